@@ -211,6 +211,7 @@ def audit(
     _refuse_engine_options(engine)
     written = {"depth": depth, "record": record}
     judges = Judges(
+        # --replay is a model for all roles, so --model ROLE=MODEL still replaces it for one.
         judges.models if replay is None else (f"{REPLAY}{replay}", *judges.models),
         (
             *judges.assignments,
@@ -236,6 +237,7 @@ def audit(
         and to != shared.STDIO
         and to.exists()
         and file != shared.STDIO
+        # samefile also finds a link to the input.
         and to.samefile(file)
     ):
         raise click.UsageError("--out is the same file as the input. Name another.")
@@ -265,6 +267,7 @@ def audit(
     )
     with send_telemetry(settings):
         finished = job.run(
+            # --debug is an option of masis itself, before the command.
             show_traces=bool(click.get_current_context().find_root().params.get("debug"))
         )
     job.report()
@@ -309,6 +312,7 @@ def _prepare_settings(judges: Judges, concurrency: int | None, *, ask: bool) -> 
     check_named(loaded)
     # An unknown model is reported once as wrong usage, instead of as a failure of every case.
     check_models(loaded.settings)
+    # Runs are stored with pinned versions, so finding the finished ones needs them too.
     settings = pin_versions(loaded.settings)
     if settings.record:
         note = "Redaction, purge and retention don't change this file."
@@ -348,7 +352,9 @@ class _AuditJob:
         self.in_processes = self.concurrency > 1 and not self.with_models
         self.worst = WorstAnswers(self.emit, stdout_has_runs=self.out == shared.STDIO)
         self.progress = ProgressBar(
-            "Auditing", None if self.cases == shared.STDIO else self.cases.stat().st_size
+            # Without the size of the input, as of stdin, there is no bar.
+            "Auditing",
+            None if self.cases == shared.STDIO else self.cases.stat().st_size,
         )
         self.errors, self.noted = ErrorReport(), False
         self.workbench = Workbench.open(self.database, self.settings)
@@ -363,6 +369,7 @@ class _AuditJob:
             write = None
             if self.out is not None:
                 to_stdout = self.out == shared.STDIO
+                # bytes, because the encoding of stdout depends on the locale
                 write = sys.stdout.buffer if to_stdout else stack.enter_context(self.out.open("wb"))
             stop = stack.enter_context(
                 Interruption("Stopping after the audits in progress (Ctrl-C again to drop them).")
@@ -402,6 +409,7 @@ class _AuditJob:
                 if row.case is None:
                     continue
                 read += 1
+                # one by one, because a case must be stored before its audit starts
                 report = self.workbench.cases.add(shared.operator(), [row.case])
                 self.errors.add_all(
                     f"{self.cases}, line {row.number}: {error}" for error in report.conflicts
@@ -478,6 +486,7 @@ class _AuditJob:
             if show_traces:
                 say(outcome.trace)
         else:
+            # None means that the case was skipped, because it has a finished run.
             run = outcome or self.workbench.audits.newest_finished(job.case, self.settings)
             if outcome is None:
                 self.summary.count_skipped(run)
@@ -500,6 +509,7 @@ class _AuditJob:
         rows = runs_to_pandas([run], of="issues")
         # A spreadsheet evaluates a cell that starts with "=" (CWE-1236), also one from an answer.
         safe = rows.map(lambda cell: escape_formula(cell) if isinstance(cell, str) else cell)
+        # The position is 0 only before the first rows, which get the header.
         write.write(safe.to_csv(index=False, header=write.tell() == 0).encode())
 
 

@@ -45,6 +45,7 @@ def run_ray_audit(
         raise click.UsageError(
             f"--max-cost: the price is unknown for {', '.join(unpriced)} (docs/models.md)."
         )
+    # checked above, in a way that mypy can't follow
     assert out is not None
     job, began = (
         RayAudit(cases, out, settings, reading.profile, address, workers, max_cost),
@@ -71,6 +72,7 @@ def run_ray_audit(
     if not totals.cases and report.complete:
         say("All cases were already audited.")
     else:
+        # The lower limit avoids a division by zero.
         speed = f"{duration(seconds * 1000)} ({totals.cases / max(seconds, 1e-9):.1f} a second)"
         outcomes = (
             f"{totals.accepted:,} auto-accepted, {totals.needs_review:,} need review,"

@@ -54,6 +54,7 @@ class RegisteredChoice(click.Choice[str]):
     """
 
     def __init__(self, names: Callable[[], Iterable[str]]) -> None:
+        # click.Choice.__init__ isn't called, because it would read the names now.
         self._names = names
         self.case_sensitive = True
 
@@ -68,6 +69,7 @@ class Command(click.Command):
 
     def __init__(self, name: str | None, **settings: Any) -> None:
         text = help_text(settings.pop("help", None) or "")
+        # matches "Exit code" and "exit code"
         epilog = None if "xit code" in text else EXIT_CODES
         super().__init__(name, help=text, epilog=epilog, **settings)
 
@@ -150,6 +152,7 @@ class CommandGroup(click.Group):
                 None,
                 (error.format_message() if isinstance(error, click.ClickException) else str(error)),
             )
+        # caught before click, which would print "Aborted!" and exit with 1
         except KeyboardInterrupt:
             end_interrupted("Interrupted.")
         # click itself handles these three: it ends silently when the reader of a pipe, such as

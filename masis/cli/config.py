@@ -67,6 +67,7 @@ def _name_errors(loaded: LoadedSettings, more: Iterable[tuple[str, Check]] = ())
     for setting, check in checks:
         try:
             check()
+        # These depend on the machine, not on the file.
         except (MissingKey, MissingExtra, MissingModel):
             continue
         except SettingsError as error:
@@ -146,6 +147,7 @@ def show(judges: Judges, changed: bool, emit: Emit, db: Path | None) -> None:
         f"Database            {database}",
     ]
     name = max((len(row.name) for row in every), default=0)
+    # A longer value, such as a path, moves the origins only in its own line.
     value = min(40, max((len(row.spelled) for row in every), default=0))
     for group, settings in rows_by_group.items():
         lines += ["", group.title] if settings else []
@@ -190,6 +192,7 @@ def check(file: Path | None, emit: Emit) -> None:
         raise click.UsageError(
             f"There is no file to check. None of these exist: {_config_places_text()}."
         )
+    # The result must depend on the file only.
     loaded = load(environment={}, file=checked_file)
     if errors := _all_name_errors(loaded):
         raise SettingsError("\n".join(errors))
@@ -265,6 +268,7 @@ def completion(shell: Literal["bash", "zsh", "fish"]) -> None:
     completion_class = get_completion_class(shell)
     assert completion_class is not None  # click has a class for each of these shells
     click.echo(
+        # click reads _MASIS_COMPLETE when the shell asks for completions.
         completion_class(
             click.get_current_context().find_root().command, {}, "masis", "_MASIS_COMPLETE"
         ).source()

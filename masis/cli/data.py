@@ -46,6 +46,7 @@ _SHOWN_LENGTH = 100
 
 def _parse_share(value: str | float) -> float:
     """Parse a share written as ``2%`` or ``0.02``, above 0 and at most 1. Raises BadParameter."""
+    # click also passes values that it has converted before through the type.
     if isinstance(value, float):
         return value
     try:
@@ -135,6 +136,7 @@ def import_files(
         if not is_lake(lake):
             problem = f"{lake} has no audited cases. Name a folder written by masis audit."
             raise click.BadParameter(problem, param_hint="'FILE...'")
+    # FileOptions is a tuple, so any() is true if one of the options was given.
     if lakes and (paths or any(reading)):
         raise click.UsageError(
             "import a folder of audited cases on its own, without --as and --map."
@@ -222,6 +224,7 @@ def _preview(file: Path, reading: FileOptions, emit: Emit) -> int:
     Returns the number of rows that can't be imported.
     """
     name, errors = _data_file_name(file), ErrorReport()
+    # A Counter keeps the order of first use, which is the order of the summary.
     counts, shown, bad = Counter[str](), list[str](), 0
     try:
         with shared.spool_stdin(file) as path:
@@ -261,6 +264,7 @@ def _suggest(path: Path, name: str, sheet: str | None, save: Path | None, emit: 
     """Print the most likely map for a file, two cases parsed with it, and the import command."""
     suggestion = loading.suggest(path, sheet=sheet)
     emit({"file": name, "format": suggestion.format, "map": suggestion.names})
+    # The command is printed to be pasted into a shell, so its parts are quoted.
     chosen_sheet = [] if sheet is None else [f"--sheet {shlex.quote(sheet)}"]
     file = "-" if name == "stdin" else shlex.quote(name)
     if suggestion.format:
@@ -370,9 +374,11 @@ def _import_cases(
 
 def _parse_shares(value: str | SplitShares) -> SplitShares:
     """Parse shares of train, validation and test such as ``80/10/10``. Raises BadParameter."""
+    # click also passes values that it has converted before through the type.
     if isinstance(value, SplitShares):
         return value
     parts = value.split("/")
+    # isdigit is also true of characters such as "²", which int() rejects.
     if len(parts) != 3 or not all(
         part.isascii() and part.isdigit() and len(part) < 4 for part in parts
     ):
@@ -506,6 +512,7 @@ def export(
             " decide them."
         )
     if form in WHOLE:
+        # stays 0 if there is nothing to write
         lines = 0
         with whole_file(out) as stream:
             for lines, text in enumerate(_whole_lines(form, workbench), 1):  # noqa: B007 (counts)

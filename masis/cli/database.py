@@ -148,6 +148,7 @@ def verify_log(
             "--sign needs a key: name it with --key FILE, or create one with --new-key FILE."
         )
     writes = rearm or sign or new_key is not None
+    # The temporary copy is deleted when the command ends.
     path = click.get_current_context().with_resource(
         _openable_database(database_path(db), writes=writes)
     )
@@ -214,6 +215,7 @@ def _openable_database(path: Path, *, writes: bool) -> Iterator[Path]:
     SQLite needs write access to the folder even to read a database in WAL mode
     (sqlite.org/wal.html, "Read-Only Databases").
     """
+    # SQLite takes an empty file for an empty database.
     if path.exists() and not path.stat().st_size:
         raise JobFailed(f"{path} is empty and has no decision log. Compare with a backup.")
     if (
@@ -226,6 +228,7 @@ def _openable_database(path: Path, *, writes: bool) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="masis-") as folder:
         say(f"{path} is read-only, so a copy of it is checked.")
         copy = Path(folder) / path.name
+        # Recent changes may be only in the -wal file.
         for end in ("", "-wal"):
             if (part := path.with_name(path.name + end)).exists():
                 shutil.copyfile(part, copy.with_name(copy.name + end))
@@ -234,8 +237,10 @@ def _openable_database(path: Path, *, writes: bool) -> Iterator[Path]:
 
 def _make_key(file: Path) -> bytes:
     """Write a new key to a file that only its owner can read. Raises JobFailed if it exists."""
+    # 256 bits, the length of a SHA-256, as RFC 2104 (section 3) advises for the key of an HMAC
     key = secrets.token_hex(32)
     try:
+        # The mode applies from the creation on, so that no other user can open the key in between.
         handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError as error:
         raise JobFailed(
@@ -269,6 +274,7 @@ def _differences_from_note(log: ReviewService, check: LogCheck, note: Path) -> I
             " noted, so its end was cut off"
         )
     elif length > 0:
+        # With one entry per page, oldest first, the page number is the number of the entry.
         entry = log.entries(DecisionFilter(page=length, size=1, newest_first=False)).rows[0]
         if entry.digest != head:
             yield (
@@ -570,6 +576,7 @@ def case(
     redacted as well. Exit code 0: redacted. 1: the case doesn't exist, is already redacted, or is
     being audited.
     """
+    # raises an error for an unknown id, before the question is asked
     workbench.cases.summary(case_id)
     shared.confirm(f"Permanently remove every text of case {case_id}?", yes=yes)
     done = workbench.reviews.redact_case(shared.operator(by), case_id, reason)

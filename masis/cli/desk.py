@@ -177,6 +177,7 @@ def _iteration_lines(iteration: Iteration) -> Iterator[str]:
         )
     if iteration.issues:
         yield from ("", "Issues")
+    # sorted is stable, so each group stays in the order of the audit.
     for issue in sorted(iteration.issues, key=lambda issue: not issue.major):
         yield f"  {issue.severity:<9} {shorten(' '.join(issue.description.split()), 240)}"
         if issue.major:
@@ -300,6 +301,7 @@ def decide(
         acknowledge=acknowledge,
         version=version,
     )
+    # A copy with a planted fault may be revealed once it is decided.
     planted = desk.show(case).planted
     emit(entry, [_entry_line(entry), *([revealed_words(planted)] if planted else [])])
 

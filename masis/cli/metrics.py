@@ -35,6 +35,7 @@ from masis.views.words import model_words
 
 def _day_after(until: date | None) -> str | None:
     """Return the day after ``until`` as text, or None if there is no limit."""
+    # There is no day after date.max.
     return (until + timedelta(days=1)).isoformat() if until and until < date.max else None
 
 
@@ -72,6 +73,7 @@ def _day_after(until: date | None) -> str | None:
 @click.option(
     "--csv",
     "csv_file",
+    # lazy opens the file on the first write, so that a failed command doesn't empty it.
     type=click.File("w", encoding="utf-8", lazy=True),
     help="Also write every number to this CSV file.",
 )
@@ -131,6 +133,7 @@ def metrics(
     parts = [
         f"{number:,} {name.replace('_', ' ')} ({number / rows:.1%})"
         for name, number in read.outcomes.items()
+        if rows
     ]
     head = f"{count_noun(rows, 'case')}: {', '.join(parts)}" if rows else "No cases match."
     record = {
@@ -271,6 +274,7 @@ def trust(
     )
     people, score = service.people(person), service.score()
     blind = (
+        # The short answers are always about blind decisions.
         service.compare(person, filters.model_copy(update={"blind_only": True})) if seen else report
     )
     answers = short_answers(blind, missed, watch)

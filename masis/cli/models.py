@@ -80,7 +80,8 @@ def exam(name: str | None, judges: Judges, yes: bool, show: bool, emit: Emit) ->
     if show:
         standing = exam_standing(settings)
         if standing.result is None:
-            raise JobFailed(f"{_judging(settings)} {exam_line(standing)}.")
+            examinee = joined_name({role: getattr(settings, role) for role in JUDGING_ROLES})
+            raise JobFailed(f"{examinee} {exam_line(standing)}.")
         _show_exam_result(standing.result, emit)
         return
     expected = estimate_exam(settings)
@@ -105,10 +106,6 @@ def _show_exam_result(result: ExamResult, emit: Emit) -> None:
     emit(result, exam_lines(result))
     if not result.passed:
         raise JobFailed(f"{result.name} {exam_line(ExamStanding(result))}.")
-
-
-def _judging(settings: Settings) -> str:
-    return joined_name({role: getattr(settings, role) for role in JUDGING_ROLES})
 
 
 @models.command(short_help="Download a verifier model and describe it.")
@@ -161,6 +158,7 @@ def list_models(emit: Emit) -> None:
     for downloaded in model_files.downloaded_models():
         try:
             labels = scoring.check(downloaded.name.removeprefix(f"{PREFIX}:"))
+        # One model that can't be used must not hide the others.
         except (SettingsError, MissingExtra) as error:
             say(f"{downloaded.name}: {error}")
             continue
@@ -291,7 +289,7 @@ def bench(
         try:
             if verifiers:
                 with ProgressBar("Judging") as progress:
-
+                    # The default binds the bar of this file, because the loop changes the variable.
                     def show(done: int, total: int, progress: ProgressBar = progress) -> None:
                         progress.total = total
                         progress.move(done, f"{done:,} of {total:,} claims")
@@ -467,7 +465,9 @@ def optimize(
         raise click.UsageError(
             "Name the program and the model: --name careful --model openai:gpt-4o-mini."
         )
+    # raises an error for an invalid name, before a model is called
     programs.checked_name(name)
+    # raises MissingExtra without DSPy, which needs an environment of its own
     compiling = part("compiling")
     learnt_from = source if source in ("demo", "decisions") else Path(source).name
     plan = programs.Plan(

@@ -155,9 +155,11 @@ def out_option(
 
 def day(value: str | date) -> date:
     """Parse a day written as ``2026-11-21``, or as ``30d`` for 30 days ago. Raises BadParameter."""
+    # click also passes defaults, and values that it has converted before, through the type.
     if isinstance(value, date):
         return value
     ago = value.removesuffix("d")
+    # isdigit is also true of characters such as "²", and a timedelta overflows from a billion days.
     if value.endswith("d") and ago.isascii() and ago.isdigit() and len(ago) < 6:
         return datetime.now(UTC).date() - timedelta(days=int(ago))
     try:
@@ -216,6 +218,7 @@ def chosen_reading(profile_name: str | None, maps: Names, sheet: str | None) -> 
             names[field] = f"{names[field]}{COLUMN_JOINER}{key}"
         elif names.setdefault(field, key or None) != (key or None):
             raise click.UsageError(f"--map {field} is given twice. Keep one.")
+    # --as and --map FILE both name a profile.
     if len(files) > 1:
         raise click.UsageError("Use --as or --map FILE, not both, and only once.")
     try:
@@ -247,6 +250,7 @@ def reading_options(command: Body) -> Body:
         " FIELD=KEY overrides it.",
     )
     @sheet_option
+    # wraps also copies __click_params__, the list to which click's decorators add.
     @functools.wraps(command)
     def call(profile_name: str | None, maps: Names, sheet: str | None, **arguments: Any) -> None:
         command(reading=chosen_reading(profile_name, maps, sheet), **arguments)
@@ -262,6 +266,7 @@ def spool_stdin(file: Path) -> Iterator[Path]:
         return
     with tempfile.NamedTemporaryFile(suffix="-stdin") as copy:
         shutil.copyfileobj(sys.stdin.buffer, copy)
+        # The file is opened again by its name, and unflushed data would be missing.
         copy.flush()
         yield Path(copy.name)
 
@@ -279,6 +284,7 @@ def _models_by_role(models: Iterable[str]) -> dict[str, str]:
     for_all: dict[str, str] = {}
     for_one: dict[str, str] = {}
     for written in models:
+        # Without "=", partition would return the model as the role.
         role, equals, model = written.partition("=") if "=" in written else ("", "", written)
         if not model.strip():
             raise click.UsageError(
@@ -320,11 +326,13 @@ class Judges(NamedTuple):
                 raise click.UsageError(
                     f"--set {written}: write it as KEY=VALUE, like max_iterations=2."
                 )
+            # The same value given twice is harmless, for example in a script that adds a default.
             if flags.setdefault(key.strip(), value.strip()) != value.strip():
                 raise click.UsageError(
                     f"--set {key.strip()} is given twice with different values. Keep one."
                 )
         loaded = load(flags, models=_models_by_role(self.models))
+        # There is no context outside of a command.
         context = click.get_current_context(silent=True)
         meta = context.meta if context else {}
         shown: set[str] = meta.setdefault("masis.settings.warnings", set())
@@ -384,6 +392,7 @@ def _configure_log(
         logger.removeHandler(lines)
         logger.setLevel(before)
 
+    # Tests run several commands in one process.
     context.call_on_close(restore)
 
 
@@ -422,8 +431,10 @@ _Range = tuple[float | None, ...]
 
 def _range(value: str | _Range) -> _Range:
     """Parse a range of scores as in the queue's address: ``0.2-0.8``, ``0.5-`` or ``-0.5``."""
+    # click also passes values that it has converted before through the type.
     if isinstance(value, tuple):
         return value
+    # No score is negative, so the first hyphen separates the bounds.
     low, dash, high = value.partition("-")
     try:
         bounds = tuple(float(bound) if bound.strip() else None for bound in (low, high))
@@ -602,6 +613,7 @@ def confirm(question: str, if_declined: str = "Nothing was removed.", *, yes: bo
         return
     if not sys.stdin.isatty():
         raise click.UsageError("not an interactive terminal; pass --yes.")
+    # on stderr, because stdout may go to a file or to another program
     if not click.confirm(question, err=True):
         raise JobFailed(if_declined)
 

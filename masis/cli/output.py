@@ -40,6 +40,11 @@ _SECONDS_BETWEEN_LINES = 10.0
 _BAR = "{desc} {percentage:3.0f}% |{bar}| {remaining}{postfix}"
 
 
+# Cc: controls such as escape; Cf: formats such as the bidirectional overrides; Cs: surrogates,
+# which UTF-8 can't encode; Zl, Zp: line and paragraph separators
+_ESCAPED_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+
+
 def printable(text: str) -> str:
     """Escape control characters and characters that change the writing direction.
 
@@ -48,15 +53,11 @@ def printable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(
-        char if not _is_control_character(char) else char.encode("unicode_escape").decode("ascii")
+        char.encode("unicode_escape").decode("ascii")
+        if unicodedata.category(char) in _ESCAPED_CATEGORIES and char not in "\n\t"
+        else char
         for char in text
     )
-
-
-def _is_control_character(char: str) -> bool:
-    # Cc: controls such as escape; Cf: formats such as the bidirectional overrides; Cs: surrogates,
-    # which UTF-8 can't encode; Zl, Zp: line and paragraph separators
-    return unicodedata.category(char) in ("Cc", "Cf", "Cs", "Zl", "Zp") and char not in "\n\t"
 
 
 def say(message: str = "") -> None:
@@ -73,6 +74,8 @@ class Emit(NamedTuple):
         """Write the record as JSON, one line per item of a list, or write ``lines`` for people."""
         if self.as_json:
             for item in record if isinstance(record, list) else [record]:
+                # Letters stay readable. JSON that programs exchange is UTF-8 (RFC 8259, section
+                # 8.1).
                 click.echo(json.dumps(plain(item), ensure_ascii=False))
             return
         self.lines(lines)
@@ -195,6 +198,7 @@ class ProgressBar:
                 self._bar = tqdm(
                     total=self.total, desc=self._label, file=sys.stderr, bar_format=_BAR
                 )
+            # update redraws the bar, at most ten times a second (tqdm's mininterval).
             self._bar.set_postfix_str(words, refresh=False)
             self._bar.update(to - self._bar.n)
         elif time.monotonic() >= self._next:
@@ -217,6 +221,7 @@ class Interruption:
     def __enter__(self) -> Self:
         # signal.signal raises ValueError outside the main thread
         if threading.current_thread() is threading.main_thread():
+            # A scheduler or a container sends SIGTERM to stop a command.
             for number in (signal.SIGINT, signal.SIGTERM):
                 self._before[number] = signal.signal(number, self._on_signal)
         return self

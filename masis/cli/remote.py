@@ -119,6 +119,7 @@ def audit_on_server(
     with open_server(url, insecure=insecure) as desk, ProgressBar("Auditing", len(read)) as bar:
         for number, case in enumerate(read, 1):
             try:
+                # One by one, so that each failed case is reported alone.
                 (run,) = desk.audit([case], again=again, progress=False)
                 worst.add(case, run, desk.show(case.id).summary)
                 runs.append(run)
@@ -156,6 +157,7 @@ def export_from_server(
             raise click.UsageError(f"{given[name]}: isn't possible with --url. Leave it out.")
     if out == shared.STDIO:
         raise click.UsageError("--url: name a file with --out.")
+    # An export has neither pages nor an order.
     filters = selection.cases.model_dump(exclude_defaults=True, exclude={"page", "size", "order"})
     with open_server(url, insecure=insecure) as desk:
         desk.export(form, out, encoding=encoding, split=selection.split, any_state=True, **filters)
@@ -247,6 +249,7 @@ def revoke(tokens: tuple[str, ...], by: str | None, workbench: Workbench, emit: 
 
     masis token revoke 8c21d4
     """
+    # Every id is checked first, so that a typo in the last one revokes nothing.
     unknown = {each.id for each in workbench.tokens.list_for(shared.operator(by))}
     if missing := [name for name in tokens if name not in unknown]:
         raise JobFailed(f"There is no token {missing[0]!r}. 'masis token list' shows their ids.")

@@ -88,6 +88,7 @@ class Reader:
         size = None if piped else file.stat().st_size
         try:
             with (
+                # nullcontext leaves stdin open, because this command didn't open it.
                 nullcontext(sys.stdin.buffer) if piped else open_lines(file) as stream,
                 ProgressBar(self._label, size) as progress,
             ):
@@ -96,6 +97,7 @@ class Reader:
                 ):
                     if self.stop.asked:
                         return
+                    # stdin can't tell its position, so records are counted instead.
                     at = stream.tell() if size else number
                     progress.move(
                         at,
@@ -118,6 +120,7 @@ class Reader:
                 self.errors.add(record)
                 continue
             first = by_id.setdefault(record.id, record)
+            # The same study may have other fields in another export.
             if (first.title, first.text) != (record.title, record.text):
                 self.errors.add(
                     f"{record.id}: two different records have this id. Give each record its own id."
@@ -280,6 +283,7 @@ def screen(
     control = RunControl(RunBudget(call_s=request.settings.call_deadline_s))
     # An unknown grader is wrong usage, so it is reported before the files are read.
     grader = grader_for(request.settings, control)
+    # Without --db or a stored source, no database is created.
     workbench = shared.open_workbench(database_path(db)) if db is not None or stored else None
     reader = Reader(
         "Stopping; the grades so far will be written. Press Ctrl-C again to stop at once."
@@ -316,6 +320,7 @@ def screen(
 
         def stopped() -> bool:
             if stop.asked:
+                # This also ends a call in progress, which could take minutes.
                 control.cancellation.cancel()
             return stop.asked
 

@@ -169,6 +169,7 @@ def serve(
     try:
         _open_workbench(database, port, reach, browser=browser, sources=known)
     finally:
+        # end() waits for the work in progress, so that no backup or purge is cut off.
         for automatic in filter(None, (retention, backups, calls)):
             automatic.end()
 
@@ -233,6 +234,7 @@ def person(name: str, role: str, no_secret: bool) -> None:
     """
     if (problem := name_problem(name)) is not None:
         raise click.BadParameter(f"{name!r}: {problem}.", param_hint="NAME")
+    # A JSON string is a TOML basic string too: both have the same escapes.
     lines = [f"[people.{json.dumps(name, ensure_ascii=False)}]", f'role = "{role}"']
     if not no_secret:
         person_secret = new_secret()
@@ -289,6 +291,7 @@ def ingest(
       masis ingest --db review.db
     """
     if new_token is not None:
+        # Only these characters are allowed in a bare key of TOML.
         if not new_token.replace("-", "").replace("_", "").isalnum() or not new_token.isascii():
             raise click.UsageError("--new-token: name the source with letters, digits, - and _.")
         token, digest = token_and_digest()
@@ -316,6 +319,7 @@ def ingest(
     known_sources = read_sources(sources_file(sources))
     workbench = shared.open_workbench(database_path(db))
     auditing = audit_settings(workbench.settings)
+    # The module is named, because the worker process imports it.
     jobs = Jobs(workbench, lambda database: WorkerProcess(database, "masis.ui.shell.worker"))
     if auditing is not None:
         # audit the cases that arrived before the start; an unknown price is reported here
@@ -333,7 +337,9 @@ def ingest(
     audit_more = partial(jobs.audit_arrived, auditing) if auditing else None
     served = application(workbench.ingestion, known_sources, AllowedHosts(allowed), audit_more)
     try:
+        # log_config=None, because uvicorn would otherwise configure logging itself
         uvicorn.run(served, host=address, port=port, log_config=None, access_log=False)
+    # uvicorn calls sys.exit if it can't listen on the address.
     except SystemExit as error:
         raise JobFailed(
             f"{address}:{port}: can't listen on this address. Is the port in use?"

@@ -132,6 +132,7 @@ def requires(
             self.access.require(actor, permission, act)
             return use_case(self, actor, *args, **kwargs)
 
+        # functools.wraps has copied __qualname__, by which the table names the use case.
         return may_require(permission, act or _GENERAL[permission])(checked)
 
     return decorate

@@ -184,6 +184,7 @@ class AuditService:
             events.write()
             runs.abandon(run_id, f"{type(error).__name__} in the middle of the audit")
             raise
+        # An iteration that has changed since it was stored is a new object and is written again.
         kept = [number for number, it in enumerate(run.iterations, 1) if stored.get(number) is it]
         return self._finish(run, case, kept)
 

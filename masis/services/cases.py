@@ -313,6 +313,8 @@ class CaseService(Service):
         If the policy hides the machine's verdict, neither the filters nor the order use it.
         """
         case_filter = case_filter.model_copy(update={"viewer": actor.name})
+        # Without a blind policy or a drawn sample nothing is hidden, so the rows needn't be checked
+        # one by one.
         if not self.hides_machine_from(actor) and not self._store.team.in_force(SamplePlan).version:
             return self.find(case_filter)
         page = self.find(self.blind_filter(actor, case_filter))
@@ -361,6 +363,7 @@ class CaseService(Service):
         update |= dict.fromkeys(("quality_from", "quality_to", "confidence_from", "confidence_to"))
         if ORDERS[case_filter.order].by_audit:
             update |= {"order": "random", "seed": policy.seed + 1}
+        # A filter by the policy's name would list the auto-accepted cases.
         update["reviewers"] = tuple(name for name in case_filter.reviewers if name != POLICY.name)
         if {"needs_review", "accepted"} & set(case_filter.states):
             update["states"] = tuple(
@@ -406,6 +409,7 @@ class CaseService(Service):
         values = self.values(self.blind_filter(actor, case_filter), field)
         if not self.hides_machine_from(actor):
             return values
+        # The policy's count is the number of auto-accepted cases.
         values.pop(POLICY.name, None)
         if field in AUDIT_FILTERS:
             return {}

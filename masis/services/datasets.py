@@ -213,6 +213,7 @@ class DatasetService(Service):
         with tempfile.TemporaryDirectory() as folder:
             self.write(actor, name, Path(folder) / file_name(name, version.form, version.encoding))
             with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+                # sorted, because the order of files in a folder depends on the file system
                 for file in sorted(Path(folder).rglob("*")):
                     archive.write(file, file.relative_to(folder))
         out.seek(0)

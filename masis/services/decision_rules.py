@@ -90,6 +90,7 @@ REASONS: dict[str, ReviewReasonChoice] = {
 def reasons_for(verdict: Verdict) -> tuple[ReviewReasonChoice, ...]:
     """Return the reasons that can be given with a verdict; ``other`` is the last one."""
     offered = [reason for reason in REASONS.values() if verdict in reason.verdicts]
+    # sorted is stable, so only "other" changes its place.
     return tuple(sorted(offered, key=lambda reason: reason.code == OTHER))
 
 
@@ -213,6 +214,7 @@ def why_final_needs_reason(
 
 def is_unchanged(corrected: str, answer: str) -> bool:
     """Return whether a corrected answer equals the answer, apart from whitespace."""
+    # A text area may change line breaks and blanks at the ends of lines.
     return corrected.split() == answer.split()
 
 

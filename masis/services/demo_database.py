@@ -194,6 +194,8 @@ def simulate_reviews(workbench: Workbench) -> int:
                     update={"kind": "adjudication"}
                 )
                 workbench.reviews.adjudicate(Actor(name=LEAD), final)
+        # Cases that were started keep the shared policy; the demo's user starts with the earlier
+        # one.
         workbench.team.put_in_force(DEMO, policy)
     return workbench.store.decisions.count_simulated() - before
 
@@ -216,6 +218,7 @@ def _may_simulate(workbench: Workbench, case: Case) -> bool:
 def _simulate_decision(workbench: Workbench, case: Case, name: str) -> Decision:
     """Return a simulated reviewer's decision about the original answer of a case."""
     labels: dict[str, Any] = case.labels.model_dump() if case.labels else {}
+    # Seeded by name and case, so that every demo is the same.
     draws = random.Random(f"{name}:{case.id}")
     mistaken = draws.random() < MISTAKEN and name != LEAD
     if case.id == TO_ADJUDICATE:
@@ -225,6 +228,7 @@ def _simulate_decision(workbench: Workbench, case: Case, name: str) -> Decision:
     if case.id == ESCALATED:
         verdict = "escalate"
     corrected = labels.get("reference_answer")
+    # Drawn by case only, so that both reviewers correct the same answers.
     if verdict == "reject" and corrected and random.Random(case.id).random() < 0.5:
         verdict = "override"
     code = {"approve": "checked", "escalate": "needs_evidence"}.get(verdict) or _fault(labels)
@@ -241,6 +245,7 @@ def _simulate_decision(workbench: Workbench, case: Case, name: str) -> Decision:
         extra={
             "simulated": True,
             REASON_CODE: code,
+            # a median of e⁴ seconds, about 55
             "seconds": round(draws.lognormvariate(4, 0.5), 1),
         },
     )

@@ -296,6 +296,7 @@ class Desk:
                 newest.casefold(): newest
                 for newest in reversed(self.workbench.store.evidence.newest_ids("cases"))
             }
+            # cut, because difflib's time grows with the square of the length
             near = difflib.get_close_matches(case_id[:200].casefold(), ids, n=1, cutoff=0.8)
             if not near:
                 raise
@@ -360,6 +361,7 @@ class Desk:
             token=token,
         )
         for problem in problems(built.decision, built.answer):
+            # The service checks the same rules, but its hints name the fields of the page.
             raise problem.as_error(_argument_hint(problem, verdict, built.run))
         entry = self.workbench.reviews.submit(
             self.actor,
@@ -367,6 +369,7 @@ class Desk:
             seen_version=built.seen_version,
             shown=answer_digest(built.answer.text or ""),
         )
+        # The decision has changed the case, so the version that was shown is outdated.
         self._seen.pop(case_id, None)
         return entry
 
@@ -471,6 +474,7 @@ class Desk:
                 "has no label", hint='Add one: {"text": "...", "label": "..."}.', field="labels"
             )
         again = own.model_copy(
+            # without the token, which would return the earlier entry instead of adding one
             update={"labels": (*own.labels, *added), "token": None, "about": None, "policy": None}
         )
         if acknowledge and own.verdict == "approve":
@@ -594,6 +598,8 @@ class Desk:
         results: list[DecisionRowResult] = []
         try:
             with self.workbench.store.transaction():
+                # Collected first: yielding here would leave the transaction, and its lock, open for
+                # the caller.
                 results += self._decide_each(rows)
                 raise _DryRunRollback
         except _DryRunRollback:
@@ -606,6 +612,7 @@ class Desk:
             case, verdict = (str(values.get(key) or "") for key in ("case", "verdict"))
             try:
                 with self.workbench.store.transaction():
+                    # Within a dry run this is a savepoint, so an invalid row is rolled back alone.
                     entry = self._decide_row(row)
                 yield DecisionRowResult(
                     line, entry.decision.case_id if entry.decision else case, verdict, entry, None
@@ -656,6 +663,7 @@ class Desk:
         if not re.fullmatch(r"\d+\.0+", written):
             return written
         try:
+            # an id may really end with .0
             return self.workbench.store.cases.get(written).id
         except UnknownRecord:
             return written.partition(".")[0]
@@ -710,9 +718,11 @@ class _DryRunRollback(Exception):
 
 
 def _row_token(row: Mapping[str, Any], reviewer: str) -> str:
+    # The line isn't part of the content, so that a row can move within its file.
     content = json.dumps(
         {**row, "reviewer": row.get("reviewer", reviewer), "line": 0}, sort_keys=True, default=str
     )
+    # surrogatepass, because JSON can hold half of a surrogate pair, which UTF-8 can't encode
     return f"row:{hashlib.sha256(content.encode(errors='surrogatepass')).hexdigest()[:40]}"
 
 

@@ -195,6 +195,8 @@ class Jobs:
         self._mark_lost()
         kinds: tuple[JobKind, ...] = ("audit", "screening")
         for kind in kinds * at_once:
+            # daemon threads, because a thread that waits for a job would keep the process from
+            # exiting
             threading.Thread(
                 target=self._serve, args=(kind,), daemon=True, name=f"{kind} jobs"
             ).start()
@@ -270,6 +272,8 @@ class Jobs:
         today = datetime.now(UTC).date().isoformat()
         with self._changed:
             has_batch = self._batch is not None
+        # The costs are read between two locked sections, because the lock isn't held during a
+        # database access.
         limit = settings.ingest_cost_a_day if uses_models(settings) else 0.0
         spent = (
             self.workbench.store.inbox.cost_since(ingestion.ACTOR.name, today)
@@ -285,6 +289,7 @@ class Jobs:
             elif self._batch.day != today:
                 self._batch.day, self._batch.cases = today, self._arrived_ids()
                 self._batch.budget.renew()
+            # More cases may have arrived, so only the budget can keep the batch at its end.
             self._batch.exhausted = self._batch.budget.exhausted
             self._announce()
 
@@ -393,9 +398,12 @@ class Jobs:
             batch = self._batch
             if batch is None:
                 return None
+            # Cases imported since the start are audited too, so more may be done than were counted.
             total = max(batch.total, batch.done + len(batch.running))
             if not batch.under_way and not batch.stopping and not batch.limit_reached:
+                # Fewer are done than were counted if others audited some of the cases meanwhile.
                 total = batch.done
+            # Copies of the collections, because other threads change them while the caller reads.
             return replace(
                 batch, total=total, standings=batch.standings.copy(), running=batch.running.copy()
             )
@@ -497,6 +505,7 @@ class Jobs:
                 error = worker.run(job)
             except (WorkerDied, OSError) as died:
                 with self._changed:
+                    # worker is None if the process couldn't be started; then this has no effect.
                     self._workers -= {worker}
                 error = f"{died} {self._resume_hint(job)}".strip()
             else:
@@ -602,6 +611,7 @@ class Jobs:
     def _note_failure(self, key: tuple[JobKind, str], error: str) -> None:
         self._failed[key] = error
         while len(self._failed) > _FAILURES:
+            # A dict keeps the order of insertion, so this drops the oldest error.
             self._failed.pop(next(iter(self._failed)))
 
     # The batch
@@ -689,6 +699,8 @@ class Jobs:
         case_id = next((row.id for row in cases.find(unaudited).rows), None)
         while case_id is not None:
             yield case_id
+            # Step from case to case instead of reading pages: an audited case leaves the filter,
+            # which would shift all later pages.
             case_id = cases.beside(case_id, unaudited, forward=True)
 
     def _arrived_ids(self) -> Iterator[str | None]:
@@ -749,10 +761,13 @@ class WorkerProcess:
 
     def __init__(self, database: Path, module: str = __name__) -> None:
         """Start the process, which runs the ``main`` function of ``module``."""
+        # Other threads send cancellations, and the lines of two orders must not be mixed.
         self._writing = threading.Lock()
         self._process = subprocess.Popen(  # noqa: S603 (our own interpreter and module)
             [
                 sys.executable,
+                # -P keeps the current folder off sys.path, where a file could shadow a module
+                # (Python 3.11). The package's own folder is passed instead.
                 "-P",
                 "-c",
                 _START.format(module),
@@ -781,6 +796,7 @@ class WorkerProcess:
         with contextlib.suppress(OSError, ValueError):  # ValueError: the pipe was closed.
             assert self._process.stdout is not None
             reply = self._process.stdout.readline()
+        # An empty string is the end of the pipe, so the process is gone.
         if not reply:
             raise self._death_error(job.kind)
         error: str | None = json.loads(reply)
@@ -836,6 +852,7 @@ def main(database: str, prepare: Callable[[Settings], None] = lambda settings: N
     # A terminal sends Ctrl-C to the whole process group. The worker ignores it and ends when the
     # server does, because that closes its input.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # only on Unix
     if hasattr(os, "nice"):
         os.nice(NICENESS)
     # Replies use the original stdout. Text that a library prints must not mix with them.
@@ -848,6 +865,8 @@ def main(database: str, prepare: Callable[[Settings], None] = lambda settings: N
         order, error = orders.get(), None
         try:
             job = _JOB.validate_python(order)
+            # Opened here, so that an error of the database is the job's error and is shown on its
+            # page.
             workbench = workbench or Workbench.open(Path(database))
             # This process doesn't know the server's options, so each job brings its settings.
             workbench.use_settings(job.actor, job.settings)
@@ -859,6 +878,7 @@ def main(database: str, prepare: Callable[[Settings], None] = lambda settings: N
         except Exception as raised:  # noqa: BLE001
             traceback.print_exc()
             error = f"{type(raised).__name__}: {raised}"
+        # A resumed run has the same id, so an old cancellation would stop it at once.
         cancelled.clear()
         print(json.dumps(error), file=replies, flush=True)
 
@@ -909,6 +929,8 @@ def on_worker_exit(send: Callable[[float], object]) -> None:
     """
     if send not in _exit_callbacks:
         _exit_callbacks.append(send)
+    # While the callbacks run, the signal is ignored. It is handled in the main thread, which may be
+    # the one that runs them, and exit_worker would make that thread sleep instead.
     signal.signal(
         signal.SIGTERM,
         lambda number, frame: None if _exiting.locked() else exit_worker(128 + number),

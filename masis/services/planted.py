@@ -218,6 +218,7 @@ class PlantedService(Service):
         for copy in self._store.planted.copies():
             if copy.state in ("planted", "running", "superseded") or copy.started:
                 continue
+            # one transaction for each copy, so that other writers needn't wait for all of them
             with self._store.transaction():
                 self._store.redactions.redact_case(copy.case_id, by=by, reason=WITHDRAWN)
                 self._store.planted.mark_withdrawn(copy.case_id)
@@ -318,6 +319,7 @@ def copy_of(case: Case, faulty: FaultyAnswer, case_id: str) -> Case:
     """
     left_out = {"labels", "supersedes", "reasoning", "reasoning_steps"}
     record = {name: value for name, value in case.to_json_dict().items() if name not in left_out}
+    # A file may repeat the answer under a key of its own, which would reveal the copy.
     record = {name: value for name, value in record.items() if value != case.answer}
     record |= {"id": case_id, "answer": faulty.answer}
     if case.given_citations:

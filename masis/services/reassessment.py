@@ -116,6 +116,7 @@ class ReassessmentService:
         counts.done += 1
         try:
             run, case = self._store.runs.get(stored.run_id), self._store.cases.get(stored.case_id)
+        # Retention or a redaction may have removed it since the batch was read.
         except (Removed, StoreError):
             counts.skipped += 1
             return
@@ -144,6 +145,7 @@ class ReassessmentService:
                 self._store.runs.note_assessment(
                     stored.run_id, assessed.acceptance, assessed.reasons, drawn=waits and drawn
                 )
+            # A person has decided the case meanwhile, and their decision counts.
             except StaleVersion:
                 counts.skipped += 1
                 return
@@ -170,6 +172,7 @@ def _revoke_acceptance(stored: AssessedCase, assessed: Acceptability, name: str)
         run_id=None,
         undoes=stored.entry_id,
         reason=f"Acceptance rule {RULE_VERSION} doesn't accept it: {reasons}",
+        # With the version, so that a reassessment after a later change makes an entry of its own.
         token=f"reassess:{stored.run_id}:{stored.version}",
         extra={
             "rule": RULE_VERSION,

@@ -57,6 +57,7 @@ TRIES = 4
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 30.0
 POLL_EVERY_S = 0.5
 AUDITS_AT_ONCE = 8
+_EFFECT_UNKNOWN = "It isn't known whether the request had an effect. Check before you try again."
 
 A = TypeVar("A")
 
@@ -98,6 +99,7 @@ class RemoteDesk(Desk):
         if known is not None:
             headers["authorization"] = f"Bearer {known}"
         if reviewer:
+            # A header holds ASCII only, and a name may have other letters.
             headers["x-masis-reviewer"] = quote(reviewer)
         # A redirect could lead the token to another host, so none is followed.
         self._client = client or httpx2.Client(follow_redirects=False, timeout=TIMEOUT_S)
@@ -206,6 +208,7 @@ class RemoteDesk(Desk):
         entry = self._decide(
             "decisions", case_id, verdict, machine_shown, version, token, labels, values
         )
+        # The decision has changed the case, so the version that was shown is outdated.
         self._seen.pop(case_id, None)
         self._shown.pop(case_id, None)
         return entry
@@ -363,11 +366,12 @@ class RemoteDesk(Desk):
         ``repeatable``, because it has a token or the same effect twice as once.
         """
         given = {name: value for name, value in (query or {}).items() if value is not None}
-        content = None if body is None else _dump(body)
+        content = None if body is None else TypeAdapter(Any).dump_json(body)
         headers = self._headers | ({"content-type": "application/json"} if body is not None else {})
         wait, problem = FIRST_WAIT_S, ""
         for attempt in range(TRIES):
             if attempt:
+                # A random factor, so that clients which failed at once don't all return at once.
                 time.sleep(min(wait, LONGEST_WAIT_S) * random.uniform(0.75, 1.25))
                 wait *= 2
             try:
@@ -380,15 +384,17 @@ class RemoteDesk(Desk):
                 )
             except (httpx2.HTTPError, OSError) as error:
                 problem = f"{self.url} can't be reached ({type(error).__name__})"
+                # Without a connection, the server can't have received the request.
                 if repeatable or isinstance(error, httpx2.ConnectError):
                     continue
-                raise ServerUnreachable(
-                    f"{problem}. It isn't known whether the server has done it. Look before you try"
-                    " again."
-                ) from error
+                raise ServerUnreachable(f"{problem}. {_EFFECT_UNKNOWN}") from error
             if response.status_code in (429, 502, 503, 504):
                 wait = max(wait, _parse_retry_after(response.headers.get("retry-after", "")))
                 problem = f"{self.url} is overloaded ({response.status_code})"
+                # A proxy sends these two if it passed the request on but got no valid answer in
+                # time (RFC 9110, sections 15.6.3 and 15.6.5).
+                if response.status_code in (502, 504) and not repeatable:
+                    raise ServerUnreachable(f"{problem}. {_EFFECT_UNKNOWN}")
                 continue
             if response.status_code >= 300:
                 raise _error_in(response, self.url)
@@ -427,11 +433,8 @@ def _quote_name(name: str) -> str:
     return quote(name, safe="").replace(".", "%2E")
 
 
-def _dump(body: object) -> bytes:
-    return TypeAdapter(Any).dump_json(body)
-
-
 def _parse_retry_after(retry_after: str) -> float:
+    # The header can also hold a date (RFC 9110, section 10.2.3), which is ignored.
     return float(retry_after) if retry_after.isdecimal() else 0.0
 
 
@@ -465,6 +468,7 @@ def _error_of(about: Mapping[str, Any]) -> MasisError:
             by=str(about.get("by", "")),
             until=str(about.get("until", "")),
         )
+    # The name comes from a server, so it is used only if it names one of our errors.
     known = kind if isinstance(kind, type) and issubclass(kind, MasisError) else None
     if problem and (known is None or issubclass(known, InputError)):
         fields = {name: about.get(name) for name in ("field", "line", "limit")}
@@ -493,6 +497,8 @@ def _extract(content: bytes, out: Path) -> None:
     with archive:
         for name in archive.namelist():
             parts = PurePosixPath(name).parts
+            # All names are checked before the first file is written. A backslash separates folders
+            # on Windows.
             is_own = parts in ((out.name,), (f"{out.name}.manifest.json",)) or (
                 len(parts) > 1 and parts[0] == out.name
             )

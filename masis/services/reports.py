@@ -72,6 +72,7 @@ def write_reports(
 
 def _case_ids(workbench: Workbench, cases: Sequence[str] | CaseFilter) -> Iterator[str]:
     if not isinstance(cases, CaseFilter):
+        # one page for a case that is named twice
         yield from dict.fromkeys(cases)
         return
     for number in count(1):

@@ -109,6 +109,8 @@ class ReviewService(Service):
             self.access.require(actor, "oversee", "adjudicate cases")
         own = with_reason_code(sign_decision(actor, decision))
         with self._store.transaction():
+            # A repeated token is answered with its first entry. The checks are skipped, because the
+            # entry itself may have made them fail, for example by settling the case.
             fresh = not self._store.decisions.has_token(own.token)
             if own.kind == "decision" and fresh:
                 self._store.team.assert_free(own.case_id, actor.name)
@@ -373,6 +375,7 @@ class ReviewService(Service):
             case_id=entry.decision.case_id,
             run_id=entry.decision.run_id,
             undoes=entry.id,
+            # The same for every undo of an entry, so that a double click adds one entry.
             token=f"undo:{entry.id}",
         )
         return self._store.decisions.append(sign_decision(actor, undo))
@@ -477,6 +480,7 @@ class ReviewService(Service):
             StoreError: The decision has been redacted.
 
         """
+        # one read transaction, so that the entry and its run are from the same moment
         with self._store.database.reading():
             entry = self._store.decisions.current(case_id)
             if entry is None or entry.seq <= after:

@@ -351,6 +351,8 @@ class ScreeningService:
             if on_event is not None:
                 on_event(recorded)
 
+        # A call to a model or to PubMed can wait for long, so another thread checks meanwhile
+        # whether a person wants to stop.
         waits = PUBMED in sources or grader_names(settings) != (OFFLINE,)
         try:
             with (
@@ -359,6 +361,7 @@ class ScreeningService:
                 else nullcontext()
             ):
                 screening = run_to_completion(work, record, ScreeningStart())
+        # also for KeyboardInterrupt and SystemExit, so that the screening can be resumed at once
         except BaseException as error:
             self._store.screenings.abandon(
                 screening_id, f"It was interrupted: {error or type(error).__name__}"
@@ -408,12 +411,14 @@ class ScreeningService:
         settings = self._settings.with_values(
             earlier.settings
             | {
+                # The evidence may already suffice, but the person asked for more.
                 "screening_least_rounds": finished_rounds + 1,
                 "screening_max_rounds": finished_rounds + rounds,
             }
         )
         sources = tuple(earlier.sources if sources is None else sources)
         self._assert_more_to_find(screening_id, sources, earlier.progress)
+        # raises an error if a source is gone, before anything is stored
         self.sources(sources, settings)
         further = round_loop.new_screening_id()
         with self._store.transaction():
@@ -456,6 +461,7 @@ class ScreeningService:
             sources, hint=f"Pass the file again: masis screening further {screening_id} FILE."
         )
         corpora = [name.removeprefix(CORPUS) for name in sources if name != PUBMED]
+        # A cheap test first: the abstracts are read only if all of them may be graded.
         if PUBMED in sources or sum(
             self._store.corpora.summary(name).abstracts for name in corpora
         ) > len(graded):
@@ -492,6 +498,7 @@ class ScreeningService:
             earlier.sources,
             hint="Import them into a corpus and screen that, or pass the concepts to masis screen.",
         )
+        # raises an error if a source is gone
         self.sources(earlier.sources, settings)
         return earlier.question, earlier.sources, settings
 
@@ -570,6 +577,7 @@ class ScreeningService:
             StoreError: It isn't finished.
 
         """
+        # one read transaction, so that all parts are from the same moment
         with self._store.database.reading():
             machine = self._store.screenings.get(screening_id)
             overrides = self._store.screening_log.overrides(screening_id)

@@ -84,6 +84,7 @@ class TeamService(Service):
         """
         lost: list[str] = []
         while (case_id := self.next_open(actor, case_filter, after, lost)) is not None:
+            # added before the attempt, so that the loop never tries a case twice
             lost.append(case_id)
             try:
                 lease = self.claim(actor, case_id)
@@ -487,6 +488,7 @@ class TeamService(Service):
             for kind in ("decided", "assigned", "skipped")
             for name in self._store.team.count_cases(kind)
         }
+        # A name in brackets stands for a redacted entry (store/reviews/states.py).
         return tuple(sorted((name for name in names if not name.startswith("(")), key=str.casefold))
 
     def loads(self) -> dict[str, int]:
@@ -500,6 +502,7 @@ def _clean_names(texts: Sequence[str], noun: str, longest: int) -> tuple[str, ..
     if not names:
         raise InputError(f"{noun} is missing", hint=f"Enter {noun}.")
     for name in names:
+        # SQLite's text functions stop at a null byte (sqlite.org/nulinstr.html).
         if len(name) > longest or "\x00" in name:
             raise InputError(
                 f"the name of {noun} is too long or can't be stored",

@@ -127,6 +127,7 @@ class TokenService(Service):
         if role is None:
             return None
         self._store.tokens.note_use(token, now)
+        # The person's role may have been lowered since the token was created.
         lower = min(role, token.role, key=ROLES.index)
         return Actor(
             name=token.owner, roles=(lower,), authenticated=True, signed_in_by=SIGNED_IN_BY

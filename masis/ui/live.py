@@ -39,6 +39,7 @@ def show_live(draw: Callable[..., bool], *args: Any) -> None:
     anything; then the whole page is drawn again.
     """
     if not draw(*args):
+        # Inside a fragment this still runs the whole page, because the scope is the app by default.
         st.rerun()
 
 
@@ -100,6 +101,7 @@ def draw_task(
         return False
 
     def stop() -> None:
+        # A disabled button is no protection, because a browser can still send its click.
         served_workbench().access.require(actor(), requires)
         task.stop()
 

@@ -330,6 +330,7 @@ def for_browser(data: AnswerViewData) -> AnswerViewData:
     """
     if len(data["issues"]) <= ISSUES_SHOWN:
         return data
+    # sorted is stable, so issues of the same severity stay in the order of their numbers.
     by_weight = sorted(data["issues"], key=lambda issue: SEVERITIES.index(issue["severity"]))
     kept = {issue["number"] for issue in by_weight[:ISSUES_SHOWN]}
     return {**data, "issues": [issue for issue in data["issues"] if issue["number"] in kept]}

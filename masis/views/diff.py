@@ -92,6 +92,7 @@ def _diff_middle(left: Sequence[str], right: Sequence[str], depth: int) -> Itera
     if sum(count * others[word] for word, count in counts.items()) <= _PAIRS:
         yield from _diff_words(left, right)
         return
+    # Without anchors or depth left, the stretch is shown as one change instead of taking minutes.
     anchors = _find_anchors(left, right, counts, others) if depth else []
     if not anchors:
         yield _Block(out="".join(left), new="".join(right))
@@ -103,6 +104,7 @@ def _diff_middle(left: Sequence[str], right: Sequence[str], depth: int) -> Itera
 
 
 def _diff_words(left: Sequence[str], right: Sequence[str]) -> Iterator[_Block]:
+    # autojunk would ignore words that make up over 1% of a text of 200 words or more.
     for operation, start, end, other, other_end in SequenceMatcher(
         None, left, right, autojunk=False
     ).get_opcodes():

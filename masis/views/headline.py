@@ -388,6 +388,7 @@ def _lines_by_kind(
         for check in sorted(counting, key=lambda check: not _has_short_values(check))
         for kind, text in _problem_lines(unquoted, (check,), objections)
     ]
+    # KINDS is declared from the most serious kind to the least.
     gravity = [*KINDS]
     for kind, text, sentence, words in sorted(lines, key=lambda line: gravity.index(line[0])):
         # Lines are sorted by severity, so a later line about the same words isn't counted.
@@ -790,6 +791,8 @@ def _clip_around(text: str, about: str, longest: int) -> str:
     # The start of the text is enough if the disputed words are in it.
     if len(text) <= longest or at + len(about) < longest:
         return _clip_text(text, longest)
+    # The cut is at most this far before the disputed words. It is farther if the text after them is
+    # short, and nearer if they need the room.
     lead = max(
         0, min(max(CONTEXT_BEFORE, longest - 1 - (len(text) - at)), longest - len(about) - 2)
     )
@@ -839,6 +842,7 @@ def _differing_words(claim: str, mine: str, evidence: str) -> str:
     ours, theirs = (list(_WORD.finditer(text)) for text in (claim, evidence))
     at = claim.find(mine)
     is_own = [at < word.end() and word.start() < at + len(mine) for word in ours]
+    # autojunk would ignore words that make up over 1% of a long text, such as "the" or a unit.
     compared = SequenceMatcher(
         None, _comparable_words(ours), _comparable_words(theirs), autojunk=False
     )

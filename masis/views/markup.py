@@ -384,6 +384,7 @@ class _Parser(MarkdownIt):
     """markdown-it-py with rules that record positions."""
 
     def __init__(self, *, links: bool) -> None:
+        # "zero" enables no rule, so that only those below apply.
         super().__init__("zero", {"maxNesting": 10 * DEEPEST})
         everywhere = ["paragraph", "reference", "blockquote", "list"]
         self.block.ruler.at("table", _with_lines(rules_block.table), {"alt": everywhere[:2]})

@@ -26,6 +26,7 @@ def percent(share: float | None, *, whole_from: float = 0.1) -> str:
     """
     if share is None:
         return NOTHING
+    # 99.6% must not be shown as 100%, which would claim that nothing is missing.
     whole = share in (0, 1) or whole_from <= share < 0.995
     # From the decimal digits, because the float nearest to 0.575 is slightly smaller and would be
     # rounded down.
@@ -51,6 +52,7 @@ def duration(ms: float | None) -> str:
     if ms < 1000:
         return f"{number(ms)} ms"
     seconds = ms / 1000
+    # rounded first, so that 59.9 s isn't shown as 60 s
     if round(seconds) < 60:
         return f"{seconds:.3g} s"
     if seconds > 90 * 60:

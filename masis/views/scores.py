@@ -90,6 +90,7 @@ def score_cells(run: Run) -> dict[str, list[ScoreCell]]:
         cells = cells_by_name[name] = []
         for iteration, scores, stored in by_iteration:
             value = scores[name]
+            # An unscored iteration has no change, and neither has the one after it.
             delta = None if value is None or before is None else value - before
             moved = delta if delta is not None and abs(delta) >= SMALLEST_DELTA else None
             cells.append(ScoreCell(value, moved, _rule_texts(name, iteration, stored.get(name))))
@@ -252,6 +253,7 @@ def _overall_steps(
         for name, setting in WEIGHTS.items()
         if (value := scores[name]) is not None and (weight := settings.get(setting)) is not None
     ]
+    # An older run may lack a weight, and then the sum can't be shown.
     if len(parts) < len(WEIGHTS) or scores["overall_score"] is None:
         return []
     terms = " + ".join(f"{weight:g} × {score_text(value)}" for weight, value in parts)

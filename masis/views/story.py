@@ -100,6 +100,7 @@ def review_messages(run: Run) -> list[str]:
     """List the reasons for review: first what is wrong, then what couldn't be certified."""
     return [
         reason.message
+        # sorted is stable, so reasons of one tier stay in their order.
         for reason in sorted(run.review_reasons, key=lambda reason: reason.tier != "must_look")
     ]
 

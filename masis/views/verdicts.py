@@ -163,8 +163,10 @@ def _claim_says(check: ClaimCheck) -> list[str]:
             + ", ".join(f"“{shorten(words, 80)}”" for words in missing[:4])
             + "."
         )
+    # A reason may repeat what another line says.
     return list(dict.fromkeys(says))
 
 
 def _sentence(text: str) -> str:
+    # capitalize() would change the rest to lower case, such as names.
     return shorten(text[:1].upper() + text[1:], LONGEST_CLAIM)

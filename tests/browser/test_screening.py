@@ -27,7 +27,7 @@ def screened(tab: Tab, question: str) -> Page:
     page.locator(".st-key-screening-demo-question").get_by_role("combobox").click()
     page.get_by_role("option", name=question).click()
     expect(page.get_by_label("Question", exact=True)).to_have_value(question)
-    expect(page.get_by_text("The first search brings")).to_be_visible()
+    expect(page.get_by_text("The first search finds")).to_be_visible()
     page.get_by_role("button", name="Screen the evidence").click(delay=40)
     expect(page).to_have_url(re.compile(r"screening=\w+"), timeout=20_000)
     expect(page.get_by_role("heading", name="Convergence")).to_be_visible(timeout=60_000)

@@ -498,6 +498,12 @@ def test_metrics_of_a_lake_match_its_audits_and_store_nothing(
             assert each == spreads[each["measure"]]
 
 
+def test_metrics_of_a_lake_say_that_no_case_matches(masis: Masis, lake: Path) -> None:
+    shown = masis("metrics", lake, "--dataset", "no such data set")
+    assert shown.exit_code == 0, shown.output
+    assert "No cases match." in shown.stdout
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [

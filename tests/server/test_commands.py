@@ -19,7 +19,9 @@ Run = Callable[..., Result]
 @pytest.fixture
 def on_team(team: Served, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Runs a command on the server with sign-in, as the lead's token allows."""
-    created = run("token", "create", "test", "--by", "lead", "--role", "lead", "--db", team.workbench.database)
+    created = run(
+        "token", "create", "test", "--by", "lead", "--role", "lead", "--db", team.workbench.database
+    )
     assert created.exit_code == 0, created.stderr
     monkeypatch.setenv("MASIS_TOKEN", created.stdout.strip())
     return lambda *arguments: run(*arguments, "--url", team.url)

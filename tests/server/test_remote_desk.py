@@ -253,3 +253,23 @@ def test_a_comment_whose_answer_was_lost_is_not_sent_again(
         with pytest.raises(ServerUnreachable, match="can't be reached"):
             desk.decide("case-1", "reject", reason="uncited")
         assert len(sent) == 5
+
+
+@pytest.mark.parametrize(("status", "tries"), [(502, 1), (504, 1), (503, 4), (429, 4)])
+def test_a_comment_is_sent_again_only_if_the_server_has_not_taken_it(
+    monkeypatch: pytest.MonkeyPatch, status: int, tries: int
+) -> None:
+    sent: list[str] = []
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        sent.append(request.method)
+        return httpx2.Response(status)
+
+    monkeypatch.setattr("masis.services.remote_desk.time.sleep", lambda _: None)
+    client = httpx2.Client(transport=httpx2.MockTransport(answer))
+    with (
+        RemoteDesk("http://127.0.0.1:9", client=client) as desk,
+        pytest.raises(ServerUnreachable, match="isn't known whether" if tries == 1 else "again"),
+    ):
+        desk.comment("case-1", "text")
+    assert len(sent) == tries

@@ -158,7 +158,7 @@ def test_the_health_route_returns_only_200_or_503_to_anonymous_clients() -> None
 def test_a_database_moved_while_served_fails_a_check(
     copied: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for kept in ("KEPT_AT_LEAST_S", "KEPT_FOR"):  # no report is young enough
+    for kept in ("REUSED_AT_LEAST_S", "REUSE_FACTOR"):  # no report is young enough
         monkeypatch.setattr(health_reports, kept, 0)
     asked = TestClient(
         Starlette(routes=health_routes(HealthReports(check_database, lambda: copied)))

@@ -47,7 +47,7 @@ def test_each_figure_has_its_base_an_explanation_and_a_link_to_its_cases(
     app = open_page("metrics", **{"as": "tables"})
     said = texts(app)
     drawn = drawn_on(app)
-    assert f"{len(AUDITED)} audits: what they found" in said
+    assert f"{len(AUDITED)} audits: results" in said
     for part in (
         found,
         REPORT_METRICS["hallucination"].label,
@@ -397,7 +397,7 @@ def test_a_listed_run_shows_its_headline_and_case_status_without_constant_column
     assert cells(run_table((one,), None, {case.id: case})[1][0])[0]["pills"] == [], (
         "the heading says it of all"
     )
-    assert newest["Stands now"]["pills"][0]["text"] == "Decided"
+    assert newest["Status now"]["pills"][0]["text"] == "Decided"
 
 
 def test_the_list_has_a_title() -> None:

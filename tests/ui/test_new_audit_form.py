@@ -10,7 +10,7 @@ from masis import run_audit
 from masis.datasets.readers.pasted import read_pasted
 from masis.errors import InputError, SettingsError
 from masis.settings import Settings
-from masis.ui.new_audit.form import CHOICES, case_of, form_panel, settings_of, where_it_runs
+from masis.ui.new_audit.form import CHOICES, case_of, destination_text, form_panel, settings_of
 from masis.ui.new_audit.page import ANSWER, QUESTION, AuditForm
 from masis.ui.new_audit.page import EVIDENCE as EXAMPLE
 
@@ -69,17 +69,18 @@ def test_a_typed_model_name_is_used_and_its_server_is_shown(tmp_path: Path) -> N
     local = settings_of(Settings(), {"critic": "ollama:llama3.3", "verifier": " "})
     assert local.models() == {**Settings().models(), "critic": "ollama:llama3.3"}
     assert (
-        where_it_runs(local) == "The audit sends question, evidence and answer to 127.0.0.1:11434."
+        destination_text(local)
+        == "The audit sends question, evidence and answer to 127.0.0.1:11434."
     )
-    assert "sends no data" in where_it_runs(Settings())
+    assert "sends no data" in destination_text(Settings())
     replies = tmp_path / "replies.jsonl"
     replies.touch()
     replayed = settings_of(Settings(), {"critic": f"replay:{replies}"})
-    assert where_it_runs(replayed).startswith(
+    assert destination_text(replayed).startswith(
         "The audit runs on this machine with recorded replies. It calls no model"
     )
     with pytest.raises(SettingsError, match="OPENAI_API_KEY"):
-        where_it_runs(settings_of(Settings(), {"critic": "openai"}))
+        destination_text(settings_of(Settings(), {"critic": "openai"}))
 
 
 def test_every_option_is_valid_and_includes_the_default() -> None:

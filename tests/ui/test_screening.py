@@ -87,11 +87,9 @@ def test_a_demo_question_fills_the_form_and_survives_a_reload(workbench: Workben
     app.selectbox(key="screening-demo-question").select(ASKED["del"].question).run()
     assert not app.exception
     again = page()
-    assert next(each for each in again.multiselect if each.label == "Where to look").value == [
-        SOURCE
-    ]
+    assert next(each for each in again.multiselect if each.label == "Sources").value == [SOURCE]
     assert (
-        next(each for each in again.number_input if each.label == "Abstracts a round").value
+        next(each for each in again.number_input if each.label == "Abstracts per round").value
         == ASKED["del"].retrieve
     )
 
@@ -205,7 +203,7 @@ def test_an_unusable_grader_is_reported_before_the_start(
 ) -> None:
     app = page()
     app.selectbox(key="screening-demo-question").select(ASKED["htn"].question).run()
-    next(each for each in app.multiselect if each.label == "Who grades").set_value(
+    next(each for each in app.multiselect if each.label == "Graders").set_value(
         ["offline", "nobody:model-x"]
     ).run()
     assert not app.exception

@@ -22,7 +22,7 @@ from masis.services.records import CaseFilter, DecisionFilter
 from masis.services.team import EmptyQueue
 from masis.ui.components import linked_table
 from masis.ui.components.linked_table import column, row
-from masis.ui.queue.case_list import MINE, case_row
+from masis.ui.queue.case_list import ASSIGNED_TO_YOU, case_row
 from masis.ui.shell.keys import page_key_map
 from masis.ui.shell.reviewer import TAKEN_CASE_KEY
 from masis.ui.team.adjudication import decisions_on, differences, final_words
@@ -150,7 +150,7 @@ def test_a_disagreement_is_listed_and_adjudicated(
     assert shown_rows(team).count("median 40") == 1
     assert "1 case has reviewers who disagree. 1 differs in the verdict." in texts(team)
     assert "Ada Lind and Ben gave the same verdict in 0 of 1 case (0%)." in texts(team)
-    assert "how many of these also ended with this person's answer" in texts(team)
+    assert "the share of these that also ended with this person's answer" in texts(team)
     # as Trust says it
     assert "1 case, too few to tell how strong the agreement beyond chance is." in texts(team)
     assert "Ada Lind: Approved, Ben: Rejected" in shown_rows(team)
@@ -884,7 +884,7 @@ def test_a_case_assigned_to_me_is_marked_and_counted(audited_workbench: Workbenc
     summary = audited_workbench.cases.summary(mine)
     (_, *_), (marked, *_) = (
         case_row(summary, {})["cells"],
-        case_row(summary, {}, marks=[MINE])["cells"],
+        case_row(summary, {}, marks=[ASSIGNED_TO_YOU])["cells"],
     )
     assert [pill["text"] for pill in marked["pills"]] == ["assigned to you"]
     app = opened("overview", reviewer="Ada, PhD")

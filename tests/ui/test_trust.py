@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import pandas as pd
 import pytest
 
 from masis.schema.team import QueuePolicy
 from masis.services import Workbench
 from masis.services.trust.summary import IN_VIEW
-from masis.ui.trust.page import VIEWS
+from masis.ui.trust.page import VIEWS, csv_bytes
 from tests.reviewing import decide
 from tests.ui.conftest import AUDITED, open_page, texts
 
@@ -180,3 +181,8 @@ def test_links_use_the_name_of_the_section_they_open(
         ({"list": "must_look"}, "trust-cases"),
     ):
         assert open_page("trust", **address).session_state["page-open-at"] == place
+
+
+def test_a_downloaded_table_has_no_cell_that_a_spreadsheet_runs() -> None:
+    table = pd.DataFrame({"case": ["=1+1", "case-2"], "share": [-0.5, 1.0]})
+    assert csv_bytes(table).decode().splitlines() == ["case,share", "'=1+1,-0.5", "case-2,1.0"]

@@ -25,7 +25,7 @@ from masis.ui.admin.settings_page import (
     describe_verifier,
     verifier_string,
 )
-from masis.ui.queue.overview import left_open
+from masis.ui.queue.overview import unconfirmed_text
 from tests.integrations.tiny_hub import files_of, hub
 from tests.integrations.tiny_models import save_model
 from tests.reviewing import ADA
@@ -170,4 +170,4 @@ def test_settings_chosen_on_the_page_apply_to_new_audits(
     chosen = Settings(verifier=f"local:{save_model(tmp_path / 'nli')}")
     audited_workbench.use_settings(ADA, chosen)
     assert audited_workbench.settings == chosen
-    assert left_open(audited_workbench) == ""
+    assert unconfirmed_text(audited_workbench) == ""

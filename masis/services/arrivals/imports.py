@@ -185,6 +185,7 @@ def _store_batches(
     try:
         for row in rows:
             batch.append(row)
+            # Bounded by bytes too: 500 long cases would block other writers for too long.
             if len(batch) >= _BATCH or row.end - start >= _BATCH_BYTES:
                 yield batch, ()
                 batch, start = [], row.end

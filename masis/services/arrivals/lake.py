@@ -142,6 +142,8 @@ class LakeService(Service):
         """Store the case and run of a row in one transaction, and return whether it is new."""
         case, run = _case_and_run(row, outcome, place)
         with self._store.transaction():
+            # The transaction is a savepoint within the batch, so a refused row doesn't undo the
+            # others.
             added = self._store.cases.add(case) == "added"
             if run is not None:
                 self._store.runs.finish(run)

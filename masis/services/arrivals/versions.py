@@ -170,10 +170,12 @@ class VersionService(Service):
     def _next_id(self, case: Case) -> tuple[str, int]:
         """Return the id and number of the next version: ``ID@2``, or the next free one."""
         earlier = case.earlier_version
+        # The id of version 3 is made from the first one, as ID@3 instead of ID@2@3.
         first = case.id.removesuffix(f"@{earlier.number}") if earlier else case.id
         number = (earlier.number if earlier else 1) + 1
         while True:
             try:
+                # An imported case may already have this id.
                 self._store.cases.summary(case_id := f"{first[:LONGEST_ID]}@{number}")
             except UnknownRecord:
                 return case_id, number

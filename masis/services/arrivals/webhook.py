@@ -122,6 +122,7 @@ class Webhook:
             notice.id,
             error,
         )
+        # The exponent is limited, because a timedelta of more than a billion days overflows.
         wait = min(self._wait * 2 ** min(notice.tries, 20), LONGEST_WAIT)
         self._store.inbox.postpone(notice, wait)
 
@@ -168,6 +169,7 @@ class Webhook:
         addresses = [
             str(info[4][0]) for info in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         ]
+        # all of them, because the first one that accepts a connection is used
         if not self._private and not all(map(is_public, addresses)):
             raise Undelivered("the address is private, which needs webhook_private")
         context = ssl.create_default_context() if secure else None
@@ -178,6 +180,8 @@ class Webhook:
                 connection.sock = plain
             else:
                 connection = http.client.HTTPSConnection(host, port, context=context)
+                # The certificate is checked against the name, although the socket is connected to
+                # the address that was checked.
                 connection.sock = context.wrap_socket(plain, server_hostname=host)
         except BaseException:
             plain.close()

@@ -61,6 +61,7 @@ class BackupService(Service):
             return BackupMade(backup.back_up(self._store.database, target), ())
         stamp = (now or datetime.now(UTC)).strftime(_STAMP)
         check = backup.back_up(self._store.database, target / f"{self._store.path.stem}-{stamp}.db")
+        # newest first, so the slice holds the oldest
         old = self.existing(target)[keep:] if keep else []
         for path in old:
             backup.remove(path)
@@ -69,7 +70,10 @@ class BackupService(Service):
     def existing(self, folder: Path) -> list[Path]:
         """Return this database's backups in a folder, by the time in their names, newest first."""
         stem = self._store.path.stem
+        # The pattern also matches databases whose names start the same, such as review-2.db for
+        # review.db, so the rest must be a time.
         backups = [path for path in folder.glob(f"{stem}-*.db") if _time_of(path, stem) is not None]
+        # By name, because copying a file changes its own time, and the stamps sort as text.
         return sorted(backups, key=lambda path: path.name, reverse=True)
 
     def newest(self, folder: Path) -> datetime | None:

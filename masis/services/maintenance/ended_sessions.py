@@ -16,6 +16,7 @@ def read_sessions(path: Path) -> dict[str, float]:
     if not path.exists():
         return {}
     with explained_errors(path), contextlib.closing(connect(path, create=False)) as connection:
+        # The column holds text, which would be compared digit by digit.
         connection.execute(
             "DELETE FROM store_info WHERE key LIKE ? AND CAST(value AS REAL) < ?",
             [f"{_KEY}%", time.time()],

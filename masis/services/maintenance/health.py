@@ -110,6 +110,7 @@ def check_roles(settings: Settings) -> Iterator[HealthItem]:
     for role, string in settings.models().items():
 
         def start(role: str = role, string: str = string) -> str:
+            # All other roles are offline, so an error belongs to this role.
             filled = build_roles(settings.model_copy(update=_ALL_OFFLINE | {role: string}))
             prompt = filled.prompts.get(role)
             return f"starts: {filled.models[role]}{f', prompt {prompt}' if prompt else ''}"
@@ -209,6 +210,8 @@ def check_apis(*, try_them: bool) -> Iterator[HealthItem]:
 
 def _is_installed(library: str) -> bool:
     try:
+        # find_spec imports only the parent packages, so this stays fast for libraries that load
+        # slowly.
         return importlib.util.find_spec(library) is not None
     except ModuleNotFoundError:  # Its parent package is missing.
         return False
@@ -216,6 +219,7 @@ def _is_installed(library: str) -> bool:
 
 def _import_error(module: str) -> str:
     """Return Python's error message if a module doesn't import, or ""."""
+    # The search path of this process may differ from that of a new one, for example in a checkout.
     code = f"import sys; sys.path[:] = {sys.path!r}; import {module}"
     try:
         result = subprocess.run(  # noqa: S603 (our own interpreter and our own names)
@@ -229,6 +233,7 @@ def _import_error(module: str) -> str:
         return f"it takes longer than {IMPORT_WITHIN_S:g} s"
     if result.returncode == 0:
         return ""
+    # The last line of a traceback names the error.
     return (result.stderr.strip().splitlines() or [f"it ended with {result.returncode}"])[-1][:300]
 
 
@@ -395,6 +400,8 @@ def probe_models(settings: Settings, roles: Sequence[str] = ROLES) -> tuple[Heal
         for full in dict.fromkeys(_resolve_or_same(string, role, settings) for role in filled):
             ok, message, _ = probe_model(full, settings)
             hint = "" if ok else "Fix this error, or choose another model (docs/models.md)."
+            # Several models often fail for one reason, such as a missing key, which is shown in
+            # full once.
             first = full if ok else failed.setdefault(message.replace(full, ""), full)
             if first != full:
                 hint, message = "", f"{full} fails like {first}."

@@ -109,6 +109,7 @@ def start_automatic(
         return None
 
     def purge(stopped: Callable[[], bool]) -> None:
+        # checked before each purge, because the file grows while it is served
         small = retention.file_bytes() <= MAX_AUTO_SHRINK_BYTES
         rule = rule_of(settings.retention_days)
         retention.purge(AUTOMATIC, rule, how="automatic", stopped=stopped, shrink=small)

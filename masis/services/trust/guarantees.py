@@ -113,6 +113,7 @@ class Guarantees:
         covered = (decided["auditor"] == applied.auditor) & (decided["rule"] == applied.rule)
         since = decided[covered & decided["settles"].astype(bool)]
         settled = zip(since["state"], since["reason_code"], strict=True)
+        # None means escalated, which counts as faulty.
         truth = [machine.truth_of(state, code) is not False for state, code in settled]
         evidence = guarantee.evidence_against(sum(truth), len(truth), applied.tolerance)
         lapsed = self.lapse_reason(applied.rule, applied.review, applied.score.version, now=now)

@@ -343,12 +343,15 @@ class TrustService:
         names = names or self.shows_names()
         frame = self._decision_frame(settled=self._hides_open(actor))
         frame = frame[frame["kind"] == "decision"]
+        # keep=False marks every row of a case that has several.
         shared = frame[frame.duplicated("case_id", keep=False)]
         cases, place = np.unique(shared["case_id"].to_numpy(dtype=str), return_inverse=True)
         people, column = np.unique(shared["reviewer"].to_numpy(dtype=str), return_inverse=True)
+        # A row for each case and a column for each reviewer; -1 means not rated.
         ratings = np.full((len(cases), max(1, len(people))), -1, dtype=np.int64)
         ratings[place, column] = [VERDICTS.index(verdict) for verdict in shared["verdict"]]
         answers = np.full(ratings.shape, -1, dtype=np.int64)
+        # factorize gives equal answers the same number, and -1 to None.
         answers[place, column] = pd.factorize(pd.Series(self._answers_of(shared), dtype=object))[0]
         questions = (
             shared.drop_duplicates("case_id").sort_values("case_id")["question"].to_numpy(dtype=str)
@@ -370,6 +373,7 @@ class TrustService:
                         if label.start is not None and label.end is not None
                     ]
                 )
+        # An escalation has no place in the order of verdicts, so it counts as not rated.
         graded = np.where(ratings == VERDICTS.index("escalate"), -1, ratings)
         nominal = measure_agreement(ratings, questions, VERDICTS)
         return PeopleReport(
@@ -501,6 +505,7 @@ class TrustService:
         truth = rows["faulty"].to_numpy(dtype=bool)
         if len(truth) < LEAST_ORDERED or truth.all() or not truth.any():
             return YieldReport(len(truth), int(truth.sum()), {})
+        # An answer without a probability is read first, as if it were faulty.
         likely = rows["likely"].fillna(1.0).to_numpy(dtype=float)
         rank = np.array([_RANKS.get(tier, 0.0) for tier in rows["tier"]])
         curves = {
@@ -620,6 +625,7 @@ class TrustService:
             "case_ids": tuple(rows["case_id"]),
         }
         score = self._team.put_in_force(name_of(actor), fitted.model_copy(update=provenance))
+        # The queue's order is stored with each run, so it's updated at once for the undecided ones.
         undecided = self._store.trust.undecided_runs()
         risks = fitted_risk(probabilities(score, undecided))
         self._store.trust.reorder(dict(zip(undecided["seq"], risks.tolist(), strict=True)))
@@ -633,7 +639,9 @@ class TrustService:
     def _plans(self) -> list[SamplePlan]:
         newest = self._team.in_force(SamplePlan)
         return [
-            self._team.in_force(SamplePlan, version) for version in range(1, newest.version + 1)
+            # Earlier plans count too: each test has used up a part of the allowed error.
+            self._team.in_force(SamplePlan, version)
+            for version in range(1, newest.version + 1)
         ]
 
     def _pool(self, auditor: str) -> pd.DataFrame:
@@ -713,6 +721,7 @@ class TrustService:
 
         """
         spent = self._error_spent(auditor)
+        # rounded, because 1 - 0.95 is 0.050000000000000044 as a float
         error = round(1 - certainty - spent, 9)
         if error <= 0:
             raise InputError(
@@ -736,6 +745,7 @@ class TrustService:
                 ),
             )
         seed = secrets.randbits(32) if seed is None else seed
+        # sorted, so that the draws are in the order of the pool
         place = np.sort(np.random.default_rng(seed).choice(len(pool), size=draws, replace=False))
         probability = pool["probability"].to_numpy(dtype=float)
         cuts = guarantee.thresholds_for(probability, draws, tolerance, error)
@@ -768,6 +778,7 @@ class TrustService:
             return None
         decided = self._decision_frame()
         rows = decided[decided["case_id"].isin(plan.case_ids)]
+        # A shared case counts as blind only if all its reviewers decided blind.
         blind = rows.groupby("case_id")["blind"].all()
         mocked = rows.groupby("case_id")["simulated"].any()
         settled = {
@@ -793,6 +804,8 @@ class TrustService:
         outcomes = {case: outcome(case) for case in plan.case_ids}
         tested = None
         if "open" not in outcomes.values():
+            # An answer that wasn't decided blind, or is gone, counts as faulty, which is the safe
+            # side.
             faulty = np.array([outcomes[case] != "right" for case in plan.case_ids])
             tested = guarantee.try_thresholds(
                 plan.thresholds, np.array(plan.probabilities), faulty, plan.tolerance, plan.error
@@ -879,6 +892,7 @@ class TrustService:
 
     def _log_guarantee(self, actor: Actor, content: dict[str, Any] | None, reason: str) -> None:
         plan = self._team.in_force(SamplePlan)
+        # An entry of the log belongs to a case, so this one names a drawn case.
         case_id = plan.case_ids[-1] if plan.case_ids else ""
         entry = Decision(
             kind="guarantee",
@@ -989,6 +1003,7 @@ def _reviewer_stats(
 
 def _median_seconds(rows: pd.DataFrame) -> float | None:
     """Return the median recorded time in seconds, or None if none was recorded."""
+    # The log may hold anything here, because programs write entries too. coerce turns it into NaN.
     seconds = pd.to_numeric(rows["seconds"], errors="coerce")
     seconds = seconds[seconds >= LEAST_SECONDS]
     return float(seconds.median()) if len(seconds) else None

@@ -7,7 +7,7 @@ import streamlit as st
 
 from masis.api.roles import offered_models
 from masis.errors import MasisError
-from masis.schema.exam import JUDGING_ROLES, ExamResult, ExamStanding, joined_name
+from masis.schema.exam import JUDGING_ROLES, ExamStanding, joined_name
 from masis.services import Workbench
 from masis.services.exams import ExamService
 from masis.ui.live import draw_task, show_live
@@ -58,7 +58,8 @@ def show_exam(workbench: Workbench) -> None:
             st.text(f"{under_way.name}: {under_way.failed}")
         elif under_way is not None and under_way.result is None:
             st.text("The exam was stopped. Nothing was stored.")
-        st.text(f"{_model_name(workbench, model)} {exam_line(standing)}.")
+        in_use = {role: getattr(workbench.settings, role) for role in JUDGING_ROLES}
+        st.text(f"{model or joined_name(in_use)} {exam_line(standing)}.")
         st.caption(exam_costs(*expected))
         label = "Take the exam again" if standing.result else "Start the exam"
         action(
@@ -76,7 +77,10 @@ def show_exam(workbench: Workbench) -> None:
 def _choose_examinee(workbench: Workbench) -> str | None:
     """Let the user choose the examinee: "" means the models in use, None a name not typed yet."""
     offered = dict.fromkeys(
-        model for model in offered_models(workbench.settings, "verifier") if "," not in model
+        # A comma joins two verifiers, and the exam tests one.
+        model
+        for model in offered_models(workbench.settings, "verifier")
+        if "," not in model
     )
     chosen = st.selectbox("Who takes it", [IN_USE, *offered, OTHER], key="exam-model")
     if chosen == OTHER:
@@ -88,10 +92,6 @@ def _choose_examinee(workbench: Workbench) -> str | None:
         )
         return name.strip() or None
     return "" if chosen == IN_USE else str(chosen)
-
-
-def _model_name(workbench: Workbench, model: str) -> str:
-    return model or joined_name({role: getattr(workbench.settings, role) for role in JUDGING_ROLES})
 
 
 def _draw_step() -> bool:
@@ -113,21 +113,13 @@ def _draw_exam_result(standing: ExamStanding) -> None:
         st.caption("The last result of these models, which doesn't count here:")
     if not result.passed:
         st.caption("Every answer they judge waits for a person. Another model may pass.")
-    st.table(_figure_table(result), border="horizontal", alt="Result of the exam")
-    with st.expander("By kind of answer, and what the result holds for"):
-        st.table(
-            _kind_table(result), border="horizontal", alt="Result of the exam by kind of answer"
-        )
-        st.text("\n".join((exam_effort(result), *exam_conditions(result))))
-
-
-def _figure_table(result: ExamResult) -> pd.DataFrame:
-    return pd.DataFrame(
+    figures = pd.DataFrame(
         [(figure.title, figure.counted, figure.interval) for figure in exam_figures(result)],
         columns=["Exam", "Answers", "95% interval"],
     )
-
-
-def _kind_table(result: ExamResult) -> pd.DataFrame:
-    columns = ["Kind", "Faulty, flagged", "Faulty, accepted", "Sound, flagged"]
-    return pd.DataFrame(exam_kinds(result), columns=columns)
+    st.table(figures, border="horizontal", alt="Result of the exam")
+    with st.expander("By kind of answer, and what the result holds for"):
+        titles = ["Kind", "Faulty, flagged", "Faulty, accepted", "Sound, flagged"]
+        kinds = pd.DataFrame(exam_kinds(result), columns=titles)
+        st.table(kinds, border="horizontal", alt="Result of the exam by kind of answer")
+        st.text("\n".join((exam_effort(result), *exam_conditions(result))))

@@ -49,6 +49,7 @@ def show_health(workbench: Workbench) -> None:
     items = (checked.without_counts() if hidden else checked).report.items
     tested: tuple[HealthItem, ...] = st.session_state.get(_TESTED_KEY, ())
     if tested:
+        # The results of the test replace the check that called no model.
         items = (*(item for item in items if item.name != "models"), *tested)
     models_result = "no model was called"
     if tested:
@@ -161,6 +162,7 @@ def health_notice(workbench: Workbench) -> None:
     """
     last = REPORTS.latest()
     wrong = [item.name for item in last.report.items if not item.ok] if last else []
+    # The disk is checked on every run, because it can fill up between two hourly reports.
     if not (disk := check_disk(workbench.database)).ok and disk.name not in wrong:
         wrong.append(disk.name)
     with st.container(key="health-notice", horizontal=True, vertical_alignment="center"):

@@ -22,11 +22,11 @@ from masis.services.maintenance.health import report_without_database
 from masis.settings import load
 from masis.ui.shell.served_database import has_disappeared, served_database
 
-KEPT_AT_LEAST_S = 5.0
-KEPT_FOR = 20
+REUSED_AT_LEAST_S = 5.0
+REUSE_FACTOR = 20
 """Multiple of a check's duration, so that polling uses at most a twentieth of the time."""
 
-WATCHED_EVERY_S = 3600.0
+CHECK_EVERY_S = 3600.0
 
 
 class TimedReport(NamedTuple):
@@ -53,33 +53,33 @@ class HealthReports:
 
     def __init__(
         self,
-        look: Callable[[Path], HealthReport],
-        of: Callable[[], Path],
+        check: Callable[[Path], HealthReport],
+        database: Callable[[], Path],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._look, self._of, self._clock = look, of, clock
-        self._looking = threading.Lock()
+        self._check, self._database, self._clock = check, database, clock
+        self._checking = threading.Lock()
         self._last: tuple[Path, TimedReport] | None = None
         self._until = 0.0
 
     def latest(self) -> TimedReport | None:
         """Return the last report on the served database, however old, or None if there is none."""
         last = self._last
-        return last[1] if last is not None and last[0] == self._of() else None
+        return last[1] if last is not None and last[0] == self._database() else None
 
     def current(self, *, renew: bool = False) -> TimedReport:
         """Return a recent report or make a new one; concurrent callers wait for the same one."""
         # Callers that waited for the lock find the report that was made meanwhile.
-        with self._looking:
+        with self._checking:
             last = self.latest()
             if last is None or renew or self._clock() >= self._until:
-                started, of = self._clock(), self._of()
-                last = TimedReport(self._look(of), utc_now())
-                self._last, ended = (of, last), self._clock()
-                self._until = ended + max(KEPT_AT_LEAST_S, KEPT_FOR * (ended - started))
+                started, database = self._clock(), self._database()
+                last = TimedReport(self._check(database), utc_now())
+                self._last, ended = (database, last), self._clock()
+                self._until = ended + max(REUSED_AT_LEAST_S, REUSE_FACTOR * (ended - started))
             return last
 
-    def watch(self, every_s: float = WATCHED_EVERY_S) -> None:
+    def watch(self, every_s: float = CHECK_EVERY_S) -> None:
         """Check now and every hour on a daemon thread, so that the frame can show failures."""
         RepeatedTask(lambda _: self.current(), timedelta(seconds=every_s), "health check").start()
 
@@ -101,6 +101,7 @@ def check_database(database: Path) -> HealthReport:
     if not database.exists():
         return report_without_database(database, settings)
     try:
+        # opened even if a log has lost its triggers, because the check should report that
         with closing(Workbench.open(database, settings, unguarded="open")) as workbench:
             return workbench.health()
     except StoreError as error:

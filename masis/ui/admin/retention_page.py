@@ -60,14 +60,14 @@ def show_retention(workbench: Workbench) -> None:
         " metrics of every audit and the execution log always stay."
     )
     rule = _draw_rule_controls(days)
-    st.header("Past the retention period")
+    st.header("Expired records")
     if (plan := _plan_purge(workbench, rule)) is not None:
         _show_plan(plan)
     with st.container():
         if plan is not None and plan.goes:
             _draw_removal_form(workbench, plan)
     _draw_purge_result()
-    st.header("What was removed")
+    st.header("Earlier removals")
     if purges := workbench.store.purges.history():
         st.table(removals_frame(purges), border="horizontal", alt="Removals")
     else:
@@ -100,7 +100,7 @@ def _plan_purge(workbench: Workbench, rule: RetentionRule) -> PurgePlan | None:
             "Find what would be removed", icon=":material/search:", key="retention-look"
         ):
             return None
-    with place, st.spinner("Looking for what is past the retention period"):
+    with place, st.spinner("Finding expired records"):
         plan = workbench.store.retention.plan(rule)
     st.session_state[_PLAN_KEY] = (time.monotonic(), plan)
     return plan
@@ -113,7 +113,10 @@ def _is_same_rule(left: RetentionRule, right: RetentionRule) -> bool:
 
 def _draw_rule_controls(days: int) -> RetentionRule:
     """Draw the controls and return the rule they describe; its values are stored in the address."""
+    # Without a limit, the page still needs a period to show what it would remove.
     default = days or 30
+    # Streamlit raises an error for a value above the widget's maximum, and an address can hold any
+    # number.
     show_value("retention-days", min(address.number("days", default), 36_500))
 
     def box(name: str, plain: bool, title: str, about: str) -> bool:
@@ -158,6 +161,7 @@ def _show_plan(plan: PurgePlan) -> None:
         if why in plan.kept
     ]
     with st.container(horizontal=True, gap="large"):
+        # The delta is used for its small text; nothing has changed.
         for label, value, delta in metrics:
             st.metric(label, value, delta, delta_color="off", delta_arrow="off", width="content")
     if not plan.goes:
@@ -207,7 +211,10 @@ def _runs_and_screenings(runs: int, screenings: int) -> str:
 def parts_words(removed: PurgePlan | Purge) -> str:
     """Say what is removed with the records, part by part."""
     return ", ".join(
-        count_noun(count, name[:-1]) for name, count in removed.parts.model_dump().items() if count
+        # The fields are named in the plural; count_noun adds the s where it's needed.
+        count_noun(count, name[:-1])
+        for name, count in removed.parts.model_dump().items()
+        if count
     )
 
 

@@ -21,7 +21,7 @@ from masis.settings.reference import rows
 from masis.ui.admin.exam_section import show_exam
 from masis.ui.admin.health_reports import REPORTS
 from masis.ui.live import draw_task, show_live
-from masis.ui.queue.overview import standing_counts
+from masis.ui.queue.overview import draw_standing_counts
 from masis.ui.shell.permissions import action
 from masis.ui.shell.reviewer import acting, actor
 from masis.ui.shell.served_database import command_markdown
@@ -45,6 +45,7 @@ def show_settings(workbench: Workbench) -> None:
 
 def _draw_all_settings(workbench: Workbench) -> None:
     st.header("All settings")
+    # Read again, to find out whether a file or variable has changed since the server started.
     loaded = load()
     st.markdown(
         "These apply to every audit without settings of its own. To change one, write it to"
@@ -120,14 +121,14 @@ def _draw_database(workbench: Workbench) -> None:
     st.text(str(workbench.database))
     facets = workbench.cases.facets_for(actor())
     # SQLite writes to the -wal file while the database is in use.
-    beside = workbench.database.with_name(f"{workbench.database.name}-wal")
+    wal = workbench.database.with_name(f"{workbench.database.name}-wal")
     size_on_disk = file_size(
-        sum(file.stat().st_size for file in (workbench.database, beside) if file.exists())
+        sum(file.stat().st_size for file in (workbench.database, wal) if file.exists())
     )
     hidden = workbench.team.hides_counts_from(actor())  # a file grows as others decide
     size = "" if hidden else f"{size_on_disk} on disk, "
     st.caption(f"{size}{count_noun(sum(facets.standings.values()), 'case')}")
-    standing_counts(facets.standings, minor=facets.minor)
+    draw_standing_counts(facets.standings, minor=facets.minor)
     st.caption(f"MASIS Workbench {APP}, rubric {RUBRIC}")
     st.caption(f"To copy it while it is in use: {command_markdown('masis db backup FILE')}")
 
@@ -200,10 +201,10 @@ def describe_verifier(verifier: str, settings: Settings) -> VerifierFacts:
             # The lines are columns for a terminal; a page's font isn't monospaced.
             facts += [re.sub(r" {2,}", ": ", line, count=1) for line in lines]
         resolve_model(verifier, "verifier", settings)
-        alone = settings.model_copy(
+        verifier_only = settings.model_copy(
             update=dict.fromkeys(settings.models(), OFFLINE) | {"verifier": verifier}
         )
-        sent = addresses(alone)
+        sent = addresses(verifier_only)
     except MissingModel as error:
         return VerifierFacts(absent=local_name(verifier), error=str(error))
     except MasisError as error:
@@ -228,6 +229,7 @@ def verifier_string(model: str, *, offline_first: bool) -> str:
 
 def config_line(verifier: str) -> str:
     """Return the line of the configuration file that makes a choice permanent."""
+    # A backslash, as in a path on Windows, starts an escape in a TOML basic string.
     return f'verifier = "{verifier}"'.replace("\\", "\\\\")
 
 
@@ -277,7 +279,11 @@ def _draw_verifier(workbench: Workbench, chosen: str, verifier: str) -> None:
         st.warning("This model can't be used.", icon=":material/error:")
         st.text(facts.error)
         return
-    st.text("\n".join((*facts.facts, *_exam_lines(workbench, verifier))))
+    chosen_settings = workbench.settings.model_copy(update={"verifier": verifier})
+    lines = [*facts.facts]
+    if exam_line := workbench.exams.line_for(chosen_settings):
+        lines.append(f"With the critic and evaluator in use it {exam_line}.")
+    st.text("\n".join(lines))
     if verifier == workbench.settings.verifier:
         st.caption("It is in use for new audits.")
         if load().settings.verifier != verifier:
@@ -285,20 +291,13 @@ def _draw_verifier(workbench: Workbench, chosen: str, verifier: str) -> None:
             st.code(config_line(verifier), language="toml")
         return
     shown: dict[str, Any] = {"requires": "configure", "type": "primary"}
-    chosen_one = workbench.settings.model_copy(update={"verifier": verifier})
     action(
         "Use it for new audits",
         "verifier-use",
         "check",
-        acting(workbench.use_settings, chosen_one),
+        acting(workbench.use_settings, chosen_settings),
         **shown,
     )
-
-
-def _exam_lines(workbench: Workbench, verifier: str) -> tuple[str, ...]:
-    """Return the exam line of a verifier combined with the other models in use."""
-    line = workbench.exams.line_for(workbench.settings.model_copy(update={"verifier": verifier}))
-    return (f"With the critic and evaluator in use it {line}.",) if line else ()
 
 
 def _draw_download(workbench: Workbench, name: str) -> None:

@@ -30,6 +30,8 @@ export default function ({ data, parentElement }) {
   }
   fold.hidden = true
   line.prepend(fold)
+  // The width decides whether the question is cut, so the button follows every change of it. The
+  // extra pixel absorbs rounding: scrollHeight and clientHeight are integers.
   root.resizes?.disconnect()
   root.resizes = new ResizeObserver(() => {
     if (!title.classList.contains("open"))

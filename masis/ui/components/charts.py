@@ -45,6 +45,7 @@ def draw_chart(
         more: Further data sets, by their names in the chart.
 
     """
+    # a new dict, because the cached one is shared by all sessions
     specification = {**_specification(build, *arguments), "datasets": {"rows": list(rows), **more}}
     st.vega_lite_chart(
         specification, key=key, on_select=on_select or "ignore", alt=description, width="stretch"

@@ -1,3 +1,4 @@
+// Entries of the decision log: a brief list, or a table in which an entry unfolds its details.
 export default function (component) {
   const root = component.parentElement.querySelector(".root")
   if (root) whenReleased(root, () => drawLog(root, component))
@@ -5,8 +6,10 @@ export default function (component) {
 
 function drawLog(root, { data, setTriggerValue }) {
   const version = JSON.stringify(data)
+  // Streamlit calls this after every run of the page, usually with the same data.
   if (root.dataset.version === version) return
   root.dataset.version = version
+  // Replacing an element that has the focus moves the focus to the page, so it's restored below.
   const focused = root.getRootNode().activeElement?.dataset?.entry
   root.replaceChildren()
 
@@ -22,6 +25,7 @@ function drawLog(root, { data, setTriggerValue }) {
     link.target = "_self"
     link.dir = "auto"
     link.onclick = event => {
+      // with these keys, the browser opens the link in a new tab or window
       if (event.metaKey || event.ctrlKey || event.shiftKey) return
       event.preventDefault()
       setTriggerValue("open", trigger)

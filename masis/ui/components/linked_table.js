@@ -44,6 +44,7 @@ function restoreFocus(links, isQueue) {
 
 function drawTable(root, { data, setTriggerValue }) {
   const version = JSON.stringify(data)
+  // Streamlit calls this after every run of the page, usually with the same data.
   if (root.dataset.version === version) return
   const holder = root.getRootNode().activeElement
   const focused = holder?.dataset?.open
@@ -52,8 +53,10 @@ function drawTable(root, { data, setTriggerValue }) {
   root.replaceChildren()
 
   const open = (event, id) => {
+    // with these keys, the browser opens the link in a new tab or window
     if (event.metaKey || event.ctrlKey || event.shiftKey) return
     event.preventDefault()
+    // the row around the link has a click handler of its own
     event.stopPropagation()
     setTriggerValue("open", id)
   }

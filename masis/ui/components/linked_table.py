@@ -113,8 +113,11 @@ def linked_table(
     data = {"columns": columns, "rows": rows, "description": description, "head_stays": head_stays}
     opened = _TABLE(data=data, key=key, on_open_change=noop).open
     if opened and any(_page_address(cell) == opened for line in rows for cell in line["cells"]):
+        # A link to another page is opened by Streamlit, which keeps the session. The browser would
+        # start a new one.
         page, _, query = opened.partition("?")
         st.switch_page(f"pages/{page}.py", query_params=dict(parse_qsl(query)))
+    # A browser posts the value, so it may be anything.
     return opened if isinstance(opened, str) else None
 
 

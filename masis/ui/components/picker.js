@@ -1,9 +1,11 @@
+// A list of stored cases to pick one from for a new audit.
 export default function (component) {
   const root = component.parentElement.querySelector(".root")
   if (root) whenReleased(root, () => drawChoices(root, component))
 }
 
 function drawChoices(root, { data, setTriggerValue }) {
+  // Replacing an element that has the focus moves the focus to the page, so it's restored below.
   const focused = root.getRootNode().activeElement?.dataset?.id
   root.replaceChildren()
   const list = make("ul")
@@ -22,6 +24,7 @@ function drawChoices(root, { data, setTriggerValue }) {
     button.onclick = () => setTriggerValue("pick", row.id)
     item.append(button)
     list.append(item)
+    // an element can get the focus only once it's in the document
     if (row.id === focused) queueMicrotask(() => button.focus())
   }
   root.append(list)

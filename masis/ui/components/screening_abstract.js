@@ -6,9 +6,11 @@ export default function ({ data, parentElement }) {
 }
 
 function drawAbstract(root, data) {
+  // `reveal` is true in a single run, so it's left out of the version that decides about redrawing.
   const { reveal, ...shown } = data
   const version = JSON.stringify(shown)
   // scroll to an abstract that was opened in the table above
+  // in a microtask, because the abstract is drawn below
   if (reveal) queueMicrotask(() => root.scrollIntoView({ block: "start", behavior: "auto" }))
   if (root.dataset.version === version) return
   const chosen = root.dataset.abstract === data.id ? root.dataset.chosen : ""
@@ -52,6 +54,7 @@ function drawAbstract(root, data) {
         .filter(Boolean)
         .join(", ")
       element.onclick = () => {
+        // a click that ends a selection of text chooses nothing
         if (window.getSelection()?.toString()) return
         // words that several fields are based on go through these with each click
         const index = piece.fields.indexOf(root.dataset.chosen)

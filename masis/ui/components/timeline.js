@@ -1,3 +1,4 @@
+// The timeline of an audit: its iterations with their steps, scores and warnings.
 export default function ({ data, parentElement }) {
   const root = parentElement.querySelector(".root")
   if (!root) return
@@ -18,6 +19,8 @@ export default function ({ data, parentElement }) {
   const status = root.querySelector(".status")
   const drawing = root.querySelector(".drawing")
   if (status.textContent !== data.live) status.textContent = data.live
+  // Without the clock, which changes twice a second: replacing the list each time would drop a
+  // selection of its text.
   const version = JSON.stringify([data.groups, data.spent, data.waiting, data.end])
   const clock = duration(data.elapsed_ms)
   if (root.dataset.version === version) {

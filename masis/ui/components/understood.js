@@ -1,3 +1,4 @@
+// The preview beside a form: the case as it would be stored, its chunks, and all errors.
 export default function (component) {
   const root = component.parentElement.querySelector(".root")
   if (root) whenReleased(root, () => drawUnderstood(root, component))

@@ -273,6 +273,8 @@ def _draw_freeze_form(workbench: Workbench) -> None:
         format_func=lambda name: f"{name}: {export_formats()[name].summary}",
     )
     encodings = ENCODINGS if export_formats()[form].tabular else ENCODINGS[:1]
+    # The key depends on the options: Streamlit would keep a choice that another format doesn't
+    # offer.
     encoding = right.selectbox("File", encodings, key=f"dataset-encoding-{len(encodings)}")
     with st.form("dataset-freeze", border=True):
         name = st.text_input("Name", max_chars=100, help="Letters, digits, '.', '-' and '_'.")
@@ -299,6 +301,7 @@ def _draw_freeze_form(workbench: Workbench) -> None:
         st.error("Nothing was frozen.", icon=":material/error:")
         st.text(str(error))
         return
+    # The message is shown by the next run, which also lists the new version.
     st.session_state[_FROZEN] = name.strip()
     address.set_param("version", name.strip())
     st.rerun()

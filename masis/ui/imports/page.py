@@ -67,6 +67,7 @@ class HeldFiles:
     """
 
     def __init__(self) -> None:
+        # Python creates it with mode 0700.
         self.folder = tempfile.TemporaryDirectory(prefix="masis-imports-")
         self._held: dict[str, Path] = {}
 
@@ -75,6 +76,7 @@ class HeldFiles:
         path = Path(self.folder.name) / token
         path.write_bytes(content)
         self._held[token] = path
+        # A dict keeps the order of insertion, so the oldest files are first.
         for oldest in list(self._held)[:-MOST_HELD]:
             self.drop(oldest)
 
@@ -157,6 +159,7 @@ def _on_upload(key: str) -> None:
     form, file = ImportForm.current(), st.session_state.get(key)
     if file is None:
         return
+    # Streamlit can't empty a file uploader, but a new key draws a new one.
     form.uploads += 1
     before, token = form.token, uuid4().hex
     held_files().hold(file.getvalue(), token)
@@ -180,6 +183,7 @@ def _chosen_file(form: ImportForm) -> ChosenFile | None:
     """Return the uploaded or pasted file of the form, or None if there is none."""
     token, name, text = form.token, form.name, form.text.strip()
     if not token and text:
+        # A browser can send half of a surrogate pair, which UTF-8 can't encode.
         content = form.text.encode("utf-8", "replace")
         token = f"pasted-{hashlib.sha256(content).hexdigest()}"
         if held_files().path(token) is None:
@@ -192,8 +196,9 @@ def _chosen_file(form: ImportForm) -> ChosenFile | None:
 
 
 def _reading_of(workbench: Workbench, form: ImportForm, chosen: ChosenFile) -> FileReading:
-    """Return how a file is read: as chosen before for these columns, or else as its first row
-    suggests.
+    """Return how a file is read.
+
+    A remembered choice for these columns is used, or else the format that the first row suggests.
 
     Raises:
         InputError: If it can't be read at all.
@@ -270,7 +275,12 @@ MOST_PROBLEMS = 200
 
 
 class FileImport(BackgroundTask):
-    """One import and its progress, readable while it runs. Raises NotAllowed."""
+    """One import and its progress, readable while it runs.
+
+    Raises:
+        NotAllowed: The actor's role doesn't allow imports.
+
+    """
 
     stopped = False
     """Whether it was stopped before the end of the file."""
@@ -315,7 +325,9 @@ class FileImport(BackgroundTask):
         for step in self._steps:
             self.step = step
             self.problem_count += len(step.problems)
+            # All of them could fill the memory of the server, so the others are only counted.
             self.problems += step.problems[: MOST_PROBLEMS - len(self.problems)]
+            # If the file is read completely, the stop came too late to change anything.
             if self.stopping and self.share < 1:
                 self.stopped = True
                 return
@@ -352,6 +364,8 @@ def show_imports(workbench: Workbench) -> None:
         if chosen is not None and not needs_sheet:
             try:
                 reading = _reading_of(workbench, form, chosen)
+            # Python deletes the name of an except clause at its end, so the error gets another
+            # name.
             except InputError as found:
                 error = found
         with st.container():
@@ -431,7 +445,7 @@ def _draw_file_field(form: ImportForm) -> None:
     )
 
 
-# how it is read
+# sheet, format, columns and separators
 
 
 def _draw_sheet_choice(form: ImportForm, chosen: ChosenFile) -> list[str]:
@@ -699,6 +713,7 @@ def _draw_import_result(workbench: Workbench, file_import: FileImport) -> None:
         _draw_refusal(file_import.failed)
     _problem_table(file_import.problems, file_import.problem_count, "import-problems")
     chosen = _chosen_file(ImportForm.current())
+    # The form may hold another file by now, for example in a second tab.
     still_chosen = chosen is not None and chosen.token == file_import.source.token
     if file_import.complete and still_chosen:
         _empty_form()

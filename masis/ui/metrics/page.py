@@ -47,7 +47,7 @@ from masis.ui.metrics.sections import (
     draw_topic,
     shows_tables,
 )
-from masis.ui.queue.overview import standing_counts
+from masis.ui.queue.overview import draw_standing_counts
 from masis.ui.shell import address
 from masis.ui.shell.address import link
 from masis.ui.shell.reviewer import actor
@@ -107,7 +107,7 @@ def run_table(
             else []
         ),
         (column("Quality", "figure"), lambda run: number(run.quality)),
-        (column("Stands now", "pills"), partial(_status_cell, cases)),
+        (column("Status now", "pills"), partial(_status_cell, cases)),
     ]
     varying: list[tuple[TableColumn, Callable[[MeasuredRun], Any]]] = [
         (column("Iterations", "figure", hide="hide-medium"), lambda run: run.iterations),
@@ -201,6 +201,7 @@ def show_metrics(workbench: Workbench) -> None:
     _draw_metric_controls(workbench)
     chosen = metrics_filter()
     newest = workbench.metrics.newest()
+    # The filter is passed as JSON, which Streamlit can hash for the key of its cache.
     report = _metrics_report(
         str(served_database()),
         newest,
@@ -225,7 +226,7 @@ def show_metrics(workbench: Workbench) -> None:
     if shows_tables():
         draw_group_tables(report)
     _draw_people_figures(workbench, facets)
-    st.header("What it cost", anchor=False)
+    st.header("Cost", anchor=False)
     models = [model.name for model in report.models]
     if report.total.values["calls"]:
         draw_topic(report, "cost", "Of these audits")
@@ -273,6 +274,7 @@ def metrics_filter() -> MeasureFilter:
     since, until = address.day("since"), address.day("until")
     return MeasureFilter(
         since=since.isoformat() if since else None,
+        # There is no day after date.max.
         until=(until + timedelta(days=1)).isoformat() if until and until < date.max else None,
         role=_role_in_address(),
         models=tuple(address.words("model")),
@@ -316,7 +318,7 @@ def _metrics_report(
     return served_workbench().metrics.report(measure_filter, period, newest=SPREAD_OVER)
 
 
-# --- The sections.
+# --- The sections of the page
 
 
 def _draw_metric_controls(workbench: Workbench) -> None:
@@ -324,6 +326,7 @@ def _draw_metric_controls(workbench: Workbench) -> None:
         horizontal=True, vertical_alignment="center", gap="small", key="metrics-head"
     ):
         st.title("Metrics", width="content")
+        # On every run, because the dates in the drawer change the span too.
         st.session_state["metrics-span"] = _period_in_address()
         st.segmented_control(
             "Time",
@@ -358,6 +361,7 @@ def _draw_metric_controls(workbench: Workbench) -> None:
                 **_widget_binding("as"),
             ),
         )
+        # without "by" and "as", which exclude no audit
         used = sum(bool(address.value(name)) for name in FILTERS[2:])
         # The label holds the number of filters, and a new label makes a new popover, which would
         # close at each choice.
@@ -395,7 +399,7 @@ def _draw_metric_controls(workbench: Workbench) -> None:
                 )
         st.page_link(
             "pages/trust.py",
-            label="Trust: how far the audit may be relied on",
+            label="Trust: how reliable the audit is",
             icon=":material/verified:",
         )
 
@@ -416,8 +420,8 @@ def _choose_span() -> None:
 
 
 def _draw_answer_figures(workbench: Workbench, report: MetricsReport, facets: Facets) -> None:
-    """Draw the number of audits, their results, the statuses of cases, and the kinds of issues."""
-    st.header(f"{count_noun(report.total.runs, 'audit')}: what they found", anchor=False)
+    """Draw the results of the audits, the kinds of issues, and the statuses of cases."""
+    st.header(f"{count_noun(report.total.runs, 'audit')}: results", anchor=False)
     draw_topic(report, "answers", "Of the original answers")
     issues = sorted(((facets.flags.get(flag, 0), flag) for flag in ISSUES), reverse=True)
     audited = sum(facets.standings.values()) - facets.standings.get("not_audited", 0)
@@ -438,9 +442,9 @@ def _draw_answer_figures(workbench: Workbench, report: MetricsReport, facets: Fa
         draw_figures(figures, key="issues", description=description)
     if failed := facets.flags.get("error", 0):
         _draw_failures(workbench, failed, audited)
-    st.markdown("**Where all cases stand now.** Each case is counted once.")
+    st.markdown("**Current status of all cases.** Each case is counted once.")
     adjudications = workbench.team.adjudications(actor())
-    standing_counts(
+    draw_standing_counts(
         facets.standings, facets.states, adjudications=adjudications, minor=facets.minor
     )
 
@@ -468,7 +472,7 @@ def _draw_failures(workbench: Workbench, failed: int, audited: int) -> None:
 def _draw_people_figures(workbench: Workbench, facets: Facets) -> None:
     """Draw people's decisions, their speed, and how often the audit's flags were right."""
     me, length = actor(), workbench.store.decisions.head().length
-    st.header("What people decided", anchor=False)
+    st.header("Decisions", anchor=False)
     if length > READ_AT_ONCE and not st.toggle(
         f"Read all {length:,} entries of the decision log",
         key="metrics-people-read",
@@ -536,7 +540,7 @@ def _draw_people_figures(workbench: Workbench, facets: Facets) -> None:
             *details,
         ]
         draw_figures(figures, key="metrics-own", description="Of your own decisions")
-    st.header("How often the audit was right", anchor=False)
+    st.header("Accuracy of the audit", anchor=False)
     st.caption("Choose a figure to see its cases on Trust.")
     report = workbench.trust.compare(me, TrustFilter())
     compared, seen, how = report.answers, {}, ""

@@ -50,10 +50,10 @@ PERIODS_LISTED = 60
 """Periods in the table, newest first; the charts show all."""
 
 
-def list_runs(**way: str) -> None:
+def list_runs(**parameters: str) -> None:
     """List the runs behind a metric by naming it in the address."""
     for name in PICKED:
-        address.set_param(name, way.get(name, ""))
+        address.set_param(name, parameters.get(name, ""))
 
 
 def shows_tables() -> bool:
@@ -154,7 +154,7 @@ def _figure(report: MetricsReport, metric: ReportMetric, shown: SpreadView | Non
         page = "metrics" if value else ""
         return LinkedFigure(metric.label, text, metric.meaning, page, links, value)
     mean = write((value or 0) / (total.known[metric.name] or 1))
-    return LinkedFigure(metric.label, text, f"{metric.meaning} {mean} an audit in the mean.")
+    return LinkedFigure(metric.label, text, f"{metric.meaning} The mean is {mean} per audit.")
 
 
 def _draw_metric(
@@ -178,6 +178,7 @@ def _draw_metric(
         marks=shown.marks if shown is not None else [],
     )
     if shown is not None:
+        # Streamlit draws the text between two dollar signs as a TeX formula.
         st.caption(f"{numbers}.".replace("$", r"\$"))
         if shown.limit and report.total.values["calls"]:
             sign = ":green[:material/check:]" if shown.held else ":red[:material/close:]"
@@ -187,6 +188,7 @@ def _draw_metric(
 def _chart_boxes(count: int) -> Iterator[DeltaGenerator]:
     """Yield bordered boxes, three in a row and equally high."""
     for first in range(0, count, 3):
+        # always three columns, so that the boxes of the last row aren't wider than the others
         for place in st.columns(3, gap="medium")[: count - first]:
             yield place.container(border=True, height="stretch")
 
@@ -235,21 +237,23 @@ def group_table(report: MetricsReport, by: str) -> tuple[list[TableColumn], list
     replayed = [has_replayed([model.name]) for model in report.models]
     groups = zip(report.models, replayed, strict=True)
     if by == "at":
+        # repeat has no end, so this zip can't be strict.
         groups = zip(reversed(report.periods[-PERIODS_LISTED:]), repeat(all(replayed)))
     columns = [column("Model" if by == "of" else report.period.capitalize())]
     columns += [column("Audits", "figure")]
     columns += [
-        column(each.label, "figure", hide="" if each.unit == "share" else "hide-medium")
-        for each in metrics
+        column(metric.label, "figure", hide="" if metric.unit == "share" else "hide-medium")
+        for metric in metrics
     ]
     rows = []
     for group, untimed in groups:
         name = group.name or ""
 
+        # The default binds the name of this group, because the loop changes the variable.
         def link(text: str, show: str, name: str = name) -> TableCell:
-            way = {by: name, "show": show}
-            href = address.link("metrics", **{**_filters(), **way})
-            return {"text": text, "href": href, "open": urlencode(way)}
+            parameters = {by: name, "show": show}
+            href = address.link("metrics", **{**_filters(), **parameters})
+            return {"text": text, "href": href, "open": urlencode(parameters)}
 
         title = model_words(name or "not reported")
         cells: list[TableCell | str | None] = [

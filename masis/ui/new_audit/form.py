@@ -41,6 +41,7 @@ CHUNKS_SHOWN = 40
 EXCERPT = 240
 IDS_NAMED = 6
 ERRORS_SHOWN = 8
+# The preview is drawn while somebody types, so it doesn't check the citations of a longer answer.
 LONGEST_CHECKED = 50_000
 CHUNKS_COMPARED = 200
 """The most chunks that are compared with the sentences citing them while somebody types."""
@@ -116,11 +117,13 @@ def case_of(question: str, pasted: PastedEvidence, answer: str) -> Case:
         case = Case.from_stored({"id": "new", **content})
     except ValidationError as error:
         raise explain(error) from error
+    # The first case has a placeholder as its id, because the real one is made from its digest.
     return check_case(Case.from_stored({"id": case_id(case), **content}))
 
 
 def case_id(case: Case) -> str:
     """Return an id made of the first words of the question and a digest of the content."""
+    # NFKD separates an accent from its letter, and encoding to ASCII drops it: é becomes e.
     plain = unicodedata.normalize("NFKD", case.query[:200]).encode("ascii", "ignore").decode()
     words = re.findall(r"[a-z0-9]+", plain.lower())
     slug = "-".join(words[:6])[:48].strip("-") or "case"
@@ -139,7 +142,7 @@ def settings_of(base: Settings, changes: Mapping[str, Any]) -> Settings:
     return base.model_copy(update=valid)
 
 
-def where_it_runs(settings: Settings) -> str:
+def destination_text(settings: Settings) -> str:
     """Say which data an audit with these settings sends, and where to.
 
     Raises:
@@ -158,7 +161,7 @@ def where_it_runs(settings: Settings) -> str:
     return f"The audit sends question, evidence and answer to {hosts}."
 
 
-def what_it_takes(settings: Settings, case: Case | None) -> str:
+def requirements_text(settings: Settings, case: Case | None) -> str:
     """Say how much an audit by models needs at most, and what its depth leaves unchecked.
 
     Raises:
@@ -350,5 +353,6 @@ def _content_words(text: str) -> set[str]:
 def _error_data(error: InputError) -> dict[str, str]:
     line = f"line {error.line}" if error.line else ""
     place = ", ".join(part for part in (error.file or "", line, error.field or "") if part)
+    # capitalize() would also change the rest to lower case.
     place = place[:1].upper() + place[1:] if not error.file else place
     return {"place": place, "problem": error.problem.rstrip("."), "hint": error.hint}

@@ -71,6 +71,7 @@ def _draw_live(run_id: str, case_id: str) -> bool:
     workbench, jobs = served_workbench(), served_jobs()
     run = address.find_by_id(workbench.runs.summary, run_id)
     is_ours = jobs.get(run_id) is not None  # another process may run it
+    # mark_lost includes this run if the process that ran it is gone.
     if not is_ours and (
         run is None or run.state != "running" or run_id in workbench.runs.mark_lost()
     ):
@@ -247,6 +248,7 @@ def timeline(events: Sequence[Event], state: RunState, now: str, why: str = "") 
     for event in events:
         step = event.iteration, event.step
         if event.kind == "run_started":
+            # A second start means that the run was resumed, so the step before it was cut off.
             is_resumed = bool(started)
             _mark_interrupted(groups)
         elif event.kind == "step_started":
@@ -276,6 +278,7 @@ def timeline(events: Sequence[Event], state: RunState, now: str, why: str = "") 
             retries = groups[event.iteration]["retries"]
             retries[:] = [*retries, event.message][-RETRIES_SHOWN:]
         elif event.kind == "warning" and groups:
+            # A warning that belongs to no iteration is shown with the latest one.
             at = event.iteration if event.iteration in groups else next(reversed(groups))
             groups[at]["warnings"].append(event.message)
         elif event.kind == "iteration_finished":
@@ -286,6 +289,7 @@ def timeline(events: Sequence[Event], state: RunState, now: str, why: str = "") 
     end = _end(events, state, why)
     if (
         end
+        # With one iteration, there was nothing to choose.
         and (best := _run_outcome(events).get("best")) is not None
         and best + 1 in groups
         and len(groups) > 1
@@ -487,4 +491,5 @@ def _elapsed_ms(events: Sequence[Event], last: str) -> float:
 
 def _milliseconds_between(start: str, end: str) -> float:
     spent = datetime.fromisoformat(end) - datetime.fromisoformat(start)
+    # The clock may have been set back between two events.
     return max(0.0, spent.total_seconds() * 1000)

@@ -30,11 +30,11 @@ from masis.ui.new_audit.form import (
     LONGEST,
     ROLE,
     case_of,
+    destination_text,
     form_panel,
+    requirements_text,
     settings_of,
     understood_case,
-    what_it_takes,
-    where_it_runs,
 )
 from masis.ui.new_audit.live_run import show_run
 from masis.ui.shell import address
@@ -115,6 +115,7 @@ class AuditForm(SettingsForm):
         return _read_pasted_text(self.large.text if self.large else self.evidence)
 
 
+# cache_resource, because cache_data would copy all chunks on every run
 @st.cache_resource(show_spinner=False, max_entries=8)
 def _read_pasted_text(text: str) -> PastedEvidence:
     return read_pasted(text)
@@ -125,6 +126,7 @@ def show_new_audit(workbench: Workbench) -> None:
     if run_id := address.value("job"):
         show_run(workbench, run_id, address.value("case"))
         return
+    # A worker takes about a second to start, and the person needs longer to fill in the form.
     served_jobs().warm_up()
     form = AuditForm.current()
     stored = address.value("case")
@@ -269,6 +271,7 @@ def _draw_text_field(form: AuditForm, name: str, label: str, **shown: Any) -> No
             return
         form.text_field(name, label, most=LONGEST[name], **shown)
         with st.popover("From a file", icon=":material/upload_file:", type="tertiary"):
+            # A question and an answer are plain text, so only text files make sense for them.
             types = UPLOADS if name == "evidence" else UPLOADS[:2]
             key = f"new-audit-upload-{name}-{form.uploads}"
             st.file_uploader(
@@ -286,6 +289,7 @@ def _store_upload(name: str, key: str) -> None:
     form, file = AuditForm.current(), st.session_state.get(key)
     if file is None:
         return
+    # Streamlit can't empty a file uploader, but a new key draws a new one.
     form.uploads += 1
     shown = file.name[:120]
     try:
@@ -333,6 +337,7 @@ def _start_audit_of(case_id: str) -> None:
         else:
             case = case_of(form.question, form.pasted_evidence, form.answer)
             workbench.cases.add(actor(), [case])
+        # After the case is stored, so that a model that can't be used loses no text.
         check_models(settings)
         run_id = served_jobs().audit(actor(), case.id, settings)
     except InputError as error:
@@ -386,6 +391,7 @@ def _draw_found_cases(page: CasePage, text: str, case_id: str) -> None:
     ]
     picked = _PICKER(data={"rows": rows, "chosen": case_id}, key="picker", on_pick_change=noop).pick
     if isinstance(picked, str) and picked != case_id:
+        # The parts above were drawn with the old address, so the page runs again.
         address.set_param("case", picked)
         st.rerun()
     if (more := page.total - len(rows)) > 0:
@@ -401,6 +407,7 @@ def _draw_chosen_case(workbench: Workbench, form: AuditForm, case_id: str) -> No
             else "Pick a case from the list."
         )
         return
+    # Only the same content with the same settings counts as audited.
     is_audited = not workbench.audits.is_needed(case, form.effective)
     _draw_start_button("Audit it again" if is_audited else "Start the audit", case_id)
     _draw_requirements(form.effective, case)
@@ -463,12 +470,13 @@ def _draw_models(workbench: Workbench, form: AuditForm, settings: Settings) -> N
         )
     if pressed:  # not in a callback, which could run before that of a model chosen just now
         workbench.access.require(actor(), "audit")
-        with st.spinner("Asking each model for a word"):
+        with st.spinner("Sending each model a one-word request"):
             st.session_state["these-models-tested"] = (
                 settings.models(),
                 workbench.check_models(settings),
             )
     tested_models, results = st.session_state.get("these-models-tested", (None, ()))
+    # Another model may have been chosen since the test.
     if tested_models == settings.models():
         for result in results:
             st.text(f"{'✓' if result.ok else '✗'} {result.message}")
@@ -533,6 +541,7 @@ def _store_model(role: str) -> None:
     chosen = st.session_state[form.widget_key(f"model-{role}")]
     if chosen == (OTHER_MODEL if _is_other(form, role) else _model_of(form, role)):
         return  # a page that reconnects posts its defaults as if they had just been chosen
+    # The marker of a typed name is dropped too, because the model is chosen from the list again.
     others = {
         name: value for name, value in form.settings.items() if name not in (role, f"{role}_named")
     }
@@ -567,8 +576,8 @@ def _use_critics_model() -> None:
 def _draw_requirements(settings: Settings, case: Case | None) -> None:
     """Draw which data an audit sends and what it needs, or why a model can't be used."""
     try:
-        st.caption(where_it_runs(settings))
-        st.caption(what_it_takes(settings, case))
+        st.caption(destination_text(settings))
+        st.caption(requirements_text(settings, case))
     except MasisError as error:
         st.warning("A chosen model can't be used.", icon=":material/key_off:")
         st.text(str(error))

@@ -66,7 +66,7 @@ MOST_EXPORTED = 20_000
 The command line writes larger exports case by case.
 """
 MOST_CHIPS = 12
-_NARROWS = (*address.FILTERS, "page")
+_FILTERS_AND_PAGE = (*address.FILTERS, "page")
 
 
 def show_cases(workbench: Workbench) -> None:
@@ -316,7 +316,7 @@ def _draw_filter_summary(
                 key="clear-all",
                 type="tertiary",
                 on_click=address.clear,
-                args=(_NARROWS,),
+                args=(_FILTERS_AND_PAGE,),
             )
 
 
@@ -347,7 +347,7 @@ def _draw_no_match(workbench: Workbench, case_filter: CaseFilter) -> None:
     )
     decided = case_filter.model_copy(update={"standings": ("decided",)})
     with st.container(horizontal=True):
-        st.button("Clear search and filters", on_click=address.clear, args=(_NARROWS,))
+        st.button("Clear search and filters", on_click=address.clear, args=(_FILTERS_AND_PAGE,))
         if case_filter.standings == NOT_DECIDED and (
             count := workbench.cases.find_for(actor(), decided).total
         ):
@@ -534,12 +534,12 @@ def case_columns(order: str, *, brief: bool = False) -> list[TableColumn]:
     return [column("Question", "main"), *state, column("Issues", "main"), figure]
 
 
-MINE: LabelData = {
+ASSIGNED_TO_YOU: LabelData = {
     "text": "assigned to you",
     "tone": "busy",
     "meaning": "This case is assigned to you",
 }
-DRAFTED: LabelData = {
+HAS_DRAFT: LabelData = {
     "text": "draft",
     "tone": "warn",
     "meaning": "You have a draft of a decision on this case that you haven't submitted",
@@ -553,8 +553,8 @@ def own_marks(workbench: Workbench, listed: Sequence[CaseSummary]) -> dict[str, 
     drafted = workbench.drafts.with_drafts(actor(), ids)
     return {
         case_id: [
-            *([MINE] if case_id in assigned else []),
-            *([DRAFTED] if case_id in drafted else []),
+            *([ASSIGNED_TO_YOU] if case_id in assigned else []),
+            *([HAS_DRAFT] if case_id in drafted else []),
         ]
         for case_id in ids
     }
@@ -628,7 +628,7 @@ def severity_cell(summary: CaseSummary) -> TableCell | None:
     return {"pills": [label(word._replace(tone="calm") if passed else word)]}
 
 
-def who_decided(workbench: Workbench, case_id: str) -> list[str]:
+def verdicts_by_reviewer(workbench: Workbench, case_id: str) -> list[str]:
     """Return each reviewer's verdict in words, with names if the policy shows them."""
     shows_names = workbench.trust.shows_names()
     decisions = [
@@ -646,7 +646,10 @@ def state_cell(
 ) -> TableCell:
     """Return the status of a case, with details such as its verdict and reviewers."""
     if adjudicate:
-        return {"pills": [label(WAITS_FOR_YOU)], "below": who_decided(workbench, summary.id)}
+        return {
+            "pills": [label(WAITS_FOR_YOU)],
+            "below": verdicts_by_reviewer(workbench, summary.id),
+        }
     word, more = status_label(summary.standing, summary.state, summary.severity)
     by = f"by {' and '.join(workbench.reviews.settled_by(summary.id))}" if summary.reviewer else ""
     return {"pills": [label(word)], "below": [f"{more} {by}".strip()]}

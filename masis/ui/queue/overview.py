@@ -29,7 +29,7 @@ from masis.services.records import (
 from masis.settings import OFFLINE
 from masis.ui.components.linked_table import linked_table
 from masis.ui.live import served_jobs, show_live
-from masis.ui.new_audit.form import where_it_runs
+from masis.ui.new_audit.form import destination_text
 from masis.ui.queue.case_list import (
     PRODUCT,
     adjudications_link,
@@ -65,7 +65,7 @@ def show_overview(workbench: Workbench) -> None:
         return
     st.title(headline(facets), anchor=False)
     adjudications = workbench.team.adjudications(actor())
-    standing_counts(
+    draw_standing_counts(
         facets.standings, facets.states, adjudications=adjudications, minor=facets.minor
     )
     if text := pace(*workbench.trust.today(actor()), facets.states.get("needs_review", 0)):
@@ -77,7 +77,9 @@ def show_overview(workbench: Workbench) -> None:
         if not {*facets.reviewers} - SIMULATED and not workbench.cases.hides_machine_from(actor()):
             _draw_first_steps(workbench)
         show_unaudited(workbench, facets)
-        if not workbench.cases.hides_machine_from(actor()) and (text := left_open(workbench)):
+        if not workbench.cases.hides_machine_from(actor()) and (
+            text := unconfirmed_text(workbench)
+        ):
             with st.container(border=True, key="not-confirmed"):
                 st.caption(text)
                 st.page_link(
@@ -111,6 +113,7 @@ def pace(decided: int, escalated: int, seconds: float | None, waiting: int) -> s
         return ""
     including = f" ({escalated:,} escalated)" if escalated else ""
     median = f", in {duration(1000 * round(seconds))} each (median)" if seconds else ""
+    # at least a minute, because "about 0 min left" would look finished
     minutes = max(1, round((seconds or 0) * waiting / 60))
     rest = f" About {duration(60_000 * minutes)} left at this pace ({waiting:,} cases)."
     return (
@@ -119,7 +122,7 @@ def pace(decided: int, escalated: int, seconds: float | None, waiting: int) -> s
     )
 
 
-def standing_counts(
+def draw_standing_counts(
     standings: Mapping[Any, int],
     states: Mapping[str, int] | None = None,
     order: str = "",
@@ -203,7 +206,7 @@ def _draw_waiting(workbench: Workbench, facets: Facets) -> None:
     )
 
 
-def left_open(workbench: Workbench) -> str:
+def unconfirmed_text(workbench: Workbench) -> str:
     """Say how many answers the offline checks couldn't confirm; "" with a verifier model."""
     if workbench.settings.verifier != OFFLINE:
         return ""
@@ -258,6 +261,7 @@ def _draw_first_steps(workbench: Workbench) -> None:
 def _first_case(workbench: Workbench) -> CaseSummary | None:
     """Return a telling demo case that needs review, or else one with a fabricated citation."""
     for case_id in _first_case_ids():
+        # a database of one's own doesn't have the demo cases
         with contextlib.suppress(UnknownRecord):
             case = workbench.cases.summary(case_id)
             if case.state == "needs_review":
@@ -272,6 +276,7 @@ def _first_case(workbench: Workbench) -> CaseSummary | None:
 def _first_case_ids() -> tuple[str, ...]:
     """Return the ids of the telling demo cases, those with a fabricated citation first."""
     ids = [case.id for case in demo_cases() if case.metadata.get("telling")]
+    # False sorts before True.
     return tuple(sorted(ids, key=lambda case_id: "fabricated" not in case_id))
 
 
@@ -311,6 +316,8 @@ def show_unaudited(workbench: Workbench, facets: Facets) -> None:
         st.button(
             "Audit this case" if unaudited == 1 else f"Audit all {unaudited:,} cases",
             icon=":material/fact_check:",
+            # The limit is read when the button is clicked, because this run may have drawn the
+            # field before it was filled in.
             on_click=lambda: served_jobs().audit_all_new(actor(), st.session_state.get(LIMIT)),
             key="audit-all",
             **button_state("audit"),
@@ -334,13 +341,14 @@ def batch_costs(workbench: Workbench, unaudited: int) -> str:
     if not uses_models(workbench.settings):
         return ""
     try:
-        place = where_it_runs(workbench.settings)
+        place = destination_text(workbench.settings)
         rows = workbench.cases.find(CaseFilter(states=UNAUDITED, order="oldest", size=SAMPLED)).rows
         total = CostEstimate()
         for row in rows:
             total = total.plus(estimate(workbench.store.cases.get(row.id), workbench.settings))
     except MasisError as error:
         return f"A model in the settings can't be used. {error}"
+    # The sample is assumed to be like the rest of the cases.
     scale = unaudited / max(1, len(rows))
     cost = (
         "cost unknown"
@@ -398,7 +406,7 @@ def _draw_batch_summary(workbench: Workbench, batch: BatchProgress) -> None:
     with st.container(border=True, key="batch-summary"):
         st.markdown(" ".join(words))
         if not workbench.cases.hides_machine_from(actor()):
-            standing_counts(batch.standings, order="newest", minor=batch.minor)
+            draw_standing_counts(batch.standings, order="newest", minor=batch.minor)
 
 
 def _draw_recent(workbench: Workbench) -> None:
@@ -423,6 +431,7 @@ def _draw_recent(workbench: Workbench) -> None:
         return
     newest: dict[str, LogEntry] = {}
     for entry in page.rows:
+        # Entries are newest first, so the first one of each case is used.
         newest.setdefault(entry.decision.case_id if entry.decision else entry.id, entry)
     rows = [
         entry_row(entry, entry_context(workbench, entry))

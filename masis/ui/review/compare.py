@@ -162,6 +162,7 @@ def _show_comparison(left: Run, right: Run, of: Of) -> None:
                     st.markdown(f"{badge(rule_word(issue.rule))} {issue.severity}")
                     for text in (
                         issue.description,
+                        # The description may already contain the quotation.
                         "" if (issue.quote or "") in issue.description else issue.quote,
                         issue.reason,
                     ):

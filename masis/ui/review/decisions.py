@@ -90,6 +90,7 @@ def log_filter(machine_shown: MachineShown = "first") -> DecisionFilter:
         sources=tuple(address.several("source", SOURCES)),
         verdicts=tuple(address.several("verdict", tuple(words.DECIDED))),
         since=since.isoformat() if (since := address.day("since")) else None,
+        # There is no day after date.max.
         until=(until + timedelta(days=1)).isoformat() if until and until < date.max else None,
         newest_first=address.value("order") != "oldest",
         blind_to=actor().name,
@@ -109,11 +110,13 @@ def entry_context(workbench: Workbench, entry: LogEntry) -> EntryContext:
     # if the number of this entry is hidden from the user, so is the number of the other one
     if undone is not None and not entry.seq:
         undone = undone.model_copy(update={"seq": 0})
-    case, took = _case_summary_or_none(workbench, decision.case_id), ""
+    case, adopted = _case_summary_or_none(workbench, decision.case_id), ""
     if case is not None and decision.extra.get("taken_from"):
         decisions = [other.decision for other in workbench.reviews.individual(case.id)]
-        took = adopted_decision_text(decision, [other for other in decisions if other is not None])
-    return EntryContext(case, undone, workbench.reviews.undone_by(entry), took)
+        adopted = adopted_decision_text(
+            decision, [other for other in decisions if other is not None]
+        )
+    return EntryContext(case, undone, workbench.reviews.undone_by(entry), adopted)
 
 
 def _case_summary_or_none(workbench: Workbench, case_id: str) -> CaseSummary | None:
@@ -200,6 +203,8 @@ def _draw_log_filters(reviewers: dict[str, int]) -> None:
     who, since, until, case = st.columns([4, 2, 2, 3], vertical_alignment="bottom")
     with who:
         chosen = address.words("reviewer")
+        # Streamlit raises an error if a chosen value isn't one of the options, and an address can
+        # hold any name.
         options = [*reviewers, *(name for name in chosen if name not in reviewers)]
         st.multiselect(
             "Who",
@@ -245,6 +250,7 @@ def _pills(title: str, name: str, options: dict[str, str]) -> None:
 
 def _draw_chain_state(workbench: Workbench, length: int, head: str) -> None:
     """Draw whether the hash chain of the log is intact, with its length and its head."""
+    # The request holds for this head only, so a new entry needs a new one.
     is_requested = st.session_state.get("log-checked") == head
     hidden = workbench.team.hides_counts_from(actor())
     if length > CHECKED_AT_ONCE and not is_requested:
@@ -317,6 +323,7 @@ def _draw_decision_exports(workbench: Workbench) -> None:
     entry_filter = log_filter(workbench.store.team.in_force(QueuePolicy).machine)
     st.download_button(
         "Entries listed here, CSV",
+        # A function, so that the file is written when it's downloaded, not on every run.
         lambda: _write_to_memory(
             lambda out: workbench.exports.write_log_csv(user, out, entry_filter)
         ),

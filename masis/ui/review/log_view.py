@@ -30,14 +30,14 @@ class EntryContext(NamedTuple):
         case: Its case.
         undone: The entry that it undoes or redacts.
         undone_by: The entry that undid it.
-        took: The reviewer whose decision an adjudication took, in words.
+        adopted: The reviewer whose decision an adjudication adopted, in words.
 
     """
 
     case: CaseSummary | None = None
     undone: LogEntry | None = None
     undone_by: LogEntry | None = None
-    took: str = ""
+    adopted: str = ""
 
 
 def entry_row(entry: LogEntry, context: EntryContext) -> dict[str, Any]:
@@ -51,7 +51,7 @@ def entry_row(entry: LogEntry, context: EntryContext) -> dict[str, Any]:
         "who": decision.reviewer if decision else "",
         "source": SOURCE[decision.source].text if decision and decision.source != "HUMAN" else "",
         "label": label(entry_word(entry)),
-        "about": ", ".join(filter(None, (entry_about(decision, context.undone), context.took))),
+        "about": ", ".join(filter(None, (entry_about(decision, context.undone), context.adopted))),
         "undone": undone_text(context.undone_by),
         "reason": entry_reason(decision),
         "note": decision.note if decision else "",
@@ -106,4 +106,5 @@ def decision_log(data: Mapping[str, Any], *, key: str) -> LogClick:
 
 
 def _text_or_none(value: object) -> str | None:
+    # A browser posts the value, so it may be anything.
     return value if isinstance(value, str) else None

@@ -123,6 +123,7 @@ def _title(lacking: int, total: int) -> str:
 def _draw_chunk_field(chunk: Evidence, case: Case, text: str) -> None:
     with st.container(gap="xxsmall"):
         if chunk.source:
+            # A source comes from a file: other schemes, such as javascript:, must not become links.
             if chunk.source.startswith(("https://", "http://")):
                 st.link_button(
                     chunk.source[:120], chunk.source, icon=":material/open_in_new:", type="tertiary"

@@ -36,6 +36,7 @@ def run_row(run: RunSummary, *, left: str = "", right: str = "") -> LinkedRow:
         if run.needs_review
         else "nothing to review"
     )
+    revised = "" if run.revised_quality is None else f"revised {score_text(run.revised_quality)}"
     return row(
         {"text": moment(run.started_at), "href": href, "open": run.id, "below": [sides]},
         {
@@ -44,18 +45,13 @@ def run_row(run: RunSummary, *, left: str = "", right: str = "") -> LinkedRow:
         },
         {"text": models_words(run.models), "below": [settings]},
         run.iterations,
-        {"text": _score(run.quality) or "", "below": [_revision_quality(run)]},
+        {"text": _score(run.quality) or "", "below": [revised]},
         _score(run.confidence),
         _score(run.overall),
         STOPPED[run.termination] if run.termination else run.why,
         open=run.id,
         marked=bool(sides),
     )
-
-
-def _revision_quality(run: RunSummary) -> str:
-    """Return the quality of the best revision, or "" without one."""
-    return "" if run.revised_quality is None else f"revised {score_text(run.revised_quality)}"
 
 
 def _score(value: float | None) -> str | None:

@@ -98,6 +98,7 @@ def show_abstract(opened: OpenedScreening, grade: Grade) -> None:
     """Draw an abstract with the reasons for its grade, its appraisal, and ways to change it."""
     abstract = opened.abstracts.get(grade.abstract_id) or Abstract(id=grade.abstract_id)
     overrides = effective_overrides(opened.overrides).get(grade.abstract_id, {})
+    # once, so that a later run of the page doesn't scroll again
     reveal = st.session_state.pop("screening-reveal", "") == grade.abstract_id
     data = abstract_data(
         grade, abstract, machine=opened.machine.grade(grade.abstract_id), overrides=overrides
@@ -173,7 +174,7 @@ def _record_agreement(opened: OpenedScreening, abstract_id: str, agrees: bool) -
     )
 
 
-# Changing a grade: a field of it, an item of the appraisal, or the direction of the finding.
+# Overrides of a grade's field, an item of the appraisal, or the direction of the finding
 
 
 def _record_override(
@@ -200,6 +201,8 @@ def _record_override(
     elif not reason:
         st.session_state[slot] = f"Enter a reason first. It is recorded with the {kind}."
     elif _save_override(opened, abstract_id, field, value, reason, slot):
+        # Streamlit allows this only in a callback. After a widget is drawn, a run can't change its
+        # value.
         st.session_state["override-reason"] = st.session_state["correction-reason"] = ""
         st.session_state["override-criterion"] = None
         st.session_state.pop(_OPEN, None)
@@ -350,7 +353,7 @@ def _draw_active_override(opened: OpenedScreening, override: Override) -> None:
         )
 
 
-# The appraisal: what was read of the method, and of the finding where the study is kept.
+# The appraisal of the method, and the finding of a kept study
 
 
 def mark_sentence(sentence: str, start: int, words: str) -> str:
@@ -360,6 +363,7 @@ def mark_sentence(sentence: str, start: int, words: str) -> str:
         half = LONGEST_SENTENCE // 2
         before = f"… {before[-half:]}" if len(before) > half else before
         after = f"{after[:half]} …" if len(after) > half else after
+    # escape_markdown drops blanks at both ends, so those beside the marked words are added here.
     lead, trail = (" " if before[-1:].isspace() else ""), (" " if after[:1].isspace() else "")
     marked = f"{lead}:blue-background[{escape_markdown(words)}]{trail}"
     return f"{escape_markdown(before)}{marked}{escape_markdown(after)}".strip()

@@ -82,8 +82,8 @@ _STYLE = """<style>
 
 
 TUNABLE = (
-    ("screening_retrieve", "Abstracts a round", 1, 200),
-    ("screening_max_rounds", "Most rounds", 1, 8),
+    ("screening_retrieve", "Abstracts per round", 1, 200),
+    ("screening_max_rounds", "Maximum rounds", 1, 8),
 )
 """Numbers that the form offers, as setting, label, minimum and maximum."""
 OFFERED = (*(name for name, *_ in TUNABLE), MEMORY, GRADERS, CRITERIA, CONCEPTS)
@@ -101,6 +101,7 @@ class CorpusUpload(BackgroundTask):
         super().__init__()
         self._workbench, self._actor, self.corpus = workbench, actor, corpus.strip()
         self._files = tuple((name[:LONGEST_NAME], stream) for name, stream in files)
+        # getbuffer doesn't copy the content, as getvalue would.
         self._sizes = [stream.getbuffer().nbytes for _, stream in self._files]
         self.done: list[CorpusImport] = []
         self.errors: list[InputError] = []
@@ -120,24 +121,26 @@ class CorpusUpload(BackgroundTask):
     def share(self) -> float:
         """The share of all files that was read, 0 to 1, by bytes."""
         stream = self._files[self._at][1]
+        # tell raises ValueError on a closed stream.
         read = sum(self._sizes[: self._at]) + (0 if stream.closed else stream.tell())
         return 1.0 if self.over else min(1.0, read / max(1, sum(self._sizes)))
 
     def work(self) -> None:
         """Import file by file; a stop ends it after the current record."""
 
-        def dealt_with(records: int) -> None:
+        def count_records(records: int) -> None:
             self._records += records
 
         for at, (name, stream) in enumerate(self._files):
             self._at = at
             try:
+                # takewhile ends the import between two records, and those before are stored.
                 abstracts = itertools.takewhile(
                     lambda _: not self.stopping, read_abstracts(stream, name=name)
                 )
                 listeners: dict[str, Any] = {
                     "source": name,
-                    "on_batch": dealt_with,
+                    "on_batch": count_records,
                     "on_error": self.errors.append,
                 }
                 self.done.append(
@@ -145,6 +148,7 @@ class CorpusUpload(BackgroundTask):
                 )
             except MasisError as error:
                 self.refused.append(error)
+            # A damaged file can make a parser fail in any way. The other files are still imported.
             except Exception as error:
                 log.exception("A file of abstracts couldn't be imported")
                 why = f"{name} couldn't be imported ({type(error).__name__})"
@@ -164,7 +168,9 @@ class ScreeningForm(SettingsForm):
     def applied_to(self, base: Settings) -> Settings:
         """Return the settings with the form's changes; invalid stored changes are ignored."""
         for name, value in self.settings.items():
+            # An empty list of graders isn't valid, so the base's graders apply.
             if name in OFFERED and (name != GRADERS or str(value).strip(" ,")):
+                # A stored change may come from another version.
                 with suppress(ValidationError):
                     base = Settings.model_validate({**dict(base), name: value})
         return base
@@ -259,6 +265,7 @@ def _draw_demo_questions() -> None:
 def _on_demo_question() -> None:
     store_typed()
     chosen: Any = st.session_state["screening-demo-question"]
+    # Emptied, so that choosing the same question again is a change.
     st.session_state["screening-demo-question"] = None
     question = next((demo for demo in demo_questions() if demo.question == chosen), None)
     if question is not None:
@@ -317,7 +324,7 @@ def _reset_concepts() -> None:
     form.save(replaced=True, settings={**form.settings, CONCEPTS: ""})
 
 
-# Where to look.
+# Sources
 
 
 def _corpus_source(corpus: str) -> str:
@@ -340,10 +347,10 @@ def _draw_source_choice(
             f"({count_noun(corpus.abstracts, 'abstract')})"
         )
         for corpus in corpora
-    } | {PUBMED: "PubMed (asks the network)"}
+    } | {PUBMED: "PubMed (searched online)"}
     where, add = st.columns([3, 1], vertical_alignment="bottom")
     where.multiselect(
-        "Where to look",
+        "Sources",
         list(known),
         list(sources),
         key=form.widget_key("sources"),
@@ -434,6 +441,7 @@ def _import_chosen(key: str) -> None:
     st.session_state[UNDER_WAY] = upload
     upload.wait(WAIT_FOR_UPLOAD_S)
     _take_finished_import(form)
+    # Streamlit can't empty a file uploader, but a new key draws a new one.
     form.uploads += 1
 
 
@@ -455,7 +463,7 @@ def _take_finished_import(form: ScreeningForm) -> None:
             )
 
 
-# What to hold to, and who grades.
+# Thresholds and graders
 
 
 def _draw_screening_settings(form: ScreeningForm) -> None:
@@ -464,12 +472,14 @@ def _draw_screening_settings(form: ScreeningForm) -> None:
         for column, (name, text, least, most) in zip(
             st.columns(len(TUNABLE), gap="medium"), TUNABLE, strict=True
         ):
+            # The settings can hold a number outside of the form's range, which the widget would
+            # reject.
             value = min(max(getattr(settings, name), least), most)
             with column:
                 form.draw_setting(name, st.number_input, text, least, most, value, step=1)
         chosen = [name.strip() for name in settings.screening_graders.split(",") if name.strip()]
         st.multiselect(
-            "Who grades",
+            "Graders",
             list(dict.fromkeys((*offered_models(served_workbench().settings), *chosen))),
             chosen,
             key=form.widget_key("graders"),
@@ -495,7 +505,7 @@ def _on_graders_chosen() -> None:
     form.change(GRADERS, ", ".join(dict.fromkeys(st.session_state[form.widget_key("graders")])))
 
 
-# Beside the form: the start, what leaves the machine, what the first search would bring.
+# The panel beside the form: data that is sent, and a preview of the first search
 
 
 def grading_place_text(settings: Settings) -> str:
@@ -544,11 +554,11 @@ def _concept_panel(
     if not form.question.strip():
         line = "No question yet.", "Ask what a review would answer."
     elif not names:
-        line = "PubMed is asked", "when the screening starts."
+        line = "PubMed is searched", "when the screening starts."
     elif not first:
         line = "Nothing matches yet.", "Use words that abstracts would use, or other sources."
     else:
-        line = "The first search brings", f"{count_noun(len(first), 'abstract')}:"
+        line = "The first search finds", f"{count_noun(len(first), 'abstract')}:"
     return panel(
         "What will be screened",
         form.question,

@@ -1,8 +1,8 @@
 """The screening page: start a screening, list earlier ones, or show the one in the address.
 
 A running screening is drawn live, can be opened by its address alone, and can be resumed if it was
-interrupted. Below the list, the page shows what the critic has learned: the acceptance memory, and
-whether people disagree with its grades more often than before.
+interrupted. Below the list, the page shows the critic's acceptance memory, and whether people
+disagree with its grades more often than before.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def show_screening(workbench: Workbench) -> None:
     st.title("Screening")
     st.markdown(
         "The evidence critic searches abstracts for a question, grades each one, and decides"
-        " whether what was found suffices or more must be retrieved."
+        " whether the evidence suffices or more must be retrieved."
     )
     show_form(workbench)
     with st.container():
@@ -176,7 +176,7 @@ def _summary_row(summary: ScreeningSummary) -> LinkedRow:
     )
 
 
-# A screening under way.
+# A running screening
 
 
 def draw_live(screening_id: str) -> bool:
@@ -228,7 +228,7 @@ def activity_text(events: Sequence[ScreeningEvent]) -> str:
     return last.message or f"{number} continues."
 
 
-# What the critic has learned.
+# Acceptance memory and drift
 
 
 def _draw_memory(workbench: Workbench) -> None:
@@ -257,10 +257,12 @@ def _draw_memory(workbench: Workbench) -> None:
         f"{a}" if a == b else f"{a} to {b}"
         for a, b in zip(by_design["first"], by_design["last"], strict=True)
     ]
+    # stable, so that designs with the same count stay in alphabetical order
     by_design = by_design.sort_values("Accepted", ascending=False, kind="stable")[
         ["Accepted", "Mean quality", "In rounds"]
     ]
     st.table(by_design, border="horizontal", alt="Accepted abstracts by design")
+    # computed as if the memory were on, to show what it would change
     moved = adapt_thresholds(settings.model_copy(update={"screening_memory": True}), memory.entries)
     default, then = (
         ", ".join(f"{value:.2f}" for value in thresholds.required_average)
@@ -312,14 +314,16 @@ def _draw_drift(series: Sequence[DriftSeries]) -> None:
         st.selectbox("Who", list(watched), key="drift-who", label_visibility="collapsed")
     ]
     if len(drift.points) < 2:
-        st.caption(f"{drift.why} There is no course to draw yet.")
+        st.caption(f"{drift.why} A chart needs at least two judgements.")
         return
     st.caption(
-        f"{drift.why} Drawn is the share of the newest {RATE_OVER} judgements that changed a grade;"
-        " tested is a two-sided cumulative sum over all of them, in their order."
+        f"{drift.why} The chart shows the share of the newest {RATE_OVER} judgements that changed a"
+        " grade. Drift is tested by a two-sided cumulative sum over all of them, in their order."
     )
     usual = [] if drift.usual is None else [{"value": drift.usual}]
     newest = (
+        # min_periods=1, so that the line starts at the first judgement instead of after a full
+        # window
         pd.Series([point.value for point in drift.points]).rolling(RATE_OVER, min_periods=1).mean()
     )
     rows = [

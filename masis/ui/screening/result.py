@@ -153,7 +153,7 @@ def show_finished_screening(workbench: Workbench, screening_id: str) -> None:
         _draw_criteria(screening)
         _draw_flow(opened)
     with st.container(key="screening-course"):
-        _draw_course(screening)
+        _draw_rounds(screening)
     with st.container():
         _draw_abstracts(opened)
     if chosen := address.value("abstract"):
@@ -179,6 +179,7 @@ def show_finished_screening(workbench: Workbench, screening_id: str) -> None:
         show_abstract(opened, grade)
 
 
+# cache_resource, because cache_data would copy all abstracts on every run
 @st.cache_resource(show_spinner=False, max_entries=16)
 def _open_screening(database: str, screening_id: str, version: int) -> OpenedScreening:
     """Return the screening at this version, which increases with every override."""
@@ -211,15 +212,18 @@ def agreement_words(grades: tuple[Grade, ...]) -> str:
         for grade in grades
     ]
     patterns = Patterns.of(
-        np.array([row + [-1] * (graders - len(row)) for row in rated]), len(RECOMMENDATIONS)
+        # The rows of an array are equally long; -1 marks a missing grade.
+        np.array([row + [-1] * (graders - len(row)) for row in rated]),
+        len(RECOMMENDATIONS),
     )
     value = float(krippendorff_alpha(patterns, np.bincount(patterns.member).astype(float)))
+    # Alpha isn't defined if all grades are the same.
     alpha = "" if math.isnan(value) else f", Krippendorff's alpha {value:.2f}"
     agree = f"agree on {sum(shares) / len(shares):.0%} of {count_noun(len(shares), 'abstract')}"
     return f"{graders} graders {agree}{alpha}"
 
 
-# The concepts that were looked for, and screening again with others.
+# The concepts of the screening, and a new screening with other ones
 
 
 def _draw_concepts(screening: Screening) -> None:
@@ -238,6 +242,7 @@ def _draw_concept_change(screening: Screening) -> None:
         st.text_input(
             CONCEPT_NAMES[part],
             used[part],
+            # with the screening, so that another one doesn't show what was typed for this one
             key=f"again-{screening.id}-{part}",
             max_chars=LONGEST_CONCEPTS,
         )
@@ -255,7 +260,7 @@ def _screen_again(screening_id: str) -> None:
     open_screening(attempt(lambda: served_jobs().screen_again(actor(), screening_id, concepts)))
 
 
-# What follows from a screening: an audit, further rounds, files.
+# Actions: audit, further rounds, export
 
 
 def _draw_hand_over(opened: OpenedScreening) -> None:
@@ -264,7 +269,7 @@ def _draw_hand_over(opened: OpenedScreening) -> None:
         st.button(
             "Audit with these abstracts",
             disabled=True,
-            help="None is kept.",
+            help="No abstract is kept.",
             icon=":material/fact_check:",
         )
         return
@@ -289,12 +294,12 @@ def _hand_over_and_open(screening_id: str) -> None:
         return
     workbench = served_workbench()
 
-    def handed() -> dict[str, str]:
+    def hand_over() -> dict[str, str]:
         case: Case = workbench.screenings.hand_over(actor(), screening_id)
         done = workbench.audits.newest_finished(case)
         return {"job": done.id if done else served_jobs().audit(actor(), case.id), "case": case.id}
 
-    st.session_state["screening-handed"] = attempt(handed)
+    st.session_state["screening-handed"] = attempt(hand_over)
 
 
 def _draw_search_further(screening: Screening) -> None:
@@ -367,6 +372,7 @@ def _draw_screening_exports(workbench: Workbench, opened: OpenedScreening) -> No
     for form, (name, ending, icon, purpose) in FILES.items():
         st.download_button(
             f"{name}{number.get(form, '')}",
+            # A function, so that the file is written when it's downloaded, not on every run.
             partial(workbench.screenings.export, user, screening.id, form),
             file_name=f"screening-{screening.id[:8]}{ending}",
             mime=MIME[ending.rpartition(".")[2]],
@@ -378,7 +384,7 @@ def _draw_screening_exports(workbench: Workbench, opened: OpenedScreening) -> No
         )
 
 
-# What the kept studies say together.
+# Summary of findings
 
 FINDING_COLUMNS = [
     column("Study and finding", "main"),
@@ -393,7 +399,7 @@ def _draw_findings(opened: OpenedScreening) -> None:
     synthesis = opened.synthesis
     st.header("Summary of findings")
     if not synthesis.findings:
-        st.caption("Nothing is kept, so there is nothing to summarise.")
+        st.caption("Nothing is kept, so there is nothing to summarize.")
         return
     verdict = {True: "The kept studies agree.", False: "The kept studies conflict.", None: ""}[
         synthesis.agree
@@ -494,6 +500,7 @@ def _draw_flow(opened: OpenedScreening) -> None:
     flow, plot = st.columns([58, 42], gap="large")
     with flow:
         st.header("Flow")
+        # An image can't read the page's theme, so it is drawn in the colors of the theme in use.
         st.image(
             prisma_svg(opened.screening, DARK if st.context.theme.type == "dark" else PAGE),
             width="stretch",
@@ -513,10 +520,10 @@ def _draw_flow(opened: OpenedScreening) -> None:
             st.caption("No abstract is kept, so there is no direction to count.")
 
 
-# The rounds.
+# Rounds
 
 
-def _draw_course(screening: Screening) -> None:
+def _draw_rounds(screening: Screening) -> None:
     """Draw the rounds beside the chart of their convergence."""
     left, right = st.columns([58, 42], gap="large")
     thresholds = screening.thresholds
@@ -575,7 +582,7 @@ def show_rounds(rounds: Iterable[Round], keep_share: float, waiting: str = "") -
         st.caption(escape_markdown(waiting))
 
 
-# The table of abstracts.
+# Table of abstracts
 
 ABSTRACT_COLUMNS = [
     column("Abstract", "main"),
@@ -596,6 +603,7 @@ def select_grades(
     def rank(grade: Grade) -> tuple[bool, float, str]:
         size = float(grade.study_size.value) if grade.study_size else None
         value = {"size": size, "quality": grade.quality}.get(order, grade.relevance_score)
+        # The id makes the order of equal values the same on every run.
         return (value is None, -(value or 0.0), grade.abstract_id)
 
     return grades if order == "found" else sorted(grades, key=rank)

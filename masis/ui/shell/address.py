@@ -29,10 +29,12 @@ from masis.views.words import FLAG, REASON, SEVERITY, STANDING, STATE, Word
 PAGE_SIZE = 20
 PAGE_SIZES = (20, 50, 100)
 PAGE_BUTTON_PX = 40
+# Limits on what is read from an address, which anyone can write.
 LONGEST_QUERY = 400
 LONGEST_WORD = 200
 MOST_WORDS = 50
 LARGEST_SEED = 9_999_999
+# a sentinel, because None is a value that a widget can show
 _AS_IT_IS = object()
 Known = TypeVar("Known", bound=str)
 Record = TypeVar("Record")
@@ -146,6 +148,8 @@ def bind_query_param(
     if drawer:
         key = _drawer_key(key, shows)
     if shows is not _AS_IT_IS:
+        # On every run, so that Back and Forward, which change only the address, change the widget
+        # too.
         st.session_state[key] = shows
     return {"key": key, "on_change": _store_choice, "args": (key, name, default, tuple(drops))}
 
@@ -173,6 +177,7 @@ def to_query(chosen: object) -> str:
     match chosen:
         case bool():
             return "yes" if chosen else "no"
+        # The whole range excludes nothing, so the parameter is left out.
         case (float() as low, float() as high):
             return "" if (low, high) == (0.0, 1.0) else f"{low:g}-{high:g}"
         case list() | tuple():
@@ -194,12 +199,14 @@ def one_of(name: str, known: Iterable[Known], default: Known) -> Known:
 
 def several(name: str, known: Iterable[Known]) -> list[Known]:
     """Return the known values of a parameter that holds several, separated by commas."""
+    # In the order of the known values, whatever the order in the address is.
     chosen = set(words(name))
     return [option for option in known if option in chosen]
 
 
 def words(name: str) -> list[str]:
     """Return all values of a parameter that holds several; ``%2C`` is a comma inside a value."""
+    # Split before decoding, because a value may contain an encoded comma.
     parts = (unquote(word).strip()[:LONGEST_WORD] for word in value(name).split(",")[:MOST_WORDS])
     return list(dict.fromkeys(word for word in parts if word))
 
@@ -294,6 +301,8 @@ def choose_several(
     ``keeps`` are further arguments of ``bind_query_param``.
     """
     chosen = words(name)
+    # Streamlit raises an error if a chosen value isn't one of the options, and an address can hold
+    # any value.
     options = list(dict.fromkeys((*counts, *chosen)))
     st.multiselect(
         title,
@@ -310,6 +319,7 @@ def show_pages(total: int, size: int, *, key: str) -> None:
 
     If the address names a page after the last one, the last page is shown.
     """
+    # Negating twice rounds the quotient up.
     pages = max(1, -(-total // size))
     if number("page") > pages:
         set_param("page", str(pages) if pages > 1 else "")
@@ -352,4 +362,5 @@ def list_parameters() -> dict[str, str]:
 def link(page: str, /, **parameters: str) -> str:
     """Return the address of a page within the workbench, without empty parameters."""
     filled = {name: text for name, text in parameters.items() if text}
+    # The overview has an empty name, and "." is its address from every page.
     return f"{page}?{urlencode(filled)}" if filled else page or "."

@@ -116,6 +116,7 @@ def database_errors() -> Iterator[Workbench]:
         st.title("A setting can't be used")
         st.text(str(error))
         st.markdown("Fix it and load this page again.")
+        # st.stop raises an exception, so the context manager needn't yield.
         st.stop()
     except RecordDamaged as error:
         st.title("A stored result can't be read")

@@ -24,6 +24,7 @@ class HostGuard:
         if scope["type"] in ("http", "websocket"):  # not the server's own lifespan events
             headers = Headers(scope=scope)
             if (
+                # getlist, because a request can repeat a header, and every value is checked
                 refusal := self._hosts.refusal(headers.getlist("host"), headers.getlist("origin"))
             ) is not None:
                 log.warning(

@@ -183,6 +183,7 @@ def _key_group(title: str, keys: tuple[Key, ...]) -> KeyGroup:
 
 def focus_on(container: str) -> None:
     """Focus a container's text field once the page is drawn again, for example after a refusal."""
+    # The token makes every request a new one, even for the same field.
     st.session_state[_FOCUS] = {"field": container, "token": uuid.uuid4().hex}
 
 

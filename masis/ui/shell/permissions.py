@@ -76,6 +76,7 @@ def run_action(act: Callable[[], object]) -> bool:
     try:
         act()
     except ValidationError as error:
+        # pydantic puts this prefix before the message of a validator's ValueError.
         st.warning(
             escape_markdown(error.errors(include_url=False)[0]["msg"].removeprefix("Value error, "))
         )

@@ -68,6 +68,7 @@ class Reach(NamedTuple):
 ONLY_HERE = Reach()
 """Reachable from this machine only."""
 
+# A list, because a module that imports the name would keep the value it had then.
 _served: list[Reach] = [ONLY_HERE]
 
 

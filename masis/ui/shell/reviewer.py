@@ -28,6 +28,7 @@ TAKEN_CASE_KEY = "taken-case"
 _OPEN_FORMS = "open-forms"
 _MEMORY = register_component("reviewer", "way_back")
 
+# The badge lies above Streamlit's header, whose z-index is 999990.
 _STYLE = """<style>
 .st-key-reviewer-badge { position: fixed; top: 0.875rem; right: 3.4rem; z-index: 999991;
   width: auto; }
@@ -126,6 +127,7 @@ def suggested_name() -> str:
     if served_reach().is_open or served_reach().sign_in is not None:
         return ""
     account = account_name()
+    # accounts of services and containers, which name no person
     return "" if account in ("root", "nobody", "www-data") else clean(account, LONGEST_NAME)
 
 
@@ -168,5 +170,6 @@ def _sync_stored_name(workbench: Workbench) -> None:
             on_kept_change=noop,
             on_wake_change=noop,
         ).kept
+    # A restarted server has lost the name of the session, but the browser still has it.
     if isinstance(stored, str) and reviewer() is None and name_reviewer(workbench, stored):
         st.rerun()

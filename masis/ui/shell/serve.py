@@ -159,6 +159,7 @@ def launch(
         PortTaken: If ``port`` isn't free.
 
     """
+    # imported here because it takes a second, which other commands must not wait for
     import streamlit
     from starlette.middleware import Middleware
 
@@ -225,6 +226,7 @@ def launch(
                 "server.port": port,
             }
         )
+    # Ctrl-C is the usual way to stop the server, so it isn't an error.
     except KeyboardInterrupt:
         return 0
     return 0

@@ -12,6 +12,7 @@ from masis.services import OPEN, SIGN_IN_REQUIRED, Workbench
 from masis.settings import database_path, load
 from masis.ui.shell.reach import served_reach
 
+# A list, because a module that imports the name would keep the value it had then.
 _served: list[Path] = []
 _found: set[Path] = set()
 
@@ -27,6 +28,7 @@ def has_disappeared(path: Path) -> bool:
     if path.exists():
         _found.add(path)
         return False
+    # Otherwise a moved database would look like one that doesn't exist yet.
     return path in _found
 
 
@@ -49,6 +51,7 @@ def command(words: str) -> str:
 def command_markdown(words: str) -> str:
     """Return the same command as Markdown code, whatever characters the database path contains."""
     text = command(words)
+    # A code span ends at a run of as many backticks as it starts with (CommonMark, section 6.1).
     fence = "`" * (1 + max((len(run) for run in re.findall("`+", text)), default=0))
     return f"{fence}{text}{fence}" if fence == "`" else f"{fence} {text} {fence}"
 

@@ -140,6 +140,7 @@ class SignInGate:
             return False
         files[file] = size
         while len(self._uploaded) > _SESSIONS:
+            # A dict keeps the order of insertion, so this drops the oldest session.
             self._uploaded.pop(next(iter(self._uploaded)))
         return True
 
@@ -167,10 +168,13 @@ def sign_in_routes(sign_in: SignIn) -> list[Route]:
             sign_in.is_secret_of, name, fields.get("secret", "").strip()
         ):
             shown_name = (
+                # Somebody may type the secret into the field of the name, so an unknown name isn't
+                # logged.
                 repr(name) if sign_in.has_person(name) else "a name that is not in the file"
             )
             host = request.client.host if request.client else "an unknown address"
             log.warning("%s: sign-in of %s from %s failed", utc_now(), shown_name, host)
+            # The semaphore is locked once MOST_WRONG requests wait.
             if waiting.locked():
                 return _page(
                     _sign_in_form(sign_in, target, "Too many failed attempts. Try again later."),
@@ -195,6 +199,7 @@ def sign_in_routes(sign_in: SignIn) -> list[Route]:
             max_age=int(sign_in.session_s),
             httponly=True,
             samesite="lax",
+            # A browser doesn't send a secure cookie over http, which is allowed on this machine.
             secure=urlsplit(origin).scheme == "https",
         )
         return response
@@ -209,6 +214,7 @@ def _cookies(scope: Scope) -> dict[str, str]:
     cookies: SimpleCookie = SimpleCookie()
     for line in Headers(scope=scope).getlist("cookie"):
         try:
+            # HTTP/2 may split cookies over several headers (RFC 9113, section 8.2.3).
             cookies.load(line)
         except CookieError:
             return {}
@@ -239,6 +245,8 @@ async def _form_fields(request: Request) -> dict[str, str] | None:
     body = b""
     try:
         async for chunk in request.stream():
+            # The size is checked while reading, because the content-length header can be wrong or
+            # missing.
             body += chunk
             if len(body) > LONGEST_FORM:
                 return None

@@ -52,6 +52,7 @@ class StoredForm(BaseModel):
         draft = served_workbench().drafts.get(owner, cls.SUBJECT)
         form = read_form(cls, draft.values)
         form.owner, form.saved_at = owner, draft.saved_at
+        # The uploader must not keep a file of the person who had the session before.
         form.uploads = held.uploads + 1 if isinstance(held, cls) else 0
         st.session_state[cls.SUBJECT] = form
         return form
@@ -66,6 +67,7 @@ class StoredForm(BaseModel):
             values["version"] = uuid4().hex
         workbench = served_workbench()
         if workbench.access.allows(self.owner, "decide"):
+            # A draft is stored as JSON, and a value may be a model or a tuple.
             workbench.drafts.save(self.owner, self.SUBJECT, to_jsonable_python(values))
         self.refused = self.saved_at = None
         for name, value in values.items():

@@ -62,6 +62,7 @@ def selector(name: str) -> str:
 
 def with_selectors(styles: str) -> str:
     """Replace ``@st-NAME`` in a style sheet with the selector of that element."""
+    # Longest names first, because one may be the start of another, as column is of columns.
     for name in sorted(ELEMENTS, key=len, reverse=True):
         styles = styles.replace(f"@st-{name}", selector(name))
     return styles
@@ -137,6 +138,7 @@ def break_long_marks() -> None:
 
 def _make_drawable(message: Any) -> None:
     """Break long runs of combining marks in every text of a protobuf message, in place."""
+    # ListFields returns only the fields that are set.
     for field, value in message.ListFields():
         if field.type == field.TYPE_MESSAGE and not field.is_repeated:
             _make_drawable(value)
@@ -144,6 +146,7 @@ def _make_drawable(message: Any) -> None:
             for item in value:
                 _make_drawable(item)
         elif field.type == field.TYPE_STRING and field.is_repeated:
+            # A repeated field can't be assigned, only changed in place.
             value[:] = [drawable(item) for item in value]
         elif field.type == field.TYPE_STRING and (broken := drawable(value)) is not value:
             setattr(message, field.name, broken)

@@ -33,8 +33,8 @@ from masis.services.trust.service import ReviewerStats
 from masis.services.trust.summary import UPHELD, agreement_text
 from masis.trust.agreement import Pair
 from masis.ui.components.linked_table import TableCell, column, linked_table, row
-from masis.ui.queue.case_list import severity_cell, who_decided
-from masis.ui.queue.overview import standing_counts
+from masis.ui.queue.case_list import severity_cell, verdicts_by_reviewer
+from masis.ui.queue.overview import draw_standing_counts
 from masis.ui.shell import address
 from masis.ui.shell.inputs import typing_area
 from masis.ui.shell.permissions import button_state, run_action
@@ -154,7 +154,7 @@ def _draw_progress(workbench: Workbench) -> None:
     """Draw the progress of all cases, the reviewers, disagreements and escalated cases."""
     me = actor()
     facets = workbench.cases.facets_for(me)
-    standing_counts(facets.standings, facets.states, minor=facets.minor)
+    draw_standing_counts(facets.standings, facets.states, minor=facets.minor)
     count = workbench.team.count_open(me, CaseFilter())
     adjudications = workbench.team.adjudications(me, size=1)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
@@ -373,7 +373,7 @@ def _draw_differing(workbench: Workbench) -> None:
     )
     rows, drafted = [], workbench.drafts.with_drafts(actor(), first, adjudication_subject)
     for summary in page.rows:
-        verdicts: TableCell = {"text": ", ".join(who_decided(workbench, summary.id))}
+        verdicts: TableCell = {"text": ", ".join(verdicts_by_reviewer(workbench, summary.id))}
         if first[summary.id] != "verdict":
             verdicts["below"] = [f"{first[summary.id].capitalize()} differs"]
         question = _case_question_cell(summary, "team")
@@ -617,9 +617,11 @@ def _draw_policy(workbench: Workbench) -> None:
     }
     keys = {name: f"policy-{policy_now.version}-{name}" for name in CHOICES}
     for name, value in in_force.items():
+        # setdefault, because assigning on every run would undo a choice that isn't set yet
         st.session_state.setdefault(keys[name], value)
     chosen = {name: st.session_state[key] for name, key in keys.items()}
     changed = {name: value for name, value in chosen.items() if value != in_force[name]}
+    # Without that rule the number has no effect, so a change of it isn't one of the policy.
     if chosen["rule"] != "agree":
         changed.pop("agree", None)
     # A choice is remembered while other pages are open, so it's marked as not set yet: nobody
@@ -674,6 +676,7 @@ def _draw_policy(workbench: Workbench) -> None:
         )
         _draw_policy_number("lease_minutes", titles, keys, 24 * 60, help=lease_help)
         if "share" in changed:
+            # The slider shows percent, and the policy stores a share.
             changed["share"] /= 100
         policy = policy_now.model_dump(exclude={"version"}) | changed
         with st.container(horizontal=True, gap="small"):
@@ -688,6 +691,7 @@ def _draw_policy(workbench: Workbench) -> None:
             st.button(
                 "Discard",
                 key="discard-policy",
+                # in a callback, because a run can't change the value of a widget that it has drawn
                 on_click=st.session_state.update,
                 args=(reset,),
                 disabled=not changed,
@@ -754,6 +758,7 @@ def _draw_policy_versions(workbench: Workbench) -> None:
             (f"Version {policy.version}, {escape_markdown(by)}, {moment(at)} UTC", changed)
         )
         before = after
+    # the last versions, in reverse order
     for title, changed in lines[: -MOST_VERSIONS - 1 : -1]:
         st.caption(title)
         st.text("\n".join(changed))
@@ -857,6 +862,7 @@ def _draw_policy_text(label: str, record: TeamRecord, text: str, *, rows: int, h
     form, too late to enable the button.
     """
     key, version = f"team-{type(record).__name__}-{label}", str(record.version)
+    # Texts by version, so that text typed for an earlier version isn't shown for a new one.
     typed = st.session_state.setdefault(key, {})
     typing_area(
         label,

@@ -29,6 +29,7 @@ def draw_tokens(workbench: Workbench) -> None:
         " your name, with your rights. `masis queue --url ADDRESS` and"
         ' `masis.Desk("https://...")` read the token from the variable `MASIS_TOKEN`.'
     )
+    # pop, so that the text is gone with the next run
     if (text := st.session_state.pop(_CREATED, None)) is not None:
         st.success("Copy the token now. It can't be shown again.", icon=":material/key:")
         st.code(text, language=None)

@@ -11,6 +11,7 @@ import pandas as pd
 import streamlit as st
 
 from masis.audit.measures.statistics import exact_bounds
+from masis.datasets.writers.lines import escape_formula
 from masis.errors import MasisError
 from masis.schema.wording import count_noun
 from masis.services import Workbench
@@ -157,6 +158,8 @@ def trust_filter() -> TrustFilter:
 # --- Reports, cached by the position of the log, so that each is computed once per change.
 
 
+# The fields aren't read by the cached functions. They are arguments so that a change of the log, of
+# the person or of what they may see makes a new entry.
 class _CacheKey(NamedTuple):
     path: str
     position: str
@@ -184,6 +187,7 @@ def _machine_report(
         for name in ("case_id", "found", "faulty", "at", "flags", "reasons", "reviewer")
         if name in report.rows
     ]
+    # cache_data stores a pickled copy, so columns that the page doesn't use are left out.
     return report._replace(rows=report.rows[columns])
 
 
@@ -283,6 +287,8 @@ def _show_machine(workbench: Workbench, report: MachineReport, filters: TrustFil
         ("field", "field"),
         ("month", "month"),
     ):
+        # A single data set, field or month has the figures of the whole; a single model is shown
+        # for its name.
         if len(report.breakdowns[by]) > (by != "auditor"):
             _draw_breakdown(workbench, report.breakdowns[by], by, title)
     if report.seen is not None:
@@ -491,6 +497,8 @@ def _draw_chosen_cases(rows: pd.DataFrame) -> None:
         return
     flag = chosen.removeprefix("flag:")
     if chosen.startswith("flag:"):
+        # The columns hold JSON lists as text. The quotation marks keep a name from matching a
+        # longer one.
         lists = [
             rows[name].str.contains(f'"{flag}"', regex=False)
             for name in ("flags", "reasons")
@@ -506,6 +514,7 @@ def _draw_chosen_cases(rows: pd.DataFrame) -> None:
         if by_audit
         else listed["faulty"].map({True: "faulty", False: "right"})
     )
+    # The cases are below the tables, where a click would otherwise seem to do nothing.
     open_at("trust-cases")
     with st.container(key="trust-cases"):
         _draw_case_list(
@@ -882,12 +891,14 @@ def _draw_sample_form(workbench: Workbench) -> None:
         offer = workbench.trust.offer(
             auditor, tolerance=round(tolerance, 6), certainty=round(certainty, 6)
         )
+        # No number of draws can show anything once the allowed error is used up.
         if not offer.least:
             st.text(
                 f"Earlier samples of this auditor used up the allowed error ({offer.spent:.1%})."
                 " Choose a lower certainty."
             )
             return
+        # The key has the minimum, so that a new minimum makes a new field that starts with it.
         draws = three.number_input(
             "Draws", 1, 100_000, offer.least, key=f"sample-draws-{offer.least}"
         )
@@ -1050,10 +1061,16 @@ def _show_reviewers(key: _CacheKey) -> None:
         _draw_case_list(chosen.differing, f"Settled with another verdict than {chosen.reviewer}'s")
 
 
+def csv_bytes(frame: pd.DataFrame) -> bytes:
+    """Return a table as CSV in which a spreadsheet runs no cell as a formula (CWE-1236)."""
+    safe = frame.map(lambda cell: escape_formula(cell) if isinstance(cell, str) else cell)
+    return safe.to_csv(index=False).encode()
+
+
 def _draw_data_download(frame: pd.DataFrame, name: str) -> None:
     st.download_button(
         f"Data of {name} (CSV)",
-        frame.to_csv(index=False).encode(),
+        csv_bytes(frame),
         file_name=f"trust-{name.lower().replace(' ', '-')[:60]}.csv",
         mime="text/csv",
         key=f"download-{name}",

@@ -117,6 +117,7 @@ def _draw_plant_fields(workbench: Workbench, sound: int) -> None:
             on_case=on_case,
         )
     except MasisError as error:
+        # Otherwise the bar would stay at its last value.
         bar.empty()
         st.error(escape_markdown(str(error)), icon=":material/error:")
         return
@@ -203,6 +204,7 @@ def _recall_row(name: str, recall: Recall, beside: str) -> LinkedRow:
 def _show_decided(decided: tuple[DecidedCopy, ...], *, lead: bool) -> None:
     st.subheader("Decided copies", anchor=False)
     rows = []
+    # the newest copies, newest first
     for decided_copy in decided[-_MOST_LISTED:][::-1]:
         case_id = decided_copy.copy.case_id
         cell: TableCell = {
