@@ -15,7 +15,7 @@ from playwright.sync_api import Browser, Page
 from playwright.sync_api import TimeoutError as PlaywrightTimeout
 
 from tests.browser.conftest import Tab, serving
-from tools.screenshots import SHOWN, Shot, prepared
+from tools.screenshots import SHOWN, Shot, prepare_database
 
 AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
 GRAVE = {"serious", "critical"}
@@ -85,7 +85,7 @@ def shown(
     browser: Browser, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[str, list[Shot]]]:
     folder = tmp_path_factory.mktemp("shown")
-    shots = prepared(folder / "shown.db")
+    shots = prepare_database(folder / "shown.db")
     with serving("serve", "--db", str(folder / "shown.db"), folder=folder) as base:
         yield base, shots
 

@@ -27,7 +27,11 @@ def launched(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     calls: list[dict[str, Any]] = []
 
     def launch(
-        db: Path, port: int | None = None, reach: Reach = ONLY_HERE, open_browser: bool = False
+        db: Path,
+        port: int | None = None,
+        reach: Reach = ONLY_HERE,
+        open_browser: bool = False,
+        sources: object = None,
     ) -> int:
         calls.append({"db": db, "port": port, "reach": reach, "open_browser": open_browser})
         return 0
