@@ -156,8 +156,7 @@ def readable(
             why = str(error)
         hint = hint or f"{_AGAIN[kind]}, or restore a backup (`masis db restore`)."
         raise RecordDamaged(
-            f"{subject} can't be read: what is stored of it is damaged or was altered ({why})."
-            f" {hint}"
+            f"{subject} can't be read: its stored content is damaged or was altered ({why}). {hint}"
         ) from error
 
 
@@ -201,7 +200,7 @@ class StoredJobs(StorePart, Generic[E, P]):
         row = self.row(connection, job_id)
         if row["state"] == "finished":
             raise StoreError(
-                f"{self.kind} {job_id!r} is finished: what it said is never overwritten."
+                f"{self.kind} {job_id!r} is finished, and a result is never overwritten."
             )
         return row
 
@@ -218,7 +217,7 @@ class StoredJobs(StorePart, Generic[E, P]):
         assert_not_removed(connection, row)
         if row["payload"] is None:
             raise StoreError(
-                f"{self.kind} {job_id!r} is {row['state']}, not finished: only its progress can be"
+                f"{self.kind} {job_id!r} is {row['state']}, not finished. Only its progress can be"
                 " read."
             )
         return row
@@ -280,8 +279,7 @@ class StoredJobs(StorePart, Generic[E, P]):
             assert_not_removed(connection, job)
             if job["state"] == "finished":
                 raise StoreError(
-                    f"{self.kind} {job_id!r} is finished: there is nothing to resume. Start a new"
-                    " one."
+                    f"{self.kind} {job_id!r} is finished and can't be resumed. Start a new one."
                 )
             if job["state"] == "running" and not self._is_lost(job):
                 holder = Owner(*json.loads(job["owner"]))

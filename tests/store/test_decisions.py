@@ -96,12 +96,12 @@ def test_undo_restores_the_previous_decision_or_the_audit(store: Store, case: Ca
 def test_only_the_current_entry_can_be_undone(store: Store, case: Case) -> None:
     first = store.decisions.append(a_decision(case))
     store.decisions.append(a_decision(case, verdict="escalate"))
-    with pytest.raises(StoreError, match="does not decide case 'case-1' now"):
+    with pytest.raises(StoreError, match="case 'case-1' no longer depends on that decision"):
         store.decisions.append(an_undo(case, first.id))
     with pytest.raises(UnknownRecord, match="no entry 'nothing'"):
         store.decisions.append(an_undo(case, "nothing"))
     store.cases.add(a_case("other"))
-    with pytest.raises(StoreError, match="does not decide case 'other' now"):
+    with pytest.raises(StoreError, match="case 'other' no longer depends on that decision"):
         store.decisions.append(an_undo(a_case("other"), first.id))
 
 
@@ -111,7 +111,7 @@ def test_a_decision_without_a_case_is_rejected(store: Store, case: Case) -> None
         store.decisions.append(a_decision(a_case("nowhere")))
     with pytest.raises(UnknownRecord, match="no run"):
         store.decisions.append(a_decision(case, "nothing"))
-    with pytest.raises(StoreError, match="of another case"):
+    with pytest.raises(StoreError, match="doesn't belong to case"):
         store.decisions.append(a_decision(a_case("other"), "run-1"))
     with pytest.raises(UnknownRecord, match="no iteration 9"):
         store.decisions.append(a_decision(case, iteration=9))

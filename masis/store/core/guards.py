@@ -1,10 +1,9 @@
-"""Triggers that make the logs append-only: rows can't be updated, deleted or replaced, and numbers
-have no gaps.
+"""Defines triggers that make the logs append-only.
 
-They are armed again after every migration, since rebuilding a table (``transform()`` of
-sqlite-utils) drops them without a word, and asserted on every opening. They stop accidents and
-careless tools; whoever drops them and edits a row is found by the hash chain
-(``Decisions.verify``).
+Rows can't be updated, deleted or replaced, and their numbers have no gaps. The triggers are created
+again after every migration, because rebuilding a table (``transform()`` of sqlite-utils) drops them
+silently, and checked whenever a database is opened. They stop accidents and careless tools. If
+someone drops them and edits a row, the hash chain reveals it (``Decisions.verify``).
 """
 
 from __future__ import annotations
