@@ -132,6 +132,7 @@ def endpoint(
             f"{provider}: there is no key. Name the variable that holds it: key_env in"
             f" [providers.{provider}] of masis.toml."
         )
+    # A server at another address than the vendor's often needs no key.
     is_required = api.needs_key or own.key_env or (known and address == known.address)
     if key_name and key is None and is_required:
         where = f" You get one at {known.get_a_key}." if known and known.get_a_key else ""
@@ -149,6 +150,8 @@ def is_local(host: str) -> bool:
     except ValueError:
         return (
             is_loopback(host)
+            # A name without a dot is resolved in the local network, as are these domains (RFC 6762,
+            # RFC 8375, ICANN's .internal).
             or "." not in host
             or host.endswith((".local", ".lan", ".internal", ".home.arpa"))
         )
@@ -159,6 +162,8 @@ def _check_address(address: str, provider: str) -> str:
     try:
         parts = urlsplit(address)
         is_valid = (
+            # urlsplit() accepts blanks and missing hosts, so the form is checked too. Queries and
+            # fragments are refused, because paths are appended to the address.
             re.fullmatch(r"https?://[^\s/?#]+(/[^\s?#]*)?", address)
             and parts.port != 0
             and parts.hostname
