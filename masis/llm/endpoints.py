@@ -57,7 +57,7 @@ def _unknown_provider(ref: ModelRef, settings: Settings) -> str:
     names = [OFFLINE, *known_providers(), *settings.providers]
     if may_be_a_key(string):
         return (
-            "this looks like a key, not like a model. Keys stand in the environment or a secrets"
+            "this looks like a key, not like a model. Put keys into the environment or a secrets"
             " file."
         )
     for vendor, known in known_providers().items():
@@ -109,7 +109,9 @@ def endpoint(
     key = secret(key_name, environment) if key_name else None
     if key and not (key.get_secret_value().isascii() and key.get_secret_value().isprintable()):
         # Refused here, because the HTTP library's error about an invalid header would show the key.
-        raise SettingsError(f"{key_name}: is no key: it holds characters that keys don't have.")
+        raise SettingsError(
+            f"{key_name}: isn't a key, because it has characters that keys don't have."
+        )
     reached = Endpoint(
         name=provider,
         kind=kind,
@@ -172,11 +174,11 @@ def _check_address(address: str, provider: str) -> str:
         is_valid = None
     if not is_valid:
         raise SettingsError(
-            f"providers.{provider}.address: is no address such as http://127.0.0.1:8000/v1."
+            f"providers.{provider}.address: isn't an address such as http://127.0.0.1:8000/v1."
         )
     if parts.username is not None or parts.password is not None:
         raise SettingsError(
-            f"providers.{provider}.address: holds a name or a password. Use key_env for the key."
+            f"providers.{provider}.address: contains a name or a password. Use key_env for the key."
         )
     return address.rstrip("/")
 

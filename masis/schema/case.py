@@ -553,7 +553,7 @@ def _without_thoughts(data: dict[str, Any], separated: Separated) -> dict[str, A
     if not separated.answer.strip():
         why = {
             "code": "failed",
-            "message": "The reply holds what the model thought, and no answer.",
+            "message": "The reply contains only the model's thoughts and no answer.",
         }
         more |= {"answer": None, "no_answer": no_answer_in({**data, "answer": None}) or why}
     if isinstance(data.get("citations"), list | tuple):

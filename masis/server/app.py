@@ -144,7 +144,7 @@ class Api:
         # Services block on the database, so that they run on a thread.
         answer = await run_in_threadpool(endpoint.handler, call, **arguments)
         if isinstance(answer, File):
-            # The plain filename parameter allows only ASCII (RFC 6266, 4.3).
+            # Other characters would need the parameter filename* (RFC 6266, 4.3).
             name = answer.name.encode("ascii", "replace").decode().replace('"', "_")
             disposition = {"content-disposition": f'attachment; filename="{name}"'}
             return Response(

@@ -291,6 +291,7 @@ class StoredJobs(StorePart, Generic[E, P]):
                 connection,
                 job["seq"],
                 state="running",
+                # Each start is a separate row in the log of executions.
                 starts=job["starts"] + 1,
                 owner=json.dumps(process_owner.this_process()),
                 seen_at=self._database.now(),
@@ -316,6 +317,7 @@ class StoredJobs(StorePart, Generic[E, P]):
                 seq = self.row(connection, job_id)["seq"]
                 last = last_part(connection, seq, "event")
                 for event in of_job:
+                    # A resumed job may number its events from an older state than the stored one.
                     last = max(event.seq, last + 1)
                     stored.append(
                         event if event.seq == last else event.model_copy(update={"seq": last})
@@ -360,6 +362,8 @@ class StoredJobs(StorePart, Generic[E, P]):
             with self._database.transaction(durable=False) as connection:
                 for job_id in lost:
                     job = self.row(connection, job_id)
+                    # Checked again, because another process may have resumed it before this
+                    # transaction began.
                     if job["state"] == "running" and self._is_lost(job):
                         why = f"The process that ran it ended before the {self.kind} did."
                         self._interrupt(connection, job, why)

@@ -231,17 +231,19 @@ def test_altered_entries_are_detected(path: Path) -> None:
             connection.execute(f"DROP TRIGGER {name}")
     connection.execute("UPDATE screening_log SET abstract_id = 'a1' WHERE seq = 1")
     connection.close()
-    with pytest.raises(UnguardedLog, match="the screening log has lost its guards"):
+    with pytest.raises(UnguardedLog, match="the screening log has lost its triggers"):
         Store.open(path)
     with Store.open(path, unguarded="open") as store:
         found = store.check()
         assert not found.ok
-        assert any("lost its guards" in fault for fault in found.screening_log.broken)
+        assert any("lost its triggers" in fault for fault in found.screening_log.broken)
         assert any("has abstract_id 'a1'" in fault for fault in found.screening_log.broken), (
             found.screening_log.broken
         )
     with Store.open(path, unguarded="rearm") as store:
-        assert not any("lost its guards" in fault for fault in store.screening_log.verify().broken)
+        assert not any(
+            "lost its triggers" in fault for fault in store.screening_log.verify().broken
+        )
 
 
 def test_the_screening_log_can_be_filtered_and_paged(store: Store) -> None:

@@ -166,7 +166,7 @@ def _read_tokens(logits: Array, labels: OutputLabels, length: int) -> Array:
             f"the model's outputs have the shape {shape}, but two for each token were expected"
         )
     if not np.isfinite(logits).all():
-        raise StepError("the model gave what is no number")
+        raise StepError("the model's output is NaN or infinite")
     shares: Array = _softmax(logits[0])[:, labels.unsupported]
     return shares
 
@@ -200,7 +200,7 @@ def _pair_scores(logits: Array, labels: OutputLabels, number: int) -> Iterator[P
             f"the model has {logits.shape[1]} outputs, but its config.json (id2label) names others"
         )
     if not np.isfinite(logits).all():
-        raise StepError("the model gave what is no number")
+        raise StepError("the model's output is NaN or infinite")
     if labels.head == "score":
         shares = _sigmoid(logits[:, 0])
         yield from (PairScore(float(1 - share if labels.inverted else share)) for share in shares)

@@ -360,8 +360,8 @@ class CurrentSpan:
 
     def __init__(self, tracer: Tracer, name: str, attributes: Attributes, kind: SpanKind) -> None:
         self.span = tracer.start_span(name, kind=kind, attributes=dict(span_attributes(attributes)))
-        # detach() must get the token of the same thread, so a span ends on the thread that it
-        # started on.
+        # A token can only be detached in the context that it was attached in, so a span ends on the
+        # thread that it started on.
         self._token = context.attach(trace.set_span_in_context(self.span))
 
     def set_attributes(self, attributes: Attributes) -> None:

@@ -141,7 +141,7 @@ class SdkProvider(ABC):
 
     def _no_reply(self, content: bytes, body: dict[str, Any]) -> TryFailed:
         """Return the failure for a body with neither a reply nor an error."""
-        message = f"the server's reply is no {self.reply_name}"
+        message = f"the server's reply isn't a {self.reply_name}"
         # A proxy or a login page answers with HTML and status 200.
         if content.lstrip()[:1] == b"<":
             message = (

@@ -127,7 +127,7 @@ class Cases(Queue):
             "SELECT payload FROM cases JOIN case_payloads ON case_seq = seq WHERE id = ?", [case_id]
         )
         if row is None:
-            raise UnknownRecord(f"there is no case {case_id!r}. `masis import` brings cases in.")
+            raise UnknownRecord(f"there is no case {case_id!r}. Import cases with `masis import`.")
         return Case.from_stored(row[0])
 
     def count(self) -> int:

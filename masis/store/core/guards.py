@@ -123,7 +123,7 @@ def assert_armed(connection: sqlite3.Connection) -> None:
     for log in GUARDS:
         if gone := missing(connection, log):
             raise UnguardedLog(
-                f"the {log.replace('_', ' ')} has lost its guards ({', '.join(gone)}): something"
+                f"the {log.replace('_', ' ')} has lost its triggers ({', '.join(gone)}): something"
                 " other than the workbench changed this database. `masis verify-log` says whether"
-                " entries were altered, and --rearm restores the guards."
+                " entries were altered, and --rearm restores the triggers."
             )

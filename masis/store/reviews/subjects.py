@@ -167,7 +167,7 @@ def _changed_cases(connection: sqlite3.Connection) -> Iterator[str]:
            WHERE redaction_seq IS NULL ORDER BY cases.seq"""
     ):
         if row["payload"] is None or _content_digest(row["payload"]) != row["digest"]:
-            yield f"case {row['id']!r} doesn't fit its digest: its text was altered"
+            yield f"case {row['id']!r} doesn't match its digest: its text was altered"
     for row in connection.execute(
         """SELECT cases.id AS case_id, runs.id AS run_id FROM runs JOIN cases
             ON cases.seq = case_seq
