@@ -92,6 +92,7 @@ async def run_audit_async(
     def audit(cancelled: Callable[[], bool]) -> Run:
         def forward_event(event: Event) -> None:
             if on_event is not None and not cancelled():
+                # The audit runs on a thread of its own, and most async code isn't thread-safe.
                 event_loop.call_soon_threadsafe(on_event, event)
 
         return observation.run_to_completion(

@@ -236,6 +236,7 @@ def audit_all(
         jobs = map(hand_over, jobs)
     parallel = concurrency or calls_at_once(chosen)
     total, flagged = len(jobs) if isinstance(jobs, list) else None, 0
+    # An iterator has no length, so that the bar shows a count without a percentage.
     with tqdm(total=total, disable=not progress, desc="Auditing", unit="case") as bar:
         try:
             for job, outcome in audit_in_threads(
@@ -315,6 +316,7 @@ def _cancelled_run(case: Case, settings: Settings, reason: str) -> Run:
     """Return the run of a case that was not audited, as if it was cancelled before
     its first step.
     """
+    # Cancelled before its first step, so it asks no model.
     events = audit_events(case, settings, lambda: True)
     try:
         while True:
@@ -367,6 +369,8 @@ class Budget:
         is known.
         """
         if self.limit is not None:
+            # Only this batch's own audits tell what one costs; earlier ones may have had other
+            # settings.
             spent = self._spent - self._before
             cost_per_audit = (
                 spent / self._ended
@@ -374,6 +378,7 @@ class Budget:
                 else estimate(case, self._settings).cost_usd or 0.0
             )
             if self.exhausted or self._spent + (self._under_way + 1) * cost_per_audit > self.limit:
+                # While audits are in progress, their cost may turn out lower than assumed.
                 self.exhausted = not self._under_way
                 return False
         self._under_way += 1
@@ -573,6 +578,8 @@ def _results(
             yield ItemResult(job, _worker_outcome(future))
 
     while not stopping():
+        # Results are yielded in order. Without the second limit, one slow job would let finished
+        # runs pile up in memory.
         while len(under_way) >= at_once or len(waiting) >= 2 * at_once:
             yield from wait_for_one()
         job = next(source, None)
@@ -633,6 +640,7 @@ def _begin_worker(settings: Settings, prepare: Callable[[Settings], None] | None
     it.
     """
     global _settings
+    # A terminal sends Ctrl-C to all processes of the group.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _settings = settings
     if prepare is not None:
@@ -642,6 +650,7 @@ def _begin_worker(settings: Settings, prepare: Callable[[Settings], None] | None
 
 def _leave_with_parent() -> None:
     if parent := multiprocessing.parent_process():
+        # The sentinel becomes ready when the parent ends, however it ended.
         multiprocessing.connection.wait([parent.sentinel])
         os._exit(1)  # a killed parent can't stop its workers
 

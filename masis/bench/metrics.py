@@ -63,6 +63,8 @@ class Resamples:
         names, self.member = np.unique(np.array(groups), return_inverse=True)
         self.number, draws = len(names), np.random.default_rng(seed)
         self.weights = [
+            # Counting the draws of each group is a resample of the rows as weights, without copying
+            # rows.
             np.bincount(draws.integers(0, self.number, self.number), minlength=self.number)
             for _ in range(bootstrap)
         ]
@@ -86,6 +88,7 @@ def compute_metrics(
         dtype=float,
     )
     measure = _ranking_measures(truth, predicted, abstained, score)
+    # Weights of 1 give the metrics of the rows themselves.
     values = measure(np.ones(len(rows)))
     resamples = Resamples([row.group for row in rows], bootstrap, seed)
     samples: dict[str, list[float]] = {name: [] for name in METRICS}
@@ -151,5 +154,6 @@ def _auroc(weights: Array, truth: Array, ties: Array) -> float | None:
     positive = np.bincount(ties, weights * truth)
     negative = np.bincount(ties, weights * ~truth)
     whole = float(positive.sum() * negative.sum())
+    # The negatives with a lower score; those with the same score count half.
     below = np.cumsum(negative) - negative
     return float((positive * (below + negative / 2)).sum()) / whole if whole else None

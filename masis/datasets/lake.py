@@ -91,6 +91,7 @@ def file_schema() -> Any:
 
     own = {
         "list<string>": pyarrow.list_(pyarrow.string()),
+        # Parquet has no timestamps in seconds (parquet-format, LogicalTypes: TIMESTAMP).
         "timestamp": pyarrow.timestamp("us", tz="UTC"),
     }
     fields = [
@@ -198,6 +199,7 @@ def write_lake_file(rows: Iterable[Mapping[str, Any]], stream: BinaryIO) -> None
     import pyarrow
     from pyarrow import parquet
 
+    # With a schema, from_pylist() fills in missing keys with null and ignores others.
     table = pyarrow.Table.from_pylist([dict(row) for row in rows], schema=file_schema())
     parquet.write_table(table, stream, compression="zstd", row_group_size=_ROW_GROUP_SIZE)
 
@@ -227,6 +229,8 @@ def open_lake(place: str) -> Any:
         filesystem=files,
         format="parquet",
         partitioning=partitioning,
+        # Only what follows this folder is read as partitions, so a parent named "x=y" adds no
+        # column.
         partition_base_dir=folder,
         schema=lake_schema(),
     )

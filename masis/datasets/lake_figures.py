@@ -81,6 +81,7 @@ def lake_figures(place: str, measure_filter: MeasureFilter, period: Period) -> L
     for rows in _measure_frames(open_lake(place), measure_filter):
         outcomes.update(rows["outcome"])
         audited = _with_metrics(rows[rows["run_id"].notna()], [*values])
+        # dropna=False keeps runs without a model of this role as a group.
         groups = audited.groupby([period, "model"], dropna=False)[
             [metric.name for metric in per_run_metrics()]
         ]
@@ -118,11 +119,13 @@ def _measure_frames(lake: Any, measure_filter: MeasureFilter) -> Iterator[pd.Dat
         condition &= finished < until
     if measure_filter.datasets:
         condition &= dataset.field("dataset").isin(list(measure_filter.datasets))
+    # One fragment ahead at most, since each holds the texts of thousands of runs.
     scanner = lake.scanner(
         columns=list(_COLUMNS_READ), filter=condition, batch_size=ROWS_AT_ONCE, fragment_readahead=1
     )
     for batch in scanner.to_batches():
         rows = batch.to_pandas()
+        # Models differ between few runs, so each distinct text is parsed once and not each row.
         known = {
             text: json.loads(text).get(measure_filter.role)
             for text in rows["models"].dropna().unique()
@@ -137,6 +140,7 @@ def _with_metrics(rows: pd.DataFrame, spreads: Sequence[str]) -> pd.DataFrame:
     Values that a lake doesn't have are NaN.
     """
     ended, at = rows["termination_reason"], rows["finished_at"]
+    # The times are UTC, so the zone can be dropped.
     days = at.dt.tz_localize(None).dt.normalize()
     frame = rows[["model"]].join(rows[list(_NUMBERS)].astype(np.float64))
     frame = frame.rename(
@@ -156,6 +160,7 @@ def _with_metrics(rows: pd.DataFrame, spreads: Sequence[str]) -> pd.DataFrame:
     names = dict.fromkeys(["model", *spreads, *(metric.name for metric in per_run_metrics())])
     return frame.reindex(columns=[*names]).assign(
         day=days.dt.strftime("%Y-%m-%d"),
+        # day_of_week is 0 on Monday.
         week=(days - pd.to_timedelta(days.dt.day_of_week, unit="D")).dt.strftime("%Y-%m-%d"),
         month=days.dt.strftime("%Y-%m-01"),
     )

@@ -173,6 +173,7 @@ def read_rows(
         return
     file_name = Path(name or source.name).name
     with open_lines(source) as file:
+        # By content, since names of downloads and uploads are often wrong.
         magic = file.read(4)
         size = file.seek(0, io.SEEK_END) if file.seekable() else 0
         most = min(MOST_UNPACKED_BYTES, max(FREELY_UNPACKED_BYTES, MOST_EXPANSION * size))
@@ -240,6 +241,8 @@ def _zip_rows(
             return
         refuse_packages(members)
         if "word/document.xml" in members:
+            # The sizes in the directory of a zip are only claims. ``_LimitedStream`` enforces those
+            # of data files.
             if sum(member.file_size for member in members.values()) > most:
                 raise _unpacked_size_error()
             file.seek(0)
@@ -251,6 +254,7 @@ def _zip_rows(
         for member_name in readable:
             try:
                 stream = archive.open(members[member_name])
+            # RuntimeError is an encrypted member, NotImplementedError an unknown compression.
             except (RuntimeError, NotImplementedError, zipfile.BadZipFile) as error:
                 raise InputError(
                     f"{member_name} can't be unpacked ({error})", hint="Unpack it first."
@@ -266,6 +270,7 @@ def _zip_rows(
 
 
 def _workbook_rows(file: BinaryIO, sheet: str | None) -> Iterator[DataRow]:
+    # openpyxl reads the directory at the end of the zip first.
     if not file.seekable():
         content = file.read(MOST_WORKBOOK_BYTES + 1)
         if len(content) > MOST_WORKBOOK_BYTES:
@@ -366,6 +371,8 @@ def _json_line_rows(stream: BinaryIO) -> Iterator[DataRow]:
 
 def _json_list_rows(stream: BinaryIO) -> Iterator[DataRow]:
     """Yield the items of one JSON list with only one of them in memory at a time."""
+    # An incremental decoder, because a block may end inside a character. utf-8-sig drops a byte
+    # order mark.
     decode = codecs.getincrementaldecoder("utf-8-sig")().decode
     text, at, number, read, ended = "", 0, 0, 0, False
 

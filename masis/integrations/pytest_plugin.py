@@ -33,7 +33,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the command-line options and the keys of the configuration file."""
     group = parser.getgroup("masis", "groundedness of answers (MASIS Workbench)")
     group.addoption(
-        "--masis-model", metavar="MODEL", help="who holds claims against evidence; default: offline"
+        "--masis-model",
+        metavar="MODEL",
+        help="the model that checks claims against evidence; default: offline",
     )
     group.addoption(
         "--masis-report",
@@ -41,7 +43,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="write a line of JSON for each answer that was checked",
     )
     parser.addini(
-        "masis_model", "who holds claims against evidence, such as openai:gpt-4o", default=""
+        "masis_model",
+        "the model that checks claims against evidence, such as openai:gpt-4o",
+        default="",
     )
     parser.addini(
         "masis_min_support",
@@ -56,7 +60,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     parser.addini(
         "masis_allow_unverifiable",
-        "whether claims pass that nothing could be held against",
+        "whether claims pass that couldn't be checked",
         type="bool",
     )
 
@@ -148,13 +152,14 @@ def _marker_bounds(request: pytest.FixtureRequest) -> Bounds:
         bounds: dict[str, Any] = {"min_support": float(support) if support else None}
     except ValueError:
         raise pytest.UsageError(
-            f"masis_min_support = {support}: is no number from 0 to 1"
+            f"masis_min_support = {support}: isn't a number from 0 to 1"
         ) from None
     bounds |= {name: bool(request.config.getini(f"masis_{name}")) for name in BOUNDS[1:]}
     for mark in reversed(list(request.node.iter_markers("grounded"))):
         if mark.args:
             raise pytest.UsageError(
-                f"grounded({mark.args[0]!r}): name the bound, as in grounded(min_support=0.7)"
+                f"grounded({mark.args[0]!r}) needs the name of the bound, as in"
+                " grounded(min_support=0.7)"
             )
         bounds |= mark.kwargs
     return _with_changes(Bounds(), bounds)

@@ -57,7 +57,7 @@ def _unknown_provider(ref: ModelRef, settings: Settings) -> str:
     names = [OFFLINE, *known_providers(), *settings.providers]
     if may_be_a_key(string):
         return (
-            "this looks like a key, not like a model. Keys stand in the environment or a secrets"
+            "this looks like a key, not like a model. Put keys into the environment or a secrets"
             " file."
         )
     for vendor, known in known_providers().items():
@@ -109,7 +109,9 @@ def endpoint(
     key = secret(key_name, environment) if key_name else None
     if key and not (key.get_secret_value().isascii() and key.get_secret_value().isprintable()):
         # Refused here, because the HTTP library's error about an invalid header would show the key.
-        raise SettingsError(f"{key_name}: is no key: it holds characters that keys don't have.")
+        raise SettingsError(
+            f"{key_name}: isn't a key, because it has characters that keys don't have."
+        )
     reached = Endpoint(
         name=provider,
         kind=kind,
@@ -132,6 +134,7 @@ def endpoint(
             f"{provider}: there is no key. Name the variable that holds it: key_env in"
             f" [providers.{provider}] of masis.toml."
         )
+    # A server at another address than the vendor's often needs no key.
     is_required = api.needs_key or own.key_env or (known and address == known.address)
     if key_name and key is None and is_required:
         where = f" You get one at {known.get_a_key}." if known and known.get_a_key else ""
@@ -149,6 +152,8 @@ def is_local(host: str) -> bool:
     except ValueError:
         return (
             is_loopback(host)
+            # A name without a dot is resolved in the local network, as are these domains (RFC 6762,
+            # RFC 8375, ICANN's .internal).
             or "." not in host
             or host.endswith((".local", ".lan", ".internal", ".home.arpa"))
         )
@@ -159,6 +164,8 @@ def _check_address(address: str, provider: str) -> str:
     try:
         parts = urlsplit(address)
         is_valid = (
+            # urlsplit() accepts blanks and missing hosts, so the form is checked too. Queries and
+            # fragments are refused, because paths are appended to the address.
             re.fullmatch(r"https?://[^\s/?#]+(/[^\s?#]*)?", address)
             and parts.port != 0
             and parts.hostname
@@ -167,11 +174,11 @@ def _check_address(address: str, provider: str) -> str:
         is_valid = None
     if not is_valid:
         raise SettingsError(
-            f"providers.{provider}.address: is no address such as http://127.0.0.1:8000/v1."
+            f"providers.{provider}.address: isn't an address such as http://127.0.0.1:8000/v1."
         )
     if parts.username is not None or parts.password is not None:
         raise SettingsError(
-            f"providers.{provider}.address: holds a name or a password. Use key_env for the key."
+            f"providers.{provider}.address: contains a name or a password. Use key_env for the key."
         )
     return address.rstrip("/")
 

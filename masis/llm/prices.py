@@ -45,6 +45,7 @@ def cost(tokens: TokenUsage, at: Price | None) -> float | None:
         return None
     cached_input = at.input if at.cached_input is None else at.cached_input
     cache_write = at.input if at.cache_write is None else at.cache_write
+    # A server may report more cached tokens than prompt tokens, if it doesn't count them there.
     plain = max(0, tokens.prompt - tokens.cached - tokens.written)
     dollars = (
         plain * at.input

@@ -259,7 +259,7 @@ def check_record(path: str) -> None:
     try:
         _append(path, b"")
     except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or "is no name of a file"
+        why = getattr(error, "strerror", None) or "isn't a file name"
         raise SettingsError(
             f"record: {path}: {why}. Name a file in a folder that exists."
         ) from None

@@ -164,7 +164,7 @@ def asker(
     """
     ref, _, asked = find_judge(ModelRef.parse(string), role, settings)
     if ref.is_offline:
-        raise SettingsError(f"{role}: {OFFLINE!r} is no language model")
+        raise SettingsError(f"{role}: {OFFLINE!r} isn't a language model")
     if settings.record:
         check_record(settings.record)
     make = partial(

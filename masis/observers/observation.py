@@ -106,6 +106,7 @@ class Observer(Protocol):
 class Observation:
     """One piece of work in progress and its listeners; ``result`` is set before it ends."""
 
+    # One is created for each model call, most of them without any observer.
     __slots__ = ("_listeners", "result")
 
     def __init__(self, listeners: tuple[Listener, ...] = ()) -> None:
@@ -119,6 +120,8 @@ class Observation:
 
     def end(self, error: BaseException | None = None) -> None:
         """Report the end to all listeners, the last registered first."""
+        # In reverse, like nested contexts: a listener may reset a context variable that the one
+        # before it has set.
         for listener in reversed(self._listeners):
             _call_guarded(partial(listener.on_end, self.result, error))
 
@@ -144,6 +147,7 @@ def register(observer: Observer) -> Callable[[], None]:
 @contextmanager
 def observe(start: Start) -> Iterator[Observation]:
     """Report the work inside this context to all observers."""
+    # Without observers there is nothing to guard or report.
     if not _observers:
         yield Observation()
         return

@@ -210,6 +210,8 @@ def _check_flags(on_flag: str, flag_on: Collection[str]) -> None:
 
 def _wrap_function(function: Any, rules: _Rules) -> Any:
     rules = _bind_rules(function, rules)
+    # Checked on the function, not on its result, so that the wrapper is of the same kind and
+    # frameworks that inspect it still work.
     if inspect.isasyncgenfunction(function):
         return _of_async_generator(function, rules)
     if inspect.isgeneratorfunction(function):
@@ -270,6 +272,7 @@ def _bind_rules(function: Any, rules: _Rules) -> _Rules:
         InputError: The function has no such parameter.
 
     """
+    # Read once when the function is decorated, since inspecting takes longer than calling.
     signature = inspect.signature(function)
     names = [name for name in signature.parameters if name not in ("self", "cls")]
     for name in (rules.question, rules.evidence):
@@ -286,6 +289,7 @@ def _bind_rules(function: Any, rules: _Rules) -> _Rules:
             field=_function_name(function),
         )
     is_streaming = inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)
+    # The caller has already received the answer when it is audited.
     if is_streaming and rules.on_flag == "revise":
         raise InputError(
             "streams its answer",
@@ -362,6 +366,7 @@ def _audit_returned(
     case = content.model_copy(update={"id": f"answered-{digest[:16]}"})
     settings = rules.settings
     if rules.on_flag != "revise":
+        # Only "revise" uses a revision, so the others don't pay for one.
         settings = settings.model_copy(update={"max_iterations": 1})
     if rules.workbench is None:
         run = audits.run_audit(case, settings)

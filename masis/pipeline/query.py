@@ -115,6 +115,7 @@ class _Request(NamedTuple):
         result = self._answer(self.ask)
         if inspect.isawaitable(result):
             if inspect.iscoroutine(result):
+                # Otherwise Python warns that the coroutine was never awaited.
                 result.close()
             hint = "Await query_with_critique_async, or give one that is not."
             raise InputError("is async", hint=hint, field=self.field)
@@ -146,6 +147,7 @@ class _Request(NamedTuple):
         except Exception as error:
             if self.failure is None or isinstance(error, MasisError):
                 raise
+            # Retrievers are other people's code and raise anything, often with an empty message.
             raise self.failure(f"{type(error).__name__}: {error}") from error
 
 

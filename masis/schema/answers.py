@@ -49,6 +49,8 @@ _BEFORE_A_BLOCK = re.compile(r"(?:\A|\n|[.!?:>\]])[ \t]*\Z")
 
 In "the <think> tag", the tag is part of the sentence and opens no block.
 """
+# <|start|>assistant<|channel|>analysis<|message|>..., with <|constrain|>json before the message of
+# a tool call (github.com/openai/harmony).
 _CHANNEL = re.compile(
     r"(?:<\|start\|>assistant)?<\|channel\|>\s*(?P<name>\w{1,20})[^<]{0,100}"
     r"(?:<\|constrain\|>\w{1,20})?<\|message\|>"
@@ -72,6 +74,8 @@ class Separated(NamedTuple):
             place - sum(max(0, min(place, to) - since) for since, to in self.removed)
             for place in (start, end)
         )
+        # A span of no characters marks a position and may become empty; any other is gone if
+        # nothing of it is left.
         inside = any(since <= start < to and end <= to for since, to in self.removed)
         return None if inside or (at[0] == at[1] and start != end) else (at[0], at[1])
 
@@ -159,6 +163,7 @@ def _tagged_thoughts(text: str) -> Iterator[_ThoughtSpan]:
 
 def _tags_outside_code(text: str) -> list[re.Match[str]]:
     code = [match.span() for match in _CODE.finditer(text)] if "`" in text else []
+    # Bisection, because a text can have thousands of code spans and tags.
     starts = [start for start, _ in code]
 
     def in_code(place: int) -> bool:
@@ -174,6 +179,7 @@ def _ends_a_block(text: str, tag: re.Match[str]) -> bool:
     The opening tag is then in the prompt: some chat templates put it there.
     """
     before = _BEFORE_A_BLOCK.search(text[max(0, tag.start() - 40) : tag.start()])
+    # A tag alone on its line ends a block. One inside a sentence is quoted by the answer.
     return before is not None or text[tag.end() : tag.end() + 1] in ("", "\n")
 
 

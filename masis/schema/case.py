@@ -474,6 +474,7 @@ def check_case(case: Case) -> Case:
     """
     lengths = [len(chunk.text) for chunk in case.evidence]
     longest = max(lengths, default=0)
+
     for name, field, size, most, unit in (
         ("question_characters", "query", len(case.query), limits.QUESTION, "characters"),
         ("answer_characters", "answer", len(case.answer or ""), limits.ANSWER, "characters"),
@@ -503,6 +504,7 @@ def _complete_case(data: dict[str, Any]) -> dict[str, Any]:
     A missing id is derived from the content.
     """
     evidence = data.get("evidence")
+    # Exact types, because a subclass may behave in another way.
     as_ours = type(evidence) is list and all(
         type(chunk) is dict and type(chunk.get("id")) is str and "text" in chunk
         for chunk in evidence
@@ -551,7 +553,7 @@ def _without_thoughts(data: dict[str, Any], separated: Separated) -> dict[str, A
     if not separated.answer.strip():
         why = {
             "code": "failed",
-            "message": "The reply holds what the model thought, and no answer.",
+            "message": "The reply contains only the model's thoughts and no answer.",
         }
         more |= {"answer": None, "no_answer": no_answer_in({**data, "answer": None}) or why}
     if isinstance(data.get("citations"), list | tuple):
@@ -577,6 +579,7 @@ def _move_place(placed: Any, separated: Separated) -> Any:
     if not isinstance(record, Mapping):
         return placed
     start, end = record.get("start"), record.get("end")
+    # type() and not isinstance(), since True and False are ints too.
     if type(start) is not int or type(end) is not int:
         return placed
     place = separated.move(start, end)

@@ -88,6 +88,8 @@ def _columns_of_row(
     for key, value in row.items():
         names = (*above, str(key))
         inner = object_in(value)
+        # An object written as text is opened once. JSON inside JSON inside a text isn't read by
+        # paths.
         if inner and len(names) < MOST_LEVELS and not (inside_text and isinstance(value, str)):
             yield from _columns_of_row(
                 inner, names, inside_text or (len(names) if isinstance(value, str) else 0)
@@ -333,6 +335,7 @@ def likely_columns(
     Each column is used for at most one field.
     """
     asked = list(fields)
+    # Outer columns first: a nested key of the same name usually belongs to something else.
     unused = sorted(columns, key=lambda column: len(column.names))
     chosen: dict[str, SourceColumn] = {}
 
@@ -341,6 +344,7 @@ def likely_columns(
             chosen[field] = column
             unused.remove(column)
 
+    # Reversed, so that the outermost column of a name is kept.
     by_name = {column.names[-1]: column for column in reversed(unused)}
     for field in asked:
         fits = [

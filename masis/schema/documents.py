@@ -83,6 +83,7 @@ def _read_mapping(document: Mapping[Any, Any], field: str, score: float | None) 
 
 
 def _read_object(document: Any, field: str, score: float | None) -> ReadDocument:
+    # A NodeWithScore also forwards the attributes of its node, but the score is only beside it.
     if (node := getattr(document, "node", None)) is not None:  # LlamaIndex: a node with its score
         return _read_object(
             node, field, first_score(finite_number(getattr(document, "score", None)), score)
@@ -90,6 +91,7 @@ def _read_object(document: Any, field: str, score: float | None) -> ReadDocument
     about = getattr(document, "metadata", None)
     about = about if isinstance(about, Mapping) else {}
     content = getattr(document, "page_content", None)
+    # Not every version of LlamaIndex gives nodes a text attribute, but all have get_content().
     if not isinstance(content, str) and callable(own := getattr(document, "get_content", None)):
         content = own()
     if not isinstance(content, str):

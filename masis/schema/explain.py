@@ -145,6 +145,7 @@ def name_elsewhere(field: str, keys: Iterable[str]) -> str | None:
     for form, key in by_form.items():  # kb_passages, bot_reply: the last word decides
         if (last := form.rpartition("_")[2]) != form and (last in known or f"{last}s" in known):
             return key
+    # 0.75 accepts a wrong or missing letter in a short name ("anwser") and refuses other words.
     near = difflib.get_close_matches(field, by_form, n=1, cutoff=0.75)
     return by_form[near[0]] if near else None
 
@@ -196,6 +197,7 @@ def _plain_form(key: str) -> str:
     bare = (
         key
         if key.isascii()
+        # NFKD separates letters from their accents, which "ignore" then drops.
         else unicodedata.normalize("NFKD", key).encode("ascii", "ignore").decode()
     )
     return (bare or key).lower().replace("-", "_").replace(" ", "_")

@@ -68,12 +68,16 @@ def rows_of(source: Any, names: FieldMap | None = None) -> Iterable[Mapping[str,
 def _frame_rows(source: Any) -> Iterator[dict[str, Any]]:
     if hasattr(source, "to_pylist"):
         rows: Iterable[Any] = (
-            row for batch in source.to_batches(1000) for row in batch.to_pylist()
+            # to_pylist() of the whole table would build a Python object of every cell at once.
+            row
+            for batch in source.to_batches(1000)
+            for row in batch.to_pylist()
         )
     elif hasattr(source, "itertuples"):
         columns = [str(column) for column in source.columns]
         rows = (
             dict(zip(columns, row, strict=True))
+            # name=None gives plain tuples. Named ones rename columns that aren't identifiers.
             for row in source.itertuples(index=False, name=None)
         )
     else:
@@ -99,9 +103,11 @@ def to_plain_value(value: Any) -> Any:
         case Decimal():
             return float(value)
         case datetime() | date() | time():
+            # pandas' NaT is a datetime and, like NaN, differs from itself.
             return None if value != value else value.isoformat()
         case bytes():
             return value.decode("utf-8", "replace")
     if hasattr(value, "tolist"):  # numpy's scalars and arrays
         return to_plain_value(value.tolist())
+    # pd.NA can't be compared: pd.NA == pd.NA is pd.NA, whose truth value is an error.
     return None if type(value).__name__ in ("NAType", "NaTType") else str(value)

@@ -299,6 +299,8 @@ class _LiteralReader:
         while not (self._is(end) if end else self._next.kind == "end"):
             value: Any
             if self._next.kind == "name":
+                # Whether a name is the name of an argument or a value is only known from the next
+                # token, so the reader may have to go back.
                 before = self._at, self._next
                 name = self._take().text
                 if self._is("="):
@@ -325,6 +327,7 @@ class _LiteralReader:
             return items.keys
         if opening == "{" and not items.values:
             return {}
+        # In Python, parentheses around one value without a comma are no tuple.
         if opening == "(" and len(items.values) == 1 and not items.has_commas:
             return items.values[0]
         return items.values
@@ -398,10 +401,13 @@ def _parse_string(token: str) -> str:
     quote = re.search("[\"'\u201c\u2018]", token)
     start = quote.start() if quote else 0
     prefix, body = token[:start].lower(), token[start:]
+    # An empty string in triple quotes has six of them; '' alone has two.
     width = 3 if body[:3] in ("'''", '"""') and len(body) >= 6 else 1
     body = body[width:-width]
     if "r" not in prefix and token[start] in "\"'":
         body = _ESCAPE.sub(_unescape_literal, body)
+    # Each \xNN of a bytes literal became the character with that number. Latin-1 turns these back
+    # into bytes.
     return body.encode("latin-1", "replace").decode("utf-8", "replace") if "b" in prefix else body
 
 

@@ -133,6 +133,7 @@ def apply_field_map(record: Mapping[str, Any], names: FieldMap) -> dict[str, Any
         data[field] = [value] if field == "evidence" and isinstance(value, Mapping) else value
     fields = {key for key in names if "." not in key}
     keys = (key for field, key in names.items() if key and field != SPLIT)
+    # Removed after all fields are read, because two fields may use one key.
     for moved in {part for key in keys for part in columns_in(record, key)} - fields:
         data.pop(moved, None)
     if isinstance(text := data.get("evidence"), str) and any(
@@ -173,6 +174,7 @@ def value_of(record: Mapping[str, Any], key: str) -> Any:
 
     Returns None if there is no such value.
     """
+    # A key may itself contain dots, as in files that flatten objects.
     if key in record:
         return record[key]
     value: Any = record
@@ -232,6 +234,7 @@ def split_evidence(value: Any, answer: Any, names: FieldMap) -> Any:
     if not isinstance(read, str) or separator is None:
         return read
     if separator:
+        # A shell passes "\n" as two characters.
         return parts_of(read, separator.replace("\\n", "\n").replace("\\t", "\t"))
     if (why := why_unreadable(read)) is not None:
         raise InputError(
@@ -331,6 +334,7 @@ def content_id(data: Mapping[str, Any]) -> str:
         return value.model_dump(exclude_unset=True) if hasattr(value, "model_dump") else str(value)
 
     content = json.dumps(parts, ensure_ascii=False, sort_keys=True, default=dump)
+    # A lone surrogate is only refused later, with an error that names its field.
     return hashlib.sha256(content.encode(errors="surrogatepass")).hexdigest()[:20]
 
 

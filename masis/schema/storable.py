@@ -49,6 +49,7 @@ def refuse_unstorable(data: Any, whole: str = "the record") -> None:
 def is_storable(value: Any) -> bool:
     """Return whether all text in a value, keys included, can be stored."""
     if isinstance(value, str):
+        # isascii() is constant time and true of most texts.
         return "\x00" not in value and (value.isascii() or not SURROGATE_HALF.search(value))
     if isinstance(value, dict):
         return all(map(is_storable, value.keys())) and all(map(is_storable, value.values()))

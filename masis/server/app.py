@@ -146,6 +146,7 @@ class Api:
         # Services block on the database, so that they run on a thread.
         answer = await run_in_threadpool(endpoint.handler, call, **arguments)
         if isinstance(answer, File):
+            # Other characters would need the parameter filename* (RFC 6266, 4.3).
             name = answer.name.encode("ascii", "replace").decode().replace('"', "_")
             disposition = {"content-disposition": f'attachment; filename="{name}"'}
             return Response(
@@ -184,6 +185,8 @@ class Api:
         current_role = sign_in.role_of if sign_in is not None else lambda _, recorded: recorded
         actor = self._server.workbench().tokens.actor_of(token, current_role)
         if actor is None:
+            # Only wrong tokens count, so that a program with a valid one is never refused for
+            # guesses of others.
             self._wrong_tokens.check(_address(request))
             hint = "Create a token on the page Team, or with `masis token create`."
             raise RequestRefused(

@@ -59,6 +59,7 @@ async def read_body(request: Request, most: int, setting: str = "") -> bytes:
 
     """
     declared = request.headers.get("content-length", "")
+    # A client may omit or understate Content-Length, so the received bytes are counted too.
     if declared.isdigit() and int(declared) > most:
         raise too_long(most, setting)
     body = bytearray()
@@ -90,6 +91,7 @@ class RateLimit:
 
         """
         with self._lock:
+            # Popped and added again, so that the least recent caller is first.
             bucket = self._buckets.pop(caller, None) or Bucket(self._per_second, self._burst)
             self._buckets[caller] = bucket
             if len(self._buckets) > self._most:

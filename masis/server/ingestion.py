@@ -93,6 +93,7 @@ class IngestionServer:
         """
         while True:
             pending = [await self._queue.get()]
+            # Requests of one transaction share one sync to the disk, the slowest part of a write.
             while not self._queue.empty() and len(pending) < WRITTEN_AT_ONCE:
                 pending.append(self._queue.get_nowait())
             try:

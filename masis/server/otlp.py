@@ -38,6 +38,7 @@ def gunzip(body: bytes, most: int) -> bytes | None:
     """
     decompressor = zlib.decompressobj(wbits=31)  # 31 means gzip with the largest window
     try:
+        # The limit applies while decompressing, so that a small body can't fill memory.
         content = decompressor.decompress(body, most + 1)
     except zlib.error as error:
         raise InputError("isn't valid gzip", hint="Send it again.") from error
@@ -72,6 +73,7 @@ def parse_export(body: bytes, content_type: str) -> tuple[list[Case], int, str]:
 def export_response(content_type: str, rejected: int, why: str) -> bytes:
     """Return the ExportTraceServiceResponse in the encoding of the request."""
     if content_type != PROTOBUF:
+        # OTLP/JSON writes 64-bit integers as texts (protobuf's JSON mapping).
         outcome = {"partialSuccess": {"rejectedSpans": str(rejected), "errorMessage": why}}
         return json.dumps(outcome if rejected else {}).encode()
     from opentelemetry.proto.collector.trace.v1 import trace_service_pb2 as service

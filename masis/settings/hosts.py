@@ -39,6 +39,7 @@ def is_loopback(host: str) -> bool:
     machine.
     """
     address = _ip_address(host)
+    # A final dot makes a name absolute and doesn't change what it means.
     return address.is_loopback if address else host.lower().rstrip(".") == "localhost"
 
 
@@ -64,6 +65,7 @@ class AllowedHosts:
         even those under another allowed name.
         """
         if len(hosts) != 1 or not self._allows(hosts[0]):
+            # 421 Misdirected Request (RFC 9110, 15.5.20).
             return HostRefusal(421, "This server does not answer to that host name.")
         if len(origins) > 1 or not all(_is_origin_of(origin, hosts[0]) for origin in origins):
             return HostRefusal(
@@ -97,6 +99,7 @@ def _is_origin_of(origin: str, host: str) -> bool:
     # "null" from a sandboxed page, another scheme, or an invalid address
     except (ValueError, KeyError):
         return False
+    # An origin consists of scheme, host and port only (RFC 6454, 6.2).
     bare = not (parts.path or parts.query or parts.fragment or parts.username or parts.password)
     return (
         bare

@@ -58,6 +58,8 @@ def without_secrets(text: str) -> str:
     try:
         parts = urlsplit(text)
         host = parts.netloc.rpartition("@")[2]
+        # A user name, a password or a query may be a secret; so may a token in the query of a
+        # webhook.
         return urlunsplit((parts.scheme, host, parts.path, "", ""))
     except ValueError:
         return HIDDEN

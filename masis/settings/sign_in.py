@@ -154,6 +154,7 @@ class SignIn:
         self._ended: dict[str, float] = {}
         self._keep: Callable[[str, float], object] = lambda session, until: None
         given = secret(COOKIE_SECRET)
+        # A random secret ends all sessions whenever the server starts.
         self.cookie_secret = given.get_secret_value() if given else secrets.token_hex(32)
         if len(self.cookie_secret) < 32:
             raise SettingsError(
@@ -205,8 +206,10 @@ class SignIn:
         """
         person = self._current_content().people.get(name)
         expected = (
+            # Any digest will do for an unknown name, as long as one is compared.
             person.secret if person is not None and person.secret else digest_of(self.cookie_secret)
         )
+        # compare_digest() takes the same time wherever two texts first differ.
         same = hmac.compare_digest(digest_of(typed), expected)
         return same and person is not None and person.secret is not None
 
@@ -249,6 +252,7 @@ class SignIn:
             return
         until = float(claims["iat"]) + self.session_s
         # A cookie that is too old is rejected anyway, so expired entries aren't needed any more.
+        # A new dictionary, because other threads may be reading the old one.
         self._ended = {session: end for session, end in self._ended.items() if end > time.time()}
         self._ended[_session_digest(claims)] = until
         self._keep(_session_digest(claims), until)
@@ -282,6 +286,8 @@ class SignIn:
             if (
                 person is None
                 or person.secret is None
+                # The cookie contains a digest of the person's secret, so that a new secret ends all
+                # sessions that were started with the old one.
                 or claims.get("secret") != digest_of(person.secret)
             ):
                 return None
@@ -307,6 +313,7 @@ class SignIn:
                 except SettingsError as error:
                     log.error("Nobody can sign in until the sign-in file can be read: %s", error)
                     self._content = self._content.model_copy(
+                        # A session this short has ended before it is checked.
                         update={"people": {}, "session_hours": 1e-9}
                     )
                 self._seen = stamp

@@ -134,6 +134,7 @@ def _read_variables(environment: Mapping[str, str], file: SettingsSource) -> Set
     """
     source = SettingsSource("environment")
     tables = {
+        # Names of environment variables have no dashes, dots or lower case (POSIX, 8.1).
         (path[0], re.sub(r"[^A-Z0-9]", "_", path[1].upper())): path[1]
         for path in file.given
         if len(path) > 1
@@ -206,6 +207,7 @@ def _split_dotted(key: str) -> Name:
     """Split a dotted TOML key such as ``prices."openai:gpt-4o".input`` into its parts."""
     path: list[str] = []
     try:
+        # TOML's own parser knows the rules for quoted and dotted keys.
         tree: Any = tomllib.loads(f"{key} = 0")
     except ValueError:
         return (key,)
@@ -259,6 +261,7 @@ def _merge_sources(sources: tuple[SettingsSource, ...], file: Path | None) -> Lo
 def _nest_paths(found: Mapping[Name, GivenSetting]) -> dict[str, Any]:
     """Return the values in nested tables by their paths."""
     tree: dict[str, Any] = {}
+    # Shorter paths first, so that a table exists before its keys are added.
     for *tables, key in sorted(found, key=len):
         table: Any = tree
         for name in tables:
@@ -289,6 +292,7 @@ def _check_weights(
     weights = {name: getattr(settings, name) for name in WEIGHTS}
     given = [found[name,] for name in WEIGHTS if (name,) in found]
     if given and abs(sum(weights.values()) - 1) > ROUNDING:
+        # The strongest source is the one that a person most likely changed last.
         last = max(given, key=lambda each: get_args(Kind).index(each.origin.kind))
         listed = ", ".join(f"{name} {weight:g}" for name, weight in weights.items())
         message = (

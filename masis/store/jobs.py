@@ -156,8 +156,7 @@ def readable(
             why = str(error)
         hint = hint or f"{_AGAIN[kind]}, or restore a backup (`masis db restore`)."
         raise RecordDamaged(
-            f"{subject} can't be read: what is stored of it is damaged or was altered ({why})."
-            f" {hint}"
+            f"{subject} can't be read: its stored content is damaged or was altered ({why}). {hint}"
         ) from error
 
 
@@ -201,7 +200,7 @@ class StoredJobs(StorePart, Generic[E, P]):
         row = self.row(connection, job_id)
         if row["state"] == "finished":
             raise StoreError(
-                f"{self.kind} {job_id!r} is finished: what it said is never overwritten."
+                f"{self.kind} {job_id!r} is finished, and a result is never overwritten."
             )
         return row
 
@@ -218,7 +217,7 @@ class StoredJobs(StorePart, Generic[E, P]):
         assert_not_removed(connection, row)
         if row["payload"] is None:
             raise StoreError(
-                f"{self.kind} {job_id!r} is {row['state']}, not finished: only its progress can be"
+                f"{self.kind} {job_id!r} is {row['state']}, not finished. Only its progress can be"
                 " read."
             )
         return row
@@ -280,8 +279,7 @@ class StoredJobs(StorePart, Generic[E, P]):
             assert_not_removed(connection, job)
             if job["state"] == "finished":
                 raise StoreError(
-                    f"{self.kind} {job_id!r} is finished: there is nothing to resume. Start a new"
-                    " one."
+                    f"{self.kind} {job_id!r} is finished and can't be resumed. Start a new one."
                 )
             if job["state"] == "running" and not self._is_lost(job):
                 holder = Owner(*json.loads(job["owner"]))
@@ -293,6 +291,7 @@ class StoredJobs(StorePart, Generic[E, P]):
                 connection,
                 job["seq"],
                 state="running",
+                # Each start is a separate row in the log of executions.
                 starts=job["starts"] + 1,
                 owner=json.dumps(process_owner.this_process()),
                 seen_at=self._database.now(),
@@ -318,6 +317,7 @@ class StoredJobs(StorePart, Generic[E, P]):
                 seq = self.row(connection, job_id)["seq"]
                 last = last_part(connection, seq, "event")
                 for event in of_job:
+                    # A resumed job may number its events from an older state than the stored one.
                     last = max(event.seq, last + 1)
                     stored.append(
                         event if event.seq == last else event.model_copy(update={"seq": last})
@@ -362,6 +362,8 @@ class StoredJobs(StorePart, Generic[E, P]):
             with self._database.transaction(durable=False) as connection:
                 for job_id in lost:
                     job = self.row(connection, job_id)
+                    # Checked again, because another process may have resumed it before this
+                    # transaction began.
                     if job["state"] == "running" and self._is_lost(job):
                         why = f"The process that ran it ended before the {self.kind} did."
                         self._interrupt(connection, job, why)

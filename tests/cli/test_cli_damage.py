@@ -50,7 +50,7 @@ def test_a_damaged_run_is_reported_with_its_case_and_a_hint(
     assert result.exit_code == 1
     named = f"run 'run-{number}' of case 'case-{number}' can't be read"
     assert (
-        f"{named}: what is stored of it is damaged or was altered (it can't be decompressed)."
+        f"{named}: its stored content is damaged or was altered (it can't be decompressed)."
         in result.stderr
     )
     assert "Audit the case again, or restore a backup (`masis db restore`)." in result.stderr
@@ -129,7 +129,7 @@ def test_an_altered_run_stops_every_export_without_leaving_a_file(
     result = masis("export", "--format", form, "--out", out, "--db", database)
     assert result.exit_code == 1
     assert (
-        "run 'run-2' of case 'case-2' can't be read: what is stored of it is damaged or was altered"
+        "run 'run-2' of case 'case-2' can't be read: its stored content is damaged or was altered"
         in result.stderr
     )
     assert (
@@ -151,7 +151,7 @@ def test_a_damaged_case_is_reported_and_leaves_no_file(
     result = masis("export", "--format", form, "--out", tmp_path / "export", "--db", database)
     assert result.exit_code == 1
     assert (
-        "case 'case-2' can't be read: what is stored of it is damaged or was altered."
+        "case 'case-2' can't be read: its stored content is damaged or was altered."
         in result.stderr
     )
     assert "Restore a backup (`masis db restore`)." in result.stderr

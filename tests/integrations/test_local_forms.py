@@ -246,7 +246,7 @@ def test_ambiguous_outputs_are_an_error_that_names_the_field(
 def test_label_names_that_contradict_the_authors_code_are_rejected(
     name: str, config: dict[str, Any]
 ) -> None:
-    with pytest.raises(SettingsError, match=r"id2label says something else|problem_type"):
+    with pytest.raises(SettingsError, match=r"id2label contradicts the meaning|problem_type"):
         read(config, name)
 
 

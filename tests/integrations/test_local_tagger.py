@@ -375,11 +375,11 @@ def test_text_the_tokenizer_rejects_leaves_the_claim_unscored(tmp_path: Path) ->
 
 
 def test_taggers_dont_score_claims_and_verifiers_dont_mark_words(tmp_path: Path) -> None:
-    with pytest.raises(StepError, match="confirms no claim"):
+    with pytest.raises(StepError, match="can't confirm a whole claim"):
         scoring.load(str(save_tagger(tmp_path / "tagger", {"1850": MADE_UP}))).score(
             [(EVIDENCE, "It opened.")]
         )
-    with pytest.raises(StepError, match="scores claims as a whole"):
+    with pytest.raises(StepError, match="scores whole claims"):
         scoring.load(str(save_model(tmp_path / "nli", NLI_WORDS))).tag(EVIDENCE, "It opened.")
 
 

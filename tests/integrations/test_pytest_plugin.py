@@ -105,7 +105,7 @@ def test_the_configuration_file_sets_the_thresholds(pytester: pytest.Pytester) -
     [
         (["--masis-model", "openia:x"], "", "openia"),
         (["--masis-model", "openai:gpt-4o"], "", "OPENAI_API_KEY"),
-        ([], "masis_min_support = much", "masis_min_support = much: is no number"),
+        ([], "masis_min_support = much", "masis_min_support = much: isn't a number"),
         ([], "masis_min_support = 60", "min_support: is 60.0. Give a share from 0 to 1"),
         (
             ["--masis-report", "none/out.jsonl"],
@@ -127,7 +127,7 @@ def test_configuration_errors_are_readable(
 @pytest.mark.parametrize(
     ("bound", "told"),
     [
-        ("0.9", "grounded(0.9): name the bound, as in grounded(min_support=0.7)"),
+        ("0.9", "grounded(0.9) needs the name of the bound, as in grounded(min_support=0.7)"),
         ("min_suport=1", "there is no bound 'min_suport'. There are: min_support, allow_uncited"),
     ],
 )

@@ -110,7 +110,7 @@ def test_an_invalid_model_string_suggests_the_nearest_valid_one(string: str, tol
 
 
 def test_offline_isnt_a_language_model() -> None:
-    with pytest.raises(SettingsError, match="no language model"):
+    with pytest.raises(SettingsError, match="isn't a language model"):
         asker("offline", "critic", RunControl(), Settings())
 
 
@@ -125,13 +125,13 @@ def test_a_missing_sdk_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     ("table", "told"),
     [
         ({}, "has no address"),
-        ({"address": "127.0.0.1:8000"}, "is no address such as"),
-        ({"address": "ftp://host/v1"}, "is no address"),
-        ({"address": "http://[::1/v1"}, "is no address"),
-        ({"address": "http://host:99999/v1"}, "is no address"),
-        ({"address": "http://ho st/v1"}, "is no address"),
-        ({"address": "http://host/v1?key=1"}, "is no address"),
-        ({"address": "http://me:private@host/v1"}, "holds a name or a password"),
+        ({"address": "127.0.0.1:8000"}, "isn't an address such as"),
+        ({"address": "ftp://host/v1"}, "isn't an address"),
+        ({"address": "http://[::1/v1"}, "isn't an address"),
+        ({"address": "http://host:99999/v1"}, "isn't an address"),
+        ({"address": "http://ho st/v1"}, "isn't an address"),
+        ({"address": "http://host/v1?key=1"}, "isn't an address"),
+        ({"address": "http://me:private@host/v1"}, "contains a name or a password"),
         ({"address": "http://host/v1", "key_env": "NOT_THERE"}, "Set NOT_THERE"),
     ],
 )
@@ -188,7 +188,7 @@ def test_keys_are_read_from_the_environment_or_a_secrets_file(
 
 @pytest.mark.parametrize("wrong", ["sk-with\nbreak", "sk-mit-ü", "sk-\x07"])
 def test_a_key_invalid_in_headers_is_rejected_without_showing_it(wrong: str) -> None:
-    with pytest.raises(SettingsError, match="OPENAI_API_KEY: is no key") as raised:
+    with pytest.raises(SettingsError, match="OPENAI_API_KEY: isn't a key") as raised:
         endpoint("openai", Settings(), {"OPENAI_API_KEY": wrong})
     assert wrong not in str(raised.value)
 

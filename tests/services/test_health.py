@@ -241,7 +241,7 @@ def test_low_disk_space_is_reported(bench: Workbench, monkeypatch: pytest.Monkey
 def test_missing_log_triggers_are_reported(bench: Workbench, guard: str) -> None:
     assert not bench.store.check().problems
     bench.store.database.execute(f"DROP TRIGGER {guard}")
-    assert f"logs have lost their guards: {guard}" in bench.store.check().problems
+    assert f"logs have lost their triggers: {guard}" in bench.store.check().problems
 
 
 @pytest.mark.spec("REQ-CRITIC-COMP-001")

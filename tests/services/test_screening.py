@@ -118,7 +118,7 @@ def test_an_interrupted_screening_continues(tmp_path: Path) -> None:
     assert len(found.rounds) > 1
     numbers = [event.seq for event in desk.store.screenings.events("one")]
     assert numbers == sorted(set(numbers))
-    with pytest.raises(StoreError, match="nothing to resume"):
+    with pytest.raises(StoreError, match="can't be resumed"):
         desk.store.screenings.resume("one")
 
 

@@ -403,7 +403,7 @@ def test_a_corrected_decision_counts_once(workbench: Workbench) -> None:
 def test_reviewers_cant_undo_others_decisions_on_a_shared_case(workbench: Workbench) -> None:
     share(workbench)
     entry = decide(workbench, ADA)
-    with pytest.raises(StoreError, match="each undoes their own"):
+    with pytest.raises(StoreError, match="You can only undo your own decision"):
         workbench.reviews.undo(BEN, entry.id)
     workbench.reviews.undo(ADA, entry.id)
     assert workbench.team.work(ADA, "case-1").pending == 0
@@ -411,7 +411,7 @@ def test_reviewers_cant_undo_others_decisions_on_a_shared_case(workbench: Workbe
     decide(workbench, BEN)
     entry = decide(workbench, ADA)
     with pytest.raises(
-        StoreError, match="all decisions on case 'case-1' are in: none can be undone"
+        StoreError, match="all decisions on case 'case-1' are made, so none can be undone"
     ):
         workbench.reviews.undo(ADA, entry.id)
 

@@ -416,7 +416,7 @@ def test_a_finished_run_is_never_overwritten(store: Store) -> None:
         store.runs.finish(run.model_copy(update={"final_answer": "Other."}))
     with pytest.raises(StoreError, match="never overwritten"):
         store.runs.save_iteration("run-1", an_iteration(1))
-    with pytest.raises(StoreError, match="nothing to resume"):
+    with pytest.raises(StoreError, match="can't be resumed"):
         store.runs.resume("run-1")
     store.runs.abandon("run-1", "too late")
     assert store.runs.get("run-1") == run

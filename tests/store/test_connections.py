@@ -172,7 +172,7 @@ def test_a_failed_transaction_rolls_back_nested_ones(store: Store) -> None:
 
 def test_a_full_disk_never_leaves_half_a_transaction(store: Store) -> None:
     with (  # noqa: PT012
-        pytest.raises(StoreError, match="nothing of it is stored"),
+        pytest.raises(StoreError, match="nothing of it was stored"),
         store.transaction(),
     ):
         store.cases.add(a_case("before"))

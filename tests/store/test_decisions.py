@@ -96,12 +96,12 @@ def test_undo_restores_the_previous_decision_or_the_audit(store: Store, case: Ca
 def test_only_the_current_entry_can_be_undone(store: Store, case: Case) -> None:
     first = store.decisions.append(a_decision(case))
     store.decisions.append(a_decision(case, verdict="escalate"))
-    with pytest.raises(StoreError, match="does not decide case 'case-1' now"):
+    with pytest.raises(StoreError, match="case 'case-1' no longer depends on that decision"):
         store.decisions.append(an_undo(case, first.id))
     with pytest.raises(UnknownRecord, match="no entry 'nothing'"):
         store.decisions.append(an_undo(case, "nothing"))
     store.cases.add(a_case("other"))
-    with pytest.raises(StoreError, match="does not decide case 'other' now"):
+    with pytest.raises(StoreError, match="case 'other' no longer depends on that decision"):
         store.decisions.append(an_undo(a_case("other"), first.id))
 
 
@@ -111,7 +111,7 @@ def test_a_decision_without_a_case_is_rejected(store: Store, case: Case) -> None
         store.decisions.append(a_decision(a_case("nowhere")))
     with pytest.raises(UnknownRecord, match="no run"):
         store.decisions.append(a_decision(case, "nothing"))
-    with pytest.raises(StoreError, match="of another case"):
+    with pytest.raises(StoreError, match="doesn't belong to case"):
         store.decisions.append(a_decision(a_case("other"), "run-1"))
     with pytest.raises(UnknownRecord, match="no iteration 9"):
         store.decisions.append(a_decision(case, iteration=9))
@@ -257,17 +257,17 @@ PAYLOAD = "(SELECT replace(payload, 'Ada', 'Eve') FROM decision_payloads WHERE e
         (
             "UPDATE decision_log SET at = '1999' WHERE seq = 2",
             2,
-            "does not fit its number, time and content",
+            "doesn't match its number, time and content",
         ),
-        ("UPDATE decision_log SET id = 'zzz' WHERE seq = 2", 2, "its id does not fit"),
-        ("DELETE FROM decision_payloads WHERE entry_seq = 2", 2, "no redaction says why"),
+        ("UPDATE decision_log SET id = 'zzz' WHERE seq = 2", 2, "its id doesn't match"),
+        ("DELETE FROM decision_payloads WHERE entry_seq = 2", 2, "no redaction explains it"),
         ("DELETE FROM decision_log WHERE seq = 2", 3, "entries 2 to 2 before it are missing"),
-        ("DELETE FROM decision_log WHERE seq = 2", 2, "what was decided is left"),
+        ("DELETE FROM decision_log WHERE seq = 2", 2, "but its content is still stored"),
         ("DELETE FROM decision_log WHERE seq = 1", 2, "entries 1 to 1 before it are missing"),
         (
             "UPDATE decision_log SET digest = 'f' WHERE seq = 2",
             3,
-            "does not follow the entry before it",
+            "doesn't continue the entry before it",
         ),
         ("UPDATE decision_log SET run_seq = NULL WHERE seq = 2", 2, "run_id None where 'run-1'"),
     ],
@@ -296,9 +296,7 @@ def test_tampering_with_a_redacted_entry_is_detected(store: Store, case: Case, p
     store.decisions.redact(entry.id, by="Grace", reason="name")
     store.close()
     tampered(path, "UPDATE decision_log SET verdict = 'reject' WHERE seq = 1")
-    assert any(
-        "than its redaction (entry 2) kept" in text for text in store.decisions.verify().broken
-    )
+    assert any("than its redaction (entry 2)" in text for text in store.decisions.verify().broken)
 
 
 def test_a_database_without_its_triggers_is_rejected_until_repaired(
@@ -314,7 +312,7 @@ def test_a_database_without_its_triggers_is_rejected_until_repaired(
         check = looking.decisions.verify()
         assert check.broken == (
             (
-                "the decision log has lost its guards, entries could be altered"
+                "the decision log has lost its triggers, so entries could be altered"
                 " (decision_log_no_update)"
             ),
         )

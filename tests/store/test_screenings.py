@@ -137,7 +137,7 @@ def test_a_screening_round_trips(store: Store) -> None:
 def test_progress_is_visible_while_running(store: Store) -> None:
     store.screenings.start("s1", question="Q", sources=["given"], settings={})
     assert store.screenings.progress("s1").progress.finished == ()
-    with pytest.raises(StoreError, match="only its progress"):
+    with pytest.raises(StoreError, match="Only its progress"):
         store.screenings.get("s1")
     assert store.screenings.in_state("running") == ("s1",)
     with pytest.raises(StoreError, match="started before"):
@@ -171,7 +171,7 @@ def test_an_external_screening_can_be_stored(store: Store) -> None:
     other = Store.open(store.path.parent / "other.db", now=ticking())
     result = screened(other, abstracts(2, 0))
     other.close()
-    with pytest.raises(StoreError, match="hand it over"):
+    with pytest.raises(StoreError, match="but not stored"):
         store.screenings.finish(result)
     with pytest.raises(UnknownRecord):
         store.screenings.summary("s1")
@@ -196,7 +196,7 @@ def test_an_entry_has_digests_of_screening_abstract_and_grade(store: Store) -> N
 
 def test_an_override_needs_a_graded_abstract(store: Store) -> None:
     store.screenings.start("s1", question="Q", sources=[], settings={})
-    with pytest.raises(StoreError, match="is running: decide about it when it is finished"):
+    with pytest.raises(StoreError, match=r"is running\. Decide on it when it is finished"):
         store.screening_log.append(says("keep"))
     screened(store, abstracts(0, 2), "s2")
     with pytest.raises(UnknownRecord, match="no grade of 'zz'"):
@@ -231,17 +231,19 @@ def test_altered_entries_are_detected(path: Path) -> None:
             connection.execute(f"DROP TRIGGER {name}")
     connection.execute("UPDATE screening_log SET abstract_id = 'a1' WHERE seq = 1")
     connection.close()
-    with pytest.raises(UnguardedLog, match="the screening log has lost its guards"):
+    with pytest.raises(UnguardedLog, match="the screening log has lost its triggers"):
         Store.open(path)
     with Store.open(path, unguarded="open") as store:
         found = store.check()
         assert not found.ok
-        assert any("lost its guards" in fault for fault in found.screening_log.broken)
+        assert any("lost its triggers" in fault for fault in found.screening_log.broken)
         assert any("has abstract_id 'a1'" in fault for fault in found.screening_log.broken), (
             found.screening_log.broken
         )
     with Store.open(path, unguarded="rearm") as store:
-        assert not any("lost its guards" in fault for fault in store.screening_log.verify().broken)
+        assert not any(
+            "lost its triggers" in fault for fault in store.screening_log.verify().broken
+        )
 
 
 def test_the_screening_log_can_be_filtered_and_paged(store: Store) -> None:
@@ -517,9 +519,9 @@ def test_search_terms_are_normalized_and_limited() -> None:
 @pytest.mark.parametrize(
     ("statement", "told"),
     [
-        ("DELETE FROM corpus_abstracts WHERE id = 'a-1'", "holds 1 abstracts, the words of 2"),
-        ("UPDATE corpus_imports SET added = 7", "counts 7"),
-        ("DROP TABLE corpus_words_1", "are gone"),
+        ("DELETE FROM corpus_abstracts WHERE id = 'a-1'", "has 1 abstracts, but 2 are indexed"),
+        ("UPDATE corpus_imports SET added = 7", "7 were counted"),
+        ("DROP TABLE corpus_words_1", "search index of corpus"),
     ],
 )
 def test_health_reports_an_inconsistent_corpus(store: Store, statement: str, told: str) -> None:

@@ -201,4 +201,6 @@ def test_a_manually_changed_state_is_detected(store: Store) -> None:
     store.database.execute("UPDATE cases SET state = 'approved'")
     check = store.check()
     assert not check.ok
-    assert check.problems == ("case 'case-1' is marked approved, its runs and decisions say new",)
+    assert check.problems == (
+        "case 'case-1' is marked approved, but its runs and decisions make it new",
+    )

@@ -171,7 +171,7 @@ def test_an_altered_log_is_reported(audited_workbench: Workbench) -> None:
     Store.open(audited_workbench.database, unguarded="rearm").close()
     said = texts(open_page("decisions"))
     assert "The decision log isn't intact" in said
-    assert "what was decided was altered" in said
+    assert "its content was altered" in said
 
 
 def test_filters_that_match_nothing_can_be_cleared(audited_workbench: Workbench) -> None:

@@ -86,6 +86,7 @@ def _write_lines(rows: Rows, out: BinaryIO, columns: Sequence[str]) -> None:
 
 
 def _write_list(rows: Rows, out: BinaryIO, columns: Sequence[str]) -> None:
+    # Written piece by piece, because the list may be larger than memory.
     before = b"[\n"
     for row in rows:
         out.write(before + to_json(row))
@@ -94,6 +95,7 @@ def _write_list(rows: Rows, out: BinaryIO, columns: Sequence[str]) -> None:
 
 
 def _write_csv(rows: Rows, out: BinaryIO, columns: Sequence[str]) -> None:
+    # newline="" leaves line ends to the csv module, which writes CRLF (RFC 4180).
     text = io.TextIOWrapper(out, "utf-8", newline="")
     writer = csv.DictWriter(text, columns, extrasaction="ignore")
     writer.writeheader()
@@ -115,6 +117,7 @@ def _write_parquet(rows: Rows, out: BinaryIO, columns: Sequence[str]) -> None:
         [(name, pyarrow.type_for_alias(_TYPES.get(name, "string"))) for name in columns]
     )
     with pyarrow.parquet.ParquetWriter(out, schema) as writer:
+        # Each table becomes a row group, the unit that readers load.
         while some := list(islice(rows, _ROWS_AT_ONCE)):
             writer.write_table(pyarrow.Table.from_pylist(some, schema=schema))
 

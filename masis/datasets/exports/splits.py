@@ -107,6 +107,8 @@ def _stem(word: str) -> str:
 
 @lru_cache(maxsize=100_000)
 def _hash_word(word: str) -> int:
+    # 31 bits, so that the products with the coefficients fit into 64 bits. Python's own hash() of a
+    # text differs between processes.
     return int.from_bytes(hashlib.blake2b(word.encode(), digest_size=4).digest()) >> 1
 
 
@@ -118,6 +120,9 @@ def _min_hashes(questions: Sequence[frozenset[str]]) -> npt.NDArray[np.uint64]:
     hashes = [[_hash_word(word) for word in words] or [0] for words in questions]
     flat = np.array(list(chain.from_iterable(hashes)), dtype=np.uint64)
     starts = np.cumsum([0, *map(len, hashes[:-1])])
+    # reduceat() takes the minimum of each question's stretch of the flat array, which avoids a
+    # Python loop over the questions. An empty question got the word 0, because reduceat() can't
+    # reduce nothing.
     lowest: npt.NDArray[np.uint64] = np.minimum.reduceat(
         (flat[:, None] * _HASH_COEFFICIENTS[0] + _HASH_COEFFICIENTS[1]) % _PRIME, starts
     )
@@ -140,6 +145,8 @@ def _near_duplicate_groups(bands: npt.NDArray[np.uint64], bits: npt.NDArray[np.u
 
     group = indexes = np.arange(len(bands))
     for band in range(_BANDS):
+        # Equal values of a band become neighbors in this order. A stable sort keeps the earliest
+        # question first.
         order = np.argsort(bands[:, band], kind="stable")
         values = bands[order, band]
         pairs = [np.stack((group, indexes))]
@@ -158,6 +165,7 @@ def _near_duplicate_groups(bands: npt.NDArray[np.uint64], bits: npt.NDArray[np.u
             (edges, (first_indexes, second_indexes)), shape=(len(bands),) * 2
         )
         _, label = connected_components(joined, directed=False)
+        # The index of a label's first occurrence is the earliest question of the group.
         _, first = np.unique(label, return_index=True)
         group = first[label]
     return [int(member) for member in group]

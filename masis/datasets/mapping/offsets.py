@@ -30,6 +30,7 @@ def to_character_spans(text: str, spans: Sequence[LabelSpan]) -> list[LabelSpan]
     index = _index_by_unit(text)
     converted = [_convert_span(index, converted_span) for converted_span in spans]
     as_units = [converted_span or LabelSpan(-1, -1) for converted_span in converted]
+    # Characters win a tie, because most tools count them.
     if _score_spans(text, as_units) <= _score_spans(text, spans):
         return list(spans)
     return [converted_span or span for converted_span, span in zip(converted, spans, strict=True)]
@@ -74,6 +75,7 @@ def find_quoted_place(
 
 
 def _has_only_bmp(text: str) -> bool:
+    # isascii() is constant time.
     return text.isascii() or max(text) <= "\uffff"
 
 

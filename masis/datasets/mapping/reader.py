@@ -87,6 +87,8 @@ def read_any(
     try:
         explicit_profile = import_profiles()[profile] if isinstance(profile, str) else profile
         rows, chosen = _open_source(source, explicit_profile, names, source_name, sheet)
+        # Built-in profiles name paths that only some versions of a tool write. Only a person's own
+        # profile must match.
         is_custom_profile = chosen != import_profiles().get(chosen.name)
         unused = {
             field
@@ -116,6 +118,7 @@ def read_any(
                 # In a folder or archive, each file's rows are numbered from 1.
                 place = count if row.member else row.number
                 first, content = seen.setdefault(case.id, (place, digest))
+                # The same place is compared too, because several answers of a row have its number.
                 if first != place and content == digest:
                     continue
                 if first != place and chosen.is_own:
@@ -337,6 +340,8 @@ def _join_rows(rows: Iterator[DataRow], path: Path, join: Join) -> Iterator[Data
         if row.member and Path(row.member).name == join.file:
             continue
         if others is None:
+            # Read at the first row that needs it, since a file with only errors needs no second
+            # file.
             others = _read_joined_rows(path, join, packed=bool(row.member))
         if (other := others.get(str(row.value.get(join.key)))) is not None:
             yield row._replace(value={**row.value, join.name: other})

@@ -96,6 +96,7 @@ def _read_anthropic(reply: dict[str, Any], request: dict[str, Any]) -> ReadReply
         return None
     sources = _Sources("anthropic")
     _add_anthropic_documents(request, sources)
+    # Of these the whole text is known, so that quotations needn't be collected.
     known = frozenset(id_ for id_, chunk in sources.by_id.items() if chunk["text"])
     # Anthropic's guide says to discard the partial output of a refusal.
     if reply.get("stop_reason") == "refusal":
@@ -122,6 +123,7 @@ def _read_anthropic(reply: dict[str, Any], request: dict[str, Any]) -> ReadReply
             quote = _text_or_empty(citation.get("cited_text"))
             if quote and id_ not in known:
                 sources.quote(id_, quote)
+            # Offsets are only of use in the whole text. Other locations count pages or blocks.
             chars = citation.get("type") == "char_location" and id_ in known
             sources.cite(
                 len(answer),
@@ -170,6 +172,7 @@ def _read_openai_responses(reply: dict[str, Any], request: dict[str, Any]) -> Re
         if item.get("type") == "file_search_call":
             for number, result in enumerate(_dict_items(item.get("results")), 1):
                 file_id = _text_or_empty(result.get("file_id")) or f"result_{number}"
+                # A file can have several results, one for each of its passages.
                 name = file_id if file_id not in sources.by_id else f"{file_id}#{number}"
                 sources.add(name, _text_or_empty(result.get("text")), result.get("filename"))
         if is_thought(item):
@@ -273,7 +276,9 @@ def _read_gemini(reply: dict[str, Any], request: dict[str, Any]) -> ReadReply | 
         start = _whole_number(_value_at_paths(segment, "startIndex", "start_index")) or 0
         end = _whole_number(_value_at_paths(segment, "endIndex", "end_index")) or len(content)
         first, last = (
-            offset + len(content[: max(at, 0)].decode(errors="ignore")) for at in (start, end)
+            # errors="ignore" drops the beginning of a character that an offset splits.
+            offset + len(content[: max(at, 0)].decode(errors="ignore"))
+            for at in (start, end)
         )
         words = _text_or_empty(segment.get("text"))
         # The offsets may include the thoughts, so look for the words instead.
@@ -355,6 +360,7 @@ def _read_bedrock(reply: dict[str, Any], request: dict[str, Any]) -> ReadReply |
             _text_or_empty(_value_at_paths(part, "text")),
             _whole_number(_value_at_paths(part, "span.start")),
         )
+        # The span may be missing or count other units than characters, so look for the text.
         if start is None or not answer.startswith(text, start):
             start = max(answer.find(text), 0)
         for reference in _dict_items(citation.get("retrievedReferences")):

@@ -121,6 +121,7 @@ def read_raw_lines(stream: BinaryIO, *, max_bytes: int) -> Iterator[Line]:
 
     """
     end, number = 0, 0
+    # One byte more than allowed, which tells a line that is too long from one that just fits.
     while raw := stream.readline(max_bytes + 1):
         number += 1
         end += len(raw)
@@ -173,6 +174,7 @@ def refuse_other_formats(first: bytes) -> None:
     for magic, problem, hint in _OTHER_FORMATS:
         if first.startswith(magic):
             raise InputError(problem, hint=hint)
+    # The magic of a tar archive is in the middle of its first header (POSIX, pax).
     if first[257:262] == b"ustar":
         raise InputError("is a tar archive", hint="Unpack it first: tar xf FILE.")
 

@@ -45,6 +45,7 @@ def parse_object(content: bytes) -> dict[str, Any]:
             caller adds file and line.
 
     """
+    # Counted before parsing, since each object takes a hundred times its two characters in memory.
     if content.count(b"{") + content.count(b"[") > limits.VALUES:
         raise _values_error()
     try:
@@ -76,6 +77,8 @@ def parse_item(text: str, at: int, *, ended: bool) -> tuple[Any, int] | None:
     try:
         value, end = _DECODER.raw_decode(text, at)
     except json.JSONDecodeError as error:
+        # The position of an unterminated string is its opening quote, so it tells nothing about the
+        # end.
         is_cut_off = error.msg.startswith("Unterminated string") or not text[error.pos :].strip()
         if is_cut_off or (not ended and error.pos >= len(text) - _LONGEST_TOKEN):
             return None
@@ -127,6 +130,7 @@ def _unique_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(read) == len(pairs):
         return read
     flawed = _RepeatedKeys(read)
+    # The hook sees no path, so the object is only marked here. ``_refuse_flaws`` knows the path.
     flawed.repeated = Counter(key for key, _ in pairs).most_common(1)[0][0]
     return flawed
 

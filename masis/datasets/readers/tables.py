@@ -89,6 +89,7 @@ def read_table(stream: BinaryIO, start: bytes, delimiter: str | None = None) -> 
 
     """
     text = io.TextIOWrapper(stream, "utf-8-sig", newline="")
+    # The default is 131,072 characters, less than some evidence.
     csv.field_size_limit(MAX_LINE_BYTES)
     try:
         yield from _table_rows(
@@ -119,12 +120,15 @@ def _table_rows(text: io.TextIOWrapper, start: str, delimiter: str | None) -> It
         raise InputError("isn't text: it contains null bytes", hint="Save it as CSV UTF-8.", line=1)
     if delimiter is None:
         outside = _QUOTED.sub("", header_text)
+        # csv.Sniffer guesses from whole rows and is misled by commas in prose.
         delimiter = max(_DELIMITERS, key=outside.count)
     rows = csv.reader(_short_lines(text), delimiter=delimiter, strict=True)
     header: Header | None = None
     end = 0
     line = before + 1
     for row in rows:
+        # Cells and one delimiter or line break each. Quotes aren't counted, so it is an estimate
+        # for the progress bar.
         end += sum(map(len, row)) + len(row)
         if any(row) and header is None:
             header = Header(row, line)
@@ -139,12 +143,14 @@ def _first_record(text: str) -> str:
     A column name may contain line breaks and the delimiter.
     """
     text = text.lstrip("\r\n")
+    # The same length keeps the offsets valid for the original text.
     blanked = _QUOTED.sub(lambda quoted: "x" * len(quoted[0]), text)
     ends = _LINE_END.search(blanked)
     return text[: ends.start()] if ends else text
 
 
 def _short_lines(text: io.TextIOWrapper) -> Iterator[str]:
+    # The csv module itself would read a line of any length.
     while line := text.readline(MAX_LINE_BYTES):
         if len(line) == MAX_LINE_BYTES:
             raise InputError(

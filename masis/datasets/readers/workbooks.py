@@ -108,6 +108,7 @@ def _open_workbook_file(file: BinaryIO, *, values: bool = True) -> Any:
                 hint="Save its sheet as CSV UTF-8, and import that file.",
             )
     file.seek(0)
+    # read_only reads rows as a stream. keep_links=False skips parts about other workbooks.
     return openpyxl.load_workbook(file, read_only=True, data_only=values, keep_links=False)
 
 
@@ -131,7 +132,10 @@ def _choose_sheet(sheets: list[Any], wanted: str | None) -> Any:
     if wanted is not None:
         matches = [sheet for sheet in sheets if sheet.title == wanted]
         matches = matches or [
-            sheet for sheet in sheets if sheet.title.casefold() == wanted.casefold()
+            # Excel ignores case in sheet names.
+            sheet
+            for sheet in sheets
+            if sheet.title.casefold() == wanted.casefold()
         ]
         if not matches and wanted.isascii() and wanted.isdigit() and 0 < int(wanted) <= len(sheets):
             matches = [sheets[int(wanted) - 1]]
@@ -159,6 +163,8 @@ def _sheet_rows(file: BinaryIO, wanted: str | None) -> Iterator[TableRow]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         sheet = _choose_sheet(_open_workbook_file(file).worksheets, wanted)
+        # A cell has either its value or its formula, depending on how the workbook is opened, so it
+        # is opened twice.
         formulas = _formula_rows(file, sheet.title)
     rows = enumerate(zip(_cell_rows(sheet), formulas or repeat(()), strict=False), 1)
     header: Header | None = None
@@ -216,6 +222,7 @@ def _has_formula(archive: zipfile.ZipFile, name: str) -> bool:
         while block := part.read(1 << 20):
             if b"<f>" in before + block or b"<f " in before + block:
                 return True
+            # A tag may be split between two blocks.
             before = block[-2:]
     return False
 
@@ -254,6 +261,7 @@ def _cell_text(cell: Any) -> str:
         case str():  # the file escapes carriage returns and tabs: _x000D_
             return _ESCAPED.sub(lambda match: "\t" if match[0][5] == "9" else "\n", value)
         case bool():
+            # Excel shows TRUE and FALSE.
             return str(value).upper()
         case int() | float():
             return format_number(value, str(cell.number_format or ""))

@@ -36,6 +36,7 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
             yield stream
         return
     target = Path(os.path.realpath(path))
+    # In the same folder, because a rename is only atomic within a file system.
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:100]}.")
     unfinished = Path(name)
     try:
@@ -43,8 +44,10 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
+        # mkstemp() makes files that only their owner can read.
         unfinished.chmod(target.stat().st_mode & 0o777 if target.exists() else 0o644)
         unfinished.replace(target)
+    # Also for KeyboardInterrupt, or an unfinished file would stay.
     except BaseException as error:
         unfinished.unlink(missing_ok=True)
         # A full disk, for example, raises an error without a file name.
@@ -75,6 +78,8 @@ def whole_folder(folder: Path, mark: str) -> Iterator[Path]:
     try:
         yield new_folder
         new_folder.chmod(0o755)
+        # A folder with files can't be replaced by a rename (rename(2)), so there is a moment
+        # without one.
         if folder.exists():
             shutil.rmtree(folder)
         new_folder.replace(folder)

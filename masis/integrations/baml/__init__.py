@@ -97,7 +97,7 @@ class BamlValidator:
         except ValidationError:
             repaired = repair_record(revision.revised_answer, form)
             if repaired is None:
-                why = f"The revised answer is no {form.__name__}, and can't be mended into one."
+                why = f"The revised answer isn't a valid {form.__name__}, and couldn't be repaired."
                 raise InvalidRevision(why, raw=revision.revised_answer) from None
             answer = form.model_validate(repaired.value).model_dump_json()
             mended = f"(Its form was mended: {', '.join(repaired.repairs)}.)"

@@ -219,6 +219,7 @@ class DspyProvider:
         self._lm, self._is_client = lm, isinstance(getattr(lm, "engine", None), str)
         if self._is_client:
             self._lm = lm.copy(num_retries=0, cache=False)
+            # copy() starts a new history, and users look for the calls in that of their own object.
             self._lm.history = lm.history
         self.modes: tuple[ReplyMode, ...] = ("prompt",)
         # If DSPy's tables don't list the model, the schema is part of the prompt.
@@ -237,6 +238,8 @@ class DspyProvider:
             {"role": "system", "content": call.prompt.system},
             {"role": "user", "content": f"{call.prompt.shared}\n\n{text}"},
         ]
+        # The only way to get the usage: an adapter returns the fields of the reply and nothing
+        # else.
         with dspy.track_usage() as tracker:
             try:
                 (fields,) = _VerbatimAdapter(messages)(

@@ -55,6 +55,7 @@ def keep_node(workbench: Workbench) -> Runnable[Any, Any]:
         run = run.model_copy(
             update={"id": hashlib.sha256(run.model_dump_json().encode()).hexdigest()[:32]}
         )
+        # Both calls have no effect if the same content is stored already.
         workbench.cases.add(ACTOR, [case])
         workbench.audits.store_run(ACTOR, run)
         return {
@@ -95,6 +96,8 @@ def person_node(workbench: Workbench) -> Runnable[Any, Any]:
             "answer": run.final_answer if (run := run_of(state)) else "",
         }
         decided = workbench.reviews.outcome(review["case_id"], review["seen"])
+        # LangGraph runs the whole node again when it resumes, and interrupt() then returns at once.
+        # The loop asks again if the case still isn't decided.
         while decided is None and review["needed"]:
             interrupt(question)
             decided = workbench.reviews.outcome(review["case_id"], review["seen"])
@@ -175,6 +178,7 @@ def _next_command(snapshot: StateSnapshot, workbench: Workbench) -> tuple[bool, 
             hint="Start the thread first, or name another.",
             field="thread_id",
         )
+    # A thread without a next node has ended.
     if not snapshot.next:
         return False, dict(snapshot.values)
     decided = {

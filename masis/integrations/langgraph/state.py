@@ -120,6 +120,7 @@ def node(name: str, work: Work, settings: Settings) -> Runnable[Any, Any]:
                 start_in_thread(lambda: timed(state, config, control), name)
             )
         finally:
+            # Also when the task ends normally, which does no harm.
             control.cancellation.cancel()
 
     return RunnableLambda(run_sync, run_async, name=name)
@@ -244,6 +245,7 @@ def _to_abstract(item: Any, index: int) -> Abstract:
 
 
 def _jsonable(fields: Mapping[str, Any]) -> Json:
+    # Checkpointers serialize the state, and not all of them accept dates or objects of libraries.
     plain: Json = json.loads(json.dumps(fields, default=str))
     return plain
 

@@ -389,8 +389,7 @@ def _with_fixed_meaning(form: Form, marks: Marks, place: str) -> OutputLabels:
         raise _unsupported_model(
             place,
             marks,
-            f"id2label says something else than {form.name} means by its outputs:"
-            f" {', '.join(expected)}.",
+            f"id2label contradicts the meaning of {form.name}'s outputs: {', '.join(expected)}.",
         )
     if marks.problem_type not in (None, "single_label_classification"):
         raise _unsupported_model(

@@ -72,6 +72,8 @@ class PairEncoder:
 
     def row(self, pair: Pair) -> TokenRow | None:
         """Encode evidence and claim. Returns None if they are too long for the model."""
+        # A tokenizer's normalization can turn look-alike characters into a special token after the
+        # first replacement. NFKC shows them before it.
         for texts in (pair, (normalize("NFKC", pair[0]), normalize("NFKC", pair[1]))):
             row = self._row(*(self.without_marks(text) for text in texts))
             if self._marks_in(row.ids) == self._usual_marks:
@@ -114,6 +116,7 @@ class PairEncoder:
         for index, (text, (start, end)) in enumerate(
             zip(encoded.sequence_ids, encoded.offsets, strict=True)
         ):
+            # sequence_ids is None for special tokens, 0 for the context and 1 for the answer.
             if text != 1:
                 continue
             token = answer[start:end]

@@ -95,6 +95,7 @@ def parse_name(text: str) -> LocalModelName:
             f"{PREFIX}: names no model. Write {PREFIX}:FOLDER or {PREFIX}:ORG/NAME (of the hub)."
         )
     path = Path(where).expanduser()
+    # A name such as "org/model" may be a folder or a repository. An existing folder comes first.
     if where.startswith(("/", "./", "../", "~", ".\\")) or path.exists():
         return LocalModelName(where, path=path, digest=digest)
     hub = _HUB_ID.fullmatch(where)
@@ -174,7 +175,9 @@ def _in_folder(name: str, folder: Path, file: str = "", revision: str | None = N
     if weights == SAFETENSORS_INDEX:
         index = read_json(folder / weights).get("weight_map", {})
         shards = tuple(
-            folder / part for part in sorted({Path(str(part)).name for part in index.values()})
+            # Only the file name, so that an index can't point outside of the folder.
+            folder / part
+            for part in sorted({Path(str(part)).name for part in index.values()})
         )
         if not shards or not all(shard.is_file() for shard in shards):
             raise MissingModel(
@@ -189,6 +192,7 @@ def _weights(has: Callable[[str], object], file: str = "") -> str | None:
 
     That's the named file, or else ONNX before safetensors.
     """
+    # An ONNX file has no tokenizer, and without transformers only tokenizer.json can be read.
     onnx = ONNX_PLACES if has("tokenizer.json") else ()
     places = (file,) if file else (*onnx, SAFETENSORS, SAFETENSORS_INDEX)
     return next((place for place in places if has(place)), None)
@@ -196,6 +200,8 @@ def _weights(has: Callable[[str], object], file: str = "") -> str | None:
 
 def _with_onnx(name: str, folder: Path, file: Path, revision: str | None = None) -> ModelFolder:
     beside = tuple(
+        # An ONNX file of more than 2 GB keeps its weights in files beside it, because protobuf
+        # can't be larger.
         sorted(path for path in file.parent.glob(f"{file.name}[_.]data*") if path.is_file())
     )
     return ModelFolder(
@@ -204,6 +210,7 @@ def _with_onnx(name: str, folder: Path, file: Path, revision: str | None = None)
 
 
 def _in_cache(name: LocalModelName) -> ModelFolder:
+    # Returns a path, None if unknown, or a marker if the file is known not to exist.
     config = huggingface_hub.try_to_load_from_cache(
         name.repo, "config.json", revision=name.revision
     )
@@ -258,6 +265,7 @@ def digest_of_file(path: Path) -> str:
 @lru_cache(maxsize=64)
 def _file_digest(path: Path, size: int, changed_ns: int) -> str:
     with path.open("rb") as file:
+        # file_digest() reads in blocks, so gigabytes of weights don't need memory.
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
@@ -286,6 +294,7 @@ def model_record(model: ModelFolder) -> LocalModel:
         for code in listed
         if isinstance(code, str) and code.strip()
     }
+    # The hub's cards use "other" for licences that aren't in its list.
     own = card.get("license_name") if licence == "other" else None
     return LocalModel(
         name=model.name.partition("#")[0],

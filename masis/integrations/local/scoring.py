@@ -159,47 +159,48 @@ class LocalScorer:
 def _read_tokens(logits: Array, labels: OutputLabels, length: int) -> Array:
     """Return the probability for each token that the evidence doesn't support it."""
     if labels.unsupported is None:
-        raise StepError("the model scores claims as a whole, where single words were to be marked")
+        raise StepError("the model scores whole claims and can't mark single words")
     if logits.ndim != 3 or logits.shape[1:] != (length, 2):
         shape = " x ".join(str(size) for size in logits.shape)
         raise StepError(
-            f"the model gives outputs of {shape}, where two for each token were expected"
+            f"the model's outputs have the shape {shape}, but two for each token were expected"
         )
     if not np.isfinite(logits).all():
-        raise StepError("the model gave what is no number")
+        raise StepError("the model's output is NaN or infinite")
     shares: Array = _softmax(logits[0])[:, labels.unsupported]
     return shares
 
 
 def _softmax(logits: Array) -> Array:
+    # Subtracting the maximum changes no share and keeps exp() from overflowing.
     raised = np.exp(logits - logits.max(axis=-1, keepdims=True))
     shares: Array = raised / raised.sum(axis=-1, keepdims=True)
     return shares
 
 
 def _sigmoid(logits: Array) -> Array:
+    # float64 can't tell a sigmoid beyond 60 from 0 or 1, and exp() would overflow beyond 709.
     shares: Array = 1 / (1 + np.exp(-np.clip(logits, -60, 60)))
     return shares
 
 
 def _pair_scores(logits: Array, labels: OutputLabels, number: int) -> Iterator[PairScore]:
     if labels.head == "tokens":
-        raise StepError("the model marks single words, and confirms no claim as a whole")
+        raise StepError("the model marks single words and can't confirm a whole claim")
     if labels.head == "first_token" and logits.ndim == 3:
         logits = logits[:, 0, :]
     if logits.ndim > 2:  # a token classifier whose config.json doesn't say so
         raise StepError(
-            "the model gives outputs for every token, where a verifier needs them for the claim as"
-            " a whole"
+            "the model has outputs for every token, but a verifier needs them for the whole claim"
         )
     logits = logits.reshape(number, -1)
     needed = max(labels.supports, labels.contradicts or 0) + 1
     if logits.shape[1] < needed or (labels.head == "score" and logits.shape[1] != 1):
         raise StepError(
-            f"the model gives {logits.shape[1]} outputs, its config.json (id2label) names others"
+            f"the model has {logits.shape[1]} outputs, but its config.json (id2label) names others"
         )
     if not np.isfinite(logits).all():
-        raise StepError("the model gave what is no number")
+        raise StepError("the model's output is NaN or infinite")
     if labels.head == "score":
         shares = _sigmoid(logits[:, 0])
         yield from (PairScore(float(1 - share if labels.inverted else share)) for share in shares)
@@ -263,6 +264,7 @@ def _onnx_engine(found: ModelFolder, threads: int) -> Engine:
 
     options = runtime.SessionOptions()
     options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
+    # Errors only (0 is verbose, 4 fatal).
     options.log_severity_level = 3
     try:
         session = runtime.InferenceSession(
@@ -320,12 +322,15 @@ def _torch_engine(found: ModelFolder, labels: OutputLabels, threads: int) -> Eng
             f"{found.name}: transformers can't load it ({type(error).__name__}: {why}). Save it"
             " with save_pretrained(), or export it to ONNX (docs/models.md)."
         ) from error
+    # Turns off dropout, which would make scores random.
     model.eval()
     accepts_types = "token_type_ids" in inspect.signature(model.forward).parameters and (
+        # A model with one token type has the parameter too, but fails on the type 1.
         getattr(model.config, "type_vocab_size", 0) > 1
     )
 
     def logits(batch: EncodedBatch) -> Array:
+        # The number is global to the process, and another model may have set it.
         torch.set_num_threads(threads)
         tensors = {
             "input_ids": torch.from_numpy(batch.ids),
@@ -335,6 +340,8 @@ def _torch_engine(found: ModelFolder, labels: OutputLabels, threads: int) -> Eng
             tensors["token_type_ids"] = torch.from_numpy(batch.types)
         with torch.inference_mode():
             if labels.head == "t5_words":
+                # T5 starts decoding with the padding token, whose id is 0. One step gives the
+                # scores of the first word.
                 tensors["decoder_input_ids"] = torch.zeros((len(batch.ids), 1), dtype=torch.long)
                 logits = model(**tensors).logits[:, 0, list(MINICHECK_T5_WORDS)]
             else:

@@ -69,6 +69,7 @@ def language_of(name: str, languages: Sequence[str] | None) -> str:
     or else English, as in LettuceDetect's code.
     """
     match = re.search(r"-([a-z]{2})-v\d", name.casefold())
+    # The Chinese model is named with the country's code, cn, and not with the language's.
     named = {"cn": "zh"}.get(match[1], match[1]) if match else ""
     for language in (named, languages[0] if languages and len(languages) == 1 else ""):
         if language in prompts():
@@ -202,6 +203,7 @@ class LocalTagger(LocalRole):
         lowest: list[TokenScore] = []
         for part in parts:
             tokens = self.scorer.tag(context_of(part, question, language), text)
+            # The answer is the same in every part, so the tokens must be the same too.
             if tokens is None or (lowest and len(tokens) != len(lowest)):
                 return None
             lowest = [
@@ -209,6 +211,7 @@ class LocalTagger(LocalRole):
                 for pair in zip(lowest or tokens, tokens, strict=True)
             ]
         return tuple(
+            # The end is exclusive and may be behind the last character, which has no offset.
             token._replace(start=offsets[token.start], end=offsets[token.end - 1] + 1)
             for token in lowest
         )
@@ -237,6 +240,7 @@ class LocalTagger(LocalRole):
             piece for passage in passages for piece in self._pieces(passage, left - lead)
         ):
             size = count(piece) + lead
+            # In order, so that neighboring sentences of a passage stay together if they fit.
             if parts[-1] and used + size > left:
                 parts.append([])
                 used = 0

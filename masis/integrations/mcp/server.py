@@ -88,6 +88,7 @@ class WorkerPool:
                 " done."
             )
         gone = threading.Event()
+        # A pool's thread doesn't inherit the caller's context variables, such as a telemetry span.
         future = self._pool.submit(contextvars.copy_context().run, work, gone.is_set)
         self._under_way[future] = gone
         future.add_done_callback(lambda ended: self._under_way.pop(ended, None))
@@ -98,6 +99,7 @@ class WorkerPool:
 
     def close(self, patience_s: float) -> None:
         """Signal all running work to stop, and wait up to ``patience_s`` seconds for it."""
+        # Finished calls remove themselves from the dictionary meanwhile.
         for gone in list(self._under_way.values()):
             gone.set()
         self._pool.shutdown(wait=False, cancel_futures=True)
@@ -219,6 +221,7 @@ class MasisServer:
 
         def report(progress: CallProgress) -> None:
             sent.append(
+                # The work runs on a thread, but the session belongs to the event loop.
                 asyncio.run_coroutine_threadsafe(ctx.session.report_progress(*progress), loop)
             )
 

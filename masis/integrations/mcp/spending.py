@@ -98,7 +98,7 @@ class Spending:
             raise SpendingLimit(
                 f"the limit of this server is reached: {self.total.cost_usd:.4f} of"
                 f" {self.limit_usd:g} USD (--max-cost). Whoever runs it can start it again with a"
-                " higher one; tools that ask no model go on working."
+                " higher one; tools that call no model still work."
             )
 
     @contextmanager

@@ -92,6 +92,7 @@ class _Lines:
     """
 
     def __init__(self, descriptor: int, loop: asyncio.AbstractEventLoop) -> None:
+        # A duplicate, because closing the stream must not close stdin for the SDK.
         self._stream, self._loop = os.fdopen(os.dup(descriptor), "rb"), loop
         self._read: asyncio.Queue[str | None] = asyncio.Queue()
         threading.Thread(target=self._follow, name="mcp-stdin", daemon=True).start()
@@ -164,6 +165,7 @@ def app(server: MasisServer, allowed: tuple[str, ...], token: str | None) -> Asg
     """
     inner: Asgi = server.server.streamable_http_app(
         streamable_http_path=PATH,
+        # Off because ``AllowedHosts`` checks the same, with one rule for all our servers.
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
         max_request_body_size=limits.BODY,
     )
@@ -213,6 +215,7 @@ def app(server: MasisServer, allowed: tuple[str, ...], token: str | None) -> Asg
 def listening(host: str, port: int) -> socket.socket:
     """Return a listening socket. Port 0 picks a free port. Raises OSError."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # create_server() sets SO_REUSEADDR on POSIX, so a restart needn't wait for old connections.
     return socket.create_server((host, port), family=family, backlog=128)
 
 

@@ -174,7 +174,11 @@ def _run_dataset(
         Auditor,
         fn_constructor_args=(work, at_once, ledger),
         compute=data.ActorPoolStrategy(
-            min_size=1, max_size=workers, initial_size=workers, max_tasks_in_flight_per_actor=2
+            # A second task per worker is queued, so that it needn't wait for its next chunk.
+            min_size=1,
+            max_size=workers,
+            initial_size=workers,
+            max_tasks_in_flight_per_actor=2,
         ),
         num_cpus=1,
     )
@@ -244,6 +248,7 @@ def _ledger(ray: Any, job: RayAudit) -> Any:
     """
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+    # Ray may put an actor on any node, and one on a node that leaves would take the totals with it.
     here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
     name = f"masis-ledger-{blake2b(job.out.encode(), digest_size=8).hexdigest()}"
     if any(actor["name"] == name for actor in ray.util.list_named_actors(all_namespaces=True)):
@@ -298,6 +303,7 @@ class Auditor:
         left = [entry for entry in cases_of(chunk) if entry[0] not in rows]
 
         def write(audited: Iterable[dict[str, Any] | None]) -> bool:
+            # Rows that an earlier try wrote are kept, since a shard is always written as a whole.
             rows.update({row["source_row"]: row for row in audited if row is not None})
             if left and self._call_ledger("may_write", shard, number_of_try):
                 self.lake.write(shard, rows.values())

@@ -113,6 +113,7 @@ class Ledger:
     def complete(self, shard: str, size: int) -> None:
         """Record a completed shard, with its bytes of the input."""
         self._counts.update(_count_outcomes(self._ended[shard]), size=size)
+        # Only counts are kept, so the ledger's memory doesn't grow with the input.
         for by_shard in (self._under_way, self._tries, self._ended):
             by_shard.pop(shard, None)
 

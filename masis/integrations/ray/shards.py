@@ -149,6 +149,7 @@ class Lake:
     def _write_whole(self, path: str, content: bytes) -> None:
         """Write a file atomically. Object storage does so itself, and a local file is renamed."""
         folder, _, name = path.rpartition("/")
+        # Readers of partitioned data skip names that begin with a dot.
         unfinished = f"{folder}/.{name}.{uuid4().hex}" if self._local else path
         with self._files.open_output_stream(unfinished) as stream:
             stream.write(content)

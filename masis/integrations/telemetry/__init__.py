@@ -61,6 +61,8 @@ class Telemetry(contextlib.AbstractContextManager["Telemetry"]):
             if _started is self:
                 _started = None
         if self._shut is not None:
+            # On a daemon thread, so that a collector that doesn't answer can't keep the process
+            # alive.
             sending = threading.Thread(target=self._shut, name="telemetry's end", daemon=True)
             sending.start()
             sending.join(within_s)

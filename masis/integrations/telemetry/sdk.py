@@ -46,6 +46,8 @@ def providers(settings: Settings) -> tuple[TracerProvider, MeterProvider, Callab
         undo.enter_context(_warned_once())
         try:
             spans, metrics = _otlp() if settings.telemetry == "otlp" else _console()
+            # Our own end() flushes with a time limit; the SDK's exit handler would wait for the
+            # collector.
             tracers = TracerProvider(resource=resource(), shutdown_on_exit=False)
             tracers.add_span_processor(spans)
             reader = PeriodicExportingMetricReader(metrics)
@@ -74,6 +76,7 @@ def resource() -> Resource:
             "telemetry.sdk.language": "python",
         }
     )
+    # merge() prefers the argument's values, so the environment is merged last.
     return Resource.create().merge(ours).merge(OTELResourceDetector().detect())
 
 

@@ -360,6 +360,8 @@ class CurrentSpan:
 
     def __init__(self, tracer: Tracer, name: str, attributes: Attributes, kind: SpanKind) -> None:
         self.span = tracer.start_span(name, kind=kind, attributes=dict(span_attributes(attributes)))
+        # A token can only be detached in the context that it was attached in, so a span ends on the
+        # thread that it started on.
         self._token = context.attach(trace.set_span_in_context(self.span))
 
     def set_attributes(self, attributes: Attributes) -> None:
@@ -396,6 +398,7 @@ def place() -> dict[str, str]:
     """Return the ids of the current span for a log record (``masis/observers/log_records.py``)."""
     here = trace.get_current_span().get_span_context()
     return (
+        # Hexadecimal with leading zeros, as in the W3C Trace Context header.
         {"trace_id": f"{here.trace_id:032x}", "span_id": f"{here.span_id:016x}"}
         if here.is_valid
         else {}

@@ -246,7 +246,7 @@ class _Walk:
                 self.repairs.append("a word of another language")
             return _WORDS[proposed.lower()]
         if proposed not in self.words:
-            raise RepairRefused("a word that is not known stands without quotes")
+            raise RepairRefused("an unknown word has no quotes")
         self.repairs.append("a word without quotes")
         return proposed
 

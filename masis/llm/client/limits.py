@@ -57,6 +57,8 @@ class Limiter:
     def most(self, most: int) -> None:
         """Change the highest number of concurrent calls; running calls continue."""
         with self._lock:
+            # A limit that was lowered by timeouts stays low. Only one that was at the old maximum
+            # follows the new one.
             self.now = min(self.now, most) if self._adapts or self.now != self._most else most
             self._most = self._ceiling = most
             self._wake()
@@ -67,9 +69,12 @@ class Limiter:
             self._until_next_try -= 1
             if self._until_next_try <= 0:
                 self._ceiling = self._most
+            # A limiter that is at its maximum and doesn't adapt has nothing to measure.
             if self.now == self._most and not self._adapts:
                 return
             self._took.append((kind, seconds))
+            # At a limit of n, the first n replies were still measured while the number of calls
+            # grew. Waiting for twice as many leaves at least half of them at the full load.
             if len(self._took) >= max(SAMPLES_LEAST, 2 * self.now):
                 self._move()
                 self._wake()
@@ -87,6 +92,8 @@ class Limiter:
             for kind, seconds in self._took:
                 took[kind].append(seconds)
             self._alone_s |= {kind: median(times) for kind, times in took.items()}
+        # Each reply is compared with its own kind, since a critique always takes longer than a
+        # claim.
         slower = [
             seconds / self._alone_s[kind] for kind, seconds in self._took if self._alone_s.get(kind)
         ]
@@ -121,13 +128,15 @@ class Limiter:
         with self._lock:
             self._waiting.append(turn)
             self._wake()
+        # A hold ends by the clock and not by an event, so each waiting call checks for it itself.
         while not turn.wait(LOOK_AGAIN_S):
             with self._lock:
                 self._wake()
             if still():
                 continue
             with self._lock:
-                if turn.is_set():  # the slot was handed over in the same moment, so pass it on
+                # _wake() may have handed the slot over between the timeout of wait() and this lock.
+                if turn.is_set():
                     self._under_way -= 1
                     self._wake()
                 else:

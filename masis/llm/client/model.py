@@ -214,6 +214,7 @@ class _ModelRequest(Generic[R]):
         self.limit = ""
         self.tries = 0
         self.tokens = TokenUsage()
+        # Only the mode to record if no try is made. _next_call() sets it for each try.
         self.mode: ReplyMode = model.capabilities.mode
         self.answered_by: str | None = None
         self.failed: TryFailed | None = None
@@ -280,6 +281,8 @@ class _ModelRequest(Generic[R]):
         """Ask once, and ask in another format while the server refuses the format; that doesn't
         count as a retry.
         """
+        # learn() changes the capabilities each time, and returns None once nothing is left to
+        # change, so this ends.
         while True:
             call = self._next_call()
             try:
@@ -343,6 +346,7 @@ class _ModelRequest(Generic[R]):
         """Store all replies in the recording, but cache only replies to a question that was
         answered.
         """
+        # A failure would otherwise be replayed from the cache when the user tries again.
         if answered and self.model.replies is not None and self.source == "model":
             self.model.replies.keep(self.got)
         if self.model.record is not None and self.got:
@@ -359,6 +363,7 @@ class _ModelRequest(Generic[R]):
         """Return a retry if the failure may be over at the next try."""
         if not isinstance(error, TryFailed):
             return None
+        # All calls to this address share the rate limit, so none of them should start now.
         if error.trouble == "rate" and error.retry_after_s:
             self.model.limiter.hold(error.retry_after_s)
         if error.trouble in RETRYABLE:
@@ -406,10 +411,12 @@ class _ModelRequest(Generic[R]):
         try:
             if self.control.cancellation.is_cancelled:
                 raise _Stop("stopped", "stopped before it was asked")
+
             if self._left_s() <= 0:
                 raise _Stop(
                     "out_of_time", self.failed.message if self.failed else "no time was left to ask"
                 )
+            # The deadline of a call starts when it is first sent, not while it waits for a slot.
             if self.until is None:
                 self.limit = self.control.budget.limit()
                 self.until = self.control.budget.seconds() + self.control.budget.left_s()
@@ -433,6 +440,7 @@ class _ModelRequest(Generic[R]):
             raise
         finally:
             self.model.limiter.give()
+        # After the slot is released, because these steps don't use the server.
         self._refuse_if_cut(call, reply)
         self._spend(reply.answered_by, reply.tokens)
         self._note("replied", reply.text)
@@ -477,6 +485,7 @@ class _ModelRequest(Generic[R]):
         if self.shape is TextReply:
             return self.shape(text=reply.text)
         try:
+            # reply_schema() is cached, so identity is enough.
             common = call.schema is schemas.reply_schema(shared_schema.CommonReply)
             parsed = (
                 shared_schema.parse_from(reply.text, self.shape)

@@ -73,6 +73,7 @@ def parse(text: str, shape: type[R]) -> ParsedReply[R]:
     try:
         return _parse(text, shape)
     except UnreadableReply:
+        # Only tried after strict parsing failed, so that a valid reply is never changed.
         mended, repairs = _mend_json(text)
         if not repairs:
             raise
@@ -103,6 +104,8 @@ def _parse(text: str, shape: type[R]) -> ParsedReply[R]:
     last_named = max(text.rfind(f'"{name}"') for name in names)
     last_field, behind = None, len(text)
     for candidate in reversed(found):
+        # A brace after this object that no later object explains, with a field's name behind it,
+        # begins a record that was cut off. An earlier object must not be read in its place.
         if 0 <= text.find("{", candidate.end, behind) < last_named:
             raise UnreadableReply("the last JSON object of the reply is not finished")
         fields = len(candidate.value.keys() & names)
@@ -193,6 +196,7 @@ def _mend_json(text: str) -> tuple[str, tuple[str, ...]]:
         written = match["text"]
         if "\\" in written:
             written = _ESCAPE.sub(escaped, written)
+        # isprintable() is a fast test that most texts pass.
         if not written.isprintable() and (flat := written.translate(_LINE_BREAKS)) != written:
             repairs["a line break in a text"] = None
             written = flat
@@ -216,6 +220,7 @@ def record_at_the_end(text: str) -> str | None:
     if len(text) > LONGEST_REPLY:
         return None
     found = list(_objects(text))
+    # strip("`") removes a closing code fence.
     if not found or text[found[-1].end :].strip().strip("`").strip():
         return None
     return text[found[-1].start : found[-1].end]

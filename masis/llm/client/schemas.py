@@ -44,6 +44,7 @@ def name_of(shape: type[BaseModel]) -> str:
     """Return the name of a reply on the wire: letters, digits, underscores, at most 64
     (``critique_reply``).
     """
+    # OpenAI allows a-z, A-Z, 0-9, underscores and dashes in a schema's name, at most 64 characters.
     snake = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", shape.__name__).lower()
     return re.sub(r"[^a-z0-9_]", "_", snake)[:64]
 
@@ -91,8 +92,11 @@ def _strict(schema: dict[str, Any], where: str) -> dict[str, Any]:
             " pairs"
         )
     made: dict[str, Any] = {key: left.pop(key) for key in KEPT if key in left}
+    # pydantic writes a Literal of one value as const, which some servers don't know.
     if "const" in left:
         made["enum"] = [left.pop("const")]
+    # Strict mode has anyOf but not oneOf. They mean the same here, because the alternatives exclude
+    # each other.
     for choice in ("anyOf", "oneOf"):
         if choice in left:
             made["anyOf"] = [_strict(each, where) for each in left.pop(choice)]
@@ -105,6 +109,7 @@ def _strict(schema: dict[str, Any], where: str) -> dict[str, Any]:
         made["properties"] = {
             name: _strict(each, f"{where}.{name}") for name, each in properties.items()
         }
+        # Strict mode requires every property. A field that may be missing allows null instead.
         made["required"] = list(properties)
         made["additionalProperties"] = False
     if made.get("type") == "array":

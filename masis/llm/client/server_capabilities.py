@@ -90,12 +90,15 @@ class ServerCapabilities:
         if tokens.prompt <= 0:
             return False
         words = least_tokens(sent)
+        # The chat template adds tokens of its own, which distort the ratio of a short prompt.
         if words < SMALLEST_CONTEXT:
             return False
         words_a_token = words / counted
         with self._lock:
             if words_a_token > self._words_a_token and 2 * counted >= self._most_counted:
                 return True
+            # This tokenizer has a token for each word at least, so from now on a count of fewer
+            # tokens than words proves that the prompt was cut.
             if words_a_token <= WORDS_A_TOKEN_USUAL:
                 self._words_a_token = 1.0
             self._most_counted = max(self._most_counted, counted)
@@ -116,7 +119,9 @@ class ServerCapabilities:
                     return ""
                 self.without |= {failed.parameter}
                 return f"{failed.parameter!r} is not sent any more"
+            # The reply was cut off by thoughts, which count against the same token limit.
             if failed.trouble == "cut_off" and failed.tokens.thought and call.room < MOST_ROOM:
+                # Another call has raised the limit since this one was sent, so just try again.
                 if self.room > call.room:
                     return ""
                 self.room = call.room * 4
@@ -159,6 +164,7 @@ class ServerCapabilities:
         return self._modes[at] if at < len(self._modes) else None
 
     def _step_down(self, mode: ReplyMode, to: ReplyMode) -> str:
+        # Concurrent calls in the old mode fail too; only the first of them changes the mode.
         if self._modes.index(self.mode) >= self._modes.index(to):
             return ""
         self.mode = to

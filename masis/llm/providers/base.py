@@ -239,6 +239,7 @@ def http_client(default: type, address: str) -> Any:
     if not is_loopback(urlsplit(address).hostname or ""):
         return default(follow_redirects=False)
     http = transport_of(default)
+    # Our own limiter decides how many calls run at once, so the client must not queue any.
     limits = http.Limits(max_connections=None, max_keepalive_connections=100)
     return http.AsyncClient(follow_redirects=False, trust_env=False, limits=limits)
 
@@ -254,6 +255,7 @@ def count(usage: Any, *path: str) -> int:
     """Return a token count from a server's usage report, or 0 if it isn't a number."""
     for name in path:
         usage = usage.get(name) if isinstance(usage, Mapping) else None
+    # bool is a subclass of int.
     return usage if isinstance(usage, int) and not isinstance(usage, bool) and usage > 0 else 0
 
 

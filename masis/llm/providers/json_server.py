@@ -54,6 +54,7 @@ class JsonServer:
         self._key = endpoint.key.get_secret_value() if endpoint.key else ""
         self._client = httpx2.AsyncClient(
             follow_redirects=False,
+            # trust_env reads HTTP_PROXY and others.
             trust_env=not is_loopback(urlsplit(endpoint.address).hostname or ""),
             headers={key_header: f"{key_prefix}{self._key}"} if self._key else {},
         )

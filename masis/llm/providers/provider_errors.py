@@ -167,6 +167,7 @@ def status_within(body: Any) -> int:
         for name in ("code", "status", "status_code", "type"):
             value = fields.get(name)
             if isinstance(value, str):
+                # OpenRouter and vLLM send the status as a number, others as a text of digits.
                 is_status = value.isdecimal() and len(value) == 3
                 value = int(value) if is_status else _STATUS_OF.get(value)
             if isinstance(value, int) and 400 <= value < 600:
@@ -179,10 +180,13 @@ def from_connection(error: BaseException, address: str) -> TryFailed:
     names: list[str] = []
     cause = ""
     at: BaseException | None = error
+    # The SDKs wrap the HTTP library's errors, and that wraps the socket's. The innermost message
+    # says most.
     while at is not None and len(names) < 10:
         names.append(type(at).__name__)
         cause = str(at) or cause
         at = at.__cause__ or at.__context__
+    # Before the other timeouts, since nothing was sent yet.
     if "ConnectTimeout" in names:
         return TryFailed("unreachable", f"{address} does not accept connections in time")
     if any("Timeout" in name for name in names):
@@ -209,6 +213,7 @@ def refusal(body: Any, error_field: str = "") -> ServerRefusal:
             text = body if isinstance(body, str) else body.decode("utf-8", "replace")
             return ServerRefusal("" if text.lstrip()[:1] == "<" else text[:2000], "", "")
     error = (body.get("error") or body) if isinstance(body, dict) else {}
+    # Ollama and text-generation-inference send the message as a text.
     if isinstance(error, str):
         return ServerRefusal(error[:2000], "", "")
     if not isinstance(error, dict):
@@ -232,6 +237,8 @@ def refusal(body: Any, error_field: str = "") -> ServerRefusal:
 def scrub_error(text: str, key: str = "") -> str:
     """Return a server's message on one line, shortened, without the key or anything like a key."""
     if key:
+        # Some servers repeat the key in their message. The pattern below only knows common forms of
+        # keys.
         text = text.replace(key, "[key]")
     text = _UNPRINTABLE.sub("\ufffd", " ".join(_KEY.sub("[key]", text).split()))
     return text if len(text) <= LONGEST_MESSAGE else text[: LONGEST_MESSAGE - 1] + "…"
@@ -249,6 +256,7 @@ _RULES: tuple[tuple[FailureKind, Callable[[int, ServerRefusal, str], object]], .
     (
         "quota",
         lambda status, said, words: (
+            # OpenAI reports an empty account with 429 too, which no wait changes.
             status == 429 and re.search("insufficient_quota|credit balance", words)
         ),
     ),
@@ -257,17 +265,22 @@ _RULES: tuple[tuple[FailureKind, Callable[[int, ServerRefusal, str], object]], .
     (
         "format",
         lambda status, said, words: (
+            # llama-cpp-python raises on an unknown format, and its server reports that as an
+            # internal error.
             status >= 500 and _NAMES_FORMAT.search(f"{said.parameter} {said.message}")
         ),
     ),
     ("too_long", lambda status, said, words: status >= 500 and _TOO_LONG.search(said.message)),
     (
         "server",
+        # 408 is a timeout and 409 a lock on the server; the SDKs of OpenAI and Anthropic retry
+        # both.
         lambda status, said, words: status in (408, 409) or (status >= 500 and status != 501),
     ),
     ("key", lambda status, said, words: status == 401),
     ("quota", lambda status, said, words: status == 402),
     ("forbidden", lambda status, said, words: status == 403),
+    # Redirects aren't followed (``base.http_client``).
     ("address", lambda status, said, words: 300 <= status < 400),
     # The rest tells apart the causes of a 400, 404, 413, 415, 422 or 501.
     ("too_long", lambda status, said, words: status == 413 or _TOO_LONG.search(words)),
@@ -288,6 +301,7 @@ _RULES: tuple[tuple[FailureKind, Callable[[int, ServerRefusal, str], object]], .
     ("format", lambda status, said, words: status in (404, 405) and _FORMAT.search(words)),
     ("address", lambda status, said, words: status in (404, 405)),
     ("key", lambda status, said, words: _WRONG_KEY.search(words)),
+    # Unsupported media type and not implemented.
     ("format", lambda status, said, words: status in (415, 501)),
 )
 """Rules from the most to the least certain, of which the first match counts; without a match, the

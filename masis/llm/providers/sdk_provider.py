@@ -70,6 +70,7 @@ class SdkProvider(ABC):
         self._client: Any = client(
             api_key=self._key or "none",  # the SDK requires a key; servers without keys accept any
             base_url=base_url,
+            # The SDK doesn't know the deadline of the run (masis/llm/client/retry.py).
             max_retries=0,
             http_client=http_client(sdk.DefaultAsyncHttpxClient, endpoint.address),
         )
@@ -140,7 +141,8 @@ class SdkProvider(ABC):
 
     def _no_reply(self, content: bytes, body: dict[str, Any]) -> TryFailed:
         """Return the failure for a body with neither a reply nor an error."""
-        message = f"the server's reply is no {self.reply_name}"
+        message = f"the server's reply isn't a {self.reply_name}"
+        # A proxy or a login page answers with HTML and status 200.
         if content.lstrip()[:1] == b"<":
             message = (
                 f"{message} but a web page: check the address, and whether a proxy wants a sign-in"
@@ -197,6 +199,8 @@ def _events(content: bytes) -> tuple[list[dict[str, Any]], bool]:
     """Return the objects of a server-sent event stream, and whether it announced its end."""
     events, done = list[dict[str, Any]](), False
     for line in content.splitlines():
+        # Other lines are comments and fields such as "event:", whose value the data repeats (HTML
+        # standard, 9.2.6).
         if not line.startswith(b"data:"):
             continue
         data = line[len(b"data:") :].strip()
@@ -212,6 +216,7 @@ def _events(content: bytes) -> tuple[list[dict[str, Any]], bool]:
 def _failure(said: Completion, limit: int) -> tuple[FailureKind, str] | None:
     """Return the reason why a reply can't be used, or None; ``limit`` is its token limit."""
     tokens = said.tokens
+    # A reply that stops far below its token limit wasn't cut by that limit: the context was full.
     match said.end:
         case "declined":
             return "refused", "the model declined to answer"

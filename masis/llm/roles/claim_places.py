@@ -117,6 +117,8 @@ def _by_sentence(
 
 def _overlapped_sentences(sentences: Sequence[Sentence], start: int, end: int) -> range:
     """Return the numbers of the sentences that a stretch of the answer overlaps."""
+    # Sentences are sorted and don't overlap, so two binary searches find them. A scan of all
+    # sentences for each claim would take quadratic time.
     first = bisect_right(sentences, start, key=lambda sentence: sentence.end)
     return range(first, bisect_left(sentences, end, lo=first, key=lambda sentence: sentence.start))
 
@@ -140,6 +142,8 @@ class _Places:
             number - 1 if number is not None and 1 <= number <= len(self._audit.sentences) else None
         )
         statement, words = row.meaning.strip(), row.words.strip()
+        # A model may leave out all of a claim's own words but quote the ones that the evidence
+        # denies.
         if not words and not statement and named is None and isinstance(row, JudgedClaim):
             words = next(
                 filter(None, (passage.claim_words.strip() for passage in row.evidence)), ""
@@ -212,6 +216,7 @@ def _blank_markers(answer: str, audit: CitationAudit) -> str:
     markers = {(citation.marker_start, citation.marker_end) for citation in audit.citations}
     for start, end in sorted(markers):
         parts.append(answer[at:start])
+        # Blanks keep the offsets. Markers may overlap, since a range gives several citations.
         parts.append(" " * (end - max(start, at)))
         at = max(at, end)
     return "".join(parts) + answer[at:]
@@ -240,6 +245,7 @@ def _is_new_word(word: str, said: _ClaimWords) -> bool:
     """Return whether a word adds something to the claims of its sentence."""
     if word[:_STEM] in said.stems or _WIDE.match(word):
         return False
+    # A negation left out of all claims turns an assertion around, however short it is.
     if is_negation(word):
         return not said.negates
     return word[0].isdecimal() or (len(word) > 2 and not is_function_word(word))
@@ -279,4 +285,6 @@ def _wide_gap(gap: str, said: _ClaimWords) -> bool:
     if len(_WIDE.findall(gap)) < _WIDE_LEAST:
         return False
     pairs = _wide_pairs(gap)
+    # Without blanks there are no words to compare. Neighboring characters serve as words, and a
+    # paraphrase still shares about half of them.
     return sum(pair not in said.pairs for pair in pairs) > len(pairs) / 2

@@ -66,6 +66,7 @@ def ask_within_context(
             sent = sum(len(chunk.text) for chunk in fitted.evidence)
             if sent // 2 < LEAST:
                 raise
+            # Parallel calls may have learned a smaller room meanwhile, which is kept.
             room[asker.name] = min(room.get(asker.name, sent), sent // 2)
 
 
@@ -88,6 +89,7 @@ def narrow_evidence(
     wanted = [_rank_passages(_telling_words(text), words, spread) for text in about]
     chosen: set[int] = set()
     left = room
+    # In turns, so that each claim gets its best passage before any gets its second.
     for place in range(len(passages)):
         for ranked in wanted:
             number = ranked[place]
@@ -110,6 +112,7 @@ def _rank_passages(
     """Return the numbers of the passages, starting with the one that shares the most telling words
     with the claim; rare words count more.
     """
+    # Inverse document frequency, as in BM25.
     worth = {word: math.log(1 + len(passages) / spread[word]) for word in claim if word in spread}
     return sorted(
         range(len(passages)),

@@ -210,13 +210,14 @@ class ModelVerifier:
         reply = self.asker.ask(
             claims_prompt(audit, question_and_evidence(query, evidence), self.asker.control.fence),
             CheckedClaimsReply,
+            # A sentence can hold several claims, each with reasons and quotations.
             max_tokens=CLAIMS_TOKENS + CLAIMS_TOKENS_A_SENTENCE * len(audit.sentences),
             temperature=CLAIMS_TEMPERATURE,
         )
         given: dict[Claim, ClaimJudgement] = {}
         for claim, row in zip(place_claims(reply.claims, text, audit), reply.claims, strict=True):
             judged = judge(claim, row, known, self.asker.name)
-            # a row that names nothing of the answer confirms nothing of it
+            # A row without words of the answer can't confirm any of them, but may deny one.
             if claim.text or judged.denies:
                 given[claim] = worse(given.get(claim), judged)
         found = in_order([*given, *passed_over(given, audit)])
@@ -339,6 +340,7 @@ class ModelVerifier:
         """Judge a batch of claims, and ask once more about verdicts that can't be confirmed."""
         first = self._ask(batch, query, evidence, known, {})
         doubts = {each.check.claim: each.doubt for each in first.judged if each.doubt}
+        # If the call itself failed, its retries are used up already (``client/model.py``).
         if not doubts or not first.replied:
             return first
         again = self._ask(list(doubts), query, evidence, known, doubts)

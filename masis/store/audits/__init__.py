@@ -1,1 +1,1 @@
-"""Cases and runs: stored, queued, searched, counted."""
+"""Stores, searches and counts cases and runs."""

@@ -1,4 +1,4 @@
-"""Cases: stored as the JSON they came in, never changed once they are in."""
+"""Stores cases as the JSON that was imported. A stored case never changes."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from masis.store.records import AddResult, FoundCases
 from masis.store.reviews.team import in_force
 
 BATCH = 500
-"""Cases a transaction: large enough to be fast, small enough (some 50 ms) not to keep other writers
-waiting.
+"""The number of cases per transaction. A batch holds the write lock for about 50 ms, so other
+writers don't wait long.
 """
 
 
@@ -30,14 +30,17 @@ T = TypeVar("T")
 
 
 def in_batches(items: Iterable[T], size: int, store: Callable[[list[T]], None]) -> None:
-    """Store items in batches as they come; what came before the iterable raised (or was
-    interrupted) is stored too.
+    """Store items in batches as they arrive.
+
+    If the iterable raises or is interrupted, the items before that are stored too.
     """
     waiting: list[T] = []
     try:
         for item in items:
             waiting.append(item)
             if len(waiting) >= size:
+                # Emptied before storing: if store() raises, the `finally` must not store the same
+                # batch again.
                 full, waiting = waiting, []
                 store(full)
     finally:
@@ -66,7 +69,12 @@ class Cases(Queue):
     """The cases of a store."""
 
     def add(self, case: Case) -> Literal["added", "unchanged"]:
-        """Store a case. Raises CaseConflict where the id belongs to a case with other content."""
+        """Store a case.
+
+        Raises:
+            CaseConflict: A case with this id but other content exists.
+
+        """
         prepared = _prepare_case(case)
         with self._database.transaction(durable=False) as connection:
             return _insert_case(connection, prepared, self._database.now())
@@ -78,10 +86,18 @@ class Cases(Queue):
         batch: int = BATCH,
         on_batch: Callable[[int], None] | None = None,
     ) -> AddResult:
-        """Store many cases, in memory one batch at a time; a conflict leaves the others in.
+        """Store many cases, loading one batch at a time. A conflict doesn't stop the others.
 
-        ``on_batch`` hears how many cases have been dealt with. What was read before the iterable
-        raised (or was interrupted) is stored. Of the conflicts, the first 1,000 are named.
+        If the iterable raises or is interrupted, the cases before that are stored.
+
+        Args:
+            cases: The cases.
+            batch: The number of cases per transaction.
+            on_batch: Called with the number of processed cases after each batch.
+
+        Returns:
+            The number of added and unchanged cases, and the first 1,000 conflicts.
+
         """
         added = unchanged = 0
         conflicts: list[CaseConflict] = []
@@ -106,23 +122,22 @@ class Cases(Queue):
         return AddResult(added, unchanged, tuple(conflicts))
 
     def get(self, case_id: str) -> Case:
-        """The case, equal to what came in. Raises UnknownRecord."""
+        """Return a case, equal to the imported one. Raises UnknownRecord."""
         row = self._database.row(
             "SELECT payload FROM cases JOIN case_payloads ON case_seq = seq WHERE id = ?", [case_id]
         )
         if row is None:
-            raise UnknownRecord(f"there is no case {case_id!r}. `masis import` brings cases in.")
+            raise UnknownRecord(f"there is no case {case_id!r}. Import cases with `masis import`.")
         return Case.from_stored(row[0])
 
     def count(self) -> int:
-        """How many cases there are, without copies with a planted fault that people
-        have decided.
-        """
+        """Return the number of cases, without decided copies with a planted fault."""
         return int(self._database.value("SELECT count(*) FROM cases WHERE standing <> 'planted'"))
 
     def iterate(self) -> Iterator[Case]:
-        """All cases in the order they came in, 50 in memory at a time; cases added meanwhile come
-        too.
+        """Yield all cases in the order of import, loading 50 at a time.
+
+        Cases that are added meanwhile are included.
         """
         sql = (
             "SELECT case_seq AS seq, payload FROM case_payloads WHERE case_seq > ? ORDER BY"
@@ -138,12 +153,12 @@ class Cases(Queue):
 
 
 def damaged_case(connection: sqlite3.Connection, seq: int) -> RecordDamaged:
-    """Return the error that names a case whose content can't be read, with what to do."""
+    """Return the error for a case whose content can't be read."""
     [case] = connection.execute("SELECT id FROM cases WHERE seq = ?", [seq]).fetchone() or [
         f"number {seq}"
     ]
     return RecordDamaged(
-        f"case {case!r} can't be read: what is stored of it is damaged or was altered. Restore a"
+        f"case {case!r} can't be read: its stored content is damaged or was altered. Restore a"
         " backup (`masis db restore`)."
     )
 
@@ -158,9 +173,9 @@ def _insert_case(
             return "unchanged"
         raise CaseConflict(
             f"case {case.id!r} is already here with other content. Runs and decisions refer to it,"
-            " so it is not overwritten: give the new one another id, or read the file with --map"
-            " id= (in Python map={'id': None}), which makes ids of the content. 'masis db redact"
-            " case' then takes the content of the old one away."
+            " so it isn't overwritten. Give the new case another id, or read the file with --map"
+            " id= (in Python map={'id': None}), which derives ids from the content. To erase the"
+            " content of the old case, use 'masis db redact case'."
         )
     row = {
         "id": case.id,
@@ -179,7 +194,7 @@ def _insert_case(
 
 
 def index_words(connection: sqlite3.Connection, seq: int, case: Case) -> None:
-    """Put the words of a case into the index under its number."""
+    """Add the words of a case to the search index under its number."""
     connection.execute(
         "INSERT INTO case_words (rowid, id, query, answer, evidence) VALUES (?, ?, ?, ?, ?)",
         [seq, *_indexed_words(case)],
@@ -187,10 +202,10 @@ def index_words(connection: sqlite3.Connection, seq: int, case: Case) -> None:
 
 
 def unindex_words(connection: sqlite3.Connection, seq: int, case: Case) -> None:
-    """Remove the words of a case from the index, which holds no text and so has to be given it
-    again.
-    """
+    """Remove the words of a case from the search index."""
     connection.execute(
+        # The index doesn't store the texts, so FTS5 needs exactly the indexed ones to find the
+        # entries to remove (sqlite.org/fts5.html#the_delete_command).
         "INSERT INTO case_words (case_words, rowid, id, query, answer, evidence) VALUES ('delete',"
         " ?, ?, ?, ?, ?)",
         [seq, *_indexed_words(case)],
@@ -202,13 +217,13 @@ def _indexed_words(case: Case) -> tuple[str, str, str, str]:
 
 
 def _metadata_word(value: object) -> str | None:
-    """A value of the metadata to filter by; what isn't short text is none."""
+    """Return a metadata value to filter by, cut to 100 characters, or None if it isn't text."""
     return value.strip()[:100] or None if isinstance(value, str) else None
 
 
-_LOOKED_FOR_FIRST = 3
-"""Ids that are looked for as text before a case is parsed: for more, that costs more
-than parsing.
+_MAX_PREFILTERED_IDS = 3
+"""Up to this many ids, payloads are searched as text before they are parsed. With more ids, the
+text search takes longer than parsing.
 """
 
 
@@ -216,18 +231,20 @@ class EvidenceOfCases(StorePart):
     """The evidence of the cases of a store."""
 
     def cases_with(self, evidence_ids: Collection[str], limit: int = 10) -> dict[str, FoundCases]:
-        """For each id the cases that hold a chunk of exactly this id, oldest first. Looks through
-        every case, once.
+        """Return for each id the cases with a chunk that has exactly this id, oldest first.
+
+        This reads every case once.
         """
         wanted = list(dict.fromkeys(evidence_ids))
         quoted = (
             [json.dumps(name, ensure_ascii=False) for name in wanted]
-            if len(wanted) <= _LOOKED_FOR_FIRST
+            if len(wanted) <= _MAX_PREFILTERED_IDS
             else []
         )
         holds = " OR ".join(["instr(payload, ?)"] * len(quoted)) or "1"
         rows = self._database.execute(
-            # joined in this order the cases come as they are stored
+            # CROSS JOIN keeps SQLite from swapping the tables, so the payloads are read in the
+            # order of the file.
             f"""
             SELECT chunk, total, cases.id FROM (
                 SELECT case_seq, chunk, count(*) OVER (PARTITION BY chunk) AS total,
@@ -247,10 +264,10 @@ class EvidenceOfCases(StorePart):
         return found_cases
 
     def with_words(self, text: str, *, limit: int, offset: int = 0) -> FoundCases:
-        """The cases whose evidence holds all words of a text, the one that says most about them
-        first.
-        """
+        """Return the cases whose evidence contains all words of a text, best match first."""
         with self._database.reading() as connection:
+            # If no evidence contains the last word, it is searched again as the beginning of a
+            # word.
             for beginning in (False, True):
                 query = f"evidence : ({match(text, beginning=beginning)})"
                 total = connection.execute(
@@ -268,15 +285,16 @@ class EvidenceOfCases(StorePart):
         return FoundCases(tuple(row[0] for row in rows), total)
 
     def newest_ids(self, table: Literal["cases", "runs"]) -> tuple[str, ...]:
-        """Ids of the 2,000 that came last, to find the one that a wrong id may have meant."""
+        """Return the newest 2,000 ids, from which a hint about a mistyped id is chosen."""
         sql = f"SELECT id FROM {table} ORDER BY seq DESC LIMIT 2000"  # noqa: S608
         rows = self._database.execute(sql)
         return tuple(row[0] for row in rows)
 
     def ids_beginning(self, table: Literal["cases", "runs"], text: str, limit: int) -> FoundCases:
-        """Ids of cases or runs that begin with a text, the newest first, and how many there are in
-        all.
+        """Return the newest ids of cases or runs that begin with a text, and the number of all such
+        ids.
         """
+        # LIKE would treat % and _ in the text as wildcards.
         begins = f"FROM {table} WHERE substr(id, 1, length(?1)) = ?1"
         with self._database.reading() as connection:
             total = connection.execute(f"SELECT count(*) {begins}", [text]).fetchone()[0]

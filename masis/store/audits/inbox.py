@@ -96,6 +96,7 @@ class Inbox(StorePart):
         with self._database.transaction(durable=False) as connection:
             at = self._database.now()
             connection.executemany(
+                # x'' is an empty blob; the column doesn't allow NULL.
                 "UPDATE inbox SET done_at = ?, result = ?, body = x'' WHERE seq = ?",
                 [(at, json.dumps(result, ensure_ascii=False), seq) for seq, result in results],
             )
@@ -127,6 +128,8 @@ class Inbox(StorePart):
 
     def cost_since(self, asked_by: str, since: str) -> float:
         """Return the known cost in US dollars since a time of the audits of one requester."""
+        # total() returns 0.0 without rows, where sum() would return NULL
+        # (sqlite.org/lang_aggfunc.html).
         return float(
             self._database.value(
                 "SELECT total(cost_usd) FROM run_measures JOIN jobs ON jobs.id = run_id AND"

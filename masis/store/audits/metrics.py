@@ -1,8 +1,8 @@
-"""The figures of finished runs: written as a run ends, added up in SQL, found again run by run.
+"""Stores the figures of finished runs, and computes sums and distributions of them in SQL.
 
-A run's figures stand in tables of their own that hold no text and name the run by its id, so that
-they outlast what retention removes. Times are UTC; a week begins on its Monday. Nothing is counted
-where nothing was measured.
+The figures have their own tables, which contain no text and refer to a run by its id. They are kept
+when retention removes the run. Times are UTC, and a week begins on Monday. Values that weren't
+measured aren't counted.
 """
 
 from __future__ import annotations
@@ -47,8 +47,9 @@ from masis.store.core.sql import (
 class Pick(Record):
     """The runs behind one metric, or all of them.
 
-    Of a share, those for which it is ``yes``; otherwise those with a value, or an iteration with
-    one, above ``above`` and at most ``most``. ``termination`` picks those that ended so.
+    For a share, the runs where it is ``yes``. For another metric, the runs with a value, or an
+    iteration with a value, greater than ``above`` and at most ``most``. ``termination`` selects the
+    runs that ended this way.
     """
 
     metric: str | None = None
@@ -59,8 +60,9 @@ class Pick(Record):
 
 
 class MeasuredRun(Record):
-    """One run in a list of figures; ``value`` is the figure asked for. Without ``case_id`` the run
-    is gone.
+    """One run in a list of figures.
+
+    ``value`` is the requested figure. ``case_id`` is None if the run is gone.
     """
 
     run_id: str

@@ -77,6 +77,8 @@ class _SortKey(NamedTuple):
             [*self.values, seq],
         ).fetchone()[0]
         sign, past = "<" if self.descending == forward else ">", ">" if forward else "<"
+        # The first comparison alone limits the range of the index. SQLite can't use an index for
+        # the OR behind it.
         condition = f"{self.key} {sign}= ? AND ({self.key} {sign} ? OR seq {past} ?)"
         return condition, (*self.values, own, *self.values, own, seq)
 
@@ -187,6 +189,8 @@ class Queue(StorePart):
                 f"{column}s": self._values(column) for column in ("standing", "state", "reviewer")
             }
             [(minor,)] = self._database.cached_rows(
+                # INDEXED BY makes the statement fail, instead of getting slow, if the index is ever
+                # removed.
                 "SELECT count(*) FROM cases INDEXED BY cases_severity "
                 "WHERE severity > '' AND standing = 'nothing_found'"
             )
@@ -276,6 +280,7 @@ def _count_items(lists: Mapping[str, int]) -> dict[str, int]:
     """Return the number of cases by item, from the number of cases by JSON list."""
     counts: Counter[str] = Counter()
     for items, cases in lists.items():
+        # dict.fromkeys() counts a case once, even if its list repeats an item.
         counts.update(dict.fromkeys(json.loads(items), cases))
     return dict(sorted(counts.items()))
 
@@ -284,7 +289,7 @@ def case_seq(connection: sqlite3.Connection, case_id: str) -> int:
     """Return the number of a case within the database. Raises UnknownRecord."""
     row = connection.execute("SELECT seq FROM cases WHERE id = ?", [case_id]).fetchone()
     if row is None:
-        raise UnknownRecord(f"there is no case {case_id!r}. `masis import` brings cases in.")
+        raise UnknownRecord(f"there is no case {case_id!r}. Import cases with `masis import`.")
     return int(row[0])
 
 
@@ -350,6 +355,7 @@ def matching(connection: sqlite3.Connection, case_filter: CaseFilter) -> Matchin
     if not case_filter.text.strip():
         return Matching("cases", where, values, narrowed)
     source, where = (
+        # CROSS JOIN makes SQLite search the words first and then look up their cases.
         "case_words CROSS JOIN cases ON cases.seq = case_words.rowid",
         f"case_words MATCH ? AND {where}",
     )
@@ -426,13 +432,12 @@ def _open_to(case_filter: CaseFilter) -> list[Condition]:
 
 
 def match(text: str, *, beginning: bool = False) -> str:
-    """What a person typed, as an FTS5 query that finds all its words; nothing in it is read as
-    syntax.
+    """Return typed text as an FTS5 query for cases with all its words.
 
-    Each word is quoted. With ``beginning`` the last one, which may still be being typed, is found
-    as the beginning of a word, from three letters on (one in scripts that write without blanks).
-    Text without a letter or digit matches nothing. The first 32 words of at most 100 characters
-    count.
+    Each word is quoted, so no part of it is parsed as FTS5 syntax. With ``beginning``, the last
+    word also matches as the beginning of a word, if it has three letters or more (one in scripts
+    without blanks). Text without a letter or digit matches nothing. Only the first 32 words count,
+    each cut to 100 characters.
     """
     words = [
         word[:_WORD_LENGTH]

@@ -1,1 +1,1 @@
-"""What every table stands on: connections, migrations, guards, the hash chain, backups, health."""
+"""The base of all tables: connections, migrations, triggers, hash chains, backups and health."""

@@ -102,7 +102,7 @@ def verify(path: Path, known: Sequence[Migration] = MIGRATIONS) -> BackupCheck:
                     *report.screening_log.broken,
                     *subjects.check(connection).broken,
                     *screening_subjects.check(connection).broken,
-                    *([f"logs have lost their guards: {', '.join(gone)}"] if gone else []),
+                    *([f"logs have lost their triggers: {', '.join(gone)}"] if gone else []),
                 ]
         return BackupCheck(
             path=str(path),
@@ -115,7 +115,7 @@ def verify(path: Path, known: Sequence[Migration] = MIGRATIONS) -> BackupCheck:
         )
     except sqlite3.DatabaseError as error:
         raise NotADatabase(
-            f"{path}: is no backup of the workbench, or a damaged one ({error})."
+            f"{path}: isn't a backup of the workbench, or is damaged ({error})."
         ) from error
 
 
@@ -238,7 +238,7 @@ def _migrated_copy(path: Path, known: Sequence[Migration]) -> Iterator[Path]:
     """
     with contextlib.closing(connect(path, create=False)) as connection:
         if connection.execute("PRAGMA application_id").fetchone()[0] != migrations.APPLICATION_ID:
-            raise NotADatabase(f"{path}: is no database of the workbench.")
+            raise NotADatabase(f"{path}: isn't a database of the workbench.")
         assert_readable(connection, path, known)
         complete = migrations.applied_migrations(connection) == migrations.migration_names(known)
     if complete:

@@ -277,7 +277,8 @@ class ChainedLog(Generic[D, E]):
         length, redacted, previous, expected, latest = 0, 0, NOTHING_BEFORE, 1, ""
         if gone := guards.missing(connection, self.table):
             broken.append(
-                f"the {self.name} has lost its guards, entries could be altered ({', '.join(gone)})"
+                f"the {self.name} has lost its triggers, so entries could be altered"
+                f" ({', '.join(gone)})"
             )
         for row in connection.execute(f"{self.select} ORDER BY log.seq"):
             length, redacted = length + 1, redacted + (row["payload"] is None)
@@ -293,7 +294,7 @@ class ChainedLog(Generic[D, E]):
             f"WHERE entry_seq NOT IN (SELECT seq FROM {self.table})"
         ):
             broken.append(
-                f"{self.noun} {seq}: its place in the log is gone, what was decided is left"
+                f"{self.noun} {seq}: its entry is missing, but its content is still stored"
             )
         return LogCheck(
             length=length,
@@ -310,14 +311,14 @@ class ChainedLog(Generic[D, E]):
             yield f"entries {expected} to {row['seq'] - 1} before it are missing"
         if row["previous"] != previous:
             yield (
-                "it does not follow the entry before it: that one was altered, replaced or removed"
+                "it doesn't continue the entry before it: that one was altered, replaced or removed"
             )
         if row["digest"] != _entry_digest(
             row["seq"], row["at"], row["payload_digest"], row["previous"]
         ):
-            yield "its digest does not fit its number, time and content: the entry was altered"
+            yield "its digest doesn't match its number, time and content: the entry was altered"
         if row["id"] != row["digest"][:_ID_LENGTH]:
-            yield "its id does not fit its digest: the entry was altered"
+            yield "its id doesn't match its digest: the entry was altered"
         if row["payload"] is None:
             yield from self._redaction_problems(connection, row)
         else:
@@ -325,12 +326,12 @@ class ChainedLog(Generic[D, E]):
 
     def _payload_problems(self, row: sqlite3.Row) -> Iterator[str]:
         if sha256(row["payload"]) != row["payload_digest"]:
-            yield "what was decided was altered: the stored text has another digest"
+            yield "its content was altered: the stored text has another digest"
             return
         try:
             decision = self.decision.model_validate_json(row["payload"])
         except ValidationError:
-            yield "what was decided can't be read: it was altered"
+            yield "its content can't be read: it was altered"
             return
         decided = self.facts(decision)
         for name, value in self.facts(row).items():
@@ -346,13 +347,12 @@ class ChainedLog(Generic[D, E]):
     ) -> Iterator[str]:
         redaction = next(iter(self.rows(connection, "log.redacts = ?", [row["seq"]])), None)
         if redaction is None or redaction["payload"] is None:
-            yield "what was decided is gone, and no redaction says why"
+            yield "its content is missing, but no redaction explains it"
             return
         extra = self.decision.model_validate_json(redaction["payload"]).extra
         if extra.get("redacts") != row["id"] or extra.get("kept") != self.facts(row):
             yield (
-                f"the log has something else about it than its redaction (entry {redaction['seq']})"
-                " kept"
+                f"the log has other facts about it than its redaction (entry {redaction['seq']})"
             )
 
 

@@ -325,7 +325,7 @@ class Database:
                     yield connection
                     if connection.lost:
                         raise StoreError(
-                            f"{self.path}: the transaction was broken off; nothing of it is stored."
+                            f"{self.path}: the transaction was aborted; nothing of it was stored."
                         )
             finally:
                 self._local.connection = None

@@ -1,10 +1,9 @@
-"""Triggers that make the logs append-only: rows can't be updated, deleted or replaced, and numbers
-have no gaps.
+"""Defines triggers that make the logs append-only.
 
-They are armed again after every migration, since rebuilding a table (``transform()`` of
-sqlite-utils) drops them without a word, and asserted on every opening. They stop accidents and
-careless tools; whoever drops them and edits a row is found by the hash chain
-(``Decisions.verify``).
+Rows can't be updated, deleted or replaced, and their numbers have no gaps. The triggers are created
+again after every migration, because rebuilding a table (``transform()`` of sqlite-utils) drops them
+silently, and checked whenever a database is opened. They stop accidents and careless tools. If
+someone drops them and edits a row, the hash chain reveals it (``Decisions.verify``).
 """
 
 from __future__ import annotations
@@ -124,7 +123,7 @@ def assert_armed(connection: sqlite3.Connection) -> None:
     for log in GUARDS:
         if gone := missing(connection, log):
             raise UnguardedLog(
-                f"the {log.replace('_', ' ')} has lost its guards ({', '.join(gone)}): something"
+                f"the {log.replace('_', ' ')} has lost its triggers ({', '.join(gone)}): something"
                 " other than the workbench changed this database. `masis verify-log` says whether"
-                " entries were altered, and --rearm restores the guards."
+                " entries were altered, and --rearm restores the triggers."
             )

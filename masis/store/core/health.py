@@ -98,7 +98,7 @@ def _database_problems(connection: sqlite3.Connection) -> Iterator[str]:
         for log in ("executions", "purges", "purged")
         for name in guards.missing(connection, log)
     ]:
-        yield f"logs have lost their guards: {', '.join(gone)}"
+        yield f"logs have lost their triggers: {', '.join(gone)}"
     yield from corpus_search.problems(connection)
 
 

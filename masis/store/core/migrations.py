@@ -1,15 +1,15 @@
-"""The schema: ``schema.sql`` creates a new database, and migrations update an existing one.
+"""Creates new databases from ``schema.sql`` and updates existing ones with migrations.
 
-Until 0.2.0 is released ``schema.sql`` is edited in place, and a database that was made with another
-one is refused (``connections.open_database``). A change that keeps stored rows readable is a
-migration already. From 0.2.0 on ``schema.sql`` stays as it is.
+Until 0.2.0 is released, ``schema.sql`` is edited in place, and databases made with another one are
+refused (``connections.open_database``). Changes that keep stored rows readable are migrations
+already. From 0.2.0 on, ``schema.sql`` doesn't change.
 
-A migration is a function appended to ``MIGRATIONS`` and never edited, since databases out there
-have run it. It holds its own SQL and calls no other code of the product, which will have changed by
-the time an old database meets it. Each runs in one transaction with the record that it ran (the
-table ``_sqlite_migrations`` of sqlite-utils, which applies them).
+A migration is a function in ``MIGRATIONS``. Never edit one after a release, since existing
+databases have already run it. It contains its own SQL and calls no other code of the product, which
+may have changed by the time it runs. Each migration runs in one transaction with its record in
+``_sqlite_migrations`` (sqlite-utils applies them).
 
-sqlite-utils is imported only when something is pending: it pulls pandas in, which costs more than
+sqlite-utils is imported only if a migration is pending. It imports pandas, which takes longer than
 opening a database.
 """
 

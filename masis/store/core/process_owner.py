@@ -1,8 +1,7 @@
 """Identifies the process that owns a run, and checks whether that process is still alive.
 
-A process id alone is reused sooner or later, so the time the process started goes with it. A
-process on another machine can't be asked: its runs count as lost once they have given no sign of
-life for ``SILENCE_S``.
+Process ids are reused, so the start time is compared too. A process on another machine can't be
+checked. Its runs count as lost after ``SILENCE_S`` without a sign of life.
 """
 
 from __future__ import annotations
@@ -15,15 +14,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 SILENCE_S = 3600.0
-"""After this many seconds without an event, a run on another machine counts as lost; this is 40
-times a loop's deadline.
+"""Seconds without an event after which a run on another machine counts as lost, 40 times the
+deadline of a loop.
 """
 
 
 class Owner(NamedTuple):
-    """A process: the name of its machine, its process id, and its start time in the system's own
-    format.
-    """
+    """A process: its machine's name, its id, and its start time in the system's own format."""
 
     host: str
     pid: int
@@ -60,6 +57,8 @@ def process_start(pid: int) -> str | None:
         except OSError:
             return None
         fields = stat.rpartition(")")[2].split()
+        # The start time counts clock ticks since the boot, so the boot id must be added to it. Z is
+        # a zombie and X a dead process.
         return None if fields[0] in "ZX" else f"{_boot()} {fields[19]}"
     if os.name != "posix":
         return None

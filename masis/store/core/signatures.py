@@ -1,10 +1,12 @@
-"""Signatures of log entries, made with a key stored outside of the database.
+"""Signs log entries with a key that is stored outside of the database.
 
-The hash chain shows that an entry was altered as long as nobody recomputes it; who can write the
-file can. A signature is HMAC-SHA-256 over the name of the log, the number and the digest of an
-entry, and through the digest over its time, its content and every entry before it. Without the key
-nobody can rewrite the chain, change a time or append an entry unseen. It doesn't show a log that
-was cut off at its end, or a database replaced by an older copy: a head noted elsewhere does.
+The hash chain reveals an altered entry unless it is recomputed, which anyone who can write the file
+can do. A signature is HMAC-SHA-256 over the name of the log and the number and digest of an entry.
+The digest covers the entry's time and content and every entry before it. Without the key nobody can
+rewrite the chain, change a time or append an entry unnoticed.
+
+Signatures don't reveal a truncated log, or a database that was replaced by an older copy. For that,
+store the head of the log elsewhere (``LogHead``).
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Removing what is past its time, and the record of what was removed."""
+"""Removes old content and redacted texts, and records each removal."""

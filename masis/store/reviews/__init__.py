@@ -1,1 +1,1 @@
-"""What people decide: the decision log, the state of a case, drafts."""
+"""Stores people's work: the decision log, case states, drafts, leases and dataset versions."""

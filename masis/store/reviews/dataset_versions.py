@@ -1,10 +1,9 @@
-"""Dataset versions: which cases and which decisions on them a data set was made of, kept so that it
-can be made again.
+"""Stores dataset versions: the cases and decisions that a data set was made from.
 
-A version keeps no text. It names for each case that gave rows its state, its side of the split, and
-the entries of the decision log and the audited iterations that counted then, by their numbers:
-decisions, undos and audits that come later change none of it. What is redacted later, or removed by
-retention, is gone from the version too; ``Datasets.lost`` counts it.
+A version contains no text. For each case with rows it stores the state, the side of the split, and
+the numbers of the log entries and iterations that counted. Later decisions, undos and audits
+therefore don't change the version. Content that is later redacted or removed by retention is
+missing from it (``Datasets.count_lost``).
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _JSON = ("selection", "manifest")
 
 
 class Member(NamedTuple):
-    """A case of a version: as it stood, on which side of the split, by which judgements."""
+    """A case of a version: its state, its side of the split, and the judgements that counted."""
 
     case_seq: int
     state: str
@@ -36,7 +35,7 @@ class Member(NamedTuple):
 
     @classmethod
     def of(cls, outcome: CaseOutcome, side: str) -> Member:
-        """Return a case as a version keeps it."""
+        """Return the member for a case with its judgements."""
         pins = tuple(
             Pin(
                 judgement.entry.seq if judgement.entry else None,
@@ -50,9 +49,10 @@ class Member(NamedTuple):
 
 
 class VersionDifference(NamedTuple):
-    """A case that two versions keep differently; None where one of them has no row of it.
+    """A case that differs between two versions.
 
-    ``relabelled``: what reviewers decided or marked is not the same.
+    ``first`` or ``second`` is None if that version has no row of the case. ``relabelled`` is true
+    if reviewers' decisions or labels differ.
     """
 
     case_id: str
@@ -65,14 +65,19 @@ class Datasets(StorePart):
     """The dataset versions of a store."""
 
     def add(self, version: DatasetVersion, members: Iterable[Member]) -> None:
-        """Keep a version with its cases. Raises StoreError where its name is taken."""
+        """Store a version with its cases.
+
+        Raises:
+            StoreError: A version with this name exists.
+
+        """
         as_json = {name: json.dumps(getattr(version, name), ensure_ascii=False) for name in _JSON}
         with self._database.transaction() as connection:
             if connection.execute(
                 "SELECT 1 FROM dataset_versions WHERE name = ?", [version.name]
             ).fetchone():
                 raise Conflict(
-                    f"there is a dataset version {version.name!r} already: choose another name."
+                    f"there is a dataset version {version.name!r} already. Choose another name."
                 )
             seq = insert(connection, "dataset_versions", version.model_dump() | as_json)
             connection.executemany(
@@ -84,14 +89,14 @@ class Datasets(StorePart):
             )
 
     def remove(self, name: str) -> None:
-        """Remove a version; cases and decisions stay. Raises UnknownRecord."""
+        """Remove a version, but not its cases and decisions. Raises UnknownRecord."""
         with self._database.transaction() as connection:
             seq = _version_row(connection, name)["seq"]
             connection.execute("DELETE FROM dataset_members WHERE dataset_seq = ?", [seq])
             connection.execute("DELETE FROM dataset_versions WHERE seq = ?", [seq])
 
     def list_all(self) -> tuple[DatasetVersion, ...]:
-        """All versions, the newest first."""
+        """Return all versions, newest first."""
         return tuple(
             map(
                 _version_record,
@@ -100,14 +105,17 @@ class Datasets(StorePart):
         )
 
     def get(self, name: str) -> DatasetVersion:
-        """One version. Raises UnknownRecord."""
+        """Return one version. Raises UnknownRecord."""
         with self._database.reading() as connection:
             return _version_record(_version_row(connection, name))
 
     def count_lost(self, name: str) -> LostFromDataset:
-        """How many cases of a version can't be read any more as they were. Raises UnknownRecord."""
+        """Count the cases of a version that were redacted or lost their run since. Raises
+        UnknownRecord.
+        """
         with self._database.reading() as connection:
             version = _version_row(connection, name)
+            # A pin is a JSON list: entry number, in force, run number, iteration number.
             redacted, removed = connection.execute(
                 """
                 SELECT sum(redacted), sum(removed AND NOT redacted) FROM (
@@ -127,8 +135,10 @@ class Datasets(StorePart):
         return LostFromDataset(redacted=redacted, removed=removed)
 
     def outcomes(self, name: str) -> Iterator[tuple[CaseOutcome, str]]:
-        """Yield the cases of a version as they stood, each with its side of the split. Raises
-        UnknownRecord.
+        """Yield the cases of a version in their state at that time, each with its side of the
+        split.
+
+        Raises UnknownRecord.
         """
         with self._database.reading() as connection:
             rows = connection.execute(
@@ -143,11 +153,14 @@ class Datasets(StorePart):
                     yield outcome._replace(state=some[outcome.seq].state), some[outcome.seq].side
 
     def differences(self, first: str, second: str) -> Iterator[VersionDifference]:
-        """Yield the cases that two versions keep differently, in the order of import. Raises
-        UnknownRecord.
+        """Yield the cases that differ between two versions, in the order of import.
+
+        Raises UnknownRecord.
         """
         with self._database.reading() as connection:
             seqs = [_version_row(connection, name)["seq"] for name in (first, second)]
+            # iif() leaves one value per version and case, and max() ignores NULL, so each group has
+            # the row of either version. IS NOT also compares a row with a missing one.
             for case_id, *rows in connection.execute(
                 """
                 SELECT id, max(iif(dataset_seq = ?1, found, NULL)) AS one,
@@ -170,7 +183,9 @@ class Datasets(StorePart):
 
 
 def _decision_labels(connection: sqlite3.Connection, member: Member) -> list[tuple[bool, str]]:
-    """What people decided on a case, without when, why and by which click."""
+    """Return the decisions on a case, without notes and the time, reason and source of each
+    decision.
+    """
     entries = {pin.entry: pin.in_force for pin in member.pins if pin.entry is not None}
     found = []
     for row in LOG.rows(
@@ -199,7 +214,7 @@ def _version_row(connection: sqlite3.Connection, name: str) -> sqlite3.Row:
     ).fetchone()
     if row is None:
         raise UnknownRecord(
-            f"there is no dataset version {name!r}: `masis dataset list` names all."
+            f"there is no dataset version {name!r}. `masis dataset list` lists all."
         )
     return row
 

@@ -1,6 +1,4 @@
-"""The decision log: entries are appended, each bound to the one before (``chained_log.py``), and
-never changed.
-"""
+"""Stores the decision log, an append-only log with a hash chain (``chained_log.py``)."""
 
 from __future__ import annotations
 
@@ -52,14 +50,24 @@ class Decisions(StoredLog[Decision, LogEntry]):
     def append(
         self, decision: Decision, at: str | None = None, *, seen_version: int | None = None
     ) -> LogEntry:
-        """Append an entry; the case's state follows in the same transaction.
+        """Append an entry, and update the case's state in the same transaction.
 
-        The same ``token`` again returns the first entry. ``seen_version`` is the case's version
-        that the person looked at: StaleVersion if it has changed since. Raises UnknownRecord (no
-        such case, run or entry) and StoreError (the run is of another case, the entry to undo does
-        not stand, a new version took the case's place), Removed (nothing of the run is left).
+        If the ``token`` was used before, its first entry is returned and nothing is appended.
+
+        Args:
+            decision: The decision to append.
+            at: The time of the entry; now if None.
+            seen_version: The version of the case that the person saw.
+
+        Raises:
+            StaleVersion: The case has changed since ``seen_version``.
+            UnknownRecord: There is no such case, run or entry.
+            Removed: The content of the run was removed.
+            StoreError: The run belongs to another case, the entry can't be undone, or the case has
+                a newer version.
+
         """
-        LOG.payload_of(decision)  # says what is wrong before anything is looked up
+        LOG.payload_of(decision)  # raises before anything is written if it can't be stored
         with self._database.transaction() as connection:
             if first := LOG.with_token(connection, decision, ("case_id", "kind")):
                 return first
@@ -89,14 +97,15 @@ class Decisions(StoredLog[Decision, LogEntry]):
             return entry
 
     def has_token(self, token: str | None) -> bool:
-        """Whether a submit with this token made an entry already."""
+        """Return whether an entry was made with this token."""
         return token is not None and bool(
             self._database.execute("SELECT 1 FROM decision_log WHERE token = ?", [token])
         )
 
     def individual(self, case_id: str) -> tuple[LogEntry, ...]:
-        """The decisions on a case that count, one a reviewer, in the order they were made. Raises
-        UnknownRecord.
+        """Return each reviewer's effective decision on a case, oldest first.
+
+        Raises UnknownRecord.
         """
         decided = (
             "log.seq IN (SELECT entry_seq FROM case_work WHERE case_seq = ? AND kind = 'decided')"
@@ -107,16 +116,19 @@ class Decisions(StoredLog[Decision, LogEntry]):
             )
 
     def on_redacted(self, connection: sqlite3.Connection, row: sqlite3.Row) -> None:
-        """Bring the state of its case up to date."""
+        """Update the state of the entry's case."""
         refresh(connection, row["case_seq"])
 
     def get(self, entry_id: str) -> LogEntry:
-        """One entry. Raises UnknownRecord."""
+        """Return one entry. Raises UnknownRecord."""
         with self._database.reading() as connection:
             return LOG.entry_of(LOG.row(connection, entry_id))
 
     def current(self, case_id: str) -> LogEntry | None:
-        """The entry that decides a case now; None while nothing does. Raises UnknownRecord."""
+        """Return the entry that decides a case, or None if it's undecided.
+
+        Raises UnknownRecord.
+        """
         deciding = "log.seq = (SELECT decision_seq FROM cases WHERE seq = ?)"
         with self._database.reading() as connection:
             return next(
@@ -127,14 +139,18 @@ class Decisions(StoredLog[Decision, LogEntry]):
     def entries(
         self, log_filter: DecisionFilter | None = None, *, upto: int | None = None
     ) -> DecisionPage:
-        """One page of the log, and how many entries match, counted up to ``upto`` unless the log's
-        end says it.
+        """Return one page of the log and the number of matching entries.
+
+        Args:
+            log_filter: The filter and page.
+            upto: Where counting stops, unless the end of the log gives the number.
+
         """
         log_filter = log_filter or DecisionFilter()
         with self._database.reading() as connection:
             several = self.several_decide()
             if log_filter.machine_shown == "first" and not several:
-                # nothing is hidden from anybody
+                # No case hides anything, so the costly conditions for blind reviewers are dropped.
                 log_filter = log_filter.model_copy(update={"blind_to": None})
             page = LOG.page(
                 connection, _joins(log_filter), _conditions(log_filter), log_filter, upto
@@ -145,11 +161,9 @@ class Decisions(StoredLog[Decision, LogEntry]):
         return page
 
     def reviewers(self, viewer: str = "") -> dict[str, int]:
-        """Everyone who has an entry in the log, with how many; the acceptance policy is one of
-        them.
+        """Return the number of entries by author. The acceptance policy is an author too.
 
-        What others wrote about a case whose decisions are not all made is left out, as for
-        ``blind_to``.
+        Entries about cases with pending decisions are excluded unless the viewer wrote them.
         """
         sql = """SELECT reviewer, count(*) FROM decision_payloads
             WHERE NOT (reviewer IS NOT ? AND entry_seq IN (
@@ -159,14 +173,14 @@ class Decisions(StoredLog[Decision, LogEntry]):
         return dict(self._database.cached_rows(sql, [viewer]))
 
     def count_simulated(self) -> int:
-        """How many entries the demo simulated: none in a database of people."""
+        """Return the number of entries that the demo simulated."""
         return int(self._database.value("SELECT count(*) FROM decision_payloads WHERE simulated"))
 
     def several_decide(self) -> bool:
-        """Whether decisions are, or may at any time be, hidden from others.
+        """Return whether decisions are, or may later be, hidden from other reviewers.
 
-        The policy counts before the first decision, too: what is shown until then and hidden from
-        then on says that there is one.
+        A policy for several reviewers counts even before the first decision. Otherwise the moment
+        when data becomes hidden would reveal that a decision was made.
         """
         with self._database.reading() as connection:
             pending = (
@@ -176,7 +190,7 @@ class Decisions(StoredLog[Decision, LogEntry]):
             return pending or in_force(connection, QueuePolicy).reviewers > 1
 
     def verify(self) -> LogCheck:
-        """Walk the chain, and name every case that an entry decides which the log doesn't have."""
+        """Check the chain, and report cases whose deciding entry is missing."""
         check = super().verify()
         sql = """SELECT id FROM cases
             WHERE decision_seq IS NOT NULL AND decision_seq NOT IN (SELECT seq FROM decision_log)"""
@@ -187,27 +201,29 @@ class Decisions(StoredLog[Decision, LogEntry]):
         return check.model_copy(update={"broken": (*check.broken, *gone)})
 
     def check_subjects(self) -> SubjectCheck:
-        """Compare every entry with its case, run and answer as stored, and the states of cases with
-        runs and log.
+        """Compare every entry with its stored case, run and answer, and case states with runs and
+        log.
         """
         with self._database.reading() as connection:
             return subjects.check(connection)
 
 
 _UNPLACED = {"seq": 0, "previous": "", "digest": ""}
-"""Where an entry stands says whether others were made before it, which a blind reviewer may not
-know.
+"""Fields that are blanked for blind reviewers, since gaps in the numbers would reveal hidden
+entries.
 """
 
 
 def _under_policy(
     connection: sqlite3.Connection, decision: Decision, case: sqlite3.Row, at: str
 ) -> Decision:
-    """Give a person's decision the policy that its case is decided under, and undo the one they
-    made before.
+    """Return a person's decision with the policy of its case, and undo that person's earlier one.
 
-    The first decision of a case settles its policy. Raises StoreError where no further decision is
-    wanted.
+    The first decision on a case fixes its policy.
+
+    Raises:
+        StoreError: All decisions on the case are made.
+
     """
     if decision.kind != "decision" or decision.source != "HUMAN":
         return decision
@@ -221,13 +237,13 @@ def _under_policy(
     if policy is not None and made:
         if not case["pending"]:
             raise Conflict(
-                f"all {policy.reviewers} decisions on case {case['id']!r} are made, and each"
-                " reviewer may see the others: change its verdict on the page Team, by an"
-                " adjudication."
+                f"all {policy.reviewers} decisions on case {case['id']!r} are made, and the"
+                " reviewers can see each other's. To change the verdict, adjudicate the case on"
+                " the page Team."
             )
         if (own := made.get(decision.reviewer)) is not None:
             _undo_own(connection, decision, case["seq"], own, at)
-    # the columns of ``cases`` that a decision settles: derived ones follow in refresh()
+    # Only these columns are set here. refresh() updates the derived ones.
     connection.execute(
         "UPDATE cases SET policy = ?, wanted = ? WHERE seq = ?",
         [
@@ -257,34 +273,30 @@ def _undo_own(
 
 
 def _assert_not_superseded(connection: sqlite3.Connection, decision: Decision, case: int) -> None:
-    """Raise StoreError for a verdict on a case that a new version took the place of: nobody would
-    look for it there.
-    """
+    """Raise StoreError for a verdict on a case that has a newer version."""
     if decision.kind not in ("decision", "adjudication"):
         return
     query = "SELECT 1 FROM decision_log WHERE case_seq = ? AND kind = 'new_version'"
     if connection.execute(query, [case]).fetchone() is not None:
         raise Conflict(
-            f"case {decision.case_id!r} has a newer version, with more evidence: decide about that"
-            " one. The page of this case leads there."
+            f"case {decision.case_id!r} has a newer version with more evidence. Decide on that one;"
+            " the page of this case links to it."
         )
 
 
 def _assert_not_measured(decision: Decision, case: sqlite3.Row) -> None:
-    """Raise StoreError for a verdict on a copy whose planted fault is known: what was decided
-    before is measured.
-    """
+    """Raise StoreError for a verdict on a copy whose planted fault reviewers may know by now."""
     if case["state"] == "planted" and decision.kind in ("decision", "adjudication", "undo"):
         raise Conflict(
-            f"case {decision.case_id!r} was a copy with a planted fault, which is no secret now:"
-            " its decisions count as they were made."
+            f"case {decision.case_id!r} is a copy whose planted fault has been revealed, so the"
+            " decisions on it are final."
         )
 
 
 def _run_seq(connection: sqlite3.Connection, decision: Decision, case: int) -> int | None:
     if decision.run_id is None:
         if decision.kind == "policy_accept":
-            raise Conflict("the policy accepts a run: name it.")
+            raise Conflict("an acceptance by the policy needs the id of a run.")
         return None
     run = connection.execute(
         "SELECT * FROM jobs WHERE id = ? AND kind = 'run'", [decision.run_id]
@@ -292,11 +304,11 @@ def _run_seq(connection: sqlite3.Connection, decision: Decision, case: int) -> i
     if run is None:
         raise UnknownRecord(f"there is no run {decision.run_id!r} to decide about.")
     if run["case_seq"] != case:
-        raise Conflict(f"run {decision.run_id!r} is of another case than {decision.case_id!r}.")
+        raise Conflict(f"run {decision.run_id!r} doesn't belong to case {decision.case_id!r}.")
     if decision.kind != "undo":
         assert_not_removed(connection, run)
     if decision.kind == "policy_accept" and run["state"] != "finished":
-        raise Conflict(f"run {decision.run_id!r} is not finished: the policy can't accept it.")
+        raise Conflict(f"run {decision.run_id!r} isn't finished, so the policy can't accept it.")
     there = "SELECT 1 FROM job_parts WHERE job_seq = ? AND kind = 'iteration' AND number = ?"
     audited = connection.execute(there, [run["seq"], decision.iteration]).fetchone()
     if decision.iteration is not None and audited is None:
@@ -309,7 +321,7 @@ def _undone_seq(
 ) -> int | None:
     if decision.kind != "undo":
         if decision.undoes is not None:
-            raise Conflict("only an undo takes an entry back.")
+            raise Conflict("only an undo can name an entry to undo.")
         return None
     undone = LOG.row(connection, decision.undoes or "")
     if case["policy"] is not None and undone["kind"] == "decision":
@@ -318,16 +330,16 @@ def _undone_seq(
         if case["pending"] and counts is not None and counts[0] == undone["seq"]:
             return int(undone["seq"])
         raise Conflict(
-            f"case {decision.case_id!r} has several reviewers: each undoes their own decision only."
+            f"case {decision.case_id!r} has several reviewers. You can only undo your own decision."
             if case["pending"]
             else (
-                f"all decisions on case {decision.case_id!r} are in: none can be undone, an"
-                " adjudication decides now."
+                f"all decisions on case {decision.case_id!r} are made, so none can be undone."
+                " Adjudicate the case to change its verdict."
             )
         )
     if undone["seq"] != case["decision_seq"]:
         raise Conflict(
-            f"that decision does not decide case {decision.case_id!r} now (it was undone or"
+            f"case {decision.case_id!r} no longer depends on that decision (it was undone or"
             " superseded). Look at the case again."
         )
     return int(undone["seq"])
@@ -345,7 +357,9 @@ def _conditions(log_filter: DecisionFilter) -> list[Condition]:
         *any_of("log.verdict", log_filter.verdicts),
     ]
     if log_filter.kinds and "policy_accept" not in log_filter.kinds:
-        parts.append(("log.kind <> 'policy_accept'", ()))  # names the index of the few others
+        # Repeats the condition of a partial index without the policy's entries, which are most of
+        # the log. SQLite only uses the index if the query states its condition.
+        parts.append(("log.kind <> 'policy_accept'", ()))
     if log_filter.blind_to is not None:
         others = (
             "NOT (log.kind IN ('decision', 'undo', 'comment') AND written.reviewer IS NOT ? AND"
@@ -363,9 +377,7 @@ def _conditions(log_filter: DecisionFilter) -> list[Condition]:
 
 
 def _joins(log_filter: DecisionFilter) -> str:
-    """The tables that a filter asks about, and no others: each would be looked into for every
-    entry.
-    """
+    """Return only the joins that the filter needs, since each costs a lookup per entry."""
     joins = (
         (log_filter.case_id is not None, "LEFT JOIN cases ON cases.seq = log.case_seq"),
         (log_filter.run_id is not None, "LEFT JOIN runs ON runs.seq = log.run_seq"),

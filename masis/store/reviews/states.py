@@ -1,25 +1,28 @@
-r"""Derives the state of a case from its runs and its entries in the log. It's never set by hand.
+r"""Derives the state of a case from its runs and its entries in the log. It is never set by hand.
 
     new -> running -> needs_review | accepted (by policy) -> approved, overridden, rejected,
               |             |                                escalated
               |             \-> needs_adjudication (several reviewers decided, and they differ)
               \-> interrupted
-    any of them -> superseded or redacted, unless a person's decision stands
+    any of them -> superseded or redacted, unless a person's decision is in force
 
-A person's decision stands, whatever runs follow, until it is undone or another one is made. Without
-one, a run under way shows; then the newest finished run counts: accepted where the log holds the
-policy's acceptance of that run, else waiting for review. Where several reviewers decide a case
-(``CasePolicy``) it needs review until all their decisions are in, and no state before that says
-that any is; then the policy says which stands, and where none does, the case needs an adjudication,
-which stands before all of them. Undoing an entry gives the state the case had without it. A run
-whose content retention has removed counts only where an entry that stands is about it. Where a new
-version took the place of a case it is superseded, if it was escalated, too: more evidence is what
-that asked for.
+These rules apply in order:
 
-A copy with a planted fault stands as any other case until all decisions that it wants are made.
-From then on it is ``planted`` for good: no run, decision, figure or reviewer is derived for it, so
-that whatever is read from the derived columns leaves it out, and its rows among the figures of runs
-are removed.
+- A person's decision is in force, whatever runs follow, until it is undone or replaced.
+- If several reviewers decide a case (``CasePolicy``), it needs review until all decisions are made,
+  and its state doesn't reveal earlier ones. Then the policy chooses the decision that counts. If it
+  chooses none, the case needs an adjudication, which overrides all decisions.
+- Without a decision, a running audit determines the state, then the newest finished run. The case
+  is accepted if the log has the policy's acceptance of that run, otherwise it needs review.
+- A run whose content retention removed only counts if an effective entry is about it.
+- A case with a newer version is superseded. That includes escalated cases, because an escalation
+  asks for more evidence.
+
+Undoing an entry restores the state that the case would have without it.
+
+A copy with a planted fault behaves like any other case until all its decisions are made. Then it is
+``planted`` permanently. No run, decision, figure or reviewer is derived for it, so queries of the
+derived columns don't find it, and its rows in the figures of runs are deleted.
 """
 
 from __future__ import annotations
@@ -60,8 +63,8 @@ class EntryFact(NamedTuple):
     run_seq: int | None
     undoes: int | None
     answer: str | None = None
-    """What tells the answer that it lets stand from others; None where that is not known, as after
-    a redaction.
+    """Identifies the answer that the entry accepts. None if that isn't known, such as after a
+    redaction.
     """
 
 
@@ -83,10 +86,9 @@ def derive_state(
     redacted: bool = False,
     planted: bool = False,
 ) -> DerivedState:
-    """Derive the state from all runs and entries of one case, each in order of their sequence
-    numbers.
+    """Derive the state from all runs and entries of one case, each in order of their numbers.
 
-    A redacted case on which no person's decision stands is ``redacted``: nobody can audit or review
+    A redacted case without a person's decision is ``redacted``, because nobody can audit or review
     it any more. A copy with a planted fault is ``planted`` once nobody can decide it any more.
     """
     derived = _state_of_case(runs, entries, policy, redacted)
@@ -96,10 +98,12 @@ def derive_state(
 _OVER: frozenset[CaseState] = frozenset(
     ("approved", "overridden", "rejected", "needs_adjudication", "redacted")
 )
-"""States in which a copy with a planted fault has served its purpose. One that is escalated still
-waits for a verdict; where reviewers differ about a copy there is nothing to adjudicate. One that a
-new version took the place of stays superseded: it would say what that one is, which is still to be
-decided."""
+"""States in which a copy with a planted fault has served its purpose.
+
+An escalated copy still waits for a verdict. If reviewers disagree about a copy, there is nothing to
+adjudicate. A superseded copy stays superseded, because ``planted`` would reveal that its undecided
+new version is a copy too.
+"""
 
 
 def _state_of_case(
@@ -132,8 +136,9 @@ def _state_of_case(
 
 
 def _not_undone(entries: Sequence[EntryFact]) -> list[EntryFact]:
-    """The entries that nobody has undone. A reviewer who decides a shared case anew undoes the
-    earlier decision.
+    """Return the entries that weren't undone.
+
+    A reviewer who decides a shared case again undoes the earlier decision.
     """
     undone = {entry.undoes for entry in entries if entry.kind == "undo"}
     return [entry for entry in entries if entry.seq not in undone]
@@ -142,9 +147,9 @@ def _not_undone(entries: Sequence[EntryFact]) -> list[EntryFact]:
 def _current_entry(
     standing: Sequence[EntryFact], finished_run: int | None, policy: CasePolicy | None
 ) -> EntryFact | None:
-    """The entry that decides: the last adjudication, else what the policy says of the decisions.
+    """Return the entry that decides: the last adjudication, or else the policy's choice.
 
-    Without a policy that is the last decision. Without any decision it is the acceptance of the
+    Without a policy that is the last decision. Without a decision it is the acceptance of the
     newest finished run.
     """
     if adjudications := [entry for entry in standing if entry.kind == "adjudication"]:
@@ -161,7 +166,7 @@ def _current_entry(
 
 
 def _agreed_decision(decisions: Sequence[EntryFact], policy: CasePolicy) -> EntryFact | None:
-    """The decision that stands by the policy; None while one is missing, or where too few agree."""
+    """Return the decision that the policy chooses, or None if one is missing or too few agree."""
     if len(decisions) < policy.reviewers:
         return None
     if policy.rule == "first":
@@ -176,7 +181,7 @@ def _agreed_decision(decisions: Sequence[EntryFact], policy: CasePolicy) -> Entr
             groups.append([decision])
         else:
             group.append(decision)
-    # two of four against two of four: neither stands
+    # If two groups are large enough (such as two against two), neither wins.
     enough = [group for group in groups if len(group) >= policy.agree]
     return enough[0][-1] if len(enough) == 1 else None
 
@@ -191,8 +196,9 @@ def _same_verdict(first: EntryFact, second: EntryFact) -> bool:
 
 
 def answer_decided(payload: str | None) -> str | None:
-    """What tells the answer that a decision lets stand from others, from its stored text; None
-    where redacted.
+    """Return an identifier of the answer that a decision accepts, or None if it was redacted.
+
+    Corrections that differ only in whitespace have the same identifier.
     """
     if payload is None:
         return None
@@ -207,7 +213,7 @@ def answer_decided(payload: str | None) -> str | None:
 
 
 def policy_of(stored: str | None) -> CasePolicy | None:
-    """The policy of a case as its row keeps it."""
+    """Return the policy in a case's row, or None if there is none."""
     return None if stored is None else CasePolicy.model_validate_json(stored)
 
 
@@ -218,22 +224,23 @@ _FIGURES = (
 _NO_FIGURES = (*[None] * 7, "[]", "[]", -1.0, -1.0, None, -1.0, None, None)
 
 _CASES_AT_ONCE = 500
-"""Cases that are looked at together: their entries are held in memory, with the texts."""
+"""The number of cases per batch. Their log entries are held in memory, including the texts."""
 
 
 def refresh(connection: sqlite3.Connection, case_seq: int) -> None:
-    """Bring the derived columns of one case up to date. Every write to runs or log calls this
-    before it commits.
+    """Update the derived columns of one case. Every write to runs or log calls this before it
+    commits.
 
-    The version counts the changes of what people decide about: one reviewer's decision on a case of
-    several is none until it is settled, so that it neither turns the others away nor shows.
+    The version counts changes that other reviewers may see. A decision on a shared case doesn't
+    change it until all are made. Otherwise it would refuse the other reviewers' decisions as stale,
+    and reveal itself.
     """
     [derived] = _derive_cases(connection, ("= ?", [case_seq]))
     case, now, entries = derived.case, derived.state, derived.entries
     shown = ("state", "run_seq", "decision_seq", "reviewer")
     changed = tuple(case[name] for name in shown) != (*now, derived.reviewer)
     times = [time for run in derived.runs for time in (run["started_at"], run["ended_at"]) if time]
-    # others may not know when one was made
+    # The time of a change would reveal a pending decision.
     hidden = ("decision", "undo", "comment") if derived.pending else ()
     times += [
         case["imported_at"],
@@ -253,7 +260,7 @@ def refresh(connection: sqlite3.Connection, case_seq: int) -> None:
             "DELETE FROM run_measures WHERE run_id IN (SELECT id FROM runs WHERE case_seq = ?)",
             [case_seq],
         )
-    if entries:
+    if entries:  # entries are never deleted, so a case without any has no rows to delete
         connection.execute("DELETE FROM case_work WHERE case_seq = ?", [case_seq])
         connection.executemany(
             "INSERT INTO case_work VALUES (?, ?, ?, ?)",
@@ -262,8 +269,9 @@ def refresh(connection: sqlite3.Connection, case_seq: int) -> None:
 
 
 class _DerivedState(NamedTuple):
-    """A case with its runs and entries, and what follows from them; ``work``: which entry gives
-    kind and name.
+    """A case with its runs and entries, and everything derived from them.
+
+    ``work`` maps kind and name to the entry that set it.
     """
 
     case: sqlite3.Row
@@ -276,7 +284,7 @@ class _DerivedState(NamedTuple):
 
 
 def _derive_cases(connection: sqlite3.Connection, numbers: Condition) -> Iterator[_DerivedState]:
-    """Yield the cases whose ``numbers`` a condition names."""
+    """Yield the cases whose numbers meet a condition, with everything derived from them."""
     which, values = numbers
     runs, entries = (
         defaultdict[int, list[sqlite3.Row]](list),
@@ -332,7 +340,7 @@ def _derive_state_of(
 
 
 WORK = ("assign", "unassign", "tag", "untag", "skip", "comment", "guarantee")
-"""Kinds of entries that decide nothing."""
+"""Kinds of entries that don't decide the case."""
 
 
 def _fact(entry: sqlite3.Row, policy: CasePolicy | None) -> EntryFact:
@@ -343,9 +351,7 @@ def _fact(entry: sqlite3.Row, policy: CasePolicy | None) -> EntryFact:
 
 
 def _pending(facts: Sequence[EntryFact], policy: CasePolicy | None) -> int:
-    """How many decisions are still wanted after the first, undone or not; none where the case is
-    adjudicated.
-    """
+    """Return how many decisions are missing after the first; 0 if the case is adjudicated."""
     standing = [fact.kind for fact in _not_undone(facts)]
     if policy is None or "adjudication" in standing:
         return 0
@@ -355,8 +361,9 @@ def _pending(facts: Sequence[EntryFact], policy: CasePolicy | None) -> int:
 def _work_of_case(
     entries: Sequence[sqlite3.Row], now: DerivedState, policy: CasePolicy | None
 ) -> dict[tuple[str, str], int]:
-    """Return who has decided, is assigned and has skipped, and the tags. A decision ends its
-    reviewer's skip.
+    """Return the deciders, assignees and tags, and who skipped the case.
+
+    A decision ends its reviewer's skip.
     """
     undone = {entry["undoes"] for entry in entries if entry["kind"] == "undo"}
     work: dict[tuple[str, str], int] = {}
@@ -367,7 +374,7 @@ def _work_of_case(
             and entry["seq"] not in undone
             and (policy is not None or entry["seq"] == now.entry_seq)
         ):
-            # of a redacted decision the name is gone, not that somebody made it
+            # A redacted decision still counts, although its reviewer isn't known any more.
             work["decided", reviewer or f"(redacted entry {entry['seq']})"] = entry["seq"]
             work.pop(("skipped", reviewer), None)
         elif kind == "skip" and reviewer:
@@ -397,9 +404,7 @@ def _run_figures(connection: sqlite3.Connection, run_seq: int | None) -> list[ob
 
 
 def problems(connection: sqlite3.Connection) -> Iterator[str]:
-    """Yield what of the derived columns differs from what runs and log give: the state, who
-    decided, what is missing, who has done what, the policy of a case, its figures.
-    """
+    """Yield the differences between the derived columns and the values from runs and log."""
     [last] = connection.execute("SELECT coalesce(max(seq), 0) FROM cases").fetchone()
     for first in range(1, last + 1, _CASES_AT_ONCE):
         numbers: Condition = ("BETWEEN ? AND ?", [first, first + _CASES_AT_ONCE - 1])
@@ -425,7 +430,8 @@ def _state_mistakes(derived: _DerivedState, work: dict[tuple[str, str], int]) ->
     case, now = derived.case, derived.state
     if DerivedState(case["state"], case["run_seq"], case["decision_seq"]) != now:
         yield (
-            f"case {case['id']!r} is marked {case['state']}, its runs and decisions say {now.state}"
+            f"case {case['id']!r} is marked {case['state']}, but its runs and decisions make it"
+            f" {now.state}"
         )
     named: dict[str, tuple[object, object]] = {
         "the reviewer": (case["reviewer"], derived.reviewer),
@@ -437,9 +443,9 @@ def _state_mistakes(derived: _DerivedState, work: dict[tuple[str, str], int]) ->
         policy = json.loads(decided[-1]).get("policy") if decided else None
         named["the policy"] = (case["policy"] and json.loads(case["policy"]), policy)
         if any(kind == "decided" for kind, _ in derived.work):
-            named["the number of decisions it wants"] = (
+            named["the number of decisions it needs"] = (
                 case["wanted"],
                 policy["reviewers"] if policy else 1,
             )
     if wrong := [what for what, (is_so, should_be) in named.items() if is_so != should_be]:
-        yield f"case {case['id']!r}: {', '.join(wrong)} differs from what the log says"
+        yield f"case {case['id']!r}: differs from the log in {', '.join(wrong)}"

@@ -1,8 +1,7 @@
-"""What entries of the decision log are about: digests of case, run and answer, taken when an entry
-is made.
+"""Takes digests of the case, run and answer that a log entry is about when the entry is made.
 
-The chain proves that entries were not changed. Without these digests a case's question or a run's
-answer could be edited under a decision, and every entry would still verify.
+The chain proves that entries weren't changed. Without these digests, someone could edit the
+question of a case or the answer of a run after a decision, and every entry would still verify.
 """
 
 from __future__ import annotations
@@ -36,10 +35,9 @@ _ENTRIES = """
 def digests(
     connection: sqlite3.Connection, case_seq: int, run_seq: int | None, iteration: int | None
 ) -> SubjectDigests:
-    """Return the digests of a case, and of a run where the entry names one that is finished and
-    there to be read.
+    """Return the digests of a case, and of a finished run whose content is stored.
 
-    ``iteration`` is the one that is decided about, from 1; None for the original answer.
+    ``iteration`` is the number of the decided iteration, from 1; None means the original answer.
     """
     case = _case_digest(connection, case_seq)
     run, answer = (None, None) if run_seq is None else _run_digests(connection, run_seq, iteration)
@@ -50,13 +48,11 @@ def digests(
 
 
 def check(connection: sqlite3.Connection) -> SubjectCheck:
-    """Compare every entry with its case, run and answer as stored, and derived states with what
-    they follow from.
+    """Compare every entry with its stored case, run and answer, and recompute derived states.
 
-    An entry that was redacted, whose case was redacted or whose run was removed is not checkable,
-    which is no problem.
+    Entries whose text, case or run was removed can't be checked. That isn't a problem.
     """
-    # numbers have no gaps
+    # Cases are numbered without gaps, so fewer rows than the last number means deleted ones.
     cases, present = connection.execute(
         "SELECT coalesce(max(seq), 0), count(*) FROM cases"
     ).fetchone()
@@ -72,7 +68,7 @@ def check(connection: sqlite3.Connection) -> SubjectCheck:
         problems: list[str] = []
         if decision.about.cases > cases:
             problems.append(
-                f"of the {decision.about.cases} cases there were then, the newest were deleted"
+                f"there were {decision.about.cases} cases then, and the newest were deleted"
             )
         if decision.about.team not in known:
             problems.append(
@@ -97,9 +93,7 @@ def _subject_problems(
     about = decision.about
     assert about is not None
     if about.case != _case_digest(connection, row["case_seq"]):
-        yield (
-            f"case {decision.case_id!r} is not the one that was decided about: its text was altered"
-        )
+        yield (f"case {decision.case_id!r} differs from the decided one: its text was altered")
     if about.run is None:
         return
     if row["removed_by"] is not None:
@@ -113,11 +107,10 @@ def _subject_problems(
     run, answer = _run_digests(connection, row["run_seq"], decision.iteration)
     if about.answer != answer:
         yield (
-            f"the answer of run {decision.run_id!r} is not the one that was decided about: it was"
-            " altered"
+            f"the answer of run {decision.run_id!r} differs from the decided one: it was altered"
         )
     if about.run != run:
-        yield f"run {decision.run_id!r} is not as it was when it was decided about: it was altered"
+        yield f"run {decision.run_id!r} differs from the decided one: it was altered"
 
 
 def _case_digest(connection: sqlite3.Connection, case_seq: int) -> str | None:
@@ -128,9 +121,7 @@ def _case_digest(connection: sqlite3.Connection, case_seq: int) -> str | None:
 
 
 def _content_digest(payload: str) -> str | None:
-    """The digest that a case has (``Case.digest``), from its stored text; None where that can't be
-    read.
-    """
+    """Return ``Case.digest`` computed from the stored text, or None if that can't be read."""
     try:
         return sha256(canonical_json(json.loads(payload)))
     except ValueError:
@@ -140,10 +131,9 @@ def _content_digest(payload: str) -> str | None:
 def _run_digests(
     connection: sqlite3.Connection, run_seq: int, iteration: int | None
 ) -> tuple[str | None, str | None]:
-    """Return the digest that retention would record of a finished run, and that of the answer
-    decided about.
+    """Return the digest of a finished run, as retention records it, and that of the decided answer.
 
-    None for either where it isn't there or can't be read.
+    Either is None if it is missing or can't be read.
     """
     row = connection.execute(
         "SELECT state, payload IS NOT NULL FROM runs WHERE seq = ?", [run_seq]
@@ -168,8 +158,8 @@ def _run_digests(
 
 
 def _changed_cases(connection: sqlite3.Connection) -> Iterator[str]:
-    """Cases, decided or not, whose text doesn't fit the digest beside it or the one that their runs
-    recorded.
+    """Yield the cases whose text doesn't match their digest or the digest recorded by
+    their runs.
     """
     for row in connection.execute(
         """SELECT cases.id, cases.digest, payload FROM cases LEFT JOIN case_payloads
@@ -177,7 +167,7 @@ def _changed_cases(connection: sqlite3.Connection) -> Iterator[str]:
            WHERE redaction_seq IS NULL ORDER BY cases.seq"""
     ):
         if row["payload"] is None or _content_digest(row["payload"]) != row["digest"]:
-            yield f"case {row['id']!r} doesn't fit its digest: its text was altered"
+            yield f"case {row['id']!r} doesn't match its digest: its text was altered"
     for row in connection.execute(
         """SELECT cases.id AS case_id, runs.id AS run_id FROM runs JOIN cases
             ON cases.seq = case_seq

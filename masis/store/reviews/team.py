@@ -40,7 +40,7 @@ UNDECIDED: tuple[CaseState, ...] = (
     "needs_adjudication",
     "accepted",
 )
-"""The states in which no person's decision stands."""
+"""The states in which no person's decision is in force."""
 
 
 def hidden_cases(reviewer: str, shown: MachineShown) -> tuple[str, list[Any]]:
@@ -73,6 +73,7 @@ class Team(StorePart):
         """
         with self._database.transaction(durable=False) as connection:
             seq, now = case_seq(connection, case_id), self._database.now()
+            # Expired leases are removed here, so that no background job is needed.
             connection.execute("DELETE FROM leases WHERE case_seq = ? AND until <= ?", [seq, now])
             check_free(connection, seq, reviewer, now)
             until = add_time(now, timedelta(minutes=minutes))
@@ -96,6 +97,7 @@ class Team(StorePart):
         """Move the lease on a case, if there is one, to another name. Raises UnknownRecord."""
         with self._database.transaction(durable=False) as connection:
             connection.execute(
+                # OR REPLACE, because the new name may have a lease on the case already.
                 "UPDATE OR REPLACE leases SET reviewer = ? WHERE case_seq = ? AND reviewer = ?",
                 [taker, case_seq(connection, case_id), giver],
             )
@@ -253,6 +255,7 @@ class Team(StorePart):
     def note_sample(self, by: str, sample: LakeSample) -> None:
         """Record which auto-accepted cases of a lake were imported. Repeating it has no effect."""
         with self._database.transaction() as connection:
+            # In the same transaction, so that two imports at once can't both add it.
             if sample.model_dump_json() not in self._payloads("sample"):
                 self._append(connection, by, "sample", sample.place, sample)
 

@@ -1,1 +1,1 @@
-"""Corpora, screenings, the screening log and the acceptance memory."""
+"""Stores corpora, screenings, the screening log and the acceptance memory."""

@@ -1,8 +1,8 @@
-"""Corpora of abstracts to search, each stored once, with the counts of every import.
+"""Stores searchable corpora of abstracts, and the counts of every import.
 
-Imports are counted for the PRISMA flow: identified = added + duplicates + faulty. What came first
-stays; a later record of the same study (``screening/sources/records.py``), or a notice about it, is
-a duplicate; that it was retracted is taken over.
+The counts are those of the PRISMA flow: identified = added + duplicates + faulty. The first record
+of a study is kept. Later records of the same study (``screening/sources/records.py``) and notices
+about it count as duplicates, but a retraction is applied to the stored study.
 """
 
 from __future__ import annotations
@@ -30,8 +30,6 @@ from masis.store.core.connections import StorePart
 from masis.store.core.sql import insert, record_of
 from masis.store.screening import corpus_search
 
-# Putting abstracts into a corpus: each study once, each id once.
-
 
 class _PreparedAbstract(NamedTuple):
     """An abstract ready to store, as JSON, with the keys that identify it."""
@@ -42,7 +40,7 @@ class _PreparedAbstract(NamedTuple):
 
 
 def _prepare_abstract(abstract: Abstract) -> _PreparedAbstract | InputError:
-    """Make an abstract ready, outside a transaction."""
+    """Serialize an abstract before the transaction, so that the write lock is held briefly."""
     try:
         payload = _payload_of(abstract)
     except (PydanticSerializationError, ValueError) as error:
@@ -60,8 +58,9 @@ def _payload_of(abstract: Abstract) -> str:
 def _insert_abstract(
     connection: sqlite3.Connection, corpus: int, new: _PreparedAbstract
 ) -> Literal["added", "duplicate"] | InputError:
-    """Put an abstract into a corpus unless the study is there; an InputError where another one has
-    its id.
+    """Add an abstract to a corpus, unless its study is already there.
+
+    Returns an InputError if another abstract has its id.
     """
     if (same := _find_same_study(connection, corpus, new.marks)) is not None:
         _rewrite(connection, same, lambda stored: merge_notices(stored, new.abstract))
@@ -87,7 +86,8 @@ def _insert_abstract(
         )
     known = new.marks
     if notice is not None:
-        known = known._replace(title=notice.title)  # by which the study finds it that comes later
+        # If the study is imported later, it is matched with this notice by its title.
+        known = known._replace(title=notice.title)
     elif earlier := _notice_about(connection, corpus, known):
         payload = _payload_of(apply_notice(new.abstract, earlier))
         new = new._replace(payload=payload)
@@ -102,7 +102,7 @@ def _insert_abstract(
 def _known_by(
     connection: sqlite3.Connection, corpus: int, marks: Iterable[tuple[str, str | None]]
 ) -> Iterator[sqlite3.Row]:
-    """The records of a corpus that have one of these marks, column by column."""
+    """Yield the records of a corpus that have one of these keys, one column after the other."""
     for column, value in marks:
         if value is not None:
             sql = (
@@ -113,7 +113,7 @@ def _known_by(
 
 
 def _find_same_study(connection: sqlite3.Connection, corpus: int, new: RecordKeys) -> int | None:
-    """Return the row of the record that another one repeats; None where it is new."""
+    """Return the row of the stored record of the same study, or None."""
     for row in _known_by(
         connection, corpus, (("doi", new.doi), ("pmid", new.pmid), ("title_key", new.title))
     ):
@@ -123,7 +123,7 @@ def _find_same_study(connection: sqlite3.Connection, corpus: int, new: RecordKey
 
 
 def _study_of(connection: sqlite3.Connection, corpus: int, notice: PublicationNotice) -> int | None:
-    """Return the row of the study that a notice is about; None where the corpus doesn't hold it."""
+    """Return the row of the study that a notice is about, or None."""
     named = [
         *(("doi", identifier) for identifier in notice.dois),
         *(("pmid", identifier) for identifier in notice.pmids),
@@ -142,7 +142,7 @@ def _study_of(connection: sqlite3.Connection, corpus: int, notice: PublicationNo
 def _notice_about(
     connection: sqlite3.Connection, corpus: int, study: RecordKeys
 ) -> PublicationStatus | None:
-    """Return the status that an earlier notice gives a study, or None without a notice."""
+    """Return the status that an earlier notice gives a study, or None."""
     matches = _known_by(connection, corpus, [("title_key", study.title)])
     notices = (notice_of(Abstract.model_validate_json(row["payload"])) for row in matches)
     return next((notice.status for notice in notices if notice is not None), None)
@@ -199,12 +199,22 @@ class Corpora(StorePart):
         on_batch: Callable[[int], None] | None = None,
         on_error: Callable[[InputError], None] | None = None,
     ) -> CorpusImport:
-        """Add what a reader found to a corpus, which is made where there is none of that name.
+        """Add records to a corpus, loading one batch at a time. A missing corpus is created.
 
-        In memory one batch at a time; what was read before the iterable raised (or was interrupted)
-        is kept and counted. ``on_batch`` hears how many records have been dealt with, ``on_error``
-        each that could not be stored: what the reader could not read, and an id that another record
-        has. Raises InputError for the corpus's name.
+        If the iterable raises or is interrupted, the records before that are stored and counted.
+
+        Args:
+            corpus: The name of the corpus.
+            records: The abstracts, and the errors of records that couldn't be read.
+            source: Where the records are from.
+            batch: The number of records per transaction.
+            on_batch: Called with the number of processed records after each batch.
+            on_error: Called with each error: an unreadable record, or an id that another record
+                has.
+
+        Raises:
+            InputError: The name of the corpus isn't allowed.
+
         """
         seq = self._begin(_checked_name(corpus), source)
 
@@ -219,12 +229,12 @@ class Corpora(StorePart):
         return self._import(seq)
 
     def list_all(self) -> tuple[CorpusSummary, ...]:
-        """Every corpus, by name."""
+        """Return every corpus, sorted by name."""
         with self._database.reading() as connection:
             return _corpus_summaries(connection)
 
     def summary(self, corpus: str) -> CorpusSummary:
-        """One corpus. Raises UnknownRecord."""
+        """Return one corpus. Raises UnknownRecord."""
         matches = [summary for summary in self.list_all() if summary.name == corpus]
         if not matches:
             raise _unknown_corpus(corpus)
@@ -245,8 +255,9 @@ class Corpora(StorePart):
             return tuple(self._import(row[0]) for row in rows)
 
     def iterate(self, corpus: str) -> Iterator[Abstract]:
-        """All abstracts in the order they came in, a hundred in memory at a time. Raises
-        UnknownRecord.
+        """Yield all abstracts in the order of import, loading 100 at a time.
+
+        Raises UnknownRecord.
         """
         with self._database.reading() as connection:
             corpus_seq = _seq(connection, corpus)
@@ -258,8 +269,9 @@ class Corpora(StorePart):
             yield Abstract.model_validate_json(row["payload"])
 
     def search(self, corpus: str, query: str, limit: int, offset: int = 0) -> tuple[Abstract, ...]:
-        """The abstracts that hold any telling word of the query, best first. Raises
-        UnknownRecord.
+        """Return the abstracts that contain any search term of the query, best match first.
+
+        Raises UnknownRecord.
         """
         if limit < 1:
             return ()
@@ -273,19 +285,19 @@ class Corpora(StorePart):
             )
 
     def retriever(self, corpus: str) -> CorpusRetriever:
-        """The corpus as a retriever. Raises UnknownRecord."""
+        """Return a retriever that searches this corpus. Raises UnknownRecord."""
         with self._database.reading() as connection:
             _seq(connection, corpus)
         return CorpusRetriever(self, corpus)
 
     def remove(self, corpus: str) -> None:
-        """Remove a corpus with its abstracts; screenings keep copies of what they graded. Raises
-        UnknownRecord.
+        """Remove a corpus with its abstracts. Screenings keep copies of the abstracts they graded.
 
-        Its pages are freed and not overwritten, unlike what is redacted: overwriting those of
-        100,000 published abstracts took 13 s, with every other writer waiting.
+        Raises UnknownRecord.
         """
         with self._database.transaction(durable=False) as connection:
+            # FAST frees the pages without overwriting them. Overwriting those of 100,000 published
+            # abstracts blocked all other writers for 13 s.
             connection.execute("PRAGMA secure_delete = FAST")
             try:
                 seq = _seq(connection, corpus)
@@ -311,7 +323,7 @@ class Corpora(StorePart):
             )
 
     def _keep(self, import_seq: int, records: Iterable[Abstract | InputError]) -> list[InputError]:
-        """Store a batch and count it, in one transaction; returns what could not be stored."""
+        """Store and count a batch in one transaction, and return the errors."""
         ready = [
             record if isinstance(record, InputError) else _prepare_abstract(record)
             for record in records
@@ -354,7 +366,7 @@ class Corpora(StorePart):
 
 
 class CorpusRetriever:
-    """A corpus of the store as a retriever of screening."""
+    """A retriever that searches a stored corpus."""
 
     def __init__(self, corpora: Corpora, corpus: str) -> None:
         self._corpora, self._corpus = corpora, corpus
@@ -365,10 +377,11 @@ class CorpusRetriever:
         return f"corpus:{self._corpus}"
 
     def search(self, query: str, limit: int, offset: int = 0) -> tuple[Abstract, ...]:
-        """At most ``limit`` abstracts that hold any telling word of the query, best first, from
-        ``offset`` on.
+        """Return at most ``limit`` matching abstracts from ``offset`` on, best match first.
 
-        Raises RetrievalFailed where the corpus has been removed meanwhile.
+        Raises:
+            RetrievalFailed: The corpus was removed meanwhile.
+
         """
         try:
             return self._corpora.search(self._corpus, query, limit, offset)

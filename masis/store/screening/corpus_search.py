@@ -1,5 +1,6 @@
-"""Searching a corpus by FTS5: best first by BM25, where a word in the title weighs three times one
-in the text.
+"""Searches a corpus with FTS5, best match first by BM25.
+
+A word in the title weighs three times as much as one in the text.
 """
 
 from __future__ import annotations
@@ -16,12 +17,14 @@ COLUMNS = ("title", "text", "keywords")
 
 
 def table_of(corpus_seq: int) -> str:
-    """The name of the FTS5 table of a corpus."""
+    """Return the name of a corpus's FTS5 table."""
     return f"corpus_words_{int(corpus_seq)}"
 
 
 def create(connection: sqlite3.Connection, corpus_seq: int) -> None:
-    """Make the index of a new corpus. The texts themselves stay in corpus_abstracts."""
+    """Create the index of a new corpus."""
+    # content='' makes the index contentless: the texts are only stored in corpus_abstracts
+    # (sqlite.org/fts5.html#contentless_tables).
     connection.execute(f"""CREATE VIRTUAL TABLE {table_of(corpus_seq)} USING fts5 (
             {", ".join(COLUMNS)}, content='', tokenize='porter unicode61 remove_diacritics 2'
         )""")
@@ -33,7 +36,7 @@ def drop(connection: sqlite3.Connection, corpus_seq: int) -> None:
 
 
 def index(connection: sqlite3.Connection, corpus_seq: int, seq: int, abstract: Abstract) -> None:
-    """Index one abstract under its number."""
+    """Add an abstract to the index under its number."""
     words = {
         "title": abstract.title,
         "text": abstract.text,
@@ -47,8 +50,9 @@ def problems(connection: sqlite3.Connection) -> Iterator[str]:
     for row in connection.execute("SELECT * FROM corpora ORDER BY seq").fetchall():
         table, of = table_of(row["seq"]), [row["seq"]]
         if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", [table]).fetchone():
-            yield f"the words of corpus {row['name']!r} are gone"
+            yield f"the search index of corpus {row['name']!r} is missing"
             continue
+        # FTS5's shadow table with one row per indexed document (sqlite.org/fts5.html, section 9).
         sql = f"SELECT count(*) FROM {table}_docsize"  # noqa: S608
         indexed = connection.execute(sql).fetchone()[0]
         stored = connection.execute(
@@ -59,8 +63,8 @@ def problems(connection: sqlite3.Connection) -> Iterator[str]:
         ).fetchone()[0]
         if not stored == indexed == (counted or 0):
             yield (
-                f"corpus {row['name']!r} holds {stored} abstracts, the words of {indexed}, and"
-                f" counts {counted or 0} as imported"
+                f"corpus {row['name']!r} has {stored} abstracts, but {indexed} are indexed and"
+                f" {counted or 0} were counted on import"
             )
 
 
@@ -72,17 +76,18 @@ def search(
     limit: int,
     offset: int = 0,
 ) -> list[int]:
-    """The numbers of the abstracts that hold any of the terms, best first; what is equally good in
-    order of import.
+    """Return the numbers of abstracts that contain any of the terms, best match first.
 
-    Ranking every abstract that holds a common word takes 50 ms of 100,000
-    (``benchmarks/corpus.py``).
+    Equal matches are in the order of import. Ranking 100,000 abstracts that contain a common word
+    takes 50 ms (``benchmarks/corpus.py``).
     """
     if not terms:
         return []
     table = table_of(corpus_seq)
-    # quoted, so that nothing in a term is read as FTS5's syntax
+    # In quotes, so that no part of a term is parsed as FTS5 syntax.
     phrases = ['"' + term.replace('"', '""') + '"' for term in terms]
+    # bm25() is more negative for better matches, so ascending order is best first
+    # (sqlite.org/fts5.html#the_bm25_function).
     rows = connection.execute(
         f"""SELECT rowid FROM {table} WHERE {table} MATCH ?
             ORDER BY bm25({table}, {TITLE_WEIGHT}, {TEXT_WEIGHT}, {KEYWORDS_WEIGHT}), rowid

@@ -1,7 +1,7 @@
-"""The screening log: what people say about grades, appended and bound as the decision log is
-(``chained_log.py``).
+"""Stores the screening log: people's corrections of grades, in an append-only hash chain.
 
-The two chains are apart, since a screening is no case.
+It works like the decision log (``chained_log.py``), but has its own chain, because a screening
+isn't a case.
 """
 
 from __future__ import annotations
@@ -56,12 +56,19 @@ class ScreeningLog(StoredLog[ScreeningDecision, ScreeningEntry]):
     def append(
         self, decision: ScreeningDecision, *, seen_version: int | None = None
     ) -> ScreeningEntry:
-        """Append an entry; an override or an agreement gets the time of its entry.
+        """Append an entry. An override or an agreement gets the time of its entry.
 
-        The same ``token`` again returns the first entry. ``seen_version`` is the screening's
-        version that the person looked at: StaleVersion if it has changed since. Raises
-        UnknownRecord (no such screening or abstract) and StoreError (the screening is not
-        finished).
+        If the ``token`` was used before, its first entry is returned and nothing is appended.
+
+        Args:
+            decision: The decision to append.
+            seen_version: The version of the screening that the person saw.
+
+        Raises:
+            StaleVersion: The screening has changed since ``seen_version``.
+            UnknownRecord: There is no such screening or abstract.
+            StoreError: The screening isn't finished.
+
         """
         with self._database.transaction() as connection:
             if first := LOG.with_token(
@@ -86,13 +93,11 @@ class ScreeningLog(StoredLog[ScreeningDecision, ScreeningEntry]):
             return append_entry(connection, decision, at, screening)
 
     def on_redacted(self, connection: sqlite3.Connection, row: sqlite3.Row) -> None:
-        """Bring the version of its screening up to date."""
+        """Increment the version of the entry's screening."""
         _raise_version(connection, row["screening_seq"])
 
     def overrides(self, screening_id: str) -> tuple[Override, ...]:
-        """What people said about the grades of a screening, oldest first, with the id of each
-        entry.
-        """
+        """Return people's corrections of grades, oldest first, each with the id of its entry."""
         return tuple(
             decision.override.model_copy(update={"id": entry_id})
             for entry_id, decision in self._standing_entries(screening_id, "override")
@@ -100,9 +105,9 @@ class ScreeningLog(StoredLog[ScreeningDecision, ScreeningEntry]):
         )
 
     def agreements(self, screening_id: str) -> tuple[GradeAgreement, ...]:
-        """Who agrees with which grade of a screening, oldest first, with the id of each entry.
+        """Return who agrees with which grade, oldest first, each with the id of its entry.
 
-        One that was taken back, by whoever had said it, is left out; repeated, it is there once.
+        Withdrawn agreements are left out, and a repeated one is included once.
         """
         agreement_by: dict[tuple[str, str], GradeAgreement] = {}
         for entry_id, decision in self._standing_entries(screening_id, "agreement"):
@@ -118,8 +123,8 @@ class ScreeningLog(StoredLog[ScreeningDecision, ScreeningEntry]):
     def _standing_entries(
         self, screening_id: str, kind: ScreeningEntryKind
     ) -> list[tuple[str, ScreeningDecision]]:
-        """What is left of the entries of a kind about a screening, oldest first, each
-        with its id.
+        """Return the unredacted entries of a kind about a screening with their ids,
+        oldest first.
         """
         with self._database.reading() as connection:
             seq = job_row(connection, "screening", screening_id)["seq"]
@@ -130,7 +135,7 @@ class ScreeningLog(StoredLog[ScreeningDecision, ScreeningEntry]):
             return [(entry.id, entry.decision) for entry in entries if entry.decision is not None]
 
     def entries(self, log_filter: ScreeningLogFilter | None = None) -> Page[ScreeningEntry]:
-        """One page of the log."""
+        """Return one page of the log."""
         log_filter = log_filter or ScreeningLogFilter()
         conditions = [
             *compare_column("screenings.id", "=", log_filter.screening_id),
@@ -142,9 +147,7 @@ class ScreeningLog(StoredLog[ScreeningDecision, ScreeningEntry]):
             return LOG.page(connection, _JOINS, conditions, log_filter)
 
     def check_subjects(self) -> SubjectCheck:
-        """Compare every entry with the screening, abstract and grade that it is about,
-        as stored.
-        """
+        """Compare every entry with its stored screening, abstract and grade."""
         with self._database.reading() as connection:
             return subjects.check(connection)
 
@@ -152,7 +155,7 @@ class ScreeningLog(StoredLog[ScreeningDecision, ScreeningEntry]):
 def append_entry(
     connection: sqlite3.Connection, decision: ScreeningDecision, at: str, screening: int | None
 ) -> ScreeningEntry:
-    """Append an entry; the screening's version follows. Inside a durable transaction."""
+    """Append an entry and increment the screening's version. Call it in a durable transaction."""
     entry = LOG.append(connection, decision, at, {"screening_seq": screening})
     _raise_version(connection, screening)
     return entry
@@ -166,11 +169,11 @@ def _raise_version(connection: sqlite3.Connection, screening: int | None) -> Non
 def _require_open(
     connection: sqlite3.Connection, decision: ScreeningDecision, seen_version: int | None
 ) -> int:
-    """The number of the screening that an entry is about, if it may be about it."""
+    """Return the number of the screening that an entry is about, if the entry is allowed."""
     row = job_row(connection, "screening", decision.screening_id or "")
     if row["state"] != "finished":
         raise StoreError(
-            f"screening {decision.screening_id!r} is {row['state']}: decide about it when it is"
+            f"screening {decision.screening_id!r} is {row['state']}. Decide on it when it is"
             " finished."
         )
     if seen_version is not None and row["version"] != seen_version:

@@ -1,7 +1,7 @@
-"""Screenings: stored round by round, so that a page shows them growing (``masis.store.jobs`` has
-what all jobs share).
+"""Stores screenings round by round, so that a page can show the progress.
 
-What people say about a screening is stored in the screening log.
+``masis.store.jobs`` has the operations that all jobs share. People's corrections are stored in the
+screening log.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ if TYPE_CHECKING:
 
 
 class ScreeningSummary(Record):
-    """A screening in a list. ``outcome`` and ``kept`` are the machine's, None until it is finished.
+    """A screening in a list.
 
-    ``overrides`` counts what people said about it since. ``version`` changes whenever any of this
-    does. Of a screening that retention has removed (``removed_at``) question and outcome stand;
-    rounds and grades are gone.
+    ``outcome`` and ``kept`` are the machine's results, and None until it is finished. ``overrides``
+    counts people's corrections. ``version`` changes with any of these. If retention removed the
+    content (``removed_at``), question and outcome are kept, but rounds and grades are gone.
     """
 
     id: str
@@ -87,10 +87,13 @@ def _store(
     abstracts: Iterable[tuple[int, Abstract]],
     grades: Iterable[Grade],
 ) -> None:
-    """Write abstracts, each with the round that brought it (a notice that came later has changed
-    one), and grades.
+    """Store grades, and abstracts with the number of the round that retrieved them.
 
-    Raises StoreError where the abstract of a grade was not handed over.
+    A stored abstract is overwritten, because a notice may have changed it.
+
+    Raises:
+        StoreError: The abstract of a grade is missing.
+
     """
     connection.executemany(
         """INSERT INTO screening_abstracts (screening_seq, abstract_id, round, abstract)
@@ -109,16 +112,14 @@ def _store(
         if not kept.rowcount:
             name = grade.abstract_id
             raise StoreError(
-                f"abstract {name!r} was graded and not handed over: hand it over with its grade."
+                f"abstract {name!r} was graded but not stored. Pass the abstract with its grade."
             )
 
 
 def _write_result(
     connection: sqlite3.Connection, seq: int, screening: Screening, abstracts: Iterable[Abstract]
 ) -> None:
-    """Write the result over what was kept as it went; grades of a round that was not
-    finished go.
-    """
+    """Store the result over the stored progress. Grades of an unfinished round are removed."""
     drop_parts(connection, seq, "round")
     connection.execute("UPDATE screening_abstracts SET grade = NULL WHERE screening_seq = ?", [seq])
     first = {
@@ -150,9 +151,7 @@ def _write_result(
 
 
 def _abstracts_by_round(connection: sqlite3.Connection, seq: int) -> list[tuple[int, Abstract]]:
-    """Return the abstracts of a screening, in the order they came, each with the round that brought
-    it.
-    """
+    """Return the abstracts of a screening in order, each with the number of its round."""
     sql = "SELECT round, abstract FROM screening_abstracts WHERE screening_seq = ? ORDER BY seq"
     with readable(connection, "screening", seq):
         return [
@@ -203,18 +202,18 @@ class Screenings(StoredJobs[ScreeningEvent, ScreeningProgress]):
         started_at: str | None = None,
         owner: Owner | None = None,
     ) -> None:
-        """Note that a screening begins, in this process unless an owner is named.
+        """Store a new screening, owned by this process unless an owner is given.
 
-        Raises StoreError where the id is taken.
+        Raises:
+            StoreError: The id is taken.
+
         """
         with self._database.transaction(durable=False) as connection:
             columns = _screening_columns(question, sources, settings, thresholds)
             self.begin(connection, screening_id, columns, started_at, owner)
 
     def keep(self, screening_id: str, finished: FinishedRound) -> None:
-        """Store a finished round with the abstracts and grades that came with it; the same number
-        again replaces it.
-        """
+        """Store a finished round and its grades, replacing one with the same number."""
         with self._database.transaction(durable=False) as connection:
             seq = self.unfinished_row(connection, screening_id)["seq"]
             number = finished.round.number
@@ -228,10 +227,15 @@ class Screenings(StoredJobs[ScreeningEvent, ScreeningProgress]):
             update_job(connection, seq, seen_at=self._database.now())
 
     def finish(self, screening: Screening, abstracts: Iterable[Abstract] = ()) -> None:
-        """Store the result of a screening, started here or computed elsewhere (then with the
-        abstracts it graded).
+        """Store the result of a screening that was started here or computed elsewhere.
 
-        Finishing twice with the same result is harmless; with another one it is a StoreError.
+        For one that was computed elsewhere, pass the graded abstracts. Finishing twice with the
+        same result is harmless.
+
+        Raises:
+            StoreError: The screening is finished with another result, or the abstract of a grade is
+                missing.
+
         """
         with self._database.transaction(durable=False) as connection:
             row = connection.execute(
@@ -256,16 +260,15 @@ class Screenings(StoredJobs[ScreeningEvent, ScreeningProgress]):
             _write_result(connection, row["seq"], screening, abstracts)
 
     def get(self, screening_id: str) -> Screening:
-        """Return a finished screening as the machine left it. Raises UnknownRecord, Removed,
-        StoreError.
+        """Return a finished screening without people's corrections.
+
+        Raises UnknownRecord, Removed or StoreError.
         """
         with self._database.reading() as connection:
             return _read_result(connection, self.finished_row(connection, screening_id))
 
     def abstracts(self, screening_id: str) -> dict[str, Abstract]:
-        """Return the abstracts of a screening by id, as they were when they were graded, in the
-        order they came.
-        """
+        """Return the abstracts of a screening by id, in order, as they were when graded."""
         with self._database.reading() as connection:
             row = self.row(connection, screening_id)
             return {
@@ -274,7 +277,8 @@ class Screenings(StoredJobs[ScreeningEvent, ScreeningProgress]):
 
     def progress(self, screening_id: str) -> ScreeningProgress:
         """Return the settings of a screening and the rounds finished so far."""
-        # imported here, since it brings the whole loop, which opening a store does not need
+        # Imported here because it imports the whole screening loop, which most users of a store
+        # don't need.
         from masis.screening.rounds.round_loop import FinishedRound, ResumePoint
 
         with self._database.reading() as connection:
@@ -323,7 +327,7 @@ class Screenings(StoredJobs[ScreeningEvent, ScreeningProgress]):
 def _screening_columns(
     question: str, sources: Sequence[str], settings: dict[str, Any], thresholds: Thresholds | None
 ) -> dict[str, Any]:
-    """Return the columns of a screening that begins."""
+    """Return the columns of a new screening."""
     return {
         "question": question,
         "sources": json.dumps(list(sources), ensure_ascii=False),

@@ -1,11 +1,8 @@
-"""What entries of the screening log are about: digests of the screening, the abstract and its
-grade.
+"""Takes digests of the screening, abstract and grade that a log entry is about.
 
-They are taken when an entry is made, as entries of the decision log take theirs
-(``store/reviews/subjects.py``).
-
-A digest is of what a record says, not of its bytes: values that are the default are left out, so
-that a later version that has further fields gives the same.
+This is done when the entry is made, as in the decision log (``store/reviews/subjects.py``). A
+digest is of a record's values, without those that are the default. A later version of MASIS that
+adds fields therefore computes the same digest.
 """
 
 from __future__ import annotations
@@ -41,9 +38,7 @@ _ENTRIES = """
 def digests(
     connection: sqlite3.Connection, screening_seq: int, abstract_id: str | None
 ) -> ScreeningSubjectDigests:
-    """Return the digests of a finished screening's result, and of an abstract of it
-    with its grade.
-    """
+    """Return the digests of a finished screening's result, and of an abstract and its grade."""
     row = connection.execute(
         "SELECT payload FROM screenings WHERE seq = ?", [screening_seq]
     ).fetchone()
@@ -60,10 +55,9 @@ def digests(
 
 
 def check(connection: sqlite3.Connection) -> SubjectCheck:
-    """Compare every entry about a screening with the screening, the abstract and the grade as
-    stored.
+    """Compare every entry about a screening with the stored screening, abstract and grade.
 
-    An entry that was redacted or whose screening was removed is not checkable, which is no problem.
+    Entries whose text or screening was removed can't be checked. That isn't a problem.
     """
 
     def compare(row: sqlite3.Row, decision: ScreeningDecision) -> str | list[str]:
@@ -85,19 +79,19 @@ def _screening_problems(
     current = digests(connection, screening_seq, abstract_id)
     if current.screening != about.screening:
         yield (
-            f"the result of screening {decision.screening_id!r} is not the one it is about: it was"
-            " altered"
+            f"the result of screening {decision.screening_id!r} differs from the decided one: it"
+            " was altered"
         )
     if current.abstract != about.abstract:
-        yield f"abstract {abstract_id!r} is not the one that was graded: it was altered"
+        yield f"abstract {abstract_id!r} differs from the graded one: it was altered"
     if current.grade != about.grade:
         yield (
-            f"the grade of abstract {abstract_id!r} is not the one that it is about: it was altered"
+            f"the grade of abstract {abstract_id!r} differs from the decided one: it was altered"
         )
 
 
 def _subject_digest(kind: type[BaseModel], packed: bytes | str) -> str | None:
-    """The digest of what a record says; None where it can't be read."""
+    """Return the digest of a record's values, or None if it can't be read."""
     try:
         text = packed if isinstance(packed, str) else unpack(packed)
         return sha256(

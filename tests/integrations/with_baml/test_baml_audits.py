@@ -106,5 +106,5 @@ def test_an_answer_is_coerced_into_a_custom_model_or_rejected() -> None:
         "Its form was mended: quotes of another kind, a comma too many" in found.changes_explanation
     )
     for bad in (nearly[:-20], "120 metres.", '{"text": "120"}'):
-        with pytest.raises(InvalidRevision, match="is no Answered"):
+        with pytest.raises(InvalidRevision, match="isn't a valid Answered"):
             ours.validate(revision(bad), context())

@@ -63,6 +63,7 @@ class Anthropic(SdkProvider):
     def __init__(self, endpoint: Endpoint) -> None:
         import anthropic
 
+        # The SDK appends /v1/messages itself.
         address = endpoint.address.removesuffix("/v1")
         super().__init__(
             anthropic, anthropic.AnthropicError, anthropic.AsyncAnthropic, address, endpoint
@@ -78,6 +79,7 @@ class Anthropic(SdkProvider):
             {"type": "text", "text": text} for text in (prompt.system, prompt.shared)
         ]
         if "cache_control" not in call.without:
+            # A cached beginning includes everything before it, so the second size has both parts.
             for part, size in zip(
                 parts, (len(prompt.system), len(prompt.system) + len(prompt.shared)), strict=True
             ):
@@ -128,6 +130,8 @@ class Anthropic(SdkProvider):
                     "index": int(index),
                     "content_block": dict(block),
                 }:
+                    # The input of a tool call starts as an empty object and arrives as pieces of
+                    # JSON text.
                     blocks[index] = {**block, "input": "", "text": str(block.get("text") or "")}
                 case {
                     "type": "content_block_delta",
@@ -140,6 +144,7 @@ class Anthropic(SdkProvider):
                     body |= delta
                     if isinstance(event.get("usage"), dict):
                         body["usage"] = {**(body.get("usage") or {}), **event["usage"]}
+        # Without message_stop the connection broke, although what arrived may parse.
         if not any(event.get("type") == "message_stop" for event in events):
             return None
         return body | {"content": list(blocks.values())}
@@ -153,6 +158,7 @@ class Anthropic(SdkProvider):
             count(usage, "cache_creation_input_tokens"),
         )
         tokens = TokenUsage(
+            # Unlike OpenAI, Anthropic counts only the uncached tokens as input_tokens.
             prompt=count(usage, "input_tokens") + cached + written,
             cached=cached,
             written=written,

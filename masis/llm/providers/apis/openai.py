@@ -101,6 +101,8 @@ class OpenAICompatible(SdkProvider):
             if self._is_openai
             else ("max_tokens", "max_completion_tokens")
         )
+        # OpenAI's reasoning models refuse max_tokens, and older compatible servers don't know
+        # max_completion_tokens. If the server refuses one, the other is sent.
         if limit := next((name for name in limits if name not in call.without), None):
             more[limit] = call.token_limit
         if call.temperature is not None and "temperature" not in call.without:
@@ -116,6 +118,8 @@ class OpenAICompatible(SdkProvider):
             more["response_format"] = {"type": "json_object"}
         if self._is_openai and "prompt_cache_key" not in call.without:
             digest = hashlib.sha256(prompt.cached.encode()).hexdigest()
+            # Requests with the same key tend to be routed to the same machine, whose cache then has
+            # their beginning (platform.openai.com/docs/guides/prompt-caching).
             more["prompt_cache_key"] = digest[:32]
         return {"model": call.model, "messages": messages, "extra_body": more}
 
@@ -151,6 +155,7 @@ class OpenAICompatible(SdkProvider):
             finish = choice.get("finish_reason") or finish
             said = choice.get("delta") or choice.get("message")
             texts = said if isinstance(said, dict) else {}
+            # Texts arrive in pieces, all other fields as a whole.
             for name in (*REASONING, "content", "refusal"):
                 if isinstance(texts.get(name), str):
                     joined[name] = joined.get(name, "") + texts[name]
@@ -166,12 +171,15 @@ class OpenAICompatible(SdkProvider):
         message = message if isinstance(message, dict) else {}
         tokens = TokenUsage(
             prompt=count(usage, "prompt_tokens"),
+            # prompt_cache_hit_tokens is DeepSeek's name.
             cached=count(usage, "prompt_tokens_details", "cached_tokens")
             or count(usage, "prompt_cache_hit_tokens"),
             written=count(usage, "prompt_tokens_details", "cache_write_tokens"),
             completion=count(usage, "completion_tokens"),
             thought=count(usage, "completion_tokens_details", "reasoning_tokens"),
         )
+        # A refusal has a field of its own, because it can't follow the requested schema
+        # (platform.openai.com/docs/guides/structured-outputs#refusals).
         if isinstance(declined := message.get("refusal"), str) and declined.strip():
             return Completion(declined, body.get("model"), tokens, "declined")
         end = ENDS.get(str(choice.get("finish_reason")), "whole")
