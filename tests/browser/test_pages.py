@@ -269,6 +269,8 @@ def test_a_rate_links_to_its_runs_and_a_run_to_its_case(served: str, open_tab: O
     page.get_by_role("button", name="Close", exact=True).click(delay=40)
     expect(page).not_to_have_url(re.compile("show="))
     page = tab.open("/metrics")
+    page.get_by_text("How the audits ran").click(delay=40)
+    tab.settle()
     chart = page.locator(
         ".st-key-metrics-spread-issues canvas, .st-key-metrics-spread-issues svg.marks"
     ).first
