@@ -182,6 +182,27 @@ def style_of_marker(text: str, start: int, end: int) -> styles.MarkerStyle | Non
     return None
 
 
+# "</sup>", ")", "】": the signs at the end of a marker.
+_LAST_SIGN = re.compile(r"(?:</\w+>|[^\w\s])\Z")
+
+
+def marker_end_pattern() -> str:
+    r"""Return a pattern of the last signs of a marker, such as ``\]|】|</sup>``.
+
+    It's for scripts in the browser, so it uses only syntax that JavaScript has too.
+    """
+    table = styles.style_table()
+    ends = set(table.closing_brackets)
+    for style in table.styles:
+        if style.example[-1] in style.opening:
+            ends.update(style.opening)  # raised digits consist of the signs that they begin with
+        written = style.write(["1"]) if style.write else ""
+        ends.update(
+            match.group() for text in (style.example, written) if (match := _LAST_SIGN.search(text))
+        )
+    return styles.alternatives(sorted(ends))
+
+
 def words_of_marker(text: str, start: int, end: int) -> str:
     """Return the words of a marker in its sentence, or "" if it has none.
 

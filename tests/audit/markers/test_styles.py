@@ -7,6 +7,7 @@ from __future__ import annotations
 import ast
 import builtins
 import importlib
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -24,6 +25,7 @@ from masis.audit.markers import (
     find_markers,
     index_of,
     leading_marker,
+    marker_end_pattern,
     marker_spans,
     style_of_marker,
     styles,
@@ -37,9 +39,11 @@ from masis.audit.markers.damage import (
     unclosed_markers,
 )
 from masis.audit.markers.references import read_references
+from masis.audit.markers.styles import STYLES, StyleTable
 from masis.audit.sentences import split_sentences
 from masis.offline.roles.reviser import citing_style
 from masis.schema.case import Evidence
+from masis.ui.components import sources
 from masis.views.diff import word_changes
 from tests.rules import each
 from tools import marker_styles
@@ -394,14 +398,39 @@ def test_the_check_recognizes_a_marker_regex_that_is_built_from_parts(source: st
     assert any(map(is_about_markers, patterns_in(source, names)))
 
 
+# "\\]" in a pattern, also in a set of characters: "(?<=[.!?\\]])"; "】" anywhere.
+IN_JAVASCRIPT = re.compile(
+    "|".join([r"\\\]", *(end for pair in StyleTable(STYLES).brackets for end in pair if end > "~")])
+)
+
+
 def test_no_javascript_matches_brackets() -> None:
-    brackets = re.compile(r"/[^/\n]*\\\[\[?\^?[^/\n]*\\\]\)?/[gimsuy]*")
     found = [
-        f"{file.name}: {match.group()}"
+        f"{file.name}: {line.strip()}"
         for file in (ROOT / "masis").rglob("*.js")
-        for match in brackets.finditer(file.read_text(encoding="utf-8"))
+        for line in file.read_text(encoding="utf-8").splitlines()
+        if IN_JAVASCRIPT.search(line)
     ]
-    assert found == []
+    assert found == [], "use MARKER_END, which masis/ui/components/__init__.py defines"
+
+
+@pytest.mark.parametrize(
+    "line", [r"/\[\^?(\d+)\]/g", r"split(/(?<=[.!?\]])\s+/)", 'endsWith("】")']
+)
+def test_the_check_recognizes_brackets_in_javascript(line: str) -> None:
+    assert IN_JAVASCRIPT.search(line)
+
+
+def test_scripts_know_how_the_markers_of_every_style_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    for end in ("]", "】", ")", "</sup>", "¹", "³"):
+        assert re.fullmatch(marker_end_pattern(), end), end
+    monkeypatch.setattr(styles, "STYLES", (*styles.STYLES, SOURCE_BRACES, ARROW))
+    _, script = sources("base")
+    (pattern,) = re.findall(r"^const MARKER_END = (.*)$", script, re.MULTILINE)
+    for style in styles.STYLES:
+        if not re.fullmatch("[a-z0-9]", style.example[-1]):
+            assert re.search(rf"(?:{json.loads(pattern)})\Z", style.example), style.name
+    assert "}}" in re.sub(r"\\", "", pattern).split("|")
 
 
 # What counts as a marker where the evidence isn't known
