@@ -9,10 +9,13 @@ import builtins
 import importlib
 import json
 import re
+import re._constants as re_constants
+import re._parser as re_parser
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -278,18 +281,8 @@ def split(text: str) -> list[str]:
 
 # No other module knows how a marker looks
 
-MARKERS = (
-    "[1]",
-    "[1, 2]",
-    "[chunk_1]",
-    "[^1]",
-    "【1†source】",
-    "【1】",
-    "(Source 1)",
-    "¹",
-    "<sup>1</sup>",
-    " [1]",
-)
+MORE_MARKERS = ("[1]", "[1, 2]", "【1】", " [1]")
+"""Forms of markers beside the example of each style."""
 NOT_ABOUT_MARKERS = {
     "masis/audit/citations/engine.py": "the literal rules of the specification, as written",
     "masis/schema/columns.py": "imports know no audits; it looks for numbered texts in a column",
@@ -302,7 +295,7 @@ NOT_ABOUT_MARKERS = {
     "masis/llm/roles/tolerances.py": "the number of a claim or a chunk as a model writes it",
     "masis/offline/checks/figures.py": "words left out of a quotation",
     "masis/offline/parsing/numerals.py": "exponents of numbers",
-    "masis/audit/stops.py": "the last word before a stop and the first one behind it",
+    "masis/audit/text/language.py": "words with signs, which tell nothing about a language",
     "masis/settings/hosts.py": "addresses of hosts",
 }
 
@@ -343,14 +336,35 @@ def module_names(file: Path) -> dict[str, object]:
     return {}
 
 
+def literals(parsed: Iterable[Any]) -> Iterator[str]:
+    """The characters that a parsed pattern names, but not those that it excludes."""
+    for part in parsed:
+        if isinstance(part, tuple) and len(part) == 2 and part[0] is re_constants.LITERAL:
+            yield chr(part[1])
+        elif isinstance(part, tuple) and len(part) == 2 and part[0] is re_constants.RANGE:
+            yield from map(chr, range(part[1][0], min(part[1][1], part[1][0] + 99) + 1))
+        elif isinstance(part, list) and part and part[0] == (re_constants.NEGATE, None):
+            continue
+        elif isinstance(part, (tuple, list, re_parser.SubPattern)):
+            yield from literals(part)
+
+
 def is_about_markers(pattern: str) -> bool:
-    if not re.search(r"\\\[|【|\[\[|¹|<sup", pattern):
-        return False
+    """Whether a pattern matches a marker and names the sign that it begins with.
+
+    An address begins with a letter, and a source line with a line break; those aren't signs.
+    """
+    flags = re.VERBOSE if "\n" in pattern else 0
     try:
-        compiled = re.compile(pattern, re.VERBOSE if "\n" in pattern else 0)
+        compiled = re.compile(pattern, flags)
     except re.error:
         return False
-    return any(compiled.fullmatch(marker) for marker in MARKERS)
+    named = set(literals(re_parser.parse(pattern, flags)))
+    return any(
+        compiled.fullmatch(marker)
+        for marker in (*MORE_MARKERS, *(style.example for style in styles.STYLES))
+        if re.match(r"[^a-z\s]", sign := marker.lstrip(" ")[0]) and sign in named
+    )
 
 
 def test_no_other_module_has_a_marker_regex() -> None:
@@ -370,7 +384,16 @@ def test_no_other_module_has_a_marker_regex() -> None:
 
 
 @pytest.mark.parametrize(
-    "pattern", [r"\s*\[[^\]]*\]", r"\[\^?\d{1,3}\]|【[^】]*】", r"[⁰¹²]+|\[x\]"]
+    "pattern",
+    [
+        r"\s*\[[^\]]*\]",
+        r"\[\^?\d{1,3}\]|【[^】]*】",
+        r"[⁰¹²]+|\[x\]",
+        r"\(Source \d+\)",
+        r"<cite>.*?</cite>",
+        r"##\d+\$\$",
+        r"[①-⑳]",
+    ],
 )
 def test_the_check_recognizes_a_marker_regex(pattern: str) -> None:
     assert is_about_markers(pattern)
