@@ -14,6 +14,7 @@ import pytest
 from masis.audit.calculations import check_calculation, unknown_operands
 from masis.audit.citations import audit_citations
 from masis.audit.markers import without_markers
+from masis.audit.markers.styles import STYLES, MarkerStyle
 from masis.audit.output_validation import PydanticValidator
 from masis.audit.sentences import split_sentences
 from masis.audit.text.comparison import quotation_forms, sentence_form
@@ -235,6 +236,17 @@ CLAIMS = (
 def test_text_that_repeats_a_piece_is_read_in_linear_time(reader: Callable[[str], object]) -> None:
     for piece in READERS[reader].split("¦"):
         reader((piece * (LENGTH // len(piece) + 1))[:LENGTH])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("style", STYLES, ids=lambda style: style.name)
+def test_text_that_repeats_a_marker_or_its_beginning_is_read_in_linear_time(
+    style: MarkerStyle,
+) -> None:
+    marker = style.example
+    beginnings = [marker[:end] for end in range(1, len(marker)) if not marker[end - 1].isalnum()]
+    for piece in (*beginnings, marker, f". {marker}", f"({marker} "):
+        _citations((piece * (LENGTH // len(piece) + 1))[:LENGTH])
 
 
 @pytest.mark.soak(smoke=20_000, full=100_000)

@@ -46,8 +46,8 @@ def configuration(shared: dict[Path, list[str]]) -> dict[str, Any]:
     """Return the linter's configuration, with the names of the shared scripts as globals."""
     rules: dict[str, Any] = json.loads(RULES.read_text(encoding="utf-8"))
     defined = [name for names in shared.values() for name in names]
-    # STREAMLIT: streamlit_internals.py
-    rules["globals"] = dict.fromkeys([*defined, "STREAMLIT"], "readonly")
+    # STREAMLIT: streamlit_internals.py; MARKER_END: masis/ui/components/__init__.py
+    rules["globals"] = dict.fromkeys([*defined, "STREAMLIT", "MARKER_END"], "readonly")
     in_shared = {
         "no-unused-vars": ["error", {"varsIgnorePattern": f"^({'|'.join(defined)})$"}],
         "no-redeclare": "off",

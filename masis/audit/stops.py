@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from masis.audit import languages as tables
 from masis.audit.languages import TextLanguages
-from masis.audit.markers.styles import MARKER_OPENINGS, style_table
+from masis.audit.markers.styles import style_table
 
 _CLOSERS = "\"'”’»›」』）)］】}*_"
 _QUOTES_CLOSED = frozenset('"”“»«」』')
@@ -32,9 +32,9 @@ STOP = re.compile(
 )
 """A run of stops with the closing quotes and brackets after it."""
 
+_STOPLESS = "\u0e00-\u0eff"
+"""The letters of Thai and Lao, which have no stops."""
 _SCRIPT_STOPS = {
-    # Thai and Lao have no stops. There, the position before a marker is a stop: an empty match.
-    "\u0e00-\u0eff": rf"(?<=[\u0e00-\u0eff])(?=\s?[{re.escape(MARKER_OPENINGS)}])",
     # The question mark of Greek looks like a semicolon, and is one in Unicode's normal form.
     "\u0370-\u03ff\u1f00-\u1fff": (
         rf"(?<=[\u0370-\u03ff\u1f00-\u1fff])[;\u037e]++[{re.escape(_CLOSERS)}]*+"
@@ -45,14 +45,18 @@ _SCRIPT_STOPS = {
     "\u1200-\u137f": r"፡፡",
 }
 """Stops that only texts of some scripts have, by the letters of the script."""
-_SCRIPT_LETTERS = {script: re.compile(f"[{script}]") for script in _SCRIPT_STOPS}
-_ANY_SUCH_SCRIPT = re.compile(f"[{''.join(_SCRIPT_STOPS)}]")
-_STOPLESS_LETTER = re.compile(r"[\u0e00-\u0eff]")
+_SCRIPT_LETTERS = {script: re.compile(f"[{script}]") for script in (_STOPLESS, *_SCRIPT_STOPS)}
+_ANY_SUCH_SCRIPT = re.compile(f"[{''.join(_SCRIPT_LETTERS)}]")
+_STOPLESS_LETTER = _SCRIPT_LETTERS[_STOPLESS]
 
 
 @cache
-def _stops_with(scripts: tuple[str, ...]) -> re.Pattern[str]:
-    return re.compile("|".join([STOP.pattern, *(_SCRIPT_STOPS[script] for script in scripts)]))
+def _stops_with(scripts: tuple[str, ...], openings: str) -> re.Pattern[str]:
+    # In a script without stops, the position before a marker is a stop: an empty match.
+    before_marker = rf"(?<=[{_STOPLESS}])(?=\s?[{re.escape(openings)}])"
+    return re.compile(
+        "|".join([STOP.pattern, *(_SCRIPT_STOPS.get(script, before_marker) for script in scripts)])
+    )
 
 
 def stops_of(text: str, start: int, end: int) -> Iterator[re.Match[str]]:
@@ -62,7 +66,7 @@ def stops_of(text: str, start: int, end: int) -> Iterator[re.Match[str]]:
     scripts = [
         script for script, letter in _SCRIPT_LETTERS.items() if letter.search(text, start, end)
     ]
-    return _stops_with(tuple(scripts)).finditer(text, start, end)
+    return _stops_with(tuple(scripts), style_table().openings).finditer(text, start, end)
 
 
 # The word before a stop, without the quotes and brackets around it.

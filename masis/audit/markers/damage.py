@@ -27,6 +27,24 @@ def _unclosed_pattern(brackets: Brackets) -> re.Pattern[str]:
     return re.compile(rf"(?:{opening})((?:(?!{bracket})[^\n]){{0,300}})(?={opening}|\n|\Z)")
 
 
+@cache
+def _parts_of_closings(closings: tuple[str, ...]) -> tuple[str, ...]:
+    # "}" of "}}": what is left of a closing bracket of several characters, the longest first.
+    parts = {closing[:length] for closing in closings for length in range(1, len(closing))}
+    return tuple(sorted(parts, key=len, reverse=True))
+
+
+_STOPS_AFTER_ID = ".:!?"
+
+
+def _without_half_closing(word: str) -> str:
+    """Return a word without stops and a half-lost closing bracket: ``3`` for ``3}.``."""
+    word = word.rstrip(_STOPS_AFTER_ID)
+    parts = _parts_of_closings(style_table().closing_brackets)
+    part = next(filter(word.endswith, parts), "")
+    return word.removesuffix(part).rstrip(_STOPS_AFTER_ID)
+
+
 def count_empty_markers(text: str) -> int:
     """Return the number of empty pairs of brackets."""
     return len(_empty_pattern(style_table().brackets).findall(text))
@@ -41,7 +59,7 @@ def unclosed_markers(text: str, ids: Iterable[str]) -> int:
     count = 0
     for match in _unclosed_pattern(style_table().brackets).finditer(text):
         inside = match[1].strip()
-        first_word = re.split(r"[\s,;]", inside, maxsplit=1)[0].rstrip(".:!?")
+        first_word = _without_half_closing(re.split(r"[\s,;]", inside, maxsplit=1)[0])
         at_end = match.end() == len(text) and any(name.startswith(inside) for name in names)
         count += first_word in names or at_end
     return count

@@ -89,28 +89,89 @@ def without_spans(text: str, spans: Iterable[tuple[int, int]]) -> str:
     See ``without_markers``.
     """
     parts, position = [], 0
-    for marker_start, marker_end in spans:
-        if words := words_of_marker(text, marker_start, marker_end):
-            parts += [text[position:marker_start], words]
-            position = marker_end
-            continue
-        start, end = _with_outer_brackets(text, marker_start, marker_end, position)
+    for start, end, words in _marker_stretches(text, spans):
         between = text[position:start]
-        # "long [1], [2]." becomes "long."
-        parts.append("" if position and not between.strip(" \t,;") else between.rstrip(" \t"))
+        if words:
+            parts += [between, words]
+        else:
+            # "long [1], [2]." becomes "long."
+            parts.append(
+                "" if position and not between.strip(_MARKER_SEPARATORS) else between.rstrip(" \t")
+            )
         position = end
     return "".join([*parts, text[position:]])
 
 
-def _with_outer_brackets(text: str, start: int, end: int, after: int) -> tuple[int, int]:
-    """Return the position of a marker including brackets around it, as in ``[[1]]``.
+# Characters between two markers of one place: "[1], [2]".
+_MARKER_SEPARATORS = " \t,;"
 
-    Without its marker, such a pair would stay as ``[]``. It begins at or behind ``after``.
+
+def _marker_stretches(text: str, spans: Iterable[tuple[int, int]]) -> list[tuple[int, int, str]]:
+    """Return the parts of a text that its markers take up, each with the words that stay.
+
+    Markers side by side are one part, and so is everything that encloses them and would stay empty.
     """
-    for opening, closing in styles.style_table().brackets:
-        if text.endswith(opening, after, start) and text.startswith(closing, end):
-            return start - len(opening), end + len(closing)
+    stretches: list[tuple[int, int, str]] = []
+    for marker_start, marker_end in spans:
+        if words := words_of_marker(text, marker_start, marker_end):
+            stretches.append((marker_start, marker_end, words))
+            continue
+        before = stretches[-1][1] if stretches else 0
+        start, end = _with_wrappers(text, marker_start, marker_end, before)
+        if stretches and not stretches[-1][2] and not text[before:start].strip(_MARKER_SEPARATORS):
+            start, _, _ = stretches.pop()
+            before = stretches[-1][1] if stretches else 0
+            start, end = _with_wrappers(text, start, end, before)
+        stretches.append((start, end, ""))
+    return stretches
+
+
+# "<sup>", '<span class="x">': a tag that ends here.
+_OPEN_TAG = re.compile(r"<([a-z]{1,9})(?:\s[^<>]{0,60})?>\Z", re.IGNORECASE)
+# "(", "**": signs of text and Markdown that enclose markers, the longest first.
+_ENCLOSING = (
+    ("(", ")"),
+    ("（", "）"),
+    ("***", "***"),
+    ("**", "**"),
+    ("__", "__"),
+    ("*", "*"),
+    ("_", "_"),
+    ("^", "^"),
+)
+# What follows a sign of emphasis that opens and doesn't close.
+_EMPHASIZED = re.compile(r"[\w*]")
+
+
+def _with_wrappers(text: str, start: int, end: int, after: int) -> tuple[int, int]:
+    """Return the position of a marker including all that encloses nothing else.
+
+    ``[[1]]``, ``([1])``, ``**[1]**`` and ``<sup>[1]</sup>`` would stay as ``[]``, ``()``, ``****``
+    and ``<sup></sup>`` without their marker. The result begins at or behind ``after``.
+    """
+    while wrapper := _wrapper_around(text, start, end, after):
+        opening, closing = wrapper
+        start, end = start - len(opening), end + len(closing)
     return start, end
+
+
+def _wrapper_around(text: str, start: int, end: int, after: int) -> tuple[str, str] | None:
+    """Return the signs directly before and behind a position that enclose it, if any do."""
+    for opening, closing in (*styles.style_table().outer_brackets, *_ENCLOSING):
+        if (
+            text.endswith(opening, after, start)
+            and text.startswith(closing, end)
+            # In "**a**[1]**b**", emphasis encloses the words and not the marker.
+            and not (opening == closing and _EMPHASIZED.match(text, end + len(closing)))
+        ):
+            return opening, closing
+    if start > after and text[start - 1] == ">":
+        tag = _OPEN_TAG.search(text, max(after, start - 80), start)
+        if tag and re.fullmatch(_WRAPPER, tag[1], re.IGNORECASE):
+            closing = text[end : end + len(tag[1]) + 3]
+            if closing.casefold() == f"</{tag[1]}>".casefold():
+                return tag.group(), closing
+    return None
 
 
 def style_of_marker(text: str, start: int, end: int) -> styles.MarkerStyle | None:
@@ -119,6 +180,27 @@ def style_of_marker(text: str, start: int, end: int) -> styles.MarkerStyle | Non
         if style.pattern.fullmatch(text, start, end):
             return style
     return None
+
+
+# "</sup>", ")", "】": the signs at the end of a marker.
+_LAST_SIGN = re.compile(r"(?:</\w+>|[^\w\s])\Z")
+
+
+def marker_end_pattern() -> str:
+    r"""Return a pattern of the last signs of a marker, such as ``\]|】|</sup>``.
+
+    It's for scripts in the browser, so it uses only syntax that JavaScript has too.
+    """
+    table = styles.style_table()
+    ends = set(table.closing_brackets)
+    for style in table.styles:
+        if style.example[-1] in style.opening:
+            ends.update(style.opening)  # raised digits consist of the signs that they begin with
+        written = style.write(["1"]) if style.write else ""
+        ends.update(
+            match.group() for text in (style.example, written) if (match := _LAST_SIGN.search(text))
+        )
+    return styles.alternatives(sorted(ends))
 
 
 def words_of_marker(text: str, start: int, end: int) -> str:
@@ -207,6 +289,7 @@ def trailing_markers_end(text: str, at: int, end: int) -> int | None:
         return None  # an ordinary sentence follows
     markers_end = None
     brackets = styles.style_table().brackets
+    outer_brackets = styles.style_table().outer_brackets
     lead_match = _lead_pattern(brackets).match(text, at, end)
     at = position = lead_match.end() if lead_match else at
     while True:
@@ -216,11 +299,11 @@ def trailing_markers_end(text: str, at: int, end: int) -> int | None:
             position += 1
         marker_end = _marker_end(text, position, end)
         while marker_end is None and (
-            wrapper := _wrapper_pattern(brackets).match(text, position, end)
+            wrapper := _wrapper_pattern(brackets, outer_brackets).match(text, position, end)
         ):
             position = wrapper.end()
             marker_end = _marker_end(text, position, end)
-            closing_bracket = dict(brackets).get(wrapper.group())
+            closing_bracket = dict(outer_brackets).get(wrapper.group())
             if (
                 marker_end is not None
                 and closing_bracket is not None
@@ -229,7 +312,7 @@ def trailing_markers_end(text: str, at: int, end: int) -> int | None:
                 return markers_end  # [[3]H]ketanserin
         if marker_end is None:
             return markers_end
-        closing = _closing_pattern(brackets).match(text, marker_end, end)
+        closing = _closing_pattern(outer_brackets).match(text, marker_end, end)
         markers_end = position = closing.end() if closing else marker_end
         if text[markers_end - 1] == "." and markers_end > marker_end:
             # The sentence's stop follows its citations: "It is long. [1]. It is red."
@@ -251,13 +334,15 @@ _WRAPPER = r"(?:sup|small|cite|citation|ref|span|strong|em|b|i|u)"
 
 
 @cache
-def _wrapper_pattern(brackets: styles.Brackets) -> re.Pattern[str]:
+def _wrapper_pattern(brackets: styles.Brackets, outer: styles.Brackets) -> re.Pattern[str]:
     # "(see ", "<sup>", "**", "^" or a bracket before a marker: "<sup>[1]</sup>", "**[1]**",
     # "[[1]]". Models often write the brackets of a style twice.
     opening = styles.alternatives(opening for opening, _ in brackets)
+    outer_opening = styles.alternatives(opening for opening, _ in outer)
+    nested = rf"(?:{outer_opening}){{0,3}}(?:{opening})"
     return re.compile(
-        rf"(?:\((?:[Ss]ee |cf\. )?|<{_WRAPPER}(?:\s[^<>]{{0,60}})?>(?={opening}|[(<])|\*{{1,2}}"
-        rf"|(?:\^|{opening})(?={opening}))"
+        rf"(?:\((?:[Ss]ee |cf\. )?|<{_WRAPPER}(?:\s[^<>]{{0,60}})?>(?={nested}|[(<])|\*{{1,2}}"
+        rf"|(?:\^|{outer_opening})(?={nested}))"
     )
 
 
@@ -306,7 +391,7 @@ def opens_with_marker(line: str) -> bool:
     marker = leading_marker(line)
     style = style_of_marker(marker, 0, len(marker))
     has_number = any(map(str.isdecimal, marker))
-    return has_number or (style is not None and not style.is_ambiguous)
+    return has_number or (style is not None and style.is_ambiguous is False)
 
 
 # "- " or "2. " before the first marker of a paragraph.

@@ -143,7 +143,9 @@ def read_references(
 ) -> list[Reference]:
     r"""Return the references between two brackets, or none if the text isn't a citation.
 
-    Their positions are those in the answer.
+    For text that may also be something else: only names of the evidence and common forms of
+    references count, not ``1,000`` or ``3.5``. Text that can only be names, such as the attribute
+    of a tag, is read by ``_parse_attribute``. The positions are those in the answer.
     Signs that Markdown or LaTeX escape (``chunk\_1``) are read without their backslash.
 
     Args:

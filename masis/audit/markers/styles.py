@@ -2,8 +2,8 @@
 
 Each style declares how its markers look (``pattern``), what a marker names (``parse``) and an
 example. The rest of the package uses ``find_markers``, ``marker_spans`` and ``without_markers``, so
-a new style is one more row of ``STYLES``. ``docs/audits.md`` lists the rows, and a test reads every
-example.
+a new style is one more row of ``STYLES``. ``python tools/marker_styles.py`` lists the rows in
+``docs/audits.md``, and a test reads every example.
 """
 
 from __future__ import annotations
@@ -46,13 +46,20 @@ class MarkerStyle:
 
     Attributes:
         opening: The characters that a marker may begin with.
+        parse: Returns the references of a match. If the marker encloses text that people also write
+            for another purpose, use ``read_references`` for that text, which ignores everything
+            that doesn't have the shape of a reference. If it encloses nothing but names, like the
+            attribute of a tag, use ``_parse_attribute``.
         signs: Strings of which one must occur in a text with such a marker, if that is more
             specific than the opening. A search for a single character is ten times as fast as for
             two.
         brackets: Pairs of brackets that enclose such a marker. A marker in brackets may begin a
-            paragraph, have a line of its own, or end a sentence before its full stop.
+            paragraph, have a line of its own, or end a sentence before its full stop. A fixed
+            prefix of the names belongs to the opening: ``("{{src:", "}}")`` for ``{{src:3}}``.
+            Pairs around a whole marker, as in ``{{{{src:3}}}}``, are recognized without it.
         is_ambiguous: Whether text in its brackets often is something else. At the beginning of a
-            line it then is a marker only with a number, and a number in it may be a value.
+            line it then is a marker only with a number, and a number in it may be a value. It must
+            be given if there are brackets.
         write: Writes a marker for some names, if the style can be written for any evidence.
         words: Returns the words of a marker in its sentence, such as the label of a link.
         may_follow_stop: Whether a marker behind a full stop belongs to the sentence before it. This
@@ -68,10 +75,14 @@ class MarkerStyle:
     explanation: str
     signs: tuple[str, ...] = ()
     brackets: Brackets = ()
-    is_ambiguous: bool = True
+    is_ambiguous: bool | None = None
     may_follow_stop: Callable[[Match], bool] = field(default=lambda match: True)
     write: Callable[[Sequence[str]], str] | None = None
     words: Callable[[Match], str] = field(default=lambda match: "")
+
+    def __post_init__(self) -> None:
+        if self.brackets and self.is_ambiguous is None:
+            raise ValueError(f"The style {self.name} has brackets, so it needs is_ambiguous.")
 
 
 def _references_for(
@@ -568,8 +579,12 @@ def _parse_tagged(match: Match, index: EvidenceIds) -> Parsed:
     )
 
 
-def _parse_names(match: Match, index: EvidenceIds) -> Parsed:
-    """Return the references of names in an attribute or a closing tag, whatever their shape."""
+def _parse_attribute(match: Match, index: EvidenceIds) -> Parsed:
+    """Return the references of names in an attribute or a closing tag, whatever their shape.
+
+    Only for text that can't be anything but names, because ``3.5`` becomes a fabrication here.
+    Elsewhere use ``read_references``.
+    """
     if references := read_references(match.group(1), match.start(1), index):
         return references
     references = []
@@ -644,6 +659,7 @@ SQUARE_BRACKETS = MarkerStyle(
     ),
     parse=_parse_square,
     brackets=(("[", "]"), ("［", "］"), ("〔", "〕"), ("〖", "〗")),
+    is_ambiguous=True,
     may_follow_stop=_square_may_follow_stop,
     write=lambda names: f"[{', '.join(names)}]",
     example="[chunk_1]",
@@ -773,7 +789,7 @@ STYLES: tuple[MarkerStyle, ...] = (
         name="tag with an id",
         opening="<",
         pattern=_TAG_WITH_ID,
-        parse=_parse_names,
+        parse=_parse_attribute,
         example='<inref id="chunk_1"/>',
         explanation="The attribute names the evidence.",
     ),
@@ -781,7 +797,7 @@ STYLES: tuple[MarkerStyle, ...] = (
         name="grounded span",
         opening="<",
         pattern=_GROUNDED_SPAN_END,
-        parse=_parse_names,
+        parse=_parse_attribute,
         example="</co: 1>",
         explanation="The end of a span for which Cohere's models cite documents.",
     ),
@@ -849,16 +865,6 @@ STYLES: tuple[MarkerStyle, ...] = (
 )
 """All styles. If two match the same text, the longer match is used, then the style listed first."""
 
-MARKER_OPENINGS = "".join(
-    dict.fromkeys(
-        character
-        for style in STYLES
-        for character in style.opening
-        if not character.isascii() or character in "[(<"
-    )
-)
-"""Characters that begin a marker but hardly ever a word: brackets, raised digits, tags."""
-
 
 def alternatives(texts: Iterable[str]) -> str:
     """Return the pattern that matches any of these texts, the longest first."""
@@ -868,6 +874,25 @@ def alternatives(texts: Iterable[str]) -> str:
 def none_of(texts: Iterable[str]) -> str:
     """Return the beginning of a character set that excludes all characters of these texts."""
     return "[^" + "".join(re.escape(character) for character in dict.fromkeys("".join(texts)))
+
+
+# "{{" in "{{src:", and "}}": the brackets without a prefix or suffix of the names.
+_OPENING_WITHOUT_PREFIX = re.compile(r"[^\w\s]+")
+_CLOSING_WITHOUT_SUFFIX = re.compile(r"[^\w\s]+\Z")
+
+
+def _without_prefix(pair: tuple[str, str]) -> tuple[str, str]:
+    opening, closing = pair
+    if match := _OPENING_WITHOUT_PREFIX.match(opening):
+        opening = match.group()
+    if match := _CLOSING_WITHOUT_SUFFIX.search(closing):
+        closing = match.group()
+    return opening, closing
+
+
+def _first_signs(pair: tuple[str, str]) -> tuple[str, str]:
+    opening, closing = _without_prefix(pair)
+    return opening[0], closing[-1]
 
 
 class StyleTable:
@@ -893,6 +918,16 @@ class StyleTable:
         self.ambiguous_brackets = tuple(
             pair for style in table if style.is_ambiguous for pair in style.brackets
         )
+        self.outer_brackets = tuple(
+            dict.fromkeys(
+                pair
+                for brackets in self.brackets
+                for pair in (brackets, _without_prefix(brackets), _first_signs(brackets))
+            )
+        )
+        """Pairs that may enclose a whole marker: those of the styles, and their signs alone."""
+        self.openings = "".join(self.by_opening)
+        """All characters that a marker may begin with."""
         self.opening_brackets = tuple(opening for opening, _ in self.brackets)
         self.closing_brackets = tuple(closing for _, closing in self.brackets)
 

@@ -7,12 +7,14 @@ markup.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import streamlit as st
 
+from masis.audit.markers import marker_end_pattern
 from masis.ui.shell.streamlit_internals import script as streamlit_names
 
 HERE = Path(__file__).parent
@@ -30,7 +32,8 @@ def sources(name: str, *parts: str) -> tuple[str, str]:
 
     """
     styles: list[str] = []
-    scripts = [streamlit_names()]
+    # How a citation marker ends, because scripts know no citation style
+    scripts = [streamlit_names(), f"const MARKER_END = {json.dumps(marker_end_pattern())}"]
     for part in ("base", *parts, name):
         files = {".css": styles, ".js": scripts}
         present = [suffix for suffix in files if (HERE / f"{part}{suffix}").exists()]

@@ -151,6 +151,11 @@ const applyStyles = (element, piece) => {
   return element
 }
 
+// The blanks between two sentences. A sentence ends with its stop, or with a citation behind the
+// stop: "... in adults.[2] Women ..." The length of the citation is limited, so that the time grows
+// linearly with the text.
+const SENTENCE_BREAK = new RegExp(`(?=\\s)(?<=[.!?](?:\\S{1,80}(?<=${MARKER_END}))?)\\s+`)
+
 // Returns whether a sentence of the text says the point already: it has all of its numbers and at
 // least 80% of its words. The point arrives without citation markers, as only Python knows their
 // formats.
@@ -160,9 +165,7 @@ const containsStatement = (text, point) => {
   const terms = words => words.toLowerCase().match(/\d+(?:[.,]\d+)*|\p{L}{4,}/gu) ?? []
   const wanted = [...new Set(terms(point))]
   if (!wanted.length) return text.includes(point)
-  // a sentence ends with its stop or with the bracket of a citation behind it: "... in adults [2].
-  // Women ..."
-  return text.split(/(?<=[.!?\]])\s+/).some(sentence => {
+  return text.split(SENTENCE_BREAK).some(sentence => {
     const present = new Set(terms(sentence))
     const missing = wanted.filter(term => !present.has(term))
     return missing.length <= wanted.length * 0.2 && !missing.some(term => /\d/.test(term))

@@ -572,7 +572,8 @@ class Panel {
   // Women ...". An answer that has double spaces itself is left alone.
   joinSpaces() {
     const { corrected } = this.fields
-    const text = corrected?.replace(/(?<=[.!?\]]) {2,}(?=\S)/g, " ") ?? null
+    const doubled = new RegExp(`(?<=[.!?]|${MARKER_END}) {2,}(?=\\S)`, "g")
+    const text = corrected?.replace(doubled, " ") ?? null
     if (text === corrected || /\S {2,}\S/.test(this.data.answer)) return
     this.el.corrected.value = text
     this.change({ corrected: text === this.data.answer ? null : text }, { typed: true })

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from masis import Case, run_audit
 from masis.audit.citations import audit_citations, carry_over_citations
 from masis.audit.citations.hedges import hedges, language, tables
+from masis.audit.markers.styles import STYLES
 from masis.schema.audit import CitationAudit, Sentence
 from masis.schema.case import Evidence, GivenCitation
 from tests.rules import each
@@ -196,17 +197,17 @@ def test_offsets_are_correct_on_any_text(mode: str, answer: str) -> None:
 
 
 PLAIN = st.text(alphabet="abcIRXYZ 0123456789.,!?%-'\"\n:;/()*_#>|é漢。", max_size=80)
+MAY_BE_EXPONENTS = ("superscript",)
+"""Styles whose markers have another meaning after a number or a sign."""
 FABRICATED = [
-    "[99]",
-    "[chunk_99]",
-    "【99†source】",
-    "[98, 99]",
-    "(Source 99)",
-    "[Doc 99]",
-    "[^99]",
-    "[97-99]",
+    style.write(["99"]) for style in STYLES if style.write and style.name not in MAY_BE_EXPONENTS
 ]
+# Further forms of names and brackets.
 FABRICATED += [
+    "[chunk_99]",
+    "[98, 99]",
+    "[Doc 99]",
+    "[97-99]",
     "[ID:99]",
     "[来源99]",
     "<cite>chunk_99</cite>",
@@ -215,8 +216,6 @@ FABRICATED += [
     "〔99〕",
     "[S99]",
     "[^99^]",
-]
-FABRICATED += [
     "[Source: Document 99]",
     "[Doc. 99]",
     "[99.1 source]",

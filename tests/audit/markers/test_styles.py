@@ -7,10 +7,15 @@ from __future__ import annotations
 import ast
 import builtins
 import importlib
+import json
 import re
+import re._constants as re_constants
+import re._parser as re_parser
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,6 +28,7 @@ from masis.audit.markers import (
     find_markers,
     index_of,
     leading_marker,
+    marker_end_pattern,
     marker_spans,
     style_of_marker,
     styles,
@@ -35,11 +41,15 @@ from masis.audit.markers.damage import (
     half_bracketed_ids,
     unclosed_markers,
 )
+from masis.audit.markers.references import read_references
+from masis.audit.markers.styles import STYLES, StyleTable
 from masis.audit.sentences import split_sentences
 from masis.offline.roles.reviser import citing_style
 from masis.schema.case import Evidence
+from masis.ui.components import sources
 from masis.views.diff import word_changes
 from tests.rules import each
+from tools import marker_styles
 
 ROOT = Path(__file__).resolve().parents[3]
 SURVEY = (Evidence(id="chunk_1", source="https://a.example/report"), Evidence(id="chunk_2"))
@@ -84,18 +94,12 @@ def test_each_style_reads_what_it_writes(style: MarkerStyle) -> None:
         assert found == [f"chunk_{name}" for name in names], names
 
 
-def test_the_documentation_lists_every_style() -> None:
-    page = (ROOT / "docs" / "audits.md").read_text(encoding="utf-8")
-    table = page.partition("<!-- styles -->")[2].strip().splitlines()[2:]
-    written = [line for line in table if line.startswith("|")][: len(styles.STYLES)]
-    assert written == [row(style) for style in styles.STYLES]
-
-
-def row(style: MarkerStyle) -> str:
-    """The row of a style in the documentation."""
-    names = {"\n": "⏎", "\ue200": "U+E200", "\ue201": "U+E201", "\ue202": "U+E202"}
-    example = "".join(names.get(character, character) for character in style.example)
-    return f"| {style.name} | `{example}` | {style.explanation} |"
+def test_the_docs_print_the_table_of_styles(monkeypatch: pytest.MonkeyPatch) -> None:
+    page = marker_styles.PAGE.read_text(encoding="utf-8")
+    assert marker_styles.update_page(page) == page
+    monkeypatch.setattr(styles, "STYLES", (*styles.STYLES, ARROW))
+    row = "| arrow | `→chunk_1←` | A style that only this test knows. |\n"
+    assert row in marker_styles.update_page(page)
 
 
 def arrow(match: re.Match[str], index: EvidenceIds) -> list[Reference]:
@@ -139,10 +143,36 @@ def bracketed_style(opening: str, closing: str) -> MarkerStyle:
         example=f"{opening}chunk_1{closing}",
         explanation="A style that only this test knows.",
         brackets=((opening, closing),),
+        is_ambiguous=True,
     )
 
 
-@pytest.mark.parametrize(("opening", "closing"), [("⟦", "⟧"), ("<<", ">>"), ("{", "}")])
+def source_braces(match: re.Match[str], index: EvidenceIds) -> list[Reference]:
+    return read_references(match[1], match.start(1), index)
+
+
+SOURCE_BRACES = MarkerStyle(
+    name="source braces",
+    opening="{",
+    signs=("{{src:",),
+    pattern=re.compile(r"\{\{src:([^{}\n]{1,100})\}\}"),
+    parse=source_braces,
+    example="{{src:chunk_1}}",
+    explanation="A style that only this test knows.",
+    brackets=(("{{src:", "}}"),),
+    is_ambiguous=False,
+)
+"""A style whose opening has a prefix."""
+
+
+def test_a_style_in_brackets_must_say_whether_they_are_ambiguous() -> None:
+    with pytest.raises(ValueError, match="is_ambiguous"):
+        replace(SOURCE_BRACES, is_ambiguous=None)
+
+
+@pytest.mark.parametrize(
+    ("opening", "closing"), [("⟦", "⟧"), ("<<", ">>"), ("{", "}"), ("{{src:", "}}")]
+)
 @pytest.mark.parametrize(
     "sentences",
     [
@@ -157,6 +187,9 @@ def bracketed_style(opening: str, closing: str) -> MarkerStyle:
         ["It is long. **[1]**", "It opened in 1931."],
         ["It is long. [[1]]", "It opened in 1931."],
         ["It is long. ^[1]", "It opened in 1931."],
+        ["It is long. [[[1]]]", "It opened in 1931."],
+        ["สะพานยาวหลายเมตร [1]", "เปิดใช้งานเมื่อนานมาแล้ว [2]"],
+        ["ຂົວຍາວຫຼາຍແມັດ [1]", "ເປີດໃຊ້ງານດົນນານແລ້ວ [2]"],
     ],
 )
 def test_a_new_style_in_brackets_splits_sentences_like_square_brackets(
@@ -192,11 +225,54 @@ def test_a_stop_in_a_new_styles_brackets_ends_no_sentence(monkeypatch: pytest.Mo
     assert split(text) == [text]
 
 
+@pytest.mark.parametrize(
+    "marker",
+    [
+        "{{src:3}}",
+        "{{{{src:3}}}}",
+        "{{src:{{src:3}}}}",
+        "{{{src:3}}}",
+        "**{{src:3}}**",
+        "({{src:3}})",
+        "({{src:3}}, {{{{src:4}}}})",
+        "<sup>{{src:3}}</sup>",
+    ],
+)
+def test_a_marker_of_a_style_with_a_prefix_stays_with_the_sentence_before_it(
+    monkeypatch: pytest.MonkeyPatch, marker: str
+) -> None:
+    monkeypatch.setattr(styles, "STYLES", (*styles.STYLES, SOURCE_BRACES))
+    text = f"It is old. {marker} It is red."
+    assert split(text) == [f"It is old. {marker}", "It is red."]
+    assert without_markers(text) == "It is old. It is red."
+    assert without_brackets("{{src:3}}") == "3"
+
+
+def test_a_value_in_the_brackets_of_a_new_style_is_no_fabrication(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(styles, "STYLES", (*styles.STYLES, SOURCE_BRACES))
+    assert references("It has {{src:1,000}} or {{src:3.5}} arches {{src:2}}.") == [("2", "chunk_2")]
+
+
 def test_damage_to_a_new_style_in_brackets_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(styles, "STYLES", (*styles.STYLES, bracketed_style("<<", ">>")))
     assert count_empty_markers("It is long << >>. It opened [] then.") == 2
     assert unclosed_markers("It is long <<c1 and old <<c2>>.", ["c1", "c2"]) == 1
     assert [text for _, text in half_bracketed_ids("<<c1>>c2>>", ["c1", "c2"])] == ["<<c1", "c2>>"]
+
+
+@pytest.mark.parametrize("text", ["{}", "{} and old {{{{src:2}}}}.", "{}. It is old.\n", "{}."])
+def test_a_bracket_of_which_only_a_part_closes_is_unclosed(
+    monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    monkeypatch.setattr(
+        styles, "STYLES", (*styles.STYLES, bracketed_style("<<", ">>"), SOURCE_BRACES)
+    )
+    for half_closed in ("<<3>", "{{src:3}", "<<3", "{{src:3"):
+        assert unclosed_markers(f"It is long {text.format(half_closed)}", ["2", "3"]) == 1
+    assert unclosed_markers(f"It is long {text.format('<<3>>')}", ["2", "3"]) == 0
+    assert unclosed_markers(f"It is long {text.format('{{src:3}}')}", ["2", "3"]) == 0
 
 
 def split(text: str) -> list[str]:
@@ -205,18 +281,8 @@ def split(text: str) -> list[str]:
 
 # No other module knows how a marker looks
 
-MARKERS = (
-    "[1]",
-    "[1, 2]",
-    "[chunk_1]",
-    "[^1]",
-    "【1†source】",
-    "【1】",
-    "(Source 1)",
-    "¹",
-    "<sup>1</sup>",
-    " [1]",
-)
+MORE_MARKERS = ("[1]", "[1, 2]", "【1】", " [1]")
+"""Forms of markers beside the example of each style."""
 NOT_ABOUT_MARKERS = {
     "masis/audit/citations/engine.py": "the literal rules of the specification, as written",
     "masis/schema/columns.py": "imports know no audits; it looks for numbered texts in a column",
@@ -229,7 +295,7 @@ NOT_ABOUT_MARKERS = {
     "masis/llm/roles/tolerances.py": "the number of a claim or a chunk as a model writes it",
     "masis/offline/checks/figures.py": "words left out of a quotation",
     "masis/offline/parsing/numerals.py": "exponents of numbers",
-    "masis/audit/stops.py": "the last word before a stop and the first one behind it",
+    "masis/audit/text/language.py": "words with signs, which tell nothing about a language",
     "masis/settings/hosts.py": "addresses of hosts",
 }
 
@@ -270,14 +336,35 @@ def module_names(file: Path) -> dict[str, object]:
     return {}
 
 
+def literals(parsed: Iterable[Any]) -> Iterator[str]:
+    """The characters that a parsed pattern names, but not those that it excludes."""
+    for part in parsed:
+        if isinstance(part, tuple) and len(part) == 2 and part[0] is re_constants.LITERAL:
+            yield chr(part[1])
+        elif isinstance(part, tuple) and len(part) == 2 and part[0] is re_constants.RANGE:
+            yield from map(chr, range(part[1][0], min(part[1][1], part[1][0] + 99) + 1))
+        elif isinstance(part, list) and part and part[0] == (re_constants.NEGATE, None):
+            continue
+        elif isinstance(part, (tuple, list, re_parser.SubPattern)):
+            yield from literals(part)
+
+
 def is_about_markers(pattern: str) -> bool:
-    if not re.search(r"\\\[|【|\[\[|¹|<sup", pattern):
-        return False
+    """Whether a pattern matches a marker and names the sign that it begins with.
+
+    An address begins with a letter, and a source line with a line break; those aren't signs.
+    """
+    flags = re.VERBOSE if "\n" in pattern else 0
     try:
-        compiled = re.compile(pattern, re.VERBOSE if "\n" in pattern else 0)
+        compiled = re.compile(pattern, flags)
     except re.error:
         return False
-    return any(compiled.fullmatch(marker) for marker in MARKERS)
+    named = set(literals(re_parser.parse(pattern, flags)))
+    return any(
+        compiled.fullmatch(marker)
+        for marker in (*MORE_MARKERS, *(style.example for style in styles.STYLES))
+        if re.match(r"[^a-z\s]", sign := marker.lstrip(" ")[0]) and sign in named
+    )
 
 
 def test_no_other_module_has_a_marker_regex() -> None:
@@ -297,7 +384,16 @@ def test_no_other_module_has_a_marker_regex() -> None:
 
 
 @pytest.mark.parametrize(
-    "pattern", [r"\s*\[[^\]]*\]", r"\[\^?\d{1,3}\]|【[^】]*】", r"[⁰¹²]+|\[x\]"]
+    "pattern",
+    [
+        r"\s*\[[^\]]*\]",
+        r"\[\^?\d{1,3}\]|【[^】]*】",
+        r"[⁰¹²]+|\[x\]",
+        r"\(Source \d+\)",
+        r"<cite>.*?</cite>",
+        r"##\d+\$\$",
+        r"[①-⑳]",
+    ],
 )
 def test_the_check_recognizes_a_marker_regex(pattern: str) -> None:
     assert is_about_markers(pattern)
@@ -325,14 +421,39 @@ def test_the_check_recognizes_a_marker_regex_that_is_built_from_parts(source: st
     assert any(map(is_about_markers, patterns_in(source, names)))
 
 
+# "\\]" in a pattern, also in a set of characters: "(?<=[.!?\\]])"; "】" anywhere.
+IN_JAVASCRIPT = re.compile(
+    "|".join([r"\\\]", *(end for pair in StyleTable(STYLES).brackets for end in pair if end > "~")])
+)
+
+
 def test_no_javascript_matches_brackets() -> None:
-    brackets = re.compile(r"/[^/\n]*\\\[\[?\^?[^/\n]*\\\]\)?/[gimsuy]*")
     found = [
-        f"{file.name}: {match.group()}"
+        f"{file.name}: {line.strip()}"
         for file in (ROOT / "masis").rglob("*.js")
-        for match in brackets.finditer(file.read_text(encoding="utf-8"))
+        for line in file.read_text(encoding="utf-8").splitlines()
+        if IN_JAVASCRIPT.search(line)
     ]
-    assert found == []
+    assert found == [], "use MARKER_END, which masis/ui/components/__init__.py defines"
+
+
+@pytest.mark.parametrize(
+    "line", [r"/\[\^?(\d+)\]/g", r"split(/(?<=[.!?\]])\s+/)", 'endsWith("】")']
+)
+def test_the_check_recognizes_brackets_in_javascript(line: str) -> None:
+    assert IN_JAVASCRIPT.search(line)
+
+
+def test_scripts_know_how_the_markers_of_every_style_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    for end in ("]", "】", ")", "</sup>", "¹", "³"):
+        assert re.fullmatch(marker_end_pattern(), end), end
+    monkeypatch.setattr(styles, "STYLES", (*styles.STYLES, SOURCE_BRACES, ARROW))
+    _, script = sources("base")
+    (pattern,) = re.findall(r"^const MARKER_END = (.*)$", script, re.MULTILINE)
+    for style in styles.STYLES:
+        if not re.fullmatch("[a-z0-9]", style.example[-1]):
+            assert re.search(rf"(?:{json.loads(pattern)})\Z", style.example), style.name
+    assert "}}" in re.sub(r"\\", "", pattern).split("|")
 
 
 # What counts as a marker where the evidence isn't known
@@ -345,6 +466,15 @@ def test_no_javascript_matches_brackets() -> None:
         ("It is long【1†source】.", "It is long."),
         ("It is long [[1]].", "It is long."),
         ("It is long 【【1】】.", "It is long."),
+        ("It is long [[[1]]].", "It is long."),
+        ("It is long **[1]**.", "It is long."),
+        ("It is long ([1]).", "It is long."),
+        ("It is long^[1]^ and ***[2]*** old.", "It is long and old."),
+        ("It is long ([1], [2; 3]) and old ([[1]]).", "It is long and old."),
+        ("It is long<sup>[1], [2]</sup>.", "It is long."),
+        ('It is long <span class="source">[1]</span>.', "It is long."),
+        ("It is **long**[1]**bridge**.", "It is **long****bridge**."),
+        ("It is **long [1]** and old (very [1]).", "It is **long** and old (very)."),
         ("It is long [chunk_1].", "It is long."),
         ("It is long (Source 1).", "It is long."),
         ("It is long¹.", "It is long."),
