@@ -117,6 +117,18 @@ def explain(error: ValidationError) -> InputError:
     return InputError(problem.problem, hint=problem.hint + also, field=problem.field)
 
 
+def explain_fields(error: ValidationError, fields: Iterable[str]) -> InputError:
+    """Return the first problem of a request; for an unknown field, suggest one of ``fields``."""
+    known = list(fields)
+    unknown = next((each for each in error.errors() if each["type"] == "extra_forbidden"), None)
+    if unknown is None or len(unknown["loc"]) != 1:
+        return explain(error)
+    name = str(unknown["loc"][0])
+    near = difflib.get_close_matches(name, known, n=1)
+    hint = f"Did you mean {near[0]!r}?" if near else f"There are: {', '.join(known)}."
+    return InputError("isn't a known field", hint=hint, field=name)
+
+
 def explain_all(error: ValidationError) -> list[InputError]:
     """Return every problem of a case, each as a separate error."""
     return [_explain_one(detail) for detail in error.errors(include_url=False)]

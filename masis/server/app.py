@@ -14,7 +14,6 @@ also refuses foreign origins.
 
 from __future__ import annotations
 
-import difflib
 import logging
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -30,7 +29,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from masis.errors import InputError, MasisError
 from masis.schema.actor import ANONYMOUS, Actor
-from masis.schema.explain import explain
+from masis.schema.explain import explain_fields
 from masis.server import api  # noqa: F401 (adds its endpoints to the table)
 from masis.server.endpoints import ENDPOINTS, PREFIX, ApiCall, ApiEndpoint, File
 from masis.server.http import (
@@ -43,7 +42,7 @@ from masis.server.http import (
 )
 from masis.server.openapi import document
 from masis.services import Workbench
-from masis.services.api_records import SET_BY_SERVER
+from masis.services.api_records import SET_BY_SERVER, settable_fields
 from masis.services.jobs import Jobs
 from masis.settings.sign_in import RESERVED, SignIn
 
@@ -267,7 +266,7 @@ def parse(model: type[BaseModel], values: object) -> BaseModel:
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        raise _explain_for(model, error) from error
+        raise explain_fields(error, settable_fields(model)) from error
 
 
 def parse_json(model: type[BaseModel], body: bytes) -> BaseModel:
@@ -282,16 +281,4 @@ def parse_json(model: type[BaseModel], body: bytes) -> BaseModel:
     except ValidationError as error:
         if error.errors()[0]["type"] == "json_invalid":
             raise InputError("the body isn't valid JSON", hint="Send a JSON object.") from error
-        raise _explain_for(model, error) from error
-
-
-def _explain_for(model: type[BaseModel], error: ValidationError) -> InputError:
-    """Return the first problem of a request; for an unknown field, with the one that was meant."""
-    unknown = next((each for each in error.errors() if each["type"] == "extra_forbidden"), None)
-    if unknown is None or len(unknown["loc"]) != 1:
-        return explain(error)
-    name = str(unknown["loc"][0])
-    near = difflib.get_close_matches(name, model.model_fields, n=1)
-    fields = [field for field in model.model_fields if field not in SET_BY_SERVER]
-    hint = f"Did you mean {near[0]!r}?" if near else f"There are: {', '.join(fields)}."
-    return InputError("isn't a field of this request", hint=hint, field=name)
+        raise explain_fields(error, settable_fields(model)) from error

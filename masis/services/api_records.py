@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, Self
 
-from pydantic import Field, JsonValue, field_serializer
+from pydantic import BaseModel, Field, JsonValue, field_serializer
 
 from masis.datasets.exports.export import Selection
 from masis.schema import limits
@@ -39,6 +39,11 @@ class Me(Record):
 
 SET_BY_SERVER = ("viewer", "open_to", "undecided_by")
 """Fields of a filter that say who looks at the cases. A request can't set them."""
+
+
+def settable_fields(model: type[BaseModel]) -> list[str]:
+    """Return the names of the fields that a request can set."""
+    return [name for name in model.model_fields if name not in SET_BY_SERVER]
 
 
 class CaseQuery(CaseFilter):

@@ -26,7 +26,7 @@ from masis.api.batch import BatchItem, Options, audit_all
 from masis.datasets.exports.export import DECIDED, ENCODINGS, Selection
 from masis.errors import InputError, MasisError, UnknownRecord
 from masis.schema.actor import Actor
-from masis.schema.explain import explain, kind_of
+from masis.schema.explain import explain, explain_fields, kind_of
 from masis.schema.reading import FieldMap, id_text
 from masis.schema.review import (
     SHOWN_UNKNOWN,
@@ -74,6 +74,12 @@ _ROW_FIELDS = {
 }
 
 
+FILTERS = tuple(
+    name for name in CaseFilter.model_fields if name not in ("viewer", "open_to", "undecided_by")
+)
+"""The filters of the queue that a caller can set."""
+
+
 def select_cases(split: str | None, *, any_state: bool, **filters: Any) -> Selection:
     """Return the selection of an export: the cases that a person decided, unless other states are
     named.
@@ -86,7 +92,7 @@ def select_cases(split: str | None, *, any_state: bool, **filters: Any) -> Selec
     try:
         return Selection(CaseFilter(**(states | filters)), split)
     except ValidationError as error:
-        raise explain(error) from error
+        raise explain_fields(error, FILTERS) from error
 
 
 def encoding_of(path: Path) -> str:
@@ -264,7 +270,7 @@ class Desk:
         try:
             case_filter = CaseFilter(**{**filters, "size": limit})
         except ValidationError as error:
-            raise naming_limit(explain(error)) from error
+            raise naming_limit(explain_fields(error, FILTERS)) from error
         return self.workbench.cases.find_for(
             self.actor, self.workbench.team.open_to(self.actor, case_filter)
         ).rows

@@ -208,9 +208,10 @@ def test_a_blind_reviewer_learns_nothing_of_the_audit_or_of_others(team: Served)
         # The version counts entries, so that a decision on a stale view is refused.
         assert _without_version(after) == _without_version(before)
         assert reviewer.get(f"/runs/{run.id}").status_code == 403
-        for query in ("viewer=lead", "open_to=lead", "undecided_by=lead", "flags=hallucination"):
-            listed = reviewer.get(f"/cases?{query}").json()
-            assert listed["total"] == before[1]["total"], query
+        for query in ("viewer=lead", "open_to=lead", "undecided_by=lead"):
+            assert reviewer.get(f"/cases?{query}").status_code == 400, query
+        for query in ("flags=hallucination", "quality_from=0.9", "reasons=low_quality"):
+            assert reviewer.get(f"/cases?{query}").json()["total"] == before[1]["total"], query
         rows = reviewer.get("/cases?order=risk").json()["rows"]
         assert all(row["quality"] is None and row["headline"] is None for row in rows)
 

@@ -114,6 +114,6 @@ def test_a_token_is_created_listed_and_revoked(team: Served) -> None:
     assert run("token", "revoke", token["id"], "--db", database).exit_code == 0
     assert "revoked" in run("token", "list", "--db", database).stdout
     assert "no token 'x'" in run("token", "revoke", "x", "--db", database).stderr
-    wrong = run("token", "create", " ", "--by", "reviewer", "--db", database)
+    wrong = run("token", "create", " ", "--by", "reviewer", "--role", "lead", "--db", database)
     assert wrong.exit_code == 1
     assert "label" in wrong.stderr

@@ -11,7 +11,14 @@ import httpx2
 import pytest
 
 import masis
-from masis.errors import InputError, MasisError, NotAllowed, ServerUnreachable, SettingsError
+from masis.errors import (
+    InputError,
+    MasisError,
+    NotAllowed,
+    ServerUnreachable,
+    SettingsError,
+    UnknownRecord,
+)
 from masis.schema.actor import Actor
 from masis.schema.team import QueuePolicy
 from masis.services.desk import Desk
@@ -273,3 +280,66 @@ def test_a_comment_is_sent_again_only_if_the_server_has_not_taken_it(
     ):
         desk.comment("case-1", "text")
     assert len(sent) == tries
+
+
+def test_an_export_has_the_decided_cases_unless_other_states_are_asked_for(
+    served: Served, tmp_path: Path
+) -> None:
+    with masis.Desk(served.url, reviewer="Ada") as desk:
+        desk.decide("case-1", "reject", reason="uncited")
+
+        def exported(**filters: Any) -> set[str]:
+            out = desk.export("decided", tmp_path / "out.csv", **filters)
+            lines = out.read_text(encoding="utf-8").splitlines()[1:]
+            return {line.partition(",")[0] for line in lines}
+
+        assert exported() == {"case-1"}
+        assert exported(fields=["Engineering"]) == {"case-1"}
+        assert exported(text="bridge", datasets=["made for tests"]) == {"case-1"}
+        assert exported(fields=["Law"]) == set()
+        assert desk.export("claims", tmp_path / "a.jsonl", any_state=True).stat().st_size > 0
+        with pytest.raises(InputError, match=r"Did you mean 'fields'\?"):
+            exported(feilds=["Law"])
+        with pytest.raises(InputError, match=r"split.*train"):
+            exported(split="trian")
+        for out in ("-", "", tmp_path / "none" / "a.jsonl"):
+            with pytest.raises(InputError, match="existing folder"):
+                desk.export("decided", out)
+
+
+def test_a_misspelled_field_of_a_label_or_a_request_names_the_right_one(
+    served: Served, tmp_path: Path
+) -> None:
+    with masis.Desk(served.url, reviewer="Ada") as desk:
+        with pytest.raises(InputError, match=r"reson.*Did you mean 'reason'\?"):
+            desk.decide("case-1", "reject", reson="uncited")  # type: ignore[call-arg]
+        desk.decide("case-1", "reject", reason="uncited")
+        with pytest.raises(InputError, match="txt"):
+            desk.label("case-1", {"txt": "It was", "label": "supported"})
+        one = desk.label("case-1", {"text": "It was opened in 1932", "label": "supported"})
+        assert one.decision is not None
+        assert [label.label for label in one.decision.labels] == ["supported"]
+        for values in (("case-1", ["a"]), (["case-1"], "a")):
+            with pytest.raises(InputError, match="list of texts"):
+                desk.tag(*values)  # type: ignore[arg-type]
+        with pytest.raises(InputError, match=r"limit.*1,000"):
+            desk.queue(limit=5000)
+        with pytest.raises(UnknownRecord):
+            desk.log("nope")
+
+
+def test_a_token_is_cleaned_and_excludes_another_name(team: Served) -> None:
+    with team.client("reviewer") as client:
+        token = client.post("/tokens", json={"label": "desk"}).json()["text"]
+    with masis.Desk(team.url, token=f"{token}\n") as desk:
+        assert desk.me().name == "reviewer"
+        (refused,) = desk.decide_all(
+            [{"case": "case-1", "verdict": "reject", "reason": "uncited", "reviewer": "lead"}]
+        )
+        assert "under their own name" in str(refused.error)
+    with pytest.raises(SettingsError, match="acts for its owner"):
+        masis.Desk(team.url, token=token, reviewer="lead")
+    with pytest.raises(SettingsError, match="isn't one"):
+        masis.Desk(team.url, token="masis_ä")
+    with pytest.raises(InputError, match="with its scheme"):
+        masis.Desk("localhost:8599")

@@ -131,7 +131,7 @@ def test_a_blind_policy_hides_audit_results_on_the_desk(
 @pytest.mark.parametrize(
     ("arguments", "error", "says"),
     [
-        (("case-0", "override"), InputError, "Give the corrected answer (--corrected-answer or"),
+        (("case-0", "override"), InputError, "Give the corrected answer (--corrected-answer), or"),
         (("case-0", "override", {"corrected_answer": ANSWER, "reason": "unclear"}), InputError,
          "changes nothing in the answer"),
         (("case-0", "reject"), InputError,
@@ -238,7 +238,7 @@ def test_a_file_yields_a_result_per_row_and_a_dry_run_records_nothing(desk: Desk
     )
     assert [str(each.error)[:30] for each in done if each.error] == [
         "verdict: is 'aprove', which is",
-        "there is no case 'nobody'. `ma",
+        "there is no case 'nobody'. Imp",
         "colour: isn't a field of a dec",
     ]
     assert [entry.decision.reviewer for entry in reversed(desk.log()) if entry.decision] == [

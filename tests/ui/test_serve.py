@@ -369,3 +369,18 @@ def test_log_lines_are_text_unless_json_is_requested() -> None:
     assert words == ["it broke", "it broke"], "a form that is none does not silence the log"
     told = json.loads(line)
     assert (told["level"], told["logger"], told["message"]) == ("WARNING", "masis.x", "it broke")
+
+
+def test_small_answers_are_sent_without_delay() -> None:
+    from streamlit.web.server.starlette import starlette_server
+
+    from masis.ui.shell.streamlit_internals import answer_without_delay
+
+    answer_without_delay()
+    answer_without_delay()
+    with starlette_server._bind_socket("127.0.0.1", 0, 1) as listening:
+        listening.setblocking(True)
+        with socket.create_connection(listening.getsockname()):
+            accepted, _ = listening.accept()
+            with accepted:
+                assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)

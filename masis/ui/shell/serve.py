@@ -42,6 +42,7 @@ from masis.ui.shell.host_guard import HostGuard
 from masis.ui.shell.reach import EXPOSED, ONLY_HERE, Reach, serve_under
 from masis.ui.shell.sign_in import SignInGate, sign_in_routes
 from masis.ui.shell.streamlit_internals import (
+    answer_without_delay,
     break_long_marks,
     disable_pages_folder,
     let_callbacks_finish,
@@ -170,6 +171,7 @@ def launch(
     disable_pages_folder()
     let_callbacks_finish()
     break_long_marks()
+    answer_without_delay()
     served_database.serve_database(db)
     serve_under(reach)
     every_address = reach.address in ("0.0.0.0", "::")  # noqa: S104 (compared, not bound)

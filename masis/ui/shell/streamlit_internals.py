@@ -8,6 +8,7 @@ upgrade, raise ``TESTED`` and the bound in pyproject.toml, run that test, and fi
 from __future__ import annotations
 
 import json
+import socket
 import threading
 from collections.abc import Mapping
 from functools import cache
@@ -150,6 +151,30 @@ def _make_drawable(message: Any) -> None:
             value[:] = [drawable(item) for item in value]
         elif field.type == field.TYPE_STRING and (broken := drawable(value)) is not value:
             setattr(message, field.name, broken)
+
+
+def answer_without_delay() -> None:
+    """Make the server send small answers at once. Calling it again has no effect.
+
+    Streamlit binds its socket with protocol 0, for which asyncio doesn't set TCP_NODELAY
+    (``asyncio.base_events._set_nodelay`` asks for IPPROTO_TCP). Headers and body of an answer are
+    two packets then, and with Nagle's algorithm the second one waits for the delayed
+    acknowledgement of the first: 41 ms for every answer but the first of a connection. On Linux,
+    accepted sockets inherit the option from the listening one (tcp(7)).
+    """
+    from streamlit.web.server.starlette import starlette_server
+
+    bind: Any = starlette_server._bind_socket
+    if getattr(bind, "is_without_delay", False):
+        return
+
+    def bind_without_delay(*arguments: Any, **named: Any) -> socket.socket:
+        bound: socket.socket = bind(*arguments, **named)
+        bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return bound
+
+    bind_without_delay.is_without_delay = True  # type: ignore[attr-defined]
+    starlette_server._bind_socket = bind_without_delay
 
 
 def signed_in_claims(cookies: Mapping[str, str]) -> dict[str, Any]:
