@@ -17,10 +17,10 @@ import masis
 from masis.cli import main
 from masis.datasets.readers.pasted import PastedEvidence
 from masis.errors import InputError
-from masis.server import ingestion as web
 from masis.schema import limits
 from masis.schema.case import Case
 from masis.schema.limits import LIMITS
+from masis.server import ingestion as web
 from masis.services import Workbench
 from masis.services.arrivals.ingestion import ProgramSource, new_token, read_cases
 from masis.settings import Settings

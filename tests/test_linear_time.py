@@ -22,7 +22,6 @@ from masis.audit.text.quotes import locate_quote
 from masis.datasets.mapping.offsets import LabelSpan, find_quoted_place, to_character_spans
 from masis.datasets.readers.tables import read_table
 from masis.errors import InputError, InvalidRevision
-from masis.server.otlp import JSON, parse_export
 from masis.llm.client.reply_parsing import UnreadableReply, parse_reply
 from masis.llm.providers.provider_errors import from_status, scrub_error
 from masis.llm.roles.claim_places import passed_over, place_claims
@@ -42,6 +41,7 @@ from masis.screening.grading.methodology import methodology
 from masis.screening.grading.question import read_question
 from masis.screening.grading.relevance import relevance
 from masis.screening.grading.sample_size import sample_sizes
+from masis.server.otlp import JSON, parse_export
 from masis.services.arrivals.ingestion import read_cases
 from masis.settings.secrecy import safe_value
 from tests.audit.factories import JUDGED_BY, context

@@ -20,9 +20,9 @@ from starlette.testclient import TestClient
 
 from masis.audit.measures.metric_catalogue import METRICS
 from masis.cli import main
-from masis.server import ingestion as web
 from masis.schema.case import Case
 from masis.schema.review import Decision
+from masis.server import ingestion as web
 from masis.services import Workbench
 from masis.services.arrivals.ingestion import ProgramSource, new_token
 from masis.services.arrivals.webhook import Webhook

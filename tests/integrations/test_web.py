@@ -25,8 +25,8 @@ from masis.errors import (
     SettingsError,
     StepError,
 )
-from masis.server import ingestion as web
 from masis.schema.team import QueuePolicy
+from masis.server import ingestion as web
 from masis.services import Workbench
 from masis.services.arrivals.ingestion import (
     IngestionService,
