@@ -213,7 +213,10 @@ def test_a_concurrent_decision_is_shown_and_typed_text_is_preserved(
     named(found)
     found.get_by_label("Note").fill(NOTE)
     found.get_by_text("Approve", exact=True).click(delay=40)
-    until(lambda: server.drafted("bridge-03", "note") == NOTE, tab.page, "the note is drafted")
+    until(
+        lambda: server.drafted("bridge-03", "verdict") == "approve", tab.page, "the form is drafted"
+    )
+    expect(found.locator(".saved")).to_have_text("Draft saved")
     server.workbench.team.release(ADA, "bridge-03")  # as if the lease had run out
     decide(server.workbench, "bridge-03", "escalate", "Bo")
     ask(found)

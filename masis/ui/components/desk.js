@@ -1050,6 +1050,8 @@ class Desk {
       j: () => this.go("forward"),
       k: () => this.go("back"),
       "/": async () => {
+        if (this.refuseIfBusy()) return
+        this.busy = "search"
         window.masisSearch = true // the queue's page focuses its search (page_keys.js)
         await this.save()
         this.follow({ search: true })

@@ -127,16 +127,26 @@ class PageKeys {
   }
 }
 
-// Focuses the search. A run that was under way may replace the field, and the focus would be lost
-// with it. For three seconds the new one gets it, unless a key or the pointer acts first.
+// Focuses the search once it is there. A run that was under way may replace the field, and the
+// focus would be lost with it. For three seconds the new one gets it, unless a key or the pointer
+// acts first.
 function focusSearch(selector) {
   const acted = new AbortController()
-  for (const type of ["keydown", "pointerdown"])
-    window.addEventListener(type, () => acted.abort(), { capture: true, signal: acted.signal })
   const deadline = Date.now() + 3000
+  let focused = null
   const poll = () => {
     if (acted.signal.aborted || Date.now() > deadline) return
-    if (document.activeElement === document.body) document.querySelector(selector)?.focus()
+    const field = document.querySelector(selector)
+    if (field && field !== focused) {
+      field.focus()
+      if (!focused)
+        for (const type of ["keydown", "pointerdown"])
+          window.addEventListener(type, () => acted.abort(), {
+            capture: true,
+            signal: acted.signal,
+          })
+      focused = field
+    }
     setTimeout(poll, 50)
   }
   poll()
