@@ -85,5 +85,5 @@ with database_errors() as workbench:
         demo_notice(workbench)
 with crash_page():
     page.run()
-if page.url_path != "review" or not value("case"):
+if page.url_path not in ("review", "team") or not value("case"):
     page_keys(page.url_path)

@@ -25,11 +25,23 @@ MOUNT = """async ([css, js, html]) => {
   window.sent = []
   const sends = kind => (name, value) => window.sent.push([kind, name, value])
   window.draw = data => {
-    window.undo?.()
     const setTriggerValue = sends("trigger"), setStateValue = sends("state")
-    window.undo = module.default({ data, key: "k", name: "c", parentElement, setTriggerValue, setStateValue })
+    module.default({ data, key: "k", name: "c", parentElement, setTriggerValue, setStateValue })
   }
 }"""
+
+ANSWER = """
+export default ({ data, parentElement }) => {
+  window.view?.leave()
+  window.view = drawAnswer(parentElement.querySelector(".root"), data, {
+    canLabel: !document.querySelector(".st-key-adjudication"),
+    dock: 0,
+    correction: () => window.correction ?? "",
+    insert: (text, says, after) => (window.inserted = { text, says, after }),
+  })
+}
+"""
+"""The answer without the rest of the desk, which draws it by the same function."""
 
 
 class Mounted:
@@ -41,7 +53,10 @@ class Mounted:
         self.page = page
         page.route(ADDRESS, lambda route: route.fulfill(content_type="text/html", body=PAGE))
         page.goto(ADDRESS)
-        page.evaluate(MOUNT, [*sources(name, *parts), ROOT])
+        css, js = sources(name, *parts)
+        if name == "answer_view":
+            css, js = sources("answer")[0], js + ANSWER
+        page.evaluate(MOUNT, [css, js, ROOT])
 
     def draw(self, data: Any) -> Locator:
         """Draw the component from data, which goes as JSON; returns its root."""

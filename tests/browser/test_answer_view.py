@@ -133,11 +133,9 @@ def test_marks_and_evidence_can_be_used_with_the_keyboard(answer_page: Page) -> 
 def test_a_correction_starts_at_the_worst_issue_with_its_evidence_highlighted(
     answer_page: Page, fabricated: Any
 ) -> None:
-    chosen = answer_page.evaluate("""() => {
-            const detail = {}
-            window.dispatchEvent(new CustomEvent("masis-correct", { detail }))
-            return [detail.start, detail.end]
-        }""")
+    chosen = answer_page.evaluate(
+        "() => { const { start, end } = view.showFaulty(); return [start, end] }"
+    )
     words = "".join(
         each["text"] for each in fabricated["pieces"] if 1 in each.get("issues", ())
     ).strip()
@@ -158,11 +156,9 @@ def test_a_recorded_correction_is_shown_first_and_one_key_shows_the_marked_answe
     page.get_by_role("button", name="Original answer").click()
     expect(marked).to_be_visible()
     expect(corrected).to_be_hidden()
-    page.evaluate("window.dispatchEvent(new Event('masis-version', { cancelable: true }))")
+    assert page.evaluate("view.switchVersion()")
     expect(corrected).to_be_visible()
-    page.evaluate(
-        "window.dispatchEvent(new CustomEvent('masis-issue', { detail: 1 }))"
-    )  # its words are in the original
+    page.evaluate("view.stepIssue(1)")  # its words are in the original
     expect(marked).to_be_visible()
 
 
@@ -173,7 +169,7 @@ def test_an_adjudication_opens_at_the_worst_issue_without_scrolling_the_page(
     mounted.page.set_viewport_size({"width": 1440, "height": 500})
     mounted.page.evaluate("""() => {
             const host = document.getElementById("host")
-            host.className = "st-key-adjudicated-answer"
+            host.className = "st-key-adjudication"
             host.setAttribute("style", "--pane: 240px; --pane-scroll: auto")
         }""")
     mounted.draw(audited_answer("history-02-altered"))
@@ -460,7 +456,7 @@ def test_f_continues_from_the_clicked_issue_and_scrolls_to_its_start(
     page.evaluate(
         "scrollTo(0, document.querySelector('#host').getBoundingClientRect().bottom + scrollY)"
     )
-    page.evaluate("window.dispatchEvent(new CustomEvent('masis-issue', { detail: -1 }))")
+    page.evaluate("view.stepIssue(-1)")
     expect(panel).to_contain_text("Issue 1,")
     box = page.locator(".text .mark.chosen").first.bounding_box()
     assert box
@@ -477,7 +473,7 @@ def test_a_critic_issue_about_an_already_listed_fault_appears_only_on_its_card(
     ]
     mounted = mount("answer_view")
     root = mounted.draw({**fabricated, "issues": [{**first, "also": also}]})
-    mounted.page.evaluate("window.dispatchEvent(new CustomEvent('masis-issue', { detail: 1 }))")
+    mounted.page.evaluate("view.stepIssue(1)")
     expect(root.locator(".why-panel")).to_contain_text("Said by a check.")
     expect(root.locator(".why-panel")).not_to_contain_text("Said by critic.")
     expect(root.locator(".issue")).to_contain_text("Said by critic.")
@@ -509,10 +505,7 @@ def test_a_missing_point_is_shown_with_its_passage_and_can_be_inserted(
     mounted = mount("answer_view")
     mounted.draw({**fabricated, "issues": [*fabricated["issues"], missing], "evidence": cards})
     page, panel = mounted.page, mounted.page.locator(".why-panel")
-    page.evaluate(
-        "window.addEventListener('masis-insert', event => { window.inserted = event.detail })"
-    )
-    page.evaluate("window.dispatchEvent(new CustomEvent('masis-issue', { detail: -1 }))")
+    page.evaluate("view.stepIssue(-1)")
     expect(page.locator(".issue").last).to_be_in_viewport(ratio=1)
     expect(panel).to_contain_text("Ice")
     expect(panel).to_contain_text("Asked for.")
@@ -525,11 +518,7 @@ def test_a_missing_point_is_shown_with_its_passage_and_can_be_inserted(
         "after": "It is.",
     }
     for correction, offered in (("It is. Ice [chunk_4].", False), ("It is.", True)):
-        page.evaluate(
-            "text => { window.masisCorrection = text; dispatchEvent(new"
-            " Event('masis-corrected')) }",
-            correction,
-        )
+        page.evaluate("text => { window.correction = text; view.onCorrection() }", correction)
         expect(insert).to_be_visible(visible=offered)
 
 
@@ -549,9 +538,8 @@ def test_a_correction_lists_the_issues_it_leaves_unchanged(
 
     def left(corrected: str) -> list[int]:
         asked = """corrected => {
-            const detail = { corrected }
-            window.dispatchEvent(new CustomEvent("masis-untouched", { detail }))
-            return [detail.count, ...detail.left.map(each => each.number)]
+            const { count, left } = view.untouched(corrected)
+            return [count, ...left.map(each => each.number)]
         }"""
         count, *numbers = mounted.page.evaluate(asked, corrected)
         assert count == len(data["issues"])
@@ -577,9 +565,7 @@ def test_an_issue_marks_the_claim_even_if_the_critic_quotes_the_sentence(
     mounted = mount("answer_view")
     mounted.draw({**fabricated, "pieces": pieces, "blocks": [], "issues": issues})
     asked = """corrected => {
-        const [correct, untouched] = [{}, { corrected }]
-        window.dispatchEvent(new CustomEvent("masis-correct", { detail: correct }))
-        window.dispatchEvent(new CustomEvent("masis-untouched", { detail: untouched }))
+        const [correct, untouched] = [view.showFaulty(), view.untouched(corrected)]
         return [correct.start, correct.end, correct.answer, ...untouched.left.map(each => each.number)]
     }"""
     expected = [0, len("A has two"), "A has two, and B has three.", 2]
@@ -626,11 +612,7 @@ def test_a_correction_selects_the_wrong_words_and_keeps_the_valid_citation(
             "issues": [issue | ({"claim": 0} if "claims" in about else {})],
         }
     )
-    asked = """() => {
-        const detail = {}
-        window.dispatchEvent(new CustomEvent("masis-correct", { detail }))
-        return [detail.start, detail.end]
-    }"""
+    asked = "() => { const { start, end } = view.showFaulty(); return [start, end] }"
     assert "A has two lanes [c1]."[slice(*mounted.page.evaluate(asked))] == chosen
 
 

@@ -14,8 +14,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, WebSocketRoute, expect
-from streamlit.proto.BackMsg_pb2 import BackMsg
+from playwright.sync_api import Browser, Locator, Page, Route, expect
 
 from masis.schema.actor import Actor
 from masis.schema.case import Case
@@ -214,7 +213,10 @@ def test_a_concurrent_decision_is_shown_and_typed_text_is_preserved(
     named(found)
     found.get_by_label("Note").fill(NOTE)
     found.get_by_text("Approve", exact=True).click(delay=40)
-    until(lambda: server.drafted("bridge-03", "note") == NOTE, tab.page, "the note is drafted")
+    until(
+        lambda: server.drafted("bridge-03", "verdict") == "approve", tab.page, "the form is drafted"
+    )
+    expect(found.locator(".saved")).to_have_text("Draft saved")
     server.workbench.team.release(ADA, "bridge-03")  # as if the lease had run out
     decide(server.workbench, "bridge-03", "escalate", "Bo")
     ask(found)
@@ -311,6 +313,10 @@ def test_text_typed_while_the_server_was_down_is_sent_after_its_restart(
         60,
     )
     expect(found.get_by_label("Note")).to_have_value(NOTE)
+    # while Streamlit's own connection is lost for long, its dialog covers the page
+    expect(tab.page.locator("[data-test-connection-state=CONNECTED]")).to_be_attached(
+        timeout=60_000
+    )
     server.kill()
     found.get_by_text("Approve", exact=True).click(delay=40)
     named(found, heard=False)
@@ -417,38 +423,79 @@ def test_a_queue_redrawn_during_a_click_opens_the_clicked_case(
     expect(page).to_have_url(re.compile(f"/review.*case={shown}"))
 
 
-def test_a_submit_lost_in_a_rerun_is_resent_and_recorded_once(
-    server: ReviewServer, open_tab: OpenTab
+@pytest.mark.parametrize("reaches_server", [True, False])
+def test_a_decision_without_an_answer_is_sent_again_and_recorded_once(
+    server: ReviewServer, open_tab: OpenTab, reaches_server: bool
 ) -> None:
-    case, lost = "bridge-08", []
+    case, lost = f"bridge-{8 if reaches_server else 11:02}", []
     tab = open_tab(server.base)
 
-    def between(route: WebSocketRoute) -> None:
-        connected = route.connect_to_server()
+    def lose_first(route: Route) -> None:
+        if lost:
+            route.continue_()
+            return
+        lost.append(route.request.post_data_json)
+        if reaches_server:  # and only its answer is lost
+            route.fetch()
+        route.abort("connectionreset")
 
-        def pass_on(message: str | bytes) -> None:
-            asked = BackMsg.FromString(message if isinstance(message, bytes) else message.encode())
-            sent = asked.rerun_script.widget_states.widgets
-            if not lost and (
-                submits := [each for each in sent if b'"submit"' in each.SerializeToString()]
-            ):
-                lost.extend(submits)
-                for each in submits:  # the page runs, but without what was to be recorded
-                    sent.remove(each)
-                message = asked.SerializeToString()
-            connected.send(message)
-
-        route.on_message(pass_on)
-
-    tab.page.route_web_socket("**/_stcore/stream", between)
+    tab.page.route("**/desk/decisions", lose_first)
     found = open_case(tab, case)
     named(found)
     found.get_by_text("Escalate", exact=True).click(delay=40)
     found.get_by_text("Needs more evidence").click(delay=40)
     found.get_by_role("button", name="Submit").click(delay=40)
-    until(lambda: bool(lost), tab.page, "the submit was sent")
-    assert not server.decisions(case)
-    until(lambda: bool(server.decisions(case)), tab.page, "it was sent again")
+    expect(found.get_by_role("status").first).to_contain_text("The server doesn't answer")
+    tab.page.keyboard.press("n")  # while a decision is being recorded, keys do nothing
     expect(found.get_by_role("status").first).to_contain_text("Escalated")
     tab.settle()
-    assert [each.verdict for each in server.decisions(case)] == ["escalate"]
+    expect(tab.page).to_have_url(re.compile(case))
+    (decision,) = server.decisions(case)
+    assert (decision.verdict, decision.token) == ("escalate", lost[0]["token"])
+
+
+def test_a_slow_answer_never_replaces_a_newer_case(server: ReviewServer, open_tab: OpenTab) -> None:
+    tab = open_tab(server.base)
+    slow: list[Route] = []
+    found = open_case(tab, "bridge-00", order="oldest")
+    named(found)
+    tab.page.route("**/desk/open", lambda route: slow.append(route))
+    tab.page.keyboard.press("j")
+    until(lambda: bool(slow), tab.page, "the next case is asked for")
+    tab.page.keyboard.press("x")
+    says = expect(found.get_by_role("status").first)
+    says.to_contain_text("The page is still loading. Press again in a moment.")
+    expect(found.get_by_role("radio", name="Reject")).not_to_be_checked()
+    slow.pop().continue_()
+    tab.page.unroute("**/desk/open")
+    expect(tab.page).not_to_have_url(re.compile("case=bridge-00"))
+    number = int(tab.page.url[-2:])
+    shown, words = tab.page.locator(".answer .text"), "Bridge {} is {} metres long"
+    expect(shown).to_contain_text(words.format(number, 100 + number))
+    expect(found).to_have_attribute("data-ready", "true")
+    tab.page.keyboard.press("k")
+    expect(tab.page).to_have_url(re.compile("case=bridge-00"))
+    for step, at in (("go_back", number), ("go_forward", 0), ("reload", 0)):
+        getattr(tab.page, step)()
+        expect(shown).to_contain_text(words.format(at, 100 + at))
+        expect(tab.page.get_by_text(f"How long is bridge {at},").first).to_be_visible()
+
+
+def test_two_tabs_on_a_case_record_one_decision_and_show_it_in_both(
+    server: ReviewServer, open_tab: OpenTab
+) -> None:
+    first, second = open_tab(server.base), open_tab(server.base)
+    panels = [open_case(tab, "bridge-06") for tab in (first, second)]
+    for found in panels:
+        named(found)
+    for tab, found in zip((first, second), panels, strict=True):
+        tab.page.keyboard.press("Escape")
+        expect(found).to_have_attribute("data-ready", "true")
+        tab.page.keyboard.press("e")
+        tab.page.keyboard.press("1")
+    first.page.keyboard.press("Control+Enter")
+    expect(panels[0].get_by_role("status").first).to_contain_text("Escalated")
+    second.page.keyboard.press("Control+Enter")
+    expect(panels[1].get_by_role("status").first).to_contain_text("has changed since you opened it")
+    expect(panels[1].locator(".standing")).to_contain_text("by Ada")
+    assert len(server.decisions("bridge-06")) == 1

@@ -6,23 +6,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
-import streamlit as st
-from streamlit.testing.v1 import AppTest
+from starlette.applications import Starlette
+from starlette.testclient import TestClient
 
 from masis.errors import AnotherAnswer, StoreError, UnknownRecord
 from masis.schema.actor import Actor
 from masis.schema.review import Decision, answer_digest, decided_about
 from masis.schema.run import Run
-from masis.services import Workbench, app_root, demo_cases
+from masis.server.app import Server, api_route
+from masis.services import Workbench, demo_cases
 from masis.services.drafts import case_subject
 from masis.services.records import CaseFilter
 from masis.settings import Settings
-from masis.ui.review import decision
 from masis.ui.review import decision_form as forms
+from masis.ui.review import desk_api  # noqa: F401 (adds its endpoints to the table)
 from masis.views.answer import shown_answer
 from masis.views.log_entries import verdict_text
 from masis.views.numbers import moment_utc
@@ -62,15 +62,12 @@ def older(workbench: Workbench) -> Run:
 
 
 def right(workbench: Workbench, index: int = 0, verdict: str = "approve") -> Posted:
-    """What the page posts when the answer it shows is approved."""
+    """What the desk sends when the answer it shows is approved."""
     view, run = workbench.cases.open(CASE), newest(workbench)
     return {
-        "case": CASE,
+        "place": {"case": CASE, "iteration": str(index + 1) if index else ""},
         "token": f"token-{index}-{verdict}",
         "seen": view.summary.version,
-        "mount": "m",
-        "seq": 1,
-        "sends": 1,
         "fields": {"verdict": verdict},
         "shown": dict(shown_answer(view.case, run, index)),
         "acknowledged": [issue.id for issue in forms.serious_issues(run, index)],
@@ -78,69 +75,46 @@ def right(workbench: Workbench, index: int = 0, verdict: str = "approve") -> Pos
     }
 
 
-def post(
-    posted: Posted,
-    *,
-    kind: str = "submit",
-    times: int = 1,
-    session: Posted | None = None,
-    **address: str,
-) -> AppTest:
-    """Open the case at an address, and have its form post a submit (or an act), as a
-    browser does.
-    """
-    waiting = [posted] * times
-
-    def browser(**_: Any) -> SimpleNamespace:
-        idle: dict[str, Any] = {"draft": None, "act": None, "submit": None}
-        return SimpleNamespace(**idle | ({kind: waiting.pop()} if waiting else {}))
-
-    app = AppTest.from_file(str(app_root() / "app.py"), default_timeout=30)
-    for name, held in {"reviewer-name": "Ada", **(session or {})}.items():
-        app.session_state[name] = held
-    for name, value in {"case": CASE, **address}.items():
-        app.query_params[name] = value
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(decision, "_COMPONENT", browser)
-        app.run()
-    assert not waiting, "the form was not drawn"
-    assert not app.exception
-    return app
+@pytest.fixture
+def client(workbench: Workbench) -> TestClient:
+    server = Server(lambda: workbench, lambda: pytest.fail("no job is needed"))
+    headers = {"X-Masis-Reviewer": ADA.name, "X-Masis-Request": "1"}
+    return TestClient(Starlette(routes=[api_route(server)]), headers=headers)
 
 
-def said(app: AppTest) -> str:
-    form = app.session_state["decision-form"]
-    return form.message.text if form.message else ""
+def post(client: TestClient, path: str, body: Posted) -> Posted:
+    """Send a request of the desk, and return its answer."""
+    response = client.post(f"/api/v1/desk/{path}", json=body)
+    assert response.status_code == 200, response.text
+    return cast("Posted", response.json())
 
 
-def test_an_escalation_without_a_note_asks_for_confirmation_once(workbench: Workbench) -> None:
-    app = post(right(workbench, verdict="escalate"))
-    assert "choose a reason or write a note" in said(app)
+def refused(client: TestClient, body: Posted, status: int = 422) -> Posted:
+    """Send a decision that is refused, and return the error."""
+    response = client.post("/api/v1/desk/decisions", json=body)
+    assert response.status_code == status, response.text
+    return cast("Posted", response.json()["error"])
+
+
+def test_an_escalation_without_a_note_asks_for_confirmation_once(
+    workbench: Workbench, client: TestClient
+) -> None:
+    body = right(workbench, verdict="escalate")
+    error = refused(client, body)
+    assert "choose a reason or write a note" in error["message"]
+    assert error["field"] == "reason"
     assert workbench.reviews.current(CASE) is None
-    waiting = [right(workbench, verdict="escalate")]
-    idle: Posted = {"draft": None, "act": None}
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(
-            decision,
-            "_COMPONENT",
-            lambda **_: SimpleNamespace(**idle, submit=waiting.pop() if waiting else None),
-        )
-        app.run()
-    assert said(app).startswith("Escalated")
-    entry = workbench.reviews.current(CASE)
-    workbench.reviews.undo(ADA, entry.id)
-    note = {
-        **right(workbench, verdict="escalate"),
-        "fields": {"verdict": "escalate", "note": "Which year?"},
-    }
-    assert said(post({**note, "token": "another"})).startswith("Escalated")
-    entry = workbench.reviews.current(CASE)
-    workbench.reviews.undo(ADA, entry.id)
+    answer = post(client, "decisions", {**body, "confirmed": [error["confirms"]]})
+    assert answer["done"].startswith("Escalated")
+    workbench.reviews.undo(ADA, answer["entry"])
+    note = {"token": "another", "fields": {"verdict": "escalate", "note": "Which year?"}}
+    answer = post(client, "decisions", {**right(workbench), **note})
+    assert answer["message"]["text"].startswith("Escalated")
+    workbench.reviews.undo(ADA, answer["entry"])
 
 
-@pytest.mark.parametrize("came_back", [True, False])
-def test_after_returning_to_undo_the_reviewer_continues_at_the_previous_place(
-    workbench: Workbench, came_back: bool
+def test_a_decision_opens_the_next_case_or_the_one_that_was_left_to_undo(
+    workbench: Workbench, client: TestClient
 ) -> None:
     queue = [
         row.id
@@ -149,43 +123,45 @@ def test_after_returning_to_undo_the_reviewer_continues_at_the_previous_place(
         ).rows
     ]
     assert queue.index(CASE) > 0
-    undone = (
-        {"carried-message": (CASE, decision._Message("Undone.", "calm"), queue[-1])}
-        if came_back
-        else {}
-    )
-    posted = {**right(workbench), "token": f"back {came_back}", "advance": True}
-    app = post(posted, session=undone, order="oldest")
-    after = queue[-1] if came_back else queue[queue.index(CASE) + 1]
-    assert app.query_params["case"] in (after, [after])
-    workbench.reviews.undo(ADA, workbench.reviews.current(CASE).id)
+    for came_from, after in (("", queue[queue.index(CASE) + 1]), (queue[-1], queue[-1])):
+        body = {**right(workbench), "token": f"back {came_from}", "advance": True}
+        body |= {"queue": {"order": "oldest"}, "came_from": came_from}
+        answer = post(client, "decisions", body)
+        assert answer["desk"]["place"]["case"] == after
+        assert after in {lease.case_id for lease in workbench.store.team.leases()}
+        workbench.reviews.undo(ADA, answer["entry"])
 
 
-def test_a_decision_interrupted_by_a_rerun_is_still_confirmed_and_opens_the_next_case(
-    workbench: Workbench, monkeypatch: pytest.MonkeyPatch
+def test_a_repeated_decision_is_recorded_once_and_answered_again(
+    workbench: Workbench, client: TestClient
 ) -> None:
-    ends = [st.rerun]  # as a message of the browser does that comes in just then
-    monkeypatch.setattr(decision, "forget_scores", lambda *_: ends.pop()() if ends else None)
-    app = post({**right(workbench), "token": "ended", "advance": True}, order="oldest")
-    assert not ends
-    assert app.query_params["case"] not in (CASE, [CASE])
-    entry = workbench.reviews.current(CASE)
-    assert app.session_state["previous-decision"].entry == entry.id
-    workbench.reviews.undo(ADA, entry.id)
+    body = {**right(workbench), "token": "repeated", "advance": True}
+    first, again = (post(client, "decisions", body) for _ in range(2))
+    assert (first["entry"], first["done"]) == (again["entry"], again["done"])
+    assert first["desk"]["place"] == again["desk"]["place"]
+    # a draft of the same form that arrives late doesn't come back
+    late = {"place": body["place"], "token": "repeated", "fields": {"note": "late"}}
+    assert client.put("/api/v1/desk/draft", json=late).json()["saved_at"] == ""
+    assert not workbench.drafts.get(ADA, case_subject(CASE)).values
+    undone = post(client, "undo", {"place": first["desk"]["place"], "entry": first["entry"]})
+    assert undone["desk"]["place"]["case"] == CASE
+    assert undone["message"]["text"].startswith("Undone: approved the original answer of")
+    assert undone["desk"]["draft"]["verdict"] == "approve"
+    workbench.drafts.clear(ADA, case_subject(CASE))
 
 
 def test_a_newer_audit_is_announced_with_its_author_and_time(
-    workbench: Workbench,
+    workbench: Workbench, client: TestClient
 ) -> None:
     stale = right(workbench)
     workbench.audits.audit(
         Actor(name="Ben"), workbench.store.cases.get(CASE), settings=Settings(max_iterations=2)
     )
     again, *_ = workbench.cases.open(CASE).runs
-    assert f"It was audited again by Ben at {(again.ended_at or '')[11:16]} UTC." in said(
-        post(stale)
-    )
-    assert "audited again" not in said(post({**right(workbench), "token": "stale", "seen": 1}))
+    at = (again.ended_at or "")[11:16]
+    assert f"It was audited again by Ben at {at} UTC." in refused(client, stale, 409)["message"]
+    other = {**right(workbench), "token": "stale", "seen": 1}
+    assert "audited again" not in refused(client, other, 409)["message"]
     first, *_, last = forms.with_audits([], workbench.cases.open(CASE).runs)
     assert (first["who"], first["what"], first["at"]) == ("Ben", "Audited again", again.ended_at)
     assert first["when"] == moment_utc(again.ended_at or "")
@@ -204,66 +180,57 @@ def with_shown(change: Callable[[Workbench, Posted], object]) -> Callable[[Workb
     return made
 
 
-WAYS: dict[str, tuple[Callable[[Workbench], Posted], dict[str, str]]] = {
-    "a revision stood on the page, the original is the page's now": (
-        with_shown(lambda workbench, _: shown(workbench, newest(workbench), 1)),
-        {},
+WAYS: dict[str, Callable[[Workbench], Posted]] = {
+    "a revision stood on the page, the original is the page's now": with_shown(
+        lambda workbench, _: shown(workbench, newest(workbench), 1)
     ),
-    "the original stood on the page, the iteration was switched during submit": (
-        right,
-        {"iteration": "2"},
+    "the original stood on the page, the iteration was switched during submit": lambda w: {
+        **right(w),
+        "place": {"case": CASE, "iteration": "2"},
+    },
+    "the place is switched and the text is not drawn yet": with_shown(
+        lambda w, now: {**now, "digest": shown(w, newest(w), 1)["digest"]}
     ),
-    "the place is switched and the text is not drawn yet": (
-        with_shown(lambda w, now: {**now, "digest": shown(w, newest(w), 1)["digest"]}),
-        {},
+    "the text is drawn and the place is late": with_shown(
+        lambda w, now: {**now, "place": shown(w, newest(w), 1)["place"]}
     ),
-    "the text is drawn and the place is late": (
-        with_shown(lambda w, now: {**now, "place": shown(w, newest(w), 1)["place"]}),
-        {},
+    "nothing says what was shown": lambda w: {
+        name: value for name, value in right(w).items() if name != "shown"
+    },
+    "no answer was drawn": with_shown(lambda *_: None),
+    "a list in place of an answer": with_shown(lambda w, now: [now["place"], now["digest"]]),
+    "no digest": with_shown(lambda w, now: {"place": now["place"]}),
+    "no place": with_shown(lambda w, now: {"digest": now["digest"]}),
+    "the answer of an older audit": with_shown(lambda w, _: shown(w, older(w), 0)),
+    "a link switched the audit, the form is late": lambda w: {
+        **right(w),
+        "place": {"case": CASE, "run": older(w).id},
+    },
+    "another case stood on the page": with_shown(lambda w, _: shown(w, newest(w, OTHER), 0, OTHER)),
+    "the form of another case posts": lambda w: {**right(w), "place": {"case": OTHER}},
+    "a tab from before the first audit": with_shown(lambda w, _: shown(w, None, 0)),
+    "a tab from before the newest audit": lambda w: {**right(w), "seen": right(w)["seen"] - 1},
+    "an iteration that does not exist": with_shown(
+        lambda w, now: {**now, "place": f"{CASE}/{newest(w).id}/9"}
     ),
-    "nothing says what was shown": (
-        lambda w: {name: value for name, value in right(w).items() if name != "shown"},
-        {},
+    "the answer with a word more": with_shown(
+        lambda w, now: {
+            **now,
+            "digest": answer_digest(newest(w).iterations[0].answer + " Perhaps."),
+        }
     ),
-    "no answer was drawn": (with_shown(lambda *_: None), {}),
-    "a list in place of an answer": (with_shown(lambda w, now: [now["place"], now["digest"]]), {}),
-    "no place": (with_shown(lambda w, now: {"digest": now["digest"]}), {}),
-    "the answer of an older audit": (with_shown(lambda w, _: shown(w, older(w), 0)), {}),
-    "a link switched the audit, the form is late": (right, {"run": "older"}),
-    "another case stood on the page": (
-        with_shown(lambda w, _: shown(w, newest(w, OTHER), 0, OTHER)),
-        {},
-    ),
-    "the form of another case posts": (lambda w: {**right(w), "case": OTHER}, {}),
-    "a tab from before the first audit": (with_shown(lambda w, _: shown(w, None, 0)), {}),
-    "a tab from before the newest audit": (
-        lambda w: {**right(w), "seen": right(w)["seen"] - 1},
-        {},
-    ),
-    "an iteration that does not exist": (
-        with_shown(lambda w, now: {**now, "place": f"{CASE}/{newest(w).id}/9"}),
-        {},
-    ),
-    "the answer with a word more": (
-        with_shown(
-            lambda w, now: {
-                **now,
-                "digest": answer_digest(newest(w).iterations[0].answer + " Perhaps."),
-            }
-        ),
-        {},
-    ),
-    "serious issues that nobody was shown": (lambda w: {**right(w), "acknowledged": []}, {}),
+    "serious issues that nobody was shown": lambda w: {**right(w), "acknowledged": []},
 }
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_only_the_shown_answer_can_be_approved(workbench: Workbench, way: str) -> None:
-    made, address = WAYS[way]
-    if address.get("run") == "older":
-        address = {"run": older(workbench).id}
+def test_only_the_shown_answer_can_be_approved(
+    workbench: Workbench, client: TestClient, way: str
+) -> None:
     before = workbench.store.decisions.head().length
-    post(made(workbench), **address)
+    response = client.post("/api/v1/desk/decisions", json=WAYS[way](workbench))
+    assert response.status_code in (400, 409, 422)
+    assert response.json()["error"]["message"]
     assert workbench.store.decisions.head().length == before
 
 
@@ -293,19 +260,23 @@ def test_the_service_rejects_a_decision_about_another_answer(workbench: Workbenc
     assert workbench.store.decisions.head().length == before
 
 
-def test_an_approval_records_which_answer_was_shown(workbench: Workbench) -> None:
-    app = post(right(workbench, 1), iteration="2")
+def test_an_approval_records_which_answer_was_shown(
+    workbench: Workbench, client: TestClient
+) -> None:
+    answer = post(client, "decisions", right(workbench, 1))
     made = newest_decision(workbench)
     assert made.iteration == 2
     assert decided_about(made) == "revision 2"
     assert verdict_text(made) == "Approved revision 2"
-    assert app.session_state["previous-decision"].words == f"Approved revision 2 of {CASE}"
+    assert answer["done"] == f"Approved revision 2 of {CASE}"
 
 
-def test_an_approval_records_the_listed_serious_issues(workbench: Workbench) -> None:
+def test_an_approval_records_the_listed_serious_issues(
+    workbench: Workbench, client: TestClient
+) -> None:
     issues = forms.serious_issues(newest(workbench), 0)
     assert issues
-    post(right(workbench))
+    post(client, "decisions", right(workbench))
     made = newest_decision(workbench)
     assert decided_about(made) == "the original answer"
     assert [each["id"] for each in made.extra["issues_seen"]] == [issue.id for issue in issues]
@@ -328,78 +299,75 @@ def test_a_decision_without_an_iteration_is_about_the_original_answer(
     workbench.reviews.undo(ADA, undone.id)
 
 
-def test_the_next_case_names_the_skipped_one(workbench: Workbench) -> None:
+def test_the_next_case_names_the_skipped_one(workbench: Workbench, client: TestClient) -> None:
     other = workbench.store.cases.get(CASE).model_copy(update={"id": "other"})
     workbench.cases.add(ADA, [other])
     workbench.audits.audit(ADA, other)
-    app = post({"case": CASE, "kind": "skip"}, kind="act")
-    assert app.query_params["case"] != CASE
-    assert said(app) == f"Skipped {CASE}. It comes back after the other cases."
+    answer = post(client, "open", {"place": {"case": CASE}, "to": "skip"})
+    assert answer["desk"]["place"]["case"] != CASE
+    text = f"Skipped {CASE}. It comes back after the other cases."
+    assert answer["message"]["text"] == text
 
 
-def test_after_the_last_search_result_the_full_queue_is_offered(workbench: Workbench) -> None:
-    app = post({"case": CASE, "kind": "next"}, kind="act", q="nowhere")
-    message = app.session_state["decision-form"].message
-    assert (message.narrowed, message.text.endswith("still wait.")) == (True, True)
+def test_after_the_last_search_result_the_full_queue_is_offered(client: TestClient) -> None:
+    body = {"place": {"case": CASE}, "queue": {"text": "nowhere"}}
+    message = post(client, "open", {**body, "to": "next"})["message"]
+    assert (message["narrowed"], message["text"].endswith("still wait.")) == (True, True)
     # behind the end of the list, still
-    app = post({"case": CASE, "kind": "forward"}, kind="act", q="nowhere")
-    message = app.session_state["decision-form"].message
-    assert (message.text, message.narrowed) == ("This is the last case of the list.", True)
-    app = post({"case": CASE, "kind": "whole_queue"}, kind="act", q="nowhere")
-    assert app.query_params["case"] != [CASE]
-    assert "q" not in app.query_params
+    message = post(client, "open", {**body, "to": "forward"})["message"]
+    assert (message["text"], message["narrowed"]) == ("This is the last case of the list.", True)
+    desk = post(client, "open", {**body, "to": "whole_queue"})["desk"]
+    assert desk["place"]["case"] != CASE
+    assert "text" not in desk["queue"]
 
 
-def test_a_revision_can_be_taken_as_the_correction(workbench: Workbench) -> None:
+def test_a_request_never_sees_more_than_its_reviewer(
+    workbench: Workbench, client: TestClient
+) -> None:
+    queue = {"viewer": "Ben", "open_to": "Ben", "undecided_by": "Ben"}
+    desk = post(client, "open", {"place": {"case": CASE}, "queue": queue})["desk"]
+    assert not set(queue) & set(desk["queue"])
+
+
+def test_a_revision_can_be_taken_as_the_correction(
+    workbench: Workbench, client: TestClient
+) -> None:
     for iteration in ("", "2"):
-        app = post({"case": CASE, "kind": "take_revision"}, kind="act", iteration=iteration)
+        body = {"place": {"case": CASE, "iteration": iteration}, "fields": {}, "token": "t"}
+        answer = post(client, "revision", body)
         fields = workbench.drafts.get(ADA, case_subject(CASE)).values
         assert (fields["verdict"], fields["corrected"]) == (
             "override",
             newest(workbench).iterations[1].answer,
         )
-        assert "iteration" not in app.query_params
-        assert app.session_state["decision-form"].message.where == "reason"
+        assert answer["desk"]["place"]["iteration"] == ""
+        assert answer["message"]["where"] == "reason"
         workbench.drafts.clear(ADA, case_subject(CASE))
 
 
-def test_a_late_draft_message_doesnt_overwrite_a_submitted_form(
-    workbench: Workbench,
-) -> None:
+def test_a_refused_decision_keeps_its_draft(workbench: Workbench, client: TestClient) -> None:
     typed = {"verdict": "override", "corrected": "Bridge 1 is 101 metres long."}
-    before = {**right(workbench), "token": "typed", "fields": {"verdict": "override"}}
-    submit = {**before, "seq": 2, "fields": typed}
-    # a draft is a state of the page: every run states the last one again, also after the submit
-    # that followed it
-    draws = iter([(before, None), (before, submit)])
-    with pytest.MonkeyPatch.context() as patched:
-        app = AppTest.from_file(str(app_root() / "app.py"), default_timeout=30)
-        app.session_state["reviewer-name"] = "Ada"
-        app.query_params["case"] = CASE
-
-        def page(**_: Any) -> SimpleNamespace:
-            draft, submitted = next(draws, (before, None))
-            return SimpleNamespace(draft=draft, submit=submitted, act=None)
-
-        patched.setattr(decision, "_COMPONENT", page)
-        app.run()
-    assert said(app).startswith("A reason is missing: to override needs one.")
-    assert app.session_state["decision-form"].acks == {"m": 2}
+    error = refused(client, {**right(workbench), "token": "typed", "fields": typed})
+    assert error["message"].startswith("A reason is missing: to override needs one.")
+    assert error["field"] == "reason"
     assert workbench.drafts.get(ADA, case_subject(CASE)).values["corrected"] == typed["corrected"]
     workbench.drafts.clear(ADA, case_subject(CASE))
 
 
 def test_a_doubtful_correction_asks_once_and_is_recorded_on_resubmission(
-    workbench: Workbench,
+    workbench: Workbench, client: TestClient
 ) -> None:
     corrected = f"{newest(workbench).iterations[0].answer} It is blue [chunk_77]."
     fields = {"verdict": "override", "corrected": corrected, "reason": "other", "other": "tried"}
-    posted = {**right(workbench, verdict="override"), "fields": fields}
+    body = {**right(workbench, verdict="override"), "fields": fields}
     before = workbench.reviews.current(CASE)
-    message = post(posted).session_state["decision-form"].message
-    assert "“chunk_77”, which names no evidence" in message.text
+    error = refused(client, body)
+    assert "“chunk_77”, which names no evidence" in error["message"]
     assert workbench.reviews.current(CASE) == before
-    post({**posted, "seq": 2}, times=2)
+    # another correction is asked about again
+    other = {**body, "fields": {**fields, "corrected": f"{corrected} No."}}
+    assert refused(client, {**other, "confirmed": [error["confirms"]]})["confirms"]
+    post(client, "decisions", {**body, "confirmed": [error["confirms"]]})
     assert newest_decision(workbench).corrected_answer == corrected
 
 

@@ -1,5 +1,5 @@
 // The answer with its marks, issues and changes, and next to it the evidence, which scrolls
-// separately.
+// separately. The desk calls `drawAnswer` and the functions that it returns (desk.js).
 const NARROW_PX = 700
 const FIRST_CHARACTERS = 20_000 // of an answer; the rest is drawn on demand
 const FIRST_ISSUES = 40
@@ -15,11 +15,7 @@ const referenceWords = {
 const plural = (count, one) => `${count.toLocaleString("en")} ${one}${count === 1 ? "" : "s"}`
 const shortened = (text, length) =>
   text.length > length ? `${text.slice(0, length).trimEnd()} …` : text
-const lettersIn = text => {
-  let count = 0
-  for (const _ of text) count += 1
-  return count
-}
+const lettersIn = text => Array.from(text).length // in code points, as Python counts them
 const plainButton = (className, text) => {
   const button = make("button", className, text)
   button.type = "button"
@@ -74,31 +70,14 @@ const drawChanges = data => {
   return section
 }
 
-export default function (component) {
-  const root = component.parentElement.querySelector(".root")
-  if (root) whenReleased(root, () => drawView(root, component))
-}
-
-// Announces which answer is on the page, so that the decision form never decides about another one
-// (decision.js).
-const announce = shown => {
-  const before = window.masisShown
-  if (before?.place === shown.place && before.digest === shown.digest) return
-  window.masisShown = { ...shown, at: performance.now() }
-  window.dispatchEvent(new Event("masis-shown"))
-}
-
 // A selection is widened to whole words, but not in scripts that write words without spaces between
 // them.
 const WITHOUT_BLANKS =
   /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Myanmar}]/u
 const inWord = letter => /[\p{L}\p{M}\p{N}]/u.test(letter) && !WITHOUT_BLANKS.test(letter)
 
-function drawView(root, { data, setTriggerValue }) {
-  if (root.dataset.version === data.version) {
-    announce(data.shown)
-    return
-  }
+// Draws an answer and returns the functions that act on it. `desk` has what its buttons do.
+function drawAnswer(root, data, desk) {
   root.dataset.version = data.version
   const [run] = data.version.split("/", 1)
   // Marks are hidden for one case; the next case shows all of them
@@ -204,9 +183,8 @@ function drawView(root, { data, setTriggerValue }) {
     clear()
     close.remove()
   }
-  const hasDecisionForm = !root.getRootNode().host?.closest(".st-key-adjudicated-answer")
   // Adds a reason to the panel. `target` is the claim or reference that it's about, which can be
-  // labelled in the decision form (decision.js).
+  // labelled in the decision form.
   const addReason = (label, head, lines, target) => {
     const row = make("div", `reason tone-${label.tone}`)
     const title = make("div", "reason-head")
@@ -222,12 +200,11 @@ function drawView(root, { data, setTriggerValue }) {
       words.dir = "auto"
       row.append(words)
     }
-    if (target && hasDecisionForm) {
+    if (target && desk.canLabel) {
       const go = plainButton("link label-this", `Label this ${target.split(":")[0]}`)
       if (!root.targetAt) go.append(make("kbd", "", "L"))
       root.targetAt ??= target
-      go.onclick = () =>
-        window.dispatchEvent(new CustomEvent("masis-label-target", { detail: target }))
+      go.onclick = () => desk.labelTarget(target)
       title.append(go)
     }
     why.append(row)
@@ -258,17 +235,12 @@ function drawView(root, { data, setTriggerValue }) {
       linesOf(issue),
       targetOf(issue, piece),
     )
-    if (!issue.insert || !hasDecisionForm || !data.audited) return
+    if (!issue.insert || !desk.canLabel || !data.audited) return
     const add = plainButton("link insert", "Insert into the correction")
     add.append(make("kbd", "", "I"))
-    add.onclick = () =>
-      window.dispatchEvent(
-        new CustomEvent("masis-insert", {
-          detail: { text: issue.insert, says: issue.insert_says, after: issue.after },
-        }),
-      )
+    add.onclick = () => desk.insert(issue.insert, issue.insert_says, issue.after)
     add.hideIfInserted = () => {
-      add.hidden = containsStatement(window.masisCorrection ?? "", issue.insert_says)
+      add.hidden = containsStatement(desk.correction(), issue.insert_says)
     }
     add.hideIfInserted()
     row.append(add)
@@ -741,7 +713,7 @@ function drawView(root, { data, setTriggerValue }) {
     event.stopPropagation()
     const words = selectedWords()
     offer.hidden = true
-    if (words) window.dispatchEvent(new CustomEvent("masis-label", { detail: words }))
+    if (words) desk.labelWords(words)
   }
   let pointing = false
   const offerLabel = () => {
@@ -797,9 +769,7 @@ function drawView(root, { data, setTriggerValue }) {
       chip.tabIndex = 0
       chip.setAttribute("role", "button")
       chip.setAttribute("aria-label", `${name}. Edit`)
-      onActivate(chip, () =>
-        window.dispatchEvent(new CustomEvent("masis-report-edit", { detail: place })),
-      )
+      onActivate(chip, () => desk.editReport(place))
     } else {
       chip.setAttribute("role", "img")
       chip.setAttribute("aria-label", name)
@@ -816,15 +786,14 @@ function drawView(root, { data, setTriggerValue }) {
       after.after(chip)
     }
   }
-  const drawReported = () => {
-    const shown = window.masisReported
+  const markReported = (reported, edited) => {
     unmark()
-    if (shown?.digest !== data.shown.digest || data.difference) return
-    const placed = shown.issues
+    if (data.difference) return
+    const placed = reported
       .map((issue, place) => [issue, place])
       .filter(([issue]) => issue.start !== null)
     if (placed.some(([issue]) => issue.end > (textPieces.at(-1)?.at ?? 0))) drawRest()
-    for (const [issue, place] of placed) markWords(issue, place, shown.edited)
+    for (const [issue, place] of placed) markWords(issue, place, edited)
   }
 
   // --- issues and changes
@@ -989,7 +958,7 @@ function drawView(root, { data, setTriggerValue }) {
     if (rest > 0) {
       const what = data.audited ? "Chunks that are cited or used for a claim are listed first." : ""
       const more = plainButton("more", `Show more (${plural(rest, "chunk")} left)`)
-      more.onclick = () => setTriggerValue("more", data.evidence.length)
+      more.onclick = () => desk.showMoreEvidence(data.evidence.length)
       evidence.append(make("p", "dim", what), more)
     }
   }
@@ -997,8 +966,8 @@ function drawView(root, { data, setTriggerValue }) {
   // If the decision form is below the answer, a button scrolls to it.
   const drawWayToDecision = () => {
     root.decision?.disconnect()
-    const panel = document.querySelector(`.st-key-review ${STREAMLIT.elements.column}:nth-child(2)`)
-    if (!panel) return
+    const panel = desk.column
+    if (!panel || !desk.canLabel) return
     const go = plainButton("to-decision", "Decision ↓")
     go.onclick = () =>
       panel.scrollIntoView({ block: "start", behavior: reducesMotion() ? "auto" : "smooth" })
@@ -1009,7 +978,7 @@ function drawView(root, { data, setTriggerValue }) {
     root.decision.observe(panel)
   }
 
-  // Goes to the next or previous issue by number, for F and Shift+F (decision.js). Issue 1 is the
+  // Goes to the next or previous issue by number, for F and Shift+F. Issue 1 is the
   // most severe. The tag in the answer gets the focus, or else the card.
   const stepIssue = step => {
     const numbers = data.issues.map(issue => issue.number)
@@ -1045,7 +1014,7 @@ function drawView(root, { data, setTriggerValue }) {
   // isn't scrolled.
   const scrollToWorst = () => {
     const [worst] = data.issues
-    if (hasDecisionForm || !worst) return
+    if (desk.canLabel || !worst) return
     const [piece] = choosePieces(item => item.issues?.includes(worst.number))
     showEvidence(
       worst.claim === undefined ? (piece?.[1].claims ?? []) : [worst.claim],
@@ -1141,40 +1110,6 @@ function drawView(root, { data, setTriggerValue }) {
       },
       { signal: root.listeners.signal },
     )
-  listen(window, "masis-issue", event => stepIssue(event.detail))
-  listen(window, "masis-turn", turn)
-  listen(window, "masis-version", event => {
-    if (!data.corrected) return
-    event.preventDefault()
-    showVersion(answer.dataset.version === "corrected" ? "audited" : "corrected")
-  })
-  listen(window, "masis-correct", event => {
-    Object.assign(event.detail, showFaulty(event.detail.number))
-  })
-  listen(window, "masis-untouched", ({ detail }) => {
-    const checkable = data.issues.filter(issue => issue.placed || issue.insert)
-    detail.count = checkable.length
-    detail.others = data.issues_total - checkable.length
-    detail.left = checkable
-      .filter(issue => isUntouched(detail.corrected, issue))
-      .map(({ number, label }) => ({ number, text: label.text }))
-  })
-  listen(window, "masis-words", event => {
-    event.detail.words = data.difference ? null : selectedWords()
-  })
-  listen(window, "masis-target", event => {
-    event.detail.target = root.targetAt
-  })
-  listen(window, "masis-insert-chosen", event => {
-    event.detail.button = why.querySelector(".insert")
-    event.detail.button?.click()
-  })
-  listen(window, "masis-corrected", () => why.querySelector(".insert")?.hideIfInserted())
-  listen(window, "masis-labelled", () => {
-    window.getSelection()?.removeAllRanges()
-    offer.hidden = true
-  })
-  listen(window, "masis-reported", drawReported)
   listen(document, "keydown", event => {
     if (
       event.key === "Escape" &&
@@ -1197,8 +1132,6 @@ function drawView(root, { data, setTriggerValue }) {
   const left = make("div", "left")
   drawAnswer()
   answer.append(offer)
-  drawReported()
-  announce(data.shown)
   drawIssues()
   drawEvidence()
   left.append(answer, issues)
@@ -1216,14 +1149,52 @@ function drawView(root, { data, setTriggerValue }) {
   root.stopFitting?.()
   // the editor of the correction and, in a narrow window, the reasons cover the bottom of the
   // evidence
-  root.stopFitting = fitToWindow(
-    evidence,
-    () => (window.masisDock ?? 0) + (isNarrow() ? why.offsetHeight : 0),
-  )
+  root.stopFitting = fitToWindow(evidence, () => desk.dock + (isNarrow() ? why.offsetHeight : 0))
   root.resizes?.disconnect()
   root.resizes = new ResizeObserver(() => {
     if ((why.parentElement === root) !== isNarrow()) placeReasons()
   })
   root.resizes.observe(root)
   scrollToWorst()
+  return {
+    version: data.version,
+    stepIssue,
+    turn,
+    showFaulty,
+    markReported,
+    selectedWords: () => (data.difference ? null : selectedWords()),
+    // The claim or reference whose reasons are shown
+    target: () => root.targetAt,
+    // Switches between a recorded correction and its answer; returns false if there is none
+    switchVersion: () => {
+      if (!data.corrected) return false
+      showVersion(answer.dataset.version === "corrected" ? "audited" : "corrected")
+      return true
+    },
+    // Presses the button that inserts the chosen missing point; returns false if there is none
+    insertChosen: () => {
+      const add = why.querySelector(".insert")
+      add?.click()
+      return Boolean(add)
+    },
+    onCorrection: () => why.querySelector(".insert")?.hideIfInserted(),
+    onLabelled: () => {
+      window.getSelection()?.removeAllRanges()
+      offer.hidden = true
+    },
+    // The issues that a correction leaves unchanged, and the number of all issues
+    untouched: corrected => {
+      const checkable = data.issues.filter(issue => issue.placed || issue.insert)
+      const left = checkable
+        .filter(issue => isUntouched(corrected, issue))
+        .map(({ number, label }) => ({ number, text: label.text }))
+      return { count: checkable.length, left, others: data.issues_total - checkable.length }
+    },
+    leave: () => {
+      root.listeners.abort()
+      root.stopFitting()
+      root.resizes.disconnect()
+      root.decision?.disconnect()
+    },
+  }
 }

@@ -5,6 +5,7 @@ const make = (tag, className, text) => {
   if (text !== undefined && text !== null) element.textContent = text
   return element
 }
+const isEqual = (left, right) => JSON.stringify(left) === JSON.stringify(right)
 const pill = (label, extra) => {
   const element = make("span", `pill tone-${label.tone} ${extra ?? ""}`, label.text)
   if (label.meaning) element.title = label.meaning

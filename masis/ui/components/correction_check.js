@@ -1,13 +1,9 @@
 // Checks a correction before it's recorded: issues that it leaves unchanged, and citations without
 // evidence.
 
-// Returns a line with the issues that the correction leaves unchanged, each with a button that
-// calls `show`. Returns null if the displayed answer has no issues.
-const untouchedIssues = (corrected, show) => {
-  // The view of the answer fills it in (answer_view.js)
-  const check = { corrected, count: 0, left: [], others: 0 }
-  window.dispatchEvent(new CustomEvent("masis-untouched", { detail: check }))
-  const { count, left, others } = check
+// Returns a line with the issues that a correction leaves unchanged (`untouched` in
+// answer_view.js), each with a button that calls `show`. Returns null if the answer has no issues.
+const untouchedIssues = ({ count, left, others }, show) => {
   if (!count) return null
   const row = make("p", "dim untouched")
   const all = count === 2 ? "both" : `all ${count}`
@@ -33,6 +29,10 @@ const untouchedIssues = (corrected, show) => {
     row.append(` ${others} more ${others === 1 ? "is" : "are"} about the answer as a whole.`)
   return row
 }
+
+// Returns the elements of a text's changes, each a kind ("same", "out" or "in") and its words.
+const renderDiff = pieces =>
+  pieces.map(([kind, words]) => make({ out: "del", in: "ins" }[kind] ?? "span", "", words))
 
 // Finds the words of the answer between two offsets in the correction. If the correction has them
 // several times, returns the range nearest to their place in the answer. Returns null if they were

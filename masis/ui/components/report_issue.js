@@ -61,7 +61,7 @@ class IssueForm {
       this.report.note = wellFormed(el.note.value)
       this.keep()
     }
-    el.note.onblur = () => panel.flush()
+    el.note.onblur = () => panel.save()
     el.dialog.oncancel = event => {
       event.preventDefault()
       this.cancel()

@@ -9,22 +9,21 @@ import streamlit as st
 from masis.errors import UnknownRecord
 from masis.schema.base import utc_now
 from masis.schema.case import Case
-from masis.schema.review import Decision, answer_digest
+from masis.schema.review import Decision
 from masis.schema.run import Run
 from masis.schema.wording import count_noun, shorten
 from masis.services import CaseView, Workbench
 from masis.services.records import CaseFilter, RunSummary
 from masis.services.reports import case_report
 from masis.settings import Settings
-from masis.ui.components import HERE, noop, register_component
+from masis.ui.components import HERE
 from masis.ui.components.case_head import CaseHead, case_head
 from masis.ui.components.charts import draw_chart
 from masis.ui.live import served_jobs, show_live
 from masis.ui.new_audit.form import unusable_model
 from masis.ui.new_audit.live_run import show_found_so_far, timeline, waiting
-from masis.ui.review.claiming import ClaimNotice, claim_case
-from masis.ui.review.decision import MACHINE_SHOWN, decision_panel
-from masis.ui.review.decision_form import correction
+from masis.ui.review.decision import answer_place, draw_desk, open_desk
+from masis.ui.review.desk import OpenDesk, chosen_run, named_iteration, settled_decision
 from masis.ui.review.missing_evidence import missing_evidence, show_versions
 from masis.ui.review.redaction import redact_case_form, show_redacted
 from masis.ui.review.run_list import run_name
@@ -37,13 +36,6 @@ from masis.ui.shell.streamlit_internals import with_selectors
 from masis.ui.team.case_work import show_case_work, show_own_assignment
 from masis.ui.team.leases import release_button
 from masis.views import scores
-from masis.views.answer import (
-    EVIDENCE_SHOWN,
-    AnswerViewData,
-    answer_view,
-    for_browser,
-    unaudited_answer_view,
-)
 from masis.views.charts import course_chart, score_rows
 from masis.views.faults import revealed_words
 from masis.views.headline import LONGEST_QUOTED_IN_HEAD, headline
@@ -63,7 +55,6 @@ from masis.views.words import (
     status_label,
 )
 
-_ANSWER_VIEW = register_component("answer_view")
 _LAYOUT = f"<style>{with_selectors((HERE / 'review.css').read_text(encoding='utf-8'))}</style>"
 
 
@@ -79,29 +70,28 @@ MOST_ITERATION_BUTTONS = 3
 
 
 class _Page(NamedTuple):
-    """The subject of one run of the page.
-
-    ``at`` is the iteration shown, ``against`` the one that it's compared with, both from 0.
-    """
+    """The subject of one run of the page. ``run`` may have ended before its first iteration."""
 
     workbench: Workbench
     view: CaseView
     run: Run | None
-    at: int
-    against: int | None
+    desk: OpenDesk
     busy: bool
-    notice: ClaimNotice | None
 
     @property
     def audited(self) -> bool:
         """Whether there's an audited answer to show."""
-        return self.run is not None and bool(self.run.iterations)
+        return self.desk.run is not None
+
+    @property
+    def at(self) -> int:
+        """The iteration shown, from 0."""
+        return self.desk.index
 
     @property
     def decided(self) -> Decision | None:
         """The person's decision that settles the case."""
-        entry = self.view.decision if self.view.summary.standing == "decided" else None
-        return entry.decision if entry and entry.decision and entry.decision.verdict else None
+        return settled_decision(self.view)
 
 
 def show_case(workbench: Workbench, case_id: str) -> None:
@@ -113,11 +103,9 @@ def show_case(workbench: Workbench, case_id: str) -> None:
         return
     st.set_page_config(page_title=tab_title(view.case.query))
     st.html(_LAYOUT)
-    run = _chosen_run(workbench, view)
-    index = _shown_iteration(run)
+    run = chosen_run(workbench, view, address.value("run"))
     busy = served_jobs().is_auditing(case_id) or any(run.state == "running" for run in view.runs)
-    against = _compared_iteration(len(run.iterations), index) if run else None
-    page = _Page(workbench, view, run, index, against, busy, claim_case(workbench, view))
+    page = _Page(workbench, view, run, open_desk(workbench, view), busy)
     for section in (_draw_case_bar, _draw_case_head, _draw_notices, _draw_review):
         # A container for each section, even an empty one, keeps the decision form at the same
         # position in the page. Streamlit would rebuild it otherwise, while somebody types in it.
@@ -160,20 +148,33 @@ def _draw_review(page: _Page) -> None:
                 and view.planted is None
             ):
                 _draw_not_audited(page.run, view.runs)
-            show_answer(
-                view, page.run if page.audited else None, page.at, page.against, page.decided
-            )
+            answer_place()
         with deciding:
-            shown: tuple[str, ...] = () if view.machine_hidden else MACHINE_SHOWN
-            if page.against is not None:
-                shown = tuple(part for part in shown if part != "marks")
-            decision_panel(
-                page.workbench, view, page.run, page.at, machine_shown=shown, notice=page.notice
-            )
+            draw_desk(page.desk)
+            _draw_below_desk(page)
             show_case_work(page.workbench, view)
         with after:
             if page.run and page.audited:
                 _draw_audit_outcome(page.run, page.at, view.case.id, busy=page.busy)
+
+
+def _draw_below_desk(page: _Page) -> None:
+    """Link to the case's adjudication, or say why this person can't decide."""
+    user = actor()
+    if page.desk.notice and page.desk.notice.adjudicate:
+        st.page_link(
+            "pages/team.py",
+            label="Adjudicate it",
+            icon=":material/balance:",
+            query_params={"case": page.view.case.id},
+        )
+    if not page.workbench.access.allows(user, "decide"):
+        roles = ", ".join(user.roles) or "none"
+        st.info(
+            "You can read this case. You need the reviewer role to decide it."
+            f" Your roles: {roles}.",
+            icon=":material/lock:",
+        )
 
 
 def _draw_unknown_case(case_id: str) -> None:
@@ -217,38 +218,16 @@ def show_no_case(workbench: Workbench) -> None:
 # --- the run and the iteration shown ----------------------------------------------------
 
 
-def _chosen_run(workbench: Workbench, view: CaseView) -> Run | None:
-    """Return the run named in the address if it's a readable run of this case, else the newest."""
-    run_id = address.value("run")
-    if not run_id or (view.run and view.run.id == run_id):
-        return view.run
-    is_readable = any(run.id == run_id and run.readable for run in view.runs)
-    return workbench.runs.get(run_id) if is_readable else view.run
-
-
-def _shown_iteration(run: Run | None) -> int:
-    """Return the iteration (from 0) named in the address, or else the original answer's."""
-    return (_named_iteration(run) or 0) if run else 0
-
-
-def _named_iteration(run: Run) -> int | None:
-    text = address.value("iteration")
-    # the length is limited because int() refuses very long numbers
-    is_valid = (
-        text.isascii()
-        and text.isdigit()
-        and len(text) < 8
-        and 1 <= int(text) <= len(run.iterations)
-    )
-    return int(text) - 1 if is_valid else None
-
-
 def _draw_unknown_iteration(run: Run | None) -> None:
-    if run and run.iterations and address.value("iteration") and _named_iteration(run) is None:
+    if run and run.iterations and address.value("iteration") and not _names_iteration(run):
         st.info(
             "The address names an iteration that this audit doesn't have. You see the original"
             " answer instead."
         )
+
+
+def _names_iteration(run: Run) -> bool:
+    return named_iteration(run, address.value("iteration")) is not None
 
 
 def _draw_unavailable_run(view: CaseView, run_id: str) -> None:
@@ -312,7 +291,7 @@ def _draw_case_bar(page: _Page) -> None:
         if st.button("Queue", icon=":material/arrow_back:", type="tertiary"):
             address.leave_case()
         if page.run and page.audited:
-            _draw_iteration_choice(page.run, page.at, page.against)
+            _draw_iteration_choice(page.run, page.at, page.desk.against)
         st.space("stretch")
         allowed = button_state("audit", disabled=page.busy or view.machine_hidden)
         # One click must not replace the results of a model by those of the offline checks, so an
@@ -467,14 +446,6 @@ def _draw_iteration_choice(run: Run, index: int, against: int | None) -> None:
         )
 
 
-def _compared_iteration(count: int, index: int) -> int | None:
-    """Return the iteration (from 0) that the address compares with, or None."""
-    if not address.value("against") or count < 2:
-        return None
-    other = min(address.number("against"), count) - 1
-    return other if other != index else max(index - 1, 0) if index else 1
-
-
 def _toggle_changes(index: int, against: int | None) -> None:
     other = 0 if index else 1  # a revision is compared with the original first
     address.set_param("against", "" if against is not None else str(other + 1))
@@ -588,37 +559,6 @@ def _draw_not_audited(run: Run | None, runs: tuple[RunSummary, ...]) -> None:
     st.warning("The last audit ended before it finished an iteration.", icon=":material/warning:")
     for warning in run.warnings:
         st.text(warning.message)
-
-
-def show_answer(
-    view: CaseView,
-    run: Run | None,
-    index: int,
-    against: int | None,
-    decided: Decision | None = None,
-) -> None:
-    """Draw an answer with its marks, issues and evidence.
-
-    An unaudited answer has no marks. If a decision has corrected the answer, the correction is
-    shown first.
-    """
-    place = f"evidence/{view.case.id}"
-    shown: int = st.session_state.get(place, EVIDENCE_SHOWN)
-    data: AnswerViewData = (
-        answer_view(view.case, run, index, against=against, shown=shown)
-        if run
-        else unaudited_answer_view(view.case, f"{view.case.id}/plain", shown=shown)
-    )
-    # the correction is shown with the original answer and with the iteration that was decided
-    corrected_iterations = (0, (decided.iteration or 1) - 1) if decided and against is None else ()
-    corrected = correction(decided, run, view.case) if decided else []
-    if decided and index in corrected_iterations and corrected:
-        digest = answer_digest(decided.corrected_answer or "")
-        data = {**data, "version": f"{data['version']}/{digest}", "corrected": corrected}
-    more = _ANSWER_VIEW(data=for_browser(data), key="answer-view", on_more_change=noop).more
-    if isinstance(more, int) and more >= shown:
-        st.session_state[place] = shown + EVIDENCE_SHOWN
-        st.rerun()
 
 
 def _draw_audit_outcome(run: Run, index: int, case_id: str, *, busy: bool) -> None:

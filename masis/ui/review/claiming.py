@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
-
-import streamlit as st
 
 from masis.errors import CaseHeld, NotAllowed
 from masis.schema.rules import Tone
 from masis.schema.team import QueuePolicy
 from masis.schema.wording import count_noun
-from masis.services import CaseView, Workbench
+from masis.services import Actor, CaseView, Workbench
 from masis.services.cases import WAITING
-from masis.ui.shell.reviewer import TAKEN_CASE_KEY, actor, reviewer
-from masis.ui.team.leases import claim_or_renew, release_claim
 from masis.views.words import DECIDED
 
 
@@ -30,16 +27,16 @@ class ClaimNotice(NamedTuple):
     adjudicate: bool = False
 
 
-def claim_case(workbench: Workbench, view: CaseView) -> ClaimNotice | None:
-    """Claim the case for the reviewer.
+def claim_notice(
+    workbench: Workbench, actor: Actor, view: CaseView, claim: Callable[[str], object]
+) -> ClaimNotice | None:
+    """Claim the case for the reviewer, with ``claim``, if it waits for their decision.
 
     Returns:
         A notice if other people work on the case or it can't be decided here, else None.
 
     """
-    case_id, me = view.case.id, actor().name
-    if st.session_state.get(TAKEN_CASE_KEY) != case_id:
-        release_claim(workbench)
+    case_id, me = view.case.id, actor.name
     if view.state == "redacted":
         return ClaimNotice("This case is redacted. There is nothing left to decide.", closed=True)
     if view.state == "planted":
@@ -57,7 +54,7 @@ def claim_case(workbench: Workbench, view: CaseView) -> ClaimNotice | None:
             closed=True,
             adjudicate=True,
         )
-    work = workbench.team.work(actor(), case_id)
+    work = workbench.team.work(actor, case_id)
     policy = work.policy or workbench.store.team.in_force(QueuePolicy).for_case(case_id)
     shared = ClaimNotice(f"{policy.reviewers} reviewers decide this case.") if policy else None
     if work.policy is not None and work.decided_by and not work.pending:
@@ -78,7 +75,7 @@ def claim_case(workbench: Workbench, view: CaseView) -> ClaimNotice | None:
         return ClaimNotice(text, closed=True, adjudicate=True)
     if view.state not in WAITING:
         return None
-    if reviewer() is None:
+    if not me:
         return shared
     if me in work.decided_by:
         others = count_noun(work.pending, "other reviewer")
@@ -86,11 +83,10 @@ def claim_case(workbench: Workbench, view: CaseView) -> ClaimNotice | None:
             f"Your decision is recorded. You can correct it until {others} have decided, too."
         )
     try:
-        claim_or_renew(workbench, case_id)
+        claim(case_id)
     except NotAllowed:  # people who can only read don't claim cases
         return shared
     except CaseHeld as held:
-        st.session_state.pop(TAKEN_CASE_KEY, None)
         return ClaimNotice(str(held), "warn", closed=True)
     if work.assignees and me not in work.assignees:
         return ClaimNotice(

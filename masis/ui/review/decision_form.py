@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from functools import lru_cache, partial
 from typing import Annotated, Any, Literal, NamedTuple, Self, cast, get_args
@@ -174,7 +174,7 @@ class FormFields(Record):
     @property
     def empty(self) -> bool:
         """Whether nothing has been entered."""
-        return self == FormFields()
+        return self == type(self)()
 
 
 class FormProblem(NamedTuple):
@@ -185,7 +185,7 @@ class FormProblem(NamedTuple):
 
 
 Data = dict[str, Any]
-"""Data of the component, as JSON. Only ``decision.js`` reads it."""
+"""Data of the component, as JSON. Only ``desk.js`` reads it."""
 
 
 def find_problem(fields: FormFields, reviewer: str) -> FormProblem | None:
@@ -236,7 +236,7 @@ def decision_of(
     token: str,
     machine_shown: tuple[str, ...],
     shown: str = "",
-    acknowledged: object = None,
+    acknowledged: Collection[str] = (),
 ) -> Decision:
     """Return the decision of a form for which ``find_problem`` returned None.
 
@@ -249,8 +249,7 @@ def decision_of(
         token: The token of the form, which makes a repeated submit harmless.
         machine_shown: The parts of the machine's verdict that the page showed.
         shown: The digest of the answer shown.
-        acknowledged: The ids of the serious issues that were listed to the reviewer, as the browser
-            posted them.
+        acknowledged: The ids of the serious issues that were listed to the reviewer.
 
     """
     base = label_base(run, index)
@@ -259,12 +258,8 @@ def decision_of(
     if reason or fields.reason == OTHER:
         extra[REASON_CODE] = fields.reason
     if fields.verdict == "approve":
-        listed = (
-            {issue_id for issue_id in acknowledged if isinstance(issue_id, str)}
-            if isinstance(acknowledged, list)
-            else set()
-        )
-        extra |= seen_issues(issue for issue in serious_issues(run, index) if issue.id in listed)
+        serious = serious_issues(run, index)
+        extra |= seen_issues(issue for issue in serious if issue.id in acknowledged)
     return Decision(
         reviewer=reviewer.strip(),
         case_id=case_id,
@@ -452,6 +447,16 @@ def check(
         "uncited": [shorten(claim, 160) for claim in audit.uncited_claims[:OFFENDERS_NAMED]],
         "uncited_count": len(audit.uncited_claims),
     }
+
+
+def shortened_changes(before: str | None, after: str | None) -> list[tuple[str, str]]:
+    """Return the changes from one text to another with a few words around each.
+
+    The whole second text if there is no first, and nothing if there is no second.
+    """
+    if after is None or before is None:
+        return [("same", after)] if after else []
+    return list(_changed_words(before, after))
 
 
 def _changed_words(shown: str, corrected: str) -> Iterator[tuple[str, str]]:

@@ -116,6 +116,11 @@ def set_param(name: str, text: str) -> None:
         del st.query_params[name]
 
 
+def replace(parameters: Mapping[str, str]) -> None:
+    """Replace all parameters by these."""
+    st.query_params.from_dict(dict(parameters))
+
+
 def clear(names: Iterable[str]) -> None:
     """Remove these parameters."""
     for name in names:

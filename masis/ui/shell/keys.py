@@ -6,8 +6,6 @@ the user is typing.
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Iterable
 from typing import Any, NamedTuple, TypedDict
 
 import streamlit as st
@@ -16,7 +14,7 @@ from masis.ui.components import register_component
 from masis.ui.shell import address
 
 _KEYS = register_component("page_keys", "key_sheet")
-_FOCUS, _BORROWED, _OPEN_AT = "page-focus", "page-borrowed", "page-open-at"
+_OPEN_AT = "page-open-at"
 
 
 class Key(NamedTuple):
@@ -87,7 +85,9 @@ NEXT_TO_ADJUDICATE = Key("N", "N", "Next case that needs your adjudication")
 PREVIOUS = Key("P", "P", "Previous case that needs your adjudication")
 CHOOSE = Key("A", "A X E", "Choose approve, reject or escalate, and type the reason")
 CHANGE = Key("M", "M", "Change the verdict of a settled case, or cancel the change")
-UNDO_FINAL = Key("U", "U", "Undo your final verdict shown here, or the one you recorded last")
+UNDO_FINAL = Key(
+    "U", "U", "Undo the last step here, or your final verdict shown, or the one recorded last"
+)
 RECORD = Key(
     "Ctrl+Enter", "Ctrl Enter", "Record the final verdict and open the next case, also while typing"
 )
@@ -119,15 +119,6 @@ GROUPS: tuple[tuple[str, tuple[Key, ...]], ...] = (
 _CHOOSE = (TAKE_SIDE, TYPE_REASON, TYPE_NOTE, CHOOSE, OVERRIDE._replace(shown="O"), BEGIN_AGAIN)
 _ADJUDICATION = (*_CHOOSE, RECORD, LEAVE, UNDO_FINAL, CHANGE)
 _BESIDE = (NEXT_TO_ADJUDICATE, PREVIOUS, NEXT_ISSUE, PREVIOUS_ISSUE, TURN, HELP)
-_TO_FIELDS = (
-    dict.fromkeys("axet", "final-form")
-    | {"o": "final-corrected", "Shift+t": "final-note"}
-    | dict.fromkeys("123456789", "")
-)
-"""The container that each key focuses when it changes the form.
-
-"" means none: after choosing a reviewer's decision, the user may press the next number to compare.
-"""
 _ROWS = (NEXT_ROW, PREVIOUS_ROW, ENDS, OPEN)
 _WITHOUT_LISTS = frozenset({"new", "settings", "health"})
 """Pages without a table whose rows can be opened."""
@@ -138,19 +129,21 @@ def key_map() -> list[KeyGroup]:
     return [_key_group(title, keys) for title, keys in GROUPS]
 
 
-def page_key_map(page: str, case_id: str = "") -> dict[str, Any]:
+def adjudication_keys() -> list[KeyGroup]:
+    """Return all keys of an adjudication in groups."""
+    return [_key_group("Adjudicate", _ADJUDICATION), _key_group("View and navigate", _BESIDE)]
+
+
+def page_key_map(page: str) -> dict[str, Any]:
     """Return the keys of a page without a decision form as data for its component.
 
-    The data holds the key sheet, whether rows can be walked, the name of the search field, and the
-    container of the text field that each key focuses.
+    The data holds the key sheet, whether rows can be walked, and the name of the search field.
 
     Args:
         page: The last part of its address, empty for the overview.
-        case_id: The case that is adjudicated on the page, if any.
 
     """
-    adjudicates = page == "team" and bool(case_id)
-    rows = page not in _WITHOUT_LISTS and not adjudicates
+    rows = page not in _WITHOUT_LISTS
     search = "search" if page == "queue" else None
     groups = [
         *(
@@ -164,27 +157,11 @@ def page_key_map(page: str, case_id: str = "") -> dict[str, Any]:
         ),
         *(_key_group(f"On a case: {title.lower()}", keys) for title, keys in GROUPS),
     ]
-    if adjudicates:
-        groups = [
-            _key_group("Adjudicate", _ADJUDICATION),
-            _key_group("View and navigate", _BESIDE),
-        ]
-    return {
-        "keys": groups,
-        "rows": rows,
-        "search": search,
-        "fields": _TO_FIELDS if adjudicates else {},
-    }
+    return {"keys": groups, "rows": rows, "search": search}
 
 
 def _key_group(title: str, keys: tuple[Key, ...]) -> KeyGroup:
     return {"title": title, "keys": [(key.shown, key.does) for key in keys]}
-
-
-def focus_on(container: str) -> None:
-    """Focus a container's text field once the page is drawn again, for example after a refusal."""
-    # The token makes every request a new one, even for the same field.
-    st.session_state[_FOCUS] = {"field": container, "token": uuid.uuid4().hex}
 
 
 def open_at(container: str) -> None:
@@ -192,28 +169,16 @@ def open_at(container: str) -> None:
     st.session_state[_OPEN_AT] = container
 
 
-def select_when_focused(borrowed: Iterable[str]) -> None:
-    """Select these texts if a key focuses a field with one of them, so that typing replaces it."""
-    st.session_state[_BORROWED] = sorted(filter(None, borrowed))
-
-
 def page_keys(page: str) -> None:
     """Listen for the keys of a page and show them on H or ?. Call it after the page is drawn."""
-    case_id = address.value("case")
     about = {
-        "focus": st.session_state.pop(_FOCUS, None),
-        "case": case_id,
         "page": address.value("page"),
-    }
-    about["run"] = uuid.uuid4().hex  # tells the browser that the page was drawn again
-    about |= {
-        "borrowed": st.session_state.pop(_BORROWED, []),
         "name": page,
         "at": st.session_state.pop(_OPEN_AT, ""),
     }
     # Clicking the menu's link to the open page clears its address, so that it starts over.
     _KEYS(
-        data={**page_key_map(page, case_id), **about},
+        data={**page_key_map(page), **about},
         key="page-keys",
         on_begin_change=lambda: address.clear(list(st.query_params)),
     )

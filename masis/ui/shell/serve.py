@@ -36,6 +36,7 @@ from masis.services.maintenance import ended_sessions
 from masis.settings import variable
 from masis.ui.admin.health_reports import REPORTS, HealthReports
 from masis.ui.live import served_jobs
+from masis.ui.review import desk_api  # noqa: F401 (adds its endpoints to the table)
 from masis.ui.shell import served_database
 from masis.ui.shell.frame import show_refusal
 from masis.ui.shell.host_guard import HostGuard

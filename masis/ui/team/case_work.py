@@ -22,17 +22,6 @@ from masis.views.numbers import moment
 UNSET = "–"
 
 
-def rubric_scores(workbench: Workbench, case_id: str) -> dict[str, int | str]:
-    """Return the rubric scores that the reviewer has chosen but not submitted."""
-    values = workbench.drafts.get(actor(), rubric_subject(case_id)).values
-    return {name: value for name, value in values.items() if isinstance(value, int | str)}
-
-
-def forget_scores(workbench: Workbench, case_id: str) -> None:
-    """Remove the chosen scores from the draft after a submit."""
-    workbench.drafts.clear(actor(), rubric_subject(case_id))
-
-
 def show_case_work(workbench: Workbench, view: CaseView) -> None:
     """Draw guidelines, scores, comments, assignment and tags of a case."""
     case_id = view.case.id
@@ -159,7 +148,7 @@ def _draw_comment_field(workbench: Workbench, case_id: str) -> None:
 
 
 def _draw_rubric_scores(workbench: Workbench, case_id: str, rubric: Rubric) -> None:
-    chosen = rubric_scores(workbench, case_id)
+    chosen = workbench.drafts.get(actor(), rubric_subject(case_id)).values
     for score in rubric.scores:
         key = f"rubric/{case_id}/{score.name}"
         options = [UNSET, *_score_options(score)]

@@ -39,7 +39,8 @@ from masis.ui.shell import address
 from masis.ui.shell.inputs import typing_area
 from masis.ui.shell.permissions import button_state, run_action
 from masis.ui.shell.reviewer import actor, reviewer
-from masis.ui.team.adjudication import OPENED, decisions_on, differences, show_adjudication
+from masis.ui.team.adjudication import show_adjudication
+from masis.ui.team.final_desk import decisions_on, differences
 from masis.ui.team.leases import ask_name
 from masis.ui.team.tokens import draw_tokens
 from masis.views.markdown import escape_markdown
@@ -121,7 +122,6 @@ def show_team(workbench: Workbench) -> None:
     if case_id := address.value("case"):
         show_adjudication(workbench, case_id)
         return
-    st.session_state.pop(OPENED, None)
     st.title("Team", anchor=False)
     ask_name(workbench)
     sections = {"Progress": _draw_progress}

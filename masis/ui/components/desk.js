@@ -1,19 +1,30 @@
-// The decision form. Typed text stays on the page and in the browser's storage until the server
-// confirms it. It's posted after a pause in typing or when a field loses the focus, so that a
-// killed server, browser or connection loses nothing.
+// The desk: an answer with its evidence, and the form that decides about it. It talks to the desk's
+// API (desk_api.py). Each answer of the server carries what to show next. Typed text stays in the
+// browser's storage until the server confirms it, so that a killed server, browser or connection
+// loses nothing.
 const TYPING_PAUSE_MS = 600
-const ANSWER_TIMEOUT_MS = 4000
+const ANSWER_TIMEOUT_MS = 20_000
+const FIRST_RETRY_MS = 500
+const LONGEST_RETRY_MS = 8_000
+const RETRIED = new Set([429, 502, 503, 504]) // statuses that say "try again later"
+// Streamlit answers a message within a fraction of a second. If it hasn't by then, it was restarted.
+const FOLLOW_TIMEOUT_MS = 4_000
+const MOST_KEPT_ALIVE = 60_000 // bytes that a browser sends for a page that is closed: 64 KiB
 // A key pressed sooner was meant for the case before, and must not decide this one
 const MIN_READING_MS = 400
 const DOUBLE_PRESS_MS = 2000 // a second press on Submit within this time is a double click
 const ADVANCE_KEY = "masis-advance"
+// The decisions of this window, newest last. U on the next case undoes them one by one.
+const decided = []
 const GLYPH = { approve: "✓", override: "✎", reject: "✕", escalate: "↗" }
 const LETTER = { approve: "A", override: "O", reject: "X", escalate: "E" }
+const PLACE = ".st-key-answer-place"
 // Returns whether a control elsewhere on the page has the focus and so gets the keys. The marks of
 // the answer and the reasons in the head are only read, so they don't count.
 const focusIsOutside = (element, root) => {
   if (!(element instanceof Element) || root.contains(element)) return false
-  if (element.getRootNode().host?.closest(".st-key-review, .st-key-head")) return false
+  const read = ".st-key-review, .st-key-head, .st-key-adjudication"
+  if (element.getRootNode().host?.closest(read)) return false
   return Boolean(
     element.closest(
       "a, button, input, select, textarea, summary, " +
@@ -21,12 +32,26 @@ const focusIsOutside = (element, root) => {
     ),
   )
 }
-const panels = new WeakMap()
-// Two panels may be on the page for a moment while one case replaces another. Only the newest
-// handles keys.
-let activePanel = null
+const desks = new WeakMap()
 
-const isEqual = (left, right) => JSON.stringify(left) === JSON.stringify(right)
+const pause = milliseconds => new Promise(resolve => setTimeout(resolve, milliseconds))
+const makeToken = () => Array.from(crypto.getRandomValues(new Uint32Array(4)), String).join("-")
+// The storage of a browser may be disabled or full. The server has the text in a moment, too.
+const readStored = key => {
+  try {
+    return localStorage.getItem(key)
+  } catch {
+    return null
+  }
+}
+const store = (key, text) => {
+  try {
+    if (text === null) localStorage.removeItem(key)
+    else localStorage.setItem(key, text)
+  } catch {
+    /* disabled or full */
+  }
+}
 const FIELD_NAMES = {
   // in the order in which an undone step is named
   reported: "the reported issue",
@@ -37,152 +62,342 @@ const FIELD_NAMES = {
   note: "the note",
   other: "the reason",
 }
-const renderDiff = pieces =>
-  pieces.map(([kind, words]) => make({ out: "del", in: "ins" }[kind] ?? "span", "", words))
-
-class Panel {
+class Desk {
   constructor(root) {
     this.root = root
-    this.mount = Math.random().toString(36).slice(2)
-    this.seq = 0
-    this.sends = 0
-    this.submittedAt = -Infinity
-    this.dirty = false
     this.fields = {}
     this.steps = []
+    this.dock = 0 // the height of the docked editor of the correction
+    this.submittedAt = -Infinity
     this.build()
-    activePanel = this
+    this.reading = make("div")
+    this.answerRoot = make("div", "root")
+    this.sides = make("div", "root sides")
+    this.reading.append(this.answerRoot, this.sides)
     this.column = root.getRootNode().host?.closest(STREAMLIT.elements.column)
-    const pane = this.column?.querySelector(`:scope > ${STREAMLIT.elements.container}`)
-    this.stopFitting = pane ? fitToWindow(pane) : () => {}
-    this.drawnAt = performance.now()
+    this.pane = this.column?.querySelector(`:scope > ${STREAMLIT.elements.container}`)
+    this.stopFitting = this.pane ? fitToWindow(this.pane) : () => {}
     this.listeners = new AbortController()
     const listen = (target, name, handler) =>
       target.addEventListener(name, handler, { signal: this.listeners.signal })
-    const listenIfActive = (name, handler) =>
-      listen(window, name, event => {
-        if (this.isActive()) handler(event.detail)
-      })
-    listen(window, "masis-shown", () => {
-      if (this.data) this.drawEditor()
-      this.drawReady()
-    })
-    listenIfActive("masis-label", words => this.labelWords(words))
-    listenIfActive("masis-report-edit", index => this.editReport(index))
-    listenIfActive("masis-label-target", target => this.labelTarget(target))
-    listenIfActive("masis-insert", point => this.insert(point))
     listen(document, "keydown", event => this.onKeydown(event))
-    listen(window, "pagehide", () => this.flush())
-    listen(document, "visibilitychange", () => this.flush())
+    // another page, or the browser's Back button: whatever Streamlit shows now is meant
+    listen(window, "popstate", () => {
+      this.ahead = null
+    })
+    listen(window, "online", () => this.retryNow?.())
+    listen(window, "pagehide", () => this.saveOnLeaving())
+    listen(document, "visibilitychange", () => this.saveOnLeaving())
     this.resizes = new ResizeObserver(() => this.placeEditor())
     if (this.column?.previousElementSibling)
       this.resizes.observe(this.column.previousElementSibling)
     this.resizes.observe(this.el.editor) // it grows with its text
   }
 
-  // The newest panel is active; once it has gone, the one that is left takes over.
-  isActive() {
-    return (activePanel ??= this) === this
-  }
-
   leave() {
-    if (activePanel === this) activePanel = null
+    this.saveOnLeaving()
     this.stopFitting()
     this.listeners.abort()
     this.resizes.disconnect()
+    this.view?.leave()
     this.el.editor.hidden = true
     this.placeEditor()
-    clearTimeout(this.answerTimer)
+    clearTimeout(this.followTimer)
     clearTimeout(this.readyTimer)
-    this.flush()
+    this.hasLeft = true
+    this.retryNow?.()
   }
 
-  // Applies the data of a run of the page.
-  update({ data, setStateValue, setTriggerValue }) {
-    const first = this.data === undefined
-    const before = this.data
-    this.data = data
-    this.isLeaving = false
-    clearTimeout(this.answerTimer)
-    this.setState = setStateValue
+  // --- what is shown
+  // -----------------------------------------------------------------------------
+
+  // Applies the data of a run of the page. A run that started before Streamlit learned which answer
+  // was opened here is out of date.
+  update({ data, setTriggerValue }) {
     this.trigger = setTriggerValue
-    if (data.acks?.[this.mount] >= this.seq) this.markSaved()
-    // The decision is recorded
-    const done = Boolean(this.sentToken) && data.done.includes(this.sentToken)
-    if (done) {
-      this.markSaved()
-      this.sentToken = null
-      this.steps = []
+    this.attach()
+    if (this.ahead && !isEqual(data.place, this.ahead)) return
+    this.ahead = null
+    clearTimeout(this.followTimer)
+    this.fromPage = { suggested_name: data.suggested_name, keys: data.keys }
+    this.show(data)
+  }
+
+  // Draws the answer into its place in the page, which Streamlit may rebuild.
+  attach(tries = 20) {
+    const host = [...document.querySelectorAll(`${PLACE} *`)].find(element => element.shadowRoot)
+    const place = host?.shadowRoot.querySelector(".root")
+    if (place) {
+      if (this.reading.parentNode !== place) place.replaceChildren(this.reading)
+      return
     }
-    const otherForm = !first && (before.form !== data.form || before.reviewer !== data.reviewer)
-    const filled = first || done || (otherForm && !this.dirty)
-    if (filled) this.fill(data.draft)
-    if (first) this.recall()
-    else if (otherForm && this.dirty) this.postSoon()
-    if (data.handled && data.handled.mount === this.mount && data.handled.sends === this.sends)
-      this.isSubmitting = false
-    if (done) this.isSubmitting = false
-    // the server that got the decision is gone; the token keeps the next one from recording it
-    // twice
-    if (this.isSubmitting && otherForm)
-      setTimeout(() => {
-        this.trigger("submit", this.submitted)
-        this.expectAnswer()
-      })
-    else if (this.isSubmitting) this.expectAnswer()
-    const message = data.message?.id ?? null
-    // a restarted server opens a new form on the same answer: the question about serious issues
-    // stays open
-    const otherAnswer =
-      first || before.shown.place !== data.shown.place || before.shown.digest !== data.shown.digest
-    if (otherAnswer || done || this.fields.verdict !== "approve") this.confirming = null
-    if (first) {
+    if (!this.reading.isConnected) this.root.prepend(this.reading)
+    if (tries && this.column) setTimeout(() => this.hasLeft || this.attach(tries - 1), 50)
+  }
+
+  // Shows the data of an answer. Typed text is never replaced by an older draft.
+  show(data) {
+    const before = this.data
+    const isSameCase = before?.place.case === data.place.case
+    if (isSameCase && data.seen < before.seen) return
+    if (!isSameCase) this.saveOnLeaving()
+    this.data = { ...data, ...this.fromPage }
+    const isOtherAnswer = !before || !isEqual(before.shown, data.shown)
+    if (isOtherAnswer || this.fields.verdict !== "approve") this.confirming = null
+    if (this.view?.version !== data.view.version) {
+      this.view?.leave()
+      this.view = drawAnswer(this.answerRoot, data.view, this)
+      this.lastReported = null
       this.drawnAt = performance.now()
-      // the next case starts at its question, however far the one before was scrolled
-      if (window.masisCase !== undefined && window.masisCase !== data.case)
-        document.querySelector(STREAMLIT.elements.main)?.scrollTo({ top: 0 })
-      window.masisCase = data.case
     }
-    const isNewMessage = message !== this.message
-    if (isNewMessage && message) this.localMessage = null
-    this.message = message
+    const isFilled = !isSameCase || (!this.dirty && data.saved_at > this.savedAt)
+    if (!isSameCase) this.openForm()
+    else if (isFilled) this.fill(data.draft)
+    if (data.saved_at > this.savedAt) this.savedAt = data.saved_at
     this.draw()
     this.drawReady()
-    if (isNewMessage && data.message?.where) this.focusField(data.message.where)
-    if (done) this.el.next.focus({ preventScroll: true })
     // reopen a report that was being written when the page was reloaded
-    if (filled && this.fields.reporting?.answer === data.shown.digest)
+    if (isFilled && this.fields.reporting?.answer === data.shown.digest)
       this.issue.open(this.fields.reporting)
   }
 
-  markSaved() {
-    clearTimeout(this.saveTimer)
-    this.saveTimer = null
-    this.dirty = false
+  // Starts the form of a case with its draft.
+  openForm() {
+    const { data } = this
+    const isFirst = this.openedCase === undefined
+    this.openedCase = data.place.case
+    this.renewForm()
+    this.localMessage = null
+    this.savedAt = data.saved_at
+    this.restored = data.saved_at && data.restored
+    this.drawnAt = this.openedAt = performance.now()
+    this.fill(data.draft)
+    this.recall()
+    // the next case starts at its question, however far the one before was scrolled
+    const main = document.querySelector(STREAMLIT.elements.main)
+    if (!isFirst) for (const part of [main, this.pane]) part?.scrollTo({ top: 0 })
+  }
+
+  // Forgets what belongs to a form that was submitted or left.
+  renewForm() {
+    this.token = makeToken()
+    this.steps = []
+    this.confirming = null
+    this.confirmed = []
+    this.reopened = false
+    this.restored = ""
+    this.hasCaret = false
+  }
+
+  // Opens another answer: `change` of the present one, or where `to` leads.
+  async go(to, change = {}) {
+    if (this.refuseIfBusy()) return
+    if (this.confirming) this.withdraw()
+    const place = { ...this.data.place, ...change }
+    await this.act("open", { to, place, came_from: this.cameFrom ?? "" })
+  }
+
+  // Sends an action and shows what the server answers. Other actions wait until it has.
+  async act(path, body) {
+    const { data } = this
+    this.busy = path
+    this.draw()
+    this.drawReady()
     try {
-      localStorage.removeItem(this.storageKey())
-    } catch {
-      /* storage is forbidden */
+      await this.save()
+      const answer = await this.send("POST", path, {
+        place: data.place,
+        queue: data.queue,
+        ...body,
+      })
+      this.busy = ""
+      // somebody has opened another case with the browser's buttons meanwhile
+      if (this.hasLeft || this.data.place.case !== data.place.case) return null
+      if (answer.desk) this.move(answer.desk, body.to === "whole_queue")
+      if (answer.message) this.tell(answer.message)
+      return answer
+    } catch (error) {
+      this.busy = ""
+      await this.onRefusal(error)
+      return null
+    } finally {
+      if (!this.hasLeft) {
+        this.draw()
+        this.drawReady()
+      }
     }
   }
 
+  // Shows an answer that the server has opened, and lets Streamlit follow: the address and the page
+  // around the desk.
+  move(data, usesWholeQueue = false) {
+    if (this.cameFrom === data.place.case) this.cameFrom = ""
+    this.show(data)
+    this.ahead = data.place
+    this.follow({ place: data.place, whole_queue: usesWholeQueue })
+  }
+
+  follow(opened) {
+    this.trigger("open", { ...opened, name: this.reviewerName(), at: Date.now() })
+    clearTimeout(this.followTimer)
+    this.followTimer = setTimeout(() => {
+      if (this.ahead && this.root.isConnected) this.follow(opened)
+    }, FOLLOW_TIMEOUT_MS)
+  }
+
+  // Shows a message of the server, and focuses the field that it is about.
+  tell(message) {
+    this.localMessage = { tone: "calm", ...message }
+    this.draw()
+    if (message.where) this.focusField(message.where)
+  }
+
+  // Shows why the server refused an action. If something has changed, shows its present state.
+  async onRefusal(error) {
+    if (this.hasLeft) return
+    const { place } = this.data
+    if (error.confirms) this.confirmed.push(error.confirms)
+    if (error.status === 409) {
+      try {
+        const { desk } = await this.send("POST", "open", { place, queue: this.data.queue })
+        if (this.data.place.case === place.case) this.move(desk)
+      } catch {
+        /* its own message says what to do */
+      }
+    }
+    const isQuestion = [409, 422].includes(error.status)
+    this.tell({ text: error.message, tone: isQuestion ? "warn" : "bad", where: error.field })
+  }
+
+  // --- the server
+  // ------------------------------------------------------------------------------
+
+  headers() {
+    const name = this.reviewerName()
+    return {
+      "Content-Type": "application/json",
+      "X-Masis-Request": "1",
+      ...(name && this.isNamed() && { "X-Masis-Reviewer": encodeURIComponent(name) }),
+    }
+  }
+
+  async request(method, path, body) {
+    const text = JSON.stringify(body)
+    const response = await fetch(`/api/v1/desk/${path}`, {
+      method,
+      headers: this.headers(),
+      body: text,
+      keepalive: text.length < MOST_KEPT_ALIVE,
+      signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS),
+    })
+    const answer = await response.json()
+    if (response.ok) return answer
+    const { message, problem, hint, field, confirms } = answer.error
+    const { status } = response
+    const says =
+      status === 401
+        ? "Your session has ended. Sign in again in another tab."
+        : message || `${problem}. ${hint}`
+    throw Object.assign(new Error(says), { status, field, confirms })
+  }
+
+  // Sends a request until the server answers. A decision has a token, and a draft replaces the one
+  // before, so that it is safe to send either again.
+  async send(method, path, body) {
+    for (let wait = FIRST_RETRY_MS; ; wait = Math.min(2 * wait, LONGEST_RETRY_MS)) {
+      try {
+        const answer = await this.request(method, path, body)
+        this.setOffline(false)
+        return answer
+      } catch (error) {
+        const isRefusal = error.status && !RETRIED.has(error.status)
+        if (isRefusal || this.hasLeft) {
+          this.setOffline(false)
+          throw error
+        }
+        this.setOffline(true)
+        await Promise.race([pause(wait), new Promise(resolve => (this.retryNow = resolve))])
+      }
+    }
+  }
+
+  setOffline(offline) {
+    if (this.offline === offline || this.hasLeft) return
+    this.offline = offline
+    this.draw()
+  }
+
+  // --- the draft
+  // ------------------------------------------------------------------------------
+
   storageKey() {
-    return `masis-draft:${this.data.case}`
+    return `masis-draft:${this.data.place.case}`
+  }
+
+  draftBody() {
+    const { place, queue } = this.data
+    return { place, queue, fields: this.fields, token: this.token }
+  }
+
+  // Saves the form, and again if it changes meanwhile. Only one request is under way at a time.
+  save() {
+    clearTimeout(this.saveTimer)
+    this.saving ??= this.saveChanges().finally(() => {
+      this.saving = null
+    })
+    return this.saving
+  }
+
+  async saveChanges() {
+    while (this.dirty) {
+      const { edit } = this
+      const body = this.draftBody()
+      try {
+        const saved = await this.send("PUT", "draft", body)
+        if (body.token !== this.token) return
+        this.savedAt = saved.saved_at || this.savedAt
+        if (this.data.check || saved.check) this.data.check = saved.check
+        if (saved.message) this.tell(saved.message)
+        if (edit === this.edit) this.markSaved()
+      } catch (error) {
+        if (!this.hasLeft && body.token === this.token)
+          this.tell({ text: `The draft couldn't be saved: ${error.message}`, tone: "bad" })
+        return
+      }
+    }
+    if (!this.hasLeft) this.draw()
+  }
+
+  saveSoon(now) {
+    clearTimeout(this.saveTimer)
+    this.saveTimer = setTimeout(() => this.save(), now ? 0 : TYPING_PAUSE_MS)
+  }
+
+  // Sends the draft of a page that is being left, without waiting for the answer.
+  saveOnLeaving() {
+    if (!this.dirty || this.busy === "decisions") return
+    clearTimeout(this.saveTimer)
+    const body = JSON.stringify(this.draftBody())
+    const keepalive = body.length < MOST_KEPT_ALIVE
+    fetch("/api/v1/desk/draft", { method: "PUT", headers: this.headers(), body, keepalive }).catch(
+      () => {}, // the browser's storage has the text
+    )
+  }
+
+  markSaved() {
+    this.dirty = false
+    store(this.storageKey(), null)
   }
 
   // Restores a draft that this browser stored because the server hadn't confirmed it.
   recall() {
-    let stored = null
-    try {
-      stored = JSON.parse(localStorage.getItem(this.storageKey()) ?? "null")
-    } catch {
-      return
-    }
-    if (!stored || typeof stored.fields !== "object" || this.data.done.includes(stored.token))
-      return
-    if (stored.reviewer && this.data.reviewer && stored.reviewer !== this.data.reviewer) return
-    if (this.data.saved_at && stored.at <= Date.parse(this.data.saved_at)) return
-    this.fill(stored.fields)
+    const { data } = this
+    this.dirty = false
+    const kept = JSON.parse(readStored(this.storageKey()) ?? "null")
+    if (typeof kept?.fields !== "object" || data.tokens.includes(kept.token)) return
+    if (kept.reviewer && data.reviewer && kept.reviewer !== data.reviewer) return
+    if (data.saved_at && kept.at <= Date.parse(data.saved_at)) return
+    this.fill(kept.fields)
     this.change({}, { now: true })
   }
 
@@ -190,8 +405,20 @@ class Panel {
     this.fields = { ...this.data.blank, ...fields }
     this.el.other.value = this.fields.other
     this.el.note.value = this.fields.note
-    this.el.corrected.value = this.fields.corrected ?? this.data.answer
-    this.drawnAnswer = this.data.answer
+    this.drawnBase = this.base()
+    this.el.corrected.value = this.fields.corrected ?? this.drawnBase
+  }
+
+  // Returns the answer that a correction starts from: the one shown, or in an adjudication the one
+  // that the taken decision is about.
+  base() {
+    return this.data.final ? (this.side().before ?? "") : this.data.answer
+  }
+
+  clearForm() {
+    this.markSaved()
+    this.renewForm()
+    this.fill({})
   }
 
   // Changes some fields for the reviewer and saves the draft, `now` or after a pause in typing. It
@@ -212,113 +439,57 @@ class Panel {
       : this.localMessage?.stays && typed
         ? this.localMessage
         : null
-    this.seq += 1
+    this.edit = (this.edit ?? 0) + 1
     this.dirty = true
-    try {
-      const stored = {
-        at: Date.now(),
-        reviewer: this.data.reviewer,
-        token: this.data.form,
-        fields: this.fields,
-      }
-      localStorage.setItem(this.storageKey(), JSON.stringify(stored))
-    } catch {
-      /* full or forbidden: the server will have it in a moment */
-    }
-    this.postSoon(now)
+    const { reviewer } = this.data
+    const kept = { at: Date.now(), reviewer, token: this.token, fields: this.fields }
+    store(this.storageKey(), JSON.stringify(kept))
+    this.saveSoon(now)
     this.draw()
     if (typed) this.scrollAboveFooter() // the field may have grown with its text
   }
 
-  postSoon(now) {
-    clearTimeout(this.saveTimer)
-    this.saveTimer = setTimeout(() => this.flush(), now ? 0 : TYPING_PAUSE_MS)
-  }
-
-  flush() {
-    if (!this.saveTimer) return
-    clearTimeout(this.saveTimer)
-    this.saveTimer = null
-    this.setState("draft", {
-      case: this.data.case,
-      token: this.data.form,
-      mount: this.mount,
-      seq: this.seq,
-      fields: this.fields,
-    })
-    this.expectAnswer()
-  }
-
-  // A restarted server doesn't know this panel and ignores its posts until the whole page has run
-  // once. If no answer arrives, "masis-wake" asks the frame for that run (reviewer.js).
-  expectAnswer() {
-    clearTimeout(this.answerTimer)
-    this.answerTimer = setTimeout(() => {
-      if (!this.root.isConnected) return
-      this.isLeaving = false
-      this.drawReady()
-      const { elements, state } = STREAMLIT
-      const app = document.querySelector(elements.app)?.dataset
-      if (app?.[state.connection] === state.connected && app[state.script] === state.idle) {
-        window.dispatchEvent(new Event("masis-wake"))
-        // Another run of the page may have ended the run that was to record the decision. The token
-        // makes it safe to send it again.
-        if (this.isSubmitting) this.trigger("submit", this.submitted)
-      }
-      this.expectAnswer()
-    }, ANSWER_TIMEOUT_MS)
-  }
-
-  // Returns whether the page shows the answer that this form is about.
-  isAnswerShown() {
-    return (
-      window.masisShown?.place === this.data?.shown.place &&
-      window.masisShown.digest === this.data.shown.digest
-    )
-  }
+  // --- keys and buttons
+  // -----------------------------------------------------------------------
 
   // Returns the milliseconds until a reader can have seen what is shown. Keys don't decide before
   // that.
   readingTimeLeft() {
-    if (!this.isAnswerShown()) return MIN_READING_MS
-    const since = Math.max(this.drawnAt, window.masisShown.at, this.confirming?.at ?? 0)
+    const since = Math.max(this.drawnAt, this.confirming?.at ?? 0)
     return Math.max(0, since + MIN_READING_MS - performance.now())
   }
 
-  // Hides a submitted correction while the page already shows the next case and this form is about
-  // to be replaced.
   drawEditor() {
-    const gone = (this.isSubmitting || this.isLeaving) && !this.isAnswerShown()
-    this.el.editor.hidden = this.fields.verdict !== "override" || !this.isOpen() || gone
+    this.el.editor.hidden = this.fields.verdict !== "override" || !this.isOpen()
     this.placeEditor()
   }
 
   drawReady() {
     clearTimeout(this.readyTimer)
     const left = this.readingTimeLeft()
-    this.root.firstChild.dataset.ready = String(left === 0 && !this.isSubmitting && !this.isLeaving)
-    if (left && this.isAnswerShown()) this.readyTimer = setTimeout(() => this.drawReady(), left)
+    this.el.panel.dataset.ready = String(left === 0 && !this.busy)
+    if (left) this.readyTimer = setTimeout(() => this.drawReady(), left)
   }
 
   opensNextCase() {
-    try {
-      return localStorage.getItem(ADVANCE_KEY) !== "off"
-    } catch {
-      return true
-    }
+    return this.el.advance.checked
   }
 
   // Chooses a verdict. "Approve" is recorded at once if the case has no decision yet.
   onVerdictKey(verdict) {
     if (this.refuseIfBlocked()) return
-    const decided = Boolean(this.data.standing)
+    const { final, standing } = this.data
+    if (final && !this.isOpen()) return
     this.choose(verdict)
-    if (verdict === "approve" && !decided) {
+    if (verdict === "approve" && !standing && !final) {
       this.submit()
       return
     }
     this.scrollIntoView()
-    if (verdict !== "override") return
+    if (verdict !== "override") {
+      if (final) this.focusText("other")
+      return
+    }
     const { corrected } = this.el
     corrected.focus({ preventScroll: true })
     corrected.scrollIntoView({ block: "nearest" })
@@ -330,17 +501,15 @@ class Panel {
   // For a missing point, the caret is put where the point would be inserted.
   showIssue(number = null) {
     const { corrected } = this.el
-    // The view of the answer fills it in (answer_view.js)
-    const request = { number, start: null, end: null, after: null }
-    window.dispatchEvent(new CustomEvent("masis-correct", { detail: request }))
-    if (request.after !== null) {
-      const { end } = this.insertionPoint(request.after)
+    const faulty = this.view.showFaulty(number)
+    if ("after" in faulty) {
+      const { end } = this.insertionPoint(faulty.after)
       corrected.focus({ preventScroll: true })
       selectRange(corrected, [end, end])
       return
     }
-    if (request.end === null) return
-    const range = findWords(corrected.value, this.data.answer, request)
+    if (!("end" in faulty)) return
+    const range = findWords(corrected.value, this.data.answer, faulty)
     if (!range) {
       this.showMessage("You've already changed the words of this issue.")
       return
@@ -353,7 +522,7 @@ class Panel {
   // else after the sentence with the caret, or else at the end.
   insertionPoint(after) {
     const { corrected } = this.el
-    const text = this.fields.corrected ?? this.data.answer
+    const text = this.fields.corrected ?? this.base()
     const index = after ? text.lastIndexOf(after) : -1
     if (index >= 0) {
       // of a long sentence, the last 60 characters without the word that this cuts
@@ -365,9 +534,9 @@ class Panel {
     return { end: corrected.selectionEnd + stop + 1, where: "after the sentence with the caret" }
   }
 
-  insert({ text, says, after }) {
+  insert(text, says, after) {
     if (this.refuseIfBlocked()) return
-    const before = this.fields.corrected ?? this.data.answer
+    const before = this.fields.corrected ?? this.base()
     if (containsStatement(before, says)) {
       this.showMessage("The correction already says this.")
       return
@@ -386,19 +555,29 @@ class Panel {
 
   // If the form can't decide now, shows why and returns true.
   refuseIfBlocked() {
+    if (this.refuseIfBusy()) return true
     const reason = this.isClosed()
       ? this.data.notice.text
-      : this.isSubmitting
+      : this.readingTimeLeft() && this.confirming
+        ? "Nothing was recorded. Read the serious issues listed here, then press again."
+        : this.readingTimeLeft()
+          ? "Nothing was recorded, because this answer has only just appeared. " +
+            "Read it, then press again."
+          : ""
+    return Boolean(reason) && this.refuse(reason)
+  }
+
+  // If an action is under way, says so and returns true.
+  refuseIfBusy() {
+    if (!this.busy) return false
+    return this.refuse(
+      this.busy === "decisions"
         ? "Your last decision is still being recorded. Press again in a moment."
-        : !this.isAnswerShown()
-          ? "The answer on the page is changing. Read the new one, then decide."
-          : this.readingTimeLeft() && this.confirming
-            ? "Nothing was recorded. Read the serious issues listed here, then press again."
-            : this.readingTimeLeft()
-              ? "Nothing was recorded, because this answer has only just appeared. " +
-                "Read it, then press again."
-              : ""
-    if (!reason) return false
+        : "The page is still loading. Press again in a moment.",
+    )
+  }
+
+  refuse(reason) {
     this.showMessage(reason, "warn")
     // While they type on, reviewers would believe that the verdict was chosen
     this.localMessage.stays = true
@@ -428,7 +607,7 @@ class Panel {
           )
       const name = Object.keys(FIELD_NAMES).find(field => field in back)
       if (!name) continue
-      if (back.corrected === this.data.answer) back.corrected = null
+      if (back.corrected === this.base()) back.corrected = null
       this.fill({ ...this.fields, ...back })
       this.reopened = true
       this.change({}, { now: true })
@@ -450,12 +629,15 @@ class Panel {
 
   choose(verdict) {
     if (!this.isOpen()) this.reopened = true
-    if (this.fields.verdict !== verdict) this.confirming = null
-    this.change({ verdict }, { now: true })
+    const isOther = this.fields.verdict !== verdict
+    if (isOther) this.confirming = null
+    this.change({ verdict, ...(this.data.final && isOther && { taken: "" }) }, { now: true })
   }
 
   // The form is open unless the case has a decision and nothing new has been entered.
   isOpen() {
+    const { final } = this.data
+    if (final) return final.can && (final.open || this.fields.changing)
     return !this.isClosed() && this.hasStarted()
   }
 
@@ -492,11 +674,10 @@ class Panel {
   // Opens the form for an issue in the words selected in the answer. Without a selection, it offers
   // the sentences.
   labelWords(words) {
-    if (!this.data.answer.trim() || !this.isAnswerShown() || this.isSubmitting) return
-    const request = { words: words ?? null }
-    if (!words) window.dispatchEvent(new CustomEvent("masis-words", { detail: request }))
-    if (request.words) {
-      this.issue.open(request.words)
+    if (!this.data.answer.trim() || this.busy) return
+    const selected = words ?? this.view.selectedWords()
+    if (selected) {
+      this.issue.open(selected)
       return
     }
     // Python counts code points and JavaScript UTF-16 units: Array.from() splits into code points
@@ -522,12 +703,12 @@ class Panel {
   }
 
   reportWhole() {
-    if (this.data.answer.trim() && this.isAnswerShown() && !this.isSubmitting) this.issue.open({})
+    if (this.data.answer.trim() && !this.busy) this.issue.open({})
   }
 
   editReport(place) {
     const report = this.reportedIssues()[place]
-    if (report && !this.isSubmitting) this.issue.open({ ...report, place })
+    if (report && !this.busy) this.issue.open({ ...report, place })
   }
 
   keepReport(reporting) {
@@ -551,7 +732,7 @@ class Panel {
       `${place === null ? "Labelled" : "Changed"}: ${report.type}, ${report.severity}, ` +
         `${aboutWords(report)}.`,
     )
-    window.dispatchEvent(new Event("masis-labelled"))
+    this.view.onLabelled()
   }
 
   setReported(issues, says) {
@@ -574,21 +755,23 @@ class Panel {
     const { corrected } = this.fields
     const doubled = new RegExp(`(?<=[.!?]|${MARKER_END}) {2,}(?=\\S)`, "g")
     const text = corrected?.replace(doubled, " ") ?? null
-    if (text === corrected || /\S {2,}\S/.test(this.data.answer)) return
+    if (text === corrected || /\S {2,}\S/.test(this.base())) return
     this.el.corrected.value = text
-    this.change({ corrected: text === this.data.answer ? null : text }, { typed: true })
+    this.change({ corrected: text === this.base() ? null : text }, { typed: true })
   }
 
-  submit() {
+  async submit() {
     if (this.refuseIfBlocked()) return
+    const { verdict } = this.fields
     this.joinSpaces()
     if (!this.isOpen()) {
+      if (this.data.final) return
       // the message of a double click's second press must not replace the confirmation of the first
       if (performance.now() - this.submittedAt > DOUBLE_PRESS_MS)
         this.showMessage("This case has a decision. Choose a verdict to decide again.", "warn")
       return
     }
-    if (!this.data.reviewer && !this.nameConfirmed && this.fields.verdict) {
+    if (!this.isNamed() && verdict) {
       this.showMessage(
         this.reviewerName()
           ? `You decide as ${this.reviewerName()}. Press Enter to confirm, or type another name.`
@@ -599,84 +782,93 @@ class Panel {
       this.el.name.select()
       return
     }
-    if (this.fields.verdict === "approve" && this.data.serious.length) {
-      if (!this.confirming) {
-        this.confirming = {
-          at: performance.now(),
-          ids: this.data.serious.flatMap(issue => issue.ids),
-        }
-        this.change({}, { now: true })
-        this.drawReady()
-        this.el.ask.scrollIntoView({ block: "nearest" })
-        return
-      }
+    if (verdict === "approve" && this.data.serious.length && !this.confirming) {
+      const ids = this.data.serious.flatMap(issue => issue.ids)
+      this.confirming = { at: performance.now(), ids }
+      this.change({}, { now: true })
+      this.drawReady()
+      this.el.ask.scrollIntoView({ block: "nearest" })
+      return
     }
+    const { data, token } = this
     this.localMessage = null
     clearTimeout(this.saveTimer)
-    this.saveTimer = null
-    this.isSubmitting = true
     this.submittedAt = performance.now()
-    this.sends += 1
-    this.sentToken = this.data.form
     this.reopened = false
-    this.submitted = {
-      case: this.data.case,
-      token: this.data.form,
-      seen: this.data.seen,
-      mount: this.mount,
-      seq: this.seq,
-      sends: this.sends,
-      reviewer: this.reviewerName(),
-      fields: this.fields,
-      shown: { place: window.masisShown.place, digest: window.masisShown.digest },
-      acknowledged: this.confirming?.ids ?? [],
-      advance: this.opensNextCase(),
-    }
-    this.trigger("submit", this.submitted)
-    this.expectAnswer()
+    this.busy = "decisions"
     this.draw()
     this.drawReady()
+    const body = {
+      ...this.draftBody(),
+      shown: data.shown,
+      seen: data.seen,
+      acknowledged: this.confirming?.ids ?? [],
+      confirmed: this.confirmed,
+      advance: this.opensNextCase(),
+      came_from: this.cameFrom ?? "",
+      adopts: !data.reviewer,
+      seconds: (performance.now() - this.openedAt) / 1000,
+    }
+    try {
+      const answer = await this.send("POST", "decisions", body)
+      this.busy = ""
+      store(`masis-draft:${data.place.case}`, null)
+      if (answer.entry)
+        decided.push({ entry: answer.entry, case: data.place.case, text: answer.done, verdict })
+      if (this.hasLeft) return
+      if (this.token !== token) return // another case was opened with the browser's buttons
+      this.clearForm()
+      this.cameFrom = ""
+      this.move(answer.desk)
+      if (answer.message) this.tell(answer.message)
+      if (this.data.place.case === data.place.case) this.el.next.focus({ preventScroll: true })
+    } catch (error) {
+      this.busy = ""
+      await this.onRefusal(error)
+    } finally {
+      if (!this.hasLeft) {
+        this.draw()
+        this.drawReady()
+      }
+    }
+  }
+
+  get previous() {
+    return decided.at(-1)
   }
 
   reviewerName() {
     return this.data.reviewer || wellFormed(this.el.name.value).trim()
   }
 
+  // Returns whether decisions have a name.
+  isNamed() {
+    return Boolean(this.data.reviewer || (this.nameConfirmed && this.reviewerName()))
+  }
+
   // Opens the next case that needs review, or else the next one of the list, or else the whole
   // queue.
   openNext() {
-    this.leaveCase(
-      this.data.go.waiting ? "next" : this.data.message?.narrowed ? "whole_queue" : "forward",
-    )
+    this.go(this.data.go.waiting ? "next" : this.localMessage?.narrowed ? "whole_queue" : "forward")
   }
 
-  leaveCase(kind) {
-    if (this.confirming) this.withdraw()
-    this.isLeaving = true
-    this.drawReady()
-    this.sendAction(kind)
+  // Shows another iteration, by its index.
+  showIteration(index) {
+    const { count } = this.data.iterations
+    const at = Math.min(Math.max(index, 0), count - 1)
+    this.go("here", { iteration: at ? String(at + 1) : "", against: "" })
+  }
+
+  showMoreEvidence(shown) {
+    this.go("here", { evidence: shown + this.data.place.evidence })
   }
 
   discard() {
     this.reopened = false
-    this.change(this.data.blank)
+    this.change(this.data.blank, { now: true })
     this.fill({})
     if (this.steps.length) this.steps.at(-1).discards = true
-    this.markSaved()
-    this.sendAction("discard", { seq: this.seq, mount: this.mount })
     this.showMessage("The draft was discarded.", "calm", true)
-  }
-
-  sendAction(kind, more) {
-    this.flush()
-    this.trigger("act", {
-      kind,
-      case: this.data.case,
-      reviewer: this.reviewerName(),
-      at: Date.now(),
-      ...more,
-    })
-    this.expectAnswer()
   }
 
   // Takes back an approval that waits for confirmation because of serious issues.
@@ -695,23 +887,41 @@ class Panel {
   undo() {
     if (this.confirming) this.withdraw()
     else if (this.stepBack()) return
-    else if (this.isOpen() && this.hasInput())
+    else if (this.isOpen() && this.hasInput() && !this.data.final)
       this.showMessage(
         "Undo doesn't remove typed text or an earlier draft. Press “Discard draft” to remove it.",
       )
-    else if (this.data.standing?.undoable) this.sendAction("undo", { entry: this.data.standing.id })
+    else if (this.refuseIfBusy()) return
+    else if (this.data.standing?.undoable) this.undoEntry(this.data.standing.id)
     else if (this.data.standing && this.data.notice) this.showMessage(this.data.notice.text)
-    else if (this.data.previous && this.offersPrevious) this.leaveCase("undo_previous")
-    else if (this.data.previous) {
-      this.localMessage = this.data.message = null
+    else if (this.hasPrevious() && this.offersPrevious) this.undoPrevious()
+    else if (this.hasPrevious()) {
+      this.localMessage = null
       this.draw()
     } else this.showMessage("There is nothing to undo.")
+  }
+
+  hasPrevious() {
+    return Boolean(this.previous) && this.previous.case !== this.data.place.case
+  }
+
+  async undoPrevious() {
+    const from = this.data.place.case
+    if (await this.undoEntry(this.previous.entry)) this.cameFrom = from
+  }
+
+  async undoEntry(entry) {
+    const answer = await this.act("undo", { entry })
+    // whatever the server says about it, it can't be undone again
+    const index = decided.findIndex(made => made.entry === entry)
+    if (index >= 0) decided.splice(index, 1)
+    return answer
   }
 
   takeRevision() {
     if (this.refuseIfBlocked()) return
     this.reopened = true
-    this.sendAction("take_revision")
+    this.act("revision", { fields: this.fields, token: this.token })
   }
 
   focusField(field) {
@@ -732,7 +942,6 @@ class Panel {
       this.leave()
       return
     }
-    if (!this.isActive() || this.isLeaving) return
     if (this.issue.opened) return
     const within = event.composedPath()[0]
     if ((event.ctrlKey || event.metaKey) && event.key === "Enter") {
@@ -760,8 +969,10 @@ class Panel {
       }
       return
     }
-    if (event.ctrlKey || event.metaKey || event.altKey || event.repeat || typesIn(within) || dialog)
-      return
+    if (event.ctrlKey || event.metaKey || event.altKey) return
+    if (this.data.final && within === this.el.other && /^[1-9]$/.test(event.key))
+      this.insertUsual(this.el.usual.children[event.key - 1], event)
+    if (event.repeat || typesIn(within) || dialog) return
     if (isOutside) {
       // every letter but D: D belongs to a button of the page, which acts wherever the focus is
       if (/^[a-ce-z]$/i.test(event.key))
@@ -773,13 +984,13 @@ class Panel {
     }
     const key = event.key.length === 1 ? event.key.toLowerCase() : event.key
     // a recorded correction is shown first; V switches between it and the answer it corrects
-    // (answer_view.js)
-    if (key === "v" && !window.dispatchEvent(new Event("masis-version", { cancelable: true }))) {
+    if (key === "v" && this.view.switchVersion()) {
       event.preventDefault()
       return
     }
     if (
       !this.data.revision &&
+      !this.data.final &&
       (["v", "d", "[", "]"].includes(key) || (key === "w" && event.shiftKey))
     ) {
       event.preventDefault()
@@ -793,6 +1004,12 @@ class Panel {
       return
     }
     if (/^[1-9]$/.test(key) && this.isOpen()) {
+      const version = this.data.final && this.versions()[key - 1]
+      if (version) {
+        event.preventDefault()
+        this.take(version)
+        return
+      }
       const offered = this.data.reasons[this.fields.verdict] ?? []
       if (offered[key - 1]) {
         event.preventDefault()
@@ -803,45 +1020,58 @@ class Panel {
 
   commandFor(key, shiftKey) {
     const verdict = { a: "approve", o: "override", x: "reject", e: "escalate" }[key]
-    return verdict
-      ? () => this.onVerdictKey(verdict)
-      : {
-          v: () => this.sendAction("switch"),
-          u: () => this.undo(),
-          n: () => this.openNext(),
-          s: () => this.leaveCase("skip"),
-          j: () => this.leaveCase("forward"),
-          k: () => this.leaveCase("back"),
-          "/": () => {
-            window.masisSearch = true
-            this.leaveCase("search")
-          },
-          f: () =>
-            window.dispatchEvent(new CustomEvent("masis-issue", { detail: shiftKey ? -1 : 1 })),
-          "[": () => this.sendAction("iteration", { step: -1 }),
-          "]": () => this.sendAction("iteration", { step: 1 }),
-          w: () => (shiftKey ? this.takeRevision() : this.onVerdictKey("override")),
-          t: () => {
-            this.reopened = true
-            this.draw()
-            this.el.note.focus()
-          },
-          l: () => {
-            const request = { target: null }
-            window.dispatchEvent(new CustomEvent("masis-target", { detail: request }))
-            this.labelTarget(request.target)
-          },
-          i: () => {
-            const request = { button: null }
-            window.dispatchEvent(new CustomEvent("masis-insert-chosen", { detail: request }))
-            if (!request.button)
-              this.showMessage("Nothing to insert. Press F to go to a missing point.")
-          },
-          m: () => (shiftKey ? this.reportWhole() : this.labelWords()),
-          g: () => window.dispatchEvent(new Event("masis-turn")),
-          h: () => this.toggleSheet(),
-          "?": () => this.toggleSheet(),
-        }[key]
+    if (verdict) return () => this.onVerdictKey(verdict)
+    const commands = {
+      u: () => this.undo(),
+      f: () => this.view.stepIssue(shiftKey ? -1 : 1),
+      g: () => this.view.turn(),
+      h: () => this.toggleSheet(),
+      "?": () => this.toggleSheet(),
+      ...(this.data.final ? this.adjudicationCommands(shiftKey) : this.reviewCommands(shiftKey)),
+    }
+    return commands[key]
+  }
+
+  adjudicationCommands(shiftKey) {
+    return {
+      n: () => this.go("next"),
+      p: () => this.go("back"),
+      t: () => this.focusText(shiftKey ? "note" : "other"),
+      b: () => this.restartCorrection(),
+      m: () => this.toggleChange(),
+    }
+  }
+
+  reviewCommands(shiftKey) {
+    const { at, revised } = this.data.iterations
+    return {
+      v: () => this.showIteration(at ? 0 : revised),
+      n: () => this.openNext(),
+      s: () => this.go("skip"),
+      j: () => this.go("forward"),
+      k: () => this.go("back"),
+      "/": async () => {
+        if (this.refuseIfBusy()) return
+        this.busy = "search"
+        window.masisSearch = true // the queue's page focuses its search (page_keys.js)
+        await this.save()
+        this.follow({ search: true })
+      },
+      "[": () => this.showIteration(at - 1),
+      "]": () => this.showIteration(at + 1),
+      w: () => (shiftKey ? this.takeRevision() : this.onVerdictKey("override")),
+      t: () => {
+        this.reopened = true
+        this.draw()
+        this.el.note.focus()
+      },
+      l: () => this.labelTarget(this.view.target()),
+      i: () => {
+        if (!this.view.insertChosen())
+          this.showMessage("Nothing to insert. Press F to go to a missing point.")
+      },
+      m: () => (shiftKey ? this.reportWhole() : this.labelWords()),
+    }
   }
 
   chooseReason(code, byKey) {
@@ -889,17 +1119,19 @@ class Panel {
       if (!editor.matches(":popover-open")) editor.showPopover()
     }
     const covered = docked ? editor.offsetHeight : 0
-    if ((window.masisDock ?? 0) === covered) return
-    window.masisDock = covered
+    if (this.dock === covered) return
+    this.dock = covered
     document.documentElement.style.setProperty("--masis-dock", `${covered}px`)
     // So that the covered part can be scrolled into view
-    this.column.closest(".st-key-review")?.style.setProperty("padding-bottom", `${covered}px`)
+    this.column
+      ?.closest(".st-key-review, .st-key-adjudication")
+      ?.style.setProperty("padding-bottom", `${covered}px`)
     window.dispatchEvent(new Event("resize"))
   }
 
   build() {
     const el = (this.el = {})
-    const panel = named("section", "panel", "", { "aria-label": "Decision" })
+    const panel = (el.panel = named("section", "panel", "", { "aria-label": "Decision" }))
     el.standing = make("div", "standing")
     el.message = named("div", "message", "", { role: "status", "aria-live": "polite" })
     el.title = make("h2", "", "Decision")
@@ -914,21 +1146,34 @@ class Panel {
     el.reasonBlock = make("div", "block")
     const reasonHead = make("div", "row")
     el.reasonTitle = make("div", "label", "Reason")
-    reasonHead.append(el.reasonTitle, make("span", "dim small while-typing", "Esc, then a number"))
-    el.other = named("input", "text", "", {
-      type: "text",
+    el.reasonKey = named("kbd", "", "T", { "aria-hidden": "true" })
+    reasonHead.append(
+      el.reasonTitle,
+      el.reasonKey,
+      make("span", "dim small while-typing", "Esc, then a number"),
+    )
+    el.other = named("textarea", "text own-words", "", {
+      rows: "1",
       maxlength: "300",
       "aria-label": "Reason in your own words",
       placeholder: "In your own words",
     })
     el.reasonHint = make("p", "dim small")
-    el.reasonBlock.append(reasonHead, el.reasonHint, el.reasons, el.other)
+    el.usual = make("ol", "usual")
+    el.usual.onpointerdown = event => this.insertUsual(event.target.closest("li"), event)
+    el.answers = named("select", "text", undefined, { "aria-label": "Answer" })
+    el.answers.onchange = () => this.change({ about: el.answers.value }, { now: true })
+    el.starts = make("div", "row starts")
+    el.change = button("step", "", "M", () => this.toggleChange())
+    el.reasonBlock.append(reasonHead, el.reasonHint, el.reasons, el.other, el.usual)
     el.editor = make("div", "block editor")
     const editorHead = make("div", "row")
-    const editorLabel = named("label", "label", "Corrected answer ", { for: "corrected" })
-    editorLabel.append(named("kbd", "", "W", { "aria-hidden": "true" }))
+    const editorLabel = named("label", "label", "", { for: "corrected" })
+    el.correctedTitle = make("span", "", "Corrected answer ")
+    el.correctedKey = named("kbd", "", "W", { "aria-hidden": "true" })
+    editorLabel.append(el.correctedTitle, el.correctedKey)
     el.again = button("quiet", "Restore the answer shown", "", () => {
-      this.el.corrected.value = this.data.answer
+      this.el.corrected.value = this.base()
       this.change({ corrected: null }, { now: true })
     })
     editorHead.append(editorLabel, el.again)
@@ -944,8 +1189,8 @@ class Panel {
       role: "group",
     })
     el.citationProblems = make("div", "check")
-    el.editor.append(editorHead, el.corrected, el.citationProblems)
-    const noteBlock = make("div", "block")
+    el.editor.append(editorHead, el.starts, el.corrected, el.citationProblems)
+    const noteBlock = (el.noteBlock = make("div", "block"))
     el.note = named("textarea", "text", "", {
       id: "note",
       rows: "2",
@@ -953,8 +1198,10 @@ class Panel {
       maxlength: "4000",
       placeholder: "What the next person should know",
     })
-    const noteLabel = named("label", "label", "Note ", { for: "note" })
-    noteLabel.append(named("kbd", "", "T", { "aria-hidden": "true" }))
+    const noteLabel = named("label", "label", "", { for: "note" })
+    el.noteTitle = make("span", "", "Note ")
+    el.noteKey = named("kbd", "", "T", { "aria-hidden": "true" })
+    noteLabel.append(el.noteTitle, el.noteKey)
     noteBlock.append(noteLabel, el.note)
     el.report = named("section", "block", "", { "aria-label": "Issues you report" })
     el.reportList = make("ul", "reports")
@@ -999,20 +1246,14 @@ class Panel {
       el.ask,
     )
     el.advance = named("input", "", undefined, { type: "checkbox" })
-    el.advance.checked = this.opensNextCase()
-    el.advance.onchange = () => {
-      try {
-        localStorage.setItem(ADVANCE_KEY, el.advance.checked ? "on" : "off")
-      } catch {
-        /* storage is forbidden */
-      }
-    }
+    el.advance.checked = readStored(ADVANCE_KEY) !== "off"
+    el.advance.onchange = () => store(ADVANCE_KEY, el.advance.checked ? "on" : "off")
     const advance = make("label", "dim advance")
     advance.append(el.advance, make("span", "", "Open the next case after a decision"))
     el.history = make("details", "history")
     el.go = named("nav", "go", "", { "aria-label": "Cases of this queue" })
-    el.back = button("step", "Previous", "K", () => this.leaveCase("back"))
-    el.skip = button("step", "Skip", "S", () => this.leaveCase("skip"))
+    el.back = button("step", "Previous", "K", () => this.go("back"))
+    el.skip = button("step", "Skip", "S", () => this.go("skip"))
     el.next = button("step strong", "Next", "N", () => this.openNext())
     el.waiting = make("span", "dim waiting")
     el.keys = button("quiet", "Keys", "H", () => this.toggleSheet())
@@ -1027,6 +1268,8 @@ class Panel {
       el.take,
       el.notice,
       el.standing,
+      el.change,
+      el.answers,
       el.form,
       el.foot,
       el.go,
@@ -1038,7 +1281,7 @@ class Panel {
     el.note.oninput = () => this.change({ note: wellFormed(el.note.value) }, { typed: true })
     el.corrected.oninput = () => {
       const text = wellFormed(el.corrected.value)
-      this.change({ corrected: text === this.data.answer ? null : text }, { typed: true })
+      this.change({ corrected: text === this.base() ? null : text }, { typed: true })
     }
     for (const moved of ["pointerup", "keyup", "input"])
       el.corrected.addEventListener(moved, () => {
@@ -1050,7 +1293,7 @@ class Panel {
     for (const field of [el.other, el.note, el.corrected])
       field.onblur = () => {
         this.joinSpaces()
-        this.flush()
+        this.save()
       }
     // Leaving the field for a button shows no message: it would move the button before the click
     // ends.
@@ -1058,13 +1301,13 @@ class Panel {
       if (
         !this.reviewerName() ||
         this.data.reviewer ||
-        this.isSubmitting ||
+        this.busy ||
         this.nameSent === this.reviewerName()
       )
         return
       this.nameSent = this.reviewerName()
       this.nameConfirmed = true
-      this.sendAction("name")
+      this.trigger("open", { name: this.reviewerName(), at: Date.now() })
       if (showsMessage)
         this.showMessage(
           `Decisions are recorded as ${this.reviewerName()} from now on. ` +
@@ -1088,13 +1331,20 @@ class Panel {
 
   draw() {
     const { el, data, fields } = this
-    const verdict = fields.verdict
-    if (this.drawnAnswer !== data.answer) {
-      if (fields.corrected === null) el.corrected.value = data.answer
-      this.drawnAnswer = data.answer
+    if (this.drawnBase !== this.base()) {
+      this.drawnBase = this.base()
+      if (fields.corrected === null) el.corrected.value = this.drawnBase
     }
     el.corrected.maxLength = data.longest
+    const { final } = data
     el.title.textContent = `Decision on ${data.about.name}`
+    for (const part of [el.change, el.answers, el.usual, el.starts, this.sides])
+      part.hidden = !final
+    for (const part of [el.skip, el.advance.parentElement]) part.hidden = Boolean(final)
+    el.back.lastChild.textContent = final ? "P" : "K"
+    el.noteKey.textContent = final ? "⇧ T" : "T"
+    el.correctedKey.textContent = final ? "O" : "W"
+    el.reasonKey.hidden = !final
     el.about.textContent = data.about.note
     el.about.hidden = !data.about.note
     el.take.hidden =
@@ -1115,38 +1365,40 @@ class Panel {
     el.deciding.hidden = !open
     const hasInput = this.hasInput()
     this.drawMessage()
-    el.restored.hidden = !(data.restored && hasInput)
-    if (data.restored) el.restored.textContent = `Draft of ${data.restored} restored.`
+    el.restored.hidden = !(this.restored && hasInput)
+    el.restored.textContent = `Draft of ${this.restored} restored.`
     this.drawVerdicts()
-    this.drawReasons()
+    if (final) this.drawFinal()
+    else this.drawReasons()
     this.drawEditor()
-    window.masisCorrection = fields.corrected ?? ""
-    window.dispatchEvent(new Event("masis-corrected"))
-    el.again.hidden = fields.corrected === null
+    this.view.onCorrection()
+    el.again.hidden = fields.corrected === null || Boolean(final)
     this.drawCheck()
     this.drawLabels()
-    this.drawReported()
+    if (!final) this.drawReported()
     el.nameBlock.hidden = Boolean(data.reviewer)
-    el.submit.firstChild.textContent = this.isSubmitting
-      ? "Submitting…"
-      : verdict
-        ? `Submit: ${data.verdicts.find(({ code }) => code === verdict).text.toLowerCase()} ` +
-          `${data.about.name}${this.confirming ? " anyway" : ""}`
-        : "Submit"
-    el.submit.disabled = Boolean(this.isSubmitting)
+    el.submit.firstChild.textContent = this.submitWords()
+    el.submit.disabled = Boolean(this.busy)
     el.discard.hidden = !hasInput
     // "Draft saved" reassures about written text; a chosen verdict or reason needs none
     const written = { ...fields, verdict: data.blank.verdict, reason: data.blank.reason }
     el.saved.textContent =
       JSON.stringify(written) === JSON.stringify(data.blank)
         ? ""
-        : this.dirty
-          ? "Saving the draft…"
-          : "Draft saved"
+        : !this.dirty
+          ? "Draft saved"
+          : this.offline
+            ? "Not saved yet"
+            : "Saving the draft…"
     this.drawHistory()
     el.skip.disabled = !data.go.waiting
     el.next.classList.toggle("primary", !open)
-    el.waiting.textContent = data.go.says
+    const escalated = decided.filter(made => made.verdict === "escalate").length
+    const now = [
+      [decided.length - escalated, "decided"],
+      [escalated, "escalated"],
+    ].map(([count, done]) => (count && final ? `, ${count} ${done} now` : ""))
+    el.waiting.textContent = data.go.says + now.join("")
     if (this.footHeight !== el.foot.offsetHeight) {
       this.footHeight = el.foot.offsetHeight
       this.root.style.setProperty("--foot", `${this.footHeight}px`)
@@ -1162,13 +1414,41 @@ class Panel {
       chosen.scrollIntoView({ block: "nearest" })
   }
 
+  submitWords() {
+    const { final, verdicts, about } = this.data
+    const { verdict } = this.fields
+    if (this.busy === "decisions") return "Submitting…"
+    if (final) return this.finalWords()
+    if (!verdict) return "Submit"
+    const words = verdicts.find(({ code }) => code === verdict).text.toLowerCase()
+    return `Submit: ${words} ${about.name}${this.confirming ? " anyway" : ""}`
+  }
+
+  offlineMessage() {
+    const text =
+      this.busy === "decisions"
+        ? "The server doesn't answer. Your decision is stored in this browser and will be sent once."
+        : this.busy
+          ? "The server doesn't answer. The page goes on as soon as it does."
+          : "The server doesn't answer. Your draft is stored in this browser."
+    return { text, tone: "warn" }
+  }
+
+  // What the answer's buttons need to know (answer_view.js)
+  get canLabel() {
+    return !this.data.final
+  }
+
+  correction() {
+    return this.fields.corrected ?? ""
+  }
+
   drawMessage() {
-    const { previous, standing } = this.data
     const before =
-      previous && !standing && !this.hasInput()
-        ? { text: `${previous}.`, tone: "calm", before: true }
+      this.hasPrevious() && !this.data.standing && !this.hasInput()
+        ? { text: `${this.previous.text}.`, tone: "calm", before: true }
         : null
-    const message = this.localMessage ?? this.data.message ?? before
+    const message = (this.offline && this.offlineMessage()) || this.localMessage || before
     this.offersPrevious = Boolean(message) && message === before
     this.el.message.replaceChildren()
     this.el.message.hidden = !message
@@ -1183,9 +1463,7 @@ class Panel {
       if (message.narrowed)
         this.el.message.append(
           " ",
-          button("quiet", "Continue with the whole queue", "N", () =>
-            this.leaveCase("whole_queue"),
-          ),
+          button("quiet", "Continue with the whole queue", "N", () => this.go("whole_queue")),
         )
     }
   }
@@ -1234,18 +1512,23 @@ class Panel {
     const head = make("div", "row")
     head.append(
       pill({ text: current.what, tone: current.tone }),
-      make("span", "dim", `by ${current.who}, ${current.when}`),
+      make("span", "dim", `by ${[current.who, current.when].filter(Boolean).join(", ")}`),
     )
     el.standing.append(head)
     if (current.why) el.standing.append(named("p", "", current.why, { dir: "auto" }))
     if (current.note) el.standing.append(named("p", "dim", current.note, { dir: "auto" }))
+    if (current.changes?.length && !this.isOpen()) {
+      const row = named("p", "changed", "", { dir: "auto" })
+      row.append(make("span", "dim", "Changes to the answer: "), ...renderDiff(current.changes))
+      el.standing.append(row)
+    }
     if (current.reported.length)
       el.standing.append(make("p", "label", "Reported issues"), this.reportList(current.reported))
     const back = make("div", "row")
     if (current.undoable && !this.localMessage?.before)
       back.append(button("step", "Undo", "U", () => this.undo()))
     el.standing.append(back)
-    if (!this.isOpen() && !this.isClosed()) {
+    if (!this.isOpen() && !this.isClosed() && !data.final) {
       el.standing.append(make("p", "dim small", "Choose a verdict to decide again: "))
       const choices = make("div", "row again")
       for (const { code, text } of data.verdicts)
@@ -1324,7 +1607,9 @@ class Panel {
     el.check.replaceChildren()
     el.citationProblems.replaceChildren()
     const { check } = data
-    el.check.hidden = !check || !this.isOpen() || this.fields.verdict !== "override"
+    const isApproved = Boolean(data.final) && this.fields.verdict === "approve"
+    const isChecked = this.fields.verdict === "override" || isApproved
+    el.check.hidden = !check || !this.isOpen() || !isChecked
     if (!check) return
     const count = (number, word, tone, glyph) => {
       const item = make("span", `count tone-${number ? tone : "calm"}`)
@@ -1347,9 +1632,9 @@ class Panel {
         )
       el.citationProblems.append(row)
     }
+    const text = isApproved ? this.base() : this.fields.corrected
     const untouched =
-      this.fields.corrected !== null &&
-      untouchedIssues(el.corrected.value, number => this.showIssue(number))
+      text !== null && untouchedIssues(this.view.untouched(text), number => this.showIssue(number))
     if (untouched) el.citationProblems.append(untouched)
     if (check.beside) el.citationProblems.append(make("p", "dim", check.beside))
     el.citationProblems.append(...citationProblems(check))
@@ -1417,16 +1702,11 @@ class Panel {
       )
     }
     // the answer marks the issues of the open form, or else those of the recorded decision
-    const shown = {
-      digest: data.shown.digest,
-      edited: open,
-      issues: open ? issues : data.reporting.standing,
-    }
-    const drawnAs = JSON.stringify(shown)
-    if (this.lastReported === drawnAs && window.masisReported?.digest === shown.digest) return
+    const shown = open ? issues : data.reporting.standing
+    const drawnAs = JSON.stringify([open, shown])
+    if (this.lastReported === drawnAs) return
     this.lastReported = drawnAs
-    window.masisReported = shown
-    window.dispatchEvent(new Event("masis-reported"))
+    this.view.markReported(shown, open)
   }
 
   reportItem(report) {
@@ -1524,17 +1804,19 @@ class Panel {
   }
 }
 
+Object.assign(Desk.prototype, FINAL_VERDICT)
+
 export default function (component) {
   const root = component.parentElement.querySelector(".root")
   if (!root) return
-  let panel = panels.get(root)
-  if (!panel) {
-    panel = new Panel(root)
-    panels.set(root, panel)
+  let desk = desks.get(root)
+  if (!desk) {
+    desk = new Desk(root)
+    desks.set(root, desk)
   }
-  whenReleased(root, () => panel.update(component))
+  whenReleased(root, () => desk.update(component))
   return () => {
-    panel.leave()
-    panels.delete(root)
+    desk.leave()
+    desks.delete(root)
   }
 }

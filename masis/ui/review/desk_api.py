@@ -1,0 +1,522 @@
+"""The desk's own endpoints of the JSON API: open an answer, save a draft, decide, undo, go on.
+
+``components/desk.js`` calls them. An answer carries what to show next. A refusal says what to fix
+(422) or what has changed (409), with the field of the form.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field, JsonValue
+
+from masis.errors import AnotherAnswer, CaseHeld, MasisError, Removed, StaleVersion
+from masis.schema.base import Record
+from masis.schema.review import Decision, LogEntry, answer_digest
+from masis.schema.rules import Tone
+from masis.schema.wording import shorten
+from masis.server.endpoints import ApiCall, endpoint
+from masis.services.api_records import CaseQuery
+from masis.services.cases import WAITING
+from masis.services.decision_rules import OTHER, REASON_CODE, problems, reasons_for
+from masis.services.drafts import (
+    adjudication_subject,
+    case_subject,
+    clean,
+    read_form,
+    rubric_subject,
+)
+from masis.ui.review import decision_form as forms
+from masis.ui.review.decision_form import FormFields
+from masis.ui.review.desk import OpenDesk, Place, whole_queue
+from masis.ui.team.final_desk import FinalDesk, FinalFields, Version
+from masis.ui.team.leases import explain_empty_queue
+from masis.views.answer import shown_answer
+from masis.views.faults import revealed_words
+from masis.views.log_entries import verdict_text
+from masis.views.words import DECIDED
+
+
+class FormMessage(Record):
+    """A message of the form.
+
+    ``where`` names the field that needs attention. ``narrowed`` says that cases outside of the
+    search and its filters wait, so that the form offers a button to continue with them.
+    """
+
+    text: str
+    tone: Tone = "calm"
+    where: str = ""
+    narrowed: bool = False
+
+
+class FormRefused(MasisError):
+    """A form that can't be recorded as it is.
+
+    Attributes:
+        field: The field that needs attention.
+        confirms: What a repeated request confirms, if the refusal is only a question.
+
+    """
+
+    def __init__(
+        self, message: str, *, field: str = "", confirms: str = "", status: int = 422
+    ) -> None:
+        super().__init__(message)
+        self.field, self.confirms, self.status = field, confirms, status
+
+    @property
+    def http_status(self) -> int:  # type: ignore[override]
+        """409 if something has changed, 422 if the form lacks something."""
+        return self.status
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """Details for programs, with what a repeated request confirms."""
+        return {**super().about, "confirms": self.confirms}
+
+
+class DeskRequest(Record):
+    """A request about the answer that is open. ``queue`` is the list that it was opened from."""
+
+    place: Place
+    queue: CaseQuery = CaseQuery()
+
+    def open(self, call: ApiCall, **place: str) -> OpenDesk:
+        """Open the answer, or another one of the same list."""
+        there = self.place
+        if place:
+            there = Place(**place, adjudication=self.place.adjudication)
+        kind = FinalDesk if there.adjudication else OpenDesk
+        queue = self.queue.case_filter()
+
+        def claim(case_id: str) -> None:
+            call.workbench.team.claim(call.actor, case_id)
+
+        return kind.open(call.workbench, call.actor, there, queue, claim)
+
+
+class Move(DeskRequest):
+    """Which answer to open: the place itself, or another case of the list.
+
+    ``came_from`` is the case that the person left to undo a decision.
+    """
+
+    to: Literal["here", "next", "skip", "whole_queue", "forward", "back"] = "here"
+    came_from: str = ""
+
+
+class DraftForm(DeskRequest):
+    """The entries of the form. ``token`` is the form's, so that a late draft can be recognized."""
+
+    fields: JsonValue
+    token: str = Field(max_length=64)
+
+    @property
+    def subject(self) -> str:
+        """The subject of the draft."""
+        subject_of = adjudication_subject if self.place.adjudication else case_subject
+        return subject_of(self.place.case)
+
+    def form(self) -> FormFields:
+        """Read the entries. A value that isn't valid is dropped."""
+        kind = FinalFields if self.place.adjudication else FormFields
+        return read_form(kind, self.fields)
+
+
+class DecisionForm(DraftForm):
+    """A submitted form.
+
+    Attributes:
+        shown: The answer that was on the page.
+        seen: The version of the case that was on the page.
+        acknowledged: The ids of the serious issues that were listed.
+        confirmed: The questions that the form has asked already.
+        advance: Whether to open the next case.
+        adopts: Whether the draft was typed before a name was known.
+        seconds: How long the form was open.
+
+    """
+
+    shown: dict[str, str]
+    seen: int
+    acknowledged: tuple[str, ...] = ()
+    confirmed: tuple[str, ...] = ()
+    advance: bool = True
+    came_from: str = ""
+    adopts: bool = False
+    seconds: float = 0.0
+
+
+class UndoneEntry(DeskRequest):
+    """An entry of the log to undo. Its case is opened."""
+
+    entry: str
+
+
+class SavedDraft(Record):
+    """A saved draft, with the check of its correction."""
+
+    saved_at: str
+    check: dict[str, Any] | None = None
+    message: FormMessage | None = None
+
+
+class DeskAnswer(Record):
+    """What to show now.
+
+    Attributes:
+        desk: The data of the answer to show; None if the one on the page stays.
+        message: A message of the form.
+        entry: The id of the recorded decision.
+        done: The recorded decision in words.
+
+    """
+
+    desk: dict[str, Any] | None = None
+    message: FormMessage | None = None
+    entry: str = ""
+    done: str = ""
+
+
+@endpoint("POST", "/desk/open", "read", "see pages, figures and reports")
+def open_answer(call: ApiCall, body: Move) -> DeskAnswer:
+    """Open an answer at the desk, or the next case of its list; this takes the case."""
+    if body.to == "here":
+        return DeskAnswer(desk=body.open(call).data())
+    if body.place.adjudication:
+        return _open_adjudication(call, body, forward=body.to != "back")
+    if body.to in ("forward", "back"):
+        return _open_neighbour(call, body, forward=body.to == "forward")
+    if body.to == "whole_queue":
+        whole = CaseQuery(**whole_queue(body.queue).model_dump())
+        return open_next(call, body.model_copy(update={"queue": whole}), body.came_from)
+    done = ""
+    if body.to == "skip":
+        call.workbench.team.skip(call.actor, [body.place.case])
+        done = f"Skipped {body.place.case}"
+    answer = open_next(call, body, body.came_from, done)
+    if done and answer.desk is not None:
+        message = FormMessage(text=f"{done}. It comes back after the other cases.")
+        answer = answer.model_copy(update={"message": message})
+    return answer
+
+
+def open_next(call: ApiCall, body: DeskRequest, came_from: str, done: str = "") -> DeskAnswer:
+    """Open the next case that waits for this person, or say why there is none."""
+    team, case_id = call.workbench.team, body.place.case
+    queue = call.workbench.cases.blind_filter(call.actor, body.queue.case_filter())
+    # after an undo, return to the case that the reviewer came from
+    next_id = came_from or team.next_open(call.actor, queue, case_id, without=[case_id])
+    if next_id is not None:
+        return DeskAnswer(desk=body.open(call, case=next_id).data())
+    empty = team.explain_empty_queue(call.actor, queue)
+    text = f"{done and f'{done}. '}{explain_empty_queue(empty)}"
+    message = FormMessage(text=text, narrowed=empty.elsewhere > 0)
+    return DeskAnswer(desk=body.open(call).data(), message=message)
+
+
+def _open_adjudication(call: ApiCall, body: Move, *, forward: bool) -> DeskAnswer:
+    """Open the next or the previous case that waits for an adjudication."""
+    desk = body.open(call)
+    neighbour = desk.neighbour(forward=forward) if isinstance(desk, FinalDesk) else None
+    if neighbour is not None:
+        return DeskAnswer(desk=body.open(call, case=neighbour).data())
+    which = "only" if forward else "first"
+    return DeskAnswer(message=FormMessage(text=f"This is the {which} case that waits."))
+
+
+def _open_neighbour(call: ApiCall, body: Move, *, forward: bool) -> DeskAnswer:
+    """Open the next or the previous case of the list."""
+    workbench = call.workbench
+    queue = workbench.cases.blind_filter(call.actor, body.queue.case_filter())
+    neighbour = workbench.cases.beside(body.place.case, queue, forward=forward)
+    if neighbour is not None:
+        return DeskAnswer(desk=body.open(call, case=neighbour).data())
+    others_wait = forward and workbench.team.explain_empty_queue(call.actor, queue).elsewhere > 0
+    text = f"This is the {'last' if forward else 'first'} case of the list."
+    return DeskAnswer(message=FormMessage(text=text, narrowed=others_wait))
+
+
+@endpoint("PUT", "/desk/draft", "decide", "keep drafts of decisions")
+def save_draft(call: ApiCall, body: DraftForm) -> SavedDraft:
+    """Save the form of the answer that is open, and extend the lease on its case."""
+    fields = body.form()
+    saved_at = store_form(call, body.subject, fields, body.token)
+    message = None
+    try:
+        if not body.place.adjudication:
+            _renew_lease(call, body.place.case)
+    except CaseHeld as error:
+        message = FormMessage(text=str(error), tone="warn")
+    needs_check = fields.verdict == "override" or body.place.adjudication
+    check = body.open(call).check(fields) if needs_check else None
+    return SavedDraft(saved_at=saved_at, check=check, message=message)
+
+
+def store_form(call: ApiCall, subject: str, fields: FormFields, token: str) -> str:
+    """Save a form as a draft, or remove the draft if the form is empty; return when it was saved.
+
+    A draft that arrives after the decision of its form is ignored. Else it would come back.
+    """
+    drafts = call.workbench.drafts
+    with call.workbench.store.transaction():
+        if call.workbench.store.decisions.has_token(token):
+            return ""
+        if fields.empty:
+            drafts.clear(call.actor, subject)
+        else:
+            drafts.save(call.actor, subject, fields.model_dump(mode="json"))
+    return drafts.get(call.actor, subject).saved_at or ""
+
+
+def _renew_lease(call: ApiCall, case_id: str) -> None:
+    """Extend the lease of a person who is typing on a case that they can decide.
+
+    Raises:
+        CaseHeld: Another person has taken the case.
+
+    """
+    if not call.actor.name or call.workbench.cases.summary(case_id).state not in WAITING:
+        return
+    if call.actor.name not in call.workbench.team.work(call.actor, case_id).decided_by:
+        call.workbench.team.claim(call.actor, case_id)
+
+
+@endpoint("POST", "/desk/decisions", "decide", "decide cases")
+def decide(call: ApiCall, body: DecisionForm) -> DeskAnswer:
+    """Record the decision of the form, and open the next case."""
+    workbench = call.workbench
+    if body.adopts:
+        workbench.drafts.adopt(call.actor)
+    desk = body.open(call)
+    if workbench.store.decisions.has_token(body.token):
+        entry = next(
+            entry
+            for entry in desk.view.history
+            if entry.decision and entry.decision.token == body.token
+        )
+        return (
+            _after_final(call, body, desk, entry)
+            if isinstance(desk, FinalDesk)
+            else _after(call, body, entry)
+        )
+    fields = body.form()
+    store_form(call, body.subject, fields, body.token)
+    try:
+        if isinstance(desk, FinalDesk) and isinstance(fields, FinalFields):
+            entry = _record_final(call, body, desk, fields)
+            return _after_final(call, body, desk, entry)
+        decision = _checked_decision(desk, body, fields)
+        entry = workbench.reviews.submit(
+            call.actor,
+            decision.model_copy(update={"rubric_scores": desk.rubric_scores()}),
+            seen_version=body.seen,
+            shown=body.shown["digest"],
+        )
+    except AnotherAnswer as error:
+        raise FormRefused(str(error), status=409) from error
+    except StaleVersion as error:
+        again = desk.audited_again(body.shown.get("place", ""))
+        raise FormRefused(
+            f"This case has changed since you opened it. You now see its current state.{again} Your"
+            " entries are still here. Check them, then submit again.",
+            status=409,
+        ) from error
+    workbench.drafts.clear(call.actor, rubric_subject(desk.case_id))
+    return _after(call, body, entry)
+
+
+def _record_final(
+    call: ApiCall, body: DecisionForm, desk: FinalDesk, fields: FinalFields
+) -> LogEntry:
+    """Record the final verdict of the form.
+
+    Raises:
+        FormRefused: Something is missing.
+
+    """
+    if fields.verdict is None:
+        raise FormRefused(
+            "Take a reviewer's decision by its number, or choose a verdict.", field="verdict"
+        )
+    decision, answer = desk.decision_of(fields)
+    if problem := next(iter(problems(decision, answer)), None):
+        field = "corrected" if problem.field == "corrected_answer" else "other"
+        raise FormRefused(f"Nothing was recorded: {problem.message}.", field=field)
+    extra = decision.extra | {"seconds": round(body.seconds, 1)}
+    final = decision.model_copy(update={"token": body.token, "extra": extra})
+    entry = call.workbench.reviews.adjudicate(call.actor, final, seen_version=body.seen)
+    call.workbench.drafts.clear(call.actor, body.subject)
+    return entry
+
+
+def _after_final(call: ApiCall, body: DecisionForm, desk: FinalDesk, entry: LogEntry) -> DeskAnswer:
+    """Return what comes after a final verdict: the next case that waits, or the settled one."""
+    final = entry.decision
+    verdict = final.verdict if final else None
+    as_final = "" if verdict == "escalate" else " as final verdict"
+    word = DECIDED[verdict].text.lower() if verdict else "decided"
+    done = f"{desk.case_id}: {word}{as_final}, “{shorten(desk.view.case.query, 200)}”"
+    following = desk.neighbour() or desk.case_id
+    return DeskAnswer(desk=body.open(call, case=following).data(), entry=entry.id, done=done)
+
+
+def _checked_decision(desk: OpenDesk, body: DecisionForm, fields: FormFields) -> Decision:
+    """Return the decision of the form.
+
+    Raises:
+        FormRefused: Something is missing, has to be confirmed, or isn't what the page showed.
+
+    """
+    if problem := forms.find_problem(fields, desk.actor.name):
+        raise FormRefused(problem.message, field=problem.field)
+    decision = forms.decision_of(
+        fields,
+        case_id=desk.case_id,
+        run=desk.run,
+        index=desk.index,
+        reviewer=desk.actor.name,
+        token=body.token,
+        machine_shown=desk.machine_shown,
+        shown=shown_answer(desk.view.case, desk.run, desk.index)["digest"],
+        acknowledged=body.acknowledged,
+    )
+    found = problems(decision, desk.decided_answer)
+    if problem := forms.to_mend(each for each in found if each.code != "serious_issues_open"):
+        raise FormRefused(problem.message, field=problem.field)
+    if forms.is_unexplained_escalation(fields) and "why" not in body.confirmed:
+        raise FormRefused(
+            "Say what the case waits for: choose a reason or write a note. Submit again to escalate"
+            " it without one.",
+            field="reason",
+            confirms="why",
+        )
+    if dict(shown_answer(desk.view.case, desk.run, desk.index)) != body.shown:
+        raise FormRefused(
+            "Nothing was recorded, because the answer on the page has"
+            f" changed.{desk.audited_again(body.shown.get('place', ''))} It is {desk.answer_name}"
+            " now. Read it, then decide.",
+            status=409,
+        )
+    confirms = f"correction {answer_digest(fields.corrected or '')}"
+    asks = fields.verdict == "override" and confirms not in body.confirmed
+    doubts = desk.doubts(fields.corrected or "") if asks else []
+    if doubts:
+        raise FormRefused(
+            f"Nothing was recorded. Check the correction: {'; '.join(doubts)}. Press Ctrl Enter"
+            " again to record it as it is.",
+            field="corrected",
+            confirms=confirms,
+        )
+    if found:  # only serious issues are left, and the answer has not changed since it was shown
+        raise FormRefused(
+            f"Nothing was recorded. You haven't seen all serious issues that are open in"
+            f" {desk.answer_name}. Approve again to see them."
+        )
+    return decision
+
+
+def _after(call: ApiCall, body: DecisionForm, entry: LogEntry) -> DeskAnswer:
+    """Return what comes after a recorded decision: the next case, or the decided one."""
+    words = verdict_text(entry.decision) if entry.decision else "Decided"
+    desk = body.open(call)
+    about = {"entry": entry.id, "done": f"{words} of {desk.case_id}"}
+    if desk.view.planted is not None:
+        # Stay on the page to show what was planted. A decision on a planted fault can't be undone.
+        text = f"{words}. {revealed_words(desk.view.planted)} Next (N)"
+        return DeskAnswer(desk=desk.data(), message=FormMessage(text=text), done=words)
+    if body.advance:
+        return open_next(call, body, body.came_from, words).model_copy(update=about)
+    message = FormMessage(text=f"{words}. Undo (U) · Next (N)", tone="good")
+    return DeskAnswer(desk=desk.data(), message=message, **about)
+
+
+@endpoint("POST", "/desk/undo", "decide", "undo own decisions or auto-acceptances")
+def undo_entry(call: ApiCall, body: UndoneEntry) -> DeskAnswer:
+    """Undo a decision, open its case, and put its entries back into the form."""
+    if not call.actor.name:
+        raise FormRefused(
+            "Type your name first. It's recorded with an undo, too.", field="reviewer"
+        )
+    reviews = call.workbench.reviews
+    undone = reviews.get(clean(body.entry, 64)).decision
+    reviews.undo(call.actor, body.entry)
+    case_id = undone.case_id if undone else body.place.case
+    if undone is not None and undone.kind == "adjudication":
+        return _reopen_adjudication(call, body, undone)
+    restored = (
+        " Your entries are back in the form."
+        if undone and undone.reviewer == call.actor.name and _restore(call, undone)
+        else ""
+    )
+    done = f"Undone. The log records that, too.{restored}"
+    here = case_id == body.place.case
+    if undone is not None and not here:
+        words = f"{verdict_text(undone)} of {case_id}"
+        done = f"Undone: {words[:1].lower()}{words[1:]}. The log records that, too.{restored}"
+    desk = body.open(call) if here else body.open(call, case=case_id)
+    return DeskAnswer(desk=desk.data(), message=FormMessage(text=done))
+
+
+def _reopen_adjudication(call: ApiCall, body: UndoneEntry, undone: Decision) -> DeskAnswer:
+    """Open the case of an undone final verdict, with its entries if the case waits again."""
+    desk = body.open(call, case=undone.case_id)
+    assert isinstance(desk, FinalDesk)
+    if desk.final is not None and desk.final.verdict is not None:
+        call.workbench.drafts.clear(call.actor, desk.subject)
+        owner = "your" if desk.final.reviewer == call.actor.name else f"{desk.final.reviewer}'s"
+        text = f"{owner} verdict applies again ({DECIDED[desk.final.verdict].text.lower()})"
+    else:
+        name = undone.extra.get("taken_from", "")
+        taken = next((side for side in desk.decisions if side.reviewer == name), None)
+        given = Version.of(taken).given if taken else {}
+        version = Version.of(undone).model_dump() | {"taken": name, "wrote": name, "given": given}
+        store_form(call, desk.subject, FinalFields(**version), "")
+        text = f"{desk.case_id} waits for you again, “{shorten(desk.view.case.query, 200)}”"
+    return DeskAnswer(desk=desk.data(), message=FormMessage(text=f"Undone: {text}"))
+
+
+def _restore(call: ApiCall, undone: Decision) -> bool:
+    """Fill the form with an undone decision, unless it has new entries. Return whether it did."""
+    subject = case_subject(undone.case_id)
+    if not read_form(FormFields, call.workbench.drafts.get(call.actor, subject).values).empty:
+        return False
+    code = undone.extra.get(REASON_CODE, "")
+    is_known = undone.verdict is not None and code in {
+        reason.code for reason in reasons_for(undone.verdict)
+    }
+    labels = {}
+    if undone.labels:
+        try:
+            answer = call.workbench.reviews.answer_of(undone)
+            labels = forms.labels_of(undone, answer_digest(answer))
+        except Removed:
+            labels = {}
+    fields = FormFields(
+        verdict=undone.verdict,
+        reason=code if is_known else "",
+        other=undone.reason if code == OTHER else "",
+        note=undone.note,
+        corrected=undone.corrected_answer,
+        **labels,
+    )
+    store_form(call, subject, fields, "")
+    return True
+
+
+@endpoint("POST", "/desk/revision", "decide", "keep drafts of decisions")
+def take_revision(call: ApiCall, body: DraftForm) -> DeskAnswer:
+    """Make a revision the correction of the original answer in the form, and show that answer."""
+    desk = body.open(call)
+    if desk.revision is None or desk.run is None:
+        return DeskAnswer(desk=desk.data())
+    corrected = desk.run.iterations[desk.revision].answer
+    fields = read_form(FormFields, body.fields)
+    update = {"verdict": "override", "corrected": corrected, "reason": ""}
+    store_form(call, desk.subject, fields.model_copy(update=update), "")
+    name = forms.shown_name(desk.run, desk.revision)
+    text = f"{name.capitalize()} is the correction now. Choose a reason, then submit."
+    place = {"case": desk.case_id, "run": desk.place.run}
+    message = FormMessage(text=text, where="reason")
+    return DeskAnswer(desk=body.open(call, **place).data(), message=message)

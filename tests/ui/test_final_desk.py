@@ -1,0 +1,250 @@
+"""A final verdict over the desk's API: what it takes from a reviewer, what is refused, what is undone."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+from starlette.applications import Starlette
+from starlette.testclient import TestClient
+
+from masis.schema.actor import Actor
+from masis.schema.review import Decision, TargetLabel
+from masis.schema.team import QueuePolicy
+from masis.server.app import Server, api_route
+from masis.services import Workbench
+from masis.ui.review import desk_api  # noqa: F401 (adds its endpoints to the table)
+from masis.ui.team.final_desk import decisions_on
+from masis.views.log_entries import adopted_decision_text
+from tests.reviewing import decide
+from tests.ui.conftest import AUDITED
+
+ADA, BEN, CLEO = Actor(name="Ada Lind"), Actor(name="Ben"), Actor(name="Cleo")
+CASE, OTHER = AUDITED[:2]
+LABEL = TargetLabel(target="answer", label="other", severity="low")
+Data = dict[str, Any]
+
+
+@pytest.fixture
+def workbench(audited_workbench: Workbench) -> Workbench:
+    """Ada corrects and Ben rejects the answers of two cases."""
+    audited_workbench.team.put_in_force(BEN, QueuePolicy(reviewers=2))
+    for case_id in (CASE, OTHER):
+        given = {"corrected_answer": "Stump.", "note": "See chunk 2.", "labels": (LABEL,)}
+        decide(audited_workbench, case_id, "override", ADA.name, iteration=1, **given)
+        decide(audited_workbench, case_id, "reject", BEN.name)
+    return audited_workbench
+
+
+@pytest.fixture
+def client(workbench: Workbench) -> TestClient:
+    server = Server(lambda: workbench, lambda: pytest.fail("no job is needed"))
+    headers = {"X-Masis-Reviewer": CLEO.name, "X-Masis-Request": "1"}
+    return TestClient(Starlette(routes=[api_route(server)]), headers=headers)
+
+
+def opened(client: TestClient, case_id: str = CASE, **more: Any) -> Data:
+    place = {"case": case_id, "adjudication": True}
+    response = client.post("/api/v1/desk/open", json={"place": place, **more})
+    assert response.status_code == 200, response.text
+    return cast("Data", response.json()["desk"])
+
+
+def taken(desk: Data, number: int, **changes: Any) -> Data:
+    """The form after a decision was taken and changed."""
+    side = desk["final"]["sides"][number]
+    names = ("verdict", "other", "note", "corrected", "taken", "wrote", "given")
+    return desk["blank"] | {name: side[name] for name in names} | changes
+
+
+def record(client: TestClient, desk: Data, fields: Data, status: int = 200) -> Data:
+    body = {"place": desk["place"], "fields": fields, "shown": desk["shown"], "seen": desk["seen"]}
+    token = f"{desk['place']['case']} {desk['seen']} {fields}"[:64]
+    response = client.post("/api/v1/desk/decisions", json={**body, "token": token, "seconds": 2.04})
+    assert response.status_code == status, response.text
+    return cast("Data", response.json() if status == 200 else response.json()["error"])
+
+
+def final_of(workbench: Workbench, case_id: str = CASE) -> Decision:
+    decision = workbench.cases.open(case_id).decision.decision
+    assert decision.kind == "adjudication"
+    return decision
+
+
+def test_a_taken_decision_brings_its_labels_and_records_what_was_changed(
+    workbench: Workbench, client: TestClient
+) -> None:
+    desk = opened(client)
+    answer = record(client, desk, taken(desk, 0, other="One word was missing.", note="Two words."))
+    final = final_of(workbench)
+    assert (final.reviewer, final.verdict, final.corrected_answer) == ("Cleo", "override", "Stump.")
+    assert (final.reason, final.note) == ("One word was missing.", "Two words.")
+    assert (final.extra["taken_from"], final.extra["seconds"]) == ("Ada Lind", 2.0)
+    assert final.labels == (LABEL,)
+    decisions = decisions_on(workbench, CASE)
+    assert adopted_decision_text(final, decisions) == "Ada Lind’s decision, with changes"
+    assert len(decisions) == 2
+    # the next one that waits is open at once
+    assert answer["desk"]["place"] == {**desk["place"], "case": OTHER}
+    assert answer["done"].startswith(f"{CASE}: overridden as final verdict, “")
+    assert not workbench.drafts.get(CLEO, f"adjudication:{CASE}").values
+
+
+def test_a_final_verdict_that_lacks_something_is_refused_with_its_field(
+    workbench: Workbench, client: TestClient
+) -> None:
+    desk = opened(client)
+    for fields, field, words in (
+        ({}, "verdict", "choose a verdict"),
+        ({"verdict": "reject"}, "other", "a reason is missing"),
+        ({"verdict": "escalate"}, "other", "every verdict except an approval needs one"),
+        ({"verdict": "override", "other": "Why."}, "corrected", "Nothing was recorded"),
+    ):
+        error = record(client, desk, desk["blank"] | fields, 422)
+        assert error["field"] == field
+        assert words in error["message"]
+    draft = workbench.drafts.get(CLEO, f"adjudication:{CASE}").values
+    assert (draft["verdict"], draft["other"]) == ("override", "Why.")
+    assert workbench.cases.summary(CASE).state == "needs_adjudication"
+
+
+def test_a_settled_verdict_can_be_changed_only_with_a_reason(
+    workbench: Workbench, client: TestClient
+) -> None:
+    desk = opened(client)
+    record(client, desk, taken(desk, 0))
+    settled = opened(client)
+    standing = settled["standing"]
+    assert standing["who"] == "Cleo (Ada Lind’s decision, as it was)"
+    assert (standing["why"], standing["note"]) == (
+        "Ada Lind’s reason: read",
+        "Ada Lind’s note: See chunk 2.",
+    )
+    assert standing["changes"]
+    approved = settled["blank"] | {"verdict": "approve", "changing": True}
+    assert "it replaces a verdict in force" in record(client, settled, approved, 422)["message"]
+    record(client, settled, approved | {"other": "Chunk 2 has it after all."})
+    assert workbench.cases.summary(CASE).state == "approved"
+    undone = opened(client)["standing"]["id"]
+    place = {"case": OTHER, "adjudication": True}
+    answer = client.post("/api/v1/desk/undo", json={"place": place, "entry": undone}).json()
+    assert "Undone: your verdict applies again (overridden)" in answer["message"]["text"]
+    assert answer["desk"]["place"]["case"] == CASE
+    assert workbench.cases.summary(CASE).state == "overridden"
+
+
+def test_undo_brings_a_case_back_with_its_entries(workbench: Workbench, client: TestClient) -> None:
+    desk = opened(client)
+    fields = taken(desk, 0, other="Mine.")
+    answer = record(client, desk, fields)
+    body = {"place": answer["desk"]["place"], "entry": answer["entry"]}
+    undone = client.post("/api/v1/desk/undo", json=body).json()
+    assert undone["message"]["text"].startswith(f"Undone: {CASE} waits for you again, “")
+    draft = undone["desk"]["draft"]
+    assert {name: draft[name] for name in fields if name != "aside"} == {
+        name: fields[name] for name in fields if name != "aside"
+    }
+    assert workbench.cases.summary(CASE).state == "needs_adjudication"
+    again = record(client, undone["desk"], draft)
+    assert again["entry"] != answer["entry"]
+    assert final_of(workbench).labels == (LABEL,)
+
+
+def test_text_typed_by_the_lead_isnt_attributed_to_a_reviewer(
+    workbench: Workbench, client: TestClient
+) -> None:
+    desk = opened(client)
+    record(client, desk, desk["blank"] | {"verdict": "reject", "other": "read", "note": "N."})
+    standing = opened(client)["standing"]
+    assert (standing["why"], standing["note"]) == ("Reason: read", "Note: N.")
+
+
+def test_a_draft_is_kept_with_the_texts_that_were_replaced(
+    workbench: Workbench, client: TestClient
+) -> None:
+    desk = opened(client)
+    fields = taken(desk, 0) | {"aside": [{"verdict": "reject", "other": "Mine."}]}
+    body = {"place": desk["place"], "fields": fields, "token": "t"}
+    assert client.put("/api/v1/desk/draft", json=body).json()["saved_at"]
+    draft = opened(client)["draft"]
+    assert [each["other"] for each in draft["aside"]] == ["Mine."]
+    assert draft["corrected"] == "Stump."
+    listed = workbench.drafts.with_drafts(CLEO, [CASE], lambda case_id: f"adjudication:{case_id}")
+    assert listed == {CASE}
+
+
+def test_decisions_of_others_stay_hidden_until_all_are_in(
+    audited_workbench: Workbench, client: TestClient
+) -> None:
+    third = AUDITED[2]
+    decide(audited_workbench, third, "reject", ADA.name, reason="a secret reason")
+    place = {"case": third, "adjudication": True}
+    fields = {"verdict": "reject", "other": "Mine."}
+    for path, more in (
+        ("open", {}),
+        ("decisions", {"fields": fields, "token": "t", "shown": {}, "seen": 1}),
+    ):
+        response = client.post(f"/api/v1/desk/{path}", json={"place": place, **more})
+        assert response.status_code == 400
+        assert "isn't waiting for an adjudication" in response.text
+        assert "secret" not in response.text
+
+
+def test_a_reviewer_of_a_case_cannot_adjudicate_it(
+    workbench: Workbench, client: TestClient
+) -> None:
+    client.headers["X-Masis-Reviewer"] = BEN.name
+    desk = opened(client)
+    assert not desk["final"]["can"]
+    fields = desk["blank"] | {"verdict": "reject", "other": "Mine."}
+    body = {"place": desk["place"], "fields": fields, "shown": desk["shown"], "seen": desk["seen"]}
+    response = client.post("/api/v1/desk/decisions", json={**body, "token": "t"})
+    assert response.status_code >= 400
+    assert "you decided this case yourself" in response.text
+    assert workbench.cases.summary(CASE).state == "needs_adjudication"
+
+
+def test_the_audit_stays_hidden_from_a_blind_lead(workbench: Workbench, client: TestClient) -> None:
+    workbench.team.put_in_force(BEN, QueuePolicy(reviewers=2, machine="never"))
+    desk = opened(client)
+    assert desk["view"]["issues"] == []
+    assert desk["place"]["case"] == CASE
+    body = {"place": desk["place"], "fields": {"verdict": "approve"}, "token": "t"}
+    assert client.put("/api/v1/desk/draft", json=body).json()["check"] is None
+
+
+def test_cases_to_adjudicate_are_numbered_and_opened_one_after_another(
+    workbench: Workbench, client: TestClient
+) -> None:
+    third = AUDITED[2]  # which Cleo decided herself
+    decide(workbench, third, "approve", ADA.name)
+    decide(workbench, third, "reject", CLEO.name)
+    assert opened(client)["go"]["says"] == "2 left for you"
+    client.headers["X-Masis-Reviewer"] = "Dora"
+    desk = opened(client)
+    assert desk["go"]["says"] == "3 left for you"
+    seen = [desk["place"]["case"]]
+    for _ in range(3):
+        seen.append(opened(client, seen[-1], to="next")["place"]["case"])
+    assert len(set(seen)) == 3
+    assert seen[0] == seen[3], "the first comes after the last"
+    first = opened(client, seen[0], to="back") if seen[0] != AUDITED[0] else None
+    while first is not None:
+        place = {"case": first["place"]["case"], "adjudication": True}
+        answer = client.post("/api/v1/desk/open", json={"place": place, "to": "back"}).json()
+        if answer["message"]:
+            assert answer["message"]["text"] == "This is the first case that waits."
+        first = answer["desk"]
+
+
+def test_an_approval_names_and_records_the_serious_issues_left_open(
+    workbench: Workbench, client: TestClient
+) -> None:
+    run = workbench.cases.open(CASE).run
+    serious = [issue.id for issue in run.iterations[0].issues if issue.major]
+    assert serious
+    desk = opened(client)
+    assert [each["serious"] for each in desk["final"]["sides"]] == [len(serious)] * 2
+    assert "approve" not in desk["final"]["optional"]  # no reviewer did
+    record(client, desk, desk["blank"] | {"verdict": "approve", "other": "Both are too strict."})
+    assert [each["id"] for each in final_of(workbench).extra["issues_seen"]] == serious
