@@ -1,0 +1,128 @@
+"""Three people decide by keys over a bad network: every first key acts, nothing is lost or doubled."""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Error, Route, sync_playwright
+
+from masis.services import Workbench
+from tests.browser.test_decision import cases, panel
+from tests.browser.test_keyboard import ready
+from tests.reviewing import ADA
+from tests.waiting import joined
+from tools.browser import FLAGS, installed_browser, settle
+from tools.serving import serving
+
+log = logging.getLogger(__name__)
+
+REVIEWERS = ("Ada", "Bo", "Cy")
+SPARE = 6
+"""More cases than decisions, so that nobody waits for a case that another person has open."""
+
+SLOWEST_S = 3.0
+DROPPED = 1 / 50
+"""The share of requests that are lost, half of them on the way back."""
+
+LONGEST_S = 60.0
+"""A decision that isn't recorded after this time counts as a key that did nothing."""
+
+
+def bad_network(draw: random.Random, slowest_s: float, counts: Counter[str]) -> Callable[..., None]:
+    """Return a handler of requests that delays each one and loses some.
+
+    A request that is lost on the way back has had its effect: the page can't tell the difference.
+    """
+
+    def handle(route: Route) -> None:
+        counts["requests"] += 1
+        lost = draw.random() < DROPPED
+        time.sleep(draw.uniform(0, slowest_s))
+        try:
+            if lost and draw.random() < 0.5:
+                counts["lost on the way"] += 1
+                route.abort("connectionreset")
+                return
+            response = route.fetch(timeout=60_000)
+            if lost:
+                counts["lost on the way back"] += 1
+                route.abort("connectionreset")
+            else:
+                route.fulfill(response=response)
+        except Error as error:  # the page was left meanwhile
+            log.info("A request ended with its page: %s", error.message.splitlines()[0])
+
+    return handle
+
+
+@pytest.mark.soak(smoke=12, full=5000)
+@pytest.mark.timeout(60 * 60 * 12)
+def test_every_first_key_decides_once_over_a_bad_network(
+    browser: Browser, tmp_path: Path, rounds: int
+) -> None:
+    database, counts = tmp_path / "soak.db", Counter[str]()
+    workbench = Workbench.open(database)
+    for made in cases(rounds + SPARE):
+        workbench.cases.add(ADA, [made])
+        workbench.audits.audit(ADA, made)
+    slowest_s = SLOWEST_S if rounds > 1000 else 0.3
+    failures: list[str] = []
+    decided: dict[str, list[str]] = {name: [] for name in REVIEWERS}
+    stop = threading.Event()
+
+    def review(name: str, base: str) -> None:
+        """Decide cases in a browser of this person's own, each with the first keys."""
+        draw = random.Random(name)
+        with sync_playwright() as playwright:
+            launched = playwright.chromium.launch(executable_path=installed_browser(), args=FLAGS)
+            page = launched.new_context(reduced_motion="reduce").new_page()
+            page.route("**/api/v1/**", bad_network(draw, slowest_s, counts))
+            # the name first, so that each person opens a case of their own
+            page.goto(base)
+            settle(page)
+            page.get_by_role("button", name="Your name").click()
+            page.get_by_role("textbox", name="Your name").fill(name)
+            page.keyboard.press("Enter")
+            settle(page)
+            page.goto(f"{base}/review")
+            page.get_by_text("Open the first of").click(timeout=60_000)
+            found = panel(page)
+            try:
+                while sum(map(len, decided.values())) < rounds and not stop.is_set():
+                    ready(found)
+                    before = page.url
+                    taken = found.get_by_text("has taken case").is_visible()
+                    counts["taken by another"] += taken
+                    for key in ("n",) if taken else ("x", "3", "Control+Enter"):
+                        page.keyboard.press(key)
+                    page.wait_for_function(
+                        "before => location.href !== before", arg=before, timeout=LONGEST_S * 1000
+                    )
+                    if not taken:
+                        decided[name].append(before)
+            except Exception as error:  # noqa: BLE001 (named with the other people's failures)
+                failures.append(f"{name}: {error}\n{page.url}\n{found.first.inner_text()}")
+                stop.set()
+            launched.close()
+
+    with serving("serve", "--db", str(database), folder=tmp_path) as served:
+        people = [threading.Thread(target=review, args=(name, served.base)) for name in REVIEWERS]
+        for person in people:
+            person.start()
+        joined(people, seconds=LONGEST_S * (rounds + 10))
+    assert not failures, "\n\n".join(failures)
+    entries = [entry.decision for entry in workbench.reviews.iterate() if entry.decision]
+    made = Counter((entry.case_id, entry.reviewer) for entry in entries if entry.kind == "decision")
+    log.info("%s", {**counts, "decisions": len(made)})
+    assert counts["requests"] > rounds
+    assert set(made.values()) == {1}, "a decision was recorded twice"
+    by_reviewer = Counter(reviewer for _, reviewer in made)
+    assert by_reviewer == {name: len(addresses) for name, addresses in decided.items()}
+    assert workbench.store.check().log.intact
