@@ -9,7 +9,10 @@ const LONGEST_RETRY_MS = 8_000
 const RETRIED = new Set([429, 502, 503, 504]) // statuses that say "try again later"
 // Streamlit answers a message within a fraction of a second. If it hasn't by then, it was restarted.
 const FOLLOW_TIMEOUT_MS = 4_000
-const MOST_KEPT_ALIVE = 60_000 // bytes that a browser sends for a page that is closed: 64 KiB
+// A browser goes on sending up to 64 KiB for a page that is closed (Fetch standard, 4.6), of all its
+// requests together
+const MOST_KEPT_ALIVE = 30_000
+const isSmall = text => new Blob([text]).size < MOST_KEPT_ALIVE
 // A key pressed sooner was meant for the case before, and must not decide this one
 const MIN_READING_MS = 400
 const DOUBLE_PRESS_MS = 2000 // a second press on Submit within this time is a double click
@@ -87,7 +90,7 @@ class Desk {
     })
     listen(window, "online", () => this.retryNow?.())
     listen(window, "pagehide", () => this.saveOnLeaving())
-    listen(document, "visibilitychange", () => this.saveOnLeaving())
+    listen(document, "visibilitychange", () => this.save())
     this.resizes = new ResizeObserver(() => this.placeEditor())
     if (this.column?.previousElementSibling)
       this.resizes.observe(this.column.previousElementSibling)
@@ -287,7 +290,7 @@ class Desk {
       method,
       headers: this.headers(),
       body: text,
-      keepalive: text.length < MOST_KEPT_ALIVE,
+      keepalive: isSmall(text),
       signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS),
     })
     const answer = await response.json()
@@ -354,18 +357,19 @@ class Desk {
       const body = this.draftBody()
       try {
         const saved = await this.send("PUT", "draft", body)
-        if (body.token !== this.token) return
+        if (body.token !== this.token) continue // another form is open now
         this.savedAt = saved.saved_at || this.savedAt
         if (this.data.check || saved.check) this.data.check = saved.check
         if (saved.message) this.tell(saved.message)
         if (edit === this.edit) this.markSaved()
       } catch (error) {
-        if (!this.hasLeft && body.token === this.token)
-          this.tell({ text: `The draft couldn't be saved: ${error.message}`, tone: "bad" })
+        if (this.hasLeft) return
+        if (body.token !== this.token) continue
+        this.tell({ text: `The draft couldn't be saved: ${error.message}`, tone: "bad" })
         return
       }
     }
-    if (!this.hasLeft) this.draw()
+    if (!this.hasLeft && this.data) this.draw()
   }
 
   saveSoon(now) {
@@ -378,10 +382,8 @@ class Desk {
     if (!this.dirty || this.busy === "decisions") return
     clearTimeout(this.saveTimer)
     const body = JSON.stringify(this.draftBody())
-    const keepalive = body.length < MOST_KEPT_ALIVE
-    fetch("/api/v1/desk/draft", { method: "PUT", headers: this.headers(), body, keepalive }).catch(
-      () => {}, // the browser's storage has the text
-    )
+    const request = { method: "PUT", headers: this.headers(), body, keepalive: isSmall(body) }
+    fetch("/api/v1/desk/draft", request).catch(() => {}) // the browser's storage has the text
   }
 
   markSaved() {
@@ -1146,11 +1148,8 @@ class Desk {
     const reasonHead = make("div", "row")
     el.reasonTitle = make("div", "label", "Reason")
     el.reasonKey = named("kbd", "", "T", { "aria-hidden": "true" })
-    reasonHead.append(
-      el.reasonTitle,
-      el.reasonKey,
-      make("span", "dim small while-typing", "Esc, then a number"),
-    )
+    el.numberHint = make("span", "dim small while-typing", "Esc, then a number")
+    reasonHead.append(el.reasonTitle, el.reasonKey, el.numberHint)
     el.other = named("textarea", "text own-words", "", {
       rows: "1",
       maxlength: "300",
@@ -1175,7 +1174,7 @@ class Desk {
       this.el.corrected.value = this.base()
       this.change({ corrected: null }, { now: true })
     })
-    editorHead.append(editorLabel, el.again)
+    editorHead.append(editorLabel, el.starts, el.again)
     el.corrected = named("textarea", "text serif", "", {
       id: "corrected",
       rows: "14",
@@ -1188,7 +1187,7 @@ class Desk {
       role: "group",
     })
     el.citationProblems = make("div", "check")
-    el.editor.append(editorHead, el.starts, el.corrected, el.citationProblems)
+    el.editor.append(editorHead, el.corrected, el.citationProblems)
     const noteBlock = (el.noteBlock = make("div", "block"))
     el.note = named("textarea", "text", "", {
       id: "note",
@@ -1344,6 +1343,7 @@ class Desk {
     el.noteKey.textContent = final ? "⇧ T" : "T"
     el.correctedKey.textContent = final ? "O" : "W"
     el.reasonKey.hidden = !final
+    el.numberHint.hidden = Boolean(final)
     el.about.textContent = data.about.note
     el.about.hidden = !data.about.note
     el.take.hidden =
