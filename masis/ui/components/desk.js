@@ -814,8 +814,9 @@ class Desk {
       const answer = await this.send("POST", "decisions", body)
       this.busy = ""
       store(`masis-draft:${data.place.case}`, null)
-      if (answer.entry)
-        decided.push({ entry: answer.entry, case: data.place.case, text: answer.done, verdict })
+      const { entry, done: text } = answer
+      const final = Boolean(data.final)
+      if (entry) decided.push({ entry, case: data.place.case, text, verdict, final })
       if (this.hasLeft) return
       if (this.token !== token) return // another case was opened with the browser's buttons
       this.clearForm()
@@ -834,8 +835,13 @@ class Desk {
     }
   }
 
+  // Returns what this window has decided with this kind of form.
+  madeHere() {
+    return decided.filter(made => made.final === Boolean(this.data.final))
+  }
+
   get previous() {
-    return decided.at(-1)
+    return this.madeHere().at(-1)
   }
 
   reviewerName() {
@@ -1392,9 +1398,10 @@ class Desk {
     this.drawHistory()
     el.skip.disabled = !data.go.waiting
     el.next.classList.toggle("primary", !open)
-    const escalated = decided.filter(made => made.verdict === "escalate").length
+    const made = this.madeHere()
+    const escalated = made.filter(each => each.verdict === "escalate").length
     const now = [
-      [decided.length - escalated, "decided"],
+      [made.length - escalated, "decided"],
       [escalated, "escalated"],
     ].map(([count, done]) => (count && final ? `, ${count} ${done} now` : ""))
     el.waiting.textContent = data.go.says + now.join("")

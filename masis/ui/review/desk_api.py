@@ -91,7 +91,8 @@ class DeskRequest(Record):
         queue = self.queue.case_filter()
 
         def claim(case_id: str) -> None:
-            call.workbench.team.claim(call.actor, case_id)
+            if not there.adjudication:  # nobody takes a case to adjudicate it
+                call.workbench.team.claim(call.actor, case_id)
 
         return kind.open(call.workbench, call.actor, there, queue, claim)
 
@@ -443,7 +444,7 @@ def undo_entry(call: ApiCall, body: UndoneEntry) -> DeskAnswer:
     undone = reviews.get(clean(body.entry, 64)).decision
     reviews.undo(call.actor, body.entry)
     case_id = undone.case_id if undone else body.place.case
-    if undone is not None and undone.kind == "adjudication":
+    if undone is not None and undone.kind == "adjudication" and body.place.adjudication:
         return _reopen_adjudication(call, body, undone)
     restored = (
         " Your entries are back in the form."
