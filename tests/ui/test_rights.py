@@ -18,8 +18,8 @@ from streamlit.testing.v1 import AppTest
 
 from masis.cli import main
 from masis.integrations.mcp.tools import TOOLS
-from masis.server.ingestion import application
 from masis.schema.actor import PERMISSIONS, ROLES, Actor, Permission
+from masis.server.ingestion import application
 from masis.services import SIGN_IN_REQUIRED, Workbench, app_root
 from masis.services.access import ACTS, Access
 from masis.settings.sign_in import SignIn, new_secret

@@ -85,9 +85,7 @@ class Desk {
       target.addEventListener(name, handler, { signal: this.listeners.signal })
     listen(document, "keydown", event => this.onKeydown(event))
     // another page, or the browser's Back button: whatever Streamlit shows now is meant
-    listen(window, "popstate", () => {
-      this.ahead = null
-    })
+    listen(window, "popstate", () => this.setAhead(null))
     listen(window, "online", () => this.retryNow?.())
     listen(window, "pagehide", () => this.saveOnLeaving())
     listen(document, "visibilitychange", () => this.save())
@@ -105,7 +103,7 @@ class Desk {
     this.view?.leave()
     this.el.editor.hidden = true
     this.placeEditor()
-    clearTimeout(this.followTimer)
+    this.setAhead(null)
     clearTimeout(this.readyTimer)
     this.hasLeft = true
     this.retryNow?.()
@@ -120,8 +118,8 @@ class Desk {
     this.trigger = setTriggerValue
     this.attach()
     if (this.ahead && !isEqual(data.place, this.ahead)) return
-    this.ahead = null
-    clearTimeout(this.followTimer)
+    this.pageCase = data.place.case
+    this.setAhead(null)
     this.fromPage = { suggested_name: data.suggested_name, keys: data.keys }
     this.show(data)
   }
@@ -236,8 +234,17 @@ class Desk {
   move(data, usesWholeQueue = false) {
     if (this.cameFrom === data.place.case) this.cameFrom = ""
     this.show(data)
-    this.ahead = data.place
+    this.setAhead(data.place)
     this.follow({ place: data.place, whole_queue: usesWholeQueue })
+  }
+
+  // Notes which answer Streamlit has yet to follow to. The page's head is dimmed while it is still
+  // about another case.
+  setAhead(place) {
+    this.ahead = place
+    const isOtherCase = Boolean(place) && place.case !== this.pageCase
+    document.documentElement.toggleAttribute("data-desk-ahead", isOtherCase)
+    if (!place) clearTimeout(this.followTimer)
   }
 
   follow(opened) {
@@ -1433,7 +1440,8 @@ class Desk {
   offlineMessage() {
     const text =
       this.busy === "decisions"
-        ? "The server doesn't answer. Your decision is stored in this browser and will be sent once."
+        ? "The server doesn't answer. Your decision is sent again until it's recorded. " +
+          "Keep this page open."
         : this.busy
           ? "The server doesn't answer. The page goes on as soon as it does."
           : "The server doesn't answer. Your draft is stored in this browser."
