@@ -123,6 +123,22 @@ class DraftService(Service):
         self._store.drafts.save(actor.name, subject, values)
 
     @requires("decide", "save drafts of decisions")
+    def save_form(
+        self, actor: Actor, subject: str, values: Mapping[str, JsonValue], token: str = ""
+    ) -> ReviewDraft:
+        """Replace a draft with the entries of a form, and return it; no entries remove it.
+
+        A draft that arrives after the decision of its form, which has the same token, is ignored.
+        Else it would come back.
+        """
+        with self._store.transaction():
+            if not self._store.decisions.has_token(token):
+                self._store.drafts.clear(actor.name, subject)
+                if values:
+                    self._store.drafts.save(actor.name, subject, values)
+        return self._store.drafts.get(actor.name, subject)
+
+    @requires("decide", "save drafts of decisions")
     def clear(self, actor: Actor, subject: str, *fields: str) -> None:
         """Remove these fields of a draft, or the whole draft if no field is named."""
         self._store.drafts.clear(actor.name, subject, *fields)

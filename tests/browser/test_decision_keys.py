@@ -623,3 +623,29 @@ def test_labelling_a_decided_case_offers_undo_for_the_newest_action_only(draw: D
     page.keyboard.press("u")
     says(page).to_contain_text(settled["text"])
     assert not draw.acts()
+
+
+def test_a_server_in_trouble_is_shown_and_the_text_is_sent_once_it_answers(draw: Drawn) -> None:
+    saved = draw.answers["draft"]
+    draw.answers["draft"] = (500, {})
+    page = draw()
+    page.keyboard.press("t")
+    page.keyboard.type("a note")
+    says(page).to_contain_text("The server doesn't answer. Your draft is stored in this browser.")
+    expect(page.locator(".saved")).to_have_text("Not saved yet")
+    draw.answers["draft"] = saved
+    expect(page.locator(".saved")).to_have_text("Draft saved")
+    assert draw.sent("draft")[-1]["fields"]["note"] == "a note"
+    expect(page.locator(".panel [role=status]").first).to_be_hidden()
+
+
+def test_a_newer_answer_is_never_replaced_by_an_older_run_of_the_page(draw: Drawn) -> None:
+    page = draw.after_a_decision()
+    title = page.get_by_text("3 left to review")
+    expect(title).to_be_visible()
+    # a run that began before Streamlit knew of the next case, and one of an older state of it
+    draw(place={**draw.data["place"], "case": "c0"}, go={"waiting": True, "says": "stale"})
+    draw(seen=draw.data["seen"] - 1, go={"waiting": True, "says": "stale"})
+    expect(title).to_be_visible()
+    draw(go={"waiting": True, "says": "2 left to review"})
+    expect(page.get_by_text("2 left to review")).to_be_visible()

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, Page, WebSocketRoute, expect
+from playwright.sync_api import Browser, Page, Route, expect
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from websockets.exceptions import InvalidStatus
@@ -255,9 +255,6 @@ def cookies_of(served: Served, name: str) -> dict[str, str]:
     return {key: morsel.value for key, morsel in found.items()}
 
 
-SUBMITS = b'"submit"'
-
-
 class Answered(NamedTuple):
     """What came back over a websocket, and the session that answered."""
 
@@ -296,39 +293,37 @@ def replayed(
     return Answered(received.decode("utf-8", "replace"), session)
 
 
-def test_a_replayed_message_can_only_do_what_the_sessions_role_allows(
+def test_a_replayed_decision_can_only_do_what_its_sessions_role_allows(
     served: Served, enter: Callable[[str], Page]
 ) -> None:
     page = enter("Le")
     sent: list[bytes] = []
 
-    def between(route: WebSocketRoute) -> None:
-        server = route.connect_to_server()
+    def keep(route: Route) -> None:  # it is recorded, and does not reach the server
+        sent.append(route.request.post_data_buffer or b"")
+        route.abort()
 
-        def pass_on(message: str | bytes) -> None:
-            raw = message if isinstance(message, bytes) else message.encode()
-            if BackMsg.FromString(raw).WhichOneof("type") == "rerun_script":
-                sent.append(raw)
-            if SUBMITS not in raw:  # that message is recorded, and does not reach the server
-                server.send(message)
-
-        route.on_message(pass_on)
-
-    page.route_web_socket("**/_stcore/stream", between)
+    page.route("**/api/v1/desk/decisions", keep)
     page.goto(f"{served.base}/review?case=bridge-1")
     settle(page)
     decided(page)
-    until(lambda: SUBMITS in b"".join(sent), page, "the decision is sent")
+    until(lambda: bool(sent), page, "the decision is sent")
+    page.close()
     assert not served.entries("bridge-1")
     cookies = {name: cookies_of(served, name) for name in ("Vi", "Ro")}
-    answer = replayed(served, cookies["Vi"], sent)
-    assert "You need the reviewer role. Your roles: viewer." in answer.text
-    assert not served.entries("bridge-1")
     forged = {**cookies["Vi"], "_streamlit_user": cookies["Vi"]["_streamlit_user"][:-4] + "AAAA"}
-    with pytest.raises(InvalidStatus):
-        replayed(served, forged, sent)
+
+    def replay(cookie: dict[str, str]) -> tuple[int, str]:
+        headers = {"Cookie": written(cookie), "X_Masis_Request": "1", "X_Masis_Reviewer": "Le"}
+        path = "/api/v1/desk/decisions"
+        return asked(served, path, "POST", sent[0], Content_Type="application/json", **headers)
+
+    status, text = replay(cookies["Vi"])
+    assert (status, "You need the reviewer role. Your roles: viewer." in text) == (403, True)
+    assert replay(forged)[0] == 401
+    assert not served.entries("bridge-1")
     served.workbench.team.release(Actor(name="Le"), "bridge-1")  # Le took the case by opening it
-    replayed(served, cookies["Ro"], sent)
+    assert replay(cookies["Ro"])[0] == 200
     (entry,) = served.entries("bridge-1")
     assert entry.decision.reviewer == "Ro"  # not Le, whose message it was
 

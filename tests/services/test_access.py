@@ -132,6 +132,9 @@ CALLS: dict[str, Call] = {
     "AuditService.store_run": lambda desk, who: desk.audits.store_run(who, made_elsewhere()),
     "AuditService.forget_replies": lambda desk, who: desk.audits.forget_replies(who, "case-1"),
     "DraftService.save": lambda desk, who: desk.drafts.save(who, "case:case-1", {"note": "n"}),
+    "DraftService.save_form": lambda desk, who: desk.drafts.save_form(
+        who, "case:case-1", {"note": "n"}
+    ),
     "DraftService.clear": lambda desk, who: desk.drafts.clear(who, "case:case-1"),
     "DraftService.adopt": lambda desk, who: desk.drafts.adopt(who),
     "ExportService.write": lambda desk, who: desk.exports.write(who, io.BytesIO(), "decided"),

@@ -139,6 +139,12 @@ def test_a_repeated_decision_is_recorded_once_and_answered_again(
     first, again = (post(client, "decisions", body) for _ in range(2))
     assert (first["entry"], first["done"]) == (again["entry"], again["done"])
     assert first["desk"]["place"] == again["desk"]["place"]
+    # the token of somebody else's decision is no key to it
+    theirs = client.post(
+        "/api/v1/desk/decisions", json=body, headers={"X-Masis-Reviewer": "Mallory"}
+    )
+    assert theirs.status_code >= 400
+    assert "entry" not in theirs.json()
     # a draft of the same form that arrives late doesn't come back
     late = {"place": body["place"], "token": "repeated", "fields": {"note": "late"}}
     assert client.put("/api/v1/desk/draft", json=late).json()["saved_at"] == ""

@@ -9,7 +9,10 @@ const LONGEST_RETRY_MS = 8_000
 const RETRIED = new Set([429, 502, 503, 504]) // statuses that say "try again later"
 // Streamlit answers a message within a fraction of a second. If it hasn't by then, it was restarted.
 const FOLLOW_TIMEOUT_MS = 4_000
-const MOST_KEPT_ALIVE = 60_000 // bytes that a browser sends for a page that is closed: 64 KiB
+// A browser goes on sending up to 64 KiB for a page that is closed (Fetch standard, 4.6), of all its
+// requests together
+const MOST_KEPT_ALIVE = 30_000
+const isSmall = text => new Blob([text]).size < MOST_KEPT_ALIVE
 // A key pressed sooner was meant for the case before, and must not decide this one
 const MIN_READING_MS = 400
 const DOUBLE_PRESS_MS = 2000 // a second press on Submit within this time is a double click
@@ -82,12 +85,10 @@ class Desk {
       target.addEventListener(name, handler, { signal: this.listeners.signal })
     listen(document, "keydown", event => this.onKeydown(event))
     // another page, or the browser's Back button: whatever Streamlit shows now is meant
-    listen(window, "popstate", () => {
-      this.ahead = null
-    })
+    listen(window, "popstate", () => this.setAhead(null))
     listen(window, "online", () => this.retryNow?.())
     listen(window, "pagehide", () => this.saveOnLeaving())
-    listen(document, "visibilitychange", () => this.saveOnLeaving())
+    listen(document, "visibilitychange", () => this.save())
     this.resizes = new ResizeObserver(() => this.placeEditor())
     if (this.column?.previousElementSibling)
       this.resizes.observe(this.column.previousElementSibling)
@@ -102,7 +103,7 @@ class Desk {
     this.view?.leave()
     this.el.editor.hidden = true
     this.placeEditor()
-    clearTimeout(this.followTimer)
+    this.setAhead(null)
     clearTimeout(this.readyTimer)
     this.hasLeft = true
     this.retryNow?.()
@@ -117,8 +118,8 @@ class Desk {
     this.trigger = setTriggerValue
     this.attach()
     if (this.ahead && !isEqual(data.place, this.ahead)) return
-    this.ahead = null
-    clearTimeout(this.followTimer)
+    this.pageCase = data.place.case
+    this.setAhead(null)
     this.fromPage = { suggested_name: data.suggested_name, keys: data.keys }
     this.show(data)
   }
@@ -233,8 +234,17 @@ class Desk {
   move(data, usesWholeQueue = false) {
     if (this.cameFrom === data.place.case) this.cameFrom = ""
     this.show(data)
-    this.ahead = data.place
+    this.setAhead(data.place)
     this.follow({ place: data.place, whole_queue: usesWholeQueue })
+  }
+
+  // Notes which answer Streamlit has yet to follow to. The page's head is dimmed while it is still
+  // about another case.
+  setAhead(place) {
+    this.ahead = place
+    const isOtherCase = Boolean(place) && place.case !== this.pageCase
+    document.documentElement.toggleAttribute("data-desk-ahead", isOtherCase)
+    if (!place) clearTimeout(this.followTimer)
   }
 
   follow(opened) {
@@ -287,7 +297,7 @@ class Desk {
       method,
       headers: this.headers(),
       body: text,
-      keepalive: text.length < MOST_KEPT_ALIVE,
+      keepalive: isSmall(text),
       signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS),
     })
     const answer = await response.json()
@@ -354,18 +364,19 @@ class Desk {
       const body = this.draftBody()
       try {
         const saved = await this.send("PUT", "draft", body)
-        if (body.token !== this.token) return
+        if (body.token !== this.token) continue // another form is open now
         this.savedAt = saved.saved_at || this.savedAt
         if (this.data.check || saved.check) this.data.check = saved.check
         if (saved.message) this.tell(saved.message)
         if (edit === this.edit) this.markSaved()
       } catch (error) {
-        if (!this.hasLeft && body.token === this.token)
-          this.tell({ text: `The draft couldn't be saved: ${error.message}`, tone: "bad" })
+        if (this.hasLeft) return
+        if (body.token !== this.token) continue
+        this.tell({ text: `The draft couldn't be saved: ${error.message}`, tone: "bad" })
         return
       }
     }
-    if (!this.hasLeft) this.draw()
+    if (!this.hasLeft && this.data) this.draw()
   }
 
   saveSoon(now) {
@@ -378,10 +389,8 @@ class Desk {
     if (!this.dirty || this.busy === "decisions") return
     clearTimeout(this.saveTimer)
     const body = JSON.stringify(this.draftBody())
-    const keepalive = body.length < MOST_KEPT_ALIVE
-    fetch("/api/v1/desk/draft", { method: "PUT", headers: this.headers(), body, keepalive }).catch(
-      () => {}, // the browser's storage has the text
-    )
+    const request = { method: "PUT", headers: this.headers(), body, keepalive: isSmall(body) }
+    fetch("/api/v1/desk/draft", request).catch(() => {}) // the browser's storage has the text
   }
 
   markSaved() {
@@ -813,8 +822,9 @@ class Desk {
       const answer = await this.send("POST", "decisions", body)
       this.busy = ""
       store(`masis-draft:${data.place.case}`, null)
-      if (answer.entry)
-        decided.push({ entry: answer.entry, case: data.place.case, text: answer.done, verdict })
+      const { entry, done: text } = answer
+      const final = Boolean(data.final)
+      if (entry) decided.push({ entry, case: data.place.case, text, verdict, final })
       if (this.hasLeft) return
       if (this.token !== token) return // another case was opened with the browser's buttons
       this.clearForm()
@@ -833,8 +843,13 @@ class Desk {
     }
   }
 
+  // Returns what this window has decided with this kind of form.
+  madeHere() {
+    return decided.filter(made => made.final === Boolean(this.data.final))
+  }
+
   get previous() {
-    return decided.at(-1)
+    return this.madeHere().at(-1)
   }
 
   reviewerName() {
@@ -1147,11 +1162,8 @@ class Desk {
     const reasonHead = make("div", "row")
     el.reasonTitle = make("div", "label", "Reason")
     el.reasonKey = named("kbd", "", "T", { "aria-hidden": "true" })
-    reasonHead.append(
-      el.reasonTitle,
-      el.reasonKey,
-      make("span", "dim small while-typing", "Esc, then a number"),
-    )
+    el.numberHint = make("span", "dim small while-typing", "Esc, then a number")
+    reasonHead.append(el.reasonTitle, el.reasonKey, el.numberHint)
     el.other = named("textarea", "text own-words", "", {
       rows: "1",
       maxlength: "300",
@@ -1176,7 +1188,7 @@ class Desk {
       this.el.corrected.value = this.base()
       this.change({ corrected: null }, { now: true })
     })
-    editorHead.append(editorLabel, el.again)
+    editorHead.append(editorLabel, el.starts, el.again)
     el.corrected = named("textarea", "text serif", "", {
       id: "corrected",
       rows: "14",
@@ -1189,7 +1201,7 @@ class Desk {
       role: "group",
     })
     el.citationProblems = make("div", "check")
-    el.editor.append(editorHead, el.starts, el.corrected, el.citationProblems)
+    el.editor.append(editorHead, el.corrected, el.citationProblems)
     const noteBlock = (el.noteBlock = make("div", "block"))
     el.note = named("textarea", "text", "", {
       id: "note",
@@ -1345,6 +1357,7 @@ class Desk {
     el.noteKey.textContent = final ? "⇧ T" : "T"
     el.correctedKey.textContent = final ? "O" : "W"
     el.reasonKey.hidden = !final
+    el.numberHint.hidden = Boolean(final)
     el.about.textContent = data.about.note
     el.about.hidden = !data.about.note
     el.take.hidden =
@@ -1393,9 +1406,10 @@ class Desk {
     this.drawHistory()
     el.skip.disabled = !data.go.waiting
     el.next.classList.toggle("primary", !open)
-    const escalated = decided.filter(made => made.verdict === "escalate").length
+    const made = this.madeHere()
+    const escalated = made.filter(each => each.verdict === "escalate").length
     const now = [
-      [decided.length - escalated, "decided"],
+      [made.length - escalated, "decided"],
       [escalated, "escalated"],
     ].map(([count, done]) => (count && final ? `, ${count} ${done} now` : ""))
     el.waiting.textContent = data.go.says + now.join("")
@@ -1427,7 +1441,8 @@ class Desk {
   offlineMessage() {
     const text =
       this.busy === "decisions"
-        ? "The server doesn't answer. Your decision is stored in this browser and will be sent once."
+        ? "The server doesn't answer. Your decision is sent again until it's recorded. " +
+          "Keep this page open."
         : this.busy
           ? "The server doesn't answer. The page goes on as soon as it does."
           : "The server doesn't answer. Your draft is stored in this browser."

@@ -219,15 +219,16 @@ def show_no_case(workbench: Workbench) -> None:
 
 
 def _draw_unknown_iteration(run: Run | None) -> None:
-    if run and run.iterations and address.value("iteration") and not _names_iteration(run):
+    if (
+        run
+        and run.iterations
+        and (named := address.value("iteration"))
+        and named_iteration(run, named) is None
+    ):
         st.info(
             "The address names an iteration that this audit doesn't have. You see the original"
             " answer instead."
         )
-
-
-def _names_iteration(run: Run) -> bool:
-    return named_iteration(run, address.value("iteration")) is not None
 
 
 def _draw_unavailable_run(view: CaseView, run_id: str) -> None:

@@ -16,6 +16,7 @@ from masis.schema.review import Decision, LogEntry, answer_digest
 from masis.schema.rules import Tone
 from masis.schema.wording import shorten
 from masis.server.endpoints import ApiCall, endpoint
+from masis.services import Actor
 from masis.services.api_records import CaseQuery
 from masis.services.cases import WAITING
 from masis.services.decision_rules import OTHER, REASON_CODE, problems, reasons_for
@@ -91,7 +92,8 @@ class DeskRequest(Record):
         queue = self.queue.case_filter()
 
         def claim(case_id: str) -> None:
-            call.workbench.team.claim(call.actor, case_id)
+            if not there.adjudication:  # nobody takes a case to adjudicate it
+                call.workbench.team.claim(call.actor, case_id)
 
         return kind.open(call.workbench, call.actor, there, queue, claim)
 
@@ -238,7 +240,7 @@ def _open_neighbour(call: ApiCall, body: Move, *, forward: bool) -> DeskAnswer:
     return DeskAnswer(message=FormMessage(text=text, narrowed=others_wait))
 
 
-@endpoint("PUT", "/desk/draft", "decide", "keep drafts of decisions")
+@endpoint("PUT", "/desk/draft", "decide", "save drafts of decisions")
 def save_draft(call: ApiCall, body: DraftForm) -> SavedDraft:
     """Save the form of the answer that is open, and extend the lease on its case."""
     fields = body.form()
@@ -254,20 +256,10 @@ def save_draft(call: ApiCall, body: DraftForm) -> SavedDraft:
     return SavedDraft(saved_at=saved_at, check=check, message=message)
 
 
-def store_form(call: ApiCall, subject: str, fields: FormFields, token: str) -> str:
-    """Save a form as a draft, or remove the draft if the form is empty; return when it was saved.
-
-    A draft that arrives after the decision of its form is ignored. Else it would come back.
-    """
-    drafts = call.workbench.drafts
-    with call.workbench.store.transaction():
-        if call.workbench.store.decisions.has_token(token):
-            return ""
-        if fields.empty:
-            drafts.clear(call.actor, subject)
-        else:
-            drafts.save(call.actor, subject, fields.model_dump(mode="json"))
-    return drafts.get(call.actor, subject).saved_at or ""
+def store_form(call: ApiCall, subject: str, fields: FormFields, token: str = "") -> str:
+    """Save a form as a draft, or remove an empty one, and return when it was saved."""
+    values = {} if fields.empty else fields.model_dump(mode="json")
+    return call.workbench.drafts.save_form(call.actor, subject, values, token).saved_at or ""
 
 
 def _renew_lease(call: ApiCall, case_id: str) -> None:
@@ -290,17 +282,13 @@ def decide(call: ApiCall, body: DecisionForm) -> DeskAnswer:
     if body.adopts:
         workbench.drafts.adopt(call.actor)
     desk = body.open(call)
-    if workbench.store.decisions.has_token(body.token):
-        entry = next(
-            entry
-            for entry in desk.view.history
-            if entry.decision and entry.decision.token == body.token
-        )
-        return (
-            _after_final(call, body, desk, entry)
-            if isinstance(desk, FinalDesk)
-            else _after(call, body, entry)
-        )
+    # the answer to this decision was lost, and it's sent again
+    history = desk.view.history
+    repeated = next((made for made in history if _is_made_by(made, call.actor, body.token)), None)
+    if repeated is not None:
+        if isinstance(desk, FinalDesk):
+            return _after_final(call, body, desk, repeated)
+        return _after(call, body, repeated)
     fields = body.form()
     store_form(call, body.subject, fields, body.token)
     try:
@@ -325,6 +313,11 @@ def decide(call: ApiCall, body: DecisionForm) -> DeskAnswer:
         ) from error
     workbench.drafts.clear(call.actor, rubric_subject(desk.case_id))
     return _after(call, body, entry)
+
+
+def _is_made_by(entry: LogEntry, actor: Actor, token: str) -> bool:
+    decision = entry.decision
+    return decision is not None and (decision.token, decision.reviewer) == (token, actor.name)
 
 
 def _record_final(
@@ -443,7 +436,7 @@ def undo_entry(call: ApiCall, body: UndoneEntry) -> DeskAnswer:
     undone = reviews.get(clean(body.entry, 64)).decision
     reviews.undo(call.actor, body.entry)
     case_id = undone.case_id if undone else body.place.case
-    if undone is not None and undone.kind == "adjudication":
+    if undone is not None and undone.kind == "adjudication" and body.place.adjudication:
         return _reopen_adjudication(call, body, undone)
     restored = (
         " Your entries are back in the form."
@@ -472,7 +465,7 @@ def _reopen_adjudication(call: ApiCall, body: UndoneEntry, undone: Decision) -> 
         taken = next((side for side in desk.decisions if side.reviewer == name), None)
         given = Version.of(taken).given if taken else {}
         version = Version.of(undone).model_dump() | {"taken": name, "wrote": name, "given": given}
-        store_form(call, desk.subject, FinalFields(**version), "")
+        store_form(call, desk.subject, FinalFields(**version))
         text = f"{desk.case_id} waits for you again, “{shorten(desk.view.case.query, 200)}”"
     return DeskAnswer(desk=desk.data(), message=FormMessage(text=f"Undone: {text}"))
 
@@ -501,11 +494,11 @@ def _restore(call: ApiCall, undone: Decision) -> bool:
         corrected=undone.corrected_answer,
         **labels,
     )
-    store_form(call, subject, fields, "")
+    store_form(call, subject, fields)
     return True
 
 
-@endpoint("POST", "/desk/revision", "decide", "keep drafts of decisions")
+@endpoint("POST", "/desk/revision", "decide", "save drafts of decisions")
 def take_revision(call: ApiCall, body: DraftForm) -> DeskAnswer:
     """Make a revision the correction of the original answer in the form, and show that answer."""
     desk = body.open(call)
@@ -514,7 +507,7 @@ def take_revision(call: ApiCall, body: DraftForm) -> DeskAnswer:
     corrected = desk.run.iterations[desk.revision].answer
     fields = read_form(FormFields, body.fields)
     update = {"verdict": "override", "corrected": corrected, "reason": ""}
-    store_form(call, desk.subject, fields.model_copy(update=update), "")
+    store_form(call, desk.subject, fields.model_copy(update=update))
     name = forms.shown_name(desk.run, desk.revision)
     text = f"{name.capitalize()} is the correction now. Choose a reason, then submit."
     place = {"case": desk.case_id, "run": desk.place.run}

@@ -63,12 +63,6 @@ def claim_or_renew(workbench: Workbench, case_id: str) -> None:
     st.session_state[TAKEN_CASE_KEY], st.session_state[_CLAIMED_AT] = case_id, now
 
 
-def renew_lease(workbench: Workbench, case_id: str) -> None:
-    """Renew the lease of a reviewer who is typing, if this session has one on the case."""
-    if reviewer() is not None and st.session_state.get(TAKEN_CASE_KEY) == case_id:
-        claim_or_renew(workbench, case_id)
-
-
 def release_claim(workbench: Workbench) -> None:
     """Release the case that this session has claimed, if any."""
     case_id = st.session_state.pop(TAKEN_CASE_KEY, None)

@@ -1,0 +1,134 @@
+"""What the desk's API refuses: people without a role, forged requests, hidden results, long bodies."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, cast
+
+import pytest
+from starlette.applications import Starlette
+from starlette.testclient import TestClient
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from masis.schema.actor import Actor, Role
+from masis.schema.team import QueuePolicy
+from masis.server.app import ACTOR, LONGEST_BODY, Server, api_route
+from masis.services import SIGN_IN_REQUIRED, Workbench
+from masis.services.drafts import case_subject
+from masis.settings.sign_in import SignIn
+from masis.ui.review import desk_api  # noqa: F401 (adds its endpoints to the table)
+from tests.reviewing import ADA, decide
+from tests.ui.conftest import AUDITED
+
+CASE = AUDITED[0]
+PLACE = {"case": CASE}
+FORM = {"place": PLACE, "fields": {"verdict": "escalate", "note": "Mine."}, "token": "t"}
+DECISION = {**FORM, "shown": {}, "seen": 1}
+CHANGES: dict[str, dict[str, Any]] = {
+    "PUT draft": FORM,
+    "POST decisions": DECISION,
+    "POST revision": FORM,
+    "POST undo": {"place": PLACE, "entry": "e"},
+    "POST open": {"place": PLACE, "to": "skip"},
+}
+
+
+class SignedIn:
+    """Middleware that signs every request in, as the gate in front of the pages does."""
+
+    def __init__(self, app: ASGIApp, role: Role | None) -> None:
+        self._app, self._role = app, role
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._role is not None:
+            scope[ACTOR] = Actor(name="Vi", roles=(self._role,), authenticated=True)
+        await self._app(scope, receive, send)
+
+
+def client_of(
+    workbench: Workbench, role: Role | None = None, *, signs_in: bool = True
+) -> TestClient:
+    if signs_in:
+        workbench = Workbench.open(workbench.database, access=SIGN_IN_REQUIRED)
+    sign_in = cast("SignIn", object()) if signs_in else None
+    server = Server(lambda: workbench, lambda: pytest.fail("no job is needed"), sign_in)
+    app = SignedIn(Starlette(routes=[api_route(server)]), role)
+    return TestClient(app, headers={"X-Masis-Request": "1", "Origin": "http://testserver"})
+
+
+def ask(client: TestClient, act: str, body: dict[str, Any], **more: Any) -> Any:
+    method, path = act.split()
+    return client.request(method, f"/api/v1/desk/{path}", json=body, **more)
+
+
+@pytest.mark.parametrize("act", CHANGES)
+def test_a_viewer_reads_but_changes_nothing(audited_workbench: Workbench, act: str) -> None:
+    client, before = (
+        client_of(audited_workbench, "viewer"),
+        audited_workbench.store.decisions.head(),
+    )
+    assert ask(client, "POST open", {"place": PLACE}).json()["desk"]["answer"]
+    response = ask(client, act, CHANGES[act])
+    assert response.status_code in (403, 404)
+    assert audited_workbench.store.decisions.head() == before
+    assert not audited_workbench.store.team.leases()
+    assert not audited_workbench.store.drafts.get("Vi", case_subject(CASE)).values
+
+
+@pytest.mark.parametrize("act", CHANGES)
+def test_a_forged_or_unsigned_request_is_refused(audited_workbench: Workbench, act: str) -> None:
+    assert ask(client_of(audited_workbench), act, CHANGES[act]).status_code == 401
+    client = client_of(audited_workbench, "reviewer")
+    del client.headers["X-Masis-Request"]  # another site's page can't add it
+    assert ask(client, act, CHANGES[act]).status_code == 403
+    # with sign-in, a name in a header counts for nothing
+    named = {"X-Masis-Reviewer": "Ada"}
+    client = client_of(audited_workbench, "reviewer")
+    assert ask(client, "PUT draft", FORM, headers=named).status_code == 200
+    assert not audited_workbench.store.drafts.get("Ada", case_subject(CASE)).values
+    assert audited_workbench.store.drafts.get("Vi", case_subject(CASE)).values["note"] == "Mine."
+
+
+def test_a_body_that_is_too_long_or_malformed_is_refused(audited_workbench: Workbench) -> None:
+    client = client_of(audited_workbench, signs_in=False)
+    long = json.dumps({**FORM, "fields": {"note": "x" * LONGEST_BODY}}).encode()
+    kind = {"Content-Type": "application/json"}
+    assert client.put("/api/v1/desk/draft", content=long, headers=kind).status_code == 413
+    for body in ({}, {**FORM, "place": {}}, {**FORM, "token": "t" * 65}, {**FORM, "more": 1}):
+        assert ask(client, "PUT draft", body).status_code == 400
+    # what the form itself can't hold is cut or dropped, as with any draft
+    assert ask(client, "PUT draft", {**FORM, "fields": {"verdict": "destroy"}}).status_code == 200
+
+
+def test_a_blind_reviewer_gets_nothing_of_the_audit(audited_workbench: Workbench) -> None:
+    audited_workbench.team.put_in_force(ADA, QueuePolicy(machine="after"))
+    client = client_of(audited_workbench, signs_in=False)
+    client.headers["X-Masis-Reviewer"] = "Bo"
+    run = audited_workbench.store.cases.summary(CASE).run_id
+    for place in (PLACE, {**PLACE, "run": run, "iteration": "2"}, {**PLACE, "against": "2"}):
+        desk = ask(client, "POST open", {"place": place}).json()["desk"]
+        assert (desk["view"]["issues"], desk["serious"], desk["labels"]["rows"]) == ([], [], [])
+        assert desk["iterations"]["count"] == 1
+        assert "fabricated" not in json.dumps(desk["view"]).replace(CASE, "")
+    queue = {"order": "risk", "severities": ["critical"]}
+    desk = ask(client, "POST open", {"place": PLACE, "to": "next", "queue": queue}).json()["desk"]
+    assert desk["view"]["issues"] == []
+    decide(audited_workbench, CASE, "escalate", "Bo")
+    assert ask(client, "POST open", {"place": PLACE}).json()["desk"]["view"]["issues"]
+
+
+def test_a_case_that_another_reviewer_holds_is_shown_and_refused(
+    audited_workbench: Workbench,
+) -> None:
+    audited_workbench.team.claim(ADA, CASE)
+    client = client_of(audited_workbench, signs_in=False)
+    client.headers["X-Masis-Reviewer"] = "Bo"
+    desk = ask(client, "POST open", {"place": PLACE}).json()["desk"]
+    assert desk["notice"]["closed"]
+    assert "Ada has taken case" in desk["notice"]["text"]
+    body = {**DECISION, "shown": desk["shown"], "seen": desk["seen"]}
+    response = ask(client, "POST decisions", body)
+    assert (response.status_code, response.json()["error"]["by"]) == (409, ADA.name)
+    saved = ask(client, "PUT draft", FORM).json()
+    assert saved["saved_at"]
+    assert "Ada has taken case" in saved["message"]["text"]
