@@ -198,22 +198,20 @@ class Desk {
     await this.act("open", { to, place, came_from: this.cameFrom ?? "" })
   }
 
-  // Sends an action and shows what the server answers. Other actions wait until it has.
-  async act(path, body) {
-    const { data } = this
+  // Sends an action and shows what the server answers, after `onAnswer`. Other actions wait until
+  // then.
+  async act(path, body, onAnswer) {
+    const { place, queue } = this.data
     this.busy = path
     this.draw()
     this.drawReady()
     try {
-      await this.save()
-      const answer = await this.send("POST", path, {
-        place: data.place,
-        queue: data.queue,
-        ...body,
-      })
+      if (path !== "decisions") await this.save() // a decision has the entries itself
+      const answer = await this.send("POST", path, { place, queue, ...body })
       this.busy = ""
+      onAnswer?.(answer)
       // somebody has opened another case with the browser's buttons meanwhile
-      if (this.hasLeft || this.data.place.case !== data.place.case) return null
+      if (this.hasLeft || this.data.place.case !== place.case) return null
       if (answer.desk) this.move(answer.desk, body.to === "whole_queue")
       if (answer.message) this.tell(answer.message)
       return answer
@@ -800,13 +798,11 @@ class Desk {
       return
     }
     const { data, token } = this
+    const caseId = data.place.case
     this.localMessage = null
     clearTimeout(this.saveTimer)
     this.submittedAt = performance.now()
     this.reopened = false
-    this.busy = "decisions"
-    this.draw()
-    this.drawReady()
     const body = {
       ...this.draftBody(),
       shown: data.shown,
@@ -818,29 +814,16 @@ class Desk {
       adopts: !data.reviewer,
       seconds: (performance.now() - this.openedAt) / 1000,
     }
-    try {
-      const answer = await this.send("POST", "decisions", body)
-      this.busy = ""
-      store(`masis-draft:${data.place.case}`, null)
-      const { entry, done: text } = answer
+    const onRecorded = ({ entry, done: text }) => {
+      store(`masis-draft:${caseId}`, null)
       const final = Boolean(data.final)
-      if (entry) decided.push({ entry, case: data.place.case, text, verdict, final })
-      if (this.hasLeft) return
-      if (this.token !== token) return // another case was opened with the browser's buttons
+      if (entry) decided.push({ entry, case: caseId, text, verdict, final })
+      if (this.token !== token) return
       this.clearForm()
       this.cameFrom = ""
-      this.move(answer.desk)
-      if (answer.message) this.tell(answer.message)
-      if (this.data.place.case === data.place.case) this.el.next.focus({ preventScroll: true })
-    } catch (error) {
-      this.busy = ""
-      await this.onRefusal(error)
-    } finally {
-      if (!this.hasLeft) {
-        this.draw()
-        this.drawReady()
-      }
     }
+    const answer = await this.act("decisions", body, onRecorded)
+    if (answer && this.data.place.case === caseId) this.el.next.focus({ preventScroll: true })
   }
 
   // Returns what this window has decided with this kind of form.

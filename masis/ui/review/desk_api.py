@@ -1,7 +1,8 @@
 """The desk's own endpoints of the JSON API: open an answer, save a draft, decide, undo, go on.
 
 ``components/desk.js`` calls them. An answer carries what to show next. A refusal says what to fix
-(422) or what has changed (409), with the field of the form.
+(422) or what has changed (409), with the field of the form. ``masis/services/reviews.py`` records
+decisions; the rules of a decision are in ``decision_rules.py``.
 """
 
 from __future__ import annotations
