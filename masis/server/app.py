@@ -15,6 +15,7 @@ also refuses foreign origins.
 from __future__ import annotations
 
 import logging
+import traceback
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import unquote
@@ -44,6 +45,7 @@ from masis.server.openapi import document
 from masis.services import Workbench
 from masis.services.api_records import SET_BY_SERVER, settable_fields
 from masis.services.jobs import Jobs
+from masis.services.records import explained_errors
 from masis.settings.sign_in import RESERVED, SignIn
 
 log = logging.getLogger(__name__)
@@ -120,6 +122,13 @@ class Api:
                 return JSONResponse({"error": about}, error.http_status, FRESH)
             except ClientDisconnect:
                 return Response(status_code=400)
+            except Exception as error:  # noqa: BLE001 (a program needs an error object here, too)
+                # Without the exception's text, which may quote an answer.
+                frames = "".join(traceback.format_tb(error.__traceback__))
+                log.error("%s failed: %s\n%s", endpoint.name, type(error).__name__, frames)
+                return RequestRefused(
+                    500, "the server failed", "Its log says where. Try again, or report it."
+                ).response()
 
         return handle
 
@@ -142,8 +151,8 @@ class Api:
         )
         # The services check it too. Here it comes before any look at the record that is named.
         call.workbench.access.require(actor, endpoint.requires, endpoint.words)
-        # Services block on the database, so that they run on a thread.
-        answer = await run_in_threadpool(endpoint.handler, call, **arguments)
+        # Services block on the database, so they run on a thread.
+        answer = await run_in_threadpool(_run_handler, endpoint, call, arguments)
         if isinstance(answer, File):
             # Other characters would need the parameter filename* (RFC 6266, 4.3).
             name = answer.name.encode("ascii", "replace").decode().replace('"', "_")
@@ -195,6 +204,12 @@ class Api:
                 {"www-authenticate": 'Bearer error="invalid_token"'},
             )
         return actor
+
+
+def _run_handler(endpoint: ApiEndpoint, call: ApiCall, arguments: dict[str, BaseModel]) -> Any:
+    """Run an endpoint. SQLite's errors become the errors that say what to do about them."""
+    with explained_errors(call.workbench.database):
+        return endpoint.handler(call, **arguments)
 
 
 def in_matching_order(endpoints: Sequence[ApiEndpoint]) -> list[ApiEndpoint]:

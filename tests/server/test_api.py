@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from typing import Any
 from urllib.parse import quote
 
@@ -269,3 +270,26 @@ def test_an_audit_runs_as_a_job_and_its_run_can_be_read(served: Served) -> None:
         assert client.get(f"/runs/{job['run']}").json()["case_id"] == "case-5"
         (again,) = client.post("/audits", json={"cases": ["case-5"]}).json()
         assert (again["run"], again["state"]) == (job["run"], "finished")
+
+
+def test_a_failure_is_an_error_object_without_texts(
+    serve_api: Serve, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    served, answer = serve_api(), " ".join(("a", "secret", "answer"))
+
+    def fail(*_: object, **__: object) -> None:
+        raise RuntimeError(answer)
+
+    def locked(*_: object, **__: object) -> None:
+        raise sqlite3.OperationalError("database is locked")
+
+    with served.client("Ada") as client:
+        monkeypatch.setattr(served.workbench.team, "comment", fail)
+        failed = client.post("/cases/case-1/comments", json={"text": "x"})
+        assert (failed.status_code, failed.json()["error"]["status"]) == (500, 500)
+        assert answer not in failed.text + caplog.text
+        assert "RuntimeError" in caplog.text
+        monkeypatch.setattr(served.workbench.team, "comment", locked)
+        busy = client.post("/cases/case-1/comments", json={"text": "x"})
+        assert busy.status_code >= 500
+        assert "kind" in busy.json()["error"]
