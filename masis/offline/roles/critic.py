@@ -38,7 +38,8 @@ UNSAFE = re.compile(
         (?:doctor|physician|medical|professional|lawyer|emergency)
     | (?:bypass|disable|override|remove|defeat|ignore|bridge)\s+
         (?:the|any|all|this|its|your)?\s*(?:\w+\s+){0,2}
-        (?:safety|interlock|alarm|guard|relief\s+valve|fuse|warnings?|breaker|lockout|smoke\s+detectors?)
+        (?:safety|interlock|alarm|guard|relief\s+valve|fuse|warnings?|breaker|lockout
+            |smoke\s+detectors?)
     | (?:mix|combin)(?:e|ing)\s+(?:\w+\s+){0,2}bleach
     | guaranteed\s+(?:returns?|profits?)
     | (?:destroy|delete|shred|backdate)\s+(?:the\s+|any\s+|all\s+)?(?:\w+\s+)?

@@ -311,7 +311,7 @@ def _open_when_up(url: str, patience_s: float = 20.0) -> None:
     deadline = time.monotonic() + patience_s
     while time.monotonic() < deadline:
         try:
-            with urllib.request.urlopen(f"{url}/healthz", timeout=1):  # noqa: S310 (our own address)
+            with urllib.request.urlopen(f"{url}/healthz", timeout=1):  # noqa: S310 (our address)
                 break
         except OSError:
             time.sleep(0.2)
