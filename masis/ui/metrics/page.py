@@ -118,7 +118,7 @@ def run_table(
         (column("Judged by", hide="hide-narrow"), lambda run: models_words(run.models)),
         (
             column("Ended because", hide="hide-medium"),
-            lambda run: STOPPED[run.termination] if run.termination else None,
+            lambda run: STOPPED[run.termination] if run.termination else "",
         ),
     ]
     columns += [(title, value) for title, value in varying if len({value(run) for run in runs}) > 1]
