@@ -109,6 +109,7 @@ def run_table(
         (column("Quality", "figure"), lambda run: number(run.quality)),
         (column("Status now", "pills"), partial(_status_cell, cases)),
     ]
+    stopped = {str(code): words for code, words in STOPPED.items()}
     varying: list[tuple[TableColumn, Callable[[MeasuredRun], Any]]] = [
         (column("Iterations", "figure", hide="hide-medium"), lambda run: run.iterations),
         (
@@ -118,7 +119,7 @@ def run_table(
         (column("Judged by", hide="hide-narrow"), lambda run: models_words(run.models)),
         (
             column("Ended because", hide="hide-medium"),
-            lambda run: STOPPED[run.termination] if run.termination else "",
+            lambda run: stopped.get(run.termination or "", run.termination),
         ),
     ]
     columns += [(title, value) for title, value in varying if len({value(run) for run in runs}) > 1]
