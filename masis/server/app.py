@@ -135,6 +135,10 @@ class Api:
     async def _answer(self, endpoint: ApiEndpoint, request: Request) -> Response:
         actor = await run_in_threadpool(self._identify, request, endpoint.changes)
         self._requests.check(actor.name or _address(request))
+        workbench = self._server.workbench()
+        # The services check it too. Here it comes before the body is read, and before any look at
+        # the record that is named.
+        workbench.access.require(actor, endpoint.requires, endpoint.words)
         arguments: dict[str, BaseModel] = {}
         if endpoint.query is not None:
             arguments["query"] = parse(endpoint.query, query_values(endpoint.query, request))
@@ -146,11 +150,7 @@ class Api:
             arguments["body"] = parse_json(
                 endpoint.body, await read_body(request, LONGEST_BODY, "16 MB")
             )
-        call = ApiCall(
-            self._server.workbench(), actor, self._server.jobs, dict(request.path_params)
-        )
-        # The services check it too. Here it comes before any look at the record that is named.
-        call.workbench.access.require(actor, endpoint.requires, endpoint.words)
+        call = ApiCall(workbench, actor, self._server.jobs, dict(request.path_params))
         # Services block on the database, so they run on a thread.
         answer = await run_in_threadpool(_run_handler, endpoint, call, arguments)
         if isinstance(answer, File):

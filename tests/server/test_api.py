@@ -13,7 +13,7 @@ import pytest
 from masis.schema.actor import PERMISSIONS, ROLES, Actor
 from masis.schema.review import Decision
 from masis.schema.team import QueuePolicy
-from masis.server import endpoints
+from masis.server import api, endpoints
 from masis.server.app import in_matching_order
 from masis.server.endpoints import ENDPOINTS, ApiEndpoint
 from masis.server.openapi import document
@@ -118,7 +118,12 @@ def test_the_examples_of_the_document_are_accepted(team: Served) -> None:
             answer = send(lead if needs_lead else reviewer, endpoint, known)
             assert answer.status_code == 200, (endpoint.name, answer.text)
             succeeded.append(endpoint.name)
-    with_body = {endpoint.name for endpoint in ENDPOINTS if endpoint.body is not None}
+    with_body = {
+        endpoint.name
+        for endpoint in ENDPOINTS
+        # the pages have endpoints of their own beside these
+        if endpoint.body is not None and endpoint.handler.__module__ == api.__name__
+    }
     assert with_body <= set(succeeded), "every endpoint with a body has an example"
 
 

@@ -318,7 +318,7 @@ def test_the_next_case_names_the_skipped_one(workbench: Workbench, client: TestC
 def test_after_the_last_search_result_the_full_queue_is_offered(client: TestClient) -> None:
     body = {"place": {"case": CASE}, "queue": {"text": "nowhere"}}
     message = post(client, "open", {**body, "to": "next"})["message"]
-    assert (message["narrowed"], message["text"].endswith("still wait.")) == (True, True)
+    assert (message["narrowed"], message["text"].endswith("a decision.")) == (True, True)
     # behind the end of the list, still
     message = post(client, "open", {**body, "to": "forward"})["message"]
     assert (message["text"], message["narrowed"]) == ("This is the last case of the list.", True)

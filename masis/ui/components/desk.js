@@ -166,6 +166,9 @@ class Desk {
   openForm() {
     const { data } = this
     const isFirst = this.openedCase === undefined
+    // A field or button of the case before must not get the keys that are meant for this one.
+    const focused = this.root.getRootNode().activeElement
+    if (!isFirst && this.root.contains(focused)) focused.blur()
     this.openedCase = data.place.case
     this.renewForm()
     this.localMessage = null
@@ -542,7 +545,8 @@ class Desk {
   }
 
   insert(text, says, after) {
-    if (this.refuseIfBlocked()) return
+    // It records nothing, so it needs no time for reading.
+    if (this.isClosed() ? this.refuseIfBlocked() : this.refuseIfBusy()) return
     const before = this.fields.corrected ?? this.base()
     if (containsStatement(before, says)) {
       this.showMessage("The correction already says this.")
@@ -942,6 +946,7 @@ class Desk {
     }
     if (this.issue.opened) return
     const within = event.composedPath()[0]
+    if (within.readOnly && event.key.length === 1 && this.refuseIfBusy()) return
     if ((event.ctrlKey || event.metaKey) && event.key === "Enter") {
       if (focusIsOutside(within, this.root)) return
       event.preventDefault()
@@ -1375,6 +1380,9 @@ class Desk {
     el.nameBlock.hidden = Boolean(data.reviewer)
     el.submit.firstChild.textContent = this.submitWords()
     el.submit.disabled = Boolean(this.busy)
+    // What is typed after the decision was sent would belong to no decision.
+    for (const field of [el.note, el.other, el.corrected])
+      field.readOnly = this.busy === "decisions"
     el.discard.hidden = !hasInput
     // "Draft saved" reassures about written text; a chosen verdict or reason needs none
     const written = { ...fields, verdict: data.blank.verdict, reason: data.blank.reason }

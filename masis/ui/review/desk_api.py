@@ -38,6 +38,9 @@ from masis.views.faults import revealed_words
 from masis.views.log_entries import verdict_text
 from masis.views.words import DECIDED
 
+CHANGED = "Your entries are still here. Check them, then submit again."
+CHANGED_FINAL = "Nothing was recorded. To give another final verdict, press M."
+
 
 class FormMessage(Record):
     """A message of the form.
@@ -308,8 +311,8 @@ def decide(call: ApiCall, body: DecisionForm) -> DeskAnswer:
     except StaleVersion as error:
         again = desk.audited_again(body.shown.get("place", ""))
         raise FormRefused(
-            f"This case has changed since you opened it. You now see its current state.{again} Your"
-            " entries are still here. Check them, then submit again.",
+            f"This case has changed since you opened it. You now see its current state.{again}"
+            f" {CHANGED_FINAL if body.place.adjudication else CHANGED}",
             status=409,
         ) from error
     workbench.drafts.clear(call.actor, rubric_subject(desk.case_id))
