@@ -3,8 +3,8 @@ cases.
 
 ``audit_many`` and the commands that audit a file share this code. Audits that wait for models run
 on threads of one process, so that one limit of calls per provider holds for all of them. The
-offline auditor keeps a core busy, so processes share its work; such a process opens no database, it
-receives a case and returns a run.
+offline auditor keeps a core busy, so its work is split among processes. These don't open a
+database; each receives cases and returns runs.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 AUDITS_PER_CALL = 4
-"""Audits in progress per allowed call: while one reads a reply, another has its call at the
-provider.
+"""Concurrent audits per allowed call, so that some can call the provider while others process
+replies.
 """
 
 _COMMAND_LINE_HINT = re.compile(r"--map [^;]*?, in Python ")
@@ -75,11 +75,12 @@ def audit_many(
     All cases of a list or a frame are read first, and the error names every one that can't be read
     before anything is audited; ``masis.audit`` goes on without them.
 
-    Ctrl-C starts no further audit, aborts those in progress, and returns the finished runs only; a
-    second Ctrl-C exits at once. A step that fails is recorded on its run and never raised.
+    After Ctrl-C, no further audits start, those in progress are aborted, and only the finished runs
+    are returned. A second Ctrl-C exits at once. A step that fails is recorded on its run and never
+    raised.
 
-    With ``max_cost``, an audit starts only if it can't exceed the limit: the first audits count
-    with the most they may cost, later ones with the average so far. Audits in progress are
+    With ``max_cost``, an audit starts only if it can't exceed the limit: the first audits are
+    budgeted at their maximum cost, later ones at the average so far. Audits in progress are
     finished. Each later case still gets a run, which cost nothing: it has no iterations, its
     ``termination_reason`` is ``cancelled``, and its warning says that the limit was reached.
 

@@ -430,7 +430,7 @@ def download_version(call: ApiCall) -> File:
 # Tokens
 
 
-@endpoint("GET", "/tokens", "read", "create or revoke own tokens")
+@endpoint("GET", "/tokens", "read", "create or revoke your own tokens")
 def list_tokens(call: ApiCall) -> tuple[ApiToken, ...]:
     """List this person's tokens; an admin gets everyone's."""
     return call.workbench.tokens.list_for(call.actor)
@@ -440,7 +440,7 @@ def list_tokens(call: ApiCall) -> tuple[ApiToken, ...]:
     "POST",
     "/tokens",
     "read",
-    "create or revoke own tokens",
+    "create or revoke your own tokens",
     example={"label": "nightly import", "days": 30},
 )
 def create_token(call: ApiCall, body: records.NewApiToken) -> records.CreatedToken:
@@ -449,7 +449,7 @@ def create_token(call: ApiCall, body: records.NewApiToken) -> records.CreatedTok
     return records.CreatedToken(text=created.text, token=created.token)
 
 
-@endpoint("DELETE", "/tokens/{token}", "read", "create or revoke own tokens")
+@endpoint("DELETE", "/tokens/{token}", "read", "create or revoke your own tokens")
 def revoke_token(call: ApiCall) -> ApiToken:
     """Revoke a token. The next request with it is refused."""
     return call.workbench.tokens.revoke(call.actor, call.path["token"])

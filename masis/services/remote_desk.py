@@ -191,54 +191,30 @@ class RemoteDesk(Desk):
 
     # Decisions
 
-    def decide(
-        self,
-        case_id: str,
-        verdict: Verdict,
-        *,
-        machine_shown: Sequence[str] | None = None,
-        version: int | None = None,
-        token: str | None = None,
-        labels: Iterable[LabelRecord] = (),
-        **values: Any,
-    ) -> LogEntry:
+    def decide(self, case_id: str, verdict: Verdict, **values: Any) -> LogEntry:
         """Decide about an answer of a case. The arguments and errors are those of
         ``Desk.decide``.
         """
-        entry = self._decide(
-            "decisions", case_id, verdict, machine_shown, version, token, labels, values
-        )
-        # The decision has changed the case, so the version that was shown is outdated.
+        entry = self._decide("decisions", case_id, verdict, **values)
         self._seen.pop(case_id, None)
         self._shown.pop(case_id, None)
         return entry
 
-    def adjudicate(
-        self,
-        case_id: str,
-        verdict: Verdict,
-        *,
-        machine_shown: Sequence[str] | None = None,
-        version: int | None = None,
-        token: str | None = None,
-        labels: Iterable[LabelRecord] = (),
-        **values: Any,
-    ) -> LogEntry:
+    def adjudicate(self, case_id: str, verdict: Verdict, **values: Any) -> LogEntry:
         """Give the final verdict on a case that several reviewers decided."""
-        return self._decide(
-            "adjudication", case_id, verdict, machine_shown, version, token, labels, values
-        )
+        return self._decide("adjudication", case_id, verdict, **values)
 
     def _decide(
         self,
         kind: str,
         case_id: str,
         verdict: Verdict,
-        machine_shown: Sequence[str] | None,
-        version: int | None,
-        token: str | None,
-        labels: Iterable[LabelRecord],
-        values: Mapping[str, Any],
+        *,
+        machine_shown: Sequence[str] | None = None,
+        version: int | None = None,
+        token: str | None = None,
+        labels: Iterable[LabelRecord] = (),
+        **values: Any,
     ) -> LogEntry:
         check_verdict(verdict)
         if machine_shown is None:

@@ -22,7 +22,7 @@ DEFAULT_DAYS, MOST_DAYS = 90, 366
 SIGNED_IN_BY = "token"
 """The sign-in provider of an actor whom a token identifies, as log entries record it."""
 
-_OF_OTHERS = "see or revoke the tokens of others"
+_OF_OTHERS = "see or revoke other people's tokens"
 
 
 class NewToken(NamedTuple):
@@ -35,7 +35,7 @@ class NewToken(NamedTuple):
 class TokenService(Service):
     """The use cases of personal tokens."""
 
-    @requires("read", "create or revoke own tokens")
+    @requires("read", "create or revoke your own tokens")
     def create(
         self, actor: Actor, label: str, *, role: Role | None = None, days: int = DEFAULT_DAYS
     ) -> NewToken:
@@ -44,7 +44,8 @@ class TokenService(Service):
         Args:
             actor: The person.
             label: What the token is for, such as "nightly import".
-            role: The role of requests with the token; by default and at most the person's own.
+            role: The role that the token grants. It can't exceed the person's own role, which is
+                the default.
             days: How many days it is valid, 1 to 366.
 
         Raises:
@@ -85,7 +86,7 @@ class TokenService(Service):
         self._store.tokens.add(token, digest(text))
         return NewToken(text, token)
 
-    @requires("read", "create or revoke own tokens")
+    @requires("read", "create or revoke your own tokens")
     @may_require("configure", _OF_OTHERS)
     def list_for(self, actor: Actor) -> tuple[ApiToken, ...]:
         """Return this person's tokens, newest first; an admin gets everyone's."""
@@ -94,7 +95,7 @@ class TokenService(Service):
             token for token in self._store.tokens.all() if every or token.owner == actor.name
         )
 
-    @requires("read", "create or revoke own tokens")
+    @requires("read", "create or revoke your own tokens")
     @may_require("configure", _OF_OTHERS)
     def revoke(self, actor: Actor, token_id: str) -> ApiToken:
         """Revoke a token. The next request with it is refused.

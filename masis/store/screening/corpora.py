@@ -45,7 +45,7 @@ def _prepare_abstract(abstract: Abstract) -> _PreparedAbstract | InputError:
         payload = _payload_of(abstract)
     except (PydanticSerializationError, ValueError) as error:
         return InputError(
-            f"abstract {abstract.id!r} holds what JSON can't ({error})",
+            f"abstract {abstract.id!r} has a value that JSON can't represent ({error})",
             hint="Use text, numbers, lists and objects.",
         )
     return _PreparedAbstract(abstract, payload, record_keys(abstract))
@@ -77,8 +77,8 @@ def _insert_abstract(
         if taken[0] == new.payload:
             return "duplicate"
         return InputError(
-            f"the corpus holds another abstract with the id {new.abstract.id!r} than"
-            f" {new.abstract.title[:60]!r}",
+            f"the id {new.abstract.id!r} of {new.abstract.title[:60]!r} is already used by another"
+            " abstract in the corpus",
             hint=(
                 "Give each abstract an id of its own, or import the file into a corpus of its own."
             ),
