@@ -459,15 +459,15 @@ def test_a_vendor_key_isnt_sent_to_a_base_url_of_the_config_file(
     ("wire", "body", "told"),
     [
         *(
-            ("openai", body, "no chat completion")
+            ("openai", body, "isn't a chat completion")
             for body in (b"", b"{", b"[]", b"null", b'{"object": "list"}')
         ),
         *(
-            ("openai", b'{"choices": %s}' % choices, "no chat completion")
+            ("openai", b'{"choices": %s}' % choices, "isn't a chat completion")
             for choices in (b"[]", b"[null]")
         ),
         *(
-            ("anthropic", body, "no message of this")
+            ("anthropic", body, "isn't a message of this")
             for body in (b"", b"[]", b'{"content": "text"}', b"<html>")
         ),
     ],

@@ -632,7 +632,7 @@ ERRORS = [
         body({"type": "error", "error": {"type": "overloaded_error", "message": "MET"}}),
         "MET",
     ),
-    ("openai", body({"detail": "MET"}), "no chat completion: MET"),
+    ("openai", body({"detail": "MET"}), "isn't a chat completion: MET"),
     ("openai", stream(delta("{"), {"error": {"code": 500, "message": "MET"}}), "MET"),
     ("openai", stream(delta(TEXT), done=False), "the stream ended"),
     (

@@ -45,7 +45,7 @@ def test_a_compiled_critic_is_saved_listed_and_used(learner: ModelServer, tmp_pa
     making = start(*OPTIMIZE)
     out, said = making.communicate(timeout=250)
     assert making.returncode == 0, said
-    assert "It improved" in said
+    assert "The metric improved" in said
     file = Path(out.strip())
     about = json.loads(file.read_text())
     assert file.name == "v1.json"
@@ -104,7 +104,7 @@ def test_a_control_run_saves_nothing_and_reports_no_gain(
 ) -> None:
     made = masis(*OPTIMIZE, "--control", "--programs", "programs")
     assert made.exit_code == 0, made.stderr
-    assert "It did not improve." in made.stderr
+    assert "The metric didn't improve." in made.stderr
     assert made.stdout == ""
     assert not (tmp_path / "programs").exists()
 
@@ -117,7 +117,7 @@ def test_a_control_run_saves_nothing_and_reports_no_gain(
         (
             ("optimize", "--name", "a", "--model", "scripted:m", "--on", "nowhere.jsonl"),
             2,
-            "neither demo",
+            "write demo",
         ),
         (
             ("optimize", "--name", "a", "--model", "scripted:m", "--on", "new.jsonl"),
