@@ -24,6 +24,7 @@
     │   ├── CaseHeld           another reviewer holds the lease on the case
     │   └── StaleVersion       the record has changed since it was shown
     ├── NotAllowed             the caller hasn't signed in, or lacks a role that grants the action
+    │   └── ResultsHidden      a policy hides an audit's results until the reviewer decides
     ├── RetrievalFailed        a source of abstracts can't be asked, or its reply can't be read
     ├── ServerUnreachable      a workbench's server can't be reached, or its answer can't be read
     ├── MissingExtra           an optional package is not installed
@@ -224,9 +225,13 @@ class Conflict(StoreError):
 
 
 class CaseConflict(StoreError):
-    """Another case has this id. Decisions refer to that case, so it isn't replaced."""
+    """Another case has the id ``case``. Decisions refer to that case, so it isn't replaced."""
 
     http_status = 409
+
+    def __init__(self, message: str, *, case: str = "") -> None:
+        self.case = case
+        super().__init__(message)
 
 
 class UnknownRecord(StoreError):
@@ -268,6 +273,10 @@ class NotAllowed(MasisError):
     """The caller hasn't signed in, or lacks a role that grants the action."""
 
     http_status = 403
+
+
+class ResultsHidden(NotAllowed):
+    """The team's policy hides an audit's results from the reviewer until they decide the case."""
 
 
 class RetrievalFailed(MasisError):

@@ -200,7 +200,6 @@ def audit_all(
 
     """
     concurrency, progress, max_cost, names = options
-    rows, problems = _case_rows(cases, names), list[InputError]()
     if concurrency is not None and concurrency < 1:
         raise InputError(
             f"is {concurrency}", hint="Give a number of 1 or more.", field="concurrency"
@@ -214,10 +213,8 @@ def audit_all(
         runs[job.number] = audit_one(job, chosen, lambda: cancelled() or is_cancelled())
         return runs[job.number]
 
-    def reject(number: int, error: InputError) -> None:
-        problems.append(error)
-        if not read_first:
-            raise error
+    def reject(_: int, error: InputError) -> None:
+        raise error
 
     def hand_over(job: BatchItem) -> BatchItem:
         take(job.case)
@@ -225,16 +222,12 @@ def audit_all(
 
     # Read all cases before the first one is paid for.
     read_first = isinstance(cases, list | tuple) or is_frame(cases)
-    jobs: Iterable[BatchItem] = _jobs(rows, names, on_problem or reject)
-    if read_first:
-        jobs = list(jobs)
-        if problems:
-            raise InputError.of_all(
-                problems, hint="Correct them, or use masis.audit, which skips them."
-            )
-        jobs = [hand_over(job) for job in jobs]
+    jobs: Iterable[BatchItem]
+    if read_first and on_problem is None:
+        jobs = read_all(cases, names)
     else:
-        jobs = map(hand_over, jobs)
+        jobs = _jobs(_case_rows(cases, names), names, on_problem or reject)
+    jobs = [hand_over(job) for job in list(jobs)] if read_first else map(hand_over, jobs)
     parallel = concurrency or calls_at_once(chosen)
     total, flagged = len(jobs) if isinstance(jobs, list) else None, 0
     # An iterator has no length, so that the bar shows a count without a percentage.
@@ -252,6 +245,21 @@ def audit_all(
             finished = count_noun(len(runs), "audit")
             bar.write(f"Interrupted. {finished} finished; the result has only those.")
     return dict(sorted(runs.items()))
+
+
+def read_all(cases: Any, names: FieldMap | None) -> list[BatchItem]:
+    """Return the cases as jobs.
+
+    Raises:
+        InputError: ``cases`` isn't a collection of cases, or some of its rows can't be read.
+
+    """
+    problems: list[InputError] = []
+    jobs = list(_jobs(_case_rows(cases, names), names, lambda _, error: problems.append(error)))
+    if problems:
+        hint = "Correct them, or use masis.audit, which skips them."
+        raise InputError.of_all(problems, hint=hint)
+    return jobs
 
 
 def _case_rows(cases: Any, names: FieldMap | None) -> Iterable[Any]:

@@ -21,15 +21,16 @@ from masis.datasets.exports.export import Selection
 from masis.datasets.mapping.reader import read_any
 from masis.datasets.writers.files import whole_file
 from masis.datasets.writers.lines import write_line
-from masis.errors import InputError, MasisError, NotAllowed
+from masis.errors import InputError, ResultsHidden
 from masis.schema.actor import ROLES, Actor, Role
 from masis.schema.base import utc_now
 from masis.schema.case import Case
+from masis.schema.run import Run
 from masis.schema.tokens import ApiToken
 from masis.schema.wording import count_noun
 from masis.services import Workbench
 from masis.services.desk import Desk
-from masis.services.remote_desk import HIDDEN, TOKEN, RemoteDesk
+from masis.services.remote_desk import TOKEN, RemoteDesk
 from masis.services.tokens import DEFAULT_DAYS, MOST_DAYS
 from masis.settings import secret
 from masis.settings.sign_in import name_problem
@@ -113,33 +114,31 @@ def audit_on_server(
                 read.append(row.case)
     except InputError as error:
         errors.add(error)
-    hidden = 0
-    worst, done = WorstAnswers(emit, stdout_has_runs=to == shared.STDIO), 0
-    runs = []
+    worst, hidden = WorstAnswers(emit, stdout_has_runs=to == shared.STDIO), 0
+    runs: list[Run] = []
     with open_server(url, insecure=insecure) as desk, ProgressBar("Auditing", len(read)) as bar:
-        for number, case in enumerate(read, 1):
-            try:
-                # One by one, so that each failed case is reported alone.
-                (run,) = desk.audit([case], again=again, progress=False)
-                worst.add(case, run, desk.show(case.id).summary)
-                runs.append(run)
-                done += 1
-            except NotAllowed as error:
-                hidden += HIDDEN in str(error)
-                if HIDDEN not in str(error):
-                    errors.add(f"case {case.id!r}: {error}")
-            except MasisError as error:
-                errors.add(f"case {case.id!r}: {error}")
-            bar.move(number, f"{done + hidden:,} audited")
+        conflicts = {conflict.case: conflict.message for conflict in desk.add(read)}
+        errors.add_all(conflicts.values())
+        stored = [case for case in read if case.id not in conflicts]
+        for number, (case, result) in enumerate(desk.audit_stored(stored, again=again), 1):
+            if isinstance(result, Run):
+                worst.add(case, result, desk.show(case.id).summary)
+                runs.append(result)
+            elif isinstance(result, ResultsHidden):
+                hidden += 1
+            else:
+                errors.add(f"case {case.id!r}: {result}")
+            bar.move(number, f"{number:,} audited")
     if to is not None:
         with whole_file(to) as stream:
             for run in runs:
                 write_line(run.model_dump_json(), stream)
     worst.show()
-    say(f"{count_noun(done + hidden, 'case')} audited at {url}.")
+    done = len(runs) + hidden
+    say(f"{count_noun(done, 'case')} audited at {url}.")
     if hidden:
         say(f"The policy hides the results of {count_noun(hidden, 'case')} until you decide.")
-    errors.end("Everything else is stored." if done + hidden else "Nothing was audited.")
+    errors.end("Everything else is stored." if done else "Nothing was audited.")
 
 
 def export_from_server(
@@ -225,8 +224,8 @@ def list_tokens(workbench: Workbench, emit: Emit) -> None:
         say("There are no tokens. Create one with 'masis token create'.")
     now = utc_now()
     rows = [
-        (each.id, each.owner, each.role, status_of(each, now), (each.used_at or "never")[:16])
-        for each in tokens
+        (token.id, token.owner, token.role, status_of(token, now), (token.used_at or "never")[:16])
+        for token in tokens
     ]
     emit(list(tokens), table(("token", "owner", "role", "status", "last used"), rows))
 
@@ -250,9 +249,9 @@ def revoke(tokens: tuple[str, ...], by: str | None, workbench: Workbench, emit: 
     masis token revoke 8c21d4
     """
     # Every id is checked first, so that a typo in the last one revokes nothing.
-    unknown = {each.id for each in workbench.tokens.list_for(shared.operator(by))}
-    if missing := [name for name in tokens if name not in unknown]:
+    known = {token.id for token in workbench.tokens.list_for(shared.operator(by))}
+    if missing := [name for name in tokens if name not in known]:
         raise JobFailed(f"There is no token {missing[0]!r}. 'masis token list' shows their ids.")
     revoke_one = partial(workbench.tokens.revoke, shared.operator(by))
     revoked = [revoke_one(name) for name in tokens]
-    emit(revoked, [f"{each.id}  revoked" for each in revoked])
+    emit(revoked, [f"{token.id}  revoked" for token in revoked])

@@ -120,7 +120,9 @@ def explain(error: ValidationError) -> InputError:
 def explain_fields(error: ValidationError, fields: Iterable[str]) -> InputError:
     """Return the first problem of a request; for an unknown field, suggest one of ``fields``."""
     known = list(fields)
-    unknown = next((each for each in error.errors() if each["type"] == "extra_forbidden"), None)
+    unknown = next(
+        (detail for detail in error.errors() if detail["type"] == "extra_forbidden"), None
+    )
     if unknown is None or len(unknown["loc"]) != 1:
         return explain(error)
     name = str(unknown["loc"][0])

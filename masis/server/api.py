@@ -13,7 +13,7 @@ from typing import Any
 from masis import version
 from masis.datasets.exports.export import Selection
 from masis.datasets.exports.formats import export_formats
-from masis.errors import InputError, NotAllowed, UnknownRecord
+from masis.errors import InputError, ResultsHidden, UnknownRecord
 from masis.schema.actor import PERMISSIONS
 from masis.schema.case import case_of
 from masis.schema.review import LogEntry
@@ -87,7 +87,10 @@ def add_cases(call: ApiCall, body: records.NewCases) -> records.AddedCases:
     return records.AddedCases(
         added=added.added,
         unchanged=added.unchanged,
-        conflicts=tuple(str(conflict) for conflict in added.conflicts),
+        conflicts=tuple(
+            records.CaseProblem(case=conflict.case, message=str(conflict))
+            for conflict in added.conflicts
+        ),
     )
 
 
@@ -243,7 +246,7 @@ def discard_draft(call: ApiCall) -> records.Done:
 )
 def comment(call: ApiCall, body: records.NewComment) -> LogEntry:
     """Add a comment to a case."""
-    return call.workbench.team.comment(call.actor, call.path["case"], body.text)
+    return call.desk.comment(call.path["case"], body.text)
 
 
 @endpoint(
@@ -255,17 +258,14 @@ def comment(call: ApiCall, body: records.NewComment) -> LogEntry:
 )
 def assign(call: ApiCall, body: records.Names) -> records.Changed:
     """Assign cases to reviewers, or take assignments back. Others' cases need the lead role."""
-    team = call.workbench.team
-    change = team.unassign if body.remove else team.assign
-    return records.Changed(cases=change(call.actor, body.cases, body.names))
+    changed = call.desk.assign(body.cases, body.names, remove=body.remove)
+    return records.Changed(cases=changed)
 
 
 @endpoint("POST", "/tags", "decide", "tag cases", example={"cases": ["case-1"], "names": ["dates"]})
 def tag(call: ApiCall, body: records.Names) -> records.Changed:
     """Add tags to cases, or remove them."""
-    team = call.workbench.team
-    change = team.untag if body.remove else team.tag
-    return records.Changed(cases=change(call.actor, body.cases, body.names))
+    return records.Changed(cases=call.desk.tag(body.cases, body.names, remove=body.remove))
 
 
 # Audits
@@ -310,7 +310,9 @@ def show_run(call: ApiCall) -> Run:
     """
     run = call.workbench.runs.get(call.path["run"])
     if call.workbench.team.machine_hidden(call.actor, run.case_id):
-        raise NotAllowed("The team's policy hides the audit's results until you decide the case.")
+        raise ResultsHidden(
+            "The team's policy hides the audit's results until you decide the case."
+        )
     return run
 
 

@@ -43,9 +43,9 @@ from masis.server.http import (
 )
 from masis.server.openapi import document
 from masis.services import Workbench
-from masis.services.api_records import SET_BY_SERVER, settable_fields
+from masis.services.api_records import settable_fields
 from masis.services.jobs import Jobs
-from masis.services.records import explained_errors
+from masis.services.records import VIEWER_FIELDS, explained_errors
 from masis.settings.sign_in import RESERVED, SignIn
 
 log = logging.getLogger(__name__)
@@ -100,7 +100,7 @@ class Api:
             await refused.response()(scope, receive, send)
 
     async def _describe(self, request: Request) -> Response:
-        return JSONResponse(document())
+        return JSONResponse(await run_in_threadpool(document))
 
     async def _not_found(self, scope: Scope, receive: Receive, send: Send) -> None:
         refused = RequestRefused(
@@ -133,35 +133,32 @@ class Api:
         return handle
 
     async def _answer(self, endpoint: ApiEndpoint, request: Request) -> Response:
-        actor = await run_in_threadpool(self._identify, request, endpoint.changes)
-        self._requests.check(actor.name or _address(request))
-        workbench = self._server.workbench()
-        # The services check it too. Here it comes before the body is read, and before any look at
-        # the record that is named.
-        workbench.access.require(actor, endpoint.requires, endpoint.words)
-        arguments: dict[str, BaseModel] = {}
-        if endpoint.query is not None:
-            arguments["query"] = parse(endpoint.query, query_values(endpoint.query, request))
+        # The database and large bodies would block the event loop, which also serves the pages. So
+        # everything but reading the body runs on threads.
+        call = await run_in_threadpool(self._admit, endpoint, request)
+        body = b""
         if endpoint.body is not None:
             if content_type(request) != "application/json":
                 raise RequestRefused(
                     415, "the body isn't JSON", "Send it with Content-Type: application/json."
                 )
-            arguments["body"] = parse_json(
-                endpoint.body, await read_body(request, LONGEST_BODY, "16 MB")
-            )
-        call = ApiCall(workbench, actor, self._server.jobs, dict(request.path_params))
-        # Services block on the database, so they run on a thread.
-        answer = await run_in_threadpool(_run_handler, endpoint, call, arguments)
-        if isinstance(answer, File):
-            # Other characters would need the parameter filename* (RFC 6266, 4.3).
-            name = answer.name.encode("ascii", "replace").decode().replace('"', "_")
-            disposition = {"content-disposition": f'attachment; filename="{name}"'}
-            return Response(
-                answer.content, media_type=answer.media_type, headers={**FRESH, **disposition}
-            )
-        content = await run_in_threadpool(endpoint.dump, answer)
-        return Response(content, media_type="application/json", headers=FRESH)
+            body = await read_body(request, LONGEST_BODY, "16 MB")
+        return await run_in_threadpool(_respond, endpoint, call, request, body)
+
+    def _admit(self, endpoint: ApiEndpoint, request: Request) -> ApiCall:
+        """Return the call that a request makes, before its body is read.
+
+        Raises:
+            RequestRefused: The person isn't known or sends too many requests.
+            NotAllowed: Their role doesn't allow it.
+
+        """
+        actor = self._identify(request, endpoint.changes)
+        self._requests.check(actor.name or _address(request))
+        workbench = self._server.workbench()
+        # The services check it too. Here it comes before any look at the record that is named.
+        workbench.access.require(actor, endpoint.requires, endpoint.words)
+        return ApiCall(workbench, actor, self._server.jobs, dict(request.path_params))
 
     def _identify(self, request: Request, changes: bool) -> Actor:
         """Return who the request acts for.
@@ -206,10 +203,24 @@ class Api:
         return actor
 
 
-def _run_handler(endpoint: ApiEndpoint, call: ApiCall, arguments: dict[str, BaseModel]) -> Any:
-    """Run an endpoint. SQLite's errors become the errors that say what to do about them."""
+def _respond(endpoint: ApiEndpoint, call: ApiCall, request: Request, body: bytes) -> Response:
+    """Run an endpoint and return its response.
+
+    SQLite's errors become the errors that say what to do about them.
+    """
+    arguments: dict[str, BaseModel] = {}
+    if endpoint.query is not None:
+        arguments["query"] = parse(endpoint.query, query_values(endpoint.query, request))
+    if endpoint.body is not None:
+        arguments["body"] = parse_json(endpoint.body, body)
     with explained_errors(call.workbench.database):
-        return endpoint.handler(call, **arguments)
+        answer = endpoint.handler(call, **arguments)
+    if not isinstance(answer, File):
+        return Response(endpoint.dump(answer), media_type="application/json", headers=FRESH)
+    # Other characters would need the parameter filename* (RFC 6266, 4.3).
+    name = answer.name.encode("ascii", "replace").decode().replace('"', "_")
+    disposition = {"content-disposition": f'attachment; filename="{name}"'}
+    return Response(answer.content, media_type=answer.media_type, headers={**FRESH, **disposition})
 
 
 def in_matching_order(endpoints: Sequence[ApiEndpoint]) -> list[ApiEndpoint]:
@@ -261,7 +272,7 @@ def query_values(model: type[BaseModel], request: Request) -> dict[str, Any]:
     """Return a query as the model's fields: repeated values for a tuple, else a single one."""
     values: dict[str, Any] = {}
     for name, value in request.query_params.multi_items():
-        if name in SET_BY_SERVER:
+        if name in VIEWER_FIELDS:
             raise InputError("is set by the server", hint="Leave it out.", field=name)
         field = model.model_fields.get(name)
         if field is not None and str(field.annotation).startswith("tuple"):

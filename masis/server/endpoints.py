@@ -11,7 +11,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, Literal, NamedTuple, TypeVar, get_type_hints
 
 from pydantic import BaseModel, TypeAdapter
@@ -89,7 +89,13 @@ class ApiEndpoint(NamedTuple):
 
     def dump(self, answer: object) -> bytes:
         """Return an answer as JSON."""
-        return TypeAdapter(self.answer).dump_json(answer, by_alias=True)
+        return _adapter(self.answer).dump_json(answer, by_alias=True)
+
+
+@cache
+def _adapter(answer: Any) -> TypeAdapter[Any]:
+    # Building one takes longer than most answers take.
+    return TypeAdapter(answer)
 
 
 ENDPOINTS: list[ApiEndpoint] = []

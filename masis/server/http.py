@@ -109,7 +109,7 @@ class RateLimit:
 def error_object(error: Any) -> dict[str, Any]:
     """Return the fields of a ``MasisError`` that a program can act on, as JSON data.
 
-    A client makes the same error of them (``masis.server.client``).
+    A client makes the same error of them (``masis/services/remote_desk.py``).
     """
     fields = ("problem", "hint", "field", "line", "limit", "by", "until")
     found = {name: getattr(error, name, None) for name in fields}

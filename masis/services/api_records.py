@@ -18,7 +18,7 @@ from masis.schema.team import MachineShown
 from masis.schema.tokens import ApiToken
 from masis.services.cases import CaseView
 from masis.services.desk import select_cases
-from masis.services.records import CaseFilter, CaseSummary, RunSummary
+from masis.services.records import VIEWER_FIELDS, CaseFilter, CaseSummary, RunSummary
 from masis.services.team import MOST_AT_ONCE
 from masis.services.tokens import DEFAULT_DAYS
 
@@ -37,13 +37,9 @@ class Me(Record):
     app_version: str
 
 
-SET_BY_SERVER = ("viewer", "open_to", "undecided_by")
-"""Fields of a filter that say who looks at the cases. A request can't set them."""
-
-
 def settable_fields(model: type[BaseModel]) -> list[str]:
     """Return the names of the fields that a request can set."""
-    return [name for name in model.model_fields if name not in SET_BY_SERVER]
+    return [name for name in model.model_fields if name not in VIEWER_FIELDS]
 
 
 class CaseQuery(CaseFilter):
@@ -56,7 +52,7 @@ class CaseQuery(CaseFilter):
 
     def case_filter(self) -> CaseFilter:
         """Return the filter. Who looks at it is added by the server, never by the request."""
-        return CaseFilter(**self.model_dump(exclude={"waiting", *SET_BY_SERVER}))
+        return CaseFilter(**self.model_dump(exclude={"waiting", *VIEWER_FIELDS}))
 
 
 class CaseDetail(Record):
@@ -91,12 +87,19 @@ class NewCases(Record):
     cases: tuple[dict[str, JsonValue], ...] = Field(min_length=1, max_length=MOST_CASES)
 
 
+class CaseProblem(Record):
+    """Why a case wasn't added."""
+
+    case: str
+    message: str
+
+
 class AddedCases(Record):
-    """What became of added cases. ``conflicts`` says which ones are stored with other content."""
+    """What became of added cases. ``conflicts`` are those that are stored with other content."""
 
     added: int
     unchanged: int
-    conflicts: tuple[str, ...]
+    conflicts: tuple[CaseProblem, ...]
 
 
 class NewLabel(Record):
@@ -241,7 +244,7 @@ class ExportQuery(CaseFilter):
 
     def selection(self) -> Selection:
         """Return the selection of cases."""
-        own = {"any_state", "encoding", "split", "archive", *SET_BY_SERVER}
+        own = {"any_state", "encoding", "split", "archive", *VIEWER_FIELDS}
         filters = self.model_dump(exclude=own, exclude_unset=True)
         return select_cases(self.split, any_state=self.any_state, **filters)
 
@@ -266,7 +269,7 @@ class NewVersion(Record):
 
     def selection(self) -> Selection:
         """Return the selection of cases; without states, those that a person decided."""
-        filters = self.cases.model_dump(exclude={"waiting", *SET_BY_SERVER}, exclude_unset=True)
+        filters = self.cases.model_dump(exclude={"waiting", *VIEWER_FIELDS}, exclude_unset=True)
         return select_cases(self.split, any_state=self.any_state, **filters)
 
 

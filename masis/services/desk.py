@@ -18,7 +18,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple, get_args
+from typing import Any, ClassVar, Literal, NamedTuple, Self, get_args
 
 from pydantic import ValidationError
 
@@ -51,7 +51,7 @@ from masis.services.decision_rules import (
     reasons_for,
     seen_issues,
 )
-from masis.services.records import CaseFilter, CaseSummary, DecisionFilter
+from masis.services.records import VIEWER_FIELDS, CaseFilter, CaseSummary, DecisionFilter
 from masis.services.workbench import Workbench
 from masis.settings import Settings, database_path, default_reviewer
 
@@ -74,9 +74,7 @@ _ROW_FIELDS = {
 }
 
 
-FILTERS = tuple(
-    name for name in CaseFilter.model_fields if name not in ("viewer", "open_to", "undecided_by")
-)
+FILTERS = tuple(name for name in CaseFilter.model_fields if name not in VIEWER_FIELDS)
 """The filters of the queue that a caller can set."""
 
 
@@ -125,15 +123,6 @@ def is_address(db: object) -> bool:
     return isinstance(db, str) and db.partition("://")[0].lower() in ("http", "https")
 
 
-class _BuiltDecision(NamedTuple):
-    """A decision with the answer and the audit it is about, and the version that was looked at."""
-
-    decision: Decision
-    answer: DecidedAnswer
-    run: Run | None
-    seen_version: int
-
-
 class Desk:
     """A person's desk on one database, or on a team's server.
 
@@ -153,17 +142,15 @@ class Desk:
 
     """
 
-    _remote: ClassVar[type[Desk]]
+    for_addresses: ClassVar[type[Desk] | None] = None
+    """The class of a desk on a server, which ``remote_desk.py`` sets; ``masis.Desk`` imports it."""
 
     def __new__(cls, db: str | PathLike[str] | Workbench | None = None, **_: Any) -> Desk:
         """Return a desk on a server if ``db`` is an address, as ``pathlib.Path`` chooses by
         system.
         """
-        return super().__new__(cls._remote if cls is Desk and is_address(db) else cls)
-
-    def __init_subclass__(cls) -> None:
-        """Use the subclass for addresses. ``masis.Desk`` imports it (``remote_desk.py``)."""
-        Desk._remote = cls
+        is_remote = cls is Desk and is_address(db)
+        return super().__new__(cls.for_addresses if is_remote and cls.for_addresses else cls)
 
     def __init__(
         self,
@@ -194,7 +181,7 @@ class Desk:
         desk.actor = actor
         return desk
 
-    def __enter__(self) -> Desk:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -324,6 +311,7 @@ class Desk:
         acknowledge: bool = False,
         version: int | None = None,
         token: str | None = None,
+        final: bool = False,
     ) -> LogEntry:
         """Decide about an answer of a case, by the rules of the page.
 
@@ -344,6 +332,7 @@ class Desk:
             version: The version of the case that was looked at (``summary.version``). By default
                 it's that of ``show``.
             token: An idempotency key: the same token makes no second decision.
+            final: Whether it's the final verdict on a case of several reviewers (``adjudicate``).
 
         Raises:
             InputError: Something is missing or wrong; it names the field and has a hint.
@@ -353,62 +342,6 @@ class Desk:
             StoreError: All decisions that the case needs have been made.
 
         """
-        built = self._build(
-            case_id,
-            verdict,
-            reason=reason,
-            note=note,
-            corrected_answer=corrected_answer,
-            iteration=iteration,
-            labels=labels,
-            machine_shown=machine_shown,
-            acknowledge=acknowledge,
-            version=version,
-            token=token,
-        )
-        for problem in problems(built.decision, built.answer):
-            # The service checks the same rules, but its hints name the fields of the page.
-            raise problem.as_error(_argument_hint(problem, verdict, built.run))
-        entry = self.workbench.reviews.submit(
-            self.actor,
-            built.decision,
-            seen_version=built.seen_version,
-            shown=answer_digest(built.answer.text or ""),
-        )
-        # The decision has changed the case, so the version that was shown is outdated.
-        self._seen.pop(case_id, None)
-        return entry
-
-    def adjudicate(self, case_id: str, verdict: Verdict, **values: Any) -> LogEntry:
-        """Give the final verdict on a case that several reviewers decided.
-
-        ``values`` are the other arguments of ``decide``. A reason is needed unless the verdict
-        approves the answer as one of the reviewers did.
-
-        It raises the errors of ``decide``, and StoreError if the case has no decisions to
-        adjudicate, some are missing, or one of them is this person's.
-        """
-        built = self._build(case_id, verdict, **values)
-        return self.workbench.reviews.adjudicate(
-            self.actor, built.decision, seen_version=built.seen_version
-        )
-
-    def _build(
-        self,
-        case_id: str,
-        verdict: Verdict,
-        *,
-        reason: str = "",
-        note: str = "",
-        corrected_answer: str | None = None,
-        iteration: int = 1,
-        labels: Iterable[LabelRecord] = (),
-        machine_shown: Sequence[str] | None = None,
-        acknowledge: bool = False,
-        version: int | None = None,
-        token: str | None = None,
-    ) -> _BuiltDecision:
-        """Return the decision that the arguments of ``decide`` describe, before it's checked."""
         check_verdict(verdict)
         view = self._open(case_id)
         run = view.run if view.run is not None and view.run.iterations else None
@@ -444,7 +377,27 @@ class Desk:
         except ValidationError as error:
             raise explain(error) from error
         seen = version if version is not None else self._seen.get(case_id, view.summary.version)
-        return _BuiltDecision(decision, DecidedAnswer(answer, serious), run, seen)
+        reviews = self.workbench.reviews
+        if final:
+            return reviews.adjudicate(self.actor, decision, seen_version=seen)
+        for problem in problems(decision, DecidedAnswer(answer, serious)):
+            # The service checks the same rules, but its hints name the fields of the page.
+            raise problem.as_error(_argument_hint(problem, verdict, run))
+        entry = reviews.submit(self.actor, decision, seen_version=seen, shown=answer_digest(answer))
+        # The decision has changed the case, so the version that was shown is outdated.
+        self._seen.pop(case_id, None)
+        return entry
+
+    def adjudicate(self, case_id: str, verdict: Verdict, **values: Any) -> LogEntry:
+        """Give the final verdict on a case that several reviewers decided.
+
+        ``values`` are the other arguments of ``decide``. A reason is needed unless the verdict
+        approves the answer as one of the reviewers did.
+
+        It raises the errors of ``decide``, and StoreError if the case has no decisions to
+        adjudicate, some are missing, or one of them is this person's.
+        """
+        return self.decide(case_id, verdict, final=True, **values)
 
     def label(
         self, case_id: str, labels: Iterable[LabelRecord], *, acknowledge: bool = False

@@ -17,6 +17,7 @@ from masis.store.audits.queue import NOT_DECIDED
 from masis.store.core.connections import Unguarded, explained_errors
 from masis.store.orders import DEFAULT_ORDER, ORDERS, OrderName, QueueOrder
 from masis.store.records import (
+    VIEWER_FIELDS,
     AddResult,
     CaseFilter,
     CasePage,

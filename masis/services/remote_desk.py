@@ -6,12 +6,14 @@ same error that a desk on a file raises.
 
 from __future__ import annotations
 
+import contextlib
 import io
+import json
 import random
 import time
 import uuid
 import zipfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar
@@ -19,14 +21,23 @@ from urllib.parse import quote, urlsplit
 
 import httpx2
 from pydantic import TypeAdapter, ValidationError
+from tqdm import tqdm
 
 from masis import errors, version
-from masis.api.batch import BatchItem, Options, audit_all
-from masis.errors import InputError, MasisError, NotAllowed, ServerUnreachable, SettingsError
+from masis.api.batch import read_all
+from masis.errors import (
+    InputError,
+    MasisError,
+    NotAllowed,
+    ResultsHidden,
+    ServerUnreachable,
+    SettingsError,
+)
 from masis.schema.case import Case
 from masis.schema.reading import FieldMap
 from masis.schema.review import LogEntry, Verdict
 from masis.schema.run import Run
+from masis.schema.wording import count_noun
 from masis.services import api_records as records
 from masis.services.cases import CaseView
 from masis.services.desk import (
@@ -47,16 +58,14 @@ from masis.settings.hosts import is_loopback
 
 TOKEN = "MASIS_TOKEN"  # noqa: S105 (the name of the variable)
 
-HIDDEN = "hides the audit's results"
-"""What a refusal says if an audit is done, but its results are hidden from this person for now."""
-
 TIMEOUT_S = 60.0
 TRIES = 4
 """How often a request is sent if the server can't be reached or is overloaded."""
 
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 30.0
 POLL_EVERY_S = 0.5
-AUDITS_AT_ONCE = 8
+BATCH_BYTES = 4_000_000
+"""About how many bytes of cases one request adds. The server accepts 16 MB."""
 _EFFECT_UNKNOWN = "It isn't known whether the request had an effect. Check before you try again."
 
 A = TypeVar("A")
@@ -130,47 +139,92 @@ class RemoteDesk(Desk):
         """Add cases to the server, have it audit them, and return the runs in the order of the
         cases.
 
-        The arguments are those of ``Desk.audit``, except that the server's own limits apply in
-        place of ``max_cost``.
+        The arguments are those of ``Desk.audit``, except that the server decides how many audits
+        run at once, and limits their cost. After Ctrl-C the audits that wait are stopped, and the
+        finished runs are returned.
 
         Raises:
-            InputError: As for ``Desk.audit``, and if ``max_cost`` is given.
-            CaseConflict: A case is already stored with other content.
-            NotAllowed: The policy hides the results from this person until they decide.
+            InputError: As for ``Desk.audit``, and if ``concurrency`` or ``max_cost`` is given.
+            CaseConflict: A case is already stored with other content. Nothing was audited.
+            ResultsHidden: All cases are audited, but the policy hides results from this person.
 
         """
-        if max_cost is not None:
-            raise InputError(
-                "isn't possible on a server",
-                hint="Leave it out; the server's settings limit the cost.",
-                field="max_cost",
+        for name, value in (("concurrency", concurrency), ("max_cost", max_cost)):
+            if value is not None:
+                raise InputError(
+                    "isn't possible on a server",
+                    hint="Leave it out; the server's settings apply.",
+                    field=name,
+                )
+        read = [job.case for job in read_all(cases, map)]
+        for conflict in self.add(read):
+            raise errors.CaseConflict(conflict.message, case=conflict.case)
+        runs: list[Run] = []
+        hidden = 0
+        bar = tqdm(total=len(read), disable=not progress, desc="Auditing", unit="case")
+        with bar:
+            for _, result in self.audit_stored(read, again=again):
+                bar.update()
+                if isinstance(result, Run):
+                    runs.append(result)
+                elif isinstance(result, ResultsHidden):
+                    hidden += 1
+                else:
+                    raise result
+        if hidden:
+            raise ResultsHidden(
+                f"{count_noun(len(read), 'case')} audited. The team's policy hides the results of"
+                f" {hidden:,} of them until you decide those cases."
             )
+        return runs
 
-        def audit_one(job: BatchItem, _: Settings, cancelled: Callable[[], bool]) -> Run:
-            return self._audit_one(job.case, again=again, cancelled=cancelled)
+    def add(self, cases: Iterable[Case]) -> list[records.CaseProblem]:
+        """Add cases, and return those that are stored with other content."""
+        conflicts: list[records.CaseProblem] = []
+        for batch in _batches(cases):
+            added = self._ask(records.AddedCases, "POST", "/cases", {"cases": batch})
+            conflicts += added.conflicts
+        return conflicts
 
-        options = Options(concurrency or AUDITS_AT_ONCE, progress, None, map)
-        return list(audit_all(cases, Settings(), audit_one, options, take=self._add).values())
+    def audit_stored(
+        self, cases: Sequence[Case], *, again: bool = False
+    ) -> Iterator[tuple[Case, Run | MasisError]]:
+        """Have stored cases audited, and yield each with its run, or with the error why there is
+        none.
 
-    def _add(self, case: Case) -> None:
-        body = {"cases": [case.to_json_dict()]}
-        added = self._ask(records.AddedCases, "POST", "/cases", body)
-        if added.conflicts:
-            raise errors.CaseConflict(added.conflicts[0])
+        All audits are started first, so that the server can run several at once. If the caller
+        stops, those that aren't finished are stopped.
+        """
+        jobs: list[records.AuditJob] = []
+        for first in range(0, len(cases), records.MOST_CASES):
+            ids = [case.id for case in cases[first : first + records.MOST_CASES]]
+            body = {"cases": ids, "again": again}
+            jobs += self._ask(tuple[records.AuditJob, ...], "POST", "/audits", body)
+        unfinished = {job.run for job in jobs}
+        try:
+            for case, job in zip(cases, jobs, strict=True):
+                result = self._wait_for(job)
+                unfinished.discard(job.run)
+                yield case, result
+        except KeyboardInterrupt:
+            pass
+        finally:
+            # Stopping is a courtesy: a server that can't be reached is reported by its other calls.
+            with contextlib.suppress(MasisError):
+                for run_id in unfinished:
+                    self._ask(records.AuditJob, "DELETE", f"/audits/{run_id}")
 
-    def _audit_one(self, case: Case, *, again: bool, cancelled: Callable[[], bool]) -> Run:
-        body = {"cases": [case.id], "again": again}
-        (job,) = self._ask(tuple[records.AuditJob, ...], "POST", "/audits", body)
-        stopped = False
-        while job.state in ("waiting", "running"):
-            time.sleep(POLL_EVERY_S)
-            if cancelled() and not stopped:
-                self._ask(records.AuditJob, "DELETE", f"/audits/{job.run}")
-                stopped = True
-            job = self._ask(records.AuditJob, "GET", f"/audits/{job.run}")
-        if job.state == "interrupted":
-            raise MasisError(f"The audit of case {case.id!r} was interrupted: {job.why}")
-        return self._ask(Run, "GET", f"/runs/{job.run}")
+    def _wait_for(self, job: records.AuditJob) -> Run | MasisError:
+        """Return the run of a job once it has ended, or the error why there is none."""
+        try:
+            while job.state in ("waiting", "running"):
+                time.sleep(POLL_EVERY_S)
+                job = self._ask(records.AuditJob, "GET", f"/audits/{job.run}")
+            if job.state == "interrupted":
+                return MasisError(f"The audit of case {job.case!r} was interrupted: {job.why}")
+            return self._ask(Run, "GET", f"/runs/{job.run}")
+        except MasisError as error:
+            return error
 
     def queue(self, *, limit: int = 50, **filters: Any) -> tuple[CaseSummary, ...]:
         """Return the cases that wait for this reviewer, most urgent first."""
@@ -378,6 +432,22 @@ class RemoteDesk(Desk):
         raise ServerUnreachable(f"{problem}. Check the address and the network, then try again.")
 
 
+def _batches(cases: Iterable[Case]) -> Iterator[list[dict[str, Any]]]:
+    """Yield cases as JSON data, as many at once as fit into one request."""
+    batch: list[dict[str, Any]] = []
+    size = 0
+    for case in cases:
+        content = case.to_json_dict()
+        length = len(json.dumps(content, default=str))
+        if batch and (size + length > BATCH_BYTES or len(batch) == records.MOST_CASES):
+            yield batch
+            batch, size = [], 0
+        batch.append(content)
+        size += length
+    if batch:
+        yield batch
+
+
 def _checked_address(url: str, insecure: bool) -> str:
     parts = urlsplit(url)
     if not parts.hostname or parts.username or parts.query or parts.fragment:
@@ -450,7 +520,8 @@ def _error_of(about: Mapping[str, Any]) -> MasisError:
         fields = {name: about.get(name) for name in ("field", "line", "limit")}
         return InputError(problem, hint=hint, **fields)
     message = str(about.get("message") or problem or "The server reported an error.")
-    if known is None or known is errors.BadReply:  # BadReply needs more than a message
+    # These two need more than a message
+    if known is None or issubclass(known, InputError | errors.BadReply):
         return MasisError(message)
     return known(message)
 
@@ -495,5 +566,7 @@ def _extract(content: bytes, out: Path) -> None:
                 field="out",
             ) from error
 
+
+Desk.for_addresses = RemoteDesk
 
 __all__ = ["Desk", "RemoteDesk"]

@@ -81,6 +81,10 @@ class CaseFilter(Record):
     size: PageSize = 50
 
 
+VIEWER_FIELDS = ("viewer", "open_to", "undecided_by")
+"""Fields of a filter that say who looks at the cases. Services set them, callers never."""
+
+
 class CaseSummary(OneLine, Record):
     """A case in a list. Its scores are those of the original answer in the newest finished run.
 

@@ -15,12 +15,14 @@ from masis.errors import (
     InputError,
     MasisError,
     NotAllowed,
+    ResultsHidden,
     ServerUnreachable,
     SettingsError,
     UnknownRecord,
 )
 from masis.schema.actor import Actor
 from masis.schema.team import QueuePolicy
+from masis.services import remote_desk
 from masis.services.desk import Desk
 from masis.services.remote_desk import RemoteDesk
 from tests.loopback import Quiet, loopback
@@ -343,3 +345,52 @@ def test_a_token_is_cleaned_and_excludes_another_name(team: Served) -> None:
         masis.Desk(team.url, token="masis_ä")
     with pytest.raises(InputError, match="with its scheme"):
         masis.Desk("localhost:8599")
+
+
+def test_results_that_the_policy_hides_are_counted_once_all_cases_are_audited(
+    team: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lead = Actor(name="lead", roles=("lead",), authenticated=True)
+    team.workbench.team.put_in_force(lead, QueuePolicy(machine="after"))
+    with team.client("reviewer") as client:
+        token = client.post("/tokens", json={"label": "desk"}).json()["text"]
+    with masis.Desk(team.url, token=token) as desk:
+        with pytest.raises(ResultsHidden, match=r"2 cases audited.*results of 2 of them"):
+            desk.audit([a_case("blind-1"), a_case("blind-2")], progress=False)
+        for case_id in ("blind-1", "blind-2"):
+            assert team.workbench.cases.open(case_id).run is not None
+        for name in ("concurrency", "max_cost"):
+            with pytest.raises(InputError, match=rf"{name}: isn't possible"):
+                desk.audit([a_case("x")], **{name: 1})
+
+
+def test_cases_are_added_in_requests_of_a_limited_size_and_audited_together(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote_desk, "BATCH_BYTES", 1_000)
+    sent: list[tuple[str, str]] = []
+    with masis.Desk(served.url, reviewer="Ada") as desk:
+        assert isinstance(desk, RemoteDesk)
+        send = desk._send
+
+        def count(method: str, path: str, *values: Any, **named: Any) -> Any:
+            sent.append((method, path))
+            return send(method, path, *values, **named)
+
+        monkeypatch.setattr(desk, "_send", count)
+        cases = [a_case(f"many-{number}") for number in range(7)]
+        runs = desk.audit(cases, progress=False)
+    assert [run.case_id for run in runs] == [case.id for case in cases]
+    assert 1 < sent.count(("POST", "/cases")) < 7
+    assert sent.count(("POST", "/audits")) == 1
+
+
+def test_a_subclass_of_a_desk_stays_on_its_file(api_database: Path, tmp_path: Path) -> None:
+    class OwnDesk(Desk):
+        pass
+
+    file = Path(shutil.copy(api_database, tmp_path / "own.db"))
+    with OwnDesk(file, reviewer="Ada") as own:
+        assert type(own) is OwnDesk
+    with masis.Desk("http://127.0.0.1:9") as remote:
+        assert type(remote) is RemoteDesk

@@ -175,7 +175,8 @@ def _insert_case(
             f"case {case.id!r} is already here with other content. Runs and decisions refer to it,"
             " so it isn't overwritten. Give the new case another id, or read the file with --map"
             " id= (in Python map={'id': None}), which derives ids from the content. To erase the"
-            " content of the old case, use 'masis db redact case'."
+            " content of the old case, use 'masis db redact case'.",
+            case=case.id,
         )
     row = {
         "id": case.id,
