@@ -218,8 +218,10 @@ class RemoteDesk(Desk):
         """Return the run of a job once it has ended, or the error why there is none."""
         try:
             while job.state in ("waiting", "running"):
-                time.sleep(POLL_EVERY_S)
+                # Most jobs have ended while the ones before them were waited for.
                 job = self._ask(records.AuditJob, "GET", f"/audits/{job.run}")
+                if job.state in ("waiting", "running"):
+                    time.sleep(POLL_EVERY_S)
             if job.state == "interrupted":
                 return MasisError(f"The audit of case {job.case!r} was interrupted: {job.why}")
             return self._ask(Run, "GET", f"/runs/{job.run}")
