@@ -91,6 +91,16 @@ def settle(page: Page) -> None:
     page.wait_for_function(RESTS, arg=[IDLE, REST_MS], polling=50, timeout=60_000)
 
 
+def give_name(page: Page, base: str, name: str) -> None:
+    """Open the workbench and enter the reviewer's name at the top right."""
+    page.goto(base)
+    settle(page)
+    page.get_by_role("button", name="Your name").click()
+    page.get_by_role("textbox", name="Your name").fill(name)
+    page.keyboard.press("Enter")
+    settle(page)
+
+
 def main() -> None:
     """Print which browser the tests will use; download one if none is installed."""
     if found := installed_browser():

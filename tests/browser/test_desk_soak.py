@@ -18,7 +18,7 @@ from tests.browser.test_decision import cases, panel
 from tests.browser.test_keyboard import ready
 from tests.reviewing import ADA
 from tests.waiting import joined
-from tools.browser import FLAGS, installed_browser, settle
+from tools.browser import FLAGS, give_name, installed_browser
 from tools.serving import serving
 
 log = logging.getLogger(__name__)
@@ -85,12 +85,7 @@ def test_every_first_key_decides_once_over_a_bad_network(
             page = launched.new_context(reduced_motion="reduce").new_page()
             page.route("**/api/v1/**", bad_network(draw, slowest_s, counts))
             # the name first, so that each person opens a case of their own
-            page.goto(base)
-            settle(page)
-            page.get_by_role("button", name="Your name").click()
-            page.get_by_role("textbox", name="Your name").fill(name)
-            page.keyboard.press("Enter")
-            settle(page)
+            give_name(page, base, name)
             page.goto(f"{base}/review")
             page.get_by_text("Open the first of").click(timeout=60_000)
             found = panel(page)
