@@ -42,7 +42,7 @@ TIMER_SCRIPT = """() => {
   const textOf = selector => roots(document)
     .map(root => root.querySelector(selector)?.textContent).find(Boolean)
   // Copies of a case have the same question, so the address tells whether the page has followed.
-  const shown = () => ({ answer: textOf(".answer"), page: location.href })
+  const shown = () => ({ answer: textOf(".answer") + textOf(".evidence"), page: location.href })
   document.addEventListener("keydown", event => {
     if (event.key !== "Enter" || !event.ctrlKey || window.timing) return
     const before = shown()
@@ -51,7 +51,7 @@ TIMER_SCRIPT = """() => {
     let answered = null
     const onFrame = now => {
       const after = shown()
-      const isOther = name => after[name] !== undefined && after[name] !== before[name]
+      const isOther = name => after[name] !== before[name]
       if (isOther("answer")) answered ??= now - event.timeStamp
       if (answered !== null && isOther("page")) {
         window.took = [answered, now - event.timeStamp]
