@@ -649,3 +649,85 @@ def test_a_newer_answer_is_never_replaced_by_an_older_run_of_the_page(draw: Draw
     expect(title).to_be_visible()
     draw(go={"waiting": True, "says": "2 left to review"})
     expect(page.get_by_text("2 left to review")).to_be_visible()
+
+
+def next_case(draw: Drawn, **more: Any) -> dict[str, Any]:
+    """The response to a decision, which opens another case."""
+    desk = {**draw.data, "place": {**draw.data["place"], "case": "next"}, **more}
+    return {"desk": desk, "message": None, "entry": "e0", "done": "Rejected the answer of c0"}
+
+
+COMPLETE = {
+    "draft": forms.FormFields(verdict="escalate", note="Wait.").model_dump(mode="json"),
+    "saved_at": "2026-01-01T10:00:00.000Z",
+    "restored": "1 Jan 2026 10:00 UTC",
+}
+
+
+@pytest.mark.parametrize("opener", ["decision", "skip"])
+def test_a_repeated_ctrl_enter_doesnt_record_the_next_cases_draft(draw: Drawn, opener: str) -> None:
+    page = draw()
+    draw.answers["open"] = draw.answers["decisions"] = next_case(draw, **COMPLETE)
+    for key in ("x", "3", "Control+Enter") if opener == "decision" else ("s",):
+        page.keyboard.press(key)
+    expect(page.get_by_text("Draft of 1 Jan 2026 10:00 UTC restored.")).to_be_visible()
+    draw.requests.clear()
+    for _ in range(4):  # also more than two seconds after the case has opened
+        page.wait_for_timeout(600)
+        page.keyboard.press("Control+Enter")
+    says(page).to_contain_text("has only just opened with an earlier draft")
+    assert not draw.sent("decisions")
+    page.wait_for_timeout(2100)
+    page.keyboard.press("Control+Enter")
+    assert [body["fields"]["note"] for body in draw.sent("decisions")] == ["Wait."]
+
+
+def test_a_changed_draft_of_the_next_case_is_recorded_at_once(draw: Drawn) -> None:
+    page = draw()
+    draw.answers["open"] = draw.answers["decisions"] = next_case(draw, **COMPLETE)
+    page.keyboard.press("s")
+    expect(page.locator(".panel")).to_have_attribute("data-ready", "true")
+    page.keyboard.press("x")
+    page.keyboard.press("3")
+    page.keyboard.press("Control+Enter")
+    assert [body["fields"]["verdict"] for body in draw.sent("decisions")] == ["reject"]
+
+
+def test_a_recorded_decision_can_be_undone_from_a_case_with_a_draft(draw: Drawn) -> None:
+    page = draw()
+    draw.answers["decisions"] = next_case(draw, **COMPLETE)
+    for key in ("x", "3", "Control+Enter"):
+        page.keyboard.press(key)
+    says(page).to_contain_text("Rejected the answer of c0.")
+    expect(page.get_by_role("button", name="Undo it there")).to_be_visible()
+    expect(page.get_by_text("Draft of 1 Jan 2026 10:00 UTC restored.")).to_be_visible()
+    page.keyboard.press("u")
+    assert [body["entry"] for body in draw.sent("undo")] == ["e0"]
+
+
+def test_a_field_takes_no_text_while_its_decision_is_recorded(draw: Drawn) -> None:
+    page = draw()
+    page.keyboard.press("x")
+    page.keyboard.press("3")
+    page.keyboard.press("t")
+    note = page.get_by_label("Note")
+    page.keyboard.type("a note")
+    page.keyboard.press("Control+Enter")  # it's never answered
+    page.keyboard.type(" and more")
+    says(page).to_contain_text("Your last decision is still being recorded.")
+    expect(note).to_have_value("a note")
+    assert [body["fields"]["note"] for body in draw.sent("decisions")] == ["a note"]
+
+
+def test_no_field_keeps_the_focus_of_the_case_before(draw: Drawn) -> None:
+    page = draw()
+    draw.answers["decisions"] = next_case(draw)
+    page.keyboard.press("x")
+    page.keyboard.press("3")
+    page.keyboard.press("t")
+    page.keyboard.type("a note")
+    page.keyboard.press("Control+Enter")
+    says(page).to_contain_text("Rejected the answer of c0.")
+    page.keyboard.type("xyz")
+    page.keyboard.press("t")
+    expect(page.get_by_label("Note")).to_have_value("")

@@ -15,7 +15,9 @@ const MOST_KEPT_ALIVE = 30_000
 const isSmall = text => new Blob([text]).size < MOST_KEPT_ALIVE
 // A key pressed sooner was meant for the case before, and must not decide this one
 const MIN_READING_MS = 400
-const DOUBLE_PRESS_MS = 2000 // a second press on Submit within this time is a double click
+// A press on Submit sooner than this after the one before repeats it: a double click, or a key that
+// is pressed until the page reacts
+const REPEATED_PRESS_MS = 2000
 const ADVANCE_KEY = "masis-advance"
 // The decisions of this window, newest last. U on the next case undoes them one by one.
 const decided = []
@@ -71,7 +73,7 @@ class Desk {
     this.fields = {}
     this.steps = []
     this.dock = 0 // the height of the docked editor of the correction
-    this.submittedAt = -Infinity
+    this.pressedAt = -Infinity // the last press on Submit
     this.build()
     this.reading = make("div")
     this.answerRoot = make("div", "root")
@@ -177,6 +179,7 @@ class Desk {
     this.drawnAt = this.openedAt = performance.now()
     this.fill(data.draft)
     this.recall()
+    this.isTouched = this.followsAnother = false
     // the next case starts at its question, however far the one before was scrolled
     const main = document.querySelector(STREAMLIT.elements.main)
     if (!isFirst) for (const part of [main, this.pane]) part?.scrollTo({ top: 0 })
@@ -216,6 +219,7 @@ class Desk {
       // somebody has opened another case with the browser's buttons meanwhile
       if (this.hasLeft || this.data.place.case !== place.case) return null
       if (answer.desk) this.move(answer.desk, body.to === "whole_queue")
+      this.followsAnother = path !== "undo" && this.data.place.case !== place.case
       if (answer.message) this.tell(answer.message)
       return answer
     } catch (error) {
@@ -450,7 +454,7 @@ class Desk {
         ? this.localMessage
         : null
     this.edit = (this.edit ?? 0) + 1
-    this.dirty = true
+    this.dirty = this.isTouched = true
     const { reviewer } = this.data
     const kept = { at: Date.now(), reviewer, token: this.token, fields: this.fields }
     store(this.storageKey(), JSON.stringify(kept))
@@ -576,6 +580,18 @@ class Desk {
             "Read it, then press again."
           : ""
     return Boolean(reason) && this.refuse(reason)
+  }
+
+  // Refuses a press on Submit that was meant for the case before. The case that follows a decision
+  // may open with a complete draft, which would be recorded unread. After an undo, the entries that
+  // are back are meant.
+  refuseIfUnread(isRepeated) {
+    if (!this.followsAnother || this.isTouched || !this.hasInput()) return false
+    if (!isRepeated && performance.now() - this.openedAt > REPEATED_PRESS_MS) return false
+    return this.refuse(
+      "Nothing was recorded, because this case has only just opened with an earlier draft. " +
+        "Check it, wait two seconds, then press again.",
+    )
   }
 
   // If an action is under way, says so and returns true.
@@ -772,16 +788,19 @@ class Desk {
   }
 
   async submit() {
+    const isRepeated = performance.now() - this.pressedAt < REPEATED_PRESS_MS
+    this.pressedAt = performance.now()
     if (this.refuseIfBlocked()) return
     const { verdict } = this.fields
-    this.joinSpaces()
     if (!this.isOpen()) {
       if (this.data.final) return
       // the message of a double click's second press must not replace the confirmation of the first
-      if (performance.now() - this.submittedAt > DOUBLE_PRESS_MS)
+      if (!isRepeated)
         this.showMessage("This case has a decision. Choose a verdict to decide again.", "warn")
       return
     }
+    if (this.refuseIfUnread(isRepeated)) return
+    this.joinSpaces()
     if (!this.isNamed() && verdict) {
       this.showMessage(
         this.reviewerName()
@@ -805,7 +824,6 @@ class Desk {
     const caseId = data.place.case
     this.localMessage = null
     clearTimeout(this.saveTimer)
-    this.submittedAt = performance.now()
     this.reopened = false
     const body = {
       ...this.draftBody(),
@@ -889,7 +907,7 @@ class Desk {
   undo() {
     if (this.confirming) this.withdraw()
     else if (this.stepBack()) return
-    else if (this.isOpen() && this.hasInput() && !this.data.final)
+    else if (this.isOpen() && this.hasInput() && !this.data.final && !this.canOfferPrevious())
       this.showMessage(
         "Undo doesn't remove typed text or an earlier draft. Press “Discard draft” to remove it.",
       )
@@ -905,6 +923,11 @@ class Desk {
 
   hasPrevious() {
     return Boolean(this.previous) && this.previous.case !== this.data.place.case
+  }
+
+  // Returns whether U can undo the previous decision: nothing was entered since this case opened.
+  canOfferPrevious() {
+    return this.hasPrevious() && !this.data.standing && (!this.hasInput() || !this.isTouched)
   }
 
   async undoPrevious() {
@@ -1450,10 +1473,9 @@ class Desk {
   }
 
   drawMessage() {
-    const before =
-      this.hasPrevious() && !this.data.standing && !this.hasInput()
-        ? { text: `${this.previous.text}.`, tone: "calm", before: true }
-        : null
+    const before = this.canOfferPrevious()
+      ? { text: `${this.previous.text}.`, tone: "calm", before: true }
+      : null
     const message = (this.offline && this.offlineMessage()) || this.localMessage || before
     this.offersPrevious = Boolean(message) && message === before
     this.el.message.replaceChildren()
