@@ -209,6 +209,7 @@ class Desk {
   async act(path, body, onAnswer) {
     const { place, queue } = this.data
     this.busy = path
+    this.hasRefusedKey = false
     this.draw()
     this.drawReady()
     try {
@@ -594,9 +595,20 @@ class Desk {
     )
   }
 
+  // Returns whether an action is under way whose answer replaces the entries of the form.
+  replacesForm() {
+    return ["decisions", "revision"].includes(this.busy)
+  }
+
+  // Refuses a choice that would be lost with the form, and shows the form as it was.
+  refuseChange() {
+    return this.replacesForm() && this.refuseIfBusy()
+  }
+
   // If an action is under way, says so and returns true.
   refuseIfBusy() {
     if (!this.busy) return false
+    this.hasRefusedKey = true
     return this.refuse(
       this.busy === "decisions"
         ? "Your last decision is still being recorded. Press again in a moment."
@@ -655,6 +667,7 @@ class Desk {
   }
 
   choose(verdict) {
+    if (this.refuseChange()) return
     if (!this.isOpen()) this.reopened = true
     const isOther = this.fields.verdict !== verdict
     if (isOther) this.confirming = null
@@ -701,7 +714,7 @@ class Desk {
   // Opens the form for an issue in the words selected in the answer. Without a selection, it offers
   // the sentences.
   labelWords(words) {
-    if (!this.data.answer.trim() || this.busy) return
+    if (!this.data.answer.trim() || this.refuseIfBusy()) return
     const selected = words ?? this.view.selectedWords()
     if (selected) {
       this.issue.open(selected)
@@ -730,12 +743,12 @@ class Desk {
   }
 
   reportWhole() {
-    if (this.data.answer.trim() && !this.busy) this.issue.open({})
+    if (this.data.answer.trim() && !this.refuseIfBusy()) this.issue.open({})
   }
 
   editReport(place) {
     const report = this.reportedIssues()[place]
-    if (report && !this.busy) this.issue.open({ ...report, place })
+    if (report && !this.refuseIfBusy()) this.issue.open({ ...report, place })
   }
 
   keepReport(reporting) {
@@ -884,6 +897,7 @@ class Desk {
   }
 
   discard() {
+    if (this.refuseChange()) return
     this.reopened = false
     this.change(this.data.blank, { now: true })
     this.fill({})
@@ -905,6 +919,7 @@ class Desk {
   // decision, which belongs to another case and is named first. Typed text isn't a step: only
   // "Discard draft" removes it.
   undo() {
+    if (this.refuseChange()) return
     if (this.confirming) this.withdraw()
     else if (this.stepBack()) return
     else if (this.isOpen() && this.hasInput() && !this.data.final && !this.canOfferPrevious())
@@ -912,13 +927,23 @@ class Desk {
         "Undo doesn't remove typed text or an earlier draft. Press “Discard draft” to remove it.",
       )
     else if (this.refuseIfBusy()) return
-    else if (this.data.standing?.undoable) this.undoEntry(this.data.standing.id)
+    else if (this.data.standing?.undoable) this.undoStanding()
     else if (this.data.standing && this.data.notice) this.showMessage(this.data.notice.text)
     else if (this.hasPrevious() && this.offersPrevious) this.undoPrevious()
     else if (this.hasPrevious()) {
       this.localMessage = null
       this.draw()
     } else this.showMessage("There is nothing to undo.")
+  }
+
+  // Undoes the decision on this case. A final verdict needs a second press, because it settles the
+  // work of several people.
+  undoStanding() {
+    const { standing, final } = this.data
+    if (final && this.localMessage?.asksUndo !== standing.id) {
+      this.showMessage("This undoes the final verdict. Press U again to confirm.", "warn")
+      this.localMessage.asksUndo = standing.id
+    } else this.undoEntry(standing.id)
   }
 
   hasPrevious() {
@@ -943,10 +968,13 @@ class Desk {
     return answer
   }
 
-  takeRevision() {
+  async takeRevision() {
     if (this.refuseIfBlocked()) return
     this.reopened = true
-    this.act("revision", { fields: this.fields, token: this.token })
+    const answer = await this.act("revision", { fields: this.fields, token: this.token })
+    // the message of the answer has replaced the refusal
+    if (answer?.message && this.hasRefusedKey)
+      this.showMessage(`${answer.message.text} A key that you pressed meanwhile had no effect.`)
   }
 
   focusField(field) {
@@ -1101,6 +1129,7 @@ class Desk {
   }
 
   chooseReason(code, byKey) {
+    if (this.refuseChange()) return
     const before = this.fields.reason
     const offered = Object.fromEntries(
       (this.data.reasons[this.fields.verdict] ?? []).map(reason => [reason.code, reason.text]),
@@ -1403,9 +1432,8 @@ class Desk {
     el.nameBlock.hidden = Boolean(data.reviewer)
     el.submit.firstChild.textContent = this.submitWords()
     el.submit.disabled = Boolean(this.busy)
-    // What is typed after the decision was sent would belong to no decision.
-    for (const field of [el.note, el.other, el.corrected])
-      field.readOnly = this.busy === "decisions"
+    // What is typed while the form is being replaced would be lost with it.
+    for (const field of [el.note, el.other, el.corrected]) field.readOnly = this.replacesForm()
     el.discard.hidden = !hasInput
     // "Draft saved" reassures about written text; a chosen verdict or reason needs none
     const written = { ...fields, verdict: data.blank.verdict, reason: data.blank.reason }
@@ -1774,6 +1802,7 @@ class Desk {
           new Option(`${text[0].toUpperCase()}${text.slice(1)}, not ${row.machine.text}`, code),
         )
     select.onchange = () => {
+      if (this.refuseChange()) return
       const { [data.labels.base]: own, ...others } = this.fields.labels
       const { [row.key]: _, ...given } = own ?? {}
       if (select.value) given[row.key] = select.value
