@@ -297,9 +297,11 @@ class ReviewService(Service):
             sign_decision(actor, decision.model_copy(update={"kind": "adjudication"}))
         )
         self._assert_valid(actor, final)
-        return self._store.decisions.append(
+        entry = self._store.decisions.append(
             self._with_label_types(final), seen_version=seen_version
         )
+        _assert_repeated(entry, final)  # the token may have been another verdict's
+        return entry
 
     def settled_by(self, case_id: str) -> tuple[str, ...]:
         """Return the people who settled a case: one person, or all reviewers who agreed.

@@ -10,16 +10,19 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, Route, expect
 
+from masis.schema.actor import Actor
+from masis.schema.team import QueuePolicy
 from masis.services import Workbench
 from masis.services.records import CaseFilter
 from masis.ui.review import decision_form as forms
 from masis.ui.review.desk import OpenDesk, Place
-from masis.ui.shell.keys import key_map
+from masis.ui.shell.keys import adjudication_keys, key_map
+from masis.ui.team.final_desk import FinalDesk
 from masis.views.words import DECIDE
 from tests.browser.conftest import until
 from tests.browser.mounting import Mounted
 from tests.cases import case_of
-from tests.reviewing import ADA
+from tests.reviewing import ADA, decide
 
 CASE = case_of(
     "Bridge 1 is 101 metres long [chunk_1]. It was opened in 1950 [chunk_9].",
@@ -112,6 +115,22 @@ def desk_data(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     made |= {"go": {"waiting": True, "says": "3 left to review"}}
     workbench.close()
     return made | {"suggested_name": "", "keys": key_map()}
+
+
+@pytest.fixture(scope="module")
+def final_data(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The data of an adjudication of the case, which Cleo has open."""
+    workbench = Workbench.open(tmp_path_factory.mktemp("final") / "final.db")
+    workbench.team.put_in_force(ADA, QueuePolicy(reviewers=2))
+    workbench.cases.add(ADA, [CASE])
+    decide(workbench, CASE.id, "reject", "Ada")
+    decide(workbench, CASE.id, "escalate", "Ben")
+    place = Place(case=CASE.id, adjudication=True)
+    cleo = Actor(name="Cleo")
+    desk = FinalDesk.open(workbench, cleo, place, CaseFilter(), lambda _: None)
+    made = {**desk.data(), "history": [], "suggested_name": "", "keys": adjudication_keys()}
+    workbench.close()
+    return made
 
 
 @pytest.fixture
@@ -649,3 +668,162 @@ def test_a_newer_answer_is_never_replaced_by_an_older_run_of_the_page(draw: Draw
     expect(title).to_be_visible()
     draw(go={"waiting": True, "says": "2 left to review"})
     expect(page.get_by_text("2 left to review")).to_be_visible()
+
+
+def next_case(draw: Drawn, **more: Any) -> dict[str, Any]:
+    """The response to a decision, which opens another case."""
+    desk = {**draw.data, "place": {**draw.data["place"], "case": "next"}, **more}
+    return {"desk": desk, "message": None, "entry": "e0", "done": "Rejected the answer of c0"}
+
+
+COMPLETE = {
+    "draft": forms.FormFields(verdict="escalate", note="Wait.").model_dump(mode="json"),
+    "saved_at": "2026-01-01T10:00:00.000Z",
+    "restored": "1 Jan 2026 10:00 UTC",
+}
+
+
+@pytest.mark.parametrize("opener", ["decision", "skip"])
+def test_a_repeated_ctrl_enter_doesnt_record_the_next_cases_draft(draw: Drawn, opener: str) -> None:
+    page = draw()
+    draw.answers["open"] = draw.answers["decisions"] = next_case(draw, **COMPLETE)
+    for key in ("x", "3", "Control+Enter") if opener == "decision" else ("s",):
+        page.keyboard.press(key)
+    expect(page.get_by_text("Draft of 1 Jan 2026 10:00 UTC restored.")).to_be_visible()
+    draw.requests.clear()
+    for _ in range(4):  # also more than two seconds after the case has opened
+        page.wait_for_timeout(600)
+        page.keyboard.press("Control+Enter")
+    says(page).to_contain_text("has only just opened with an earlier draft")
+    assert not draw.sent("decisions")
+    page.wait_for_timeout(2100)
+    page.keyboard.press("Control+Enter")
+    assert [body["fields"]["note"] for body in draw.sent("decisions")] == ["Wait."]
+
+
+def test_a_changed_draft_of_the_next_case_is_recorded_at_once(draw: Drawn) -> None:
+    page = draw()
+    draw.answers["open"] = draw.answers["decisions"] = next_case(draw, **COMPLETE)
+    page.keyboard.press("s")
+    expect(page.locator(".panel")).to_have_attribute("data-ready", "true")
+    page.keyboard.press("x")
+    page.keyboard.press("3")
+    page.keyboard.press("Control+Enter")
+    assert [body["fields"]["verdict"] for body in draw.sent("decisions")] == ["reject"]
+
+
+def test_a_recorded_decision_can_be_undone_from_a_case_with_a_draft(draw: Drawn) -> None:
+    page = draw()
+    draw.answers["decisions"] = next_case(draw, **COMPLETE)
+    for key in ("x", "3", "Control+Enter"):
+        page.keyboard.press(key)
+    says(page).to_contain_text("Rejected the answer of c0.")
+    expect(page.get_by_role("button", name="Undo it there")).to_be_visible()
+    expect(page.get_by_text("Draft of 1 Jan 2026 10:00 UTC restored.")).to_be_visible()
+    page.keyboard.press("u")
+    assert [body["entry"] for body in draw.sent("undo")] == ["e0"]
+
+
+def test_a_field_takes_no_text_while_its_decision_is_recorded(draw: Drawn) -> None:
+    page = draw()
+    page.keyboard.press("x")
+    page.keyboard.press("3")
+    page.keyboard.press("t")
+    note = page.get_by_label("Note")
+    page.keyboard.type("a note")
+    page.keyboard.press("Control+Enter")  # it's never answered
+    page.keyboard.type(" and more")
+    says(page).to_contain_text("Your last decision is still being recorded.")
+    expect(note).to_have_value("a note")
+    assert [body["fields"]["note"] for body in draw.sent("decisions")] == ["a note"]
+
+
+def test_no_field_keeps_the_focus_of_the_case_before(draw: Drawn) -> None:
+    page = draw()
+    draw.answers["decisions"] = next_case(draw)
+    page.keyboard.press("x")
+    page.keyboard.press("3")
+    page.keyboard.press("t")
+    page.keyboard.type("a note")
+    page.keyboard.press("Control+Enter")
+    says(page).to_contain_text("Rejected the answer of c0.")
+    page.keyboard.type("xyz")
+    page.keyboard.press("t")
+    expect(page.get_by_label("Note")).to_have_value("")
+
+
+def settled(data: dict[str, Any]) -> dict[str, Any]:
+    """The data of an adjudication with Cleo's final verdict."""
+    row = {"id": "f1", "what": "Rejected", "tone": "bad", "who": "Cleo", "when": "", "why": "Why."}
+    row |= {"note": "", "reported": [], "changes": [], "undoable": True, "settled": True}
+    standing = {**data["final"]["sides"][0], "other": "Theirs.", "note": "Theirs."}
+    final = {**data["final"], "open": False, "standing": standing}
+    return {**data, "seen": data["seen"] + 1, "standing": row, "final": final}
+
+
+def test_entries_for_a_case_settled_elsewhere_are_shown_by_m(
+    draw: Drawn, final_data: dict[str, Any]
+) -> None:
+    draw.data = final_data
+    page = draw()
+    reason = page.get_by_role("textbox", name="Reason")
+    page.keyboard.press("x")
+    page.keyboard.type("Mine.")
+    changed = {"message": "This case has changed.", "field": "", "confirms": ""}
+    draw.answers["decisions"] = (409, {"error": changed})
+    draw.answers["open"] = {"desk": settled(final_data), "message": None}
+    page.keyboard.press("Control+Enter")
+    says(page).to_have_text("This case has changed.")
+    expect(page.get_by_text("Final verdict (settled)")).to_be_visible()
+    expect(reason).to_be_hidden()
+    page.keyboard.press("m")
+    expect(page.get_by_role("radio", name="Reject")).to_be_checked()
+    expect(reason).to_have_value("Mine.")
+    page.keyboard.press("m")
+    expect(reason).to_be_hidden()
+    page.keyboard.press("u")  # "Keep it" was a step
+    expect(reason).to_have_value("Mine.")
+
+
+def test_a_final_verdict_is_undone_by_a_second_press(
+    draw: Drawn, final_data: dict[str, Any]
+) -> None:
+    draw.data = settled(final_data)
+    page = draw()
+    page.keyboard.press("u")
+    says(page).to_have_text("This undoes the final verdict. Press U again to confirm.")
+    page.keyboard.press("Escape")
+    page.keyboard.press("u")
+    assert not draw.sent("undo")
+    page.keyboard.press("u")
+    assert [body["entry"] for body in draw.sent("undo")] == ["f1"]
+
+
+def test_a_key_pressed_while_a_revision_is_taken_is_refused_and_loses_nothing(draw: Drawn) -> None:
+    page = draw()
+    del draw.answers["revision"]
+    for key in ("x", "Shift+W", "3", "m", "u"):
+        page.keyboard.press(key)
+        if key not in ("x", "Shift+W"):
+            says(page).to_have_text("The page is still loading. Press again in a moment.")
+            page.keyboard.press("Escape")
+    page.get_by_role("radio", name="Approve").dispatch_event("click")
+    says(page).to_have_text("The page is still loading. Press again in a moment.")
+    expect(page.get_by_role("radio", name="Reject")).to_be_checked()
+    draft = forms.FormFields(verdict="override", corrected="Revised.").model_dump(mode="json")
+    desk = {**draw.data, "draft": draft, "saved_at": "2026-01-02T10:00:00.000Z"}
+    message = {"text": "Choose a reason.", "tone": "calm", "where": "reason", "narrowed": False}
+    draw.waiting.pop().fulfill(json={"desk": desk, "message": message})
+    expect(page.get_by_label("Corrected answer")).to_have_value("Revised.")
+    says(page).to_have_text("Choose a reason. A key that you pressed meanwhile had no effect.")
+
+
+def test_digits_choose_the_type_while_the_list_of_sentences_has_the_focus(draw: Drawn) -> None:
+    page = draw()
+    page.keyboard.press("m")
+    sentence = page.get_by_role("combobox", name="Sentence")
+    expect(sentence).to_be_focused()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("3")
+    expect(page.get_by_role("radiogroup", name="Type").get_by_role("radio").nth(2)).to_be_checked()
+    expect(sentence).to_have_value("1")

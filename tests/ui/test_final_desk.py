@@ -248,3 +248,38 @@ def test_an_approval_names_and_records_the_serious_issues_left_open(
     assert "approve" not in desk["final"]["optional"]  # no reviewer did
     record(client, desk, desk["blank"] | {"verdict": "approve", "other": "Both are too strict."})
     assert [each["id"] for each in final_of(workbench).extra["issues_seen"]] == serious
+
+
+def test_entries_for_a_case_settled_by_another_lead_stay_a_draft(
+    workbench: Workbench, client: TestClient
+) -> None:
+    desk = opened(client)
+    client.headers["X-Masis-Reviewer"] = "Dora"
+    record(client, opened(client), taken(desk, 1))
+    client.headers["X-Masis-Reviewer"] = CLEO.name
+    error = record(client, desk, taken(desk, 0, other="Mine."), 409)
+    assert error["message"].endswith(
+        "Press M to see your entries and to give another final verdict."
+    )
+    assert opened(client)["draft"]["other"] == "Mine."
+    assert final_of(workbench).reviewer == "Dora"
+
+
+@pytest.mark.parametrize("adjudication", [True, False])
+def test_the_token_of_another_persons_decision_is_refused(
+    workbench: Workbench, client: TestClient, adjudication: bool
+) -> None:
+    desk = opened(client)
+    record(client, desk, taken(desk, 0))
+    token = final_of(workbench).token
+    if not adjudication:
+        token = "of Ada"
+        decide(workbench, AUDITED[2], "reject", ADA.name, token=token)
+    place = desk["place"] if adjudication else {"case": AUDITED[2]}
+    client.headers["X-Masis-Reviewer"] = "Dora"
+    now = client.post("/api/v1/desk/open", json={"place": place}).json()["desk"]
+    fields = now["blank"] | {"verdict": "escalate", "other": "Mine.", "note": "Mine."}
+    body = {"place": place, "fields": fields, "shown": now["shown"], "seen": now["seen"]}
+    response = client.post("/api/v1/desk/decisions", json={**body, "token": token})
+    assert response.status_code == 400
+    assert "belongs to another decision on this case" in response.text

@@ -15,7 +15,9 @@ const MOST_KEPT_ALIVE = 30_000
 const isSmall = text => new Blob([text]).size < MOST_KEPT_ALIVE
 // A key pressed sooner was meant for the case before, and must not decide this one
 const MIN_READING_MS = 400
-const DOUBLE_PRESS_MS = 2000 // a second press on Submit within this time is a double click
+// A press on Submit sooner than this after the one before repeats it: a double click, or a key that
+// is pressed until the page reacts
+const REPEATED_PRESS_MS = 2000
 const ADVANCE_KEY = "masis-advance"
 // The decisions of this window, newest last. U on the next case undoes them one by one.
 const decided = []
@@ -71,7 +73,7 @@ class Desk {
     this.fields = {}
     this.steps = []
     this.dock = 0 // the height of the docked editor of the correction
-    this.submittedAt = -Infinity
+    this.pressedAt = -Infinity // the last press on Submit
     this.build()
     this.reading = make("div")
     this.answerRoot = make("div", "root")
@@ -177,6 +179,7 @@ class Desk {
     this.drawnAt = this.openedAt = performance.now()
     this.fill(data.draft)
     this.recall()
+    this.isTouched = this.followsAnother = false
     // the next case starts at its question, however far the one before was scrolled
     const main = document.querySelector(STREAMLIT.elements.main)
     if (!isFirst) for (const part of [main, this.pane]) part?.scrollTo({ top: 0 })
@@ -206,6 +209,7 @@ class Desk {
   async act(path, body, onAnswer) {
     const { place, queue } = this.data
     this.busy = path
+    this.hasRefusedKey = false
     this.draw()
     this.drawReady()
     try {
@@ -216,6 +220,7 @@ class Desk {
       // somebody has opened another case with the browser's buttons meanwhile
       if (this.hasLeft || this.data.place.case !== place.case) return null
       if (answer.desk) this.move(answer.desk, body.to === "whole_queue")
+      this.followsAnother = path !== "undo" && this.data.place.case !== place.case
       if (answer.message) this.tell(answer.message)
       return answer
     } catch (error) {
@@ -450,7 +455,7 @@ class Desk {
         ? this.localMessage
         : null
     this.edit = (this.edit ?? 0) + 1
-    this.dirty = true
+    this.dirty = this.isTouched = true
     const { reviewer } = this.data
     const kept = { at: Date.now(), reviewer, token: this.token, fields: this.fields }
     store(this.storageKey(), JSON.stringify(kept))
@@ -578,9 +583,32 @@ class Desk {
     return Boolean(reason) && this.refuse(reason)
   }
 
+  // Refuses a press on Submit that was meant for the case before. The case that follows a decision
+  // may open with a complete draft, which would be recorded unread. After an undo, the entries that
+  // are back are meant.
+  refuseIfUnread(isRepeated) {
+    if (!this.followsAnother || this.isTouched || !this.hasInput()) return false
+    if (!isRepeated && performance.now() - this.openedAt > REPEATED_PRESS_MS) return false
+    return this.refuse(
+      "Nothing was recorded, because this case has only just opened with an earlier draft. " +
+        "Check it, wait two seconds, then press again.",
+    )
+  }
+
+  // Returns whether an action is under way whose answer replaces the entries of the form.
+  replacesForm() {
+    return ["decisions", "revision"].includes(this.busy)
+  }
+
+  // Refuses a choice that would be lost with the form, and shows the form as it was.
+  refuseChange() {
+    return this.replacesForm() && this.refuseIfBusy()
+  }
+
   // If an action is under way, says so and returns true.
   refuseIfBusy() {
     if (!this.busy) return false
+    this.hasRefusedKey = true
     return this.refuse(
       this.busy === "decisions"
         ? "Your last decision is still being recorded. Press again in a moment."
@@ -639,6 +667,7 @@ class Desk {
   }
 
   choose(verdict) {
+    if (this.refuseChange()) return
     if (!this.isOpen()) this.reopened = true
     const isOther = this.fields.verdict !== verdict
     if (isOther) this.confirming = null
@@ -685,7 +714,7 @@ class Desk {
   // Opens the form for an issue in the words selected in the answer. Without a selection, it offers
   // the sentences.
   labelWords(words) {
-    if (!this.data.answer.trim() || this.busy) return
+    if (!this.data.answer.trim() || this.refuseIfBusy()) return
     const selected = words ?? this.view.selectedWords()
     if (selected) {
       this.issue.open(selected)
@@ -714,12 +743,12 @@ class Desk {
   }
 
   reportWhole() {
-    if (this.data.answer.trim() && !this.busy) this.issue.open({})
+    if (this.data.answer.trim() && !this.refuseIfBusy()) this.issue.open({})
   }
 
   editReport(place) {
     const report = this.reportedIssues()[place]
-    if (report && !this.busy) this.issue.open({ ...report, place })
+    if (report && !this.refuseIfBusy()) this.issue.open({ ...report, place })
   }
 
   keepReport(reporting) {
@@ -772,16 +801,19 @@ class Desk {
   }
 
   async submit() {
+    const isRepeated = performance.now() - this.pressedAt < REPEATED_PRESS_MS
+    this.pressedAt = performance.now()
     if (this.refuseIfBlocked()) return
     const { verdict } = this.fields
-    this.joinSpaces()
     if (!this.isOpen()) {
       if (this.data.final) return
       // the message of a double click's second press must not replace the confirmation of the first
-      if (performance.now() - this.submittedAt > DOUBLE_PRESS_MS)
+      if (!isRepeated)
         this.showMessage("This case has a decision. Choose a verdict to decide again.", "warn")
       return
     }
+    if (this.refuseIfUnread(isRepeated)) return
+    this.joinSpaces()
     if (!this.isNamed() && verdict) {
       this.showMessage(
         this.reviewerName()
@@ -805,7 +837,6 @@ class Desk {
     const caseId = data.place.case
     this.localMessage = null
     clearTimeout(this.saveTimer)
-    this.submittedAt = performance.now()
     this.reopened = false
     const body = {
       ...this.draftBody(),
@@ -866,6 +897,7 @@ class Desk {
   }
 
   discard() {
+    if (this.refuseChange()) return
     this.reopened = false
     this.change(this.data.blank, { now: true })
     this.fill({})
@@ -887,14 +919,15 @@ class Desk {
   // decision, which belongs to another case and is named first. Typed text isn't a step: only
   // "Discard draft" removes it.
   undo() {
+    if (this.refuseChange()) return
     if (this.confirming) this.withdraw()
     else if (this.stepBack()) return
-    else if (this.isOpen() && this.hasInput() && !this.data.final)
+    else if (this.isOpen() && this.hasInput() && !this.data.final && !this.canOfferPrevious())
       this.showMessage(
         "Undo doesn't remove typed text or an earlier draft. Press “Discard draft” to remove it.",
       )
     else if (this.refuseIfBusy()) return
-    else if (this.data.standing?.undoable) this.undoEntry(this.data.standing.id)
+    else if (this.data.standing?.undoable) this.undoStanding()
     else if (this.data.standing && this.data.notice) this.showMessage(this.data.notice.text)
     else if (this.hasPrevious() && this.offersPrevious) this.undoPrevious()
     else if (this.hasPrevious()) {
@@ -903,8 +936,23 @@ class Desk {
     } else this.showMessage("There is nothing to undo.")
   }
 
+  // Undoes the decision on this case. A final verdict needs a second press, because it settles the
+  // work of several people.
+  undoStanding() {
+    const { standing, final } = this.data
+    if (final && this.localMessage?.asksUndo !== standing.id) {
+      this.showMessage("This undoes the final verdict. Press U again to confirm.", "warn")
+      this.localMessage.asksUndo = standing.id
+    } else this.undoEntry(standing.id)
+  }
+
   hasPrevious() {
     return Boolean(this.previous) && this.previous.case !== this.data.place.case
+  }
+
+  // Returns whether U can undo the previous decision: nothing was entered since this case opened.
+  canOfferPrevious() {
+    return this.hasPrevious() && !this.data.standing && (!this.hasInput() || !this.isTouched)
   }
 
   async undoPrevious() {
@@ -920,10 +968,13 @@ class Desk {
     return answer
   }
 
-  takeRevision() {
+  async takeRevision() {
     if (this.refuseIfBlocked()) return
     this.reopened = true
-    this.act("revision", { fields: this.fields, token: this.token })
+    const answer = await this.act("revision", { fields: this.fields, token: this.token })
+    // the message of the answer has replaced the refusal
+    if (answer?.message && this.hasRefusedKey)
+      this.showMessage(`${answer.message.text} A key that you pressed meanwhile had no effect.`)
   }
 
   focusField(field) {
@@ -1078,6 +1129,7 @@ class Desk {
   }
 
   chooseReason(code, byKey) {
+    if (this.refuseChange()) return
     const before = this.fields.reason
     const offered = Object.fromEntries(
       (this.data.reasons[this.fields.verdict] ?? []).map(reason => [reason.code, reason.text]),
@@ -1380,9 +1432,8 @@ class Desk {
     el.nameBlock.hidden = Boolean(data.reviewer)
     el.submit.firstChild.textContent = this.submitWords()
     el.submit.disabled = Boolean(this.busy)
-    // What is typed after the decision was sent would belong to no decision.
-    for (const field of [el.note, el.other, el.corrected])
-      field.readOnly = this.busy === "decisions"
+    // What is typed while the form is being replaced would be lost with it.
+    for (const field of [el.note, el.other, el.corrected]) field.readOnly = this.replacesForm()
     el.discard.hidden = !hasInput
     // "Draft saved" reassures about written text; a chosen verdict or reason needs none
     const written = { ...fields, verdict: data.blank.verdict, reason: data.blank.reason }
@@ -1450,10 +1501,9 @@ class Desk {
   }
 
   drawMessage() {
-    const before =
-      this.hasPrevious() && !this.data.standing && !this.hasInput()
-        ? { text: `${this.previous.text}.`, tone: "calm", before: true }
-        : null
+    const before = this.canOfferPrevious()
+      ? { text: `${this.previous.text}.`, tone: "calm", before: true }
+      : null
     const message = (this.offline && this.offlineMessage()) || this.localMessage || before
     this.offersPrevious = Boolean(message) && message === before
     this.el.message.replaceChildren()
@@ -1752,6 +1802,7 @@ class Desk {
           new Option(`${text[0].toUpperCase()}${text.slice(1)}, not ${row.machine.text}`, code),
         )
     select.onchange = () => {
+      if (this.refuseChange()) return
       const { [data.labels.base]: own, ...others } = this.fields.labels
       const { [row.key]: _, ...given } = own ?? {}
       if (select.value) given[row.key] = select.value

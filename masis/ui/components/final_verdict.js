@@ -46,6 +46,7 @@ const FINAL_VERDICT = {
 
   // Puts a decision or own texts into the form. Typed texts that it replaces are kept aside.
   take(version) {
+    if (this.refuseChange()) return
     const { fields } = this
     const isLost = this.typedFields().some(name => version[name] !== fields[name])
     const aside = [
@@ -84,12 +85,17 @@ const FINAL_VERDICT = {
     })
   },
 
-  // Opens the form with the recorded verdict to change it, without its reason, or keeps it.
+  // Opens the form with the recorded verdict to change it, without its reason, or keeps it. Entries
+  // that were made before somebody else settled the case are shown instead.
   toggleChange() {
     const { final, blank } = this.data
-    if (!final.can || final.open) return
+    if (!final.can || final.open || this.refuseChange()) return
     if (this.fields.changing) {
       this.load(blank)
+      return
+    }
+    if (this.hasInput()) {
+      this.load({ changing: true })
       return
     }
     const start = final.standing?.verdict === "escalate" ? null : final.standing

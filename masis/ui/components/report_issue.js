@@ -97,7 +97,7 @@ class IssueForm {
     }
     el.sentenceBlock.hidden = !sentences.length
     el.sentence.replaceChildren(
-      ...sentences.map(({ text }, index) => new Option(`${index + 1}. ${excerpt(text)}`, index)),
+      ...sentences.map(({ text }, index) => new Option(excerpt(text), index)),
     )
     this.sentences = sentences
     if (sentences.length) this.choose(0)
@@ -211,7 +211,9 @@ class IssueForm {
       this.save()
       return
     }
-    if (event.ctrlKey || event.metaKey || event.altKey || typesIn(within)) return
+    if (event.ctrlKey || event.metaKey || event.altKey) return
+    // Digits choose the type also in the list of sentences, where the browser would search for them
+    if (typesIn(within) && within !== this.el.sentence) return
     const type = this.panel.data.reporting.types[Number(event.key) - 1]
     if (/^[1-9]$/.test(event.key) && type) {
       event.preventDefault()

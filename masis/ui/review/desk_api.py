@@ -39,7 +39,9 @@ from masis.views.log_entries import verdict_text
 from masis.views.words import DECIDED
 
 CHANGED = "Your entries are still here. Check them, then submit again."
-CHANGED_FINAL = "Nothing was recorded. To give another final verdict, press M."
+CHANGED_FINAL = (
+    "Nothing was recorded. Press M to see your entries and to give another final verdict."
+)
 
 
 class FormMessage(Record):
