@@ -237,7 +237,7 @@ def audit_all(
         jobs = map(hand_over, jobs)
     parallel = concurrency or calls_at_once(chosen)
     total, flagged = len(jobs) if isinstance(jobs, list) else None, 0
-    # An iterator has no length, so that the bar shows a count without a percentage.
+    # An iterator has no length, so the bar shows a count without a percentage.
     with tqdm(total=total, disable=not progress, desc="Auditing", unit="case") as bar:
         try:
             for job, outcome in audit_in_threads(
