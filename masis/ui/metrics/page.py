@@ -184,7 +184,8 @@ def picked_words(pick: Pick, period: Period, at: str, of: str) -> str:
 
 def show_metrics(workbench: Workbench) -> None:
     """Draw the metrics of finished audits, and the runs behind one if the address names it."""
-    if workbench.metrics.span() is None:
+    span = workbench.metrics.span()
+    if span is None:
         st.title("Metrics")
         st.markdown(
             "**No audit has finished yet.** This page will show the results of audits, people's"
@@ -199,7 +200,7 @@ def show_metrics(workbench: Workbench) -> None:
         st.markdown("These figures cover all audits, including those of cases you haven't decided.")
         st.page_link("pages/queue.py", label="Cases to decide", icon=":material/checklist:")
         return
-    _draw_metric_controls(workbench)
+    _draw_metric_controls(workbench, span)
     chosen = metrics_filter()
     newest = workbench.metrics.newest()
     # The filter is passed as JSON, which Streamlit can hash for the key of its cache.
@@ -322,7 +323,7 @@ def _metrics_report(
 # --- The sections of the page
 
 
-def _draw_metric_controls(workbench: Workbench) -> None:
+def _draw_metric_controls(workbench: Workbench, span: tuple[str, str]) -> None:
     with st.container(
         horizontal=True, vertical_alignment="center", gap="small", key="metrics-head"
     ):
@@ -337,7 +338,7 @@ def _draw_metric_controls(workbench: Workbench) -> None:
             on_change=_choose_span,
             label_visibility="collapsed",
         )
-        first, last = workbench.metrics.span() or ("", "")
+        first, last = span
         if first[:10] != last[:10]:  # with a single day all periods are the same
             st.segmented_control(
                 "Period",
