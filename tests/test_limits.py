@@ -107,7 +107,7 @@ class Doors:
 
     def mcp(self, given: dict[str, Any]) -> str | None:
         pytest.importorskip("mcp")
-        from tests.integrations.with_mcp.door import inside
+        from tests.integrations.with_mcp.mcp_server import inside
 
         with inside(self.folder / "doors.db", Settings(depth="quick")) as door:
             result = door.call("run_audit", {"case": given})

@@ -230,7 +230,7 @@ def audit_all(
     jobs = [hand_over(job) for job in list(jobs)] if read_first else map(hand_over, jobs)
     parallel = concurrency or calls_at_once(chosen)
     total, flagged = len(jobs) if isinstance(jobs, list) else None, 0
-    # An iterator has no length, so that the bar shows a count without a percentage.
+    # An iterator has no length, so the bar shows a count without a percentage.
     with tqdm(total=total, disable=not progress, desc="Auditing", unit="case") as bar:
         try:
             for job, outcome in audit_in_threads(

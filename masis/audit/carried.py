@@ -255,7 +255,7 @@ def _stretch_keys(text: str, start: int, inside: Sequence[Citation]) -> frozense
 def _flags_statement(issue: Issue) -> bool:
     """Return whether an issue is about a statement that the next answer can repeat.
 
-    Omissions aren't: each audit looks for them anew.
+    Omissions aren't, because every audit checks for them.
     """
     if issue.start is None or issue.end is None:
         return False

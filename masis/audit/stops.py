@@ -170,7 +170,7 @@ def ends_sentence(
         marked: Whether a citation of the next sentence follows the stop.
 
     """
-    at, run = stop.start(), stop.group()
+    position, run = stop.start(), stop.group()
     if not run:
         following = text[end : min(end + 20, limit)].lstrip()
         return (
@@ -189,7 +189,7 @@ def ends_sentence(
         return (
             run[0] in "!?"
             and _SETS_NO_BLANKS.match(following) is not None
-            and not _is_end_of_name(text, at, start, languages)
+            and not _is_end_of_name(text, position, start, languages)
             and not (
                 _QUOTES_CLOSED & set(run) and tables.QUOTATION_GOES_ON.match(text[end : end + 40])
             )
@@ -205,21 +205,24 @@ def ends_sentence(
     lower_follows = not marked and next_word[:1].islower() and not _INNER_CAPITAL.match(next_word)
     is_full_stop = run[0] == "." and not run.startswith(("..", ".!", ".?"))
     closings = style_table().closing_brackets
-    if is_full_stop and not lower_follows and text.endswith(closings, start, at):
+    if is_full_stop and not lower_follows and text.endswith(closings, start, position):
         # After a citation, as most sentences of an answer end; no word needs to be looked up.
         return True
-    last_word = _LAST_WORD.search(text[max(start, at - 30) : at])
+    last_word = _LAST_WORD.search(text[max(start, position - 30) : position])
     stopped = last_word.group() if last_word else ""
     if is_full_stop and _is_plain_word(stopped):
         return not lower_follows or (cited and len(stopped) > 2)
-    place = _StopContext(
-        text, at, start, next_word, text[word.end() : word.end() + 1] == ".", languages
+    context = _StopContext(
+        text, position, start, next_word, text[word.end() : word.end() + 1] == ".", languages
     )
     if is_full_stop:
-        return _full_stop_ends_sentence(place, stopped, lower_follows=lower_follows, cited=cited)
+        return _full_stop_ends_sentence(context, stopped, lower_follows=lower_follows, cited=cited)
     if lower_follows:
         return run[0] == "." and cited
-    if _is_end_of_name(text, at, start, languages) and not place.next_word_starts_sentence():
+    if (
+        _is_end_of_name(text, position, start, languages)
+        and not context.next_word_starts_sentence()
+    ):
         return False
     return not (_QUOTES_CLOSED & set(run) and _is_end_of_spoken_quotation(text, stop, end, start))
 
@@ -241,18 +244,18 @@ def _is_plain_word(word: str) -> bool:
 
 
 def _full_stop_ends_sentence(
-    place: _StopContext, word: str, *, lower_follows: bool, cited: bool
+    context: _StopContext, word: str, *, lower_follows: bool, cited: bool
 ) -> bool:
-    languages, following, folded = place.languages, place.following.lower(), word.lower()
+    languages, following, folded = context.languages, context.following.lower(), word.lower()
     if ".-" in folded and folded not in tables.ABBREVIATIONS and not _DOTTED.match(folded):
         folded = folded.rpartition(".-")[2]  # Dipl.-Ing
     # A single letter is an abbreviation only as written: Johnson v. Smith, but King George V.
     abbreviates = languages.have(tables.NEVER_END, word) or (
         len(word) > 1 and languages.have(tables.NEVER_END, folded)
     )
-    if abbreviates or _is_list_number(place, word):
+    if abbreviates or _is_list_number(context, word):
         return False
-    is_figure = following[:1].isdigit() or (len(following) > 1 and _ROMAN.match(place.following))
+    is_figure = following[:1].isdigit() or (len(following) > 1 and _ROMAN.match(context.following))
     if is_figure and languages.have(tables.NEVER_BEFORE_FIGURES, folded):
         return False
     seldom_ends = languages.have(tables.SELDOM_END, folded)
@@ -264,11 +267,11 @@ def _full_stop_ends_sentence(
             and not seldom_ends
             and folded not in tables.HOURS
         )
-    if _is_ordinal_or_date(place, word):
+    if _is_ordinal_or_date(context, word):
         return False
     if word and (len(word) <= _LONGEST_PART or "." in word):
-        parts = _parts_before(place, word)
-        if _is_inside_abbreviation(place, parts or [folded]) or _ends_with(
+        parts = _parts_before(context, word)
+        if _is_inside_abbreviation(context, parts or [folded]) or _ends_with(
             tables.SPACED, parts, languages
         ):
             return False
@@ -280,33 +283,33 @@ def _full_stop_ends_sentence(
     if folded in tables.HOURS:
         # A time zone continues the sentence: "5 p.m. Eastern", "5 p.m. EST".
         return following not in tables.BEHIND_HOURS and not (
-            len(following) <= 4 and place.following.isupper()
+            len(following) <= 4 and context.following.isupper()
         )
-    if languages.have(tables.YEARS, folded) and _YEAR_BEFORE.search(place.before(len(word), 5)):
+    if languages.have(tables.YEARS, folded) and _YEAR_BEFORE.search(context.before(len(word), 5)):
         # W 1931 r. Anna ..., but: Zmarł w Krakowie w 1931 r. Anna ...
         return (
-            place.next_word_starts_sentence()
-            or len(place.before(len(word), 60).split()) > _WORDS_OF_A_TIME
+            context.next_word_starts_sentence()
+            or len(context.before(len(word), 60).split()) > _WORDS_OF_A_TIME
         )
     if len(word) == 1 and word.isalpha():
-        return _letter_ends_sentence(place, word)
+        return _letter_ends_sentence(context, word)
     if seldom_ends or _DOTTED.match(word):
-        return place.next_word_starts_sentence()
+        return context.next_word_starts_sentence()
     return not (_is_short_indic(word) and languages.uses_danda)
 
 
-def _letter_ends_sentence(place: _StopContext, letter: str) -> bool:
+def _letter_ends_sentence(context: _StopContext, letter: str) -> bool:
     """Return whether a sentence ends after a letter: "vitamin C." but not "A. A. Milne"."""
-    if len(place.following) == 1 and place.following_is_dotted:
+    if len(context.following) == 1 and context.following_is_dotted:
         return False
     if letter.isupper():
-        return _is_lettered(place, letter) or (
-            place.following.lower() not in tables.NAME_PARTICLES
-            and place.next_word_starts_sentence()
+        return _is_lettered(context, letter) or (
+            context.following.lower() not in tables.NAME_PARTICLES
+            and context.next_word_starts_sentence()
         )
-    if place.languages.have(tables.SELDOM_END, letter):
-        return place.next_word_starts_sentence()
-    return not (_is_short_indic(letter) and place.languages.uses_danda)
+    if context.languages.have(tables.SELDOM_END, letter):
+        return context.next_word_starts_sentence()
+    return not (_is_short_indic(letter) and context.languages.uses_danda)
 
 
 def _is_short_indic(word: str) -> bool:
@@ -333,13 +336,13 @@ def _wide_sentence_continues(text: str, stop: re.Match[str], start: int) -> bool
     return quoted and _is_end_of_spoken_quotation(text, stop, end, start)
 
 
-def _is_end_of_name(text: str, at: int, start: int, languages: TextLanguages) -> bool:
+def _is_end_of_name(text: str, position: int, start: int, languages: TextLanguages) -> bool:
     """Return whether the mark is the end of a name: Yahoo!"""
-    word = _LAST_WORD.search(text[max(start, at - 30) : at])
+    word = _LAST_WORD.search(text[max(start, position - 30) : position])
     return (
         word is not None
         and word.group()[0].isupper()
-        and languages.have(tables.NAMES, word.group().lower() + text[at])
+        and languages.have(tables.NAMES, word.group().lower() + text[position])
     )
 
 
@@ -357,21 +360,21 @@ def _is_end_of_spoken_quotation(text: str, stop: re.Match[str], end: int, start:
     )
 
 
-def _is_list_number(place: _StopContext, word: str) -> bool:
+def _is_list_number(context: _StopContext, word: str) -> bool:
     """Return whether the stop belongs to the number of a list item: ``1. Wash``, ``a. Wash``."""
     if not (word.isdigit() and len(word) <= 3) and not (len(word) == 1 and word.isalpha()):
         return False
-    before = place.stop - len(word) - place.start
-    return before <= _LONGEST_INDENT and not place.before(len(word), before).strip(" \t\r\n*_-(")
+    before = context.stop - len(word) - context.start
+    return before <= _LONGEST_INDENT and not context.before(len(word), before).strip(" \t\r\n*_-(")
 
 
-def _is_ordinal_or_date(place: _StopContext, word: str) -> bool:
+def _is_ordinal_or_date(context: _StopContext, word: str) -> bool:
     """Return whether the stop belongs to an ordinal or a date: "am 3. Mai", "3. 5. 1931"."""
-    following, languages = place.following, place.languages
+    following, languages = context.following, context.languages
     if word.isdecimal() and len(word) <= 4:
-        before = place.before(len(word), 10)
+        before = context.before(len(word), 10)
         if following[:1].isdecimal():
-            around = before + place.text[place.stop - len(word) : place.stop + 14]
+            around = before + context.text[context.stop - len(word) : context.stop + 14]
             stop = len(before) + len(word)
             return any(date.start() < stop < date.end() for date in _NUMERIC_DATE.finditer(around))
         if _YEAR_AND_MONTH_BEFORE.search(before) and not following[:1].isupper():
@@ -380,9 +383,9 @@ def _is_ordinal_or_date(place: _StopContext, word: str) -> bool:
         return False
     if languages.have(tables.MONTHS, following.lower()):
         return True
-    if place.next_word_starts_sentence():
+    if context.next_word_starts_sentence():
         return False
-    before = place.before(len(word), 20)
+    before = context.before(len(word), 20)
     if _ORDINAL_BEFORE.search(before):
         return languages.are_surely(tables.ORDINALS)
     determiner = _WORD_BEFORE.search(before)
@@ -392,11 +395,11 @@ def _is_ordinal_or_date(place: _StopContext, word: str) -> bool:
     return languages.are_surely(tables.ORDINALS_ALWAYS) and not before.rstrip().endswith(".")
 
 
-def _parts_before(place: _StopContext, word: str) -> list[str]:
+def _parts_before(context: _StopContext, word: str) -> list[str]:
     """Return the parts of a possible abbreviation up to the stop: "u. a" or "u.a"."""
     if "." in word:
         return word.lower().split(".")
-    match = _PARTS_BEFORE.search(place.before(0, 24))
+    match = _PARTS_BEFORE.search(context.before(0, 24))
     return [part.rstrip(".").lower() for part in match.group().split()] if match else []
 
 
@@ -404,23 +407,23 @@ def _ends_with(table: tables.WordTable, parts: list[str], languages: TextLanguag
     return any(languages.have(table, "_".join(parts[first:])) for first in range(len(parts) - 1))
 
 
-def _is_inside_abbreviation(place: _StopContext, parts: list[str]) -> bool:
+def _is_inside_abbreviation(context: _StopContext, parts: list[str]) -> bool:
     """Return whether the stop is inside an abbreviation with spaces, such as "z. B."."""
-    if not place.following_is_dotted:
+    if not context.following_is_dotted:
         return False
     return any(
-        place.languages.have(
-            tables.SPACED_BEGINNINGS, "_".join([*parts[first:], place.following.lower()])
+        context.languages.have(
+            tables.SPACED_BEGINNINGS, "_".join([*parts[first:], context.following.lower()])
         )
         for first in range(len(parts))
     )
 
 
-def _is_lettered(place: _StopContext, letter: str) -> bool:
+def _is_lettered(context: _StopContext, letter: str) -> bool:
     """Return whether a capital is a label and not an initial: "vitamin C", "King George V"."""
-    before = place.before(1, 60)
+    before = context.before(1, 60)
     label_word = _LETTERS_BEFORE.search(before)
-    if label_word is not None and place.languages.have(
+    if label_word is not None and context.languages.have(
         tables.LETTERED, label_word.group(1).lower()
     ):
         return True

@@ -580,7 +580,7 @@ CHANGES = {
     "removed": "removed",
     "relabelled": "relabelled",
     "moved": "moved to another side of the split",
-    "audited_anew": "decided on another audit or answer",
+    "reaudited": "decided on another audit or answer",
 }
 """The kinds of differences between two versions, in words."""
 

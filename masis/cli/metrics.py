@@ -179,7 +179,7 @@ def lines(report: MetricsReport) -> Iterator[str]:
     yield from (count_noun(total.runs, "run"), "")
     role, columns = report.measure_filter.role, column_metrics()
     groups = [("all", total)]
-    groups += [(period_name(report.period, each.name or ""), each) for each in report.periods]
+    groups += [(period_name(report.period, period.name or ""), period) for period in report.periods]
     groups += [
         (f"{role} {model_words(model.name or '(unknown)')}", model) for model in report.models
     ]

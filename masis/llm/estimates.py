@@ -85,14 +85,17 @@ def estimate(case: Case, settings: Settings) -> CostEstimate:
     drafted = not (case.answer or "").strip()
     answer = DRAFTED_CHARACTERS if drafted else len(case.answer or "")
     calls = [
-        asked._replace(
-            times=asked.times * (iterations - 1 if asked.role == "reviser" else iterations)
+        calls_of_step._replace(
+            times=calls_of_step.times
+            * (iterations - 1 if calls_of_step.role == "reviser" else iterations)
         )
-        for asked in _calls_of_iteration(shared, answer, settings)
+        for calls_of_step in _calls_of_iteration(shared, answer, settings)
     ]
     if drafted:
         calls.append(_EstimatedCalls("drafter", "drafter", 1, shared, answer / CHARACTERS_A_TOKEN))
-    return reduce(CostEstimate.plus, (_price_calls(asked, settings) for asked in calls))
+    return reduce(
+        CostEstimate.plus, (_price_calls(calls_of_step, settings) for calls_of_step in calls)
+    )
 
 
 def _calls_of_iteration(shared: int, answer: int, settings: Settings) -> list[_EstimatedCalls]:
@@ -127,7 +130,7 @@ def estimate_savings(
     answer: str,
     evidence: Sequence[Evidence],
     claims: int,
-    asked: int,
+    judged: int,
     completeness: bool,
     settings: Settings,
 ) -> Savings:
@@ -141,21 +144,23 @@ def estimate_savings(
         answer: The answer.
         evidence: The evidence that is sent with every call.
         claims: The number of claims in the answer.
-        asked: The number of claims that the second verifier judged.
+        judged: The number of claims that the second verifier judged.
         completeness: Whether missing points were asked for.
         settings: The settings that name the second verifier.
 
     """
-    batches, made = (math.ceil(number / settings.claims_batch) for number in (claims, asked))
+    batches, judged_batches = (
+        math.ceil(number / settings.claims_batch) for number in (claims, judged)
+    )
     shared = sum(len(chunk.text) + 120 for chunk in evidence) + len(query)
     sent = shared + len(answer) / max(1, batches)
     # The second verifier alone would have found and judged so few claims in one call.
     if claims <= settings.claims_batch:
         return Savings(
-            made,
-            1 - made,
+            judged_batches,
+            1 - judged_batches,
             _price_calls(
-                _EstimatedCalls("verifier", "claims", 1 - made, sent, 0), settings
+                _EstimatedCalls("verifier", "claims", 1 - judged_batches, sent, 0), settings
             ).cost_usd,
         )
     saved = [
@@ -169,7 +174,7 @@ def estimate_savings(
         _EstimatedCalls(
             "verifier",
             "claims_verify",
-            batches - made,
+            batches - judged_batches,
             sent,
             VERDICT_TOKENS * settings.claims_batch,
         ),
@@ -182,21 +187,21 @@ def estimate_savings(
         ),
     ]
     whole = reduce(CostEstimate.plus, (_price_calls(calls, settings) for calls in saved))
-    return Savings(made, whole.calls, whole.cost_usd)
+    return Savings(judged_batches, whole.calls, whole.cost_usd)
 
 
-def _price_calls(asked: _EstimatedCalls, settings: Settings) -> CostEstimate:
-    ref = settings.model_refs()[asked.role]
-    model = registry.asked_model(ref, asked.role, settings) if asked.times else None
+def _price_calls(calls: _EstimatedCalls, settings: Settings) -> CostEstimate:
+    ref = settings.model_refs()[calls.role]
+    model = registry.asked_model(ref, calls.role, settings) if calls.times else None
     if model is None:
         return CostEstimate()
-    plugin = registry.find_judge(ref, asked.role, settings).plugin
-    instructions = plugin.characters if plugin else _instruction_tokens(asked.prompt)
-    sent = round((asked.sent + instructions) / CHARACTERS_A_TOKEN) * asked.times
-    received = round(asked.received) * asked.times
+    plugin = registry.find_judge(ref, calls.role, settings).plugin
+    instructions = plugin.characters if plugin else _instruction_tokens(calls.prompt)
+    sent = round((calls.sent + instructions) / CHARACTERS_A_TOKEN) * calls.times
+    received = round(calls.received) * calls.times
     tokens = TokenUsage(prompt=sent, completion=received)
     return CostEstimate(
-        asked.times, sent + received, prices.cost(tokens, prices.price(str(model), settings.prices))
+        calls.times, sent + received, prices.cost(tokens, prices.price(str(model), settings.prices))
     )
 
 

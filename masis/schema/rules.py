@@ -88,7 +88,8 @@ class TypeRow:
             types are one fault under several names.
         omission: Whether the type says that the answer leaves something out.
         is_about_statement: Whether the critic's issues of this type flag a statement, so that they
-            stay open while the next answer still makes it. Issues of other types are raised anew.
+            stay open while the next answer still makes it. The next audit decides about issues
+            of other types.
 
     """
 
@@ -225,7 +226,7 @@ class IssueRule:
         carried_with: How much of a statement the next answer must repeat for the issue to stay open
             in it (``masis/audit/carried.py``). ``words``: the flagged words with their figures.
             ``sentence``: most words of the sentence, because the sentence has no source and another
-            figure doesn't give it one. None: the next audit decides anew.
+            figure doesn't give it one. None: only the next audit decides.
         is_fixed_by_citing: Whether another citation fixes it, so that the statement can stay.
         is_undecided: Whether it only says that nothing was confirmed, so that it causes no
             revision.

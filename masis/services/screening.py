@@ -867,7 +867,7 @@ class ScreeningService:
                     if other[1:] == key[1:]:
                         theirs.pop(override.field, None)
                 continue
-            judged.pop(key, None)  # Insert the key anew, so that the order is by the last entry.
+            judged.pop(key, None)  # Moves the key to the end: the order is by the last entry.
             judged[key] = agrees, fields
         machine = cache(self._machine_result)
         for (reviewer, screening_id, abstract_id), (agrees, fields) in judged.items():

@@ -1,4 +1,4 @@
-"""Text, chart rows and CSV of the metrics of finished runs; ``REPORT_METRICS`` declares them."""
+"""Words, chart rows and tables for the metrics of finished runs (``REPORT_METRICS``)."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from masis.audit.measures.metrics import (
     ReportMetric,
     RunGroup,
     Topic,
+    bound_text,
     per_run_metrics,
 )
 from masis.schema.model_ref import REPLAY
@@ -157,10 +158,6 @@ def _percentile_marks(distribution: Distribution) -> list[dict[str, Any]]:
     return [{"value": distribution.p50, "name": names}, {"value": distribution.p95, "name": ""}]
 
 
-COUNTS = frozenset({"iterations", "issues", "claims"})
-"""Metrics that are counts. Their bars are centred on whole numbers."""
-
-
 def bars(distribution: Distribution, write: Callable[[float | None], str]) -> list[dict[str, Any]]:
     """Return the bars of a distribution, all equally wide; none if all values are in one bin."""
     inner = [bin_.high for bin_ in distribution.bins if bin_.high is not None]
@@ -172,7 +169,7 @@ def bars(distribution: Distribution, write: Callable[[float | None], str]) -> li
         if len(inner) > 1
         else abs(inner[0] - (distribution.least or 0.0)) or 1.0
     )
-    aside = 0.5 if distribution.measure in COUNTS else 0.0
+    aside = 0.5 if REPORT_METRICS[distribution.measure].is_count else 0.0
     first = inner[0] - width
     if not aside and (distribution.least or 0.0) >= 0.0:  # Times and shares can't be negative.
         first = max(first, 0.0)
@@ -182,8 +179,8 @@ def bars(distribution: Distribution, write: Callable[[float | None], str]) -> li
             "from": edges[place] + aside,
             "to": edges[place + 1] + aside,
             "count": bin_.count,
-            "low": _edge_text(bin_.low),
-            "high": _edge_text(bin_.high),
+            "low": bound_text(bin_.low),
+            "high": bound_text(bin_.high),
             "values": bin_text(bin_, write),
             "audits": f"{bin_.count:,} of {distribution.count:,}",
         }
@@ -200,10 +197,6 @@ def bin_text(bin_: Bin, write: Callable[[float | None], str]) -> str:
         if bin_.high is None
         else f"over {write(bin_.low)}, up to {write(bin_.high)}"
     )
-
-
-def _edge_text(bound: float | None) -> str:
-    return "" if bound is None else f"{bound:.12g}"
 
 
 def period_bounds(period: Period, first: str) -> tuple[date, date] | None:

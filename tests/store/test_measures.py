@@ -212,17 +212,15 @@ def test_the_runs_behind_a_figure_can_be_listed(store: Store) -> None:
     kept(store, 2, iterations=(an_iteration(1, invalid=()),), at="2026-01-06T00:00:00.000Z")
     measures = store.measures
 
-    def found(**pick: Any) -> list[str]:
+    def run_ids(**pick: Any) -> list[str]:
         page = measures.find_runs(MeasureFilter(), Pick(**pick))
         assert page.total == len(page.rows)
-        return [each.run_id for each in page.rows]
+        return [run.run_id for run in page.rows]
 
-    assert found() == ["run-2", "run-1"]
-    assert found(metric="hallucination") == ["run-1"]
-    assert found(metric="hallucination", yes=False) == ["run-2"]
-    assert found(metric="critic_ms", above=500.0) == ["run-1"]
-    assert found(metric="critic_ms", above=20.0, most=100.0) == []
-    assert found(termination="error") == []
+    assert run_ids() == ["run-2", "run-1"]
+    assert run_ids(metric="hallucination") == ["run-1"]
+    assert run_ids(metric="critic_ms", above=500.0) == ["run-1"]
+    assert run_ids(metric="critic_ms", above=20.0, most=100.0) == []
     row = measures.find_runs(MeasureFilter(), Pick(metric="critic_ms", above=500.0)).rows[0]
     assert (row.case_id, row.query, row.value) == ("case-1", "When was the bridge opened?", 900.0)
     assert measures.find_runs(MeasureFilter(), Pick(), page=2, size=1).rows[0].run_id == "run-1"

@@ -191,10 +191,7 @@ def test_a_development_database_is_rejected_unchanged_with_a_hint(path: Path, ch
         connection.execute(change)
     connection.close()
     before = path.read_bytes()
-    hint = (
-        r"`masis export --format cases` and import .*`--format decided` .*or start anew in another"
-        r" file"
-    )
+    hint = r"`masis export --format cases` and import .*`--format decided` .*or start a new file"
     with pytest.raises(
         OtherSchema, match=rf"development version of the workbench \({version.APP}\).*{hint}"
     ):

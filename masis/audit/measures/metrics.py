@@ -49,6 +49,7 @@ class ReportMetric(NamedTuple):
         limit: The value that 95% should stay below.
         needs: Without model calls, measured times or revised answers it says nothing.
         is_column: Whether the tables by model and by period have a column for it.
+        is_count: Whether the values are whole numbers, so that a bar is centered on its number.
 
     """
 
@@ -66,6 +67,7 @@ class ReportMetric(NamedTuple):
     limit: float | None = None
     needs: Literal["", "calls", "time", "revision"] = ""
     is_column: bool = False
+    is_count: bool = False
 
     @property
     def key(self) -> str:
@@ -219,6 +221,7 @@ _DECLARED = (
         "",
         "iterations",
         chart="spread",
+        is_count=True,
     ),
     ReportMetric(
         "improvement_delta",
@@ -249,6 +252,7 @@ _DECLARED = (
         chart="spread",
         base="answers",
         view=ITERATION_VIEW,
+        is_count=True,
     ),
     ReportMetric(
         "claims",
@@ -258,6 +262,7 @@ _DECLARED = (
         "claims",
         chart="spread",
         report_name="claims_per_draft",
+        is_count=True,
     ),
     ReportMetric(
         "claim_confidence",
@@ -402,6 +407,11 @@ class Bin(Record):
     low: float | None
     high: float | None
     count: int
+
+
+def bound_text(bound: float | None) -> str:
+    """Return a bound of a bin as in addresses and files; empty for an open side."""
+    return "" if bound is None else f"{bound:.12g}"
 
 
 class Distribution(Record):

@@ -176,8 +176,8 @@ def _file_digests(manifest: dict[str, Any]) -> list[tuple[int, str]]:
     return [(entry["bytes"], entry["sha256"]) for entry in manifest["files"]]
 
 
-Kind = Literal["added", "removed", "relabelled", "moved", "audited_anew"]
-KINDS: tuple[Kind, ...] = ("added", "removed", "relabelled", "moved", "audited_anew")
+Kind = Literal["added", "removed", "relabelled", "moved", "reaudited"]
+KINDS: tuple[Kind, ...] = ("added", "removed", "relabelled", "moved", "reaudited")
 
 
 class VersionChange(NamedTuple):
@@ -185,7 +185,7 @@ class VersionChange(NamedTuple):
 
     ``was`` and ``now`` are its state and side; None if the case isn't in that version.
     ``relabelled`` means that its state or a reviewer's decision or labels changed, ``moved`` that
-    it is on another side of the split, and ``audited_anew`` that the decision is about another
+    it is on another side of the split, and ``reaudited`` that the decision is about another
     audit or answer.
     """
 
@@ -227,4 +227,4 @@ def _change_kinds(difference: VersionDifference) -> Iterator[Kind]:
         sorted((pin.run or 0, pin.number or 0) for pin in member.pins) for member in (first, second)
     ]
     if audits[0] != audits[1]:
-        yield "audited_anew"
+        yield "reaudited"

@@ -9,6 +9,7 @@ from masis.audit.measures.metrics import (
     REPORT_METRICS,
     MetricsReport,
     ReportMetric,
+    bound_text,
     per_run_metrics,
 )
 from masis.datasets.writers.lines import escape_formula
@@ -35,14 +36,10 @@ def metrics_csv(report: MetricsReport) -> str:
         for name in ("mean", "least", "p50", "p95", "most"):
             rows.writerow((*head, "distribution", name, getattr(spread, name), spread.count))
         for bin_ in spread.bins:
-            bounds = f"{_bound(bin_.low)}..{_bound(bin_.high)}"
+            bounds = f"{bound_text(bin_.low)}..{bound_text(bin_.high)}"
             rows.writerow((*head, "bin", bounds, bin_.count, spread.count))
     return text.getvalue()
 
 
 def _csv_head(metric: ReportMetric) -> tuple[str, str, str]:
     return metric.key, metric.label, "1" if metric.unit in ("share", "integer", "") else metric.unit
-
-
-def _bound(bound: float | None) -> str:
-    return "" if bound is None else f"{bound:.12g}"

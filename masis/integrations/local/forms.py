@@ -312,23 +312,23 @@ FORMS: tuple[Form, ...] = (
 """Every form, the more specific ones first. The first match wins."""
 
 
-def labels_of(config: Mapping[str, Any], name: str, place: str) -> OutputLabels:
+def labels_of(config: Mapping[str, Any], name: str, path: str) -> OutputLabels:
     """Read the meaning of a model's outputs from its ``config.json``. Some forms are also
     recognized by ``name``.
 
-    Raises SettingsError if the model can't be recognized, with the ``place``, the field, its value
+    Raises SettingsError if the model can't be recognized, with the ``path``, the field, its value
     and the accepted values.
     """
-    marks = marks_of(config, name, place)
+    marks = marks_of(config, name, path)
     if config.get("auto_map") and not marks.architecture.endswith((_SEQUENCE, _TOKENS)):
         raise _unsupported_model(
-            place, marks, "auto_map: this model brings code of its own, which is not run."
+            path, marks, "auto_map: this model brings code of its own, which is not run."
         )
     form = next((form for form in FORMS if form.matches(marks)), None)
     if form is None and marks.architecture:
         generates = marks.architecture.endswith(("ForConditionalGeneration", "ForCausalLM"))
         raise _unsupported_model(
-            place,
+            path,
             marks,
             f"architectures is {marks.architecture[:80]}, which "
             + (
@@ -339,32 +339,32 @@ def labels_of(config: Mapping[str, Any], name: str, place: str) -> OutputLabels:
         )
     labels = form.labels if form else OutputLabels("classes", PAIR)
     if form and (form.meanings or form.model_types or labels.head == "t5_words"):
-        return _with_fixed_meaning(form, marks, place)
+        return _with_fixed_meaning(form, marks, path)
     if labels.head == "tokens":
-        return _tagger(labels, marks, place)
-    return _by_names(labels, marks, config, place)
+        return _tagger(labels, marks, path)
+    return _by_names(labels, marks, config, path)
 
 
-def marks_of(config: Mapping[str, Any], name: str, place: str) -> Marks:
+def marks_of(config: Mapping[str, Any], name: str, path: str) -> Marks:
     """Extract the marks of a configuration. Raises SettingsError if its outputs aren't numbered."""
     architectures = config.get("architectures")
     architecture = (
         str(architectures[0]) if isinstance(architectures, list) and architectures else ""
     )
-    outputs = _outputs(config, place)
-    meanings = tuple(MEANINGS.get(re.sub(r"[\W_]+", "", each).casefold()) for each in outputs)
+    outputs = _outputs(config, path)
+    meanings = tuple(MEANINGS.get(re.sub(r"[\W_]+", "", output).casefold()) for output in outputs)
     problem = config.get("problem_type")
     return Marks(
         architecture,
         str(config.get("model_type") or ""),
-        _name_parts(name, place, str(config.get("_name_or_path") or "")),
+        _name_parts(name, path, str(config.get("_name_or_path") or "")),
         outputs,
         meanings,
         str(problem) if problem else None,
     )
 
 
-def _name_parts(name: str, place: str, made_from: str) -> str:
+def _name_parts(name: str, path: str, made_from: str) -> str:
     """Return the parts of a name that may identify the model.
 
     Parent folders don't count: ``models/minicheck-tests/nli`` isn't MiniCheck.
@@ -373,11 +373,11 @@ def _name_parts(name: str, place: str, made_from: str) -> str:
     parts = [
         part for part in text.split("/") if part and part != "onnx" and not part.endswith(".onnx")
     ]
-    folder = PurePath(place).parent.name
+    folder = PurePath(path).parent.name
     return " ".join([*parts[-1:], folder, *made_from.replace("\\", "/").split("/")[-1:]]).casefold()
 
 
-def _with_fixed_meaning(form: Form, marks: Marks, place: str) -> OutputLabels:
+def _with_fixed_meaning(form: Form, marks: Marks, path: str) -> OutputLabels:
     """Return the labels of a model whose own code defines what its outputs mean.
 
     Raises SettingsError if the names of the outputs contradict that.
@@ -387,31 +387,31 @@ def _with_fixed_meaning(form: Form, marks: Marks, place: str) -> OutputLabels:
         return form.labels
     if not marks.generic and marks.meanings != expected:
         raise _unsupported_model(
-            place,
+            path,
             marks,
             f"id2label contradicts the meaning of {form.name}'s outputs: {', '.join(expected)}.",
         )
     if marks.problem_type not in (None, "single_label_classification"):
         raise _unsupported_model(
-            place, marks, f"problem_type: {form.name} was trained on a single label."
+            path, marks, f"problem_type: {form.name} was trained on a single label."
         )
     return form.labels
 
 
-def _tagger(labels: OutputLabels, marks: Marks, place: str) -> OutputLabels:
+def _tagger(labels: OutputLabels, marks: Marks, path: str) -> OutputLabels:
     """Return the labels of a token classifier from the names of its outputs. Raises SettingsError
     if they're unclear.
     """
     if marks.architecture == "T5ForTokenClassification":
         raise _unsupported_model(
-            place,
+            path,
             marks,
             "architectures is T5ForTokenClassification, which labels single words or, in HHEM 2.1,"
             " whole claims, with opposite meanings. Name its folder hhem if it is HHEM.",
         )
-    if sorted(each or "" for each in marks.meanings) != ["lacks", "supports"]:
+    if sorted(meaning or "" for meaning in marks.meanings) != ["lacks", "supports"]:
         raise _unsupported_model(
-            place,
+            path,
             marks,
             f"architectures is {marks.architecture[:80]}, which labels single words, and id2label"
             " does not tell which output marks a word that the evidence lacks. If its card says"
@@ -420,7 +420,7 @@ def _tagger(labels: OutputLabels, marks: Marks, place: str) -> OutputLabels:
         )
     if marks.problem_type not in (None, "single_label_classification"):
         raise _unsupported_model(
-            place,
+            path,
             marks,
             f"problem_type is {marks.problem_type[:40]}; a tagger has one label for each word.",
         )
@@ -430,23 +430,23 @@ def _tagger(labels: OutputLabels, marks: Marks, place: str) -> OutputLabels:
 
 
 def _by_names(
-    labels: OutputLabels, marks: Marks, config: Mapping[str, Any], place: str
+    labels: OutputLabels, marks: Marks, config: Mapping[str, Any], path: str
 ) -> OutputLabels:
     """Return the labels of a sequence classifier from the names of its outputs."""
     problem = marks.problem_type
     if problem not in (None, "single_label_classification", "multi_label_classification"):
         raise _unsupported_model(
-            place, marks, f"problem_type is {problem[:40]}, which gives no probability of support."
+            path, marks, f"problem_type is {problem[:40]}, which gives no probability of support."
         )
     if len(marks.outputs) == 1:
-        return _single_score(labels, marks, config, place)
+        return _single_score(labels, marks, config, path)
     supporting, denying, unknown = (
-        [at for at, meaning in enumerate(marks.meanings) if meaning == each]
-        for each in ("supports", "contradicts", None)
+        [index for index, meaning in enumerate(marks.meanings) if meaning == wanted]
+        for wanted in ("supports", "contradicts", None)
     )
     if len(supporting) != 1 or len(denying) > 1 or unknown:
         raise _unsupported_model(
-            place,
+            path,
             marks,
             "id2label does not tell which output means that the evidence supports the claim. If its"
             ' card says that it reads evidence and then the claim, write it in, such as "id2label":'
@@ -461,7 +461,7 @@ def _by_names(
 
 
 def _single_score(
-    labels: OutputLabels, marks: Marks, config: Mapping[str, Any], place: str
+    labels: OutputLabels, marks: Marks, config: Mapping[str, Any], path: str
 ) -> OutputLabels:
     """Return the labels of a model with one output. Raises SettingsError if its meaning is unclear.
 
@@ -472,51 +472,53 @@ def _single_score(
     (meaning,) = marks.meanings
     if meaning not in ("supports", "lacks"):
         raise _unsupported_model(
-            place,
+            path,
             marks,
             "id2label does not tell whether the one output is a score of support: rerankers and"
             ' models of similarity look the same. If its card says so, write it in: "id2label":'
             ' {"0": "supported"}.',
         )
-    own = config.get("sentence_transformers")
-    given = [
-        own.get("activation_fn") if isinstance(own, Mapping) else None,
+    trained_with = config.get("sentence_transformers")
+    activations = [
+        trained_with.get("activation_fn") if isinstance(trained_with, Mapping) else None,
         config.get("sbert_ce_default_activation_function"),
     ]
-    activation = next((str(each) for each in given if each), "Sigmoid")
+    activation = next((str(value) for value in activations if value), "Sigmoid")
     if not activation.endswith("Sigmoid"):
         raise _unsupported_model(
-            place,
+            path,
             marks,
             f"sentence_transformers: activation_fn is {activation[:80]}, not a sigmoid.",
         )
     return labels._replace(head="score", inverted=meaning == "lacks")
 
 
-def _outputs(config: Mapping[str, Any], place: str) -> tuple[str, ...]:
+def _outputs(config: Mapping[str, Any], path: str) -> tuple[str, ...]:
     """Return the names of a model's outputs. Raises SettingsError if they aren't numbered."""
     given = config.get("id2label")
     if not isinstance(given, Mapping):
         number = config.get("num_labels", 2)
         return tuple(
-            f"LABEL_{at}"
-            for at in range(number if isinstance(number, int) and 0 < number < 100 else 2)
+            f"LABEL_{index}"
+            for index in range(number if isinstance(number, int) and 0 < number < 100 else 2)
         )
     try:
-        names = {int(at): str(name) for at, name in given.items()}
+        names = {int(index): str(name) for index, name in given.items()}
     except ValueError:
         names = {}
     if not names or sorted(names) != list(range(len(names))):
-        raise SettingsError(f'{place}: id2label must number the outputs from "0" on. Correct it.')
+        raise SettingsError(f'{path}: id2label must number the outputs from "0" on. Correct it.')
     back = config.get("label2id")
-    if isinstance(back, Mapping) and any(back.get(name, at) != at for at, name in names.items()):
+    if isinstance(back, Mapping) and any(
+        back.get(name, index) != index for index, name in names.items()
+    ):
         raise SettingsError(
-            f"{place}: id2label and label2id number the outputs differently. Correct one of them."
+            f"{path}: id2label and label2id number the outputs differently. Correct one of them."
         )
-    return tuple(names[at] for at in range(len(names)))
+    return tuple(names[index] for index in range(len(names)))
 
 
-def _unsupported_model(place: str, marks: Marks, why: str) -> SettingsError:
+def _unsupported_model(path: str, marks: Marks, why: str) -> SettingsError:
     """Return an error with the configuration found and the accepted forms of the same kind of class
     (or all).
     """
@@ -525,15 +527,15 @@ def _unsupported_model(place: str, marks: Marks, why: str) -> SettingsError:
         for form in FORMS
         if marks.architecture
         and any(
-            _architecture_kind(each) == _architecture_kind(marks.architecture)
-            for each in form.architectures
+            _architecture_kind(accepted_architecture) == _architecture_kind(marks.architecture)
+            for accepted_architecture in form.architectures
         )
     ]
     accepted = "; ".join(f"{form.name} ({form.known_by})" for form in near) or ", ".join(
         form.name for form in FORMS
     )
     return SettingsError(
-        f"{place}: {why} Found: {marks.description}. Accepted: {accepted} (docs/models.md)."
+        f"{path}: {why} Found: {marks.description}. Accepted: {accepted} (docs/models.md)."
     )
 
 

@@ -179,7 +179,7 @@ def _softmax(logits: Array) -> Array:
 
 
 def _sigmoid(logits: Array) -> Array:
-    # float64 can't tell a sigmoid beyond 60 from 0 or 1, and exp() would overflow beyond 709.
+    # A sigmoid beyond 60 is 0 or 1 to 26 digits, and exp() would overflow beyond 709.
     shares: Array = 1 / (1 + np.exp(-np.clip(logits, -60, 60)))
     return shares
 

@@ -111,13 +111,13 @@ def _evidence_windows(evidence_id: str, text: str) -> tuple[Window, ...]:
 
 def _pieces(text: str, start: int, end: int) -> Iterator[tuple[int, int, int]]:
     """Yield a sentence with its number of words, split into pieces if it's longer than a window."""
-    found = list(_WORD.finditer(text, start, end))
-    if len(found) <= WINDOW_WORDS:
-        if found:
-            yield start, end, len(found)
+    words = list(_WORD.finditer(text, start, end))
+    if len(words) <= WINDOW_WORDS:
+        if words:
+            yield start, end, len(words)
         return
-    for first in range(0, len(found), WINDOW_WORDS):
-        part = found[first : first + WINDOW_WORDS]
+    for first in range(0, len(words), WINDOW_WORDS):
+        part = words[first : first + WINDOW_WORDS]
         yield part[0].start(), part[-1].end(), len(part)
 
 
@@ -130,38 +130,40 @@ def choose(
     of each cited chunk, so that a verdict on a citation is based on the cited chunk, then the next
     best.
     """
-    every = [
-        each
+    windows = [
+        window
         for chunk in evidence
         if chunk.text.strip()
-        for each in _evidence_windows(chunk.id, chunk.text)
+        for window in _evidence_windows(chunk.id, chunk.text)
     ]
     claim_words = set(words_of(claim))
-    if not every or not claim_words:
+    if not windows or not claim_words:
         return ()
-    having = Counter(word for each in every for word in each.words & claim_words)
+    having = Counter(word for window in windows for word in window.words & claim_words)
     weight = {
         word: (
-            math.log(1 + len(every) / having[word]) if word in having else math.log(2 + len(every))
+            math.log(1 + len(windows) / having[word])
+            if word in having
+            else math.log(2 + len(windows))
         )
         for word in claim_words
     }
     whole = sum(weight.values())
     scored = [
-        each._replace(shared=sum(weight[word] for word in each.words & claim_words) / whole)
-        for each in every
+        window._replace(shared=sum(weight[word] for word in window.words & claim_words) / whole)
+        for window in windows
     ]
-    ranked = sorted(range(len(scored)), key=lambda at: (-scored[at].shared, at))
-    chosen = ranked[:1]
+    ranked = sorted(range(len(scored)), key=lambda index: (-scored[index].shared, index))
+    selected = ranked[:1]
     best_of: dict[str, int] = {}
-    for at in ranked:
-        best_of.setdefault(scored[at].evidence_id, at)
-    own = sorted(
+    for index in ranked:
+        best_of.setdefault(scored[index].evidence_id, index)
+    best_cited = sorted(
         (best_of[chunk] for chunk in dict.fromkeys(cited) if chunk in best_of), key=ranked.index
     )
-    chosen += [at for at in own if at not in chosen][: MOST - len(chosen)]
-    chosen += [at for at in ranked if at not in chosen][: MOST - len(chosen)]
-    return tuple(scored[at] for at in chosen)
+    selected += [index for index in best_cited if index not in selected][: MOST - len(selected)]
+    selected += [index for index in ranked if index not in selected][: MOST - len(selected)]
+    return tuple(scored[index] for index in selected)
 
 
 # The verdicts.
@@ -257,20 +259,21 @@ class LocalVerifier(LocalRole):
         """Return one check for each claim, in order. Claims are unscored if the model fails on
         them.
         """
-        chosen = [choose(statement_of(claim), evidence, claim.cited) for claim in claims]
+        windows_of = [choose(statement_of(claim), evidence, claim.cited) for claim in claims]
         pairs = [
             (window.text, statement_of(claim))
-            for claim, windows in zip(claims, chosen, strict=True)
+            for claim, windows in zip(claims, windows_of, strict=True)
             for window in windows
         ]
         try:
             scores = iter(self.scorer.score(pairs))
         except StepError as error:
             return tuple(
-                each.check for each in unscored_batch(claims, error, self.scorer.model.name)
+                judgement.check
+                for judgement in unscored_batch(claims, error, self.scorer.model.name)
             )
         checks = []
-        for claim, windows in zip(claims, chosen, strict=True):
+        for claim, windows in zip(claims, windows_of, strict=True):
             given = [(window, next(scores)) for window in windows]
             scored = [
                 window._replace(**score._asdict()) for window, score in given if score is not None
@@ -305,7 +308,7 @@ class LocalVerifier(LocalRole):
         verdict = verdict_of(scored, self.settings)
         if verdict == "unsupported" and unread:
             verdict = "unverifiable"
-        made: dict[str, Any] = {
+        fields: dict[str, Any] = {
             "claim": claim,
             "verdict": verdict,
             "references": tuple(
@@ -314,55 +317,57 @@ class LocalVerifier(LocalRole):
             "judged_by": self.scorer.model.name,
             "confidence": None,
         }
-        best, worst = max(each.supports for each in scored), _most_contradicting(scored)
+        best, worst = max(window.supports for window in scored), _most_contradicting(scored)
         # A negative verdict never has more than 0.5 support.
-        made["support"] = (
+        fields["support"] = (
             min(best, UNSUPPORTED_MOST) if verdict in ("contradicted", "unsupported") else best
         )
         highest, supported_from = f"highest support {best:.2f}", self.settings.local_supported_from
         if verdict == "supported":
             supporting = self._supporting(scored)
-            made["confidence"] = best
-            made["sources"] = tuple(dict.fromkeys(each.evidence_id for each in supporting))
-            made["quotes"] = tuple(
+            fields["confidence"] = best
+            fields["sources"] = tuple(dict.fromkeys(window.evidence_id for window in supporting))
+            fields["quotes"] = tuple(
                 Quote(
-                    evidence_id=each.evidence_id,
-                    start=each.start,
-                    end=each.end,
-                    text=each.text,
-                    score=each.supports,
+                    evidence_id=window.evidence_id,
+                    start=window.start,
+                    end=window.end,
+                    text=window.text,
+                    score=window.supports,
                 )
-                for each in supporting
+                for window in supporting
             )
         elif verdict == "contradicted" and worst is not None:
-            made["confidence"] = worst.contradicts
-            made["sources"] = (worst.evidence_id,)
-            made["contradictions"] = (_stated_contradiction(claim, worst),)
-            made["issue"] = (
+            fields["confidence"] = worst.contradicts
+            fields["sources"] = (worst.evidence_id,)
+            fields["contradictions"] = (_stated_contradiction(claim, worst),)
+            fields["issue"] = (
                 "The verifier model reads a passage of the evidence as a contradiction of this."
             )
         elif verdict == "unsupported":
-            made["confidence"] = 1 - best
-            made["issue"] = (
+            fields["confidence"] = 1 - best
+            fields["issue"] = (
                 f"No passage of the evidence supports this by the verifier model ({highest})."
             )
         elif unread:
-            made["issue"] = TOO_LONG
+            fields["issue"] = TOO_LONG
         elif best >= supported_from:
-            made["issue"] = (
+            fields["issue"] = (
                 "Not confirmed: one passage supports this and another contradicts it, by the"
                 " verifier model."
             )
         else:
-            made["issue"] = (
+            fields["issue"] = (
                 f"Not confirmed: the verifier model can't decide ({highest}; it confirms from"
                 f" {supported_from:.2f} on)."
             )
-        return ClaimCheck(**made)
+        return ClaimCheck(**fields)
 
     def _supporting(self, scored: Sequence[Window]) -> list[Window]:
-        found = [each for each in scored if each.supports >= self.settings.local_supported_from]
-        return sorted(found, key=lambda each: -each.supports)
+        supporting = [
+            window for window in scored if window.supports >= self.settings.local_supported_from
+        ]
+        return sorted(supporting, key=lambda window: -window.supports)
 
     def _reference(
         self,
@@ -372,8 +377,8 @@ class LocalVerifier(LocalRole):
         evidence: Sequence[Evidence],
         unread: frozenset[str],
     ) -> ReferenceCheck:
-        own = [each for each in scored if each.evidence_id == cited]
-        best = max((each.supports for each in own), default=None)
+        cited_windows = [window for window in scored if window.evidence_id == cited]
+        best = max((window.supports for window in cited_windows), default=None)
 
         def finding(
             name: ReferenceFinding, reason: str, better: str | None = None
@@ -382,7 +387,7 @@ class LocalVerifier(LocalRole):
                 evidence_id=cited, finding=name, support=best, better=better, reason=reason
             )
 
-        verdict = verdict_of(own, self.settings) if own else None
+        verdict = verdict_of(cited_windows, self.settings) if cited_windows else None
         if cited in unread and verdict in (None, "unsupported"):
             return finding(
                 "unchecked",
@@ -402,7 +407,7 @@ class LocalVerifier(LocalRole):
         if verdict == "supported":
             return finding("supports", "It supports this.")
         supporting = self._supporting(scored)
-        others = [each.evidence_id for each in supporting if each.evidence_id in claim.cited]
+        others = [window.evidence_id for window in supporting if window.evidence_id in claim.cited]
         if verdict == "contradicted":
             return finding("contradicts", "It contradicts this.")
         if others and verdict == "unsupported":

@@ -174,10 +174,10 @@ def _run_dataset(
         Auditor,
         fn_constructor_args=(work, at_once, ledger),
         compute=data.ActorPoolStrategy(
-            # A second task per worker is queued, so that it needn't wait for its next chunk.
             min_size=1,
             max_size=workers,
             initial_size=workers,
+            # A second task per worker is queued, so that it needn't wait for its next chunk.
             max_tasks_in_flight_per_actor=2,
         ),
         num_cpus=1,

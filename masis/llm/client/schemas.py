@@ -51,22 +51,22 @@ def name_of(shape: type[BaseModel]) -> str:
 
 def strict(schema: dict[str, Any], where: str = "reply") -> dict[str, Any]:
     """Return a schema in strict form; ``where`` names its place in errors."""
-    made = _strict(schema, where)
+    converted = _strict(schema, where)
     if definitions := schema.get("$defs"):
         defined = {name: _strict(part, f"{where}.{name}") for name, part in definitions.items()}
-        made, left = _inline_definitions(made, defined)
+        converted, left = _inline_definitions(converted, defined)
         if left:
-            made["$defs"] = left
-    return made
+            converted["$defs"] = left
+    return converted
 
 
 def _inline_definitions(
-    made: dict[str, Any], defined: dict[str, Any]
+    schema: dict[str, Any], defined: dict[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Move definitions that are referenced once to their reference, because every call pays for the
     length of the schema. Return the schema and the remaining definitions.
     """
-    whole = json.dumps([made, defined])
+    whole = json.dumps([schema, defined])
     once = {name for name in defined if whole.count(f'"#/$defs/{name}"') == 1}
 
     def put(part: Any) -> Any:
@@ -75,11 +75,11 @@ def _inline_definitions(
             return (
                 put(defined[name])
                 if name in once
-                else {key: put(each) for key, each in part.items()}
+                else {key: put(value) for key, value in part.items()}
             )
-        return [put(each) for each in part] if isinstance(part, list) else part
+        return [put(value) for value in part] if isinstance(part, list) else part
 
-    return put(made), {name: put(each) for name, each in defined.items() if name not in once}
+    return put(schema), {name: put(value) for name, value in defined.items() if name not in once}
 
 
 def _strict(schema: dict[str, Any], where: str) -> dict[str, Any]:
@@ -91,34 +91,36 @@ def _strict(schema: dict[str, Any], where: str) -> dict[str, Any]:
             f"{where}: a mapping with free keys can't be asked for in strict mode; use a list of"
             " pairs"
         )
-    made: dict[str, Any] = {key: left.pop(key) for key in KEPT if key in left}
+    converted: dict[str, Any] = {key: left.pop(key) for key in KEPT if key in left}
     # pydantic writes a Literal of one value as const, which some servers don't know.
     if "const" in left:
-        made["enum"] = [left.pop("const")]
+        converted["enum"] = [left.pop("const")]
     # Strict mode has anyOf but not oneOf. They mean the same here, because the alternatives exclude
     # each other.
     for choice in ("anyOf", "oneOf"):
         if choice in left:
-            made["anyOf"] = [_strict(each, where) for each in left.pop(choice)]
+            converted["anyOf"] = [_strict(part, where) for part in left.pop(choice)]
     if "allOf" in left or "prefixItems" in left:
         raise TypeError(
             f"{where}: allOf and tuples of fixed length can't be asked for in strict mode"
         )
-    if made.get("type") == "object":
+    if converted.get("type") == "object":
         properties = left.pop("properties", {})
-        made["properties"] = {
-            name: _strict(each, f"{where}.{name}") for name, each in properties.items()
+        converted["properties"] = {
+            name: _strict(part, f"{where}.{name}") for name, part in properties.items()
         }
         # Strict mode requires every property. A field that may be missing allows null instead.
-        made["required"] = list(properties)
-        made["additionalProperties"] = False
-    if made.get("type") == "array":
-        made["items"] = _strict(left.pop("items"), f"{where}[]")
-    if not made.keys() & {"type", "enum", "anyOf"}:
+        converted["required"] = list(properties)
+        converted["additionalProperties"] = False
+    if converted.get("type") == "array":
+        converted["items"] = _strict(left.pop("items"), f"{where}[]")
+    if not converted.keys() & {"type", "enum", "anyOf"}:
         raise TypeError(
             f"{where}: a value of any kind can't be asked for in strict mode; give it a schema"
         )
     if left:
         spoken = ", ".join(f"{key}: {value}" for key, value in left.items())
-        made["description"] = " ".join(filter(None, (made.get("description"), f"({spoken})")))
-    return made
+        converted["description"] = " ".join(
+            filter(None, (converted.get("description"), f"({spoken})"))
+        )
+    return converted

@@ -50,14 +50,14 @@ _NO_NEGATION = re.compile(r"\b(?:sin embargo|no obstante)\b")
 _EDGES = " \t\n,;:.!?()[]–—-，、；：。"
 
 
-def place_claims(found: Sequence[ListedClaim], answer: str, audit: CitationAudit) -> list[Claim]:
+def place_claims(rows: Sequence[ListedClaim], answer: str, audit: CitationAudit) -> list[Claim]:
     """Return a claim for each row of a model's list, in the order of the list.
 
     If the answer has the row's words, the claim is those words. Otherwise it's the whole sentence,
     with the row's words as its statement, or a claim without a place if no sentence fits.
     """
     places = _Places(answer, audit)
-    return [places.claim(row) for row in found]
+    return [places.claim(row) for row in rows]
 
 
 def in_order(claims: Iterable[Claim]) -> tuple[Claim, ...]:
@@ -148,22 +148,22 @@ class _Places:
             words = next(
                 filter(None, (passage.claim_words.strip() for passage in row.evidence)), ""
             )
-        place = self._of_words(words, named)
-        if place is None:
+        span = self._of_words(words, named)
+        if span is None:
             named = self._most_like(f"{words} {statement}") if named is None else named
             if named is None:
                 return Claim(text=words or statement, statement=statement)
-            place = self._of_sentence(named)
+            span = self._of_sentence(named)
             statement = statement or words
-        numbers = _overlapped_sentences(self._audit.sentences, place.start, place.end)
+        numbers = _overlapped_sentences(self._audit.sentences, span.start, span.end)
         if not numbers:  # a heading or a cell of a table, which isn't in the list of sentences
-            text = self._answer[place.start : place.end]
-            return Claim(text=text, statement=statement, start=place.start, end=place.end)
-        place = self._widen(place, [self._audit.sentences[number] for number in numbers])
-        text = self._answer[place.start : place.end]
+            text = self._answer[span.start : span.end]
+            return Claim(text=text, statement=statement, start=span.start, end=span.end)
+        span = self._widen(span, [self._audit.sentences[number] for number in numbers])
+        text = self._answer[span.start : span.end]
         alone = "" if sentence_form(statement) == sentence_form(text) else statement
         cited = [citation for number in numbers for citation in self._inside[number]]
-        return claim_within(numbers[0], text, place.start, cited, alone)
+        return claim_within(numbers[0], text, span.start, cited, alone)
 
     def _of_words(self, words: str, named: int | None) -> QuotePosition | None:
         """Return the place of the words in the named sentence, else anywhere; without words, the
@@ -178,8 +178,8 @@ class _Places:
                 for start, end in self._markers
                 if start >= sentence.start
             ]
-            if place := locate_quote(words, self._answer[sentence.start : sentence.end], shifted):
-                return QuotePosition(sentence.start + place.start, sentence.start + place.end)
+            if span := locate_quote(words, self._answer[sentence.start : sentence.end], shifted):
+                return QuotePosition(sentence.start + span.start, sentence.start + span.end)
         return locate_quote(words, self._answer, self._markers)
 
     def _of_sentence(self, number: int) -> QuotePosition:
@@ -200,26 +200,26 @@ class _Places:
         best = max(shared, key=shared.__getitem__, default=None)
         return None if best is None or shared[best] < ALIKE_FROM * len(wanted) else best
 
-    def _widen(self, place: QuotePosition, sentences: Sequence[Sentence]) -> QuotePosition:
+    def _widen(self, span: QuotePosition, sentences: Sequence[Sentence]) -> QuotePosition:
         """Return the whole sentence if the place lacks only markers, punctuation and the number of
         a list item.
         """
         start, end = sentences[0].start, sentences[-1].end
-        before, behind = self._unmarked[start : place.start], self._unmarked[place.end : end]
+        before, behind = self._unmarked[start : span.start], self._unmarked[span.end : end]
         whole = _LEAD.fullmatch(before) is not None and not any(map(str.isalnum, behind))
-        return QuotePosition(start, end) if whole else place
+        return QuotePosition(start, end) if whole else span
 
 
 def _blank_markers(answer: str, audit: CitationAudit) -> str:
     """Return the answer with blanks for its markers."""
-    parts, at = [], 0
+    parts, copied = [], 0
     markers = {(citation.marker_start, citation.marker_end) for citation in audit.citations}
     for start, end in sorted(markers):
-        parts.append(answer[at:start])
+        parts.append(answer[copied:start])
         # Blanks keep the offsets. Markers may overlap, since a range gives several citations.
-        parts.append(" " * (end - max(start, at)))
-        at = max(at, end)
-    return "".join(parts) + answer[at:]
+        parts.append(" " * (end - max(start, copied)))
+        copied = max(copied, end)
+    return "".join(parts) + answer[copied:]
 
 
 class _ClaimWords(NamedTuple):
@@ -260,23 +260,23 @@ def _uncovered_stretches(
         [(max(0, (claim.start or 0) - first), (claim.end or 0) - first) for claim in claims]
         + list(sentence.markers)
     )
-    at = 0
+    position = 0
     for (_, before), (start, _) in pairwise([(0, 0), *covered, (len(text), len(text))]):
-        at = max(at, before)
-        if start <= at:
+        position = max(position, before)
+        if start <= position:
             continue
-        gap = text[at:start]
+        gap = text[position:start]
         words = _WORD.findall(_NO_NEGATION.sub(" ", gap.casefold()))
         if _wide_gap(gap, said) or any(_is_new_word(word, said) for word in words):
             lead = len(gap) - len(gap.lstrip(_EDGES))
-            yield at + lead, at + len(gap.rstrip(_EDGES))
+            yield position + lead, position + len(gap.rstrip(_EDGES))
 
 
 def _wide_pairs(text: str) -> list[str]:
     return [
-        text[at : at + 2]
-        for at in range(len(text) - 1)
-        if _WIDE.match(text[at]) and _WIDE.match(text[at + 1])
+        text[index : index + 2]
+        for index in range(len(text) - 1)
+        if _WIDE.match(text[index]) and _WIDE.match(text[index + 1])
     ]
 
 

@@ -88,13 +88,15 @@ class Chunks:
 
         The name may be exact, in brackets, in another case, or the number of the chunk.
         """
-        found = (self._index.resolve(written).evidence_id for written in chunk_names(rearm(name)))
-        return next(filter(None, found), None)
+        ids = (self._index.resolve(written).evidence_id for written in chunk_names(rearm(name)))
+        return next(filter(None, ids), None)
 
     def ids_of(self, names: Iterable[str]) -> tuple[str, ...]:
         """Return the ids that these names refer to, without duplicates and unknown names."""
         return tuple(
-            dict.fromkeys(found for name in names if (found := self.id_of(name)) is not None)
+            dict.fromkeys(
+                evidence_id for name in names if (evidence_id := self.id_of(name)) is not None
+            )
         )
 
     def quotes(self, evidence_id: str, words: str, score: float) -> tuple[Quote, ...]:
@@ -158,15 +160,19 @@ def judge(claim: Claim, given: Verdict, chunks: Chunks, judged_by: str) -> Claim
     if word != "unverifiable" and not _sure(word, given):
         return ClaimJudgement(_either_way(claim, given, judged_by), stances, denies=denies)
     against = [
-        place
+        contradiction
         for passage in denied
-        if (place := _contradicting_places(claim, passage, chunks, given)) is not None
+        if (contradiction := _contradicting_places(claim, passage, chunks, given)) is not None
     ]
-    places = {
-        (place.evidence_id, place.evidence_start, place.evidence_end): place
-        for place in reversed(against)
+    by_place = {
+        (
+            contradiction.evidence_id,
+            contradiction.evidence_start,
+            contradiction.evidence_end,
+        ): contradiction
+        for contradiction in reversed(against)
     }
-    contradictions = tuple(reversed(places.values()))  # the first of each place
+    contradictions = tuple(reversed(by_place.values()))  # the first of each place
     supporting = any(passage.credits and passage.found for passage in passages)
     check = ClaimCheck(
         claim=claim,
@@ -240,13 +246,13 @@ def judge_by_number(
     numbers are ignored, and a claim without a verdict is unscored.
     """
     by_number = _verdicts_by_number(verdicts, len(claims))
-    found = []
+    judgements = []
     for number, claim in enumerate(claims, 1):
         judged: ClaimJudgement | None = None
         for given in by_number.get(number, ()):
             judged = worse(judged, judge(claim, given, chunks, judged_by))
-        found.append(judged or unscored_claim(claim, _NONE, judged_by))
-    return tuple(found)
+        judgements.append(judged or unscored_claim(claim, _NONE, judged_by))
+    return tuple(judgements)
 
 
 def _verdicts_by_number(
@@ -259,15 +265,15 @@ def _verdicts_by_number(
     numbering is ambiguous and all verdicts are ignored, because a verdict shifted by one would
     confirm a claim that wasn't judged.
     """
-    found: dict[int, list[NumberedVerdict]] = defaultdict(list)
+    by_number: dict[int, list[NumberedVerdict]] = defaultdict(list)
     for verdict in verdicts:
         if (number := number_of(verdict.number)) is not None:
-            found[number].append(verdict)
+            by_number[number].append(verdict)
     wanted = set(range(1, count + 1))
-    if 0 not in found or wanted <= found.keys():
-        return found
-    counted_from_0 = found.keys() == {number - 1 for number in wanted}
-    return {number + 1: given for number, given in found.items()} if counted_from_0 else {}
+    if 0 not in by_number or wanted <= by_number.keys():
+        return by_number
+    counted_from_0 = by_number.keys() == {number - 1 for number in wanted}
+    return {number + 1: given for number, given in by_number.items()} if counted_from_0 else {}
 
 
 def unscored_batch(
@@ -278,18 +284,20 @@ def unscored_batch(
     return tuple(unscored_claim(claim, why, judged_by) for claim in batch)
 
 
-def of_passages(found: ClaimJudgement, share: float) -> ClaimJudgement:
+def of_passages(judgement: ClaimJudgement, share: float) -> ClaimJudgement:
     """Return the judgement if the verifier read only this share of the evidence, since it can't
     know what the rest says.
     """
-    stances = {chunk: stance for chunk, stance in found.stances.items() if stance != "leaves_open"}
-    check = found.check
+    stances = {
+        chunk: stance for chunk, stance in judgement.stances.items() if stance != "leaves_open"
+    }
+    check = judgement.check
     if check.verdict == "unsupported":
         issue = f"None of the passages that were read supports this ({share:.0%} of the evidence)."
         check = check.model_copy(
             update={"verdict": "unverifiable", "support": None, "issue": issue}
         )
-    return found._replace(check=check, stances=stances)
+    return judgement._replace(check=check, stances=stances)
 
 
 def unverifiable(claims: Sequence[Claim], judged_by: str) -> tuple[ClaimJudgement, ...]:
@@ -506,31 +514,31 @@ def _stances(word: ClaimVerdict, passages: Sequence[_PlacedPassage]) -> dict[str
     A supporting passage whose words aren't in the chunk is ignored. Passages of one chunk that each
     support a part support the claim if no other chunk is needed.
     """
-    found: dict[str, Stance] = {}
+    stances: dict[str, Stance] = {}
     for placed in passages:
         if (
             placed.chunk is not None
             and placed.stance is not None
             and (placed.found or placed.stance == "leaves_open")
         ):
-            found[placed.chunk] = placed.stance
+            stances[placed.chunk] = placed.stance
     crediting = [
-        chunk for chunk, stance in found.items() if stance in ("supports", "supports_together")
+        chunk for chunk, stance in stances.items() if stance in ("supports", "supports_together")
     ]
     if word == "supported" and len(crediting) == 1:
-        found[crediting[0]] = "supports"
-    return found
+        stances[crediting[0]] = "supports"
+    return stances
 
 
 def _found_quotes(passages: Sequence[_PlacedPassage]) -> tuple[Quote, ...]:
     """Return the quotations that occur in their chunks, without duplicates."""
-    found = {
+    quotes = {
         (quote.evidence_id, quote.start, quote.end): quote
         for placed in passages
         if placed.found
         for quote in placed.quotes
     }
-    return tuple(found.values())
+    return tuple(quotes.values())
 
 
 def _contradicting_places(
@@ -644,30 +652,32 @@ _CLOSEST: tuple[Stance | None, ...] = (
 def with_references(judged: Sequence[ClaimJudgement], chunks: Chunks) -> tuple[ClaimCheck, ...]:
     """Return the checks with the findings on the references of their sentences."""
     sentences: dict[object, list[int]] = defaultdict(list)
-    for at, judgement in enumerate(judged):
+    for index, judgement in enumerate(judged):
         number = judgement.check.claim.sentence
-        sentences[("alone", at) if number is None else number].append(at)
-    found: dict[int, list[ReferenceCheck]] = defaultdict(list)
+        sentences[("alone", index) if number is None else number].append(index)
+    references: dict[int, list[ReferenceCheck]] = defaultdict(list)
     for members in sentences.values():
-        group = [judged[at] for at in members]
+        group = [judged[index] for index in members]
         for cited in dict.fromkeys(
             chunk for judgement in group for chunk in judgement.check.claim.cited
         ):
-            found[members[_owner(cited, group)]].append(_reference_check(cited, group, chunks))
+            references[members[_owner(cited, group)]].append(_reference_check(cited, group, chunks))
     return tuple(
         (
-            judgement.check.model_copy(update={"references": tuple(found[at])})
-            if at in found
+            judgement.check.model_copy(update={"references": tuple(references[index])})
+            if index in references
             else judgement.check
         )
-        for at, judgement in enumerate(judged)
+        for index, judgement in enumerate(judged)
     )
 
 
 def _owner(cited: str, group: Sequence[ClaimJudgement]) -> int:
     """Return the index in the group of the claim that is most closely related to the reference."""
-    citing = [at for at, judgement in enumerate(group) if cited in judgement.check.claim.cited]
-    return min(citing, key=lambda at: (_CLOSEST.index(group[at].stances.get(cited)), at))
+    citing = [
+        index for index, judgement in enumerate(group) if cited in judgement.check.claim.cited
+    ]
+    return min(citing, key=lambda index: (_CLOSEST.index(group[index].stances.get(cited)), index))
 
 
 def _reference_check(cited: str, group: Sequence[ClaimJudgement], chunks: Chunks) -> ReferenceCheck:

@@ -251,10 +251,10 @@ def change_negation(
     source = read.source_of(sentence)
     if words is None or source is None or sentence.text.rstrip().endswith("?"):
         return
-    own = _count_negations(sentence.text, words)
+    negations = _count_negations(sentence.text, words)
     if (
-        own > 1
-        or own != _count_negations(source.text, words)
+        negations > 1
+        or negations != _count_negations(source.text, words)
         or words.limiting & _lower_words(sentence.text)
     ):
         return
@@ -263,19 +263,20 @@ def change_negation(
         # If one chunk denies the other, it's unknown which is right, so the change isn't certain.
         if (
             len(content & passage.content) >= _POSSIBLE_DENIAL * len(content)
-            and _count_negations(passage.text, words) != own
+            and _count_negations(passage.text, words) != negations
         ):
             return
     pairs = [
-        (negated, plain) if own else (plain, negated) for plain, negated in words.pairs.items()
+        (negated, plain) if negations else (plain, negated)
+        for plain, negated in words.pairs.items()
     ]
     for before, after in draw.sample(pairs, len(pairs)):
         # The verb must be followed by a word: in "weil er krank war" it ends its clause, and the
         # negation belongs before it.
-        found = re.search(rf"(?<![\w'’-]){re.escape(before)}(?= [\w\"“«])", sentence.text)
-        if found is not None:
+        match = re.search(rf"(?<![\w'’-]){re.escape(before)}(?= [\w\"“«])", sentence.text)
+        if match is not None:
             yield FaultChange(
-                *sentence.to_answer_offsets(*found.span()), after, (source.evidence_id,)
+                *sentence.to_answer_offsets(*match.span()), after, (source.evidence_id,)
             )
 
 
@@ -285,11 +286,11 @@ def _lower_words(text: str) -> frozenset[str]:
 
 def _count_negations(text: str, words: NegationWords) -> int:
     """Count the words that negate. French "ne ... pas" is one negation of two words."""
-    found = [word for word in _WORD.findall(text.lower()) if word in words.negative]
+    negations = [word for word in _WORD.findall(text.lower()) if word in words.negative]
     if "pas" in words.negative:
-        found = [word for word in found if word != "pas"] or found
-        found += ["ne"] * len(re.findall(r"\bn['’](?=[^\W\d_])", text.lower()))
-    return len(found) + len(_NOT_SHORTENED.findall(text))
+        negations = [word for word in negations if word != "pas"] or negations
+        negations += ["ne"] * len(re.findall(r"\bn['’](?=[^\W\d_])", text.lower()))
+    return len(negations) + len(_NOT_SHORTENED.findall(text))
 
 
 # Citations
@@ -335,12 +336,12 @@ def _unrelated_chunks(
             number = read.number_of[chunk.id]
             _, share = read.nearest(sentence, frozenset({number}))
             content = sentence.parsed.content
-            there = frozenset().union(
+            chunk_content = frozenset().union(
                 *(passage.content for passage in read.passages if passage.document == number)
             )
-            if share < _SUPPORTING_PASSAGE and len(content & there) < _SUPPORTING_CHUNK * len(
-                content
-            ):
+            if share < _SUPPORTING_PASSAGE and len(
+                content & chunk_content
+            ) < _SUPPORTING_CHUNK * len(content):
                 yield chunk.id
 
 
@@ -348,9 +349,9 @@ def _references_to(read: ReadAnswer, citation: Citation, target: str | None) -> 
     """Yield notations of a reference to another chunk, or to a missing one if it's None."""
     if target is None:
         numbers = [
-            int(found.group())
+            int(match.group())
             for chunk in read.evidence
-            if (found := _LAST_NUMBER.search(chunk.id))
+            if (match := _LAST_NUMBER.search(chunk.id))
         ]
         missing = max([len(read.evidence), *(number for number in numbers if number < 10_000)]) + 1
         yield _LAST_NUMBER.sub(str(missing), citation.text, count=1)
@@ -358,8 +359,10 @@ def _references_to(read: ReadAnswer, citation: Citation, target: str | None) -> 
     if citation.text.casefold() == (citation.evidence_id or "").casefold():
         yield target
     if _LAST_NUMBER.search(citation.text):
-        own = _LAST_NUMBER.search(target)
-        for number in dict.fromkeys([own.group() if own else "", str(read.number_of[target] + 1)]):
+        target_number = _LAST_NUMBER.search(target)
+        for number in dict.fromkeys(
+            [target_number.group() if target_number else "", str(read.number_of[target] + 1)]
+        ):
             yield _LAST_NUMBER.sub(number, citation.text, count=1)
 
 
@@ -407,12 +410,12 @@ def change_name(
     source = read.source_of(sentence)
     if read.language not in NAMED_LANGUAGES or source is None:
         return
-    there = {name.words for name in _names_in(source.text)}
-    own = [name for name in _names_in(sentence.text) if name.words in there]
+    source_names = {name.words for name in _names_in(source.text)}
+    names = [name for name in _names_in(sentence.text) if name.words in source_names]
     others = {name.words: name for chunk in read.evidence for name in _names_in(chunk.text)}
     preceding = _words_before(read)
     known = _lower_words(f"{sentence.text} {read.question} {source.text}")
-    for name in draw.sample(own, len(own)):
+    for name in draw.sample(names, len(names)):
         fits = [
             other
             for other in others.values()
@@ -433,19 +436,19 @@ def change_name(
 
 def _words_before(read: ReadAnswer) -> dict[str, set[str]]:
     """Return the words before each name. Names that share one, as in "in Oslo", are of one kind."""
-    found: dict[str, set[str]] = defaultdict(set)
+    preceding: dict[str, set[str]] = defaultdict(set)
     for text in (
         *(chunk.text for chunk in read.evidence),
         *(sentence.text for sentence in read.sentences),
     ):
         for name in _names_in(text):
-            found[name.words] |= {name.before} - {""}
-    return found
+            preceding[name.words] |= {name.before} - {""}
+    return preceding
 
 
 def _names_in(text: str) -> list[_Name]:
     """Return the runs of capitalized words in a text, except for the first word of a sentence."""
-    found: list[_Name] = []
+    names: list[_Name] = []
     last = None
     for match in _NAME_WORD.finditer(text):
         word = match.group()
@@ -457,21 +460,21 @@ def _names_in(text: str) -> list[_Name]:
         is_name = word[0].isupper() and not word.isupper()
         if not is_name or word.lower() in STOPWORDS or stem(word.lower()) in _CALENDAR:
             continue
-        if found and found[-1].end == match.start() - 1 and text[match.start() - 1] == " ":
-            joined = found.pop()
-            found.append(joined._replace(words=f"{joined.words} {word}", end=match.end()))
+        if names and names[-1].end == match.start() - 1 and text[match.start() - 1] == " ":
+            joined = names.pop()
+            names.append(joined._replace(words=f"{joined.words} {word}", end=match.end()))
         elif not begins:
-            found.append(_Name(word, match.start(), match.end(), before))
-    return found
+            names.append(_Name(word, match.start(), match.end(), before))
+    return names
 
 
 def _may_be_true_of(read: ReadAnswer, sentence: AnswerSentence, name: _Name, other: _Name) -> bool:
     """Return whether a passage with the other name may support the sentence with that name."""
-    own = {stem(word) for word in _lower_words(name.words)}
-    rest = sentence.parsed.content - own
-    named = {stem(word) for word in _lower_words(other.words)}
+    name_stems = {stem(word) for word in _lower_words(name.words)}
+    rest = sentence.parsed.content - name_stems
+    other_stems = {stem(word) for word in _lower_words(other.words)}
     return any(
-        named & passage.content
+        other_stems & passage.content
         and len(rest & passage.content) >= _SUPPORTING_OTHER_NAME * len(rest)
         for passage in read.passages
     )

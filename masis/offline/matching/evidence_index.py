@@ -224,7 +224,7 @@ class EvidenceIndex:
             return ClaimAssessment(None, "unverifiable", 0.5, vetoes=(TOO_LONG,))
         parts = self._match_sentences(claim)
         if allowed is not None:
-            parts = [(at, restrict(whole, allowed)) for at, whole in parts]
+            parts = [(offset, restrict(whole, allowed)) for offset, whole in parts]
         if not parts:
             return _NOTHING_ASSERTED
         encoder = self._encoder or load_encoder()
@@ -235,7 +235,7 @@ class EvidenceIndex:
         )
         copied, objections = self._find_copies(claim, parts, allowed, question, before)
         if copied and not objections:
-            places = dict.fromkeys(place for found in copied for place in found.places)
+            places = dict.fromkeys(place for copy in copied for place in copy.places)
             quotes = tuple(
                 _quote(*self._chunks[place.document], place.start, place.end, 1.0)
                 for place in places
@@ -298,14 +298,14 @@ class EvidenceIndex:
 
         Both are empty if a sentence isn't a copy.
         """
-        found: list[CopyMatch] = []
+        copies: list[CopyMatch] = []
         objections: list[str] = []
         near = self._nearest(parts)
         for at, sentence in _asserted_sentences(claim):
             copy = self._copies.find(sentence, allowed)
             if copy is None:
                 return (), ()
-            found.append(copy)
+            copies.append(copy)
             objections += [copy.objection] if copy.objection else []
             others = [
                 (d, at)
@@ -316,7 +316,7 @@ class EvidenceIndex:
                 objections.append("disputed")
             if self._has_other_subject(sentence, copy, question, claim[:at].strip() or before):
                 objections.append("subject")
-        return tuple(found), tuple(dict.fromkeys(objections))
+        return tuple(copies), tuple(dict.fromkeys(objections))
 
     def _nearest(self, parts: Sequence[Part]) -> list[tuple[int, int]]:
         near = dict.fromkeys(i for _, match in parts for i in match.top)
@@ -324,9 +324,9 @@ class EvidenceIndex:
 
     def _supporting(self, parts: list[Part]) -> tuple[Quote, ...]:
         best: dict[int, float] = defaultdict(float)
-        for _, found in parts:
-            for i in found.top[:3]:
-                best[i] = max(best[i], found.coverage((i,)))
+        for _, match in parts:
+            for i in match.top[:3]:
+                best[i] = max(best[i], match.coverage((i,)))
         ranked = sorted(best.items(), key=lambda item: (-item[1], item[0]))
         leader = ranked[0][1] if ranked else 0.0
         near = [
@@ -350,14 +350,16 @@ class EvidenceIndex:
         """
         words = tokens(sentence)
         context = {word.stem for word in tokens(f"{question} {before}")}
-        asked = {word.stem for word in tokens(question) if word.text[0].isupper()} & self._names
+        question_names = {
+            word.stem for word in tokens(question) if word.text[0].isupper()
+        } & self._names
         if not context or not words:
             return False
-        own = self._named_tokens(words)
-        if own and own[0] in words[:_SUBJECT_WORDS]:
-            return bool(asked) and own[0].stem not in context
+        sentence_names = self._named_tokens(words)
+        if sentence_names and sentence_names[0] in words[:_SUBJECT_WORDS]:
+            return bool(question_names) and sentence_names[0].stem not in context
         if words[0].text.lower() not in _BACK_REFERENCES or any(
-            word.stem in context for word in own
+            word.stem in context for word in sentence_names
         ):
             return False
         place = copy.places[0]
@@ -376,15 +378,15 @@ class EvidenceIndex:
         self, claim: str, parts: Sequence[Part], question: str
     ) -> tuple[list[Contradiction], tuple[AbsentFigure, ...]]:
         """Return the flags, the strongest first, and the figures that aren't in the evidence."""
-        asked = extract(question)
+        question_figures = extract(question)
         flagged = list(self._quotable.find_absent(claim, question))
         absent: list[AbsentFigure] = []
         for offset, match in parts:
-            found = check_figures(
-                match, self._facts, asked, self._numerals, self._figures_of_origins
+            result = check_figures(
+                match, self._facts, question_figures, self._numerals, self._figures_of_origins
             )
-            flagged += (_shift_signal(signal, offset) for signal in found.contradictions)
-            absent += (_shift_signal(figure, offset) for figure in found.absent)
+            flagged += (_shift_signal(signal, offset) for signal in result.contradictions)
+            absent += (_shift_signal(figure, offset) for figure in result.absent)
         return sorted(
             flagged, key=lambda signal: (not signal.evidence_id, -signal.strength)
         ), tuple(absent)
@@ -394,8 +396,8 @@ class EvidenceIndex:
         if claim not in self._matched_claims:
             parts = (
                 (offset, match_sentence(parsed, self.passages, self._exact, self._loose))
-                for at, sentence in _asserted_sentences(claim)
-                for offset, parsed in _split_long_sentence(at, sentence)
+                for start, sentence in _asserted_sentences(claim)
+                for offset, parsed in _split_long_sentence(start, sentence)
             )
             self._matched_claims[claim] = [
                 (offset, part) for offset, part in parts if part.total >= 1.0
@@ -408,8 +410,8 @@ _WithOffsets = TypeVar("_WithOffsets", Contradiction, AbsentFigure)
 
 def _shift_signal(signal: _WithOffsets, offset: int) -> _WithOffsets:
     """Return a flag or figure with offsets into the claim instead of one of its sentences."""
-    place = {"claim_start": signal.claim_start + offset, "claim_end": signal.claim_end + offset}
-    return signal.model_copy(update=place)
+    offsets = {"claim_start": signal.claim_start + offset, "claim_end": signal.claim_end + offset}
+    return signal.model_copy(update=offsets)
 
 
 def _asserted_sentences(claim: str) -> Iterator[tuple[int, str]]:
@@ -420,12 +422,12 @@ def _asserted_sentences(claim: str) -> Iterator[tuple[int, str]]:
     spans = [(0, claim)]
     if _INNER_STOP.search(claim):
         spans = [(span.start, claim[span.start : span.end]) for span in split_sentences(claim)]
-    for at, sentence in spans:
+    for start, sentence in spans:
         asks = sentence.rstrip().endswith("?") and _QUESTION_START.match(sentence)
         if sentence.strip() and not (
             asks or _REFUSAL.search(sentence) or _MISSING_EVIDENCE.search(sentence)
         ):
-            yield at, sentence
+            yield start, sentence
 
 
 def _split_long_sentence(start: int, sentence: str) -> Iterator[tuple[int, ParsedSentence]]:
@@ -453,9 +455,9 @@ def _uncovered_spans(parts: Sequence[Part]) -> tuple[tuple[int, int], ...]:
     spans: list[tuple[int, int]] = []
     for offset, match in parts:
         text, covered, last = match.sentence.text, match.joint_hits(match.hits), -1
-        for at in match.weights:
-            word = match.sentence.words[at]
-            if at in covered:
+        for index in match.weights:
+            word = match.sentence.words[index]
+            if index in covered:
                 last = -1
                 continue
             if last >= 0 and text[last : word.start].strip() == "":

@@ -102,8 +102,8 @@ def read_cardinal(
     if start < len(words) and words[start] == "dozen":
         return NumberWords(12, start + 1, scaled=False)
     total, group, last, after, scaled = 0, 0, "", start, False
-    for at in range(start, min(len(words), start + _LONGEST)):
-        word = words[at]
+    for position in range(start, min(len(words), start + _LONGEST)):
+        word = words[position]
         if (word == "-" and last) or (word == "and" and last in joined_after):
             continue
         if word in SCALES and (last or word in bare_scales):
@@ -122,7 +122,7 @@ def read_cardinal(
             group += NUMBER_WORDS[word]
         else:
             break
-        last, after = word, at + 1
+        last, after = word, position + 1
     return NumberWords(total + group, after, scaled) if after > start else None
 
 
@@ -141,38 +141,46 @@ def read_quantity(words: Sequence[str], start: int) -> QuantityWords | None:
     Examples are "two and a half million", "half a million", "two dozen" and "a hundred". Plain
     "half" and "a quarter" return None, because they are shares (`read_share`).
     """
-    at = start
+    position = start
     value: float | None = None
     scaled = False
-    if part := _fraction_word(words, at):
-        value, at = part
-        at += at < len(words) and words[at] == "of"
-        at += at < len(words) and words[at] in _LEADS
-        if at >= len(words) or words[at] not in (*SCALES, *_GROUPS):
+    if part := _fraction_word(words, position):
+        value, position = part
+        position += position < len(words) and words[position] == "of"
+        position += position < len(words) and words[position] in _LEADS
+        if position >= len(words) or words[position] not in (*SCALES, *_GROUPS):
             return None
-    elif words[at] in ("a", "an"):
-        value, at = 1.0, at + 1
-        if words[at : at + 2] == ["couple", "of"]:
-            value, at, scaled = 2.0, at + 2, True
-        elif at >= len(words) or words[at] not in (*SCALES, *_GROUPS):
+    elif words[position] in ("a", "an"):
+        value, position = 1.0, position + 1
+        if words[position : position + 2] == ["couple", "of"]:
+            value, position, scaled = 2.0, position + 2, True
+        elif position >= len(words) or words[position] not in (*SCALES, *_GROUPS):
             return None
-        elif words[at] == "score" and words[at + 1 : at + 2] != ["of"]:
+        elif words[position] == "score" and words[position + 1 : position + 2] != ["of"]:
             return None  # a result: "a score" without "of"
-    elif found := read_cardinal(words, at):
-        value, at, scaled = found
-        if words[at : at + 1] == ["point"] and (decimals := _decimals(words, at + 1)):
-            value, at, scaled = float(f"{value}.{decimals}"), at + 1 + len(decimals), True
-        elif words[at : at + 1] == ["and"] and (part := _fraction_word(words, at + 1)):
-            value, at, scaled = value + part[0], part[1], True
+    elif number := read_cardinal(words, position):
+        value, position, scaled = number
+        if words[position : position + 1] == ["point"] and (
+            decimals := _decimals(words, position + 1)
+        ):
+            value, position, scaled = (
+                float(f"{value}.{decimals}"),
+                position + 1 + len(decimals),
+                True,
+            )
+        elif words[position : position + 1] == ["and"] and (
+            part := _fraction_word(words, position + 1)
+        ):
+            value, position, scaled = value + part[0], part[1], True
     if value is None:
         return None
-    while at < len(words) and words[at] in (*SCALES, *_GROUPS):
-        value, at, scaled = value * {**SCALES, **_GROUPS}[words[at]], at + 1, True
+    while position < len(words) and words[position] in (*SCALES, *_GROUPS):
+        value, position, scaled = value * {**SCALES, **_GROUPS}[words[position]], position + 1, True
     if scaled and words[start] in ("a", "an"):  # "a hundred and twenty"
-        rest = read_cardinal(words, at + (words[at : at + 1] == ["and"]))
+        rest = read_cardinal(words, position + (words[position : position + 1] == ["and"]))
         if rest and rest.value < value:
-            value, at = value + rest.value, rest.after
-    return QuantityWords(value, at, scaled)
+            value, position = value + rest.value, rest.after
+    return QuantityWords(value, position, scaled)
 
 
 def _fraction_word(words: Sequence[str], start: int) -> tuple[float, int] | None:
@@ -225,12 +233,12 @@ def read_odds(words: Sequence[str], start: int) -> tuple[float, int] | None:
     "one in five" is (20.0, start + 3). Digits are read too ("1 in 5"). "three in 2019" and "one in
     five years" aren't ratios.
     """
-    some, at = _small_number(words, start)
-    if not some or words[at : at + 1] not in (["in"], ["out"]):
+    some, position = _small_number(words, start)
+    if not some or words[position : position + 1] not in (["in"], ["out"]):
         return None
-    at += 2 if words[at : at + 2] == ["out", "of"] else 1
-    at += words[at : at + 1] == ["every"]
-    whole, after = _small_number(words, at)
+    position += 2 if words[position : position + 2] == ["out", "of"] else 1
+    position += words[position : position + 1] == ["every"]
+    whole, after = _small_number(words, position)
     following = words[after] if after < len(words) else ""
     if (
         not some < whole
@@ -251,8 +259,8 @@ def _small_number(words: Sequence[str], start: int) -> tuple[int, int]:
     word = words[start] if start < len(words) else ""
     if word.isascii() and word.replace(",", "").isdecimal() and len(word) < 8:
         return int(word.replace(",", "")), start + 1
-    found = read_cardinal(words, start + (word == "a"), bare_scales=("hundred", "thousand"))
-    return (int(found.value), found.after) if found else (0, start)
+    number = read_cardinal(words, start + (word == "a"), bare_scales=("hundred", "thousand"))
+    return (int(number.value), number.after) if number else (0, start)
 
 
 def read_ordinal(words: Sequence[str], start: int) -> float | None:

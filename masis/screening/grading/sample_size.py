@@ -155,34 +155,38 @@ class TextTokens:
         self.words = [match.group().lower() for match in matches]
         self.spans = [match.span() for match in matches]
 
-    def word(self, at: int) -> str:
+    def word(self, index: int) -> str:
         """Return the token at an index, or "" outside the text."""
-        return self.words[at] if 0 <= at < len(self.words) else ""
+        return self.words[index] if 0 <= index < len(self.words) else ""
 
-    def ahead(self, at: int, count: int, least: int = 0) -> str:
+    def ahead(self, index: int, count: int, least: int = 0) -> str:
         """Return the ``count`` tokens before an index, joined by blanks."""
-        return " ".join(self.words[max(least, at - count) : at])
+        return " ".join(self.words[max(least, index - count) : index])
 
-    def behind(self, at: int, count: int, limit: int | None = None) -> str:
+    def behind(self, index: int, count: int, limit: int | None = None) -> str:
         """Return ``count`` tokens from an index on, joined by blanks."""
-        return " ".join(self.words[at : at + count if limit is None else min(limit, at + count)])
+        return " ".join(
+            self.words[index : index + count if limit is None else min(limit, index + count)]
+        )
 
-    def is_glued(self, at: int) -> bool:
+    def is_glued(self, index: int) -> bool:
         """Return whether a token follows the one before it without a blank."""
-        return 0 < at < len(self.spans) and self.spans[at - 1][1] == self.spans[at][0]
+        return 0 < index < len(self.spans) and self.spans[index - 1][1] == self.spans[index][0]
 
     def numerals(self, first: int = 0, after: int | None = None) -> list[TokenNumeral]:
         """Return the whole numbers among these tokens, in order.
 
         They can be written as "1,204", "1 204", "forty-two" or "2.5 million".
         """
-        found: list[TokenNumeral] = []
+        numerals: list[TokenNumeral] = []
         words = self.words[:after]
-        for at in range(first, len(words)):
+        for index in range(first, len(words)):
             # A number of several tokens, such as "forty - two", must not start again within itself.
-            if at >= (found[-1].after if found else first) and (numeral := _number_at(words, at)):
-                found.append(numeral)
-        return found
+            if index >= (numerals[-1].after if numerals else first) and (
+                numeral := _number_at(words, index)
+            ):
+                numerals.append(numeral)
+        return numerals
 
     def size(self, mention: SizeMention) -> SampleSize:
         """Return a mention as a sample size with its offsets in the text."""
@@ -194,15 +198,16 @@ class TextTokens:
         """Return the first mention of a single case ("a 49-year-old woman"), or an empty list."""
         if (match := _FORM["single_case"].search(self.text)) is None:
             return []
-        first = next(at for at, span in enumerate(self.spans) if span[1] > match.start())
+        first = next(index for index, span in enumerate(self.spans) if span[1] > match.start())
         after = next(
-            (at for at, span in enumerate(self.spans) if span[0] >= match.end()), len(self.spans)
+            (index for index, span in enumerate(self.spans) if span[0] >= match.end()),
+            len(self.spans),
         )
         return [SizeMention(1, "single", first, after, "patient", "people", kind="total")]
 
 
-def _number_at(words: Sequence[str], at: int) -> TokenNumeral | None:
-    word, after = words[at], at + 1
+def _number_at(words: Sequence[str], index: int) -> TokenNumeral | None:
+    word, after = words[index], index + 1
     value: float | None = None
     if word[0].isdecimal():
         digits = re.sub(r"[,\s]", "", word)
@@ -211,7 +216,7 @@ def _number_at(words: Sequence[str], at: int) -> TokenNumeral | None:
         if digits.isdigit() and len(digits) <= _MOST_DIGITS and not decimal_comma:
             value = int(digits)
     elif word in NUMBER_WORDS or word in _BARE_SCALES or word == "dozen":
-        number = read_cardinal(words, at, joined_after=SCALES, bare_scales=_BARE_SCALES)
+        number = read_cardinal(words, index, joined_after=SCALES, bare_scales=_BARE_SCALES)
         if number is not None:
             value, after = number.value, number.after
     if multiple := _MULTIPLES.get(words[after] if after < len(words) else ""):
@@ -219,7 +224,7 @@ def _number_at(words: Sequence[str], at: int) -> TokenNumeral | None:
             value = float(word.replace(",", ""))
         if value is not None:
             value, after = round(value * multiple), after + 1
-    return None if value is None else TokenNumeral(int(value), at, after)
+    return None if value is None else TokenNumeral(int(value), index, after)
 
 
 # Find the numbers that count units.
@@ -235,20 +240,20 @@ _MOST_EACH = 12
 
 def mentions(tokens: TextTokens) -> list[SizeMention]:
     """Return all numbers that count units, in order."""
-    found: list[SizeMention] = []
+    listed: list[SizeMention] = []
     before: TokenNumeral | None = None
     for numeral in tokens.numerals():
         mention = _mention(tokens, numeral, before)
-        if mention is None and found and _shares_unit(tokens, found[-1], numeral):
-            form: Form = "n" if found[-1].form == "n" else "bare"
-            mention = found[-1]._replace(
+        if mention is None and listed and _shares_unit(tokens, listed[-1], numeral):
+            form: Form = "n" if listed[-1].form == "n" else "bare"
+            mention = listed[-1]._replace(
                 value=numeral.value, form=form, first=numeral.first, after=numeral.after
             )
         if mention:
-            found.append(mention)
+            listed.append(mention)
         if tokens.word(numeral.after) != "%":
             before = numeral
-    return found
+    return listed
 
 
 def _shares_unit(tokens: TextTokens, earlier: SizeMention, numeral: TokenNumeral) -> bool:
@@ -424,10 +429,10 @@ def _with_unit(tokens: TextTokens, numeral: TokenNumeral, form: Form) -> SizeMen
     return best
 
 
-def _closing(tokens: TextTokens, at: int) -> int | None:
+def _closing(tokens: TextTokens, opening: int) -> int | None:
     """Return the index after the closing bracket of the one that opens here; None if it is far."""
-    inside = tokens.words[at : at + 12]
-    return at + inside.index(")") + 1 if ")" in inside else None
+    inside = tokens.words[opening : opening + 12]
+    return opening + inside.index(")") + 1 if ")" in inside else None
 
 
 def _whole_of_part(
@@ -437,11 +442,11 @@ def _whole_of_part(
 
     Examples: "42 of 50", "11 of the 15 patients", "five (14%) of 36 subjects", "(14/15, 93%)".
     """
-    at = numeral.first - 1
-    at -= tokens.word(at) in ("the", "all", "these", "those", "our")
-    if tokens.word(at) not in ("of", "/") or before is None or before.value > numeral.value:
+    linking = numeral.first - 1
+    linking -= tokens.word(linking) in ("the", "all", "these", "those", "our")
+    if tokens.word(linking) not in ("of", "/") or before is None or before.value > numeral.value:
         return None
-    between = tokens.words[before.after : at]
+    between = tokens.words[before.after : linking]
     plain = [word for word in between if word[0].isalpha()]
     if {".", ";"} & set(between) or not all(
         word in FAMILY or word in ("out", "cases", "ci") for word in plain
@@ -464,7 +469,7 @@ def _whole_of_part(
     if (
         not unit
         and "%" not in between
-        and (not enclosed if tokens.word(at) == "/" else numeral.value < 5)
+        and (not enclosed if tokens.word(linking) == "/" else numeral.value < 5)
     ):
         return None
     return mention._replace(form="of", first=before.first, unit=unit, family=FAMILY.get(unit))
@@ -630,7 +635,7 @@ class MentionClassifier:
     def _is_of_others(self, mention: SizeMention) -> bool:
         """Return whether a number is about other studies, about people in general, or planned."""
         first, end = self._sentence(mention)
-        heading = max((at for at in self.headings if at <= mention.first), default=-1)
+        heading = max((start for start in self.headings if start <= mention.first), default=-1)
         # Numbers in the background section of a structured abstract are from other sources.
         if len(self.headings) > 1 and self.tokens.word(heading) in _LIST["background"]:
             return True

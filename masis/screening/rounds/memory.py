@@ -42,7 +42,7 @@ _SHARE = 0.5  # The division by 2 in the formula above.
 
 def acceptances(screening: Screening) -> tuple[AcceptedStudy, ...]:
     """Return an entry for each abstract kept in the sufficient round; none without such a round."""
-    enough = next((made for made in screening.rounds if made.ruling.decision == "sufficient"), None)
+    enough = next((past for past in screening.rounds if past.ruling.decision == "sufficient"), None)
     if screening.decision != "sufficient" or enough is None:
         return ()
     return tuple(
@@ -92,21 +92,22 @@ def shift(entries: Sequence[AcceptedStudy], bound: float) -> Shift:
 
 def adapt_thresholds(settings: Settings, entries: Sequence[AcceptedStudy]) -> Thresholds:
     """Return the thresholds of a new screening: those of the settings, shifted if memory is on."""
-    own = thresholds_of(settings)
+    thresholds = thresholds_of(settings)
     if not settings.screening_memory:
-        return own
-    found = shift(entries, settings.screening_memory_bound)
+        return thresholds
+    change = shift(entries, settings.screening_memory_bound)
     # A setting may require less than the general minimum, and memory must not raise it.
-    least = min(settings.screening_required_least, *own.required_average)
+    least = min(settings.screening_required_least, *thresholds.required_average)
     moved = tuple(
-        round(min(1.0, max(least, average + found.by)), 6) for average in own.required_average
+        round(min(1.0, max(least, average + change.by)), 6)
+        for average in thresholds.required_average
     )
-    before = own.required_average if moved != own.required_average else ()
-    return own.model_copy(
+    before = thresholds.required_average if moved != thresholds.required_average else ()
+    return thresholds.model_copy(
         update={
             "required_average": moved,
-            "adapted_by": found.by,
-            "adapted_why": found.why,
+            "adapted_by": change.by,
+            "adapted_why": change.why,
             "own_average": before,
         }
     )
@@ -118,26 +119,28 @@ def threshold_effects(rounds: Sequence[Round], thresholds: Thresholds) -> tuple[
     Mostly there is none. Rounds after the first sufficient one are left out, because the search had
     ended by then.
     """
-    own = thresholds.before_memory
+    without_memory = thresholds.before_memory
     # The same thresholds without the decay: the average of the first round is required in all.
-    level = own.model_copy(update={"required_average": own.required_average[:1]})
+    level = without_memory.model_copy(
+        update={"required_average": without_memory.required_average[:1]}
+    )
     effects: list[str] = []
-    for made in rounds:
-        ruling, without = made.ruling, own.average_required_in(made.number)
+    for past in rounds:
+        ruling, without = past.ruling, without_memory.average_required_in(past.number)
         enough, average = ruling.decision == "sufficient", f"{ruling.average or 0:.3f}"
-        if _sufficiency_under(own, made) != ruling.decision:
+        if _sufficiency_under(without_memory, past) != ruling.decision:
             how, then = (
                 ("reaches", "have been required") if enough else ("is under", "have sufficed")
             )
             effects.append(
-                f"The acceptance memory decided round {made.number}: the kept average {average}"
+                f"The acceptance memory decided round {past.number}: the kept average {average}"
                 f" {how} {ruling.required_average:.3f}; without memory {without:.3f} would {then}."
             )
-        if _sufficiency_under(level, made) != _sufficiency_under(own, made):
+        if _sufficiency_under(level, past) != _sufficiency_under(without_memory, past):
             effects.append(
-                f"The requirement that falls by round decided round {made.number}: the kept average"
+                f"The requirement that falls by round decided round {past.number}: the kept average"
                 f" {average} reaches {without:.3f}, not the"
-                f" {own.average_required_in(0):.3f} of "
+                f" {without_memory.average_required_in(0):.3f} of "
                 f"the first round."
             )
         if enough:
@@ -145,13 +148,13 @@ def threshold_effects(rounds: Sequence[Round], thresholds: Thresholds) -> tuple[
     return tuple(effects)
 
 
-def _sufficiency_under(thresholds: Thresholds, made: Round) -> Sufficiency:
+def _sufficiency_under(thresholds: Thresholds, past: Round) -> Sufficiency:
     """Return the decision of a finished round if these thresholds had applied."""
-    ruling = made.ruling
+    ruling = past.ruling
     return make_ruling(
         ruling.tally,
         ruling.average,
-        made.number,
+        past.number,
         thresholds,
         studies=ruling.studies,
         enough_alone=ruling.enough_alone,

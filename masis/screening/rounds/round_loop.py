@@ -179,7 +179,11 @@ class _ScreeningRun:
         except _ScreeningCancelled:
             outcome, reasons = "cancelled", ("Stopped by a person.",)
             # The cancelled round graded only some of its abstracts, so its grades don't count.
-            finished_ids = {abstract_id for made in self.rounds for abstract_id in made.retrieved}
+            finished_ids = {
+                abstract_id
+                for finished_round in self.rounds
+                for abstract_id in finished_round.retrieved
+            }
             self.grades = {key: grade for key, grade in self.grades.items() if key in finished_ids}
         result = self._result(started_at, outcome, reasons)
         data = {"outcome": outcome, "rounds": len(self.rounds), "kept": len(result.kept)}
@@ -195,14 +199,14 @@ class _ScreeningRun:
         while True:
             # The last sufficient round counts, even if a later one found nothing more.
             enough = next(
-                (made for made in reversed(self.rounds) if made.ruling.decision == "sufficient"),
+                (past for past in reversed(self.rounds) if past.ruling.decision == "sufficient"),
                 None,
             )
-            made, most = len(self.rounds), self.settings.screening_max_rounds
-            if enough and made >= min(self.settings.screening_least_rounds, most):
+            count, most = len(self.rounds), self.settings.screening_max_rounds
+            if enough and count >= min(self.settings.screening_least_rounds, most):
                 return self._final_outcome(enough)
-            if asked := self._queries() if made < most else ():
-                failed = yield from self._round(asked)
+            if next_queries := self._queries() if count < most else ():
+                failed = yield from self._round(next_queries)
                 if failed:
                     return "error", (
                         "None of the sources could be searched.",
@@ -211,8 +215,8 @@ class _ScreeningRun:
             elif enough:
                 return self._final_outcome(enough, queries.NO_FURTHER_QUERY)
             else:
-                limit = f"The limit of {made} rounds was reached without sufficient evidence."
-                why = limit if made >= most else queries.NO_FURTHER_QUERY
+                limit = f"The limit of {count} rounds was reached without sufficient evidence."
+                why = limit if count >= most else queries.NO_FURTHER_QUERY
                 # Quote the last round in which anything relevant voted, or else the last round.
                 last = next(
                     (past for past in reversed(self.rounds) if past.ruling.tally.votes),
@@ -236,17 +240,17 @@ class _ScreeningRun:
             *also,
         )
 
-    def _round(self, asked: tuple[Query, ...]) -> Generator[ScreeningEvent, None, bool]:
+    def _round(self, queries_sent: tuple[Query, ...]) -> Generator[ScreeningEvent, None, bool]:
         number = len(self.rounds)
         self._stop_if_cancelled()
         yield self._event(
-            "round_started", round=number, data={"queries": [query.text for query in asked]}
+            "round_started", round=number, data={"queries": [query.text for query in queries_sent]}
         )
         seen_before = set(self.pool.by_id)
         hits: list[tuple[Abstract, ...]] = []
         failures: list[str] = []
         # A source that fails for one query may work for another, so all are tried.
-        for query, retriever in product(asked, self.retrievers):
+        for query, retriever in product(queries_sent, self.retrievers):
             self._stop_if_cancelled()
             try:
                 hits.append(search_source(retriever, query, self.limit))
@@ -259,33 +263,33 @@ class _ScreeningRun:
             yield self._event("warning", round=number, message=warning)
         if not hits:
             return True
-        identified, found = self._take(hits)
+        identified, abstracts = self._take(hits)
         # A known abstract is graded again if a record of this round marks it as retracted.
-        new = tuple(abstract for abstract in found if abstract.id not in self.grades)
+        new = tuple(abstract for abstract in abstracts if abstract.id not in self.grades)
         again = tuple(
             self.pool.by_id[abstract_id]
             for abstract_id in sorted(self.pool.changed & self.grades.keys())
         )
         self.pool.changed.clear()
-        data = {"identified": identified, "retrieved": len(found), "new": len(new)}
+        data = {"identified": identified, "retrieved": len(abstracts), "new": len(new)}
         yield self._event("searched", round=number, data=data)
         graded = yield from self._grade((*new, *again), number)
         self._drop_absorbed()
         ruled = ruling.ruling(number, self.grades.values(), self.thresholds)
         gaps = self._gaps() if ruled.decision == "retrieve_more" else ()
-        made = Round(
+        finished = Round(
             number=number,
-            queries=asked,
+            queries=queries_sent,
             identified=identified,
-            retrieved=tuple(abstract.id for abstract in found),
+            retrieved=tuple(abstract.id for abstract in abstracts),
             new=tuple(abstract.id for abstract in new),
             ruling=ruled,
             missing=tuple(dict.fromkeys(gap.what for gap in gaps)),
             warnings=warnings,
         )
-        unseen = (abstract for abstract in found if abstract.id not in seen_before)
-        self.rounds.append(made)
-        self.keep(FinishedRound(made, (*unseen, *again), graded))
+        unseen = (abstract for abstract in abstracts if abstract.id not in seen_before)
+        self.rounds.append(finished)
+        self.keep(FinishedRound(finished, (*unseen, *again), graded))
         summary = ruled.model_dump(include={"required_average", "average", "consensus", "decision"})
         summary |= ruled.tally.model_dump(include={"keep", "discard", "needs_more"})
         yield self._event("round_finished", round=number, data=summary)
@@ -309,12 +313,20 @@ class _ScreeningRun:
         if not self.rounds:
             return queries.first_queries(self.asked)
         first = queries.searched_text(self.asked)
-        own = [made for made in self.rounds if any(query.text == first for query in made.queries)]
-        page = [self.grades[key] for key in own[-1].retrieved if key in self.grades] if own else []
+        question_rounds = [
+            finished
+            for finished in self.rounds
+            if any(query.text == first for query in finished.queries)
+        ]
+        page = (
+            [self.grades[key] for key in question_rounds[-1].retrieved if key in self.grades]
+            if question_rounds
+            else []
+        )
         return queries.next_queries(
             self.asked,
             self._gaps(),
-            [query for made in self.rounds for query in made.queries],
+            [query for finished in self.rounds for query in finished.queries],
             self.limit,
             has_next_page=(
                 not self.given_whole and queries.is_next_page_worth_reading(page, self.limit)
@@ -335,9 +347,9 @@ class _ScreeningRun:
         for start in range(0, len(abstracts), BATCH):
             self._stop_if_cancelled()
             batch = abstracts[start : start + BATCH]
-            found = one_grade_each(self.grader, self.asked, batch)
-            graded.extend(found)
-            self.grades.update({grade.abstract_id: grade for grade in found})
+            batch_grades = one_grade_each(self.grader, self.asked, batch)
+            graded.extend(batch_grades)
+            self.grades.update({grade.abstract_id: grade for grade in batch_grades})
             data = {"done": len(graded), "of": len(abstracts)}
             yield self._event("graded", round=number, data=data)
         # Cancelling stops the grader's calls, which leaves abstracts unscored. They must not vote.

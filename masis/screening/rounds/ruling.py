@@ -16,7 +16,7 @@ from masis.screening.grading import rubric
 from masis.screening.grading.recommendation import NO_STUDY
 from masis.settings import Settings
 
-# Tolerance of comparisons: 0.6 * 5 isn't exactly 3 in binary fractions, but 3 of 5 is 60%.
+# Tolerance of comparisons: as floats, 0.56 * 25 is 14.000000000000002, but 14 of 25 is 56%.
 _SAME = 1e-9
 
 

@@ -101,7 +101,7 @@ WIDTH = 760
 _BOX, _SIDE, _LEFT, _RIGHT, _TOP = 300, 340, 44, 410, 44
 # Pixels: the height of a line, the padding of a box, the gap between rows, the least row height.
 _LINE, _PAD, _GAP, _LEAST = 18, 12, 22, 84
-# Characters per line and per text. SVG doesn't wrap text, so that it is wrapped here.
+# Characters per line and per text. SVG doesn't wrap text, so it is wrapped here.
 _WRAP, _LONGEST = 38, 300
 _MOST_REASONS = 12
 

@@ -8,7 +8,7 @@ measured aren't counted.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -47,14 +47,11 @@ from masis.store.core.sql import (
 class Pick(Record):
     """The runs behind one metric, or all of them.
 
-    For a share, the runs where it is ``yes``. For another metric, the runs with a value, or an
-    iteration with a value, greater than ``above`` and at most ``most``. ``termination`` selects the
-    runs that ended this way.
+    For a share, the runs in which it holds. For another metric, the runs with a value, or an
+    iteration with a value, greater than ``above`` and at most ``most``.
     """
 
     metric: str | None = None
-    yes: bool = True
-    termination: str | None = None
     above: float | None = None
     most: float | None = None
 
@@ -74,11 +71,7 @@ class MeasuredRun(Record):
     iterations: int
     loop_ms: float
     quality: float | None
-    confidence: float | None
-    improvement_percentage: float | None
     hallucination: bool | None
-    revision: bool | None
-    converged: bool
     needs_review: bool
     value: float | None
 
@@ -128,12 +121,12 @@ class Measures(StorePart):
 
         """
         judging = [role for role in ROLES if role != "drafter"]
-        same = " AND ".join(f"{role} = ?" for role in judging)
+        same_models = " AND ".join(f"{role} = ?" for role in judging)
         rows = self._database.execute(
             f"""SELECT avg(loop_ms), count(*) FROM (
                     SELECT loop_ms FROM (
                         SELECT * FROM run_measures ORDER BY seq DESC LIMIT {_PACE_OF}
-                    ) WHERE {same} LIMIT ?)""",  # noqa: S608
+                    ) WHERE {same_models} LIMIT ?)""",  # noqa: S608
             [*(models[role] for role in judging), runs],
         )
         return (rows[0][0], rows[0][1]) if rows[0][1] else None
@@ -172,7 +165,7 @@ class Measures(StorePart):
         )
 
     def distributions(
-        self, measure_filter: MeasureFilter, asked: Iterable[str], newest: int | None = None
+        self, measure_filter: MeasureFilter, names: Sequence[str], newest: int | None = None
     ) -> tuple[Distribution, ...]:
         """Return the mean, the percentiles (nearest rank) and a histogram of metrics.
 
@@ -187,7 +180,7 @@ class Measures(StorePart):
             )
         values: dict[str, NDArray[np.float64]] = {}
         for view in (RUN_VIEW, ITERATION_VIEW):
-            metrics = [REPORT_METRICS[name] for name in asked if REPORT_METRICS[name].view == view]
+            metrics = [REPORT_METRICS[name] for name in names if REPORT_METRICS[name].view == view]
             if not metrics:
                 continue
             columns = ", ".join(metric.column for metric in metrics)
@@ -200,7 +193,7 @@ class Measures(StorePart):
                     parts.append(np.array(rows, dtype=np.float64))  # None becomes NaN
             for metric, column in zip(metrics, np.concatenate(parts).T, strict=True):
                 values[metric.name] = np.sort(column[~np.isnan(column)])
-        return tuple(spread_of(name, values[name]) for name in asked)
+        return tuple(spread_of(name, values[name]) for name in names)
 
     def find_runs(
         self, measure_filter: MeasureFilter, pick: Pick, *, page: int = 1, size: int = 20
@@ -209,7 +202,7 @@ class Measures(StorePart):
 
         A run whose case was removed has neither case nor question.
         """
-        conditions, value = _picked_condition(pick)
+        conditions, value = _picked_conditions(pick)
         where, values = join_conditions([_measure_condition(measure_filter), *conditions])
         with self._database.reading() as connection:
             total = connection.execute(
@@ -217,12 +210,12 @@ class Measures(StorePart):
                 values,
             ).fetchone()[0]
             rows = connection.execute(
-                f"""SELECT found.*, cases.id AS case_id, cases.query_start AS query FROM (
+                f"""SELECT picked.*, cases.id AS case_id, cases.query_start AS query FROM (
                         SELECT *, {value} AS value FROM {RUN_VIEW} WHERE {where}
                         ORDER BY finished_at DESC, seq DESC LIMIT ? OFFSET ?
-                    ) AS found LEFT JOIN runs ON runs.id = found.run_id
+                    ) AS picked LEFT JOIN runs ON runs.id = picked.run_id
                     LEFT JOIN cases ON cases.seq = runs.case_seq
-                    ORDER BY found.finished_at DESC, found.seq DESC""",  # noqa: S608
+                    ORDER BY picked.finished_at DESC, picked.seq DESC""",  # noqa: S608
                 [*values, size, (page - 1) * size],
             ).fetchall()
         runs = []
@@ -280,23 +273,22 @@ def _measure_condition(measure_filter: MeasureFilter) -> tuple[str, list[Any]]:
     )
 
 
-def _picked_condition(pick: Pick) -> tuple[list[Condition], str]:
+def _picked_conditions(pick: Pick) -> tuple[list[Condition], str]:
     """Return the conditions that pick the runs, and the SQL of the figure shown with each."""
-    conditions = compare_column("termination", "=", pick.termination)
     if pick.metric is None:
-        return conditions, "NULL"
+        return [], "NULL"
     metric = REPORT_METRICS[pick.metric]
     if metric.unit == "share":
-        return [*conditions, *compare_column(metric.column, "=", int(pick.yes))], "NULL"
+        return compare_column(metric.column, "=", 1), "NULL"
     bounds = [
         *compare_column(metric.column, ">", pick.above),
         *compare_column(metric.column, "<=", pick.most),
     ]
-    asked, values = join_conditions([(f"{metric.column} IS NOT NULL", ()), *bounds])
+    in_bounds, values = join_conditions([(f"{metric.column} IS NOT NULL", ()), *bounds])
     if metric.view == RUN_VIEW:
-        return [*conditions, (asked, values)], metric.column
-    of_run = f"FROM {ITERATION_VIEW} WHERE"
-    return [
-        *conditions,
-        (f"seq IN (SELECT seq {of_run} {asked})", values),
-    ], f"(SELECT max({metric.column}) {of_run} seq = {RUN_VIEW}.seq)"
+        return [(in_bounds, values)], metric.column
+    iterations = f"FROM {ITERATION_VIEW} WHERE"
+    return (
+        [(f"seq IN (SELECT seq {iterations} {in_bounds})", values)],
+        f"(SELECT max({metric.column}) {iterations} seq = {RUN_VIEW}.seq)",
+    )

@@ -612,7 +612,7 @@ def assert_readable(
             f"{path}: was made by a development version of the workbench ({writer}) whose schema"
             " this version can't read: with that version, run `masis export --format cases` and"
             " import the file here, and keep what was decided with `--format decided` (the"
-            " decision log does not carry over), or start anew in another file with --db or"
+            " decision log does not carry over), or start a new file with --db or"
             " MASIS_DB."
         )
     unknown = [

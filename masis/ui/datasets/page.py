@@ -33,7 +33,7 @@ KINDS = {
     "removed": "removed",
     "relabelled": "relabelled",
     "moved": "on another side of the split",
-    "audited_anew": "about another audit or answer",
+    "reaudited": "about another audit or answer",
 }
 
 

@@ -184,7 +184,8 @@ def picked_words(pick: Pick, period: Period, at: str, of: str) -> str:
 
 def show_metrics(workbench: Workbench) -> None:
     """Draw the metrics of finished audits, and the runs behind one if the address names it."""
-    if workbench.metrics.span() is None:
+    span = workbench.metrics.span()
+    if span is None:
         st.title("Metrics")
         st.markdown(
             "**No audit has finished yet.** This page will show the results of audits, people's"
@@ -199,14 +200,14 @@ def show_metrics(workbench: Workbench) -> None:
         st.markdown("These figures cover all audits, including those of cases you haven't decided.")
         st.page_link("pages/queue.py", label="Cases to decide", icon=":material/checklist:")
         return
-    _draw_metric_controls(workbench)
-    chosen = metrics_filter()
+    _draw_metric_controls(workbench, span)
+    measure_filter = metrics_filter()
     newest = workbench.metrics.newest()
     # The filter is passed as JSON, which Streamlit can hash for the key of its cache.
     report = _metrics_report(
         str(served_database()),
         newest,
-        chosen.model_dump_json(),
+        measure_filter.model_dump_json(),
         chosen_period(),
         tuple(REPORT_METRICS.values()),
     )
@@ -221,7 +222,7 @@ def show_metrics(workbench: Workbench) -> None:
             " hides their results from you."
         )
     elif address.value("show"):
-        _draw_runs(workbench, chosen)
+        _draw_runs(workbench, measure_filter)
     facets = workbench.cases.facets_for(actor())
     _draw_answer_figures(workbench, report, facets)
     if shows_tables():
@@ -312,17 +313,17 @@ def _number_in_address(name: str) -> float | None:
 
 @st.cache_data(show_spinner=False, max_entries=50)
 def _metrics_report(
-    path: str, newest: int, chosen: str, period: Period, metrics: tuple[ReportMetric, ...]
+    path: str, newest: int, filter_json: str, period: Period, metrics: tuple[ReportMetric, ...]
 ) -> MetricsReport:
     """Return the metrics, recomputed only after another run has finished or the table changed."""
-    measure_filter = MeasureFilter.model_validate_json(chosen)
-    return served_workbench().metrics.report(measure_filter, period, newest=SPREAD_OVER)
+    parsed_filter = MeasureFilter.model_validate_json(filter_json)
+    return served_workbench().metrics.report(parsed_filter, period, newest=SPREAD_OVER)
 
 
 # --- The sections of the page
 
 
-def _draw_metric_controls(workbench: Workbench) -> None:
+def _draw_metric_controls(workbench: Workbench, span: tuple[str, str]) -> None:
     with st.container(
         horizontal=True, vertical_alignment="center", gap="small", key="metrics-head"
     ):
@@ -337,7 +338,7 @@ def _draw_metric_controls(workbench: Workbench) -> None:
             on_change=_choose_span,
             label_visibility="collapsed",
         )
-        first, last = workbench.metrics.span() or ("", "")
+        first, last = span
         if first[:10] != last[:10]:  # with a single day all periods are the same
             st.segmented_control(
                 "Period",
@@ -414,8 +415,8 @@ def _period_in_address() -> str | None:
 
 
 def _choose_span() -> None:
-    chosen = st.session_state["metrics-span"] or ""
-    since = datetime.now(UTC).date() - timedelta(days=int(chosen) - 1) if chosen else None
+    days = st.session_state["metrics-span"] or ""
+    since = datetime.now(UTC).date() - timedelta(days=int(days) - 1) if days else None
     address.set_param("since", since.isoformat() if since else "")
     address.clear(("until", *PICKED))
 
@@ -488,9 +489,12 @@ def _draw_people_figures(workbench: Workbench, facets: Facets) -> None:
         )
         return
     days = count_noun(round(work.decisions / (work.a_day or 1)), "day")
-    (own,) = workbench.trust.reviewers(me)
-    whose, (yours, *details) = workbench.trust.counts_in_words(me), _own_figures(workbench, own)
-    alone = own.decisions == work.decisions and not whose
+    (my_stats,) = workbench.trust.reviewers(me)
+    whose, (yours, *details) = (
+        workbench.trust.counts_in_words(me),
+        _own_figures(workbench, my_stats),
+    )
+    alone = my_stats.decisions == work.decisions and not whose
     show_each = not alone and workbench.access.allows(me, "oversee")
     settled = {state: facets.states.get(state, 0) for state in STATE_OF_VERDICT.values()}
     adjudications = LinkedFigure(
@@ -534,10 +538,10 @@ def _draw_people_figures(workbench: Workbench, facets: Facets) -> None:
     ]
     description = "Of your decisions; nobody else has decided" if alone else "Of the decisions"
     draw_figures(figures, key="metrics-people", description=description)
-    if own.decisions and not alone:
+    if my_stats.decisions and not alone:
         figures = [
             yours,
-            LinkedFigure("Your time a decision", own.median_time, _TIME_MEANING),
+            LinkedFigure("Your time a decision", my_stats.median_time, _TIME_MEANING),
             *details,
         ]
         draw_figures(figures, key="metrics-own", description="Of your own decisions")
@@ -609,31 +613,33 @@ def _draw_people_figures(workbench: Workbench, facets: Facets) -> None:
     )
 
 
-def _own_figures(workbench: Workbench, own: ReviewerStats) -> list[LinkedFigure]:
+def _own_figures(workbench: Workbench, stats: ReviewerStats) -> list[LinkedFigure]:
     """Return the user's own decisions, and how many of them have labels or were undone."""
-    mine = {"reviewer": address.in_words([own.reviewer])}
+    mine = {"reviewer": address.in_words([stats.reviewer])}
     undone = workbench.reviews.entries(
-        DecisionFilter(kinds=("undo",), reviewers=(own.reviewer,), size=1)
+        DecisionFilter(kinds=("undo",), reviewers=(stats.reviewer,), size=1)
     ).total
     verdicts = [
-        f"{own.verdicts[verdict]:,} {word.text.lower()}"
+        f"{stats.verdicts[verdict]:,} {word.text.lower()}"
         for verdict, word in DECIDED.items()
-        if own.verdicts.get(verdict)
+        if stats.verdicts.get(verdict)
     ]
-    if own.verdicts.get("escalate"):
+    if stats.verdicts.get("escalate"):
         verdicts[-1] += ", which leaves its case open"
     figures = [
         LinkedFigure(
             "You decided",
-            f"{own.decisions:,}",
+            f"{stats.decisions:,}",
             f"{' · '.join(verdicts)}.",
             "decisions",
             mine | {"kind": "decision"},
         )
     ]
-    if own.labelled:
+    if stats.labelled:
         reads = "Of your decisions, those with labels on single claims, references or words."
-        figures.append(LinkedFigure("With labels", f"{own.labelled:,} of {own.decisions:,}", reads))
+        figures.append(
+            LinkedFigure("With labels", f"{stats.labelled:,} of {stats.decisions:,}", reads)
+        )
     if undone:
         reads = "Decisions that you undid; they no longer count."
         figures.append(
@@ -647,34 +653,32 @@ _TIME_MEANING = (
 )
 
 
-def _draw_runs(workbench: Workbench, chosen: MeasureFilter) -> None:
+def _draw_runs(workbench: Workbench, measure_filter: MeasureFilter) -> None:
     """List the runs behind a metric."""
-    picked, period, at, of = (
+    picked, period, first_day, model = (
         pick_in_address(),
         chosen_period(),
         address.value("at"),
         address.value("of")[: address.LONGEST_WORD],
     )
-    if bounds := period_bounds(period, at) if at else None:
+    if bounds := period_bounds(period, first_day) if first_day else None:
         since, until = (bound.isoformat() for bound in bounds)
         narrower = {
-            "since": max(since, chosen.since or since),
-            "until": min(until, chosen.until or until),
+            "since": max(since, measure_filter.since or since),
+            "until": min(until, measure_filter.until or until),
         }
-        chosen = chosen.model_copy(update=narrower)
-    if of:
-        chosen = chosen.model_copy(update={"models": (of,)})
+        measure_filter = measure_filter.model_copy(update=narrower)
+    if model:
+        measure_filter = measure_filter.model_copy(update={"models": (model,)})
     page = workbench.metrics.find_runs(
-        chosen, picked, page=address.number("page"), size=RUNS_A_PAGE
+        measure_filter, picked, page=address.number("page"), size=RUNS_A_PAGE
     )
     with st.container(border=True, key="metrics-listed"):
         with st.container(
             horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"
         ):
-            st.text(
-                f"{picked_words(picked, period, at if bounds else '', of)}: {page.total:,}",
-                width="content",
-            )
+            title = picked_words(picked, period, first_day if bounds else "", model)
+            st.text(f"{title}: {page.total:,}", width="content")
             st.button(
                 "Close",
                 icon=":material/close:",

@@ -120,7 +120,12 @@ def draw_topic(report: MetricsReport, topic: Topic, description: str) -> None:
     A metric that has no chart here (one period, or equal values) is listed in a table.
     """
     metrics = topic_metrics(report, topic)
-    spreads = {spread.measure: spread_view(spread) for spread in report.distributions}
+    names = {metric.name for metric in metrics}
+    spreads = {
+        spread.measure: spread_view(spread)
+        for spread in report.distributions
+        if spread.measure in names
+    }
     charts = {}
     for metric in () if shows_tables() else metrics:
         if metric.chart == "spread":

@@ -314,7 +314,7 @@ def timeline(events: Sequence[Event], state: RunState, now: str, why: str = "") 
 
 def _group_of_event(groups: dict[int | None, Shown], event: Event, is_resumed: bool) -> Shown:
     number = event.iteration
-    # a resumed run repeats an unfinished iteration from its first step, so its group starts anew
+    # a resumed run repeats an unfinished iteration from its first step, so its group is emptied
     if number not in groups or (is_resumed and event.step in ("citations", "drafting")):
         origin = (
             "the original answer"

@@ -204,7 +204,7 @@ def test_a_comparison_lists_added_removed_relabeled_moved_and_reaudited_cases(
     assert {each.case_id: each.kinds for each in found.cases} == {
         "case-1": ("removed",),
         "case-2": ("relabelled",),
-        "case-3": ("audited_anew",),
+        "case-3": ("reaudited",),
         "case-4": ("added",),
     }
     assert next(each for each in found.cases if each.case_id == "case-2").was == (
@@ -216,7 +216,7 @@ def test_a_comparison_lists_added_removed_relabeled_moved_and_reaudited_cases(
         "removed": 1,
         "relabelled": 1,
         "moved": 0,
-        "audited_anew": 1,
+        "reaudited": 1,
     }
     assert bench.datasets.compare("v2", "v2").total == 0
     few = bench.datasets.compare("v1", "v2", most=1)

@@ -1,6 +1,4 @@
-"""A server over HTTP, kept open for all tests that ask for ``door``; each test has cases of its own
-in it.
-"""
+"""An MCP server over HTTP for all tests of the folder; each test uses cases of its own."""
 
 from __future__ import annotations
 
@@ -13,30 +11,30 @@ import pytest
 
 from masis.schema.case import Case
 from masis.services import Workbench
-from tests.integrations.with_mcp.door import BRIDGE, Door
+from tests.integrations.with_mcp.mcp_server import BRIDGE, McpServer
 from tests.reviewing import ADA
 
 _numbers = itertools.count()
 
 
 @pytest.fixture(scope="session")
-def door(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Door]:
-    """The server on a database, in a process of its own."""
-    with Door("http", tmp_path_factory.mktemp("mcp") / "door.db") as opened:
-        yield opened
+def mcp_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[McpServer]:
+    """Start a server on an empty database, in a separate process."""
+    with McpServer("http", tmp_path_factory.mktemp("mcp") / "mcp.db") as server:
+        yield server
 
 
 @pytest.fixture
-def bridge(door: Door) -> dict[str, Any]:
-    """The bridge, stored under an id that no other test uses."""
+def bridge(mcp_server: McpServer) -> dict[str, Any]:
+    """Store the case of the bridge under an id that no other test uses."""
     case = {**BRIDGE, "id": f"bridge{next(_numbers)}"}
-    door.workbench().cases.add(ADA, [Case.model_validate(case)])
+    mcp_server.workbench().cases.add(ADA, [Case.model_validate(case)])
     return case
 
 
 @pytest.fixture
 def database(tmp_path: Path) -> Path:
-    """A database that holds the bridge, for servers that a test starts and ends."""
+    """Return a database with the case of the bridge, for servers that a test starts itself."""
     path = tmp_path / "own.db"
     Workbench.open(path).cases.add(ADA, [Case.model_validate(BRIDGE)])
     return path

@@ -8,17 +8,17 @@ from pathlib import Path
 import pytest
 
 from tests.cli.running import example
-from tests.integrations.with_mcp.door import ROOT, Door
+from tests.integrations.with_mcp.mcp_server import ROOT, McpServer
 
 PAGE = ROOT / "docs" / "frameworks.md"
 
 
 @pytest.mark.parametrize("transport", ["stdio", "http"])
 def test_the_example_prints_the_documented_output(
-    transport: str, tmp_path: Path, door: Door, monkeypatch: pytest.MonkeyPatch
+    transport: str, tmp_path: Path, mcp_server: McpServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # over stdio the example starts a server itself
-    arguments = [door.url] if transport == "http" else []
+    arguments = [mcp_server.url] if transport == "http" else []
     monkeypatch.chdir(tmp_path)
     done = example("mcp/check_an_answer.py", *arguments)
     shown = re.search(r"```text\n(run finished.*?)```", PAGE.read_text(), re.DOTALL)

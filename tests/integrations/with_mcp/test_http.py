@@ -1,6 +1,4 @@
-"""The HTTP door: who may come in, how much may be brought, and what is refused before anything is
-served.
-"""
+"""Which HTTP requests the MCP server accepts: hosts, origins, secrets, sizes and content types."""
 
 from __future__ import annotations
 
@@ -24,7 +22,7 @@ from masis.integrations.mcp.server import MasisServer
 from masis.integrations.mcp.transports import check_address
 from masis.schema import limits
 from masis.services import Workbench
-from tests.integrations.with_mcp.door import BRIDGE, Door, found
+from tests.integrations.with_mcp.mcp_server import BRIDGE, McpServer, structured
 
 HELLO = {
     "jsonrpc": "2.0",
@@ -38,11 +36,11 @@ HELLO = {
 }
 
 
-def status(door: Door, body: bytes = json.dumps(HELLO).encode(), **headers: str) -> int:
+def status(mcp_server: McpServer, body: bytes = json.dumps(HELLO).encode(), **headers: str) -> int:
     """What the server answers to a request with these headers."""
     usual = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
     sent = usual | {name.replace("_", "-"): value for name, value in headers.items()}
-    return httpx2.post(door.url, content=body, headers=sent, timeout=60).status_code
+    return httpx2.post(mcp_server.url, content=body, headers=sent, timeout=60).status_code
 
 
 def refused(*arguments: str, database: Path) -> str:
@@ -54,49 +52,49 @@ def refused(*arguments: str, database: Path) -> str:
     return f"{refusal.exit_code}: {refusal.stderr}"
 
 
-def test_dns_rebinding_and_other_origins_are_rejected(door: Door) -> None:
-    port = urlsplit(door.url).port
-    assert status(door) == 200
-    assert status(door, Host=f"localhost:{port}") == 200
-    assert status(door, Origin=f"http://127.0.0.1:{port}") == 200
-    assert status(door, Host="evil.example.org") == 421
-    assert status(door, Host=f"127.0.0.1.evil.example.org:{port}") == 421
-    assert status(door, Origin="http://evil.example.org") == 403
-    assert status(door, Origin=f"http://localhost:{(port or 0) + 1}") == 403, (
+def test_dns_rebinding_and_other_origins_are_rejected(mcp_server: McpServer) -> None:
+    port = urlsplit(mcp_server.url).port
+    assert status(mcp_server) == 200
+    assert status(mcp_server, Host=f"localhost:{port}") == 200
+    assert status(mcp_server, Origin=f"http://127.0.0.1:{port}") == 200
+    assert status(mcp_server, Host="evil.example.org") == 421
+    assert status(mcp_server, Host=f"127.0.0.1.evil.example.org:{port}") == 421
+    assert status(mcp_server, Origin="http://evil.example.org") == 403
+    assert status(mcp_server, Origin=f"http://localhost:{(port or 0) + 1}") == 403, (
         "a page of another server here"
     )
-    assert status(door, Origin="null") == 403
-    assert status(door, b" " * (limits.BODY + 1)) == 413
+    assert status(mcp_server, Origin="null") == 403
+    assert status(mcp_server, b" " * (limits.BODY + 1)) == 413
 
 
 def test_remote_clients_need_an_allowed_host_and_the_secret(database: Path) -> None:
-    with Door(
+    with McpServer(
         "http",
         database,
         "--allow-host",
         "audits.example.org",
         MASIS_MCP_TOKEN="open sesame, please",
-    ) as door:
-        assert status(door) == 401
-        assert status(door, Authorization="Bearer open sesame") == 401
-        assert status(door, Authorization="Basic open sesame, please") == 401
+    ) as mcp_server:
+        assert status(mcp_server) == 401
+        assert status(mcp_server, Authorization="Bearer open sesame") == 401
+        assert status(mcp_server, Authorization="Basic open sesame, please") == 401
         known = {"Authorization": "Bearer open sesame, please"}
-        assert status(door, **known) == 200
-        assert status(door, Authorization="bearer open sesame, please") == 200, (
+        assert status(mcp_server, **known) == 200
+        assert status(mcp_server, Authorization="bearer open sesame, please") == 200, (
             "the scheme's case doesn't matter"
         )
-        assert status(door, **known, Host="audits.example.org") == 200
-        assert status(door, **known, Host="evil.example.org") == 421
+        assert status(mcp_server, **known, Host="audits.example.org") == 200
+        assert status(mcp_server, **known, Host="evil.example.org") == 421
 
         async def with_secret() -> dict[str, Any]:
             async with (
                 httpx2.AsyncClient(headers=known) as http_client,
-                Client(streamable_http_client(door.url, http_client=http_client)) as client,
+                Client(streamable_http_client(mcp_server.url, http_client=http_client)) as client,
             ):
-                return found(await client.call_tool("get_case", {"caseId": "bridge"}))
+                return structured(await client.call_tool("get_case", {"caseId": "bridge"}))
 
-        assert door.run(with_secret())["case"] == BRIDGE
-        assert "open sesame, please" not in door.log.read_text()
+        assert mcp_server.run(with_secret())["case"] == BRIDGE
+        assert "open sesame, please" not in mcp_server.log.read_text()
 
 
 def test_requests_and_wrong_secrets_are_rate_limited(
@@ -173,8 +171,8 @@ def test_a_port_in_use_is_named(tmp_path: Path) -> None:
     assert f"127.0.0.1:{port}: can't listen on this address" in told
 
 
-def test_simple_request_content_types_are_rejected(door: Door) -> None:
+def test_simple_request_content_types_are_rejected(mcp_server: McpServer) -> None:
     for kind in ("text/plain", "text/plain;charset=UTF-8", "application/x-www-form-urlencoded", ""):
-        assert status(door, Content_Type=kind) == 415
-    assert status(door) == 200
-    assert status(door, Content_Type="application/json; charset=utf-8") == 200
+        assert status(mcp_server, Content_Type=kind) == 415
+    assert status(mcp_server) == 200
+    assert status(mcp_server, Content_Type="application/json; charset=utf-8") == 200

@@ -1,6 +1,4 @@
-"""How a server lives and ends: cancellation, the end of its input, signals; and what goes over
-stdout.
-"""
+"""How an MCP server starts, cancels calls and stops, and what it writes to stdout."""
 
 from __future__ import annotations
 
@@ -18,7 +16,14 @@ from mcp import Client
 
 from masis.schema import limits
 from masis.services import Workbench
-from tests.integrations.with_mcp.door import BRIDGE, Door, asking, ended, found, started
+from tests.integrations.with_mcp.mcp_server import (
+    BRIDGE,
+    McpServer,
+    asking,
+    ended,
+    started,
+    structured,
+)
 from tests.llm.asking import KEY
 from tests.served_replies import Behaviour, Request
 from tests.serving_models import ModelServer
@@ -65,7 +70,7 @@ async def under_way(client: Client, models: Models) -> asyncio.Future[Any]:
 def test_a_cancelled_audit_stops_and_can_be_resumed(
     transport: str, database: Path, models: Models
 ) -> None:
-    with asking(models.server, transport, database) as door:
+    with asking(models.server, transport, database) as mcp_server:
 
         async def call_and_cancel(client: Client) -> None:
             call = await under_way(client, models)
@@ -73,7 +78,7 @@ def test_a_cancelled_audit_stops_and_can_be_resumed(
             with contextlib.suppress(asyncio.CancelledError):
                 await call
 
-        door.use(call_and_cancel)
+        mcp_server.use(call_and_cancel)
         until(lambda: state(database) == ["interrupted"], "the run is interrupted")
         paid = {
             name: models.asked_for(name)
@@ -81,7 +86,7 @@ def test_a_cancelled_audit_stops_and_can_be_resumed(
         }
         assert paid["critique_reply"] == 1
         models.waits = False
-        run = found(door.call("run_audit", {"caseId": "bridge"}))
+        run = structured(mcp_server.call("run_audit", {"caseId": "bridge"}))
     assert run["state"] == "finished"
     assert run["reused"] is False
     assert state(database) == ["finished"], "the same run went on"
@@ -91,7 +96,7 @@ def test_a_cancelled_audit_stops_and_can_be_resumed(
 
 
 def test_a_long_audit_doesnt_block_other_calls(database: Path, models: Models) -> None:
-    with asking(models.server, "http", database, "--concurrency", "1") as door:
+    with asking(models.server, "http", database, "--concurrency", "1") as mcp_server:
 
         async def meanwhile(client: Client) -> None:
             second = {"case": {**BRIDGE, "id": "second", "query": "How long?"}}
@@ -104,7 +109,7 @@ def test_a_long_audit_doesnt_block_other_calls(database: Path, models: Models) -
                 ("get_case", {"caseId": "bridge"}),
                 ("audit_citations", {"answer": BRIDGE["answer"], "sourceIds": ["bridge/1"]}),
             ):
-                found(await client.call_tool(tool, arguments))
+                structured(await client.call_tool(tool, arguments))
             assert not any(call.done() for call in calls)
             assert models.asked_for(SLOW) == 1, (
                 "one audit at a time, as --concurrency says; the other waits"
@@ -112,26 +117,28 @@ def test_a_long_audit_doesnt_block_other_calls(database: Path, models: Models) -
             for call in calls:
                 call.cancel()
 
-        door.use(meanwhile)
+        mcp_server.use(meanwhile)
 
 
 def test_concurrent_audits_of_one_case_are_merged(database: Path, models: Models) -> None:
     models.waits = False
-    with asking(models.server, "stdio", database) as door:
+    with asking(models.server, "stdio", database) as mcp_server:
 
         async def both(client: Client) -> list[Any]:
             return await asyncio.gather(
                 *(client.call_tool("run_audit", {"caseId": "bridge"}) for _ in range(3))
             )
 
-        runs = list(map(found, door.use(both)))
+        runs = list(map(structured, mcp_server.use(both)))
     assert len({run["run_id"] for run in runs}) == 1
     assert sorted(run["reused"] for run in runs) == [False, True, True]
 
 
-def spoken(door: Door) -> subprocess.Popen[str]:
+def spoken(mcp_server: McpServer) -> subprocess.Popen[str]:
     """A server on pipes, to be spoken to by hand."""
-    return started(door.command, door.environment, stdin=subprocess.PIPE, stderr=subprocess.PIPE)
+    return started(
+        mcp_server.command, mcp_server.environment, stdin=subprocess.PIPE, stderr=subprocess.PIPE
+    )
 
 
 def speak(process: subprocess.Popen[str], message: str) -> None:
@@ -163,7 +170,7 @@ AUDIT = line("tools/call", 2, name="run_audit", arguments={"caseId": "bridge"})
 def test_stdout_carries_only_the_protocol_and_eof_ends_the_server(
     database: Path,
 ) -> None:
-    process = spoken(Door("stdio", database, "--log", "debug"))
+    process = spoken(McpServer("stdio", database, "--log", "debug"))
     wrong = line("tools/call", 3, name="get_run", arguments={"runId": "x"}) + line("no/such", 4)
     speak(process, f"{HELLO}this is no JSON\n\n{AUDIT}{wrong}")
     answers = heard(process, 4)
@@ -182,7 +189,7 @@ def test_stdout_carries_only_the_protocol_and_eof_ends_the_server(
 def test_a_too_long_message_is_rejected_and_the_next_is_served(
     database: Path,
 ) -> None:
-    process = spoken(Door("stdio", database))
+    process = spoken(McpServer("stdio", database))
     call = {
         "name": "audit_citations",
         "arguments": {"answer": "x" * (limits.BODY + 200_000), "evidence": [{"id": "1"}]},
@@ -216,21 +223,21 @@ def test_an_audit_interrupted_by_shutdown_can_be_resumed(
     (run,) = Workbench.open(database).store.runs.for_case("bridge")
     assert run.state == "interrupted"
     assert run.why == "CallerGone in the middle of the audit", (
-        "it was left in good order, not found dead"
+        "the server ended in order instead of being found lost"
     )
 
 
 def test_a_signal_shuts_the_http_server_down_cleanly(database: Path, models: Models) -> None:
-    with asking(models.server, "http", database) as door:
+    with asking(models.server, "http", database) as mcp_server:
 
         async def leave_one_under_way(client: Client) -> None:
             call = await under_way(client, models)
-            assert door.process is not None
-            code = await asyncio.to_thread(ended, door.process, signal.SIGINT)
+            assert mcp_server.process is not None
+            code = await asyncio.to_thread(ended, mcp_server.process, signal.SIGINT)
             assert code == 130
             with contextlib.suppress(Exception):
                 await call
 
-        door.use(leave_one_under_way)
-        assert "Traceback" not in door.log.read_text()
+        mcp_server.use(leave_one_under_way)
+        assert "Traceback" not in mcp_server.log.read_text()
     assert state(database) == ["interrupted"]

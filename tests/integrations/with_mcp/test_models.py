@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from mcp import Client
 
-from tests.integrations.with_mcp.door import BRIDGE, Door, asking, found, inside
+from tests.integrations.with_mcp.mcp_server import BRIDGE, McpServer, asking, inside, structured
 from tests.llm.asking import KEY, settings_here
 from tests.served_replies import Behaviour, Request
 from tests.serving_models import ModelServer
@@ -30,7 +30,7 @@ def served() -> Iterator[ModelServer]:
 
 def opened(
     database: Path, server: ModelServer, *, price: bool = False, max_cost: float | None = None
-) -> Door:
+) -> McpServer:
     prices = {"here:m": {"input": 100.0, "output": 1000.0}} if price else {}
     settings = settings_here(server, prices=prices, max_retries=0)
     return inside(database, settings, max_cost=max_cost)
@@ -39,11 +39,11 @@ def opened(
 def test_the_operator_chooses_models_and_clients_see_the_data_flow(
     database: Path, served: ModelServer
 ) -> None:
-    with asking(served, "stdio", database) as door:
-        tools = door.use(Client.list_tools)
-        critique = door.result("critique_answer", **CRITIQUED, autoRevise=True)
-        claims = door.result("verify_claims", **CLAIMS)
-        run = door.result("run_audit", caseId="bridge")
+    with asking(served, "stdio", database) as mcp_server:
+        tools = mcp_server.use(Client.list_tools)
+        critique = mcp_server.result("critique_answer", **CRITIQUED, autoRevise=True)
+        claims = mcp_server.result("verify_claims", **CLAIMS)
+        run = mcp_server.result("run_audit", caseId="bridge")
     leaving = {
         tool.name for tool in tools.tools if tool.annotations and tool.annotations.open_world_hint
     }
@@ -65,11 +65,14 @@ def test_a_failing_model_is_unscored_and_the_audit_can_be_repeated(
     def script(request: Request) -> Behaviour | None:
         return Behaviour(status=500, error={"message": "out of order"}) if broken[0] else None
 
-    with ModelServer(script, issues="none", keys=[KEY]) as server, opened(database, server) as door:
-        critique = door.result("critique_answer", **CRITIQUED)
-        first = door.result("run_audit", caseId="bridge")
+    with (
+        ModelServer(script, issues="none", keys=[KEY]) as server,
+        opened(database, server) as mcp_server,
+    ):
+        critique = mcp_server.result("critique_answer", **CRITIQUED)
+        first = mcp_server.result("run_audit", caseId="bridge")
         broken[0] = False
-        second = door.result("run_audit", caseId="bridge")
+        second = mcp_server.result("run_audit", caseId="bridge")
     assert critique["isValid"] is False
     assert critique["confidence"] is None
     assert critique["unscored"]
@@ -86,22 +89,24 @@ def test_long_checks_send_progress(database: Path, monkeypatch: pytest.MonkeyPat
     async def progress(done: float, total: float | None, message: str | None) -> None:
         told.append((done, total, message))
 
-    with ModelServer(latency_ms=1000, keys=[KEY]) as server, opened(database, server) as door:
-        assert found(door.call("verify_claims", CLAIMS, progress_callback=progress))["checks"]
+    with ModelServer(latency_ms=1000, keys=[KEY]) as server, opened(database, server) as mcp_server:
+        assert structured(mcp_server.call("verify_claims", CLAIMS, progress_callback=progress))[
+            "checks"
+        ]
     assert told[0][1:] == (None, "seconds, still at work")
 
 
 def test_a_result_lists_models_and_cost(database: Path, served: ModelServer) -> None:
-    with opened(database, served, price=True) as door:
-        checked = door.call("verify_claims", CLAIMS)
-        audited = door.call("run_audit", {"caseId": "bridge"})
-        again = door.call("run_audit", {"caseId": "bridge"})
-        read = door.call("get_case", {"caseId": "bridge"})
+    with opened(database, served, price=True) as mcp_server:
+        checked = mcp_server.call("verify_claims", CLAIMS)
+        audited = mcp_server.call("run_audit", {"caseId": "bridge"})
+        again = mcp_server.call("run_audit", {"caseId": "bridge"})
+        read = mcp_server.call("get_case", {"caseId": "bridge"})
     spent = [result.meta["masis/cost"] for result in (checked, audited, again) if result.meta]
     assert spent[0]["models"] == {"here:m": 1}
     assert spent[0]["cost_usd"] > 0
-    assert spent[1]["calls"] == found(audited)["usage"]["calls"]
-    assert spent[1]["cost_usd"] == pytest.approx(found(audited)["usage"]["cost_usd"])
+    assert spent[1]["calls"] == structured(audited)["usage"]["calls"]
+    assert spent[1]["cost_usd"] == pytest.approx(structured(audited)["usage"]["cost_usd"])
     assert spent[2]["calls"] == 0
     assert "Models asked: here:m (1). Cost: " in checked.content[-1].text
     assert "this cost nothing" in again.content[-1].text
@@ -109,16 +114,16 @@ def test_a_result_lists_models_and_cost(database: Path, served: ModelServer) -> 
 
 
 def test_the_cost_limit_stops_only_model_calls(database: Path, served: ModelServer) -> None:
-    with opened(database, served, price=True, max_cost=0.0001) as door:
-        cut = door.call("run_audit", {"caseId": "bridge"})
+    with opened(database, served, price=True, max_cost=0.0001) as mcp_server:
+        cut = mcp_server.call("run_audit", {"caseId": "bridge"})
         asked = len(served.requests)
         refused = [
-            door.call("verify_claims", CLAIMS),
-            door.call("run_audit", {"caseId": "bridge"}),
-            door.call("critique_answer", CRITIQUED),
+            mcp_server.call("verify_claims", CLAIMS),
+            mcp_server.call("run_audit", {"caseId": "bridge"}),
+            mcp_server.call("critique_answer", CRITIQUED),
         ]
-        read = door.call("get_case", {"caseId": "bridge"})
-    assert found(cut)["termination_reason"] == "cancelled"
+        read = mcp_server.call("get_case", {"caseId": "bridge"})
+    assert structured(cut)["termination_reason"] == "cancelled"
     assert len(served.requests) == asked, "no model is asked once the limit is reached"
     for each in refused:
         assert each.is_error
@@ -129,8 +134,8 @@ def test_the_cost_limit_stops_only_model_calls(database: Path, served: ModelServ
 def test_with_a_cost_limit_an_unpriced_model_is_called_once(
     database: Path, served: ModelServer
 ) -> None:
-    with opened(database, served, max_cost=5.0) as door:
-        assert not door.call("verify_claims", CLAIMS).is_error
-        refused = door.call("verify_claims", CLAIMS)
+    with opened(database, served, max_cost=5.0) as mcp_server:
+        assert not mcp_server.call("verify_claims", CLAIMS).is_error
+        refused = mcp_server.call("verify_claims", CLAIMS)
     assert refused.is_error
     assert "price is not known" in refused.content[0].text

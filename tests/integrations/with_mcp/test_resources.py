@@ -12,28 +12,31 @@ from mcp.types import ResourceTemplateReference
 
 from masis.schema.case import Case
 from masis.schema.run import Run
-from tests.integrations.with_mcp.door import BRIDGE, Door, found
+from tests.integrations.with_mcp.mcp_server import BRIDGE, McpServer, structured
 from tests.reviewing import ADA
 
 
-def test_runs_and_cases_are_json_resources(door: Door) -> None:
+def test_runs_and_cases_are_json_resources(mcp_server: McpServer) -> None:
     case = {**BRIDGE, "id": "à/b%2F c?#", "query": "How long is the bridge of à?"}
-    made, whole = door.result("run_audit", case=case), door.result("get_case", caseId=case["id"])
+    made, whole = (
+        mcp_server.result("run_audit", case=case),
+        mcp_server.result("get_case", caseId=case["id"]),
+    )
     (run,), (kept,) = (
-        door.use(lambda client, uri=each["uri"]: client.read_resource(uri)).contents
+        mcp_server.use(lambda client, uri=each["uri"]: client.read_resource(uri)).contents
         for each in (made, whole)
     )
     assert run.mime_type == kept.mime_type == "application/json"
-    assert Run.model_validate(json.loads(run.text)) == door.workbench().store.runs.get(
+    assert Run.model_validate(json.loads(run.text)) == mcp_server.workbench().store.runs.get(
         made["run_id"]
     )
     assert json.loads(kept.text) == whole
     assert json.loads(kept.text)["case"] == case
 
 
-def test_resources_are_listed_in_pages_newest_first(door: Door) -> None:
+def test_resources_are_listed_in_pages_newest_first(mcp_server: McpServer) -> None:
     many = [Case.model_validate({**BRIDGE, "id": f"listed-{number}"}) for number in range(60)]
-    door.workbench().cases.add(ADA, many)
+    mcp_server.workbench().cases.add(ADA, many)
 
     async def walk(client: Client) -> list[Any]:
         pages = [await client.list_resources(cache_mode="refresh")]
@@ -44,7 +47,7 @@ def test_resources_are_listed_in_pages_newest_first(door: Door) -> None:
             await client.list_resources(cursor="elsewhere")
         return [pages, templates.resource_templates, wrong.value]
 
-    pages, templates, wrong = door.use(walk)
+    pages, templates, wrong = mcp_server.use(walk)
     uris = [resource.uri for page in pages for resource in page.resources]
     assert len(pages) >= 2
     assert uris[0] == "masis://case/listed-59"
@@ -71,22 +74,24 @@ def test_resources_are_listed_in_pages_newest_first(door: Door) -> None:
     ],
 )
 def test_an_unknown_resource_is_reported_with_the_known_kinds(
-    door: Door, uri: str, expected: str
+    mcp_server: McpServer, uri: str, expected: str
 ) -> None:
     with pytest.raises(MCPError) as wrong:
-        door.use(lambda client: client.read_resource(uri))
+        mcp_server.use(lambda client: client.read_resource(uri))
     assert wrong.value.code == -32602
     assert expected in wrong.value.message
 
 
-def test_clients_of_the_previous_protocol_are_served(door: Door, bridge: dict[str, Any]) -> None:
+def test_clients_of_the_previous_protocol_are_served(
+    mcp_server: McpServer, bridge: dict[str, Any]
+) -> None:
     told: list[float] = []
 
     async def progress(done: float, total: float | None, message: str | None) -> None:
         told.append(done)
 
     async def legacy() -> Any:
-        async with door.client(mode="legacy") as client:
+        async with mcp_server.client(mode="legacy") as client:
             assert client.instructions is not None
             assert client.server_info.name == "masis-workbench"
             made = await client.call_tool(
@@ -94,30 +99,30 @@ def test_clients_of_the_previous_protocol_are_served(door: Door, bridge: dict[st
             )
             return [
                 client.protocol_version,
-                found(made),
-                await client.read_resource(found(made)["uri"]),
+                structured(made),
+                await client.read_resource(structured(made)["uri"]),
             ]
 
-    version, made, resource = door.run(legacy())
+    version, made, resource = mcp_server.run(legacy())
     assert version < "2026"
     assert told[-1] == 15.0
     assert json.loads(resource.contents[0].text)["id"] == made["run_id"]
 
 
-def test_prompts_and_ids_are_completed(door: Door, bridge: dict[str, Any]) -> None:
+def test_prompts_and_ids_are_completed(mcp_server: McpServer, bridge: dict[str, Any]) -> None:
     template = ResourceTemplateReference(uri="masis://case/{case_id}")
 
     async def typed(client: Client) -> list[Any]:
         listed = await client.list_prompts()
-        said = await client.get_prompt(
+        prompt = await client.get_prompt(
             "check_draft", {"question": "How long?", "draft": "It is long."}
         )
         with pytest.raises(MCPError) as wrong:
             await client.get_prompt("explain_run", {})
         of_case = await client.complete(template, {"name": "case_id", "value": bridge["id"]})
-        return [listed.prompts, said.messages, wrong.value, of_case.completion]
+        return [listed.prompts, prompt.messages, wrong.value, of_case.completion]
 
-    listed, messages, wrong, of_case = door.use(typed)
+    listed, messages, wrong, of_case = mcp_server.use(typed)
     assert [prompt.name for prompt in listed] == ["check_draft", "explain_run", "whats_waiting"]
     assert [(each.name, each.required) for each in listed[1].arguments] == [("run_id", True)]
     assert messages[0].role == "user"

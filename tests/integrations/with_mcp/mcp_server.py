@@ -1,5 +1,7 @@
-"""The SDK's client, and the server it talks to: ``masis mcp`` as a process of its own, over stdio
-or over HTTP, or the same server in this process, where how it is reached makes no difference.
+"""An MCP server with clients of the SDK.
+
+The server is ``masis mcp`` in a separate process, over stdio or HTTP, or the same server in this
+process if the transport doesn't matter.
 """
 
 from __future__ import annotations
@@ -40,8 +42,8 @@ BRIDGE = case(
 )
 
 
-class Door:
-    """One database, served over one transport; clients live on an event loop of the door's own."""
+class McpServer:
+    """A database that is served over one transport, and clients on an event loop of their own."""
 
     def __init__(self, transport: str, database: Path, *arguments: str, **environment: str) -> None:
         self.transport, self.database, self.arguments = transport, database, arguments
@@ -59,10 +61,10 @@ class Door:
 
     @property
     def command(self) -> list[str]:
-        """What is started."""
+        """Return the command that starts the server."""
         return ["-m", "masis.cli", "mcp", "--db", str(self.database), *self.arguments]
 
-    def __enter__(self) -> Door:
+    def __enter__(self) -> McpServer:
         if self.transport == "http":
             self.process, self.url = started_http(self.command, self.environment, self.log)
             self.closing.callback(ended, self.process)
@@ -74,7 +76,7 @@ class Door:
 
     @contextlib.asynccontextmanager
     async def client(self, **options: Any) -> AsyncIterator[Client]:
-        """A new client; over stdio each starts a server of its own."""
+        """Open a new client; over stdio, each one starts a server of its own."""
         server: Any = self.url or self.inside
         if self.transport == "stdio":
             server = StdioServerParameters(
@@ -88,11 +90,11 @@ class Door:
             yield client
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """What a coroutine comes to on the door's loop, but not for ever."""
+        """Run a coroutine on the clients' event loop with a time limit and return its result."""
         return self._portal.call(asyncio.wait_for, work, PATIENCE_S)
 
     def use(self, work: Callable[[Client], Coroutine[Any, Any, T]]) -> T:
-        """What the work comes to with the client that is kept open."""
+        """Run ``work`` with the client that stays open and return its result."""
         if self._kept is None:
             self._kept = self.closing.enter_context(
                 self._portal.wrap_async_context_manager(self.client())
@@ -100,15 +102,15 @@ class Door:
         return self.run(work(self._kept))
 
     def call(self, tool: str, arguments: dict[str, Any], **options: Any) -> CallToolResult:
-        """The result of one call."""
+        """Call a tool and return the result, which may be an error."""
         return self.use(lambda client: client.call_tool(tool, arguments, **options))
 
     def result(self, tool: str, **arguments: Any) -> dict[str, Any]:
-        """The structured result of one call that goes well."""
-        return found(self.call(tool, arguments))
+        """Call a tool and return its structured result; an error fails the test."""
+        return structured(self.call(tool, arguments))
 
     def workbench(self) -> Workbench:
-        """The database, opened here."""
+        """Open the database in this process."""
         return Workbench.open(self.database)
 
 
@@ -118,25 +120,25 @@ def inside(
     *,
     concurrency: int | None = None,
     max_cost: float | None = None,
-) -> Door:
-    """The server on a database, in this process."""
-    door, workbench = Door("memory", database), Workbench.open(database, settings)
+) -> McpServer:
+    """Return a server on a database in this process."""
+    mcp_server, workbench = McpServer("memory", database), Workbench.open(database, settings)
     server = MasisServer(workbench, concurrency or audits_at_once(workbench), max_cost)
-    door.inside = server.server
-    door.closing.callback(workbench.store.close)
-    door.closing.callback(server.close)
-    return door
+    mcp_server.inside = server.server
+    mcp_server.closing.callback(workbench.store.close)
+    mcp_server.closing.callback(server.close)
+    return mcp_server
 
 
-def asking(server: ModelServer, transport: str, database: Path, *arguments: str) -> Door:
-    """A server whose every role is filled by the model that is served here."""
+def asking(server: ModelServer, transport: str, database: Path, *arguments: str) -> McpServer:
+    """Return a server in which the given model fills all roles."""
     config = database.with_name("masis.toml")
     provider = (
         f'[providers.here]\nkind = "openai"\naddress = "{server.address}"\nkey_env ='
         ' "SCRIPTED_KEY"\n'
     )
     config.write_text(f"retry_base_s = 0.01\nmax_retries = 0\ncall_deadline_s = 60\n{provider}")
-    return Door(
+    return McpServer(
         transport,
         database,
         "--model",
@@ -148,7 +150,7 @@ def asking(server: ModelServer, transport: str, database: Path, *arguments: str)
 
 
 def developers() -> dict[str, str]:
-    """The environment without what would have a server find a developer's keys and settings."""
+    """Return the environment without the variables of a developer's keys and settings."""
     return {
         name: value
         for name, value in os.environ.items()
@@ -159,7 +161,7 @@ def developers() -> dict[str, str]:
 def started(
     arguments: list[str], environment: dict[str, str], **streams: Any
 ) -> subprocess.Popen[str]:
-    """The server as a process of its own."""
+    """Start the server in a separate process."""
     command, env = [sys.executable, *arguments], {**developers(), **environment}
     return subprocess.Popen(
         command, cwd=ROOT, env=env, stdout=subprocess.PIPE, text=True, **streams
@@ -169,7 +171,7 @@ def started(
 def started_http(
     command: list[str], environment: dict[str, str], log: Path
 ) -> tuple[subprocess.Popen[str], str]:
-    """A server on a free port, and its address, which it says on stderr."""
+    """Start a server on a free port and return it with its address, read from stderr."""
     with log.open("w") as stderr:
         process = started(
             [*command, "--transport", "http", "--port", "0"],
@@ -193,7 +195,7 @@ def started_http(
 
 
 def ended(process: subprocess.Popen[str], with_signal: int = signal.SIGTERM) -> int:
-    """The exit code after a signal."""
+    """Send a signal to a process and return its exit code."""
     if process.poll() is None:
         process.send_signal(with_signal)
     try:
@@ -206,15 +208,15 @@ def ended(process: subprocess.Popen[str], with_signal: int = signal.SIGTERM) -> 
     return code
 
 
-def found(result: CallToolResult) -> dict[str, Any]:
-    """The structured result of a call that went well."""
+def structured(result: CallToolResult) -> dict[str, Any]:
+    """Return the structured result of a call; an error fails the test."""
     assert not result.is_error, result.content
     assert result.structured_content is not None
     return dict(result.structured_content)
 
 
-def said(result: CallToolResult) -> str:
-    """The message of a call that failed."""
+def error_text(result: CallToolResult) -> str:
+    """Return the message of a call that failed; a success fails the test."""
     assert result.is_error, result.structured_content
     (content,) = result.content
     return str(content.text)
