@@ -53,6 +53,16 @@ def test_help_imports_no_heavy_packages() -> None:
     assert done.stdout.endswith("[]\n")
 
 
+def test_the_review_commands_import_no_tables() -> None:
+    """pandas takes as long to import as half of a short command."""
+    code = (
+        "import sys, masis.cli.desk\nprint(sorted({'streamlit', 'pandas', 'sqlite_utils'}"
+        " & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
 @pytest.mark.parametrize(
     ("error", "exit_code", "says"),
     [
