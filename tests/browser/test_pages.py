@@ -285,7 +285,7 @@ def test_two_runs_are_compared_swapped_and_opened(served: str, open_tab: OpenTab
 def test_a_rate_links_to_its_runs_and_a_run_to_its_case(served: str, open_tab: OpenTab) -> None:
     tab = open_tab(served)
     page = tab.open("/metrics?as=tables")
-    found = page.get_by_role("table", name="Of the original answers")
+    found = page.get_by_role("table", name="Original answers")
     found.get_by_role("row", name="Fabricated, unsupported or contradicted").get_by_role(
         "link"
     ).click(delay=40)

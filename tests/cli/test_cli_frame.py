@@ -43,6 +43,15 @@ def test_help_lists_every_command_and_version_names_the_application() -> None:
     assert CliRunner().invoke(main, ["--version"]).output == f"masis {APP}\n"
 
 
+def test_the_help_of_a_group_describes_each_of_its_commands() -> None:
+    context = click.Context(main)
+    for name, entry in COMMANDS.items():
+        group = main.get_command(context, name)
+        if entry.is_group:
+            assert isinstance(group, click.Group)
+            assert all(command.short_help for command in group.commands.values()), name
+
+
 def test_help_imports_no_heavy_packages() -> None:
     code = (
         "import sys\nfrom masis.cli import main\nmain(['--help'],"
