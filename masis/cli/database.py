@@ -462,7 +462,7 @@ def db() -> None:
     """Back up and restore a database, redact texts, and apply the current acceptance rule.
 
     masis db backup backups/ --keep 7
-    masis db redact case strategy-01 --reason "asked by the person"
+    masis db redact case bridge-01 --reason "asked by the person"
     """
 
 
@@ -540,7 +540,7 @@ def restore(copy: Path, check: bool, replace: bool, yes: bool, emit: Emit, db: P
 def redact() -> None:
     """Permanently remove the texts of a case or of one decision, on request.
 
-      masis db redact case strategy-01 --reason "asked for by the person named in it"
+      masis db redact case bridge-01 --reason "asked for by the person named in it"
       masis db redact decision 3f5a09... --reason "names a patient" --by "Ada Lind"
 
     Ids, verdicts, figures and the hash chain of the log are kept, so 'masis verify-log' still
@@ -570,7 +570,7 @@ def case(
     """Remove every text of the case ID: question, answer, evidence, results, drafts, and what
     reviewers wrote.
 
-      masis db redact case strategy-01 --reason "asked for by the person named in it"
+      masis db redact case bridge-01 --reason "asked for by the person named in it"
 
     Its id, its digest, its verdicts and its figures are kept. Other versions of the case are
     redacted as well. Exit code 0: redacted. 1: the case doesn't exist, is already redacted, or is

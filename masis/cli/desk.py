@@ -96,8 +96,8 @@ def queue(
 def show(case: str, desk: Desk, emit: Emit) -> None:
     """Show CASE with its question, answer, evidence, audit and decisions.
 
-    masis show strategy-01
-    masis show strategy-01 --json | jq .run.review_reasons
+    masis show bridge-01
+    masis show bridge-01 --json | jq .run.review_reasons
     """
     view = desk.show(case)
     record = {
@@ -271,9 +271,9 @@ def decide(
     reviewer saw the audit's verdict, and such a decision doesn't count as blind. Importing the same
     file again doesn't record its decisions twice.
 
-      masis decide strategy-01 reject --reason unsupported
-      masis decide strategy-01 override --corrected-answer "120 metres [1]." --reason contradicted
-      masis decide strategy-01 approve --acknowledge --label "supported=It is 120 metres long"
+      masis decide bridge-01 reject --reason unsupported
+      masis decide bridge-01 override --corrected-answer "120 metres [1]." --reason contradicted
+      masis decide bridge-01 approve --acknowledge --label "supported=It is 120 metres long"
       masis decide --file decisions.jsonl --dry-run
       masis decide --file label-studio-export.json --json
 
@@ -316,15 +316,16 @@ def _parse_label(written: str) -> dict[str, Any]:
 
 
 def _entry_line(entry: LogEntry) -> str:
-    head, decision = (
-        f"{entry_number(entry)}  {entry.at[:16]}  {entry_word(entry).text}",
-        entry.decision,
-    )
+    number, decision = entry_number(entry), entry.decision
+    head = f"{number}  {entry.at[:16]}  {entry_word(entry).text}"
+    # Readers who may not know the number see the id in its place.
+    end = "" if number == entry.id else f"  ({entry.id})"
     if decision is None:
-        return f"{head} by   ({entry.id})"
-    about = f" {answer}" if (answer := decided_about(decision)) else ""
+        return f"{head}{end}"
+    answer = decided_about(decision)
+    about = f" {answer} of {decision.case_id}" if answer else f", case {decision.case_id},"
     why = f": {shorten(words, 120)}" if (words := decision.reason or decision.note) else ""
-    return f"{head}{about} of {decision.case_id} by {decision.reviewer}{why}  ({entry.id})"
+    return f"{head}{about} by {decision.reviewer}{why}{end}"
 
 
 def _decide_file(
@@ -403,8 +404,8 @@ def label(
     part of your decision on the case, so the decision is recorded again with the label. With
     --severity, LABEL is one of the team's issue types; without WORDS, it is about the whole answer.
 
-      masis label home-03 unsupported "It was opened in 1931"
-      masis label home-03 "fabricated citation" "120 metres" --severity high
+      masis label bridge-01 unsupported "It was opened in 1931"
+      masis label bridge-01 "fabricated citation" "120 metres" --severity high
     """
     new_label = {
         "label": label,
@@ -433,7 +434,7 @@ def decision_log(case: str | None, limit: int, desk: Desk, emit: Emit) -> None:
     """List the newest entries of the decision log, for CASE or for all cases.
 
       masis log
-      masis log strategy-01 --json | jq .decision.verdict
+      masis log bridge-01 --json | jq .decision.verdict
 
     Use 'masis verify-log' to check that no entry was changed or removed.
     """
@@ -462,7 +463,7 @@ def undo(entry: str, desk: Desk, emit: Emit) -> None:
 def comment(case: str, text: str, desk: Desk, emit: Emit) -> None:
     """Add a comment to CASE, which its other readers see.
 
-    masis comment strategy-01 "The second source is newer."
+    masis comment bridge-01 "The second source is newer."
     """
     entry = desk.comment(case, text)
     emit(entry, [_entry_line(entry)])
@@ -495,8 +496,8 @@ def report(
     several cases, or for the cases that match a filter, a folder is written with one page per case
     and an index.html that lists them.
 
-      masis report strategy-01 --out audit.html
-      masis report strategy-01 home-03 --out reports/
+      masis report bridge-01 --out audit.html
+      masis report bridge-01 tower-02 --out reports/
       masis report --state needs_review --field Medicine --out reports/
     """
     if (case_filter != _ALL) == bool(cases):

@@ -74,7 +74,7 @@ url_option = click.option(
 insecure_option = click.option(
     "--insecure",
     is_flag=True,
-    help="Allow http to another machine. Everyone on the way can read the token and all texts.",
+    help="Allow http to another machine. Anyone on the network can read the token and all texts.",
 )
 COST = click.FloatRange(0, min_open=True)
 """The click type of an amount in US dollars."""

@@ -165,7 +165,12 @@ def export_from_server(
 
 @click.group(cls=CommandGroup)
 def token() -> None:
-    """Create, list and revoke personal tokens for programs that use the JSON API (docs/api.md)."""
+    """Create, list and revoke personal tokens for programs that use the JSON API (docs/api.md).
+
+    masis token create "nightly import" --by "Ada Lovelace" --role reviewer
+    masis token list
+    masis token revoke 8c21d4
+    """
 
 
 role_option = click.option(
@@ -176,7 +181,7 @@ role_option = click.option(
 )
 
 
-@token.command(cls=Command)
+@token.command(cls=Command, short_help="Create a token for a person of the sign-in file.")
 @click.argument("label")
 @click.option("--by", metavar="NAME", help="The person that the token acts for.", required=True)
 @role_option
@@ -191,7 +196,7 @@ role_option = click.option(
 @shared.workbench_option
 @shared.json_option
 def create(label: str, by: str, role: Role, days: int, workbench: Workbench, emit: Emit) -> None:
-    """Create a token for a person of the sign-in file; LABEL says what it is for.
+    """Create a token for a person of the sign-in file. LABEL describes its purpose.
 
     The token is printed once, on stdout. Only its digest is stored.
 
@@ -211,7 +216,7 @@ def create(label: str, by: str, role: Role, days: int, workbench: Workbench, emi
     )
 
 
-@token.command("list", cls=Command)
+@token.command("list", cls=Command, short_help="List all tokens, without their texts.")
 @shared.workbench_option
 @shared.json_option
 def list_tokens(workbench: Workbench, emit: Emit) -> None:
@@ -237,14 +242,15 @@ def status_of(token: ApiToken, now: str) -> str:
     return f"until {token.expires_at[:10]}" if token.is_valid(now) else "expired"
 
 
-@token.command(cls=Command)
+@token.command(cls=Command, short_help="Revoke tokens by their ids.")
 @click.argument("tokens", nargs=-1, required=True, metavar="TOKEN...")
 @shared.by_option
 @shared.workbench_option
 @shared.json_option
 def revoke(tokens: tuple[str, ...], by: str | None, workbench: Workbench, emit: Emit) -> None:
-    """Revoke tokens by their ids, as 'masis token list' shows them; a server refuses the next
-    request.
+    """Revoke tokens by their ids, which 'masis token list' shows.
+
+    A server refuses the next request with them.
 
     masis token revoke 8c21d4
     """

@@ -10,10 +10,9 @@ import json
 import math
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from masis.audit.measures.statistics import exact_bounds
@@ -28,6 +27,9 @@ from masis.trust.score import (
     probabilities,
     reliability,
 )
+
+if TYPE_CHECKING:
+    import pandas as pd  # the functions that need it import it; see agreement.codes
 
 FAULTY_STATES, SETTLED = (
     ("rejected", "overridden"),
@@ -54,6 +56,8 @@ def frame_of(columns: Mapping[str, Sequence[Any]]) -> pd.DataFrame:
 
     pandas' own text type would be inferred for each column, which takes longer than the comparison.
     """
+    import pandas as pd
+
     return pd.DataFrame({name: pd.Series(column, dtype=object) for name, column in columns.items()})
 
 
@@ -96,6 +100,8 @@ def answer_rows(decided: pd.DataFrame, score: FaultScore) -> pd.DataFrame:
         answer.
 
     """
+    import pandas as pd
+
     cases = codes(decided["case_id"].to_numpy())
     # A case is blind only if none of its decisions saw the audit's verdict.
     seen = np.bincount(cases, ~decided["blind"].to_numpy(dtype=bool)) > 0
@@ -118,6 +124,8 @@ def gold_answer_rows(labelled: pd.DataFrame, score: FaultScore) -> pd.DataFrame:
 
     ``labels.clean`` says whether the answer is right. Without it, the labels of its claims do.
     """
+    import pandas as pd
+
     truths = pd.Series([_gold_truth(json.loads(text)) for text in labelled["labels"]], dtype=object)
     frame = labelled.assign(faulty=truths, source="gold", blind=True, simulated=False)
     return _judge_frame(frame[frame["faulty"].notna()], score)
@@ -302,6 +310,8 @@ def part_rows(labelled: Iterable[CaseOutcome]) -> pd.DataFrame:
     audit's claim that shares the most characters with it, a reference with the same reference of
     the same sentence. Parts without a verdict of the audit are left out.
     """
+    import pandas as pd
+
     rows: list[dict[str, Any]] = []
     for outcome in labelled:
         judgement = outcome.current

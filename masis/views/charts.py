@@ -58,7 +58,7 @@ def course_chart() -> alt.TopLevelMixin:
         field="score", oneOf=[SCORE["confidence"].text, SCORE["quality_score"].text]
     )
     return alt.layer(
-        alt.Chart(alt.NamedData("shown")).mark_rule(strokeDash=[2, 3], opacity=0.5).encode(x=x),
+        alt.Chart(alt.NamedData("shown")).mark_rule(strokeDash=[2, 3], color=GREY).encode(x=x),
         lines.mark_line().encode(
             size=alt.condition(strongest, alt.value(3.5), alt.value(1.5)),
             strokeDash=alt.condition(combined, alt.value([5, 4]), alt.value([1, 0])),
@@ -248,7 +248,7 @@ def drift_chart() -> alt.TopLevelMixin:
                 alt.Tooltip("value:Q", title=f"Disagreement, newest {RATE_OVER}", format=".0%"),
             ],
         ),
-        alt.Chart(alt.NamedData("usual")).mark_rule(strokeDash=[5, 4]).encode(y=y),
+        alt.Chart(alt.NamedData("usual")).mark_rule(strokeDash=[5, 4], color=GREY).encode(y=y),
     )
 
 
@@ -257,9 +257,11 @@ def direction_chart() -> alt.TopLevelMixin:
     order = [word.text for word in DIRECTION.values()]
     scale = alt.Scale(domain=order)
     legend = alt.Legend(orient="bottom", columns=1, labelLimit=260, symbolSize=70)
+    # Vega leaves out labels that nearly touch, and below four bars that hides every second name.
+    names = alt.Axis(labelLimit=190, labelOverlap=False)
     drawn: alt.Chart = alt.Chart(ROWS, height=260).mark_bar()
     return drawn.encode(
-        y=alt.Y("direction:N", title=None, sort=order, scale=scale, axis=alt.Axis(labelLimit=190)),
+        y=alt.Y("direction:N", title=None, sort=order, scale=scale, axis=names),
         x=alt.X("studies:Q", title="Kept studies", axis=alt.Axis(tickMinStep=1, format="d")),
         color=alt.Color("design:N", title=None, legend=legend),
         tooltip=[

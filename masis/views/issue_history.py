@@ -10,15 +10,16 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Literal, NamedTuple
-
-import pandas as pd
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from masis.schema.audit import Issue
 from masis.schema.run import Iteration, Run
 from masis.schema.wording import count_noun
 from masis.views.markdown import colour_label, escape_markdown
 from masis.views.words import COURSE, rule_word
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Course = Literal["new", "persisting", "fixed", "regressed", "absent"]
 """How an issue develops.
@@ -134,6 +135,9 @@ class IssueHistory(NamedTuple):
 
 def issue_history(run: Run, shown: int) -> IssueHistory:
     """Return every issue with its course; the column of iteration ``shown`` (from 0) is marked."""
+    # imported on use, because commands that only follow issues would wait 0.4 s for pandas
+    import pandas as pd
+
     followed = sorted(follow(run.iterations), key=lambda history: history.issues[-1] is None)
     titles = [
         f"Iteration {iteration.iteration_number}{', shown' if index == shown else ''}:"

@@ -60,6 +60,32 @@ def test_the_overview_opens_waiting_cases_within_their_list(served: str, open_ta
     expect(page).to_have_title(re.compile(r"^(?!MASIS).+ · MASIS Workbench$"))
 
 
+FRAME = """() => {
+  const links = [...document.querySelectorAll("[data-testid=stTopNav] .rc-overflow-item")]
+    .filter(link => getComputedStyle(link).opacity !== "0")
+  const badge = document.querySelector(".st-key-reviewer-badge").getBoundingClientRect()
+  const ends = links.map(link => link.getBoundingClientRect().right)
+  return {links: links.length, gap: badge.left - Math.max(...ends), badge: badge.width}
+}"""
+
+
+def test_the_name_never_lies_over_the_links_of_the_frame(served: str, open_tab: OpenTab) -> None:
+    page = open_tab(served).open("/settings")
+    page.get_by_role("button", name="Your name").click(delay=40)
+    field = page.get_by_test_id("stTextInputField")
+    field.fill("Maximiliane Schwarzenberger-Hohenlohe")
+    field.press("Enter")
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="Maximiliane").wait_for()
+    for width in (1440, 1251, 1249, 1100, 981, 979, 900, 860):
+        page.set_viewport_size({"width": width, "height": 700})
+        page.wait_for_function(f"({FRAME})().gap > 0")
+        frame = page.evaluate(FRAME)
+        assert frame["badge"] > 80, width
+        # A window narrower than 900 pixels has the last links in the frame's menu.
+        assert frame["links"] == 12 or width < 900
+
+
 def test_a_filter_that_was_cleared_stays_cleared(served: str, open_tab: OpenTab) -> None:
     """The browser keeps what a drawer showed when it was closed, and would post it again with the
     next act.
@@ -259,7 +285,7 @@ def test_two_runs_are_compared_swapped_and_opened(served: str, open_tab: OpenTab
 def test_a_rate_links_to_its_runs_and_a_run_to_its_case(served: str, open_tab: OpenTab) -> None:
     tab = open_tab(served)
     page = tab.open("/metrics?as=tables")
-    found = page.get_by_role("table", name="Of the original answers")
+    found = page.get_by_role("table", name="Original answers")
     found.get_by_role("row", name="Fabricated, unsupported or contradicted").get_by_role(
         "link"
     ).click(delay=40)

@@ -43,6 +43,15 @@ def test_help_lists_every_command_and_version_names_the_application() -> None:
     assert CliRunner().invoke(main, ["--version"]).output == f"masis {APP}\n"
 
 
+def test_the_help_of_a_group_describes_each_of_its_commands() -> None:
+    context = click.Context(main)
+    for name, entry in COMMANDS.items():
+        group = main.get_command(context, name)
+        if entry.is_group:
+            assert isinstance(group, click.Group)
+            assert all(command.short_help for command in group.commands.values()), name
+
+
 def test_help_imports_no_heavy_packages() -> None:
     code = (
         "import sys\nfrom masis.cli import main\nmain(['--help'],"
@@ -51,6 +60,16 @@ def test_help_imports_no_heavy_packages() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.endswith("[]\n")
+
+
+def test_the_review_commands_import_no_tables() -> None:
+    """pandas takes as long to import as half of a short command."""
+    code = (
+        "import sys, masis.cli.desk\nprint(sorted({'streamlit', 'pandas', 'sqlite_utils'}"
+        " & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
 
 
 @pytest.mark.parametrize(

@@ -94,7 +94,7 @@ def test_one_override_flips_the_decision_and_names_the_reviewer_and_reason() -> 
     assert person.rounds[0].ruling.tally.keep == 2
     assert (person.outcome, person.kept) == ("evidence_insufficient", ("d", "e"))
     assert person.reasons == (
-        "With 1 value set by a person.",
+        "A person set 1 value.",
         f"Round 0: {person.rounds[0].ruling.why}",
     )
     grade = person.grade("c")

@@ -89,12 +89,12 @@ def test_own_work_is_a_section_without_empty_rows(
     for part in (
         "You decided",
         "1 rejected.",
-        "Time a decision",
-        "Decisions a day",
-        "Of your decisions",
+        "Time per decision",
+        "Decisions per day",
+        "Your decisions",
     ):
         assert part in alone
-    assert "Of your own decisions" not in alone, "one block where nobody else has decided"
+    assert "Your own decisions" not in alone, "one block where nobody else has decided"
     for case, verdict in zip(AUDITED[1:4], ("reject", "approve", "reject"), strict=True):
         decide(audited_workbench, case, verdict)
     undone(audited_workbench, AUDITED[3], "Ada")
@@ -103,7 +103,7 @@ def test_own_work_is_a_section_without_empty_rows(
         "You decided",
         "1 approved",
         "1 rejected.",
-        "Your time a decision",
+        "Your time per decision",
         "reviewer=Ada&kind=undo",
     ):
         assert part in drawn
@@ -184,7 +184,7 @@ def test_a_failed_step_isnt_an_issue_of_the_answer_and_says_why(
         f"A step of the audit failed in 1 of {cases} cases, which says nothing about their answers"
     )
     assert said in [link.label for link in app.get("page_link")]
-    assert "Why, in the newest: the revision" in [each.label for each in app.expander]
+    assert "Newest failure: the revision" in [each.label for each in app.expander]
     assert "The server did not answer." in texts(app)
     assert "queue?flag=error" not in drawn_on(app)
 
@@ -292,7 +292,9 @@ def test_the_page_offers_the_numbers_as_a_file(audited_workbench: Workbench) -> 
     assert {row["group"] for row in rows} == {"all", "week", "critic", "distribution", "bin"}
     bins = [row for row in rows if row["metric"] == "issues" and row["group"] == "bin"]
     assert sum(int(row["value"]) for row in bins) == int(bins[0]["known"])
-    assert "Numbers (CSV)" in [each.label for each in open_page("metrics").get("download_button")]
+    assert "Download the numbers (CSV)" in [
+        each.label for each in open_page("metrics").get("download_button")
+    ]
 
 
 def test_over_several_weeks_shares_and_sums_are_drawn_by_week(

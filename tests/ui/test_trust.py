@@ -37,7 +37,7 @@ def test_figures_have_intervals_and_link_to_their_cases(audited_workbench: Workb
             "2 are too few to tell. The true share may be anything from 16% to 100%.",
         ),
         *(
-            "Always giving the same verdict has 0.",
+            "Always giving the same verdict scores 0.",
             "3 cases, too few to tell how strong the agreement beyond chance is",
         ),
     ):

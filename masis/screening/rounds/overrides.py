@@ -248,7 +248,7 @@ def apply_review(
         last = enough or (rounds[-1] if rounds else None)
         changed = sum(len(fields) for fields in effective.values())
         reasons = (
-            f"With {count_noun(changed, 'value')} set by a person.",
+            f"A person set {count_noun(changed, 'value')}.",
             *((f"Round {last.number}: {last.ruling.why}",) if last else ()),
             *((found.summary,) if enough else ()),
             *threshold_effects(rounds, screening.thresholds),

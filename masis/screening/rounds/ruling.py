@@ -210,9 +210,9 @@ def _ruling_reason(
         verdict = f"at least {thresholds.keep_share:.0%} keep: they agree"
     elif votes.discard >= thresholds.discard_share * votes.votes - _SAME:
         verdict = f"at least {thresholds.discard_share:.0%} discard: retrieve more"
-    others = count_noun(votes.not_relevant, "other abstract", "other abstracts")
+    others = count_noun(votes.not_relevant, "other abstract has", "other abstracts have")
     aside = (
-        f" {others} without a vote, because they aren't shown to be about the question."
+        f" {others} no vote, because they aren't shown to be about the question."
         if votes.not_relevant
         else ""
     )

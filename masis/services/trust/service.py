@@ -5,10 +5,9 @@ from __future__ import annotations
 import secrets
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
-import pandas as pd
 
 from masis.audit.acceptance import RULE_VERSION
 from masis.errors import InputError
@@ -37,6 +36,9 @@ from masis.trust.agreement import (
 from masis.trust.guarantee import Outcome, ThresholdTest
 from masis.trust.score import FITTED_ON, LEAST_ORDERED, fit, probabilities, yield_curve
 from masis.views.numbers import duration
+
+if TYPE_CHECKING:
+    import pandas as pd  # the functions that need it import it; see agreement.codes
 
 VERDICTS = ("approve", "override", "reject", "escalate")
 """Verdicts from best to worst: the order for weighted kappa and ordinal alpha.
@@ -251,7 +253,7 @@ class TrustService:
         self._store, self.access, self._team = store, access, store.team
         self.guarantees, self._review = Guarantees(store), review_settings(settings)
         self.score, self.auditors = self.guarantees.score, store.trust.auditors
-        self._read = (-1, pd.DataFrame())
+        self._read: tuple[int, pd.DataFrame | None] = (-1, None)
         self._answers: dict[int, str | None] = {}
 
     # reading
@@ -338,6 +340,8 @@ class TrustService:
             NotAllowed: The actor asks for names and isn't a lead.
 
         """
+        import pandas as pd
+
         if names and not self.shows_names():
             self.access.require(actor, "oversee", _SEE_OTHERS)
         names = names or self.shows_names()
@@ -411,6 +415,8 @@ class TrustService:
 
         The estimate weights the decided spot checks by stratum.
         """
+        import pandas as pd
+
         checks = machine.frame_of(self._store.trust.spot_checks())
         if self._hides_open(actor):
             checks = checks[checks["state"].isin(machine.SETTLED)]
@@ -553,6 +559,8 @@ class TrustService:
         """Return the number of the actor's decisions today (UTC), of escalations, and the median
         seconds.
         """
+        import pandas as pd
+
         frame = pd.DataFrame(self._store.trust.seconds(actor.name, utc_now()[:10]))
         return len(frame), int((frame["verdict"] == "escalate").sum()), _median_seconds(frame)
 
@@ -585,12 +593,10 @@ class TrustService:
         decisions count only on settled cases. The log is read again only after it has grown.
         """
         length = self._store.decisions.head().length
-        if self._read[0] != length:
-            self._read = (
-                length,
-                machine.frame_of(self._store.trust.decision_columns(pending=True)),
-            )
-        frame = self._read[1]
+        read, frame = self._read
+        if frame is None or read != length:
+            frame = machine.frame_of(self._store.trust.decision_columns(pending=True))
+            self._read = (length, frame)
         counts = ~frame["pending"].astype(bool)
         if settled:
             counts &= frame["state"].isin(machine.SETTLED)
@@ -1003,6 +1009,8 @@ def _reviewer_stats(
 
 def _median_seconds(rows: pd.DataFrame) -> float | None:
     """Return the median recorded time in seconds, or None if none was recorded."""
+    import pandas as pd
+
     # The log may hold anything here, because programs write entries too. coerce turns it into NaN.
     seconds = pd.to_numeric(rows["seconds"], errors="coerce")
     seconds = seconds[seconds >= LEAST_SECONDS]

@@ -82,10 +82,10 @@ def _choose_examinee(workbench: Workbench) -> str | None:
         for model in offered_models(workbench.settings, "verifier")
         if "," not in model
     )
-    chosen = st.selectbox("Who takes it", [IN_USE, *offered, OTHER], key="exam-model")
+    chosen = st.selectbox("Models to test", [IN_USE, *offered, OTHER], key="exam-model")
     if chosen == OTHER:
         name = st.text_input(
-            "Name of the model that takes it",
+            "Name of the model",
             key="exam-model-name",
             max_chars=LONGEST_NAME,
             placeholder="PROVIDER:MODEL or local:ORG/NAME",

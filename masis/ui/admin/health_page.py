@@ -72,7 +72,7 @@ def show_health(workbench: Workbench) -> None:
     show_reassessment(workbench)
     st.caption(
         f"On the command line: {command_markdown('masis health')}. For monitoring: `/healthz` "
-        "(is the server alive?) and `/health.json` (are all checks passed? Status 200 or 503)."
+        "(is the server alive?) and `/health.json` (did all checks pass? Status 200 or 503)."
     )
     st.page_link(
         "pages/retention.py",

@@ -231,7 +231,7 @@ def show_metrics(workbench: Workbench) -> None:
     st.header("Cost", anchor=False)
     models = [model.name for model in report.models]
     if report.total.values["calls"]:
-        draw_topic(report, "cost", "Of these audits")
+        draw_topic(report, "cost", "These audits")
     else:
         judged = f"by {RECORDED}" if has_replayed(models) else "offline"
         st.markdown(
@@ -247,9 +247,9 @@ def show_metrics(workbench: Workbench) -> None:
         with internals:
             if has_replayed(models) and "time" not in unmet_needs(report):
                 st.caption("Some replies are recorded, so no model time was measured.")
-            draw_topic(report, "machine", "Of the audits")
+            draw_topic(report, "machine", "Audits")
     st.download_button(
-        "Numbers (CSV)",
+        "Download the numbers (CSV)",
         metrics_csv(report),
         file_name="metrics.csv",
         mime="text/csv",
@@ -424,10 +424,10 @@ def _choose_span() -> None:
 def _draw_answer_figures(workbench: Workbench, report: MetricsReport, facets: Facets) -> None:
     """Draw the results of the audits, the kinds of issues, and the statuses of cases."""
     st.header(f"{count_noun(report.total.runs, 'audit')}: results", anchor=False)
-    draw_topic(report, "answers", "Of the original answers")
+    draw_topic(report, "answers", "Original answers")
     issues = sorted(((facets.flags.get(flag, 0), flag) for flag in ISSUES), reverse=True)
     audited = sum(facets.standings.values()) - facets.standings.get("not_audited", 0)
-    description = "Kinds of issues in all audited cases, the critic's own left out"
+    description = "Kinds of issues in all audited cases, without the critic's own"
     if issues[0][0]:
         figures = [
             LinkedFigure(
@@ -467,7 +467,7 @@ def _draw_failures(workbench: Workbench, failed: int, audited: int) -> None:
     run = workbench.cases.open_for(actor(), newest.id).run if newest else None
     if run is not None and run.warnings:
         last = run.warnings[-1]
-        with st.expander(f"Why, in the newest: the {last.step}", key="metrics-failure"):
+        with st.expander(f"Newest failure: the {last.step}", key="metrics-failure"):
             st.text(shorten(last.message, LONGEST_FAILURE))
 
 
@@ -514,9 +514,9 @@ def _draw_people_figures(workbench: Workbench, facets: Facets) -> None:
                 "Decisions", f"{work.decisions:,}", whose, "decisions", {"kind": "decision"}
             )
         ),
-        LinkedFigure("Decisions a day", number(work.a_day), f"Mean of {days} with decisions."),
+        LinkedFigure("Decisions per day", number(work.a_day), f"Mean of {days} with decisions."),
         LinkedFigure(
-            "Time a decision",
+            "Time per decision",
             work.median_time,
             _TIME_MEANING + (" Team has each person's." if show_each else ""),
             "team" if show_each else "",
@@ -536,15 +536,15 @@ def _draw_people_figures(workbench: Workbench, facets: Facets) -> None:
             if count
         ),
     ]
-    description = "Of your decisions; nobody else has decided" if alone else "Of the decisions"
+    description = "Your decisions; nobody else has decided" if alone else "Decisions"
     draw_figures(figures, key="metrics-people", description=description)
     if my_stats.decisions and not alone:
         figures = [
             yours,
-            LinkedFigure("Your time a decision", my_stats.median_time, _TIME_MEANING),
+            LinkedFigure("Your time per decision", my_stats.median_time, _TIME_MEANING),
             *details,
         ]
-        draw_figures(figures, key="metrics-own", description="Of your own decisions")
+        draw_figures(figures, key="metrics-own", description="Your own decisions")
     st.header("Accuracy of the audit", anchor=False)
     st.caption("Choose a figure to see its cases on Trust.")
     report = workbench.trust.compare(me, TrustFilter())

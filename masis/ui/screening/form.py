@@ -212,7 +212,7 @@ def show_form(workbench: Workbench) -> None:
             on_text=lambda typed: ScreeningForm.current().change(CRITERIA, typed),
             rows=2,
             hint=(
-                "A line each. Shown with the result, and offered as reasons when a person discards"
+                "One per line. Shown with the result, and offered as reasons when a person discards"
                 " an abstract."
             ),
             placeholder="include: adults\nexclude: no control group",

@@ -539,9 +539,7 @@ def _draw_rounds(screening: Screening) -> None:
     with right:
         st.header("Convergence")
         if len(screening.rounds) < 2:
-            st.caption(
-                "The chart needs at least two rounds. The numbers of each round are beside it."
-            )
+            st.caption("The chart needs at least two rounds. Rounds shows the numbers of each.")
         else:
             rows = convergence_rows(screening.rounds, thresholds)
             draw_chart(convergence_chart, rows=rows, description="How the rounds converge")

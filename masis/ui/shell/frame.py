@@ -40,10 +40,14 @@ _STYLES = """<style>
 @st-main:focus-visible, @st-main:focus-visible::before { outline: none; box-shadow: none }
 /* At the top, toasts would cover buttons. */
 @st-toasts { top: auto !important; right: auto; bottom: 0; left: 0; }
-@media (max-width: 1080px) { @st-navigation_link > span:has(@st-icon) { display: none } }
-@media (max-width: 960px) { @st-navigation_link { padding-inline: 0.3rem !important; } }
+:root { --links: 73rem; }
+@media (max-width: 1250px) { :root { --links: 55rem; }
+  @st-navigation_link > span:has(@st-icon) { display: none } }
+@media (max-width: 980px) { :root { --links: 50rem; }
+  @st-navigation_link { padding-inline: 0.3rem !important; } }
 </style>"""
-# On narrow screens the page names fit beside the reviewer's name only without their icons.
+# On narrow screens the links fit beside the reviewer's name only without their icons. --links is
+# their width as measured, from the left edge of the window.
 
 
 def add_styles() -> None:

@@ -28,11 +28,17 @@ TAKEN_CASE_KEY = "taken-case"
 _OPEN_FORMS = "open-forms"
 _MEMORY = register_component("reviewer", "way_back")
 
-# The badge lies above Streamlit's header, whose z-index is 999990.
+# The badge lies above Streamlit's header, whose z-index is 999990. The header keeps room for a
+# badge of 6.3rem ("Your name") and moves links that don't fit into its menu. The badge of a longer
+# name takes the room that the links leave (--links, see frame.py) and is cut where that ends.
 _STYLE = """<style>
+@st-header { padding-right: 11.2rem; }
 .st-key-reviewer-badge { position: fixed; top: 0.875rem; right: 3.4rem; z-index: 999991;
-  width: auto; }
-.st-key-reviewer-badge button { border: 0; background: transparent; min-height: 2rem; }
+  width: auto; max-width: clamp(6.3rem, 100vw - var(--links) - 4rem, 16rem); }
+.st-key-reviewer-badge button { border: 0; background: transparent; min-height: 2rem;
+  max-width: 100%; }
+.st-key-reviewer-badge button :has(p) { min-width: 0; }
+.st-key-reviewer-badge button p { overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
 @st-wrapper:has(> .st-key-reviewer-badge),
 @st-wrapper:has(> .st-key-reviewer-memory) { position: absolute; }
 .st-key-reviewer-memory { position: absolute; width: 0; height: 0; overflow: hidden; }

@@ -36,7 +36,7 @@ def reliability_chart() -> alt.TopLevelMixin:
         y=_share_axis("observed", "Observed share of faulty answers"),
         tooltip=[*tooltip, alt.Tooltip("n:Q", title="Answers")],
     )
-    bars = base.mark_rule().encode(y=alt.Y("low:Q"), y2="high:Q")
+    bars = base.mark_rule(color=GREY).encode(y=alt.Y("low:Q"), y2="high:Q")
     return alt.layer(even, bars, points).properties(usermeta=_SAVED)
 
 
@@ -65,6 +65,5 @@ def rate_over_time_chart() -> alt.TopLevelMixin:
         y=_share_axis("rate", "Faulty among what passed"),
         tooltip=["month:O", alt.Tooltip("rate:Q", format=".1%"), "n:Q"],
     )
-    return alt.layer(base.mark_rule().encode(y="low:Q", y2="high:Q"), points).properties(
-        usermeta=_SAVED
-    )
+    bars = base.mark_rule(color=GREY).encode(y="low:Q", y2="high:Q")
+    return alt.layer(bars, points).properties(usermeta=_SAVED)

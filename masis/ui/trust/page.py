@@ -422,7 +422,7 @@ def _draw_agreement_figures(comparison: MachineComparison, key: str) -> None:
     constant = (
         ""
         if comparison.constant is None
-        else f" One verdict for all would agree in {comparison.constant:.0%}."
+        else f" Giving all of them one verdict would agree in {comparison.constant:.0%}."
     )
     noun = f"{key if key in PARTS else 'answer'}s"
     flagged = f"Faulty {noun} flagged"
@@ -450,10 +450,10 @@ def _draw_agreement_figures(comparison: MachineComparison, key: str) -> None:
     ]
     figures.append(
         _agreement_figure(
-            "Cohen's kappa", comparison.kappa, "Always giving the same verdict has 0. "
+            "Cohen's kappa", comparison.kappa, "Always giving the same verdict scores 0. "
         )
     )
-    figure_table(figures, key=f"trust-figures-{key}", description="The audit beside people")
+    figure_table(figures, key=f"trust-figures-{key}", description="Audit and people compared")
 
 
 def _agreement_figure(title: str, estimate: AgreementEstimate, more: str = "") -> LinkedFigure:
@@ -577,7 +577,7 @@ def _draw_calibration(comparison: MachineComparison) -> None:
         f" over {comparison.n:,} answers. A perfectly calibrated score would have up to"
         f" {comparison.error_floor or 0:.3f} by chance. Bars are 95% intervals."
     )
-    _draw_data_download(pd.DataFrame(rows), "reliability")
+    _draw_data_download(pd.DataFrame(rows), "calibration")
 
 
 def _draw_breakdown(
@@ -605,7 +605,7 @@ def _draw_breakdown(
         for name, comparison in comparisons.items()
     ]
     if opened := linked_table(
-        titles, rows, description=f"The audit beside people by {title}", key=f"trust-by-{by}"
+        titles, rows, description=f"Audit and people compared by {title}", key=f"trust-by-{by}"
     ):
         if by == "month":
             year, month = int(opened[:4]), int(opened[5:7])
@@ -1069,7 +1069,7 @@ def csv_bytes(frame: pd.DataFrame) -> bytes:
 
 def _draw_data_download(frame: pd.DataFrame, name: str) -> None:
     st.download_button(
-        f"Data of {name} (CSV)",
+        f"Download as CSV: {name}",
         csv_bytes(frame),
         file_name=f"trust-{name.lower().replace(' ', '-')[:60]}.csv",
         mime="text/csv",
