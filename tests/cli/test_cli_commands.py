@@ -118,14 +118,14 @@ class Prepared(NamedTuple):
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
     folder = tmp_path_factory.mktemp("examples")
     mine = case(
-        "strategy-01",
+        "bridge-01",
         answer="It is 120 metres long [1]. It was opened in 1931 [9].",
         metadata={"field": "Medicine"},
     )
     workbench = desk(
-        folder / "review.db", mine, mine | {"id": "home-03", "metadata": {"dataset": "pilot"}}
+        folder / "review.db", mine, mine | {"id": "tower-02", "metadata": {"dataset": "pilot"}}
     )
-    decide(workbench, "home-03", reviewer=ME.name)
+    decide(workbench, "tower-02", reviewer=ME.name)
     for name, only in (("pilot-1", CaseFilter()), ("pilot-2", CaseFilter(datasets=("pilot",)))):
         workbench.datasets.freeze(ME, name, "claims", Selection(only))
     workbench.corpora.add_demo(ME)
@@ -243,12 +243,12 @@ WRONG: list[tuple[str, int, str]] = [
     ("decide a reject --label grey", 2, "write it as LABEL=WORDS"),
     ("undo nothing", 1, "nothing"),
     ("report", 2, "Name cases or use a filter"),
-    ("report home-03 --state any --out x", 2, "Name cases or use a filter"),
-    ("report strategy-01 home-03", 2, "Name it with --out"),
-    ("report strategy-01 home-03 --run 1 --out x", 2, "needs exactly one case"),
+    ("report tower-02 --state any --out x", 2, "Name cases or use a filter"),
+    ("report bridge-01 tower-02", 2, "Name it with --out"),
+    ("report bridge-01 tower-02 --run 1 --out x", 2, "needs exactly one case"),
     ("report --field Nowhere --out x", 1, "No cases match"),
     ("report nowhere", 1, "nowhere"),
-    ("report strategy-01 --run nowhere", 1, "nowhere"),
+    ("report bridge-01 --run nowhere", 1, "nowhere"),
     ("export --format cases --state any", 2, "--state: the format cases has no filters"),
     ("export --format labels --shares 80/30/10", 2, "add up to 120"),
     ("export --format labels --quality 2-3", 2, "write a range as 0.2-0.8"),
@@ -285,7 +285,7 @@ WRONG: list[tuple[str, int, str]] = [
     ),
     ("db redact case nowhere --reason r --yes", 1, "'nowhere'"),
     ("db redact decision none --reason r --yes", 1, "'none'"),
-    ("db redact case strategy-01 --reason r", 2, "pass --yes"),
+    ("db redact case bridge-01 --reason r", 2, "pass --yes"),
     ("purge --older-than 0", 2, "pass --yes"),
     ("trust --fit", 1, ""),
 ]
