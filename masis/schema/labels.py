@@ -57,7 +57,7 @@ MOST_PASSAGES = 20
 """The most passages that one label names."""
 
 
-class EvidencePassage(Record):
+class LabelPassage(Record):
     """Words of a chunk that support or contradict the labelled words.
 
     ``text`` is the chunk's ``text[start:end]``, which is checked when the label is recorded.
@@ -70,7 +70,7 @@ class EvidencePassage(Record):
     stance: Stance = "supports"
 
     @model_validator(mode="after")
-    def _check_length(self) -> EvidencePassage:
+    def _check_length(self) -> LabelPassage:
         if self.end - self.start != len(self.text):
             raise ValueError(
                 f"the passage has {len(self.text)} characters, but start and end give"
@@ -110,7 +110,7 @@ class TargetLabel(Record):
     label: str
     note: str = ""
     severity: Severity | None = None
-    evidence: tuple[EvidencePassage, ...] = Field(default=(), max_length=MOST_PASSAGES)
+    evidence: tuple[LabelPassage, ...] = Field(default=(), max_length=MOST_PASSAGES)
     right_reference: str | None = None
     kind: SupportKind | None = None
     evidence_id: str | None = None
@@ -165,7 +165,7 @@ class TargetLabel(Record):
         """Whether this label reports an issue that the audit missed."""
         return self.severity is not None
 
-    def passages(self, stance: Stance) -> tuple[EvidencePassage, ...]:
+    def passages(self, stance: Stance) -> tuple[LabelPassage, ...]:
         """Return the passages that support, or those that contradict, the labelled words."""
         return tuple(passage for passage in self.evidence if passage.stance == stance)
 
