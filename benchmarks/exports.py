@@ -22,7 +22,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from masis.datasets.exports.export import Selection, write_file
 from masis.datasets.exports.formats import export_formats
 from masis.schema.case import Case
-from masis.schema.review import Decision, TargetLabel
+from masis.schema.labels import TargetLabel
+from masis.schema.review import Decision
 from masis.services import ANONYMOUS, Workbench, demo_cases
 from masis.store import Store
 from masis.store.records import CaseFilter

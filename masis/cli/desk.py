@@ -19,6 +19,7 @@ from masis.cli.remote import desk_options
 from masis.datasets.readers.decisions import read_decisions
 from masis.datasets.writers.files import whole_file
 from masis.errors import InputError
+from masis.schema.labels import SupportKind
 from masis.schema.review import LogEntry, Verdict, answer_name, decided_about
 from masis.schema.run import Iteration
 from masis.schema.wording import count_noun, shorten
@@ -315,6 +316,16 @@ def _parse_label(written: str) -> dict[str, Any]:
     return {"label": label, "text": words}
 
 
+def _parse_passage(written: str, stance: str) -> dict[str, Any]:
+    evidence_id, equals, words = written.partition("=")
+    if not equals or not words:
+        option = "--supported-by" if stance == "supports" else "--contradicted-by"
+        raise click.UsageError(
+            f"{option} {written[:60]}: write it as ID=WORDS, such as c2=opened in 1932."
+        )
+    return {"evidence_id": evidence_id, "text": words, "stance": stance}
+
+
 def _entry_line(entry: LogEntry) -> str:
     number, decision = entry_number(entry), entry.decision
     head = f"{number}  {entry.at[:16]}  {entry_word(entry).text}"
@@ -381,6 +392,28 @@ def _decide_file(
 )
 @click.option("--note", default="", help="What is wrong, in your own words.")
 @click.option(
+    "--supported-by",
+    "supporting",
+    multiple=True,
+    metavar="ID=WORDS",
+    help="Words of a chunk that support the labelled words. Repeatable.",
+)
+@click.option(
+    "--contradicted-by",
+    "contradicting",
+    multiple=True,
+    metavar="ID=WORDS",
+    help="Words of a chunk that contradict the labelled words. Repeatable.",
+)
+@click.option(
+    "--kind",
+    type=click.Choice(get_args(SupportKind)),
+    help="How the labelled words follow from the supporting ones.",
+)
+@click.option("--right-reference", metavar="ID", help="The chunk that should have been cited.")
+@click.option("--chunk", metavar="ID", help="Label this chunk of the evidence, not the answer.")
+@click.option("--conflicts-with", metavar="ID", help="The chunk that --chunk contradicts.")
+@click.option(
     "--acknowledge",
     is_flag=True,
     help="Confirm that you have seen the serious issues of the answer that you approved.",
@@ -394,25 +427,46 @@ def label(
     start: int | None,
     severity: Literal["critical", "high", "medium", "low"] | None,
     note: str,
+    supporting: Names,
+    contradicting: Names,
+    kind: SupportKind | None,
+    right_reference: str | None,
+    chunk: str | None,
+    conflicts_with: str | None,
     acknowledge: bool,
     desk: Desk,
     emit: Emit,
 ) -> None:
-    """Label WORDS in the answer that you decided about, or report an issue in it.
+    """Label WORDS in the answer that you decided about, a chunk, or the case.
 
-    LABEL is supported, partial, unsupported, contradicted or one of your team's labels. Labels are
-    part of your decision on the case, so the decision is recorded again with the label. With
-    --severity, LABEL is one of the team's issue types; without WORDS, it is about the whole answer.
+    LABEL is supported, partial, unsupported, contradicted or unverifiable. Labels are part of your
+    decision on the case, so the decision is recorded again with the label. With --severity, LABEL
+    is one of the team's issue types, and an issue is reported; without WORDS, it is about the whole
+    answer. With --chunk, LABEL is relevant, irrelevant or conflicting. LABEL passage_missing says
+    that the evidence lacks a passage that the answer needs.
 
       masis label bridge-01 unsupported "It was opened in 1931"
+      masis label bridge-01 contradicted "in 1931" --contradicted-by "c2=opened in 1932"
       masis label bridge-01 "fabricated citation" "120 metres" --severity high
+      masis label bridge-01 irrelevant --chunk c3
+      masis label bridge-01 passage_missing --note "the year of its opening"
     """
+    passages = [
+        _parse_passage(written, stance)
+        for stance, texts in (("supports", supporting), ("contradicts", contradicting))
+        for written in texts
+    ]
     new_label = {
         "label": label,
         "text": words or "",
         "start": start,
         "severity": severity,
         "note": note,
+        "evidence": passages,
+        "kind": kind,
+        "right_reference": right_reference,
+        "evidence_id": chunk,
+        "conflicts_with": conflicts_with,
     }
     entry = desk.label(case, [new_label], acknowledge=acknowledge)
     emit(entry, [_entry_line(entry)])

@@ -8,8 +8,8 @@ from typing import Any, Literal
 from pydantic import Field, model_validator
 
 from masis.schema.base import Record
-from masis.schema.case import Severity
 from masis.schema.display import OneLine
+from masis.schema.labels import TargetLabel
 from masis.schema.run import Run
 from masis.schema.team import CasePolicy
 from masis.schema.wording import shorten
@@ -92,62 +92,6 @@ SHOWN_UNKNOWN = "unknown"
 An empty ``machine_shown`` means that the reviewer saw nothing of the machine's verdict. Only such a
 decision is blind.
 """
-
-
-LABEL_CHOICES = {
-    "claim": ("supported", "partial", "contradicted", "unsupported", "unverifiable"),
-    "reference": (
-        "valid",
-        "fabricated",
-        "misattributed",
-        "redundant",
-        "unsupported",
-        "contradicts",
-    ),
-    "sentence": ("uncited", "exempt"),
-}
-"""The labels by which a reviewer corrects or confirms the audit, by the kind of target.
-
-The types of issues that reviewers report are the team's own (``LabelTypes``).
-"""
-
-
-class TargetLabel(Record):
-    """A person's label on a part of the audited answer, or on the whole answer.
-
-    A part is a sentence, reference, claim or span: ``text`` is then ``answer[start:end]``. A label
-    on the whole answer has none of the three. A label with a ``severity`` reports an issue: its
-    ``label`` is then one of the team's label types, in the version
-    ``Decision.versions["label_types"]``. A label without a severity corrects or confirms the audit.
-    """
-
-    target: Literal["sentence", "reference", "claim", "span", "answer"]
-    start: int | None = None
-    end: int | None = None
-    text: str = ""
-    label: str
-    note: str = ""
-    severity: Severity | None = None
-
-    @model_validator(mode="after")
-    def _check_place(self) -> TargetLabel:
-        if self.target == "answer":
-            if self.severity is None:
-                raise ValueError(
-                    "a label on the whole answer reports an issue: it needs a severity"
-                )
-            if self.start is not None or self.end is not None or self.text:
-                raise ValueError("a label on the whole answer quotes no words and has no place")
-        elif self.start is None or self.end is None:
-            raise ValueError(f"a label on a {self.target} needs start and end")
-        if self.severity is not None and self.target not in ("span", "answer"):
-            raise ValueError("an issue is reported on a span or on the whole answer")
-        return self
-
-    @property
-    def reports(self) -> bool:
-        """Whether this label reports an issue that the audit missed."""
-        return self.severity is not None
 
 
 class SubjectDigests(Record):

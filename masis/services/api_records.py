@@ -12,6 +12,7 @@ from masis.schema.actor import Permission, Role
 from masis.schema.base import Record
 from masis.schema.case import Case, Severity
 from masis.schema.faults import PlantedFault
+from masis.schema.labels import LabelTarget, Stance, SupportKind
 from masis.schema.review import LogEntry, Verdict
 from masis.schema.run import Run
 from masis.schema.team import MachineShown
@@ -102,11 +103,24 @@ class AddedCases(Record):
     conflicts: tuple[CaseProblem, ...]
 
 
-class NewLabel(Record):
-    """A label on words of the answer, or with a ``severity`` an issue that the audit missed.
+class NewPassage(Record):
+    """Words of a chunk that support or contradict the labelled words.
 
-    ``start`` is needed if the words occur more than once. Without ``text``, an issue is about the
-    whole answer.
+    ``start`` is needed if the words occur in the chunk more than once.
+    """
+
+    evidence_id: str
+    text: str
+    start: int | None = None
+    stance: Stance = "supports"
+
+
+class NewLabel(Record):
+    """A label, or with a ``severity`` an issue that the audit missed.
+
+    It is about words of the answer, which need ``start`` if they occur more than once. Without
+    ``text``, an issue is about the whole answer. With ``evidence_id`` the label is about that
+    chunk, and ``passage_missing`` is about the case.
     """
 
     label: str
@@ -114,7 +128,12 @@ class NewLabel(Record):
     start: int | None = None
     severity: Severity | None = None
     note: str = ""
-    target: Literal["claim", "span", "answer"] | None = None
+    target: LabelTarget | None = None
+    evidence: tuple[NewPassage, ...] = ()
+    right_reference: str | None = None
+    kind: SupportKind | None = None
+    evidence_id: str | None = None
+    conflicts_with: str | None = None
 
     def record(self) -> dict[str, Any]:
         """Return the label as ``Desk.label`` takes it."""

@@ -18,7 +18,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple, Self, get_args
+from typing import Any, ClassVar, NamedTuple, Self, get_args
 
 from pydantic import ValidationError
 
@@ -32,7 +32,6 @@ from masis.schema.review import (
     SHOWN_UNKNOWN,
     Decision,
     LogEntry,
-    TargetLabel,
     Verdict,
     answer_digest,
     answer_name,
@@ -51,22 +50,13 @@ from masis.services.decision_rules import (
     reasons_for,
     seen_issues,
 )
+from masis.services.labels import LabelRecord, read_labels
 from masis.services.records import VIEWER_FIELDS, CaseFilter, CaseSummary, DecisionFilter
 from masis.services.workbench import Workbench
 from masis.settings import Settings, database_path, default_reviewer
 
 SHOWN = ("answer", "verdicts", "scores", "issues")
 """The parts of the machine's verdict that ``Desk.show`` shows, as a later decision records them."""
-
-LabelRecord = Mapping[str, Any]
-"""A label on words of the answer: ``{"text": "...", "label": "unsupported"}``.
-
-It needs ``start`` if the words occur more than once. With ``severity`` it reports an issue of one
-of the team's types, which is about the whole answer if there is no ``text``.
-"""
-
-LABEL_FIELDS = ("text", "label", "start", "severity", "note", "target")
-"""The fields of a label."""
 
 _ROW_FIELDS = {
     *("case", "case_id", "verdict", "reason", "note", "corrected_answer", "iteration", "labels"),
@@ -324,7 +314,8 @@ class Desk:
             corrected_answer: The answer that an ``override`` uses instead.
             iteration: The answer of the audit to decide about: 1 is the original one, 2 its first
                 revision.
-            labels: Labels on words of the answer, and issues that the audit missed.
+            labels: Labels on words of the answer, on chunks or on the case, and issues that the
+                audit missed (``LabelRecord``).
             machine_shown: The parts of the machine's verdict that the reviewer saw; ``()`` for
                 none. By default they are what ``show`` showed on this desk; otherwise they're
                 unknown, which never counts as blind.
@@ -366,10 +357,7 @@ class Desk:
                 reason=words,
                 note=note.strip(),
                 corrected_answer=corrected_answer,
-                labels=tuple(
-                    _label_on_words(label, answer, number)
-                    for number, label in enumerate(as_labels(labels))
-                ),
+                labels=read_labels(labels, answer, view.case.evidence),
                 machine_shown=shown,
                 token=token,
                 extra=extra,
@@ -425,9 +413,7 @@ class Desk:
                 "has no decision of yours", hint="Decide it first, with the labels.", field="case"
             )
         answer = self.workbench.reviews.answer_of(own)
-        added = tuple(
-            _label_on_words(label, answer, number) for number, label in enumerate(as_labels(labels))
-        )
+        added = read_labels(labels, answer, self.workbench.store.cases.get(case_id).evidence)
         if not added:
             raise InputError(
                 "has no label", hint='Add one: {"text": "...", "label": "..."}.', field="labels"
@@ -657,11 +643,6 @@ def as_names(values: Sequence[str], field: str) -> Sequence[str]:
     return values
 
 
-def as_labels(labels: Iterable[LabelRecord] | LabelRecord) -> tuple[LabelRecord, ...]:
-    """Return labels as a tuple; a single one may be given without a list."""
-    return (labels,) if isinstance(labels, Mapping) else tuple(labels)
-
-
 def check_verdict(verdict: object) -> None:
     """Raise InputError if a value isn't a verdict."""
     if verdict not in get_args(Verdict):
@@ -736,55 +717,3 @@ def _reason_and_code(verdict: Verdict, reason: str) -> tuple[str, str]:
             field="reason",
         )
     return reason.strip(), OTHER if reason.strip() else ""
-
-
-def _label_on_words(record: LabelRecord, answer: str, number: int) -> TargetLabel:
-    """Return a label on words of the answer, which must occur once unless ``start`` says where."""
-    field = f"labels[{number}]"
-    if not isinstance(record, Mapping):
-        raise InputError(
-            f"is {kind_of(record)}", hint='Write {"text": "...", "label": "..."}.', field=field
-        )
-    for key in record:
-        if key not in LABEL_FIELDS:
-            near = difflib.get_close_matches(str(key), LABEL_FIELDS, n=1)
-            hint = (
-                f"Did you mean {near[0]!r}?" if near else f"There are: {', '.join(LABEL_FIELDS)}."
-            )
-            raise InputError("isn't a field of a label", hint=hint, field=f"{field}.{key}")
-    text, start = record.get("text"), record.get("start")
-    target: Literal["span", "answer", "claim"] = record.get("target") or (
-        ("answer" if not text else "span") if record.get("severity") else "claim"
-    )
-    span: dict[str, Any] = {}
-    if text and target != "answer":
-        if start is None:
-            start = answer.find(text)
-            if start < 0 or answer.find(text, start + 1) >= 0:
-                problem = (
-                    "isn't in the answer" if start < 0 else "occurs in the answer more than once"
-                )
-                raise InputError(
-                    problem,
-                    hint="Copy the words from the answer, or set start.",
-                    field=f"{field}.text",
-                )
-        span = {"text": text, "start": start, "end": start + len(text)}
-        if answer[span["start"] : span["end"]] != text:
-            raise InputError(
-                "isn't at start",
-                hint="Correct start, or leave it out.",
-                field=f"{field}.text",
-            )
-    rest = {
-        key: value
-        for key, value in record.items()
-        if key in ("label", "severity", "note") and value is not None
-    }
-    try:
-        return TargetLabel(target=target, **span, **rest)
-    except ValidationError as error:
-        explained = explain(error)
-        raise InputError(
-            explained.problem, hint=explained.hint, field=f"{field}.{explained.field or 'label'}"
-        ) from error

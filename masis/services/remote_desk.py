@@ -44,14 +44,13 @@ from masis.services.desk import (
     SHOWN,
     DecisionRowResult,
     Desk,
-    LabelRecord,
-    as_labels,
     as_names,
     check_verdict,
     encoding_of,
     export_path,
     naming_limit,
 )
+from masis.services.labels import LabelRecord, as_labels
 from masis.services.records import CasePage, CaseSummary
 from masis.settings import Settings, secret
 from masis.settings.hosts import is_loopback

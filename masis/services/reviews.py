@@ -13,7 +13,6 @@ from masis.schema.review import (
     Decision,
     EntryKind,
     LogEntry,
-    TargetLabel,
     Verdict,
     answer_digest,
     answer_name,
@@ -31,6 +30,7 @@ from masis.services.decision_rules import (
     with_reason_code,
 )
 from masis.services.drafts import case_subject
+from masis.services.labels import check_quotations
 from masis.services.records import CaseFilter, CaseRedaction, DecisionFilter
 from masis.store import Store
 from masis.store.reviews.states import WORK, answer_decided
@@ -216,15 +216,18 @@ class ReviewService(Service):
         )
 
     def _with_label_types(self, decision: Decision) -> Decision:
-        """Check the issues that a decision reports, and record the version of the label types.
+        """Check the labels of a decision, and record the version of the label types.
 
         Raises:
-            InputError: A type is unknown, or a quote isn't at its place.
+            InputError: A type or a chunk is unknown, or a quotation isn't at its place.
 
         """
+        if decision.labels:
+            evidence = self._store.cases.get(decision.case_id).evidence
+            check_quotations(decision.labels, self.answer_of(decision), evidence)
         if not decision.reported:
             return decision
-        answer, types = self.answer_of(decision), self._store.team.in_force(LabelTypes)
+        types = self._store.team.in_force(LabelTypes)
         for label in decision.reported:
             if label.label not in types.names:
                 raise InputError(
@@ -235,8 +238,6 @@ class ReviewService(Service):
                     ),
                     field="labels",
                 )
-            if label.start is not None and label.end is not None:
-                _assert_quoted(label, answer)
         return decision.model_copy(
             update={"versions": decision.versions | {"label_types": str(types.version)}}
         )
@@ -520,26 +521,6 @@ def _assert_repeated(first: LogEntry, again: Decision) -> None:
             "belongs to another decision on this case",
             hint="Use a new token for each decision.",
             field="token",
-        )
-
-
-def _assert_quoted(label: TargetLabel, answer: str) -> None:
-    """Raise InputError unless the words that a label quotes are at its place in the answer."""
-    start, end = label.start or 0, label.end or 0
-    where = f"characters {start} to {end}"
-    if not 0 <= start < end <= len(answer):
-        raise InputError(
-            f"{where} aren't a range of the answer, which has {len(answer):,} characters",
-            hint=(
-                "Count start and end in characters of the decided answer; start must be before end."
-            ),
-            field="labels",
-        )
-    if answer[start:end] != label.text:
-        raise InputError(
-            f"at {where} the answer has {answer[start:end][:80]!r}, not {label.text[:80]!r}",
-            hint="Label the words again in the decided answer.",
-            field="labels",
         )
 
 

@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 from masis.api import stepwise
 from masis.schema.case import Case
-from masis.schema.review import TargetLabel
+from masis.schema.labels import TargetLabel
 from masis.settings import Settings
 from tests.browser.conftest import Tab, until
 from tests.browser.test_accessibility import AXE, grave

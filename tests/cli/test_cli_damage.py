@@ -13,7 +13,8 @@ import pytest
 
 from masis.datasets.exports.formats import export_formats
 from masis.errors import DatabaseFull, RecordDamaged
-from masis.schema.review import Decision, TargetLabel
+from masis.schema.labels import TargetLabel
+from masis.schema.review import Decision
 from masis.services import Workbench
 from masis.store import Store
 from masis.store.core import connections

@@ -23,7 +23,7 @@ from masis.llm.roles.prompting import answer as answer_section
 from masis.llm.roles.prompting import compose, question_and_evidence
 from masis.schema.audit import Issue
 from masis.schema.case import Case, Evidence
-from masis.schema.review import TargetLabel
+from masis.schema.labels import TargetLabel
 from masis.services import Workbench, demo_cases
 from masis.settings import Settings
 from masis.store import Store

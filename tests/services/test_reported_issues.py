@@ -11,7 +11,8 @@ from pydantic import ValidationError
 
 from masis.errors import InputError, StoreError
 from masis.schema.actor import Actor
-from masis.schema.review import Decision, LogEntry, TargetLabel
+from masis.schema.labels import TargetLabel
+from masis.schema.review import Decision, LogEntry
 from masis.schema.team import DEFAULT_LABEL_TYPES, LabelType, LabelTypes, QueuePolicy
 from masis.services import Workbench
 from tests.store.factories import a_case, a_run, an_iteration

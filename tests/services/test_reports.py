@@ -10,7 +10,7 @@ from html.parser import HTMLParser
 import pytest
 
 from masis.schema.case import Case
-from masis.schema.review import TargetLabel
+from masis.schema.labels import TargetLabel
 from masis.services import Workbench, demo_cases
 from masis.services.reports import case_report
 from masis.views.report import report_name
@@ -142,7 +142,8 @@ def test_hostile_text_is_escaped_everywhere(bench: Workbench) -> None:
     )
     bench.cases.add(ADA, [case])
     bench.audits.audit(ADA, case)
-    label = TargetLabel(target="span", start=0, end=1, text=HOSTILE, label=HOSTILE, note=HOSTILE)
+    place = {"target": "span", "start": 0, "end": len(HOSTILE), "text": HOSTILE}
+    label = TargetLabel.model_validate({**place, "label": HOSTILE, "note": HOSTILE})
     said = dict.fromkeys(("reason", "note", "corrected_answer"), HOSTILE)
     decide(bench, case.id, "override", HOSTILE[:200], labels=(label,), **said)
     html = report(bench, case.id)

@@ -13,8 +13,9 @@ import pytest
 
 from masis.errors import InputError, StaleVersion, StoreError, UnguardedLog, UnknownRecord
 from masis.schema.case import Case
+from masis.schema.labels import TargetLabel
 from masis.schema.retention import RetentionRule
-from masis.schema.review import LogEntry, TargetLabel
+from masis.schema.review import LogEntry
 from masis.schema.team import QueuePolicy
 from masis.store import Store
 from masis.store.core.guards import GUARDS

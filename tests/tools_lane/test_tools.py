@@ -14,7 +14,8 @@ import pytest
 from masis.datasets.exports.formats import export_formats
 from masis.datasets.mapping.profile import import_profiles
 from masis.datasets.mapping.reader import formats_of, read_any
-from masis.schema.review import Decision, TargetLabel
+from masis.schema.labels import TargetLabel
+from masis.schema.review import Decision
 from masis.services import Workbench, demo_cases
 from tests.reviewing import ADA, submitted
 

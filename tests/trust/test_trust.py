@@ -17,7 +17,7 @@ from masis.audit.acceptance import RULE_VERSION, Acceptability, waive
 from masis.audit.measures.statistics import exact_bounds
 from masis.errors import InputError, NotAllowed
 from masis.schema.actor import Actor
-from masis.schema.review import TargetLabel
+from masis.schema.labels import TargetLabel
 from masis.schema.rules import MUST_LOOK, ReviewCode
 from masis.schema.run import AcceptanceRecord, ReviewReason
 from masis.schema.team import QueuePolicy

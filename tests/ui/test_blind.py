@@ -25,7 +25,8 @@ from masis.cli import main
 from masis.integrations.mcp import resources
 from masis.integrations.mcp.tools import TOOLS, CallWatch, Tools
 from masis.schema.actor import Actor
-from masis.schema.review import Decision, TargetLabel
+from masis.schema.labels import TargetLabel
+from masis.schema.review import Decision
 from masis.schema.team import QueuePolicy
 from masis.services import SIGN_IN_REQUIRED, Workbench
 from masis.settings import Settings

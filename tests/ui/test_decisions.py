@@ -13,7 +13,8 @@ import pytest
 import streamlit as st
 
 from masis.schema.actor import Actor
-from masis.schema.review import LogEntry, TargetLabel
+from masis.schema.labels import TargetLabel
+from masis.schema.review import LogEntry
 from masis.schema.team import QueuePolicy
 from masis.schema.wording import count_noun
 from masis.services import Workbench

@@ -9,7 +9,8 @@ from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 from masis.schema.actor import Actor
-from masis.schema.review import Decision, TargetLabel
+from masis.schema.labels import TargetLabel
+from masis.schema.review import Decision
 from masis.schema.team import QueuePolicy
 from masis.server.app import Server, api_route
 from masis.services import Workbench

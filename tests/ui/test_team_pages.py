@@ -12,7 +12,8 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from masis.schema.actor import Actor
-from masis.schema.review import Decision, TargetLabel
+from masis.schema.labels import TargetLabel
+from masis.schema.review import Decision
 from masis.schema.team import LabelTypes, Lease, QueuePolicy, Rubric, RubricScore
 from masis.services import Workbench
 from masis.services.audits import POLICY

@@ -352,7 +352,7 @@ class JudgedAnswer:
         offsets and no words.
         """
         return [
-            {name: getattr(label, name) for name in ("target", "label", "severity", "note", "text")}
+            label.model_dump(mode="json")
             | locate_words(self.answer, label.text, label.start, label.end)
             for label in (self.decided.labels if self.decided else ())
         ]

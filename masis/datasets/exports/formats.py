@@ -20,8 +20,9 @@ from pydantic_core import to_json
 
 from masis.datasets.exports.answers import JudgedAnswer, Row
 from masis.schema.base import Record
+from masis.schema.labels import LABEL_CHOICES
 from masis.schema.registry import load_added
-from masis.schema.review import LABEL_CHOICES, Verdict
+from masis.schema.review import Verdict
 from masis.schema.team import LabelTypes
 
 _ABOUT = (

@@ -22,7 +22,8 @@ from masis.audit.sentences import split_sentences
 from masis.schema.audit import CitationAudit, Issue
 from masis.schema.base import Record
 from masis.schema.case import Case, Severity
-from masis.schema.review import LABEL_CHOICES, Decision, LogEntry, TargetLabel, Verdict, answer_name
+from masis.schema.labels import LABEL_CHOICES, TargetLabel
+from masis.schema.review import Decision, LogEntry, Verdict, answer_name
 from masis.schema.run import Iteration, Run
 from masis.schema.team import LabelTypes
 from masis.schema.wording import count_noun, shorten
@@ -598,8 +599,8 @@ def _words_before_reference(answer: str, start: int) -> str:
 def choices() -> dict[str, list[tuple[str, str]]]:
     """Return the labels that a reviewer can choose, with their words, by the kind of target."""
     return {
-        kind: [(code, _WORDS[kind][code].text) for code in codes]
-        for kind, codes in LABEL_CHOICES.items()
+        kind: [(code, words[code].text) for code in LABEL_CHOICES[kind]]
+        for kind, words in _WORDS.items()
     }
 
 

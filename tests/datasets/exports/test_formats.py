@@ -21,7 +21,7 @@ from masis.datasets.exports.splits import SplitShares, assign_splits
 from masis.datasets.mapping.reader import read_any
 from masis.errors import InputError
 from masis.schema.case import Case
-from masis.schema.review import LABEL_CHOICES, TargetLabel
+from masis.schema.labels import LABEL_CHOICES, TargetLabel
 from masis.schema.team import DEFAULT_LABEL_TYPES, LabelType, LabelTypes
 from masis.services import Workbench
 from masis.store import Store
@@ -237,9 +237,7 @@ def test_reported_issues_are_exported_with_severity_note_and_position(tmp_path: 
     # this issue has no position in the answer
     assert manifest["counts"]["left_out"] == {"no label": 1}
     decided, _ = rows(bench, "decided")
-    assert decided[0]["labels"] == [
-        {**each.model_dump(), "severity": each.severity} for each in labels
-    ]
+    assert decided[0]["labels"] == [label.model_dump(mode="json") for label in labels]
     (task, _), manifest = rows(bench, "label-studio")
     regions = task["annotations"][0]["result"]
     assert [each["type"] for each in regions] == ["labels", "labels", "choices"]

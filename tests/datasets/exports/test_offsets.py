@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 from masis.datasets.exports.export import Selection
 from masis.datasets.exports.formats import export_formats
 from masis.datasets.writers.lines import escape_formula
-from masis.errors import InputError
 from masis.schema.case import Case, Severity
-from masis.schema.review import Decision, TargetLabel
+from masis.schema.labels import TargetLabel
+from masis.schema.review import Decision
 from masis.schema.run import Run
 from masis.schema.team import LabelTypes
 from masis.services import Workbench
@@ -212,12 +212,9 @@ def test_offsets_in_every_export_select_the_labeled_words(
         # Draw both in every case, because the draws must not depend on the database.
         undoes, decision = not data.draw(st.integers(0, 3)), data.draw(decisions(audited.runs))
         if not (undoes and _undo_one(bench, audited.runs)):
-            try:
-                submitted(bench, decision)
-            # A reported issue whose words are elsewhere is rejected before it is stored.
-            except InputError as error:
-                if "Label the words again" not in error.hint:
-                    raise
+            # Straight into the log, because the services refuse labels at a wrong offset. Logs of
+            # earlier versions may have them.
+            bench.store.decisions.append(decision)
     for form in ("claims", "sentences", "labels"):
         plain = exported(bench, form)
         for encoding in ("jsonl", "csv", "parquet"):
