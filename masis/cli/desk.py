@@ -445,11 +445,11 @@ def label(
     answer. With --chunk, LABEL is relevant, irrelevant or conflicting. LABEL passage_missing says
     that the evidence lacks a passage that the answer needs.
 
-      masis label bridge-01 unsupported "It was opened in 1931"
-      masis label bridge-01 contradicted "in 1931" --contradicted-by "c2=opened in 1932"
-      masis label bridge-01 "fabricated citation" "120 metres" --severity high
-      masis label bridge-01 irrelevant --chunk c3
-      masis label bridge-01 passage_missing --note "the year of its opening"
+      masis label tower-02 unsupported "It was opened in 1931"
+      masis label tower-02 contradicted "in 1931" --contradicted-by "c2=opened in 1932"
+      masis label tower-02 "fabricated citation" "120 metres" --severity high
+      masis label tower-02 irrelevant --chunk c3
+      masis label tower-02 passage_missing --note "the year of its opening"
     """
     passages = [
         _parse_passage(written, stance)
