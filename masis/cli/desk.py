@@ -334,9 +334,9 @@ def _entry_line(entry: LogEntry) -> str:
     if decision is None:
         return f"{head}{end}"
     answer = decided_about(decision)
-    about = f" {answer} of {decision.case_id}" if answer else f", case {decision.case_id},"
+    about = f": {answer} of {decision.case_id}" if answer else f": case {decision.case_id}"
     why = f": {shorten(words, 120)}" if (words := decision.reason or decision.note) else ""
-    return f"{head}{about} by {decision.reviewer}{why}{end}"
+    return f"{head}{about}, by {decision.reviewer}{why}{end}"
 
 
 def _decide_file(

@@ -145,6 +145,7 @@ def with_reason_code(decision: Decision) -> Decision:
 # The rules for a valid decision.
 
 ProblemCode = Literal[
+    "answer_missing",
     "correction_missing",
     "correction_changes_nothing",
     "correction_unused",
@@ -153,6 +154,7 @@ ProblemCode = Literal[
     "serious_issues_open",
 ]
 
+_REASON_NEEDED = {"override": "a correction needs one", "reject": "a rejection needs one"}
 NEEDS_REASON: frozenset[Verdict] = frozenset({"override", "reject"})
 """The verdicts that need a reason."""
 
@@ -268,7 +270,7 @@ def _problems_of_reason(decision: Decision, answer: DecidedAnswer) -> list[Decis
     if decision.kind == "adjudication":
         why = answer.final_needs_reason
     else:
-        why = f"to {decision.verdict} needs one" if decision.verdict in NEEDS_REASON else ""
+        why = _REASON_NEEDED.get(decision.verdict or "", "")
     if not why:
         return []
     hint = "Choose one, or give it in your own words."
@@ -276,12 +278,16 @@ def _problems_of_reason(decision: Decision, answer: DecidedAnswer) -> list[Decis
 
 
 def _problems_of_approval(decision: Decision, answer: DecidedAnswer) -> list[DecisionProblem]:
-    """Return a problem if an approval doesn't list each serious issue that it leaves open.
+    """Return a problem if there is no answer to approve, or serious issues would stay open unseen.
 
-    The list shows that the reviewer was shown the issues.
+    An approval lists each serious issue that it leaves open, which shows that the reviewer was
+    shown the issues.
     """
     if decision.verdict != "approve":
         return []
+    if answer.text is not None and not answer.text.strip():
+        hint = "Write one (override), reject the case, or escalate it."
+        return [DecisionProblem("answer_missing", "verdict", "there is no answer to approve", hint)]
     seen = {issue.get("id") for issue in decision.extra.get(ISSUES_SEEN, ())}
     unseen = [issue for issue in answer.serious if issue.id not in seen]
     if not unseen:

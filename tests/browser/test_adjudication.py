@@ -60,7 +60,7 @@ def test_a_lead_adjudicates_with_the_keyboard_and_sees_the_recorded_verdict(
         assert question.evaluate("each => (each.scrollTop = 40, each.scrollTop)") == 0
         page.keyboard.press("h")
         sheet = panel.get_by_role("dialog", name="Keys")
-        expect(sheet).to_contain_text("Adopt a reviewer's decision")
+        expect(sheet).to_contain_text("Start from a reviewer's decision")
         page.keyboard.press("h")
         why = page.locator(".why-panel")
         for key, issue in (("f", 1), ("f", 2), ("Shift+F", 1)):
@@ -83,7 +83,7 @@ def test_a_lead_adjudicates_with_the_keyboard_and_sees_the_recorded_verdict(
         changes = panel.locator(".changed ins")
         expect(changes).to_contain_text("cited")  # while it is typed
         # what the correction leaves is said before it is recorded
-        expect(panel.get_by_text("You haven't changed the words of 2 of 2 issues:")).to_be_visible()
+        expect(panel.get_by_text("The words of 2 of 2 issues are unchanged:")).to_be_visible()
         expect(panel.get_by_text("chunk_9", exact=True)).to_be_visible()
         expect(corrected).to_be_focused()
         page.keyboard.press("Control+Enter")
@@ -106,7 +106,7 @@ def test_a_lead_adjudicates_with_the_keyboard_and_sees_the_recorded_verdict(
         for _ in range(3):
             page.keyboard.press("Control+Enter")
         expect(page).to_have_url(re.compile(DIFFERING[1]))
-        expect(status).to_contain_text(f"{DIFFERING[0]}: rejected as final verdict, “")
+        expect(status).to_contain_text(f"{DIFFERING[0]}, “")
         expect(panel.get_by_text("1 left for you, 1 decided now")).to_be_visible()
         main = page.get_by_test_id("stMain")
         assert main.evaluate("each => each.scrollTop === 0"), "the next case opens at its top"
@@ -185,7 +185,7 @@ def test_a_lead_adjudicates_with_the_keyboard_and_sees_the_recorded_verdict(
         page.keyboard.press("b")
         # in one breath: it is recorded once the correction has been begun again
         page.keyboard.press("Control+Enter")
-        expect(status).to_contain_text(f"{DIFFERING[0]}: overridden as final verdict, “")
+        expect(status).to_contain_text(f"{DIFFERING[0]}, “")
         page.set_viewport_size({"width": 900, "height": 900})
         page.goto(f"{base}/team?case={DIFFERING[0]}")
         expect(panel.get_by_text("Final verdict (settled)")).to_be_visible()

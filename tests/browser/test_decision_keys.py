@@ -325,7 +325,7 @@ def test_a_correction_links_to_each_issue_it_leaves_open(draw: Drawn) -> None:
     ).model_dump(mode="json")
     check = forms.check(draft["corrected"], CASE, shown=CASE.answer)
     page = draw(draft=draft, check=check, view=view)
-    expect(page.get_by_text("You haven't changed the words of 2 of 3 issues:")).to_contain_text(
+    expect(page.get_by_text("The words of 2 of 3 issues are unchanged:")).to_contain_text(
         "1 more is about the answer as a whole"
     )
     expect(page.locator(".changed")).to_contain_text("Drops [chunk_1].")
@@ -821,7 +821,70 @@ def test_a_key_pressed_while_a_revision_is_taken_is_refused_and_loses_nothing(dr
     message = {"text": "Choose a reason.", "tone": "calm", "where": "reason", "narrowed": False}
     draw.waiting.pop().fulfill(json={"desk": desk, "message": message})
     expect(page.get_by_label("Corrected answer")).to_have_value("Revised.")
-    says(page).to_have_text("Choose a reason. A key that you pressed meanwhile had no effect.")
+    says(page).to_contain_text("Choose a reason. A key that you pressed meanwhile had no effect.")
+
+
+def test_typed_text_that_a_revision_replaces_comes_back_by_undo(draw: Drawn) -> None:
+    page = draw()
+    page.keyboard.press("o")
+    page.get_by_label("Corrected answer").fill("Mine.")
+    page.keyboard.press("Escape")
+    draft = forms.FormFields(verdict="override", corrected="Revised.").model_dump(mode="json")
+    desk = {**draw.data, "draft": draft, "saved_at": "2030-01-02T10:00:00.000Z"}
+    message = {"text": "Choose a reason.", "tone": "calm", "where": "reason", "narrowed": False}
+    draw.answers["revision"] = {"desk": desk, "message": message}
+    page.keyboard.press("Shift+W")
+    expect(page.get_by_label("Corrected answer")).to_have_value("Revised.")
+    page.keyboard.press("Escape")
+    page.keyboard.press("u")
+    expect(page.get_by_label("Corrected answer")).to_have_value("Mine.")
+
+
+def test_keys_pressed_while_the_next_case_loads_change_neither_draft(draw: Drawn) -> None:
+    page = draw()
+    page.keyboard.press("x")
+    page.keyboard.press("1")
+    page.keyboard.press("t")
+    page.keyboard.type("My note")
+    page.keyboard.press("Escape")
+    expect(page.get_by_text("Draft saved")).to_be_visible()
+    del draw.answers["open"]
+    draw.requests.clear()
+    for key in ("n", "x", "3"):
+        page.keyboard.press(key)
+    says(page).to_have_text("The page is still loading. Press again in a moment.")
+    draw.waiting.pop().fulfill(json=next_case(draw, draft=draw.data["blank"]))
+    says(page).to_have_text("A key that you pressed while this case was loading had no effect.")
+    expect(page.get_by_role("radio", name="Reject")).not_to_be_checked()
+    assert not draw.sent("draft")
+
+
+def test_a_draft_is_saved_only_for_its_own_case(draw: Drawn) -> None:
+    page = draw()
+    page.keyboard.press("x")
+    page.keyboard.press("t")
+    page.keyboard.type("My note")  # the focus stays in the field, and nothing is saved yet
+    draw(**next_case(draw, draft=draw.data["blank"])["desk"], read=False)
+    expect(page.get_by_label("Note")).to_have_value("")
+    cases = {body["place"]["case"] for body in draw.sent("draft") if body["fields"]["note"]}
+    assert cases <= {draw.data["place"]["case"]}
+
+
+def test_the_reason_of_a_decision_goes_with_its_verdict(
+    draw: Drawn, final_data: dict[str, Any]
+) -> None:
+    draw.data = final_data
+    page = draw()
+    side = final_data["final"]["sides"][0]
+    page.keyboard.press("1")
+    reason = page.locator("textarea.own-words")
+    expect(reason).to_have_value(side["other"])
+    page.keyboard.press("Escape")
+    page.keyboard.press("e")
+    expect(reason).to_have_value("")
+    page.keyboard.press("Escape")
+    page.keyboard.press({"reject": "x", "approve": "a", "override": "o"}[side["verdict"]])
+    expect(reason).to_have_value(side["other"])
 
 
 def test_digits_choose_the_type_while_the_list_of_sentences_has_the_focus(draw: Drawn) -> None:

@@ -135,7 +135,7 @@ def test_a_blind_policy_hides_audit_results_on_the_desk(
         (("case-0", "override", {"corrected_answer": ANSWER, "reason": "unclear"}), InputError,
          "changes nothing in the answer"),
         (("case-0", "reject"), InputError,
-         "reason: a reason is missing: to reject needs one. Use one of fabricated_citation"),
+         "reason: a reason is missing: a rejection needs one. Use one of fabricated_citation"),
         (("case-0", "approve", {"corrected_answer": "x"}), InputError,
          "corrected_answer: a corrected answer needs the verdict override"),
         (("case-0", "aprove"), InputError, "verdict: is 'aprove'"),

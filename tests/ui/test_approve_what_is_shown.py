@@ -354,7 +354,7 @@ def test_a_revision_can_be_taken_as_the_correction(
 def test_a_refused_decision_keeps_its_draft(workbench: Workbench, client: TestClient) -> None:
     typed = {"verdict": "override", "corrected": "Bridge 1 is 101 metres long."}
     error = refused(client, {**right(workbench), "token": "typed", "fields": typed})
-    assert error["message"].startswith("A reason is missing: to override needs one.")
+    assert error["message"].startswith("A reason is missing: a correction needs one.")
     assert error["field"] == "reason"
     assert workbench.drafts.get(ADA, case_subject(CASE)).values["corrected"] == typed["corrected"]
     workbench.drafts.clear(ADA, case_subject(CASE))

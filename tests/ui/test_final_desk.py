@@ -87,7 +87,7 @@ def test_a_taken_decision_brings_its_labels_and_records_what_was_changed(
     assert len(decisions) == 2
     # the next one that waits is open at once
     assert answer["desk"]["place"] == {**desk["place"], "case": OTHER}
-    assert answer["done"].startswith(f"{CASE}: overridden as final verdict, “")
+    assert answer["done"].startswith(f"{CASE}, “")
     assert not workbench.drafts.get(CLEO, f"adjudication:{CASE}").values
 
 

@@ -10,13 +10,13 @@ const untouchedIssues = ({ count, left, others }, show) => {
   if (count === 1)
     row.append(
       left.length
-        ? "You haven't changed the words of its issue: "
+        ? "The words of its issue are unchanged: "
         : "You've changed the words of its issue.",
     )
   else
     row.append(
       left.length
-        ? `You haven't changed the words of ${left.length} of ${count} issues: `
+        ? `The words of ${left.length} of ${count} issues are unchanged: `
         : `You've changed the words of ${all} issues.`,
     )
   left.forEach(({ number, text }, index) =>

@@ -15,6 +15,9 @@ const MOST_KEPT_ALIVE = 30_000
 const isSmall = text => new Blob([text]).size < MOST_KEPT_ALIVE
 // A key pressed sooner was meant for the case before, and must not decide this one
 const MIN_READING_MS = 400
+// Nothing is recorded about a case that followed another one sooner than this. Keys pressed ahead
+// may choose a verdict and submit it within that time.
+const MIN_CASE_MS = 1000
 // A press on Submit sooner than this after the one before repeats it: a double click, or a key that
 // is pressed until the page reacts
 const REPEATED_PRESS_MS = 2000
@@ -141,9 +144,10 @@ class Desk {
   // Shows the data of an answer. Typed text is never replaced by an older draft.
   show(data) {
     const before = this.data
-    const isSameCase = before?.place.case === data.place.case
+    // not the data's case: if drawing an answer has failed, the form is still the one before
+    const isSameCase = this.formPlace?.case === data.place.case
     if (isSameCase && data.seen < before.seen) return
-    if (!isSameCase) this.saveOnLeaving()
+    if (!isSameCase) this.leaveForm()
     this.data = { ...data, ...this.fromPage }
     const isOtherAnswer = !before || !isEqual(before.shown, data.shown)
     if (isOtherAnswer || this.fields.verdict !== "approve") this.confirming = null
@@ -156,6 +160,7 @@ class Desk {
     const isFilled = !isSameCase || (!this.dirty && data.saved_at > this.savedAt)
     if (!isSameCase) this.openForm()
     else if (isFilled) this.fill(data.draft)
+    this.formPlace = data.place
     if (data.saved_at > this.savedAt) this.savedAt = data.saved_at
     this.draw()
     this.drawReady()
@@ -164,14 +169,21 @@ class Desk {
       this.issue.open(this.fields.reporting)
   }
 
+  // Saves the form of a case that is being left. A field of it must not get the keys that are meant
+  // for the next case, and saves its text when it loses the focus.
+  leaveForm() {
+    if (!this.formPlace) return
+    const focused = this.root.getRootNode().activeElement
+    if (this.root.contains(focused)) focused.blur()
+    this.saveOnLeaving()
+    this.dirty = false
+  }
+
   // Starts the form of a case with its draft.
   openForm() {
     const { data } = this
-    const isFirst = this.openedCase === undefined
-    // A field or button of the case before must not get the keys that are meant for this one.
-    const focused = this.root.getRootNode().activeElement
-    if (!isFirst && this.root.contains(focused)) focused.blur()
-    this.openedCase = data.place.case
+    const isFirst = !this.formPlace
+    this.formPlace = data.place
     this.renewForm()
     this.localMessage = null
     this.savedAt = data.saved_at
@@ -179,7 +191,7 @@ class Desk {
     this.drawnAt = this.openedAt = performance.now()
     this.fill(data.draft)
     this.recall()
-    this.isTouched = this.followsAnother = false
+    this.isTouched = this.followsAnother = this.followsDecision = false
     // the next case starts at its question, however far the one before was scrolled
     const main = document.querySelector(STREAMLIT.elements.main)
     if (!isFirst) for (const part of [main, this.pane]) part?.scrollTo({ top: 0 })
@@ -221,7 +233,10 @@ class Desk {
       if (this.hasLeft || this.data.place.case !== place.case) return null
       if (answer.desk) this.move(answer.desk, body.to === "whole_queue")
       this.followsAnother = path !== "undo" && this.data.place.case !== place.case
+      this.followsDecision = this.followsAnother && path === "decisions"
       if (answer.message) this.tell(answer.message)
+      else if (this.hasRefusedKey && !this.followsDecision)
+        this.showMessage("A key that you pressed while this case was loading had no effect.")
       return answer
     } catch (error) {
       this.busy = ""
@@ -347,12 +362,13 @@ class Desk {
   // ------------------------------------------------------------------------------
 
   storageKey() {
-    return `masis-draft:${this.data.place.case}`
+    return `masis-draft:${this.formPlace.case}`
   }
 
   draftBody() {
-    const { place, queue } = this.data
-    return { place, queue, fields: this.fields, token: this.token }
+    const { formPlace: place } = this
+    const { queue } = this.data
+    return { place, queue, fields: this.fields, token: this.token, seen: this.data.seen }
   }
 
   // Saves the form, and again if it changes meanwhile. Only one request is under way at a time.
@@ -481,9 +497,10 @@ class Desk {
 
   drawReady() {
     clearTimeout(this.readyTimer)
-    const left = this.readingTimeLeft()
-    this.el.panel.dataset.ready = String(left === 0 && !this.busy)
-    if (left) this.readyTimer = setTimeout(() => this.drawReady(), left)
+    const unread = this.followsAnother ? this.openedAt + MIN_CASE_MS - performance.now() : 0
+    const left = Math.max(this.readingTimeLeft(), unread)
+    this.el.panel.dataset.ready = String(left <= 0 && !this.busy)
+    if (left > 0) this.readyTimer = setTimeout(() => this.drawReady(), left)
   }
 
   opensNextCase() {
@@ -494,7 +511,10 @@ class Desk {
   onVerdictKey(verdict) {
     if (this.refuseIfBlocked()) return
     const { final, standing } = this.data
-    if (final && !this.isOpen()) return
+    if (final && !this.isOpen()) {
+      this.showMessage(this.settledMessage())
+      return
+    }
     this.choose(verdict)
     if (verdict === "approve" && !standing && !final) {
       this.submit()
@@ -587,22 +607,23 @@ class Desk {
   // may open with a complete draft, which would be recorded unread. After an undo, the entries that
   // are back are meant.
   refuseIfUnread(isRepeated) {
-    if (!this.followsAnother || this.isTouched || !this.hasInput()) return false
+    if (!this.followsAnother) return false
+    if (performance.now() - this.openedAt < MIN_CASE_MS && isRepeated && this.offersPrevious) {
+      this.hasRefusedKey = true // the confirmation stays, and says so
+      this.draw()
+      return true
+    }
+    if (performance.now() - this.openedAt < MIN_CASE_MS)
+      return this.refuse(
+        "Nothing was recorded, because this case opened less than a second ago. " +
+          "Read it, then press again.",
+      )
+    if (this.isTouched || !this.hasInput()) return false
     if (!isRepeated && performance.now() - this.openedAt > REPEATED_PRESS_MS) return false
     return this.refuse(
       "Nothing was recorded, because this case has only just opened with an earlier draft. " +
         "Check it, wait two seconds, then press again.",
     )
-  }
-
-  // Returns whether an action is under way whose answer replaces the entries of the form.
-  replacesForm() {
-    return ["decisions", "revision"].includes(this.busy)
-  }
-
-  // Refuses a choice that would be lost with the form, and shows the form as it was.
-  refuseChange() {
-    return this.replacesForm() && this.refuseIfBusy()
   }
 
   // If an action is under way, says so and returns true.
@@ -667,11 +688,17 @@ class Desk {
   }
 
   choose(verdict) {
-    if (this.refuseChange()) return
+    if (this.refuseIfBusy()) return
     if (!this.isOpen()) this.reopened = true
     const isOther = this.fields.verdict !== verdict
     if (isOther) this.confirming = null
-    this.change({ verdict, ...(this.data.final && isOther && { taken: "" }) }, { now: true })
+    if (!this.data.final || !isOther) {
+      this.change({ verdict }, { now: true })
+      return
+    }
+    this.change({ verdict, taken: "", ...this.textsFor(verdict) }, { now: true })
+    this.fill(this.fields)
+    this.draw()
   }
 
   // The form is open unless the case has a decision and nothing new has been entered.
@@ -803,16 +830,21 @@ class Desk {
   async submit() {
     const isRepeated = performance.now() - this.pressedAt < REPEATED_PRESS_MS
     this.pressedAt = performance.now()
+    // the message of a double click's second press must not replace the confirmation of the first
+    if (isRepeated && this.data.standing && !this.isOpen() && !this.busy) return
+    if (this.refuseIfBusy()) return
+    if (this.isOpen() && this.refuseIfUnread(isRepeated)) return
     if (this.refuseIfBlocked()) return
     const { verdict } = this.fields
     if (!this.isOpen()) {
-      if (this.data.final) return
-      // the message of a double click's second press must not replace the confirmation of the first
-      if (!isRepeated)
-        this.showMessage("This case has a decision. Choose a verdict to decide again.", "warn")
+      this.showMessage(
+        this.data.final
+          ? this.settledMessage()
+          : "This case has a decision. Choose a verdict to decide again.",
+        "warn",
+      )
       return
     }
-    if (this.refuseIfUnread(isRepeated)) return
     this.joinSpaces()
     if (!this.isNamed() && verdict) {
       this.showMessage(
@@ -841,7 +873,6 @@ class Desk {
     const body = {
       ...this.draftBody(),
       shown: data.shown,
-      seen: data.seen,
       acknowledged: this.confirming?.ids ?? [],
       confirmed: this.confirmed,
       advance: this.opensNextCase(),
@@ -897,7 +928,7 @@ class Desk {
   }
 
   discard() {
-    if (this.refuseChange()) return
+    if (this.refuseIfBusy()) return
     this.reopened = false
     this.change(this.data.blank, { now: true })
     this.fill({})
@@ -919,7 +950,7 @@ class Desk {
   // decision, which belongs to another case and is named first. Typed text isn't a step: only
   // "Discard draft" removes it.
   undo() {
-    if (this.refuseChange()) return
+    if (this.refuseIfBusy()) return
     if (this.confirming) this.withdraw()
     else if (this.stepBack()) return
     else if (this.isOpen() && this.hasInput() && !this.data.final && !this.canOfferPrevious())
@@ -929,9 +960,12 @@ class Desk {
     else if (this.refuseIfBusy()) return
     else if (this.data.standing?.undoable) this.undoStanding()
     else if (this.data.standing && this.data.notice) this.showMessage(this.data.notice.text)
+    else if (this.data.final && this.data.standing && !this.hasPrevious())
+      this.showMessage(`The final verdict isn't yours. Press M to give another one.`)
     else if (this.hasPrevious() && this.offersPrevious) this.undoPrevious()
     else if (this.hasPrevious()) {
       this.localMessage = null
+      this.followsDecision = true
       this.draw()
     } else this.showMessage("There is nothing to undo.")
   }
@@ -971,10 +1005,13 @@ class Desk {
   async takeRevision() {
     if (this.refuseIfBlocked()) return
     this.reopened = true
+    const replaced = ({ verdict, corrected, reason }) => ({ verdict, corrected, reason })
+    const before = replaced(this.fields)
     const answer = await this.act("revision", { fields: this.fields, token: this.token })
-    // the message of the answer has replaced the refusal
-    if (answer?.message && this.hasRefusedKey)
-      this.showMessage(`${answer.message.text} A key that you pressed meanwhile had no effect.`)
+    if (!answer?.message) return
+    this.steps.push({ before, after: replaced(this.fields) })
+    const lost = this.hasRefusedKey ? " A key that you pressed meanwhile had no effect." : ""
+    this.showMessage(`${answer.message.text}${lost}`, "calm", true)
   }
 
   focusField(field) {
@@ -1057,6 +1094,11 @@ class Desk {
       command()
       return
     }
+    if (/^[1-9]$/.test(key) && this.data.final && !this.isOpen()) {
+      event.preventDefault()
+      this.showMessage(this.settledMessage())
+      return
+    }
     if (/^[1-9]$/.test(key) && this.isOpen()) {
       const version = this.data.final && this.versions()[key - 1]
       if (version) {
@@ -1129,7 +1171,7 @@ class Desk {
   }
 
   chooseReason(code, byKey) {
-    if (this.refuseChange()) return
+    if (this.refuseIfBusy()) return
     const before = this.fields.reason
     const offered = Object.fromEntries(
       (this.data.reasons[this.fields.verdict] ?? []).map(reason => [reason.code, reason.text]),
@@ -1432,8 +1474,8 @@ class Desk {
     el.nameBlock.hidden = Boolean(data.reviewer)
     el.submit.firstChild.textContent = this.submitWords()
     el.submit.disabled = Boolean(this.busy)
-    // What is typed while the form is being replaced would be lost with it.
-    for (const field of [el.note, el.other, el.corrected]) field.readOnly = this.replacesForm()
+    // What is typed while another case or a revision is on its way would be lost or misplaced.
+    for (const field of [el.note, el.other, el.corrected]) field.readOnly = Boolean(this.busy)
     el.discard.hidden = !hasInput
     // "Draft saved" reassures about written text; a chosen verdict or reason needs none
     const written = { ...fields, verdict: data.blank.verdict, reason: data.blank.reason }
@@ -1501,9 +1543,11 @@ class Desk {
   }
 
   drawMessage() {
-    const before = this.canOfferPrevious()
-      ? { text: `${this.previous.text}.`, tone: "calm", before: true }
-      : null
+    const lost = this.hasRefusedKey ? " A key that you pressed meanwhile had no effect." : ""
+    const before =
+      this.followsDecision && this.canOfferPrevious()
+        ? { text: `${this.previous.text}.${lost}`, tone: "calm", before: true }
+        : null
     const message = (this.offline && this.offlineMessage()) || this.localMessage || before
     this.offersPrevious = Boolean(message) && message === before
     this.el.message.replaceChildren()
@@ -1802,7 +1846,7 @@ class Desk {
           new Option(`${text[0].toUpperCase()}${text.slice(1)}, not ${row.machine.text}`, code),
         )
     select.onchange = () => {
-      if (this.refuseChange()) return
+      if (this.refuseIfBusy()) return
       const { [data.labels.base]: own, ...others } = this.fields.labels
       const { [row.key]: _, ...given } = own ?? {}
       if (select.value) given[row.key] = select.value

@@ -46,20 +46,54 @@ const FINAL_VERDICT = {
 
   // Puts a decision or own texts into the form. Typed texts that it replaces are kept aside.
   take(version) {
-    if (this.refuseChange()) return
+    if (this.refuseIfBusy()) return
     const { fields } = this
     const isLost = this.typedFields().some(name => version[name] !== fields[name])
     const aside = [
       ...(isLost ? [versionOf(fields)] : []),
       ...fields.aside.filter(kept => !isEqual(versionOf(kept), versionOf(version))),
     ].slice(0, 2)
-    this.load({ ...versionOf(version), aside })
+    this.restored = "" // the form has the taken decision now, not the draft
+    this.load({ ...versionOf(version), aside }, isLost ? this.keptMessage() : "")
+    this.showSides()
   },
 
-  load(fields) {
-    this.change(fields, { now: true })
+  load(fields, says = "") {
+    this.change(fields, { now: true, says })
     this.fill(this.fields)
     this.draw()
+  },
+
+  // Names the number key that brings back the typed text that was just replaced.
+  keptMessage() {
+    const place = this.data.final.sides.length + 1
+    return `Your text is kept as “Mine”. Press ${place} to take it back.`
+  },
+
+  // Returns the texts that a chosen verdict changes. A reason and a note that were filled in from a
+  // decision explain its verdict, so another verdict starts without them, and choosing the
+  // decision's own verdict fills them in again.
+  textsFor(verdict) {
+    const { fields } = this
+    const author = this.data.final.sides.find(side => side.name === fields.wrote)
+    if (!author) return {}
+    const isAuthors = author.verdict === verdict
+    return Object.fromEntries(
+      ["other", "note"]
+        .filter(name => fields.given[name])
+        .filter(name => fields[name] === (isAuthors ? "" : fields.given[name]))
+        .map(name => [name, isAuthors ? fields.given[name] : ""]),
+    )
+  },
+
+  // Scrolls the reviewers' decisions above the docked editor of the correction, which would cover
+  // them. The editor has the answer's text.
+  showSides() {
+    if (!this.dock) return
+    const { top, bottom } = this.sides.getBoundingClientRect()
+    const end = window.innerHeight - this.dock
+    const distance = Math.min(bottom - end, top - HEADER_PX)
+    if (bottom > end) document.querySelector(STREAMLIT.elements.main).scrollBy({ top: distance })
   },
 
   // Returns the texts that a correction can start from, with their names.
@@ -89,7 +123,7 @@ const FINAL_VERDICT = {
   // that were made before somebody else settled the case are shown instead.
   toggleChange() {
     const { final, blank } = this.data
-    if (!final.can || final.open || this.refuseChange()) return
+    if (!final.can || final.open || this.refuseIfBusy()) return
     if (this.fields.changing) {
       this.load(blank)
       return
@@ -125,6 +159,16 @@ const FINAL_VERDICT = {
     return text === given[name]
       ? `${title} (${wrote}’s, unchanged)`
       : `${title} (changed from ${wrote}’s)`
+  },
+
+  settledMessage() {
+    return this.data.final.can
+      ? "This case has a final verdict. Press M to change it."
+      : (this.data.notice?.text ?? "")
+  },
+
+  verdictName(code) {
+    return this.data.verdicts.find(verdict => verdict.code === code)?.text ?? ""
   },
 
   isOptional() {
@@ -217,6 +261,8 @@ const FINAL_VERDICT = {
     for (const line of lines.length ? lines : texts.filter(Boolean))
       side.append(named("p", "side-line", line, { dir: "auto" }))
     const { first, before } = version
+    if (!lines.length && version.verdict)
+      head.append(make("span", "dim", this.verdictName(version.verdict)))
     const addChanges = (title, changes) => {
       if (!changes?.length) return
       const row = named("p", "side-line changed", "", { dir: "auto" })

@@ -172,14 +172,7 @@ def draw_standing_counts(
 
 def _draw_waiting(workbench: Workbench, facets: Facets) -> None:
     if not facets.states.get("needs_review"):
-        st.markdown(
-            "All cases that needed review have been decided."
-            if any(
-                facets.standings.get(standing)
-                for standing in ("decided", "waits", "nothing_found", "to_review")
-            )
-            else "No audits yet. Audit cases to list the ones that need review here."
-        )
+        st.markdown(_nothing_to_review_text(facets))
         _draw_assigned(workbench)
         st.page_link("pages/queue.py", label="All cases", icon=":material/checklist:")
         return
@@ -204,6 +197,17 @@ def _draw_waiting(workbench: Workbench, facets: Facets) -> None:
         icon=":material/arrow_forward:",
         icon_position="right",
     )
+
+
+def _nothing_to_review_text(facets: Facets) -> str:
+    """Say why no case needs a review by this person."""
+    waiting = facets.standings.get("waits", 0)
+    if waiting:
+        waits = count_noun(waiting, "case waits", "cases wait")
+        return f"No case needs your review. {waits} for other people, as counted above."
+    if any(facets.standings.get(name) for name in ("decided", "nothing_found", "to_review")):
+        return "All cases that needed review have been decided."
+    return "No audits yet. Audit cases to list the ones that need review here."
 
 
 def unconfirmed_text(workbench: Workbench) -> str:

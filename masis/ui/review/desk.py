@@ -318,8 +318,8 @@ class OpenDesk:
         values = self.workbench.drafts.get(self.actor, rubric_subject(self.case_id)).values
         return {name: value for name, value in values.items() if isinstance(value, int | str)}
 
-    def audited_again(self, shown_place: str) -> str:
-        """Say who started a newer audit than the one on the page, and when; "" if there is none."""
+    def explain_change(self, shown_place: str) -> str:
+        """Say who audited the case again after it was shown, and when; "" if nobody did."""
         hidden = self.view.machine_hidden
         newest = None if hidden else next((run for run in self.view.runs if run.readable), None)
         if newest is None or newest.ended_at is None or f"/{newest.id}/" in shown_place:

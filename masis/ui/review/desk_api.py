@@ -115,10 +115,18 @@ class Move(DeskRequest):
 
 
 class DraftForm(DeskRequest):
-    """The entries of the form. ``token`` is the form's, so that a late draft can be recognized."""
+    """The entries of the form.
+
+    Attributes:
+        fields: The entries.
+        token: The form's, so that a late draft can be recognized.
+        seen: The version of the case that was on the page.
+
+    """
 
     fields: JsonValue
     token: str = Field(max_length=64)
+    seen: int | None = None
 
     @property
     def subject(self) -> str:
@@ -137,7 +145,6 @@ class DecisionForm(DraftForm):
 
     Attributes:
         shown: The answer that was on the page.
-        seen: The version of the case that was on the page.
         acknowledged: The ids of the serious issues that were listed.
         confirmed: The questions that the form has asked already.
         advance: Whether to open the next case.
@@ -147,7 +154,6 @@ class DecisionForm(DraftForm):
     """
 
     shown: dict[str, str]
-    seen: int
     acknowledged: tuple[str, ...] = ()
     confirmed: tuple[str, ...] = ()
     advance: bool = True
@@ -230,8 +236,11 @@ def _open_adjudication(call: ApiCall, body: Move, *, forward: bool) -> DeskAnswe
     neighbour = desk.neighbour(forward=forward) if isinstance(desk, FinalDesk) else None
     if neighbour is not None:
         return DeskAnswer(desk=body.open(call, case=neighbour).data())
-    which = "only" if forward else "first"
-    return DeskAnswer(message=FormMessage(text=f"This is the {which} case that waits."))
+    if not desk.waiting:
+        text = "No case waits for an adjudication."
+    else:
+        text = f"This is the {'only' if forward else 'first'} case that waits."
+    return DeskAnswer(message=FormMessage(text=text))
 
 
 def _open_neighbour(call: ApiCall, body: Move, *, forward: bool) -> DeskAnswer:
@@ -257,8 +266,14 @@ def save_draft(call: ApiCall, body: DraftForm) -> SavedDraft:
             _renew_lease(call, body.place.case)
     except CaseHeld as error:
         message = FormMessage(text=str(error), tone="warn")
-    needs_check = fields.verdict == "override" or body.place.adjudication
-    check = body.open(call).check(fields) if needs_check else None
+    check = None
+    if fields.verdict == "override" or body.place.adjudication:
+        desk = body.open(call)
+        check = desk.check(fields)
+        if body.place.adjudication and desk.view.summary.version != body.seen:
+            text = f"This case has changed since you opened it.{desk.explain_change('')}"
+            kept = "Your entries are saved. Record them to see its current state."
+            message = FormMessage(text=f"{text} {kept}", tone="warn")
     return SavedDraft(saved_at=saved_at, check=check, message=message)
 
 
@@ -311,7 +326,7 @@ def decide(call: ApiCall, body: DecisionForm) -> DeskAnswer:
     except AnotherAnswer as error:
         raise FormRefused(str(error), status=409) from error
     except StaleVersion as error:
-        again = desk.audited_again(body.shown.get("place", ""))
+        again = desk.explain_change(body.shown.get("place", ""))
         raise FormRefused(
             f"This case has changed since you opened it. You now see its current state.{again}"
             f" {CHANGED_FINAL if body.place.adjudication else CHANGED}",
@@ -354,11 +369,14 @@ def _after_final(call: ApiCall, body: DecisionForm, desk: FinalDesk, entry: LogE
     """Return what comes after a final verdict: the next case that waits, or the settled one."""
     final = entry.decision
     verdict = final.verdict if final else None
-    as_final = "" if verdict == "escalate" else " as final verdict"
     word = DECIDED[verdict].text.lower() if verdict else "decided"
-    done = f"{desk.case_id}: {word}{as_final}, “{shorten(desk.view.case.query, 200)}”"
-    following = desk.neighbour() or desk.case_id
-    return DeskAnswer(desk=body.open(call, case=following).data(), entry=entry.id, done=done)
+    done = f"{desk.case_id}, “{shorten(desk.view.case.query, 200)}”: {word}"
+    following = desk.neighbour()
+    if following is not None:
+        return DeskAnswer(desk=body.open(call, case=following).data(), entry=entry.id, done=done)
+    message = FormMessage(text=f"Recorded: {word}. No other case waits. Undo (U)", tone="good")
+    settled = body.open(call, case=desk.case_id).data()
+    return DeskAnswer(desk=settled, message=message, entry=entry.id, done=done)
 
 
 def _checked_decision(desk: OpenDesk, body: DecisionForm, fields: FormFields) -> Decision:
@@ -394,7 +412,7 @@ def _checked_decision(desk: OpenDesk, body: DecisionForm, fields: FormFields) ->
     if dict(shown_answer(desk.view.case, desk.run, desk.index)) != body.shown:
         raise FormRefused(
             "Nothing was recorded, because the answer on the page has"
-            f" changed.{desk.audited_again(body.shown.get('place', ''))} It is {desk.answer_name}"
+            f" changed.{desk.explain_change(body.shown.get('place', ''))} It is {desk.answer_name}"
             " now. Read it, then decide.",
             status=409,
         )

@@ -74,7 +74,7 @@ ADJUDICATE = Key(
 TAKE_SIDE = Key(
     "1",
     "1 2 …",
-    "Adopt a reviewer's decision; the next number restores your own; press another to compare",
+    "Start from a reviewer's decision; the number after the last one brings back your own text",
 )
 TYPE_REASON = Key(
     "T", "T", "Type the reason, or choose a usual one by its number while the field is empty"

@@ -62,7 +62,10 @@ def show_adjudication(workbench: Workbench, case_id: str) -> None:
                 answer_place()
             st.page_link(
                 "pages/review.py",
-                label="Open the case with its audit",
+                label="Open the case" if view.machine_hidden else "Open the case with its audit",
+                help="The policy hides the audit until the case is settled."
+                if view.machine_hidden
+                else None,
                 query_params={"case": case_id},
             )
         with final:
@@ -88,15 +91,15 @@ def _draw_bar() -> None:
 def _draw_question(view: CaseView, parts: Sequence[str]) -> None:
     """Draw the question of a case, its id and the parts in which its reviewers differ.
 
-    A long question is cut, with its full text as help. A scrolling container would keep its scroll
-    position for the next case.
+    A long question is cut, with its full text in a popover. A scrolling container would keep its
+    scroll position for the next case.
     """
     question = view.case.query
     with st.container(key="adjudicated-question", gap="xsmall"):
-        st.text(
-            shorten(question, LONGEST_QUESTION),
-            help=escape_markdown(question) if len(question) > LONGEST_QUESTION else None,
-        )
+        st.text(shorten(question, LONGEST_QUESTION))
+        if len(question) > LONGEST_QUESTION:
+            with st.popover("Whole question", type="tertiary"):
+                st.text(question)
         difference = (
             f" · the reviewers differ in the {escape_markdown(', '.join(parts))}" if parts else ""
         )

@@ -124,6 +124,15 @@ class FinalDesk(OpenDesk):
         decision = entry.decision if entry else None
         return decision if decision is not None and decision.verdict is not None else None
 
+    def explain_change(self, shown_place: str) -> str:
+        """Say who gave a final verdict, and when; "" if there is none."""
+        entry = self.view.decision
+        if self.final is None or self.final.verdict is None or entry is None:
+            return ""
+        names = " and ".join(self.workbench.reviews.settled_by(self.case_id))
+        word = DECIDED[self.final.verdict].text.lower()
+        return f" {names} gave the final verdict at {entry.at[11:16]} UTC: {word}."
+
     def answer_before(self, decision: Decision) -> str | None:
         """Return the answer that a decision is about, or None if it was removed."""
         try:

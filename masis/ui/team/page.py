@@ -404,7 +404,8 @@ def _draw_escalated(workbench: Workbench) -> None:
         work = workbench.team.work(actor(), summary.id)
         # a case with one reviewer is settled on its own page, others by an adjudication
         pages[summary.id] = "review" if work.policy is None else "team"
-        by: TableCell = {"text": final.reviewer if final and shows_names else "–"}
+        is_public = shows_names or (final is not None and final.kind == "adjudication")
+        by: TableCell = {"text": final.reviewer if final and is_public else "–"}
         by["below"] = [final.reason or final.note or "No reason given"] if final else []
         assignees = ", ".join(work.assignees) or "nobody"
         rows.append(
