@@ -25,7 +25,7 @@ from masis.datasets.readers.tables import read_table
 from masis.errors import InputError, InvalidRevision
 from masis.llm.client.reply_parsing import UnreadableReply, parse_reply
 from masis.llm.providers.provider_errors import from_status, scrub_error
-from masis.llm.roles.claim_places import passed_over, place_claims
+from masis.llm.roles.claim_places import place_claims, uncovered_assertions
 from masis.llm.roles.replies import ListedClaim
 from masis.offline.checks.copies import CopyIndex, words_of
 from masis.offline.matching.evidence_index import EvidenceIndex
@@ -87,7 +87,7 @@ def _places(text: str) -> None:
             ListedClaim(sentence=1, words=words),
             ListedClaim(sentence=None, words=words, meaning=text),
         ]
-        passed_over(place_claims(rows, answer, audit), audit)
+        uncovered_assertions(place_claims(rows, answer, audit), audit)
 
 
 def _reply(text: str) -> None:

@@ -63,7 +63,9 @@ def grader_for(settings: Settings, control: RunControl | None = None) -> Grader:
             offline_grader()
             if name == OFFLINE
             else ModelGrader(
-                registry.asker(registry.resolve(name, ROLE, settings), ROLE, control, settings)
+                registry.model_in_role(
+                    registry.resolve(name, ROLE, settings), ROLE, control, settings
+                )
             )
         )
         for name in grader_names(settings)

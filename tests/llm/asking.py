@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from masis.audit.control.run_control import RunControl
 from masis.llm.client.model import Model
-from masis.llm.registry import asker
+from masis.llm.registry import model_in_role
 from masis.llm.roles.prompting import RolePrompt
 from masis.llm.roles.replies import Number
 from masis.schema.providers import ProviderKind, ProviderSettings
@@ -70,7 +70,7 @@ def model_at(
     )
     values = {"retry_base_s": 0.01, "retry_cap_s": 0.05} | changes
     settings = Settings.model_validate({"providers": {"scripted": provider}, **values})
-    return asker(f"scripted:{model}", "critic", control or RunControl(), settings)
+    return model_in_role(f"scripted:{model}", "critic", control or RunControl(), settings)
 
 
 def closed_port() -> int:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from masis.api.audits import audit_citations
-from masis.llm.roles.claim_places import in_order, passed_over, place_claims
+from masis.llm.roles.claim_places import in_order, place_claims, uncovered_assertions
 from masis.llm.roles.replies import JudgedClaim, ListedClaim
 from masis.llm.roles.verifier import located_claims
 from masis.schema.audit import Claim
@@ -48,7 +48,10 @@ def in_row_order(answer: str, *listed: Listed) -> list[Claim]:
 def gaps(answer: str, *listed: Listed) -> list[str]:
     """Return the words of the answer that none of these rows covers."""
     audit = audit_citations(answer, EVIDENCE)
-    return [claim.text for claim in passed_over(place_claims(rows(listed), answer, audit), audit)]
+    return [
+        claim.text
+        for claim in uncovered_assertions(place_claims(rows(listed), answer, audit), audit)
+    ]
 
 
 @pytest.mark.spec("DRAFT-CRITIQUE-EXTRACT")
@@ -360,7 +363,7 @@ def test_every_row_and_every_assertion_has_a_claim(answer: str, listed: list[Lis
 def test_a_gap_is_found_once(answer: str, listed: list[Listed]) -> None:
     audit = audit_citations(answer, EVIDENCE)
     claims = place_claims(rows(listed), answer, audit)
-    assert passed_over([*claims, *passed_over(claims, audit)], audit) == []
+    assert uncovered_assertions([*claims, *uncovered_assertions(claims, audit)], audit) == []
 
 
 def test_locating_many_claims_takes_linear_time() -> None:

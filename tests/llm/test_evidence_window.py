@@ -8,7 +8,7 @@ import pytest
 
 import masis
 from masis.errors import ContextFull, ProviderFailed
-from masis.llm.roles.evidence_window import LEAST, narrow_evidence
+from masis.llm.roles.evidence_window import MIN_EVIDENCE, narrow_evidence
 from masis.llm.roles.prompting import RolePrompt
 from masis.llm.roles.verifier import Extractions, ModelVerifier
 from masis.schema.audit import Claim
@@ -36,7 +36,7 @@ def test_evidence_that_fits_is_sent_unchanged() -> None:
     assert fitted.share == 1.0
 
 
-@pytest.mark.parametrize("room", [LEAST, 3_000, 9_999])
+@pytest.mark.parametrize("room", [MIN_EVIDENCE, 3_000, 9_999])
 def test_a_small_context_gets_the_most_similar_passages(
     room: int,
 ) -> None:

@@ -14,8 +14,8 @@ import pytest
 
 from masis.audit.control.run_control import CancelToken, RunBudget, RunControl
 from masis.errors import BadReply, ProviderFailed, StepError
-from masis.llm.client.limits import LONGEST_HOLD_S, Limiter, limiter
-from masis.llm.client.retry import Again, NoTimeToRetry, RetryCancelled, RetryPolicy
+from masis.llm.client.limits import LONGEST_PAUSE_S, Limiter, limiter
+from masis.llm.client.retry import NoTimeToRetry, Retry, RetryCancelled, RetryPolicy
 from masis.llm.endpoints import endpoint
 from masis.schema.calls import CallOutcome
 from masis.schema.providers import ProviderKind
@@ -174,12 +174,12 @@ def test_retry_after_pauses_all_calls_to_the_server() -> None:
         with ThreadPoolExecutor(2) as pool:
             paused = pool.submit(model.ask, PROMPT, SampleReply, max_tokens=100)
             until(
-                lambda: server.counts["requests"] and model.limiter.is_holding,
+                lambda: server.counts["requests"] and model.limiter.is_paused,
                 "the address is paused",
             )
-            held_until = model.limiter._held_until
+            paused_until = model.limiter._paused_until
             model_at(server, model="judge-2").ask(PROMPT, SampleReply, max_tokens=100)
-            assert time.monotonic() >= held_until
+            assert time.monotonic() >= paused_until
             paused.result()
         assert len(server.requests) == 3
 
@@ -298,8 +298,8 @@ class Failing:
 
 def retry_connection_errors(
     seconds: float | None = None, *, at_once: bool = False
-) -> Callable[[BaseException], Again | None]:
-    return lambda error: Again(seconds, at_once) if isinstance(error, ConnectionError) else None
+) -> Callable[[BaseException], Retry | None]:
+    return lambda error: Retry(seconds, at_once) if isinstance(error, ConnectionError) else None
 
 
 def run(
@@ -320,9 +320,9 @@ def test_no_wait_starts_that_would_pass_the_deadline() -> None:
 def test_cancelling_ends_a_wait() -> None:
     token, attempt = CancelToken(), Failing(1)
 
-    def again(error: BaseException) -> Again:
+    def again(error: BaseException) -> Retry:
         token.cancel()
-        return Again(5.0)
+        return Retry(5.0)
 
     started_at = time.monotonic()
     with pytest.raises(RetryCancelled):
@@ -349,74 +349,74 @@ def test_other_failures_are_raised_unchanged() -> None:
 
 def test_calls_are_served_in_order() -> None:
     gate = Limiter(1)
-    assert gate.take(lambda: True)
+    assert gate.acquire(lambda: True)
     order: list[int] = []
     threads = []
     for number in range(5):
         thread = threading.Thread(
-            target=lambda n=number: (gate.take(lambda: True), order.append(n), gate.give())
+            target=lambda n=number: (gate.acquire(lambda: True), order.append(n), gate.release())
         )
         thread.start()
         threads.append(thread)
         until(lambda n=number: len(gate._waiting) > n, f"thread {number} waits")
-    gate.give()
+    gate.release()
     joined(threads)
     assert order == [0, 1, 2, 3, 4]
 
 
 def test_new_calls_dont_overtake_waiting_ones() -> None:
     gate = Limiter(1)
-    gate.take(lambda: True)
-    thread = threading.Thread(target=lambda: gate.take(lambda: True))
+    gate.acquire(lambda: True)
+    thread = threading.Thread(target=lambda: gate.acquire(lambda: True))
     thread.start()
     until(lambda: gate._waiting, "the thread waits")
-    assert not gate.take_at_once()
-    gate.give()
+    assert not gate.try_acquire()
+    gate.release()
     joined([thread])
-    assert not gate.take_at_once()
+    assert not gate.try_acquire()
 
 
 def test_an_abandoned_wait_frees_its_slot() -> None:
     gate = Limiter(1)
-    gate.take(lambda: True)
-    assert not gate.take(lambda: False)
-    gate.give()
-    assert gate.take_at_once()
+    gate.acquire(lambda: True)
+    assert not gate.acquire(lambda: False)
+    gate.release()
+    assert gate.try_acquire()
 
 
 def test_the_limit_can_change_while_calls_wait() -> None:
     gate = Limiter(1)
-    gate.take(lambda: True)
+    gate.acquire(lambda: True)
     done = threading.Event()
-    thread = threading.Thread(target=lambda: (gate.take(lambda: True), done.set()))
+    thread = threading.Thread(target=lambda: (gate.acquire(lambda: True), done.set()))
     thread.start()
-    gate.most = 2
+    gate.maximum = 2
     assert done.wait(PATIENCE_S)
     joined([thread])
-    gate.most = 1
-    gate.give()
-    assert not gate.take_at_once()
+    gate.maximum = 1
+    gate.release()
+    assert not gate.try_acquire()
 
 
 def test_a_paused_server_gets_no_calls_until_the_pause_ends() -> None:
     gate = Limiter(2)
-    gate.hold(0.3)
-    pause_end = gate._held_until
-    assert not gate.take_at_once()
-    assert gate.take(lambda: True)
+    gate.pause(0.3)
+    pause_end = gate._paused_until
+    assert not gate.try_acquire()
+    assert gate.acquire(lambda: True)
     assert time.monotonic() >= pause_end
-    assert gate.take_at_once()
+    assert gate.try_acquire()
 
 
 def test_a_pause_ends_on_time() -> None:
     gate = Limiter(1)
-    gate.hold(3600)
-    assert gate._held_until - time.monotonic() <= LONGEST_HOLD_S
+    gate.pause(3600)
+    assert gate._paused_until - time.monotonic() <= LONGEST_PAUSE_S
 
 
 def test_all_callers_of_a_server_share_its_limit() -> None:
     assert limiter("http://127.0.0.1:1/v1", 4) is limiter("http://127.0.0.1:1/v1", 5)
-    assert limiter("http://127.0.0.1:1/v1", 6).most == 6
+    assert limiter("http://127.0.0.1:1/v1", 6).maximum == 6
     assert limiter("http://127.0.0.1:2/v1", 4) is not limiter("http://127.0.0.1:1/v1", 6)
 
 
@@ -426,62 +426,62 @@ def test_the_limit_holds_under_many_threads() -> None:
 
     def work() -> None:
         for _ in range(50):
-            assert gate.take(lambda: True)
+            assert gate.acquire(lambda: True)
             with lock:
                 running[0] += 1
                 peak[0] = max(peak[0], running[0])
             time.sleep(0.0001)
             with lock:
                 running[0] -= 1
-            gate.give()
+            gate.release()
 
     threads = [threading.Thread(target=work) for _ in range(16)]
     run_at_once(threads)
     assert peak[0] <= 4
-    assert gate.take_at_once()
+    assert gate.try_acquire()
 
 
 def limits_after_replies(limiter: Limiter, slots: int, calls: int) -> list[int]:
     """Return the limit after each reply of a server that needs 1 s and runs ``slots`` in parallel."""
     limits = []
     for _ in range(calls):
-        limiter.record_reply(max(1.0, limiter.now / slots))
-        limits.append(limiter.now)
+        limiter.record_reply(max(1.0, limiter.current / slots))
+        limits.append(limiter.current)
     return limits
 
 
 @pytest.mark.parametrize("slots", [1, 2, 4])
 def test_the_adaptive_limit_finds_a_servers_parallelism(slots: int) -> None:
     limiter = Limiter(16, adapts=True)
-    assert limiter.now == 1
+    assert limiter.current == 1
     limits = limits_after_replies(limiter, slots, 120)
     assert all(slots <= limit <= 2 * slots for limit in limits[60:])
 
 
 def test_the_adaptive_limit_stays_within_the_maximum() -> None:
     limiter = Limiter(4, adapts=True)
-    assert max(limits_after_replies(limiter, 100, 200)) == limiter.now == 4
+    assert max(limits_after_replies(limiter, 100, 200)) == limiter.current == 4
 
 
 def test_a_timeout_halves_the_limit_and_successes_restore_it() -> None:
     limiter = Limiter(8)
     limiter.timed_out()
-    assert limiter.now == 4
+    assert limiter.current == 4
     limiter.timed_out()
     limiter.timed_out()
     limiter.timed_out()
-    assert limiter.now == 1
+    assert limiter.current == 1
     assert limits_after_replies(limiter, 100, 400)[-1] == 8
 
 
 def test_lowering_the_maximum_applies_at_once_and_raising_keeps_the_found_limit() -> None:
     limiter = Limiter(8)
     limiter.timed_out()
-    limiter.most = 2
-    assert limiter.now == 2
+    limiter.maximum = 2
+    assert limiter.current == 2
     fixed = Limiter(2)
-    fixed.most = 5
-    assert fixed.now == 5
+    fixed.maximum = 5
+    assert fixed.current == 5
 
 
 @pytest.mark.parametrize(
@@ -511,4 +511,4 @@ def test_latencies_are_compared_within_a_kind_of_call() -> None:
     for _ in range(60):
         limiter.record_reply(1.0, "claims")
         limiter.record_reply(10.0, "critic")
-    assert limiter.now == 16
+    assert limiter.current == 16

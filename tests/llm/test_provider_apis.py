@@ -24,7 +24,7 @@ from masis.llm.provider_apis import (
     provider_api,
 )
 from masis.llm.providers.base import Call, Endpoint, ModelReply, TokenUsage
-from masis.llm.registry import asker
+from masis.llm.registry import model_in_role
 from masis.schema import providers, registry
 from masis.schema.providers import (
     DEFAULT_KIND,
@@ -172,7 +172,7 @@ def test_a_provider_may_return_any_text(
     reply = ModelReply(text, "j" * 300, TokenUsage(prompt=2_000))
     monkeypatch.setattr(ExampleProvider, "answer", lambda self, call: reply)
     control = RunControl()
-    model = asker("mine:judge-1", "critic", control, settings_for_kind(example))
+    model = model_in_role("mine:judge-1", "critic", control, settings_for_kind(example))
     if expected is None:
         with pytest.raises(BadReply, match="the reply is empty") as raised:
             model.say(PROMPT, max_tokens=10)

@@ -129,7 +129,7 @@ def test_a_server_error_about_a_format_falls_back_to_another() -> None:
 
 def test_openai_gets_no_parameters_of_other_servers() -> None:
     table = {"openai": ProviderSettings(key_env="SCRIPTED_KEY")}
-    provider = registry.asker(
+    provider = registry.model_in_role(
         "openai:gpt-4o", "critic", RunControl(), Settings(providers=table)
     ).provider
     assert provider.modes == ("json_schema", "json_object", "prompt")
@@ -240,7 +240,7 @@ def test_a_key_rejected_by_a_proxy_is_an_authentication_error() -> None:
 def test_a_missing_key_names_its_environment_variable() -> None:
     with ModelServer(keys=["right"]) as server:
         table = {"own": ProviderSettings(kind="openai", address=server.address)}
-        model = registry.asker("own:m", "critic", RunControl(), Settings(providers=table))
+        model = registry.model_in_role("own:m", "critic", RunControl(), Settings(providers=table))
         with pytest.raises(ProviderFailed) as raised:
             model.ask(PROMPT, SampleReply, max_tokens=10)
     hint = "Name the variable that holds it: key_env in [providers.own] of masis.toml."

@@ -364,7 +364,7 @@ def test_the_cache_key_includes_model_prompt_sample_and_temperature() -> None:
     ) -> int:
         """Return how many requests reached the server."""
         with ModelServer(lambda request: says(reply)) as server:
-            model = registry.asker(
+            model = registry.model_in_role(
                 string, role, RunControl(), settings_for(server, "openai"), cache
             )
             for _ in range(times):
@@ -393,7 +393,7 @@ def test_only_unanswered_requests_are_repeated() -> None:
 
     def ask(*replies: str) -> int:
         with ModelServer(lambda request: says(replies[request.number])) as server:
-            model = registry.asker(
+            model = registry.model_in_role(
                 "here:m", "critic", RunControl(), settings_for(server, "openai"), cache
             )
             with contextlib.suppress(BadReply):
@@ -437,7 +437,9 @@ def test_a_prompts_key_doesnt_depend_on_the_runs_fence_marker() -> None:
 
     def digest(task: str) -> str:
         with ModelServer() as server:
-            model = registry.asker("here:m", "critic", RunControl(), settings_for(server, "openai"))
+            model = registry.model_in_role(
+                "here:m", "critic", RunControl(), settings_for(server, "openai")
+            )
         return model.request_key(
             RolePrompt("You judge.", f"<<<ANSWER {model.control.fence}>>>", task, "mine/1"), None
         ).asked

@@ -35,7 +35,7 @@ from masis.llm.prices import cost, price, price_list
 from masis.llm.provider_apis import known_providers
 from masis.llm.providers.apis import anthropic
 from masis.llm.providers.base import CONCURRENCY, TokenUsage
-from masis.llm.registry import asker, probe, resolve
+from masis.llm.registry import model_in_role, probe, resolve
 from masis.llm.roles.critic import ModelCritic
 from masis.schema.audit import JudgedBy
 from masis.schema.calls import CallOutcome
@@ -111,7 +111,7 @@ def test_an_invalid_model_string_suggests_the_nearest_valid_one(string: str, mes
 
 def test_offline_isnt_a_language_model() -> None:
     with pytest.raises(SettingsError, match="isn't a language model"):
-        asker("offline", "critic", RunControl(), Settings())
+        model_in_role("offline", "critic", RunControl(), Settings())
 
 
 def test_a_missing_sdk_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -200,7 +200,7 @@ def test_keys_never_appear_in_printed_or_stored_values(
     control = RunControl()
     with ModelServer() as server:
         settings = settings_with_provider(server.address)
-        model = asker("scripted:m", "critic", control, settings)
+        model = model_in_role("scripted:m", "critic", control, settings)
         model.ask(PROMPT, SampleReply, max_tokens=50)
         notices = [control.calls.notices.get_nowait() for _ in range(control.calls.notices.qsize())]
         shown = [
@@ -292,10 +292,16 @@ def test_a_connection_test_has_the_timeout_of_a_call() -> None:
 def test_clients_are_shared_and_changed_keys_take_effect(monkeypatch: pytest.MonkeyPatch) -> None:
     with ModelServer() as server:
         settings = settings_with_provider(server.address)
-        first = asker("scripted:m", "critic", RunControl(), settings)
-        assert asker("scripted:n", "drafter", RunControl(), settings).provider is first.provider
+        first = model_in_role("scripted:m", "critic", RunControl(), settings)
+        assert (
+            model_in_role("scripted:n", "drafter", RunControl(), settings).provider
+            is first.provider
+        )
         monkeypatch.setenv("SCRIPTED_KEY", "sk-another-key")
-        assert asker("scripted:m", "critic", RunControl(), settings).provider is not first.provider
+        assert (
+            model_in_role("scripted:m", "critic", RunControl(), settings).provider
+            is not first.provider
+        )
 
 
 # docs/models.md matches the code and the price list

@@ -24,11 +24,11 @@ from masis.llm.client.json_repair import RepairRefused, verify_repair
 from masis.llm.client.model import Model
 from masis.llm.client.reply_parsing import LONGEST_REPLY, UnreadableReply, parse_reply
 from masis.llm.client.shared_schema import (
-    COMMON_FROM,
+    SHARED_FROM,
     CommonReply,
-    asked_in,
-    parse_from,
-    worthwhile,
+    for_shared_schema,
+    parse_shared,
+    should_share,
 )
 from masis.llm.registry import Ready
 from masis.llm.roles import replies
@@ -398,19 +398,19 @@ def test_a_truncated_reply_isnt_repaired() -> None:
 
 
 def test_a_shared_schema_reply_is_read_from_its_field() -> None:
-    prompt = RolePrompt(PROMPT.frame, "x" * shared_schema.COMMON_FROM, PROMPT.task, PROMPT.version)
+    prompt = RolePrompt(PROMPT.frame, "x" * shared_schema.SHARED_FROM, PROMPT.task, PROMPT.version)
     with ModelServer([says("{'evaluator': ...}")]) as server:
         model, validated = with_validator(model_at(server), {"evaluator": canned.evaluation()})
         model.provider.schema_in_cache = True
         reply = model.ask(prompt, EvaluationReply, max_tokens=100)
     assert reply == EvaluationReply.model_validate(canned.evaluation())
-    assert [shape for _, shape in validated] == [shared_schema.holding(EvaluationReply)]
+    assert [shape for _, shape in validated] == [shared_schema.with_only_field_of(EvaluationReply)]
 
 
 # Long evidence is paid for once per run, because its calls use one schema and can share a
 # provider's cache
 
-LONG = RolePrompt("frame", "x" * COMMON_FROM, "task", "critic/1+0")
+LONG = RolePrompt("frame", "x" * SHARED_FROM, "task", "critic/1+0")
 
 
 def context_of_length(characters: int) -> AuditContext:
@@ -475,13 +475,13 @@ def test_short_evidence_uses_separate_schemas(wire: ProviderKind) -> None:
 
 
 def test_only_calls_with_the_same_evidence_share_a_schema() -> None:
-    assert worthwhile(LONG, CritiqueReply)
-    assert not worthwhile(LONG, ClaimsReply)
-    assert not worthwhile(LONG._replace(shared="short"), CritiqueReply)
+    assert should_share(LONG, CritiqueReply)
+    assert not should_share(LONG, ClaimsReply)
+    assert not should_share(LONG._replace(shared="short"), CritiqueReply)
 
 
 def test_the_prompt_names_the_field_to_fill_after_the_shared_prefix() -> None:
-    prompt = asked_in(LONG, CompletenessReply)
+    prompt = for_shared_schema(LONG, CompletenessReply)
     assert prompt.task.endswith("Fill 'completeness'; all others are null.")
     assert (prompt.frame, prompt.shared, prompt.version) == (LONG.frame, LONG.shared, LONG.version)
     assert set(schemas.reply_schema(CommonReply).schema["properties"]) >= {"completeness", "critic"}
@@ -494,7 +494,7 @@ def test_the_prompt_names_the_field_to_fill_after_the_shared_prefix() -> None:
 def test_the_record_is_read_with_or_without_the_shared_wrapper(
     reply: Any,
 ) -> None:
-    assert parse_from(json.dumps(reply), CritiqueReply).record.confidence == 0.9
+    assert parse_shared(json.dumps(reply), CritiqueReply).record.confidence == 0.9
 
 
 @pytest.mark.parametrize(
@@ -508,7 +508,7 @@ def test_the_record_is_read_with_or_without_the_shared_wrapper(
 )
 def test_a_shared_reply_without_the_record_is_unreadable(text: str) -> None:
     with pytest.raises(UnreadableReply):
-        parse_from(text, CritiqueReply)
+        parse_shared(text, CritiqueReply)
 
 
 def test_servers_without_schemas_get_no_shared_schema() -> None:

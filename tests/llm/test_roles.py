@@ -20,7 +20,7 @@ from masis.llm.roles.drafter import ModelDrafter
 from masis.llm.roles.evaluator import ModelEvaluator
 from masis.llm.roles.prompting import VERSION
 from masis.llm.roles.replies import CritiqueReply
-from masis.llm.roles.reviser import ISSUES_MOST, ModelReviser, briefing
+from masis.llm.roles.reviser import MAX_ISSUES, ModelReviser, briefing
 from masis.schema.audit import (
     CitationAudit,
     Claim,
@@ -464,11 +464,11 @@ def test_the_reviser_receives_answer_critique_issues_question_and_evidence() -> 
 
 
 def test_only_the_most_severe_of_many_issues_are_sent() -> None:
-    minor = tuple(issue("low", id=f"i{n}", description=f"low {n}") for n in range(ISSUES_MOST * 2))
+    minor = tuple(issue("low", id=f"i{n}", description=f"low {n}") for n in range(MAX_ISSUES * 2))
     critical = issue("critical", id="i999", description="It is harmful.")
     asker = ScriptedAsker({"reviser": canned.revision(NEW)})
     ModelReviser(asker).revise(context(answer=OLD), verdict(), (*minor, critical))
-    assert asker.requests[0].text.count('"severity": ') == ISSUES_MOST
+    assert asker.requests[0].text.count('"severity": ') == MAX_ISSUES
     assert "It is harmful." in asker.requests[0].text
 
 

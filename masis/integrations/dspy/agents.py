@@ -346,7 +346,7 @@ class Agent(dspy.Module):
         """
         if (lm := self._own_lm()) is not None:
             return None if lm == CONTEXT else lm
-        model = registry.asker(self.model_string, self.role, control, self.settings)
+        model = registry.model_in_role(self.model_string, self.role, control, self.settings)
         return language_model(model, self.version, temperature=self.temperature)
 
     def in_run(self, control: RunControl | None = None) -> InRun:

@@ -67,20 +67,20 @@ class Session:
             update={"call_deadline_s": max(self.base.call_deadline_s, 60.0)}
         )
         self.control.budget.call_s = self.base.call_deadline_s
-        model = registry.asker(self.plan.model, self.plan.role, self.control, self.base)
+        model = registry.model_in_role(self.plan.model, self.plan.role, self.control, self.base)
         if self.plan.max_cost is not None and model.price is None:
             raise SettingsError(
                 f"--max-cost: no price is known for {model.name}. Give one in masis.toml."
             )
         self.model_name, self.lm = model.name, self._lm(model, CriticAgent.temperature)
-        writer = registry.asker(
+        writer = registry.model_in_role(
             self.plan.teacher or self.plan.model, self.plan.role, self.control, self.base
         )
         self.teacher_lm = (
             self._lm(writer, CriticAgent.temperature) if self.plan.teacher else self.lm
         )
         self.writer_lm = self._lm(writer, 1.0)
-        self.concurrency = max(1, model.limiter.most)
+        self.concurrency = max(1, model.limiter.maximum)
 
     def _lm(self, model: Any, temperature: float) -> Any:
         recorded = f"{load(self.plan.role).version} compiled by {self.plan.optimizer}"

@@ -29,7 +29,7 @@ from pydantic import SecretStr
 from masis import version
 from masis.audit.control.run_control import CancelToken
 from masis.errors import InputError, RetrievalFailed, SettingsError
-from masis.llm.client.retry import Again, NoTimeToRetry, RetryCancelled, RetryPolicy, retry_after
+from masis.llm.client.retry import NoTimeToRetry, Retry, RetryCancelled, RetryPolicy, retry_after
 from masis.schema.screening import Abstract, Design
 from masis.screening.sources.pubmed_xml import read_articles
 from masis.screening.sources.records import collapse_blanks
@@ -270,13 +270,13 @@ class PubMed:
         return f"{asked} answered {status}. {hint}"
 
 
-def _retry_advice(error: BaseException) -> Again | None:
+def _retry_advice(error: BaseException) -> Retry | None:
     """Return when to retry after an error, or None if a retry can't help."""
     if isinstance(error, httpx2.HTTPStatusError):
         wait = retry_after(error.response.headers)
-        return Again(wait) if error.response.status_code in _RETRYABLE_STATUSES else None
+        return Retry(wait) if error.response.status_code in _RETRYABLE_STATUSES else None
     return (
-        Again() if isinstance(error, UnreadablePubMedReply | httpx2.HTTPError | OSError) else None
+        Retry() if isinstance(error, UnreadablePubMedReply | httpx2.HTTPError | OSError) else None
     )
 
 
