@@ -46,7 +46,7 @@ from masis.server.otlp import JSON, parse_export
 from masis.services.arrivals.ingestion import read_cases
 from masis.settings.secrecy import safe_value
 from tests.audit.factories import JUDGED_BY, context
-from tests.llm.asking import Judged
+from tests.llm.asking import SampleReply
 
 LENGTH = 100_000
 CHUNKS = (
@@ -92,7 +92,7 @@ def _places(text: str) -> None:
 
 def _reply(text: str) -> None:
     with contextlib.suppress(UnreadableReply):
-        parse_reply(text, Judged)
+        parse_reply(text, SampleReply)
 
 
 def _answer(text: str) -> None:

@@ -27,8 +27,8 @@ TRIAL = Abstract(
 QUESTION = "Does aspirin relieve headache in adults?"
 
 
-def graded(given: Any, abstract: Abstract = TRIAL) -> Grade:
-    grader = ModelGrader(ScriptedAsker({"grader": given}))
+def graded(reply: Any, abstract: Abstract = TRIAL) -> Grade:
+    grader = ModelGrader(ScriptedAsker({"grader": reply}))
     (grade,) = grader.grade(QUESTION, [abstract])
     return grade
 
