@@ -22,7 +22,7 @@ import numpy as np
 
 from masis.schema.screening import Abstract
 from masis.screening.grading.question import read_question
-from masis.screening.grading.relevance import likeness_of, relevance
+from masis.screening.grading.relevance import relevance, similarity_of
 
 ABSTRACTS = 700
 NEAR, FAR = (4, 9, 19, 39), (150, 400, 600)
@@ -39,7 +39,7 @@ def main(data: Path) -> None:
     titles = [row["title"] for row in rows[:ABSTRACTS]]
     values, own, kinds = [], [], []
     for number, title in enumerate(titles):
-        likeness = [likeness_of(title, each) for each in found]
+        likeness = [similarity_of(title, each) for each in found]
         others = [at for at in np.argsort(likeness)[::-1] if at != number]
         chosen = [
             ("own", number),

@@ -38,7 +38,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from masis.schema.screening import STUDY_TYPES
 from masis.screening.grading.designs import (
-    REACH,
+    MAX_CUE_DEVIATION,
     WEIGHTS,
     AbstractTerms,
     design_cues,
@@ -171,7 +171,12 @@ class Fitted:
     def inputs(self, sample: Sample, rows: Array) -> Any:
         """Return the weighted inputs of the classifiers: title, text and cues."""
         cues = (
-            np.clip((sample.measured[rows] - self.centre) / self.spread, -REACH, REACH) * CUE_SHARE
+            np.clip(
+                (sample.measured[rows] - self.centre) / self.spread,
+                -MAX_CUE_DEVIATION,
+                MAX_CUE_DEVIATION,
+            )
+            * CUE_SHARE
         )
         title = self.title.values([sample.title[row] for row in rows]) * TITLE_SHARE
         return hstack(

@@ -9,7 +9,7 @@ from masis.schema.screening import Abstract, Screening
 from masis.screening.demo import demo_questions
 from masis.screening.grading.offline_grader import offline_grader
 from masis.screening.grading.question import (
-    MOST_CONCEPTS,
+    MAX_CONCEPTS,
     PARTS,
     changed_lines,
     concept_lines,
@@ -190,5 +190,5 @@ def test_a_screening_stores_its_concepts() -> None:
 
 def test_hostile_lines_are_bounded() -> None:
     text = with_concepts("Does it help?", "population: " + "a1, " * 100_000)
-    assert len(read_question(text).concepts) <= MOST_CONCEPTS
+    assert len(read_question(text).concepts) <= MAX_CONCEPTS
     assert concept_lines("population:" + " " * 100_000 + "x")["population"] in ("", "x")

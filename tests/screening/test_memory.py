@@ -14,7 +14,7 @@ from masis.schema.screening import AcceptedStudy, Design, Thresholds, VoteTally
 from masis.screening.demo import demo_abstracts, demo_questions
 from masis.screening.grading.offline_grader import offline_grader
 from masis.screening.rounds import ruling
-from masis.screening.rounds.drift import BASELINE, LEAST_DEVIATION, LIMIT, drift
+from masis.screening.rounds.drift import BASELINE, LIMIT, MIN_DEVIATION, drift
 from masis.screening.rounds.memory import acceptances, adapt_thresholds, shift, threshold_effects
 from masis.screening.rounds.round_loop import screen
 from masis.screening.sources.retrievers import InMemoryRetriever
@@ -126,13 +126,13 @@ def judgements(seed: int, before: float, after: float, count: int = 150) -> list
 def test_stable_graders_raise_a_false_alarm_in_under_5_percent_of_series(
     rate: float,
 ) -> None:
-    assert false_alarms(rate, BASELINE, LEAST_DEVIATION, LIMIT, series=300) < 0.05
+    assert false_alarms(rate, BASELINE, MIN_DEVIATION, LIMIT, series=300) < 0.05
 
 
 @pytest.mark.slow
 @pytest.mark.spec("AESOP-DRIFT")
 def test_a_change_from_15_to_45_percent_is_detected_as_fast_as_documented() -> None:
-    deciles = quantiles(detection_delays(BASELINE, LEAST_DEVIATION, LIMIT, series=300), n=10)
+    deciles = quantiles(detection_delays(BASELINE, MIN_DEVIATION, LIMIT, series=300), n=10)
     assert deciles[4] <= 50
     assert deciles[8] <= 140
 

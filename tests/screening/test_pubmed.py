@@ -228,7 +228,7 @@ def test_a_cancelled_search_doesnt_wait(server: Server) -> None:
 
 
 def test_an_endless_reply_is_abandoned(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pubmed_source, "MOST_BYTES", 1000)
+    monkeypatch.setattr(pubmed_source, "MAX_BYTES", 1000)
     server.faults = [Reply(body=b"x" * 5000)] * 4
     with pytest.raises(RetrievalFailed, match="MiB came"):
         pubmed(server).search("aspirin", 2)

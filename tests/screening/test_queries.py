@@ -8,7 +8,7 @@ import pytest
 
 from masis.schema.screening import Abstract, Query
 from masis.screening.rounds.queries import (
-    MOST_QUERIES,
+    MAX_QUERIES,
     Gap,
     GradedAbstract,
     find_gaps,
@@ -178,7 +178,7 @@ def test_no_search_is_repeated_and_searches_end(opinion: ScriptedOpinion) -> Non
         queries = next_queries(
             QUESTION, find_gaps(QUESTION, [graded_abstract(opinion)], 2026), tried, 20
         )
-        assert len(queries) <= MOST_QUERIES
+        assert len(queries) <= MAX_QUERIES
         tried.extend(queries)
     assert not next_queries(
         QUESTION, find_gaps(QUESTION, [graded_abstract(opinion)], 2026), tried, 20

@@ -523,7 +523,7 @@ def test_a_question_can_be_replanned_with_other_concepts(
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     # how PubMed is paced is tested with the source itself
-    monkeypatch.setattr(pubmed, "REQUESTS_A_SECOND", 1000)
+    monkeypatch.setattr(pubmed, "REQUESTS_PER_SECOND", 1000)
     with serving(Server(pmids=list(range(101, 131)))) as running:
         yield running
 
