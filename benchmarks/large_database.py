@@ -302,10 +302,10 @@ class Copier:
         """Write copy ``number`` (counted from 1) in one transaction."""
         self.connection.execute("BEGIN")
         day = str(FIRST_DAY + timedelta(days=number))
-        own = [content | {"id": f"{content['id']}-{number}"} for content in self.contents]
-        generate_cases = [sha256(canonical_json(content)) for content in own]
+        contents = [content | {"id": f"{content['id']}-{number}"} for content in self.contents]
+        generate_cases = [sha256(canonical_json(content)) for content in contents]
         texts = [self._run(place, number, generate_cases, day) for place in range(len(self.runs))]
-        self._cases(number, own, generate_cases)
+        self._cases(number, contents, generate_cases)
         self._copy("case_work", number)
         marks = self._copy(
             "jobs", number, {"payload", "case_digest"}, {"started_at": day, "ended_at": day}
@@ -336,7 +336,7 @@ class Copier:
         self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         self.connection.close()
 
-    def _cases(self, number: int, own: list[dict[str, Any]], digests: list[str]) -> None:
+    def _cases(self, number: int, contents: list[dict[str, Any]], digests: list[str]) -> None:
         draw, first = random.Random(number), number * self.steps["case_seq"] + 1
         columns = self._copy("cases", number, {"digest", "risk", "disagreement", "doubt"})
         moved = (
@@ -347,7 +347,7 @@ class Copier:
         )
         rows = (
             (first + place, json.dumps(content, ensure_ascii=False))
-            for place, content in enumerate(own)
+            for place, content in enumerate(contents)
         )
         self.connection.executemany("INSERT INTO case_payloads VALUES (?, ?)", rows)
         self.connection.executemany(
@@ -357,7 +357,7 @@ class Copier:
                     *(first + place, content["id"], content["query"], content.get("answer") or ""),
                     "\n".join(chunk["text"] for chunk in content.get("evidence", ())),
                 ]
-                for place, content in enumerate(own)
+                for place, content in enumerate(contents)
             ),
         )
 

@@ -109,7 +109,7 @@ def main() -> None:
     if not args.threads:
         loop.start_in_thread = start_in_this_thread  # type: ignore[attr-defined]
         verifier.run_concurrently = run_sequentially  # type: ignore[attr-defined]
-    registry._provider = lambda reached: instant
+    registry._provider = lambda endpoint: instant
     table = {"kind": "openai", "address": "http://127.0.0.1:1/v1"}
     settings = Settings.model_validate(
         {**dict.fromkeys(ROLES, "here:m"), "providers": {"here": table}}

@@ -69,7 +69,7 @@ def screen_at_page_sizes(
         Settings(),
         screening_id="all",
         limit=len(pool),
-        given_whole=True,
+        is_complete_set=True,
     )
     return {**by_size, "all": run_to_completion(whole)}
 

@@ -147,7 +147,7 @@ def test_starting_pytest_imports_only_the_plugin(
         """)
     others = ("no:hypothesispytest", "no:langsmith_plugin")  # plugins of other packages
     pytester.runpytest_subprocess(
-        **(flag for name in others for flag in ("-p", name))
+        *(flag for name in others for flag in ("-p", name))
     ).assert_outcomes(passed=1)
 
 

@@ -81,24 +81,28 @@ def save_tagger(
     labels: Mapping[str, str] | None = None,
     *,
     seen: Mapping[str, Sequence[float]] | None = None,
-    tokenizer_: Tokenizer | None = None,
+    custom_tokenizer: Tokenizer | None = None,
     **config: Any,
 ) -> Path:
     """Save a tagger: ``words`` have these two scores, and all others (4, 0), which means supported.
 
-    Words in ``seen`` add their scores to every token if they are anywhere in the input. ``made``
-    replaces the default tokenizer of whole words.
+    Words in ``seen`` add their scores to every token if they are anywhere in the input.
+    ``custom_tokenizer`` replaces the default tokenizer of whole words.
     """
     folder.mkdir(parents=True, exist_ok=True)
     vocabulary = "bridge is 120 metres long opened in 1931 the paris capital million".split()
-    if tokenizer_ is None:
-        tokenizer_ = tokenizer([*SPECIAL, *dict.fromkeys([*vocabulary, *words, *(seen or {})])])
-    tokenizer_.save(str(folder / "tokenizer.json"))
-    token_scores = np.tile(np.array([4.0, 0.0], dtype=np.float32), (tokenizer_.get_vocab_size(), 1))
+    if custom_tokenizer is None:
+        custom_tokenizer = tokenizer(
+            [*SPECIAL, *dict.fromkeys([*vocabulary, *words, *(seen or {})])]
+        )
+    custom_tokenizer.save(str(folder / "tokenizer.json"))
+    token_scores = np.tile(
+        np.array([4.0, 0.0], dtype=np.float32), (custom_tokenizer.get_vocab_size(), 1)
+    )
     input_scores = np.zeros_like(token_scores)
     for table, rows in ((token_scores, words), (input_scores, seen or {})):
         for word, row in rows.items():
-            table[tokenizer_.token_to_id(word)] = row
+            table[custom_tokenizer.token_to_id(word)] = row
     (folder / "model.onnx").write_bytes(tagger_graph(token_scores, input_scores))
     base_config = {
         "architectures": ["ModernBertForTokenClassification"],

@@ -229,7 +229,7 @@ def test_a_failed_extraction_isnt_cached() -> None:
 
 
 def test_unused_extractions_are_evicted() -> None:
-    cache = Extractions(most=2)
+    cache = Extractions(size=2)
     for key in "abc":
         cache.keep(key, ())
         cache.get("a")

@@ -326,9 +326,9 @@ class Agent(dspy.Module):
         self.llm = lm
         self.version = f"{load(self.role).version} by DSPy"
 
-    async def aforward(self, *arguments: Any, **named: Any) -> Any:
+    async def aforward(self, *arguments: Any, **keywords: Any) -> Any:
         """Run ``forward`` on a thread of its own."""
-        return await asyncio.to_thread(self.forward, *arguments, **named)
+        return await asyncio.to_thread(self.forward, *arguments, **keywords)
 
     @property
     def judged_by(self) -> JudgedBy:
@@ -443,8 +443,8 @@ class CriticAgent(Agent):
 
     role: Role = "critic"
 
-    def __init__(self, *arguments: Any, **named: Any) -> None:
-        super().__init__(*arguments, **named)
+    def __init__(self, *arguments: Any, **keywords: Any) -> None:
+        super().__init__(*arguments, **keywords)
         self.critic = dspy.Predict(signature_of(self.role))
 
     def forward(
@@ -485,8 +485,8 @@ class RevisionAgent(Agent):
     role: Role = "reviser"
     temperature = 0.3
 
-    def __init__(self, *arguments: Any, **named: Any) -> None:
-        super().__init__(*arguments, **named)
+    def __init__(self, *arguments: Any, **keywords: Any) -> None:
+        super().__init__(*arguments, **keywords)
         self.revision = dspy.Predict(signature_of(self.role))
 
     def forward(
@@ -603,11 +603,11 @@ class MultiAgentCriticLoop(dspy.Module):
             **dict(CriticLoopOutput.model_validate(run, from_attributes=True)), run=run
         )
 
-    async def aforward(self, *arguments: Any, **named: Any) -> Any:
+    async def aforward(self, *arguments: Any, **keywords: Any) -> Any:
         """Run ``forward`` on a thread of its own, and stop if the task is cancelled."""
 
         def run(cancelled: Callable[[], bool]) -> Any:
-            return self.forward(*arguments, **(named | {"cancelled": cancelled}))
+            return self.forward(*arguments, **(keywords | {"cancelled": cancelled}))
 
         return await cancellable(run, partial(start_in_thread, name="critic loop"))
 
