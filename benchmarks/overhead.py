@@ -123,8 +123,8 @@ def main() -> None:
         for case in cases[1:]:
             cpu, provider = time.process_time(), instant.cpu_s
             run = bench.audits.audit(ANONYMOUS, case)
-            spent = time.process_time() - cpu - (instant.cpu_s - provider)
-            times.append(spent * 1000 / max(1, run.total_iterations))
+            own_cpu = time.process_time() - cpu - (instant.cpu_s - provider)
+            times.append(own_cpu * 1000 / max(1, run.total_iterations))
     p95 = sorted(times)[int(len(times) * 0.95)]
     print(
         f"{len(times)} audits: our CPU per iteration, median {statistics.median(times):.1f} ms,"

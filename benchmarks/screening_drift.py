@@ -99,9 +99,9 @@ def main() -> None:
         shares = [false_alarms(rate, baseline, deviation, limit) for rate in STABLE]
         delays = quantiles(detection_delays(baseline, deviation, limit), n=10)
         mark = " <" if (baseline, deviation, limit) == (BASELINE, MIN_DEVIATION, LIMIT) else ""
-        shown = "  ".join(f"{share:>6.1%}" for share in shares)
+        alarm_columns = "  ".join(f"{share:>6.1%}" for share in shares)
         print(
-            f"{baseline:>8}  {deviation:>9}  {limit:>5}  {shown}   {delays[4]:>6.0f} "
+            f"{baseline:>8}  {deviation:>9}  {limit:>5}  {alarm_columns}   {delays[4]:>6.0f} "
             f" {delays[8]:>4.0f}{mark}"
         )
 

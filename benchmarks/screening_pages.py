@@ -62,7 +62,7 @@ def screen_at_page_sizes(
         )
         for size in PAGES
     }
-    whole = screen(
+    complete = screen(
         question,
         [FixedSetRetriever(pool)],
         grader,
@@ -71,7 +71,7 @@ def screen_at_page_sizes(
         limit=len(pool),
         is_complete_set=True,
     )
-    return {**by_size, "all": run_to_completion(whole)}
+    return {**by_size, "all": run_to_completion(complete)}
 
 
 def main(data: Path) -> int:

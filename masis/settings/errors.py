@@ -100,12 +100,12 @@ def wrong_value(
     """Return the wrong value and the message that says what is allowed."""
     path = tuple(str(part) for part in error["loc"])
     if error["type"] == "missing":
-        neighbour = next(
+        sibling = next(
             setting for key, setting in settings.items() if key[: len(path) - 1] == path[:-1]
         )
-        table_place = f"{neighbour.origin.place}, {name_in_file(path[:-1])}"
+        table_place = f"{sibling.origin.place}, {name_in_file(path[:-1])}"
         return (
-            neighbour,
+            sibling,
             f"{table_place}: has no {path[-1]!r}, which is {describe_range(schema_of(path))}.",
         )
     setting = next(setting for key, setting in settings.items() if key[: len(path)] == path)
