@@ -79,16 +79,16 @@ def main() -> None:
         run_audit(cases[0], settings)  # warm up: exclude imports and connection setup
         threads, memory = threading.active_count(), resident_mb()
         with Gauge() as gauge:
-            started, own = time.perf_counter(), time.process_time()
+            started, cpu = time.perf_counter(), time.process_time()
             runs = asyncio.run(run_all(cases, settings))
-            wall, own = time.perf_counter() - started, time.process_time() - own
+            wall, cpu = time.perf_counter() - started, time.process_time() - cpu
     calls = sum(run.usage.calls for run in runs)
     failed = sum(
         call.outcome != "answered" for run in runs for it in run.iterations for call in it.calls
     )
     print(
         f"{options.audits} audits at once, {calls:,} calls ({failed} without a reply) of"
-        f" {options.latency_ms:g} ms: {wall:.1f} s, CPU {own:.1f} s; threads {threads} before,"
+        f" {options.latency_ms:g} ms: {wall:.1f} s, CPU {cpu:.1f} s; threads {threads} before,"
         f" {gauge.threads} peak; memory {memory:.0f} MB before, {gauge.memory_mb:.0f} MB peak"
         f" ({(gauge.memory_mb - memory) / options.audits * 1000:.0f} KB per audit)"
     )

@@ -105,11 +105,11 @@ def time_call(call: Callable[[], Result]) -> tuple[Result, Timed]:
     return result, Timed((time.perf_counter() - clock) * 1000, (time.process_time() - cpu) * 1000)
 
 
-def time_searches(store: Store, asked: Sequence[str], limit: int) -> list[Timed]:
+def time_searches(store: Store, questions: Sequence[str], limit: int) -> list[Timed]:
     """Return how long each question takes the first time it is asked, up to its abstracts."""
     return [
         time_call(functools.partial(store.corpora.search, "made", question, limit))[1]
-        for question in asked
+        for question in questions
     ]
 
 
@@ -142,13 +142,13 @@ def main() -> int:
         database = (options.keep or Path(folder)) / f"corpus-{options.generate_abstracts}.db"
         with Store.open(database) as store:
             import_corpus(store, options.abstracts, options.data)
-            asked = read_questions()
+            questions = read_questions()
             print(
-                f"{len(asked)} questions, ms               wall: median      max   CPU: median   "
+                f"{len(questions)} questions, ms               wall: median      max   CPU: median   "
                 "   max"
             )
             met = [
-                print_times(f"first {limit} abstracts", time_searches(store, asked, limit))
+                print_times(f"first {limit} abstracts", time_searches(store, questions, limit))
                 for limit in (20, 50)
             ]
     return 0 if all(met) else 1
@@ -160,13 +160,13 @@ def import_corpus(store: Store, count: int, data: Path) -> None:
         return
     material = read_material(data)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    done, spent = time_call(
+    result, times = time_call(
         lambda: store.corpora.add_many("made", generate_abstracts(count, material), source="made")
     )
     after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     print(
-        f"imported {done.added:,} of {done.identified:,} abstracts in {spent.cpu / 1000:.1f} s CPU"
-        f" ({spent.clock / 1000:.1f} s wall time), {store.path.stat().st_size / 1e6:.0f} MB on"
+        f"imported {result.added:,} of {result.identified:,} abstracts in {times.cpu / 1000:.1f} s CPU"
+        f" ({times.clock / 1000:.1f} s wall time), {store.path.stat().st_size / 1e6:.0f} MB on"
         f" disk, memory grew by {(after - before) / 1024:.0f} MB"
     )
 

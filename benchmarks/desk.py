@@ -146,8 +146,8 @@ def measure_services(path: Path, case_ids: list[str], repeats: int) -> bool:
         )
 
     def find_next_match() -> object:
-        wanted = CaseFilter(text=store.word(draw.randrange(WORDS)))
-        return bench.team.next_open(ada, wanted, draw.choice(case_ids))
+        case_filter = CaseFilter(text=store.word(draw.randrange(WORDS)))
+        return bench.team.next_open(ada, case_filter, draw.choice(case_ids))
 
     def find_next_random() -> object:
         return bench.team.next_open(
@@ -207,10 +207,10 @@ def main() -> int:
     path = args.folder / f"large-{args.cases}.db"
     large_database.make(path, args.cases)
     bench = Workbench.open(path)
-    found = bench.cases.find(
+    rows = bench.cases.find(
         CaseFilter(states=("needs_review",), order="random", seed=4, size=200)
     ).rows
-    case_ids = [row.id for row in found if row.run_id]
+    case_ids = [row.id for row in rows if row.run_id]
     bench.close()
     measure_files(path)
     with serving("serve", "--db", str(path), folder=args.folder) as served:

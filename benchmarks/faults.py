@@ -51,10 +51,10 @@ def start_audit(
 def resident_mb(pid: int) -> float:
     """Return the resident memory of a process in MB, or 0 if it has ended."""
     try:
-        found = re.search(r"VmRSS:\s+(\d+)", Path(f"/proc/{pid}/status").read_text())
+        match = re.search(r"VmRSS:\s+(\d+)", Path(f"/proc/{pid}/status").read_text())
     except OSError:
         return 0.0
-    return int(found.group(1)) / 1000 if found else 0.0
+    return int(match.group(1)) / 1000 if match else 0.0
 
 
 def count_finished(database: Path) -> int:
@@ -143,10 +143,10 @@ def main() -> None:
         )
         try:
             assert server.stdout is not None
-            found = re.search(r"http://\S+", server.stdout.readline())
-            assert found
+            match = re.search(r"http://\S+", server.stdout.readline())
+            assert match
             config.write_text(
-                f'[providers.here]\nkind = "openai"\naddress = "{found.group()}"\nkey_env ='
+                f'[providers.here]\nkind = "openai"\naddress = "{match.group()}"\nkey_env ='
                 ' "SCRIPTED_KEY"\n'
             )
             started = time.perf_counter()
@@ -154,8 +154,8 @@ def main() -> None:
             watch_memory(first, database, args.number // 2)
             first.send_signal(signal.SIGKILL)
             first.communicate()
-            done = count_finished(database)
-            print(f"killed with {done} cases finished; resuming", flush=True)
+            finished = count_finished(database)
+            print(f"killed with {finished} cases finished; resuming", flush=True)
             second = start_audit(cases, database, config, args.concurrency)
             memory = watch_memory(second, database, None)
             _, stderr = second.communicate()

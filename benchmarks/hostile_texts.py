@@ -182,8 +182,8 @@ def main() -> int:
     failures = 0
     print(f"{'reader':26}{'worst growth':>14}{'unit':>18}{'slowest':>12}{'unit':>18}")
     for name in options.readers or READERS:
-        found = [measure_growth(READERS[name], unit, options.characters) for unit in UNITS]
-        worst, slowest = max(found), max(found, key=lambda growth: growth.seconds)
+        growths = [measure_growth(READERS[name], unit, options.characters) for unit in UNITS]
+        worst, slowest = max(growths), max(growths, key=lambda growth: growth.seconds)
         failures += worst.factor > MAX_GROWTH
         grown = f"{worst.factor:.1f} times" if worst.factor else "too fast"
         print(

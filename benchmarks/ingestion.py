@@ -166,7 +166,7 @@ def measure(args: argparse.Namespace, base: str, path: Path) -> int:
     acknowledged = {name for name, status, _ in results if status == 202}
     stored = [case.id for case in workbench.store.cases.iterate()]
     lost, duplicated = acknowledged - set(stored), len(stored) - len(set(stored))
-    errors = [error for *_, found in reviews for error in found]
+    errors = [error for *_, review_errors in reviews for error in review_errors]
     decided = sum(count for count, *_ in reviews)
     log = workbench.store.decisions.verify()
     print(

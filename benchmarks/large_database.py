@@ -302,10 +302,10 @@ class Copier:
         """Write copy ``number`` (counted from 1) in one transaction."""
         self.connection.execute("BEGIN")
         day = str(FIRST_DAY + timedelta(days=number))
-        own = [content | {"id": f"{content['id']}-{number}"} for content in self.contents]
-        generate_cases = [sha256(canonical_json(content)) for content in own]
+        contents = [content | {"id": f"{content['id']}-{number}"} for content in self.contents]
+        generate_cases = [sha256(canonical_json(content)) for content in contents]
         texts = [self._run(place, number, generate_cases, day) for place in range(len(self.runs))]
-        self._cases(number, own, generate_cases)
+        self._cases(number, contents, generate_cases)
         self._copy("case_work", number)
         marks = self._copy(
             "jobs", number, {"payload", "case_digest"}, {"started_at": day, "ended_at": day}
@@ -336,7 +336,7 @@ class Copier:
         self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         self.connection.close()
 
-    def _cases(self, number: int, own: list[dict[str, Any]], digests: list[str]) -> None:
+    def _cases(self, number: int, contents: list[dict[str, Any]], digests: list[str]) -> None:
         draw, first = random.Random(number), number * self.steps["case_seq"] + 1
         columns = self._copy("cases", number, {"digest", "risk", "disagreement", "doubt"})
         moved = (
@@ -347,7 +347,7 @@ class Copier:
         )
         rows = (
             (first + place, json.dumps(content, ensure_ascii=False))
-            for place, content in enumerate(own)
+            for place, content in enumerate(contents)
         )
         self.connection.executemany("INSERT INTO case_payloads VALUES (?, ?)", rows)
         self.connection.executemany(
@@ -357,7 +357,7 @@ class Copier:
                     *(first + place, content["id"], content["query"], content.get("answer") or ""),
                     "\n".join(chunk["text"] for chunk in content.get("evidence", ())),
                 ]
-                for place, content in enumerate(own)
+                for place, content in enumerate(contents)
             ),
         )
 
@@ -371,7 +371,7 @@ class Copier:
         )
         return text.replace(f'"case_id":"{case_id}"', f'"case_id":"{case_id}-{number}"')
 
-    def _decide(self, number: int, digests: list[str], texts: list[str], at: str) -> None:
+    def _decide(self, number: int, digests: list[str], texts: list[str], decided_at: str) -> None:
         for case_seq, run_seq, kind, source, verdict, reviewer, payload in self.log:
             place = run_seq - self.runs[0][0]
             both = f'"iterations":[{",".join(self.iterations[run_seq])}]'
@@ -380,12 +380,14 @@ class Copier:
             text = text.replace(
                 about["run"], sha256(texts[place].replace('"iterations":[]', both, 1))
             )
-            for name, old in (
+            for name, field_value in (
                 ("case_id", self.contents[case_seq - 1]["id"]),
                 ("run_id", self.runs[place][1]),
             ):
-                text = text.replace(f'"{name}":"{old}"', f'"{name}":"{old}-{number}"')
-            entry = place_after(self.head, at, sha256(text))
+                text = text.replace(
+                    f'"{name}":"{field_value}"', f'"{name}":"{field_value}-{number}"'
+                )
+            entry = place_after(self.head, decided_at, sha256(text))
             self.head = LogHead(entry.seq, entry.digest)
             case, run = (
                 case_seq + number * self.steps["case_seq"],
@@ -395,7 +397,14 @@ class Copier:
                 "INSERT INTO decision_log VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL,"
                 " NULL)",
                 [
-                    *(entry.seq, entry.id, at, entry.payload_digest, entry.previous, entry.digest),
+                    *(
+                        entry.seq,
+                        entry.id,
+                        decided_at,
+                        entry.payload_digest,
+                        entry.previous,
+                        entry.digest,
+                    ),
                     *(case, run, kind, source, verdict),
                 ],
             )
@@ -492,13 +501,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("file", type=Path)
     parser.add_argument("--cases", type=int, default=1_000_000)
-    given = parser.parse_args()
-    make(given.file, given.cases)
-    with Store.open(given.file) as store:
+    options = parser.parse_args()
+    make(options.file, options.cases)
+    with Store.open(options.file) as store:
         decided = store.database.value("SELECT count(*) FROM decision_log WHERE kind = 'decision'")
         audits = store.database.value("SELECT count(*) FROM run_measures")
         print(f"{store.cases.count():,} cases, {audits:,} audits, {decided:,} decisions of people")
-    print(f"{given.file.stat().st_size / 1e9:.2f} GB")
+    print(f"{options.file.stat().st_size / 1e9:.2f} GB")
 
 
 if __name__ == "__main__":

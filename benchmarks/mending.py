@@ -52,63 +52,65 @@ def try_damaged_reply(draw: random.Random, kinds: tuple[str, ...]) -> str:
     text = damage(json.dumps(value, indent=draw.choice((None, 2))), damages)
     if parse_strictly(text, shape) is not None:
         return "parsed strictly"
-    found = repair_record(text, shape)
-    if found is None:
+    repaired = repair_record(text, shape)
+    if repaired is None:
         return "rejected"
     if kinds is STRUCTURE:
-        is_correct = normalize(shape.model_validate(found.value).model_dump()) == normalize(value)
+        is_correct = normalize(shape.model_validate(repaired.value).model_dump()) == normalize(
+            value
+        )
     else:
-        is_correct = outline(found.value) == outline(value)
+        is_correct = outline(repaired.value) == outline(value)
     return "repaired" if is_correct else "REPAIRED WRONGLY"
 
 
 def damage_structure(text: str, damages: list[tuple[str, int]]) -> str:
     """Drop, double or add structural characters of JSON text, but none inside strings."""
-    for kind, where in damages:
+    for kind, number in damages:
         # a character inserted before a closing quote would be inside the string
         changes = kind in ("drop", "double")
         inside = (
-            (found.start() + 1, found.end() - changes)
-            for found in re.finditer(r'"(?:[^"\\]|\\.)*"', text)
+            (match.start() + 1, match.end() - changes)
+            for match in re.finditer(r'"(?:[^"\\]|\\.)*"', text)
         )
-        quoted = {at for start, end in inside for at in range(start, end)}
+        quoted = {position for start, end in inside for position in range(start, end)}
         places = [
-            at
-            for at in range(len(text))
-            if at not in quoted and (not changes or text[at] in ',"}]:{[')
+            position
+            for position in range(len(text))
+            if position not in quoted and (not changes or text[position] in ',"}]:{[')
         ]
         if not places:
             return text
-        at = places[where % len(places)]
+        position = places[number % len(places)]
         text = (
-            text[:at]
-            + {"drop": "", "double": text[at] * 2}.get(kind, kind + text[at])
-            + text[at + 1 :]
+            text[:position]
+            + {"drop": "", "double": text[position] * 2}.get(kind, kind + text[position])
+            + text[position + 1 :]
         )
     return text
 
 
 def damage_text(text: str, damages: list[tuple[str, int]]) -> str:
     """Change the JSON text anywhere, inside strings too."""
-    for kind, where in damages:
-        at = where % max(1, len(text))
+    for kind, number in damages:
+        position = number % max(1, len(text))
         match kind:
             case "drop":
-                text = text[:at] + text[at + 1 :]
+                text = text[:position] + text[position + 1 :]
             case "double":
-                text = text[:at] + text[at : at + 1] + text[at:]
+                text = text[:position] + text[position : position + 1] + text[position:]
             case "quote":
-                text = text[:at] + '"' + text[at:]
+                text = text[:position] + '"' + text[position:]
             case "comma":
-                text = text[:at] + "," + text[at:]
+                text = text[:position] + "," + text[position:]
             case "cut":
-                text = text[:at]
+                text = text[:position]
             case "python":
                 text = text.replace('"', "'").replace("true", "True")
             case "newline":
-                text = text[:at] + "\n" + text[at:]
+                text = text[:position] + "\n" + text[position:]
             case "brace":
-                text = text[:at] + "}" + text[at:]
+                text = text[:position] + "}" + text[position:]
     return text
 
 

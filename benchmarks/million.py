@@ -78,19 +78,19 @@ class Memory:
         self._status = Path(f"/proc/{pid}/status")
         self._count, self.first, self.last, self.peak = count, 0.0, 0.0, 0.0
 
-    def sample(self, done: int) -> None:
-        """Sample the memory after ``done`` cases; do nothing if the process has ended."""
+    def sample(self, finished: int) -> None:
+        """Sample the memory after ``finished`` cases; do nothing if the process has ended."""
         try:
             status = self._status.read_text()
         except (FileNotFoundError, ProcessLookupError):
             return
-        held = dict(re.findall(r"(VmRSS|VmHWM):\s+(\d+)", status))
-        if len(held) < 2:
+        memory = dict(re.findall(r"(VmRSS|VmHWM):\s+(\d+)", status))
+        if len(memory) < 2:
             return  # a zombie: the process has ended but hasn't been waited for
-        now, self.peak = int(held["VmRSS"]) / 1024, int(held["VmHWM"]) / 1024
-        if done <= self._count / 10 or not self.first:
+        now, self.peak = int(memory["VmRSS"]) / 1024, int(memory["VmHWM"]) / 1024
+        if finished <= self._count / 10 or not self.first:
             self.first = max(self.first, now)
-        if done >= self._count * 9 / 10:
+        if finished >= self._count * 9 / 10:
             self.last = max(self.last, now)
 
 

@@ -67,11 +67,11 @@ def is_ordinary(case: Case) -> bool:
     return len(case.evidence) in ORDINARY_SIZE and sentences in ORDINARY_SIZE
 
 
-def common_prefix_length(one: str, other: str) -> int:
+def common_prefix_length(first: str, second: str) -> int:
     """Return the length of the longest common prefix of two texts."""
     return next(
-        (at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b),
-        min(len(one), len(other)),
+        (position for position, (a, b) in enumerate(zip(first, second, strict=False)) if a != b),
+        min(len(first), len(second)),
     )
 
 
@@ -97,15 +97,15 @@ def measure(cases: Sequence[Case], depth: str | None) -> Figures:
         for case in cases:
             run_audit(case, settings)
     before: list[str] = []
-    sent = seen = received = 0
+    sent = cached = received = 0
     for request in requests:
         text = json.dumps(request.schema, separators=(",", ":")) + request.text
         prefix = max((common_prefix_length(text, other) for other in before), default=0)
-        sent, seen = sent + len(text), seen + (prefix if prefix >= MIN_PREFIX else 0)
+        sent, cached = sent + len(text), cached + (prefix if prefix >= MIN_PREFIX else 0)
         received += len(json.dumps(sensible(request, "none"), ensure_ascii=False))
         before.append(text)
     number = len(cases)
-    return Figures(len(requests) / number, sent / 4 / number, received / 4 / number, seen / sent)
+    return Figures(len(requests) / number, sent / 4 / number, received / 4 / number, cached / sent)
 
 
 def main() -> None:

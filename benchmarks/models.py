@@ -32,7 +32,7 @@ from masis.llm.providers.base import (
     ModelReply,
     TokenUsage,
 )
-from masis.llm.registry import asker
+from masis.llm.registry import model_in_role
 from masis.llm.roles.prompting import (
     RolePrompt,
     answer,
@@ -95,7 +95,7 @@ def make_model(address: str, wire: ProviderKind) -> Model:
     os.environ["BENCHMARK_KEY"] = "sk-benchmark-key"
     table = {"kind": wire, "address": address, "key_env": "BENCHMARK_KEY", "adapts": False}
     settings = Settings.model_validate({"providers": {"scripted": table}, "call_deadline_s": 60})
-    return asker("scripted:m", "critic", RunControl(RunBudget(call_s=60.0)), settings)
+    return model_in_role("scripted:m", "critic", RunControl(RunBudget(call_s=60.0)), settings)
 
 
 class Instant:

@@ -109,7 +109,7 @@ def main() -> None:
     if not args.threads:
         loop.start_in_thread = start_in_this_thread  # type: ignore[attr-defined]
         verifier.run_concurrently = run_sequentially  # type: ignore[attr-defined]
-    registry._provider = lambda reached: instant
+    registry._provider = lambda endpoint: instant
     table = {"kind": "openai", "address": "http://127.0.0.1:1/v1"}
     settings = Settings.model_validate(
         {**dict.fromkeys(ROLES, "here:m"), "providers": {"here": table}}
@@ -123,8 +123,8 @@ def main() -> None:
         for case in cases[1:]:
             cpu, provider = time.process_time(), instant.cpu_s
             run = bench.audits.audit(ANONYMOUS, case)
-            spent = time.process_time() - cpu - (instant.cpu_s - provider)
-            times.append(spent * 1000 / max(1, run.total_iterations))
+            own_cpu = time.process_time() - cpu - (instant.cpu_s - provider)
+            times.append(own_cpu * 1000 / max(1, run.total_iterations))
     p95 = sorted(times)[int(len(times) * 0.95)]
     print(
         f"{len(times)} audits: our CPU per iteration, median {statistics.median(times):.1f} ms,"

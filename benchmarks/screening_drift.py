@@ -18,7 +18,7 @@ import random
 from collections.abc import Sequence
 from statistics import quantiles
 
-from masis.screening.rounds.drift import BASELINE, LEAST_DEVIATION, LIMIT, drift
+from masis.screening.rounds.drift import BASELINE, LIMIT, MIN_DEVIATION, drift
 
 SERIES = 400
 TOPIC = 20
@@ -98,10 +98,10 @@ def main() -> None:
     for baseline, deviation, limit in itertools.chain(CHOICES, MORE_CHOICES):
         shares = [false_alarms(rate, baseline, deviation, limit) for rate in STABLE]
         delays = quantiles(detection_delays(baseline, deviation, limit), n=10)
-        mark = " <" if (baseline, deviation, limit) == (BASELINE, LEAST_DEVIATION, LIMIT) else ""
-        shown = "  ".join(f"{share:>6.1%}" for share in shares)
+        mark = " <" if (baseline, deviation, limit) == (BASELINE, MIN_DEVIATION, LIMIT) else ""
+        alarm_columns = "  ".join(f"{share:>6.1%}" for share in shares)
         print(
-            f"{baseline:>8}  {deviation:>9}  {limit:>5}  {shown}   {delays[4]:>6.0f} "
+            f"{baseline:>8}  {deviation:>9}  {limit:>5}  {alarm_columns}   {delays[4]:>6.0f} "
             f" {delays[8]:>4.0f}{mark}"
         )
 

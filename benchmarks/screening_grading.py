@@ -44,11 +44,11 @@ def read_texts(data: Path | None) -> list[tuple[str, str]]:
     return [(row["title"], row["abstract"]) for row in rows]
 
 
-def shuffled_abstracts(known: Sequence[tuple[str, str]], count: int) -> Iterator[Abstract]:
+def shuffled_abstracts(originals: Sequence[tuple[str, str]], count: int) -> Iterator[Abstract]:
     """Yield ``count`` abstracts, each with its sentences shuffled."""
     draw = random.Random(SEED)
     for number in range(count):
-        title, text = known[number % len(known)]
+        title, text = originals[number % len(originals)]
         sentences = _SENTENCE_END.split(text)
         draw.shuffle(sentences)
         yield Abstract(id=str(number), title=title, text=f"{' '.join(sentences)} No. {number}.")

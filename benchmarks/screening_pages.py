@@ -62,16 +62,16 @@ def screen_at_page_sizes(
         )
         for size in PAGES
     }
-    whole = screen(
+    complete = screen(
         question,
         [FixedSetRetriever(pool)],
         grader,
         Settings(),
         screening_id="all",
         limit=len(pool),
-        given_whole=True,
+        is_complete_set=True,
     )
-    return {**by_size, "all": run_to_completion(whole)}
+    return {**by_size, "all": run_to_completion(complete)}
 
 
 def main(data: Path) -> int:

@@ -37,29 +37,31 @@ def main(data: Path) -> None:
         Abstract(id=row["pmid"], title=row["title"], text=row["abstract"])
         for row in map(json.loads, (data / "study_types_val.jsonl").open(encoding="utf-8"))
     )
-    stems = [{token.stem for token in tokens(f"{each.title} {each.text}")} for each in pool]
-    own, others, seconds, graded = [], [], 0.0, 0
+    stems = [
+        {token.stem for token in tokens(f"{abstract.title} {abstract.text}")} for abstract in pool
+    ]
+    own_scores, others, seconds, graded = [], [], 0.0, 0
     for number, case in enumerate(cases):
         if number % 2 == 0:
             continue
-        asked = {token.stem for token in tokens(case["query"]) if token.weight}
-        shared = [sum(rarity(root) for root in asked & has) for has in stems]
+        question_stems = {token.stem for token in tokens(case["query"]) if token.weight}
+        shared = [sum(rarity(root) for root in question_stems & has) for has in stems]
         order = sorted(range(len(pool)), key=lambda i: -shared[i])
-        near = [i for i in order if i != number][:NEIGHBORS]
+        nearest = [i for i in order if i != number][:NEIGHBORS]
         question = read_question(case["query"])
         started = time.process_time()
-        scores = [relevance(question, pool[i]).score or 0.0 for i in (number, *near)]
+        scores = [relevance(question, pool[i]).score or 0.0 for i in (number, *nearest)]
         seconds += time.process_time() - started
         graded += len(scores)
-        own.append(scores[0])
+        own_scores.append(scores[0])
         others.append(scores[1:])
     area = fmean(
-        fmean((mine > each) + 0.5 * (mine == each) for each in neighbors)
-        for mine, neighbors in zip(own, others, strict=True)
+        fmean((own > other) + 0.5 * (own == other) for other in other_scores)
+        for own, other_scores in zip(own_scores, others, strict=True)
     )
     flat = [score for neighbors in others for score in neighbors]
-    print(f"{len(own)} questions, {NEIGHBORS} hard negatives each; AUC {area:.3f}")
-    for name, scores in (("own", own), ("others", flat)):
+    print(f"{len(own_scores)} questions, {NEIGHBORS} hard negatives each; AUC {area:.3f}")
+    for name, scores in (("own", own_scores), ("others", flat)):
         discarded = fmean(score < rubric.DISCARD_RELEVANCE for score in scores)
         keep = fmean(score >= rubric.KEEP_RELEVANCE for score in scores)
         low, middle, high = quantiles(scores, n=4)

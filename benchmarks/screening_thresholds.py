@@ -82,14 +82,14 @@ def measure(name: str, questions: Iterable[str], abstracts: Sequence[Abstract]) 
         )
         return run_to_completion(steps)
 
-    asked = tuple(questions)
-    baseline = {question: one(question, UNCHANGED) for question in asked}
+    all_questions = tuple(questions)
+    baseline = {question: one(question, UNCHANGED) for question in all_questions}
     ends = Counter(screening.outcome for screening in baseline.values())
-    print(f"{name}: {len(asked)} questions on {len(abstracts)} abstracts; {dict(ends)}")
+    print(f"{name}: {len(all_questions)} questions on {len(abstracts)} abstracts; {dict(ends)}")
     for variant, thresholds in VARIANTS.items():
-        other = {question: one(question, thresholds) for question in asked}
-        decision = [q for q in asked if other[q].decision != baseline[q].decision]
-        rounds = [q for q in asked if len(other[q].rounds) != len(baseline[q].rounds)]
+        other = {question: one(question, thresholds) for question in all_questions}
+        decision = [q for q in all_questions if other[q].decision != baseline[q].decision]
+        rounds = [q for q in all_questions if len(other[q].rounds) != len(baseline[q].rounds)]
         print(
             f"  {variant}: {len(decision)} end with a different decision, {len(rounds)} after a"
             " different number of rounds"

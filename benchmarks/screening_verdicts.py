@@ -48,20 +48,21 @@ def main(data: Path) -> None:
     def grade(question: str, name: str) -> Grade:
         return grader.grade(question, [abstracts[name]])[0]
 
-    own = [grade(case["query"], name) for name, case in cases.items()]
-    votes: Counter[str] = Counter(result.recommendation for result in own)
-    print(f"{len(own)} PubMedQA abstracts, each with its own question")
-    print("  " + ", ".join(f"{name} {votes[name] / len(own):.1%}" for name in RECOMMENDATIONS))
+    gradings = [grade(case["query"], name) for name, case in cases.items()]
+    votes: Counter[str] = Counter(result.recommendation for result in gradings)
+    print(f"{len(gradings)} PubMedQA abstracts, each with its own question")
+    print("  " + ", ".join(f"{name} {votes[name] / len(gradings):.1%}" for name in RECOMMENDATIONS))
     print(
         "  rules: "
         + ", ".join(
             f"{rule} {count}"
-            for rule, count in Counter(result.rule for result in own).most_common()
+            for rule, count in Counter(result.rule for result in gradings).most_common()
         )
     )
-    designs = Counter(result.design for result in own)
+    designs = Counter(result.design for result in gradings)
     print(
-        f"  unknown design {designs['other'] / len(own):.1%}; " + str(dict(designs.most_common()))
+        f"  unknown design {designs['other'] / len(gradings):.1%}; "
+        + str(dict(designs.most_common()))
     )
 
     labels = rows(LABELS)

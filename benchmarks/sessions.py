@@ -48,9 +48,9 @@ def make_database(path: Path) -> list[str]:
         if bench.audits.is_needed(case):
             bench.audits.audit(ANONYMOUS, case)
     bench.cases.add(ANONYMOUS, (large_case(number) for number in range(AUDITS * 40)))
-    found = bench.cases.find(CaseFilter(states=("needs_review", "accepted"), size=1000)).rows
+    rows = bench.cases.find(CaseFilter(states=("needs_review", "accepted"), size=1000)).rows
     bench.store.close()
-    return [row.id for row in found]
+    return [row.id for row in rows]
 
 
 def large_case(number: int) -> Case:
@@ -113,7 +113,7 @@ def actions(case_ids: list[str], seed: int) -> Iterator[tuple[str, str, dict[str
 
 
 async def run_person(
-    base: str, case_ids: list[str], seed: int, until: float, spent: dict[str, list[float]]
+    base: str, case_ids: list[str], seed: int, until: float, durations: dict[str, list[float]]
 ) -> None:
     """Act as one person, starting at a random moment within the first two seconds."""
     await asyncio.sleep(INTERVAL_S * random.Random(seed).random())
@@ -138,7 +138,7 @@ async def run_person(
             answer = await session.go(page, **parameters)
         if answer.failed:
             raise RuntimeError(f"{name}: the page shows an exception")
-        spent[name].append(answer.seconds * 1000)
+        durations[name].append(answer.seconds * 1000)
     await session.close()
 
 
@@ -166,16 +166,16 @@ async def measure(
     for page in ("queue", "review"):
         await warm.go(page, **({"case": case_ids[0]} if page == "review" else {}))
     await warm.close()
-    spent: dict[str, list[float]] = defaultdict(list)
+    durations: dict[str, list[float]] = defaultdict(list)
     started, before, until = time.monotonic(), served.cpu_seconds(), time.monotonic() + seconds
     audits, *_ = await asyncio.gather(
         keep_auditing(served.base, path, until),
-        *(run_person(served.base, case_ids, seed, until, spent) for seed in range(sessions)),
+        *(run_person(served.base, case_ids, seed, until, durations) for seed in range(sessions)),
     )
     duration = time.monotonic() - started
     print(f"{'milliseconds of wall time':<28} {'actions':>6} {'median':>8} {'p95':>8} {'max':>8}")
-    all_times = list(itertools.chain.from_iterable(spent.values()))
-    for name, times in [*sorted(spent.items()), ("all", all_times)]:
+    all_times = list(itertools.chain.from_iterable(durations.values()))
+    for name, times in [*sorted(durations.items()), ("all", all_times)]:
         print(
             f"{name:<28} {len(times):6} {statistics.median(times):8.0f} {p95(times):8.0f}"
             f" {max(times):8.0f}"

@@ -200,11 +200,11 @@ COUNTED_FIELDS = tuple(control.field for control in DRAWER if control.kind != "r
 def store_queries(bench: Workbench, count: int) -> list[tuple[str, Callable[[], object]]]:
     """Return the queries that the pages send, by name."""
 
-    def queue(**wanted: Any) -> Callable[[], object]:
-        return lambda: bench.cases.find_for(ADA, CaseFilter(**wanted))
+    def queue(**criteria: Any) -> Callable[[], object]:
+        return lambda: bench.cases.find_for(ADA, CaseFilter(**criteria))
 
-    def find_next(**wanted: Any) -> Callable[[], object]:
-        return lambda: bench.team.next_open(ADA, CaseFilter(**wanted), f"case-{count // 2:06}")
+    def find_next(**criteria: Any) -> Callable[[], object]:
+        return lambda: bench.team.next_open(ADA, CaseFilter(**criteria), f"case-{count // 2:06}")
 
     of_all = {
         "fields": ("Law", "Medicine"),

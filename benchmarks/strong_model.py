@@ -40,11 +40,11 @@ def main() -> None:
     for row in rows("cases"):
         run, label = masis.run_audit(row, settings), labels[row["id"]]
         first = run.iterations[0]
-        at = first.answer.find(label["wrong_sentence"]) if label["faulty"] else len(first.answer)
-        end = at + len(label["wrong_sentence"] or "") if label["faulty"] else at
+        start = first.answer.find(label["wrong_sentence"]) if label["faulty"] else len(first.answer)
+        end = start + len(label["wrong_sentence"] or "") if label["faulty"] else start
 
-        def in_fault(span: Any, at: int = at, end: int = end) -> bool:
-            return span.start is not None and span.start < end and at < span.end
+        def in_fault(span: Any, start: int = start, end: int = end) -> bool:
+            return span.start is not None and span.start < end and start < span.end
 
         counts["answers"] += 1
         counts["faulty"] += label["faulty"]

@@ -81,8 +81,8 @@ def review(
             iteration=1,
             verdict=draw.choice(("approve", "escalate")),
         )
-        seen = seen_issues(bench.reviews.decided_answer(me, decision).serious)
-        decision = decision.model_copy(update={"extra": seen})
+        acknowledged = seen_issues(bench.reviews.decided_answer(me, decision).serious)
+        decision = decision.model_copy(update={"extra": acknowledged})
         try:
             bench.reviews.submit(me, decision, seen_version=view.summary.version)
             decided_cases.append(lease.case_id)

@@ -47,8 +47,8 @@ def write_database(path: Path, decisions: int) -> None:
     workbench = Workbench.open(path)
     workbench.cases.add(ADA, [case])
     run = workbench.audits.audit(ADA, case)
-    made = Decision(reviewer="Ada", case_id="c", run_id=run.id, iteration=1, verdict="escalate")
-    workbench.store.decisions.append(made)
+    decision = Decision(reviewer="Ada", case_id="c", run_id=run.id, iteration=1, verdict="escalate")
+    workbench.store.decisions.append(decision)
     workbench.close()
     draws, connection = random.Random(1), sqlite3.connect(path)
     connection.row_factory = sqlite3.Row
@@ -64,14 +64,14 @@ def write_database(path: Path, decisions: int) -> None:
         verdict = draws.choice(["approve"] * 7 + ["reject", "override", "escalate"])
         tier = draws.choice([None, "must_look", "not_certified"])
         field = draws.choice(["Law", "Medicine", "History"])
-        named = {
+        digest_names = {
             "seq": number,
             "id": f"c{number}",
             "query_start": f"question {number // 3}",
             "field": field,
         }
         state = {"state": STATES[verdict], "run_seq": number, "decision_seq": entry + 2}
-        rows["cases"].append({**templates["cases"], **named, **state})
+        rows["cases"].append({**templates["cases"], **digest_names, **state})
         rows["case_payloads"].append({**templates["case_payloads"], "case_seq": number})
         audited = {
             "case_seq": number,
@@ -90,8 +90,11 @@ def write_database(path: Path, decisions: int) -> None:
         )
         for reviewer in (number % 8, (number + 1) % 8):
             entry += 1
-            given = verdict if draws.random() < 0.9 else "approve"
-            at = {"at": f"2026-{1 + entry % 12:02}-03T{entry % 24:02}:00:00.000Z", "verdict": given}
+            given_verdict = verdict if draws.random() < 0.9 else "approve"
+            at = {
+                "at": f"2026-{1 + entry % 12:02}-03T{entry % 24:02}:00:00.000Z",
+                "verdict": given_verdict,
+            }
             links = {
                 "seq": entry,
                 "id": f"e{entry}",
@@ -102,7 +105,9 @@ def write_database(path: Path, decisions: int) -> None:
             rows["decision_log"].append(
                 {**templates["decision_log"], **at, **links, "kind": "decision", "token": None}
             )
-            text = templates["decision_payloads"]["payload"].replace('"escalate"', f'"{given}"')
+            text = templates["decision_payloads"]["payload"].replace(
+                '"escalate"', f'"{given_verdict}"'
+            )
             rows["decision_payloads"].append(
                 {"entry_seq": entry, "reviewer": f"R{reviewer}", "payload": text}
             )
@@ -123,11 +128,11 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--decisions", type=int, default=100_000)
-    given = parser.parse_args()
+    options = parser.parse_args()
     logging.disable(logging.WARNING)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "trust.db"
-        write_database(path, given.decisions)
+        write_database(path, options.decisions)
         served_database._served[:] = [path]
         app = AppTest.from_file(str(app_root() / "app.py"), default_timeout=300)
         app.run()
@@ -141,7 +146,7 @@ def main() -> None:
                 f" {time.process_time() - cpu:5.2f} s CPU"
             )
             print(
-                f"{name:>6}: {times}; {given.decisions:,} decisions, {len(app.metric)} figures",
+                f"{name:>6}: {times}; {options.decisions:,} decisions, {len(app.metric)} figures",
                 flush=True,
             )
 

@@ -73,7 +73,7 @@ def guarantees(
     draws = np.random.default_rng(
         [seed, int(kind.prevalence * 1e4), int(kind.separation * 10), kind.draws]
     )
-    given = wrong = 0
+    guaranteed = wrong = 0
     accepted = 0.0
     for _ in range(sets):
         truth, probability = _pool(kind, draws)
@@ -84,10 +84,10 @@ def guarantees(
         cut = next((threshold for threshold in cuts if threshold is not None), None)
         if cut is not None:
             is_accepted = probability <= cut
-            given += 1
+            guaranteed += 1
             accepted += float(is_accepted.mean())
             wrong += bool(truth[is_accepted].mean() > tolerance)
-    return Promise(sets, given, wrong, accepted / sets)
+    return Promise(sets, guaranteed, wrong, accepted / sets)
 
 
 def _pool(kind: Kind, draws: np.random.Generator) -> tuple[np.ndarray, Floats]:

@@ -48,7 +48,10 @@ class ScriptedDrafter:
 
 
 class ContentVerifier(OfflineVerifier):
-    """Extracts claims like the offline verifier; supports all of them except as in ``judged``."""
+    """Extracts claims like the offline verifier and supports all of them.
+
+    Subclasses can override ``judged`` for other verdicts.
+    """
 
     def verify(
         self, claims: Sequence[Claim], evidence: Sequence[Evidence], question: str = ""
@@ -71,10 +74,10 @@ class ScriptedCritic:
     def critique(self, context: AuditContext) -> CritiqueJudgement | Unscored:
         self.seen.append(context)
         # samples are requested concurrently
-        given = self.judgements[min(next(self.turns), len(self.judgements) - 1)]
-        if isinstance(given, Exception):
-            raise given
-        return given
+        judgement = self.judgements[min(next(self.turns), len(self.judgements) - 1)]
+        if isinstance(judgement, Exception):
+            raise judgement
+        return judgement
 
 
 @dataclass
@@ -88,11 +91,11 @@ class ScriptedReviser:
         self, context: AuditContext, critique: Critique, issues: Sequence[Issue]
     ) -> Revision:
         self.seen.append((context, critique, issues))
-        given = self.answers[min(len(self.seen), len(self.answers)) - 1]
-        if isinstance(given, Exception):
-            raise given
+        answer = self.answers[min(len(self.seen), len(self.answers)) - 1]
+        if isinstance(answer, Exception):
+            raise answer
         return Revision(
-            revised_answer=given,
+            revised_answer=answer,
             changes_explanation=f"revision {len(self.seen)}",
             updated_confidence=None,
             judged_by=JUDGED_BY,

@@ -1,4 +1,4 @@
-"""The public contract: names, shapes and constants that others and the specs rely on."""
+"""Tests of the public contract: names, fields and constants that users and the specs rely on."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ RECORDS: dict[type[BaseModel], str] = {
         " improvement_suggestions"
     ),
 }
-"""What others and the specs rely on in each record."""
+"""The fields of each record that users and the specs rely on."""
 
 
 @pytest.mark.spec(
@@ -79,49 +79,59 @@ def test_the_critics_input() -> None:
 @pytest.mark.spec("CRITIC-LOOP-ISSUE")
 def test_the_types_and_severities_of_an_issue() -> None:
     assert set(get_args(Severity)) == {"critical", "high", "medium", "low"}
-    six = {"logical", "factual", "safety", "ambiguity", "missing_info", "incomplete_reasoning"}
-    assert six <= set(get_args(IssueType))
-    assert set(CRITIC_LOOP_TYPE.values()) == six
+    spec_types = {
+        "logical",
+        "factual",
+        "safety",
+        "ambiguity",
+        "missing_info",
+        "incomplete_reasoning",
+    }
+    assert spec_types <= set(get_args(IssueType))
+    assert set(CRITIC_LOOP_TYPE.values()) == spec_types
 
 
 @pytest.mark.spec("CRITIC-LOOP-REVISER-INPUT", "REQ-CRITIC-009")
 def test_the_revisers_input() -> None:
-    reviser_ = ScriptedReviser()
-    found = run(
-        critic=ScriptedCritic((said(0.5, objections=(MAJOR,)), said(0.9))), reviser=reviser_
+    reviser = ScriptedReviser()
+    result = run(
+        critic=ScriptedCritic((said(0.5, objections=(MAJOR,)), said(0.9))), reviser=reviser
     )
-    context, critique, issues = reviser_.seen[0]
+    context, critique, issues = reviser.seen[0]
     assert (context.answer, context.query, context.evidence) == (
         CASE.answer,
         CASE.query,
         CASE.evidence,
     )
     assert context.iteration_number == 1
-    assert critique == found.iterations[0].critique
-    assert issues == found.iterations[0].issues
+    assert critique == result.iterations[0].critique
+    assert issues == result.iterations[0].issues
 
 
 @pytest.mark.spec("CRITIC-LOOP-REASONS")
 def test_the_reasons_to_end() -> None:
-    four = {"max_iterations", "convergence", "no_issues", "error"}
-    assert set(get_args(TerminationReason)) == four | {"cancelled", "no_answer"}
+    spec_reasons = {"max_iterations", "convergence", "no_issues", "error"}
+    assert set(get_args(TerminationReason)) == spec_reasons | {"cancelled", "no_answer"}
 
 
 MINOR = MAJOR._replace(rule="minor", severity="low", description="It could be shorter.")
 
 
 @pytest.mark.spec("REQ-CRITIC-OBS-001-ISSUES")
-def test_every_issue_of_an_answer_is_counted_whatever_its_severity() -> None:
+def test_issues_of_every_severity_are_counted() -> None:
     critic = ScriptedCritic(
         (said(0.5, objections=(MAJOR, MINOR)), said(0.9, objections=(MINOR,)), said(0.9))
     )
     events: list[Event] = []
-    found = run(critic=critic, settings=Settings(strictness="strict"), on_event=events.append)
-    assert [[issue.severity for issue in each.issues] for each in found.iterations] == [
+    result = run(critic=critic, settings=Settings(strictness="strict"), on_event=events.append)
+    assert [[issue.severity for issue in iteration.issues] for iteration in result.iterations] == [
         ["high", "low"],
         ["low"],
     ]
-    assert [(each.issues, each.major_issues) for each in run_metrics.of_run(found).iterations] == [
+    assert [
+        (iteration.issues, iteration.major_issues)
+        for iteration in run_metrics.of_run(result).iterations
+    ] == [
         (2, 1),
         (1, 0),
     ]
@@ -129,16 +139,15 @@ def test_every_issue_of_an_answer_is_counted_whatever_its_severity() -> None:
     assert [(data["issues"], data["major_issues"]) for data in emitted] == [(2, 1), (1, 0)]
 
 
-# What the specs fix beside the steps' own rules: codes over HTTP, the three hedges, what the record
-# keeps
+# Other rules of the specs: HTTP status codes, the three hedges, and what the record keeps.
 
 
 @pytest.mark.spec("CRITIC-ERR-HTTP")
 def test_every_code_has_its_status_over_http() -> None:
     assert list(HTTP_STATUS.values()) == [500, 500, 502, 200, 500, 500]
     assert list(HTTP_STATUS) == [f"CRITIC-ERR-00{number}" for number in range(1, 7)]
-    raised = {StepError.code, *(error.code for error in StepError.__subclasses__())}
-    assert raised | {MAX_ITERATIONS_WARNING} == HTTP_STATUS.keys()
+    error_codes = {StepError.code, *(error.code for error in StepError.__subclasses__())}
+    assert error_codes | {MAX_ITERATIONS_WARNING} == HTTP_STATUS.keys()
     errors: tuple[type[StepError], ...] = (StepError, *StepError.__subclasses__())
     assert {error.code: error.http_status for error in errors} == {
         code: status for code, status in HTTP_STATUS.items() if code != MAX_ITERATIONS_WARNING
@@ -181,10 +190,10 @@ def test_a_sentence_that_says_the_evidence_lacks_it_needs_no_citation(
 
 
 @pytest.mark.spec("MASIS-CRITIC-LITERAL")
-def test_the_spec_s_two_expressions_to_the_letter_are_a_mode_that_judges_a_run() -> None:
+def test_the_literal_mode_applies_the_spec_s_two_expressions_exactly() -> None:
     answer = "The bridge is 2.5 km long [chunk_1]. It is blue [sic] [chunk_1]."
     case = Case.model_validate(CASE.model_dump() | {"answer": answer})
-    found = {
+    audits = {
         mode: (
             run(case=case, settings=Settings(citation_mode=mode, max_iterations=1))
             .iterations[0]
@@ -192,43 +201,46 @@ def test_the_spec_s_two_expressions_to_the_letter_are_a_mode_that_judges_a_run()
         )
         for mode in ("standard", "literal")
     }
-    assert (found["literal"].invalid_citations, found["standard"].invalid_citations) == (
+    assert (audits["literal"].invalid_citations, audits["standard"].invalid_citations) == (
         ("sic",),
         (),
     )
-    assert found["literal"].uncited_claims == ("The bridge is 2",)
-    assert found["standard"].uncited_claims == ()
+    assert audits["literal"].uncited_claims == ("The bridge is 2",)
+    assert audits["standard"].uncited_claims == ()
 
 
 @pytest.mark.spec("MASIS-CRITIC-METRICS", "MASIS-EVAL-METRICS", "CRITIC-LOOP-SEQUENTIAL")
-def test_the_record_keeps_each_iterations_findings_confidence_scores_and_times() -> None:
+def test_the_record_keeps_the_findings_confidence_scores_and_times_of_each_iteration() -> None:
     reviser = ScriptedReviser(("The bridge is 120 metres long [chunk_1]. So it is.",))
     critic = ScriptedCritic((said(0.6, objections=(MAJOR,)), said(0.9)))
     case = Case.model_validate(CASE.model_dump() | {"answer": "The bridge is 120 metres long [7]."})
     first, second = run(case=case, critic=critic, reviser=reviser).iterations
-    assert [len(each.citation_audit.invalid_citations) for each in (first, second)] == [1, 0]
-    assert [each.critique.confidence for each in (first, second)] == [
+    assert [len(iteration.citation_audit.invalid_citations) for iteration in (first, second)] == [
+        1,
+        0,
+    ]
+    assert [iteration.critique.confidence for iteration in (first, second)] == [
         pytest.approx(0.3),
         pytest.approx(0.81),
     ]
     assert (first.revision.revised_answer, critic.seen[1].answer) == (second.answer, second.answer)
-    for each in (first, second):
-        assert each.step_ms["critique"] > 0
-        assert each.step_ms["evaluation"] > 0
+    for iteration in (first, second):
+        assert iteration.step_ms["critique"] > 0
+        assert iteration.step_ms["evaluation"] > 0
 
 
 @pytest.mark.spec("MASIS-EVAL-ALWAYS")
-def test_an_answer_that_a_person_must_read_carries_its_scores_all_the_same() -> None:
-    found = run(
+def test_an_answer_that_needs_review_has_scores_too() -> None:
+    result = run(
         critic=ScriptedCritic((said(0.1, hallucination_detected=True),)),
         settings=Settings(max_iterations=1),
     )
-    assert found.needs_review
-    evaluation = found.best_iteration.evaluation
+    assert result.needs_review
+    evaluation = result.best_iteration.evaluation
     assert (evaluation.faithfulness, evaluation.overall_score) == (0.4, 0.725)
 
 
-# The public contract: names and shapes that others rely on
+# Names that users rely on.
 
 REVENUE = [
     Evidence(id="chunk_1", text="Revenue rose by 12% in 2023."),
@@ -247,17 +259,17 @@ def test_the_exported_names() -> None:
 
 
 def test_importing_the_package_is_cheap() -> None:
-    heavy = (
+    script = (
         "import sys, masis; print([m for m in ('pydantic', 'pandas', 'streamlit', 'numpy') if m in"
         " sys.modules])"
     )
-    shown = subprocess.run(
-        [sys.executable, "-c", heavy], capture_output=True, text=True, check=True
+    process = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
-    assert shown.stdout.strip() == "[]"
+    assert process.stdout.strip() == "[]"
 
 
-def test_the_same_case_gives_the_same_run_but_for_its_id_and_times() -> None:
+def test_the_same_case_gives_the_same_run_except_for_its_id_and_times() -> None:
     case = Case(
         id="1",
         query="How did revenue do?",
@@ -265,27 +277,30 @@ def test_the_same_case_gives_the_same_run_but_for_its_id_and_times() -> None:
         evidence=tuple(REVENUE),
     )
 
-    def bare() -> dict[str, object]:
+    def run_without_times() -> dict[str, object]:
         run = masis.run_audit(case).model_dump(exclude={"id", "started_at", "finished_at"})
         for iteration in run["iterations"]:
             iteration.pop("step_ms")
         return run
 
-    assert bare() == bare()
+    assert run_without_times() == run_without_times()
 
 
-def test_a_case_of_no_screening_keeps_its_bytes_and_its_digest_and_another_key_of_that_name_is_kept() -> (
-    None
-):
+def test_a_case_without_screening_keeps_its_digest_and_other_screening_keys_are_kept() -> None:
     plain = {"id": "c1", "query": "How long?", "evidence": [{"id": "1", "text": "120 m."}]}
     assert Case.model_validate(plain).to_json_dict() == plain
     assert (
         Case.model_validate(plain).digest()
         == "ed26467ad289ebf9cb579f38961e2575ae1af09e52900ae44c1ab5696f2edd8b"
     )
-    for brought in ("by hand", 3, {"by": "hand"}, {"id": "s1", "outcome": "sufficient", "more": 1}):
-        case = Case.model_validate({**plain, "screening": brought})
-        assert case.to_json_dict()["screening"] == brought
+    for screening in (
+        "by hand",
+        3,
+        {"by": "hand"},
+        {"id": "s1", "outcome": "sufficient", "more": 1},
+    ):
+        case = Case.model_validate({**plain, "screening": screening})
+        assert case.to_json_dict()["screening"] == screening
         assert case.evidence_outcome == (
-            "sufficient" if isinstance(brought, dict) and "outcome" in brought else None
+            "sufficient" if isinstance(screening, dict) and "outcome" in screening else None
         )

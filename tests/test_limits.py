@@ -1,5 +1,5 @@
-"""How much is taken at once: every door refuses what passes a limit, names it, and takes what stays
-within it.
+"""The limits on the size of a case. Every way to add a case rejects one that exceeds a limit, names
+the limit, and accepts a case at the limit.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ def nested(levels: int) -> Any:
     return json.loads("[" * levels + "]" * levels)
 
 
-def sized(name: str, over: int) -> dict[str, Any]:
-    """A case that is at a limit, or over it by so much."""
+def case_of_size(name: str, over: int) -> dict[str, Any]:
+    """Return a case that exceeds a limit by ``over``, or is exactly at it if ``over`` is 0."""
     chunk = {"id": "1", "text": "The bridge is 120 metres long."}
     parts = limits.EVIDENCE // limits.CHUNK
     return {
@@ -58,7 +58,7 @@ def sized(name: str, over: int) -> dict[str, Any]:
     }[name]()
 
 
-OF_CASES = (
+CASE_LIMITS = (
     "question_characters",
     "answer_characters",
     "chunk_characters",
@@ -67,82 +67,84 @@ OF_CASES = (
 )
 
 
-class Doors:
-    """Each door as a function that hands a case in: what it says where it refuses it, None where it
-    takes it.
+class Entries:
+    """The ways to add a case. Each method returns the message of a rejection, or None if the case
+    was accepted.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.bench = folder, Workbench.open(folder / "doors.db")
 
-    def http(self, given: dict[str, Any]) -> str | None:
+    def http(self, record: dict[str, Any]) -> str | None:
         source = ProgramSource(name="chatbot", token_sha256=DIGEST)
-        served = web.application(self.bench.ingestion, {"chatbot": source})
-        with TestClient(served, base_url="http://127.0.0.1:8700") as client:
-            answer = client.post("/v1/cases", json=given, headers=SEND)
-        assert answer.status_code in (202, 422)
-        return None if answer.status_code == 202 else str(answer.json()["error"]["problem"])
+        application = web.application(self.bench.ingestion, {"chatbot": source})
+        with TestClient(application, base_url="http://127.0.0.1:8700") as client:
+            response = client.post("/v1/cases", json=record, headers=SEND)
+        assert response.status_code in (202, 422)
+        return None if response.status_code == 202 else str(response.json()["error"]["problem"])
 
-    def http_lines(self, given: dict[str, Any]) -> str | None:
-        read = list(read_cases("ndjson", lines(given)))
-        return next((str(each) for each in read if isinstance(each, InputError)), None)
+    def http_lines(self, record: dict[str, Any]) -> str | None:
+        results = list(read_cases("ndjson", lines(record)))
+        return next((str(result) for result in results if isinstance(result, InputError)), None)
 
-    def page(self, given: dict[str, Any]) -> str | None:
+    def page(self, record: dict[str, Any]) -> str | None:
         file = self.folder / "cases.jsonl"
-        file.write_bytes(lines(given))
+        file.write_bytes(lines(record))
         steps = list(self.bench.imports.add_file(ADA, file, name=file.name))
-        return next((str(each) for step in steps for each in step.problems), None)
+        return next((str(problem) for step in steps for problem in step.problems), None)
 
-    def command(self, given: dict[str, Any], *arguments: str) -> str | None:
+    def command(self, record: dict[str, Any], *arguments: str) -> str | None:
         file = self.folder / "cases.jsonl"
-        file.write_bytes(lines(given))
+        file.write_bytes(lines(record))
         arguments = arguments or ("import", str(file))
-        done = CliRunner().invoke(main, [*arguments, "--db", str(self.folder / "command.db")])
-        return None if done.exit_code == 0 else done.output
+        result = CliRunner().invoke(main, [*arguments, "--db", str(self.folder / "command.db")])
+        return None if result.exit_code == 0 else result.output
 
-    def audit_command(self, given: dict[str, Any]) -> str | None:
+    def audit_command(self, record: dict[str, Any]) -> str | None:
         return self.command(
-            given, "audit", str(self.folder / "cases.jsonl"), "--set", "depth=quick"
+            record, "audit", str(self.folder / "cases.jsonl"), "--set", "depth=quick"
         )
 
-    def mcp(self, given: dict[str, Any]) -> str | None:
+    def mcp(self, record: dict[str, Any]) -> str | None:
         pytest.importorskip("mcp")
         from tests.integrations.with_mcp.mcp_server import inside
 
-        with inside(self.folder / "doors.db", Settings(depth="quick")) as door:
-            result = door.call("run_audit", {"case": given})
+        with inside(self.folder / "doors.db", Settings(depth="quick")) as server:
+            result = server.call("run_audit", {"case": record})
         return str(result.content[0].text) if result.is_error else None
 
-    def api(self, given: dict[str, Any]) -> str | None:
-        return self._raised(lambda: masis.run_audit(given, Settings(depth="quick")))
+    def api(self, record: dict[str, Any]) -> str | None:
+        return self._raised(lambda: masis.run_audit(record, Settings(depth="quick")))
 
-    def audited(self, given: dict[str, Any]) -> str | None:
+    def audited(self, record: dict[str, Any]) -> str | None:
         errors: list[Exception] = []
 
         @masis.audited(settings=Settings(depth="quick"), on_error=errors.append)
         def answer(question: str, evidence: Any) -> str:
-            return str(given["answer"])
+            return str(record["answer"])
 
-        answer(given["query"], given["evidence"])
+        answer(record["query"], record["evidence"])
         return str(errors[0]) if errors else None
 
-    def draft(self, given: dict[str, Any]) -> str | None:
-        sources = [{"id": each["id"], "content": each["text"]} for each in given["evidence"]]
-        return self._raised(lambda: masis.critique_draft(given["query"], given["answer"], sources))
+    def draft(self, record: dict[str, Any]) -> str | None:
+        sources = [{"id": chunk["id"], "content": chunk["text"]} for chunk in record["evidence"]]
+        return self._raised(
+            lambda: masis.critique_draft(record["query"], record["answer"], sources)
+        )
 
-    def new_audit(self, given: dict[str, Any]) -> str | None:
-        pasted = PastedEvidence(Case.model_validate(given).evidence, None)
-        return self._raised(lambda: form.case_of(given["query"], pasted, given["answer"]))
+    def new_audit(self, record: dict[str, Any]) -> str | None:
+        pasted = PastedEvidence(Case.model_validate(record).evidence, None)
+        return self._raised(lambda: form.case_of(record["query"], pasted, record["answer"]))
 
-    def _raised(self, work: Callable[[], object]) -> str | None:
+    def _raised(self, function: Callable[[], object]) -> str | None:
         try:
-            work()
+            function()
         except InputError as error:
             return str(error)
         return None
 
 
-DOORS = (
+ENTRIES = (
     "http",
     "http_lines",
     "page",
@@ -154,33 +156,33 @@ DOORS = (
     "draft",
     "new_audit",
 )
-RECORDS = ("http", "http_lines", "page", "command", "audit_command", "mcp", "api")
-"""Doors by which whole records come in, with what else they hold."""
+RECORD_ENTRIES = ("http", "http_lines", "page", "command", "audit_command", "mcp", "api")
+"""The ways to add a whole record, with its other fields."""
 
 
-@pytest.mark.parametrize("name", OF_CASES)
-@pytest.mark.parametrize("door", DOORS)
-def test_every_door_refuses_a_case_over_a_limit_and_names_it(
-    tmp_path: Path, door: str, name: str
+@pytest.mark.parametrize("name", CASE_LIMITS)
+@pytest.mark.parametrize("entry", ENTRIES)
+def test_every_entry_rejects_a_case_over_a_limit_and_names_it(
+    tmp_path: Path, entry: str, name: str
 ) -> None:
-    refused = getattr(Doors(tmp_path), door)(sized(name, 1))
-    assert f"({name})" in refused
+    rejection = getattr(Entries(tmp_path), entry)(case_of_size(name, 1))
+    assert f"({name})" in rejection
 
 
-@pytest.mark.parametrize("door", RECORDS)
-def test_every_door_refuses_what_is_nested_too_deeply(tmp_path: Path, door: str) -> None:
-    doors = Doors(tmp_path)
-    refused = getattr(doors, door)(sized("nesting_levels", 2))
-    assert "(nesting_levels)" in refused
+@pytest.mark.parametrize("entry", RECORD_ENTRIES)
+def test_every_entry_rejects_a_record_that_is_nested_too_deeply(tmp_path: Path, entry: str) -> None:
+    entries = Entries(tmp_path)
+    rejection = getattr(entries, entry)(case_of_size("nesting_levels", 2))
+    assert "(nesting_levels)" in rejection
 
 
-@pytest.mark.parametrize("name", [*OF_CASES, "nesting_levels"])
-@pytest.mark.parametrize("door", ["http", "page"])
-def test_a_case_at_a_limit_is_taken(tmp_path: Path, door: str, name: str) -> None:
-    assert getattr(Doors(tmp_path), door)(sized(name, 0)) is None
+@pytest.mark.parametrize("name", [*CASE_LIMITS, "nesting_levels"])
+@pytest.mark.parametrize("entry", ["http", "page"])
+def test_a_case_at_a_limit_is_accepted(tmp_path: Path, entry: str, name: str) -> None:
+    assert getattr(Entries(tmp_path), entry)(case_of_size(name, 0)) is None
 
 
-def test_no_audit_can_be_set_to_check_more_than_a_door_takes() -> None:
+def test_no_setting_of_an_audit_can_exceed_the_limit_of_an_entry() -> None:
     bounded = [limit for limit in LIMITS if limit.setting]
     assert len(bounded) == 3
     for limit in bounded:

@@ -1,6 +1,4 @@
-"""Whatever a text from outside repeats, a hundred thousand characters of it are read in time that
-grows with them.
-"""
+"""A text of a hundred thousand characters is read in linear time, whatever it repeats."""
 
 from __future__ import annotations
 
@@ -25,7 +23,7 @@ from masis.datasets.readers.tables import read_table
 from masis.errors import InputError, InvalidRevision
 from masis.llm.client.reply_parsing import UnreadableReply, parse_reply
 from masis.llm.providers.provider_errors import from_status, scrub_error
-from masis.llm.roles.claim_places import passed_over, place_claims
+from masis.llm.roles.claim_places import place_claims, uncovered_assertions
 from masis.llm.roles.replies import ListedClaim
 from masis.offline.checks.copies import CopyIndex, words_of
 from masis.offline.matching.evidence_index import EvidenceIndex
@@ -46,7 +44,7 @@ from masis.server.otlp import JSON, parse_export
 from masis.services.arrivals.ingestion import read_cases
 from masis.settings.secrecy import safe_value
 from tests.audit.factories import JUDGED_BY, context
-from tests.llm.asking import Judged
+from tests.llm.asking import SampleReply
 
 LENGTH = 100_000
 CHUNKS = (
@@ -79,7 +77,7 @@ def _calculation(text: str) -> None:
 
 
 def _places(text: str) -> None:
-    """Place short and long words in an answer, and the answer's words where they aren't."""
+    """Locate short and long words in an answer, and words that aren't in it."""
     sentences = "The bridge is 120 metres long and it opened in 1931. It is red."
     for answer, words in ((text, "it opened in 1931"), (sentences, text), (text, text[:-1])):
         audit = audit_citations(answer, CHUNKS)
@@ -87,12 +85,12 @@ def _places(text: str) -> None:
             ListedClaim(sentence=1, words=words),
             ListedClaim(sentence=None, words=words, meaning=text),
         ]
-        passed_over(place_claims(rows, answer, audit), audit)
+        uncovered_assertions(place_claims(rows, answer, audit), audit)
 
 
 def _reply(text: str) -> None:
     with contextlib.suppress(UnreadableReply):
-        parse_reply(text, Judged)
+        parse_reply(text, SampleReply)
 
 
 def _answer(text: str) -> None:
@@ -131,12 +129,12 @@ def _offline(text: str) -> None:
 
 def _compared(text: str) -> None:
     sentence_form(text)
-    quotation_forms(text, [(at, at + 1) for at in range(0, len(text), 50)])
+    quotation_forms(text, [(position, position + 1) for position in range(0, len(text), 50)])
     locate_quote(f"{text}x", text)
 
 
-def _door(text: str) -> None:
-    """As the body of a request, and as an answer and an id within one."""
+def _request(text: str) -> None:
+    """Read the text as the body of a request, and as an answer and an id in a request."""
     list(read_cases("ndjson", text.encode()))
     list(read_cases("json", text.encode()))
     list(
@@ -150,8 +148,8 @@ def _door(text: str) -> None:
 
 
 def _evidence(text: str) -> None:
-    """As an evidence that is one text, and as an answer to which citations and labels
-    have offsets.
+    """Read the text as the evidence of a record, and as an answer with offsets of citations and
+    labels.
     """
     for answer in ("So [1].", "So [2]."):
         with contextlib.suppress(InputError):
@@ -161,14 +159,14 @@ def _evidence(text: str) -> None:
 
 
 def _table(text: str) -> None:
-    """As a table, with this as its header too."""
+    """Read the text as a table, and as the header of one."""
     for delimiter in (None, ";"):
         with contextlib.suppress(InputError):
             list(read_table(io.BytesIO(text.encode()), text[: 1 << 16].encode(), delimiter))
 
 
 READERS: dict[Callable[[str], object], str] = {
-    _door: '[¦1¦.¦ ¦{¦"¦\\¦\n¦{"a":¦[{¦,¦{}\n¦"evidence"¦é',
+    _request: '[¦1¦.¦ ¦{¦"¦\\¦\n¦{"a":¦[{¦,¦{}\n¦"evidence"¦é',
     _evidence: (
         "[¦['a' ¦[\"a\n¦('¦{'a':¦array(¦[Document(¦Document(a=¦a.¦a(¦<¦<a"
         " ¦<a<¦\\¦'''¦1¦1_¦1e¦...¦[nan ¦a;¦a; ¦a|¦| a |\n¦|-¦|--|¦ \n¦\n\n¦---\n¦&a;¦[1] a"
@@ -223,7 +221,7 @@ READERS: dict[Callable[[str], object], str] = {
     ),
     safe_value: "a¦a1¦sk-¦1_¦http://@",
 }
-"""The pieces that each reader is tried with; ``¦`` is between them."""
+"""The pieces that each reader is tested with, separated by ``¦``."""
 CLAIMS = (
     "word number 12% in 1999 Paris ¦Aa¦1.1.¦not ¦a, b; ¦by the X of Y ¦(60%) and ¦at least 5 ¦must"
     " not be ¦AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA ¦5 of 9 in 3 ¦more than 5 km, ¦A 24, B 35,"

@@ -25,7 +25,7 @@ def lines() -> Iterator[str]:
     for endpoint in ENDPOINTS:
         if endpoint.handler.__module__ != api.__name__:
             continue
-        path = re.sub(r"\{(\w+)(?::path)?\}", lambda found: found[1].upper(), endpoint.path)
+        path = re.sub(r"\{(\w+)(?::path)?\}", lambda match: match[1].upper(), endpoint.path)
         summary = endpoint.description.split("\n\n")[0].replace("\n", " ").replace("``", "`")
         yield f"| `{endpoint.method} {path}` | {summary} | {PERMISSIONS[endpoint.requires]} |"
 

@@ -152,13 +152,13 @@ def _lines() -> Iterator[str]:
     yield from (f"    {line}".rstrip() for line in EXAMPLE.read_text(encoding="utf-8").splitlines())
     yield LIMITED.rstrip()
     for limit in LIMITS:
-        more = f", or as the source has `{limit.name}`" if limit.source else ""
+        source_note = f", or as the source has `{limit.name}`" if limit.source else ""
         setting = (
             f"`{limit.setting}` = {value_text(getattr(Settings(), limit.setting))}"
             if limit.setting
             else ""
         )
-        yield f"| `{limit.name}` | {limit.most:,} {limit.of}{more} | {limit.status} | {setting} |"
+        yield f"| `{limit.name}` | {limit.most:,} {limit.of}{source_note} | {limit.status} | {setting} |"
     yield from ("", "## Every setting")
     for group in GROUPS:
         yield from _group(group)

@@ -50,11 +50,11 @@ def rules() -> list[Rule]:
 @cache
 def marked_tests() -> dict[str, list[str]]:
     """Return the tests marked with each rule id, as ``tests/file.py::name``."""
-    found: dict[str, list[str]] = defaultdict(list)
+    tests_by_rule: dict[str, list[str]] = defaultdict(list)
     for file in sorted((ROOT / "tests").rglob("test_*.py")):
         for test, rule in _marks(ast.parse(file.read_text(encoding="utf-8"))):
-            found[rule].append(f"{file.relative_to(ROOT).as_posix()}::{test}")
-    return found
+            tests_by_rule[rule].append(f"{file.relative_to(ROOT).as_posix()}::{test}")
+    return tests_by_rule
 
 
 def _marks(tree: ast.Module) -> Iterator[tuple[str, str]]:
@@ -87,13 +87,13 @@ def page() -> str:
 
 
 def _row(rule: Rule, tests: list[str]) -> str:
-    shown = "<br>".join(
+    test_links = "<br>".join(
         f"`{test.split('::')[0].removeprefix('tests/')}` {_sentence(test)}" for test in tests
     )
     code = f"`{rule.code}`" if rule.code else ""
     return (
         f"| {rule.id}<br>{rule.section} | {rule.rule} | {rule.constant} | {code} |"
-        f" {shown or 'Not built yet'} |"
+        f" {test_links or 'Not built yet'} |"
     )
 
 
@@ -103,16 +103,16 @@ def _sentence(test: str) -> str:
 
 def main() -> int:
     """Write the page or, with --check, compare it."""
-    wanted = page()
+    content = page()
     if "--check" in sys.argv[1:]:
         current = PAGE.read_text(encoding="utf-8") if PAGE.is_file() else ""
-        if current != wanted:
+        if current != content:
             print(
                 "docs/CONFORMANCE.md is outdated. Run python tools/conformance.py", file=sys.stderr
             )
             return 1
         return 0
-    PAGE.write_text(wanted, encoding="utf-8")
+    PAGE.write_text(content, encoding="utf-8")
     return 0
 
 

@@ -158,10 +158,10 @@ def main(arguments: list[str]) -> int:
             else:
                 shutil.copy(source, tree / name)
         for constant in entries:
-            seen = is_noticed_by_tests(constant, tree)
-            unnoticed += not seen
+            is_noticed = is_noticed_by_tests(constant, tree)
+            unnoticed += not is_noticed
             print(
-                f"{'noticed  ' if seen else 'UNNOTICED'}  {constant.rule}: {constant.was} ->"
+                f"{'noticed  ' if is_noticed else 'UNNOTICED'}  {constant.rule}: {constant.was} ->"
                 f" {constant.becomes}",
                 flush=True,
             )

@@ -186,13 +186,13 @@ def read_durations(report: Path) -> Iterator[tuple[str, float]]:
 
 
 def run_pytest(
-    interpreter: Path, own: list[str], flags: list[str], output: IO[str] | None
+    interpreter: Path, own_arguments: list[str], flags: list[str], output: IO[str] | None
 ) -> Outcome:
     """Run pytest with an interpreter, our own arguments and the user's flags."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
         reported = ["-o", "junit_family=xunit1", f"--junitxml={report}"]
-        code = run([str(interpreter), "-m", "pytest", *reported, *own, *flags], output)
+        code = run([str(interpreter), "-m", "pytest", *reported, *own_arguments, *flags], output)
         return Outcome(count_tests(report, code, chosen=bool(flags)), dict(read_durations(report)))
 
 
@@ -210,10 +210,12 @@ def run_extra(
     if interpreter is None:
         print(f"The environment of {extra} couldn't be made.", file=output, flush=True)
         return Outcome(Count(failed=1), {})
-    made = time.monotonic()
-    own = ["-o", f"cache_dir=.pytest_cache/{extra}", f"tests/integrations/with_{extra}"]
-    outcome = run_pytest(interpreter, own, flags, output)
-    durations = f"environment {made - began:.0f} s, tests {time.monotonic() - made:.0f} s"
+    installed_at = time.monotonic()
+    own_arguments = ["-o", f"cache_dir=.pytest_cache/{extra}", f"tests/integrations/with_{extra}"]
+    outcome = run_pytest(interpreter, own_arguments, flags, output)
+    durations = (
+        f"environment {installed_at - began:.0f} s, tests {time.monotonic() - installed_at:.0f} s"
+    )
     print(f"   {extra}: {outcome.counts} ({durations})", file=output, flush=True)
     return outcome
 
@@ -272,7 +274,7 @@ def write_durations(outcomes: list[Outcome]) -> None:
 def main(arguments: list[str]) -> int:
     """Run the selected tests and return 0 if all passed, else 1."""
     cut = arguments.index("--") if "--" in arguments else len(arguments)
-    own, flags = arguments[:cut], arguments[cut + 1 :]
+    own_arguments, flags = arguments[:cut], arguments[cut + 1 :]
     parser = argparse.ArgumentParser(description="Run every test.")
     parser.add_argument("--venv", type=Path, default=ROOT / ".venv")
     parser.add_argument("--python", default="", help="the interpreter to make environments with")
@@ -284,7 +286,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument(
         "--summary", type=Path, help="write the count into this file instead of printing it"
     )
-    chosen = parser.parse_args(own)
+    chosen = parser.parse_args(own_arguments)
     names: list[str] = chosen.extra or [name for name in APART if name not in ON_REQUEST]
     outcomes = list(run_environments(names, chosen, flags))
     write_durations(outcomes)

@@ -50,8 +50,8 @@ def claims(printed: str) -> dict[str, str]:
     """Return the figures of ``masis bench --json`` for each set of labeled claims and for all."""
     figures, counted, ordered = dict[str, str](), list[tuple[int, ...]](), list[tuple[float, ...]]()
     for line in printed.splitlines():
-        found: dict[str, Any] = json.loads(line)
-        counts, reading = found["counts"], found["readings"][0]
+        result: dict[str, Any] = json.loads(line)
+        counts, reading = result["counts"], result["readings"][0]
         right, wrong = counts["faulty claims accused"], counts["true claims accused"]
         row = (
             counts["true claims confirmed"],
@@ -64,7 +64,7 @@ def claims(printed: str) -> dict[str, str]:
         areas = tuple(judge["figures"]["auroc"]["value"] for judge in reading["judges"])
         counted.append(row)
         ordered.append((areas[0], *areas[2:4]))
-        figures |= _claims_row(found["task"].lower(), row, ordered[-1])
+        figures |= _claims_row(result["task"].lower(), row, ordered[-1])
     mean = tuple(sum(column) / len(ordered) for column in zip(*ordered, strict=True))
     return figures | _claims_row(
         "together", tuple(sum(column) for column in zip(*counted, strict=True)), mean
@@ -85,23 +85,23 @@ def _claims_row(name: str, row: tuple[int, ...], areas: tuple[float, ...]) -> di
 
 def audits(printed: str) -> dict[str, str]:
     """Return the figures of ``masis bench --json`` for whole audits."""
-    found = {each["name"]: each for each in json.loads(printed)["outcomes"]}
-    named = {
+    outcomes = {outcome["name"]: outcome for outcome in json.loads(printed)["outcomes"]}
+    label_names = {
         "found": "planted issues found",
         "found-without-citations": "planted issues found, citations left out",
         "right": "issues that are right",
         "improved": "improved by 10% or more, of cases revised",
         "converged": "converged within 3 iterations",
     }
-    figures = {key: _estimate(found[name]["figure"]) for key, name in named.items()}
-    figures |= {f"{key}.n": f"{found[name]['n']:,}" for key, name in named.items()}
+    figures = {key: _estimate(outcomes[name]["figure"]) for key, name in label_names.items()}
+    figures |= {f"{key}.n": f"{outcomes[name]['n']:,}" for key, name in label_names.items()}
     for role in ("critic", "reviser", "iteration", "loop"):
-        figures[role] = f"{found[f'{role}, 95th percentile']['figure']['value'] / 1000:.2f}"
+        figures[role] = f"{outcomes[f'{role}, 95th percentile']['figure']['value'] / 1000:.2f}"
     met = {None: "", True: "met", False: "missed"}
     return figures | {
-        f"{key}.met": met[found[name]["met"]]
-        for key, name in named.items()
-        if found[name]["target"]
+        f"{key}.met": met[outcomes[name]["met"]]
+        for key, name in label_names.items()
+        if outcomes[name]["target"]
     }
 
 
@@ -115,10 +115,10 @@ def other_sources(printed: str) -> dict[str, str]:
     """
     figures, together = dict[str, str](), Counter[str]()
     for line in printed.splitlines():
-        found = json.loads(line)
-        source = found.pop("source").lower()
-        together.update(found)
-        figures |= _source_row(source, Counter(found))
+        result = json.loads(line)
+        source = result.pop("source").lower()
+        together.update(result)
+        figures |= _source_row(source, Counter(result))
     return figures | _source_row("together", together)
 
 
@@ -171,19 +171,19 @@ def trust(printed: str) -> dict[str, str]:
 def calls(printed: str) -> dict[str, str]:
     """Return the calls and tokens per answer by depth, and the share of repeated input."""
     depths = printed.splitlines()[0].split()[2:]
-    named = {
+    label_names = {
         "calls": "calls per answer",
         "tokens": "tokens per answer",
         "cached": "share of repeated input",
     }
     rows = {
         key: next(line.split() for line in printed.splitlines() if line.startswith(label))
-        for key, label in named.items()
+        for key, label in label_names.items()
     }
     return {
-        f"{depth}.{key}": row[at - len(depths)]
+        f"{depth}.{key}": row[position - len(depths)]
         for key, row in rows.items()
-        for at, depth in enumerate(depths)
+        for position, depth in enumerate(depths)
     }
 
 
@@ -193,10 +193,10 @@ def extract_patterns(**patterns: str) -> Callable[[str], dict[str, str]]:
     def take(printed: str) -> dict[str, str]:
         figures = {}
         for key, pattern in patterns.items():
-            found = re.search(pattern, printed, re.MULTILINE | re.DOTALL)
-            if found is None:
+            match = re.search(pattern, printed, re.MULTILINE | re.DOTALL)
+            if match is None:
                 raise ValueError(f"{key}: {pattern!r} doesn't match the output")
-            figures[key] = " ".join(found.groups())
+            figures[key] = " ".join(match.groups())
         return figures
 
     return take
@@ -288,7 +288,7 @@ def write(name: str, printed: str) -> None:
         text=True,
         check=True,
     ).stdout.strip()
-    made = {
+    content = {
         "command": MEASURES[name].command,
         "date": datetime.now(UTC).date().isoformat(),
         "commit": commit,
@@ -298,14 +298,14 @@ def write(name: str, printed: str) -> None:
         "figures": MEASURES[name].take(printed),
     }
     (RESULTS / f"{name}.json").write_text(
-        json.dumps(made, indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
+        json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
     )
 
 
 def figure(name: str, key: str) -> str:
     """Return a figure in the format of the docs. Raises KeyError if the file lacks the key."""
-    found: str = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))["figures"][key]
-    return found
+    text: str = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))["figures"][key]
+    return text
 
 
 def current(page: str) -> str:
@@ -323,10 +323,10 @@ def main() -> None:
     )
     parser.add_argument("--data", type=Path, default=Path("data"), help="the folder of public data")
     parser.add_argument("--docs", action="store_true", help="copy the figures into README and docs")
-    given = parser.parse_args()
-    for name in () if given.docs else given.names or MEASURES:
+    options = parser.parse_args()
+    for name in () if options.docs else options.names or MEASURES:
         print(name, flush=True)
-        write(name, measure(name, given.data.absolute()))
+        write(name, measure(name, options.data.absolute()))
     for page in PAGES:
         page.write_text(current(page.read_text(encoding="utf-8")), encoding="utf-8")
 

@@ -22,7 +22,7 @@ import numpy as np
 
 from masis.schema.screening import Abstract
 from masis.screening.grading.question import read_question
-from masis.screening.grading.relevance import likeness_of, relevance
+from masis.screening.grading.relevance import relevance, similarity_of
 
 ABSTRACTS = 700
 NEAR, FAR = (4, 9, 19, 39), (150, 400, 600)
@@ -35,27 +35,27 @@ def main(data: Path) -> None:
     rows = [json.loads(line) for line in (data / "study_types_train.jsonl").open(encoding="utf-8")]
     rows = [row for row in rows if len(row["abstract"]) > 300]
     random.Random(1).shuffle(rows)
-    found = [Abstract(id=row["pmid"], text=row["abstract"]) for row in rows[:ABSTRACTS]]
+    abstracts = [Abstract(id=row["pmid"], text=row["abstract"]) for row in rows[:ABSTRACTS]]
     titles = [row["title"] for row in rows[:ABSTRACTS]]
-    values, own, kinds = [], [], []
+    values, is_own, kinds = [], [], []
     for number, title in enumerate(titles):
-        likeness = [likeness_of(title, each) for each in found]
-        others = [at for at in np.argsort(likeness)[::-1] if at != number]
+        likeness = [similarity_of(title, abstract) for abstract in abstracts]
+        others = [row_number for row_number in np.argsort(likeness)[::-1] if row_number != number]
         chosen = [
             ("own", number),
             *(("near", others[n]) for n in NEAR),
             *(("far", others[n]) for n in FAR),
         ]
         question = read_question(title)
-        for kind, at in chosen:
-            score = relevance(question, found[at]).score
+        for kind, row_number in chosen:
+            score = relevance(question, abstracts[row_number]).score
             if score is not None:
-                values.append((score, likeness[at]))
-                own.append(kind == "own")
+                values.append((score, likeness[row_number]))
+                is_own.append(kind == "own")
                 kinds.append(kind)
     table, kind_of = np.array(values), np.array(kinds)
     unfitted: Any = LogisticRegression
-    model = unfitted(class_weight="balanced", C=10).fit(table, own)
+    model = unfitted(class_weight="balanced", C=10).fit(table, is_own)
     print(
         f"words {model.coef_[0][0]:.2f}, likeness {model.coef_[0][1]:.2f}, offset"
         f" {model.intercept_[0]:.2f}"

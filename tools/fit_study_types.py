@@ -38,7 +38,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from masis.schema.screening import STUDY_TYPES
 from masis.screening.grading.designs import (
-    REACH,
+    MAX_CUE_DEVIATION,
     WEIGHTS,
     AbstractTerms,
     design_cues,
@@ -171,7 +171,12 @@ class Fitted:
     def inputs(self, sample: Sample, rows: Array) -> Any:
         """Return the weighted inputs of the classifiers: title, text and cues."""
         cues = (
-            np.clip((sample.measured[rows] - self.centre) / self.spread, -REACH, REACH) * CUE_SHARE
+            np.clip(
+                (sample.measured[rows] - self.centre) / self.spread,
+                -MAX_CUE_DEVIATION,
+                MAX_CUE_DEVIATION,
+            )
+            * CUE_SHARE
         )
         title = self.title.values([sample.title[row] for row in rows]) * TITLE_SHARE
         return hstack(
@@ -204,8 +209,8 @@ def left_out(sample: Sample) -> list[Array]:
     for deal in range(DEALS):
         scores = np.zeros((len(sample.kinds), len(STUDY_TYPES)))
         folds = StratifiedKFold(FOLDS, shuffle=True, random_state=SEED + deal)
-        for fitted_on, held in folds.split(sample.kinds, sample.kinds):
-            scores[held] = Fitted(sample, fitted_on).scores(sample, held)
+        for fitted_on, held_rows in folds.split(sample.kinds, sample.kinds):
+            scores[held_rows] = Fitted(sample, fitted_on).scores(sample, held_rows)
         deals.append(scores)
     return deals
 
@@ -252,9 +257,12 @@ def exported(fitted: Fitted, degree: float) -> dict[str, Array]:
     that of the type plus those of its answers, divided by the temperature.
     """
     weights, intercept = _joined(fitted.by_type, list(STUDY_TYPES))
-    for ask, each in zip(QUESTIONS, fitted.by_question, strict=True):
-        more, base = _joined(each, [ask(kind) for kind in STUDY_TYPES])
-        weights, intercept = weights + QUESTION_WEIGHT * more, intercept + QUESTION_WEIGHT * base
+    for ask, classifier in zip(QUESTIONS, fitted.by_question, strict=True):
+        weights_part, base = _joined(classifier, [ask(kind) for kind in STUDY_TYPES])
+        weights, intercept = (
+            weights + QUESTION_WEIGHT * weights_part,
+            intercept + QUESTION_WEIGHT * base,
+        )
     weights, intercept = weights.T / degree, intercept / degree
     titles, texts = len(fitted.title.kept), len(fitted.text.kept)
     return {
@@ -298,10 +306,10 @@ def judged(path: Path) -> tuple[Array, Array, float]:
     """Return the types that the written weights predict for a file, with probability and time."""
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     model = load_classifier()
-    found = [model.recognise(row["title"], row["abstract"]) for row in rows]
+    results = [model.recognise(row["title"], row["abstract"]) for row in rows]
     return (
-        np.array([each.study_type for each in found]),
-        np.array([each.confidence for each in found]),
+        np.array([result.study_type for result in results]),
+        np.array([result.confidence for result in results]),
         _cost(rows),
     )
 
@@ -310,10 +318,10 @@ def _cost(rows: Sequence[Mapping[str, str]]) -> float:
     """Return the mean time per abstract in ms, taking the minimum of all passes for each one."""
     model, least = load_classifier(), [float("inf")] * len(rows)
     for _ in range(PASSES):
-        for at, row in enumerate(rows):
+        for row_number, row in enumerate(rows):
             started = time.perf_counter()
             model.recognise(row["title"], row["abstract"])
-            least[at] = min(least[at], 1000 * (time.perf_counter() - started))
+            least[row_number] = min(least[row_number], 1000 * (time.perf_counter() - started))
     return float(np.mean(least))
 
 

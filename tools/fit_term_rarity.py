@@ -37,16 +37,16 @@ def texts(data: Path) -> Iterator[str]:
 
 def fit(data: Path) -> dict[str, float]:
     """Return the rarity of each stem that isn't rare."""
-    seen: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     count = 0
     for text in texts(data):
         count += 1
-        seen.update(
+        counts.update(
             {token.stem for token in tokens(text) if token.weight and not token.stem[0].isdigit()}
         )
     return {
         stem: round(math.log(count / times) / math.log(count), 3)
-        for stem, times in sorted(seen.items())
+        for stem, times in sorted(counts.items())
         if times >= LEAST_SHARE * count
     }
 

@@ -41,30 +41,32 @@ def run(*command: str | Path, cwd: Path, home: Path) -> str:
 
     If the command fails, exit with its output.
     """
-    kept = {
+    environment = {
         name: os.environ[name]
         for name in ("PATH", "LANG", "UV_CACHE_DIR", "PIP_INDEX_URL")
         if name in os.environ
     }
-    done = subprocess.run(
+    process = subprocess.run(
         [str(part) for part in command],
         cwd=cwd,
-        env=kept | {"HOME": str(home)},
+        env=environment | {"HOME": str(home)},
         capture_output=True,
         text=True,
     )
-    if done.returncode:
-        sys.exit(f"{' '.join(map(str, command))}\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}")
-    return done.stdout
+    if process.returncode:
+        sys.exit(
+            f"{' '.join(map(str, command))}\n{process.stdout[-2000:]}\n{process.stderr[-4000:]}"
+        )
+    return process.stdout
 
 
 def seconds(python: Path, code: str, cwd: Path) -> float:
     """Return the shortest time in which a new process runs this code."""
     best = float("inf")
     for _ in range(TIMES):
-        begun = time.perf_counter()
+        started = time.perf_counter()
         subprocess.run([python, "-c", code], cwd=cwd, check=True)
-        best = min(best, time.perf_counter() - begun)
+        best = min(best, time.perf_counter() - started)
     return best
 
 
@@ -81,9 +83,9 @@ def install(interpreter: str, file: Path, folder: Path) -> Path:
 
 def demo_seconds(masis: Path, home: Path) -> float:
     """Start the demo in an empty home folder and return the seconds until its first page loads."""
-    port, begun = free_port(), time.perf_counter()
+    port, started_at = free_port(), time.perf_counter()
     with (home / "demo.log").open("w", encoding="utf-8") as log:
-        started = subprocess.Popen(
+        process = subprocess.Popen(
             [masis, "demo", "--no-browser", "--port", str(port)],
             cwd=home,
             env={"PATH": os.environ["PATH"], "HOME": str(home)},
@@ -92,13 +94,13 @@ def demo_seconds(masis: Path, home: Path) -> float:
             text=True,
         )
         try:
-            wait_for(f"http://127.0.0.1:{port}", started, home / "demo.log")
-            took = time.perf_counter() - begun
+            wait_for(f"http://127.0.0.1:{port}", process, home / "demo.log")
+            took = time.perf_counter() - started_at
             with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=10) as page:
                 assert b"<title>" in page.read()
         finally:
-            started.terminate()
-            started.wait(timeout=20)
+            process.terminate()
+            process.wait(timeout=20)
     return took
 
 
@@ -111,10 +113,12 @@ def test_install(interpreter: str, file: Path, folder: Path) -> str:
     version = run(
         python, "-c", "import platform; print(platform.python_version())", cwd=home, home=home
     ).strip()
-    where = run(python, "-c", "import masis; print(masis.__file__)", cwd=home, home=home).strip()
-    assert Path(where).is_relative_to(folder), where
+    package_file = run(
+        python, "-c", "import masis; print(masis.__file__)", cwd=home, home=home
+    ).strip()
+    assert Path(package_file).is_relative_to(folder), package_file
     run(masis, "health", "--no-ask", cwd=home, home=home)
-    cases = next(Path(where).parent.glob("_app/data/cases/strategy.jsonl"))
+    cases = next(Path(package_file).parent.glob("_app/data/cases/strategy.jsonl"))
     run(
         masis,
         "audit",
@@ -146,7 +150,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("pythons", nargs="*", default=[sys.executable])
     parser.add_argument("--write", action="store_true", help="write the table to docs/install.md")
-    given = parser.parse_args()
+    options = parser.parse_args()
     rows = []
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
@@ -157,12 +161,12 @@ def main() -> None:
         )
         # the wheel first
         files = sorted((folder / "dist").iterdir(), key=lambda file: file.suffix, reverse=True)
-        for number, interpreter in enumerate(given.pythons):
+        for number, interpreter in enumerate(options.pythons):
             for file in files:
                 rows.append(test_install(interpreter, file, folder / f"{number}{file.suffix}"))
                 print(rows[-1], end="", flush=True)
                 shutil.rmtree(folder / f"{number}{file.suffix}")  # half a GB each
-    if given.write:
+    if options.write:
         text = PAGE.read_text(encoding="utf-8")
         before, _, rest = text.partition(BEGIN)
         PAGE.write_text(

@@ -98,7 +98,9 @@ def definitions(file: str, source: str) -> Iterator[Definition]:
                 yield Definition(file, node.lineno, node.name, owner, True, False)
                 yield from walk(node.body, node.name)
             elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                decorators = {ast.unparse(each).rpartition(".")[2] for each in node.decorator_list}
+                decorators = {
+                    ast.unparse(decorator).rpartition(".")[2] for decorator in node.decorator_list
+                }
                 is_property = bool(decorators & PROPERTY_DECORATORS)
                 yield Definition(file, node.lineno, node.name, owner, False, is_property)
             elif isinstance(node, ast.If | ast.Try):
@@ -115,13 +117,13 @@ def is_bare_form(name: str) -> bool:
     return word.endswith("ed") or word in IRREGULAR_PARTICIPLES or word in THIRD_PERSON_VERBS
 
 
-def name_candidates(found: list[Definition]) -> Iterator[Candidate]:
+def name_candidates(all_definitions: list[Definition]) -> Iterator[Candidate]:
     """Yield functions with bare names, and duplicate names."""
     private, classes = (
         defaultdict[str, list[Definition]](list),
         defaultdict[str, list[Definition]](list),
     )
-    for definition in found:
+    for definition in all_definitions:
         place = f"{definition.file}:{definition.line}"
         if definition.is_class:
             classes[definition.name].append(definition)
@@ -130,11 +132,13 @@ def name_candidates(found: list[Definition]) -> Iterator[Candidate]:
         is_private = definition.name.startswith("_") and not definition.name.startswith("__")
         if is_private and not definition.owner and not definition.is_class:
             private[definition.name].append(definition)
-    for kind, named in (("function", private), ("class", classes)):
-        for name, places in named.items():
-            for again in places[1:]:
+    for kind, places_by_name in (("function", private), ("class", classes)):
+        for name, places in places_by_name.items():
+            for repeated in places[1:]:
                 first = f"{places[0].file}:{places[0].line}"
-                yield Candidate(f"{again.file}:{again.line}", f"{name} is also a {kind} at {first}")
+                yield Candidate(
+                    f"{repeated.file}:{repeated.line}", f"{name} is also a {kind} at {first}"
+                )
 
 
 def word_candidates(file: str, text: str) -> Iterator[Candidate]:
@@ -148,23 +152,23 @@ def word_candidates(file: str, text: str) -> Iterator[Candidate]:
 
 def candidates(root: Path) -> Iterator[Candidate]:
     """Yield all places to reword in the package."""
-    found: list[Definition] = []
+    all_definitions: list[Definition] = []
     for path in sorted((root / "masis").rglob("*")):
         if path.suffix in (".py", ".js", ".css", ".sql"):
             text, file = path.read_text(encoding="utf-8"), str(path.relative_to(root))
             if not file.startswith(WORDS_ARE_DATA):
                 yield from word_candidates(file, text)
             if path.suffix == ".py":
-                found += definitions(file, text)
-    yield from name_candidates(found)
+                all_definitions += definitions(file, text)
+    yield from name_candidates(all_definitions)
 
 
 def main() -> int:
     """Print the candidates."""
-    found = list(candidates(ROOT))
-    for candidate in found:
+    all_candidates = list(candidates(ROOT))
+    for candidate in all_candidates:
         print(f"{candidate.place}: {candidate.problem}")
-    return 1 if found else 0
+    return 1 if all_candidates else 0
 
 
 if __name__ == "__main__":

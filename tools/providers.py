@@ -22,7 +22,7 @@ PAGE = Path(__file__).resolve().parent.parent / "docs" / "models.md"
 def own_providers() -> dict[str, KnownProvider]:
     """Return the known providers of this package, whatever else is installed."""
     apis = {point.name: provider_api(point.name) for point in OWN_PROVIDERS}
-    return {name: known for api in apis.values() for name, known in api.known.items()}
+    return {name: provider for api in apis.values() for name, provider in api.known.items()}
 
 
 def addresses() -> Iterator[str]:
@@ -31,11 +31,11 @@ def addresses() -> Iterator[str]:
     yield "|---|---|---|---|"
     for point in OWN_PROVIDERS:
         api = provider_api(point.name)
-        for name, known in api.known.items():
-            title = f"{known.title} (extra `{api.extra}`)" if api.extra else known.title
-            places = filter(None, (known.address, known.address_env))
+        for name, provider in api.known.items():
+            title = f"{provider.title} (extra `{api.extra}`)" if api.extra else provider.title
+            places = filter(None, (provider.address, provider.address_env))
             address = ", or ".join(f"`{place}`" for place in places) or "in your table"
-            key = f"`{known.key_env}`" if known.key_env else "none"
+            key = f"`{provider.key_env}`" if provider.key_env else "none"
             yield f"| `{name}` | {title} | {address} | {key} |"
 
 
@@ -43,9 +43,9 @@ def defaults() -> Iterator[str]:
     """Yield the table of default models."""
     yield "| | critic, evaluator | drafter, verifier, reviser, grader of abstracts |"
     yield "|---|---|---|"
-    for name, known in own_providers().items():
-        if known.strong:
-            yield f"| `{name}` | `{known.strong}` | `{known.plain}` |"
+    for name, provider in own_providers().items():
+        if provider.strong:
+            yield f"| `{name}` | `{provider.strong}` | `{provider.plain}` |"
 
 
 TABLES = {"providers": addresses, "default models": defaults}
@@ -69,10 +69,10 @@ def page(now: str) -> str:
 def main() -> int:
     """Write or check."""
     now = PAGE.read_text(encoding="utf-8")
-    made = page(now)
+    content = page(now)
     if "--check" in sys.argv:
-        return 0 if now == made else 1
-    PAGE.write_text(made, encoding="utf-8")
+        return 0 if now == content else 1
+    PAGE.write_text(content, encoding="utf-8")
     return 0
 
 

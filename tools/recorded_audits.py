@@ -66,8 +66,8 @@ def ship_replies(file: str) -> None:
     used: dict[str, RecordedReply] = {}
     find = ReplayFile.find
 
-    def find_and_note(self: ReplayFile, asked: RequestKey) -> RecordedReply:
-        reply = find(self, asked)
+    def find_and_note(self: ReplayFile, request: RequestKey) -> RecordedReply:
+        reply = find(self, request)
         used[reply.key] = reply
         return reply
 

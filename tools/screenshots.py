@@ -209,31 +209,31 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=Path("screenshots"))
     parser.add_argument("--only", default="", help="only pages whose name begins with this")
     parser.add_argument("--docs", action="store_true", help="only the screenshots of the docs")
-    given = parser.parse_args()
-    found = installed_browser()
-    if found is None:
+    options = parser.parse_args()
+    browser_path = installed_browser()
+    if browser_path is None:
         print("No Chromium or Chrome is installed. Install one, then run make browser.")
         return 1
-    if given.docs:
+    if options.docs:
         with tempfile.TemporaryDirectory() as temporary, sync_playwright() as playwright:
-            browser = playwright.chromium.launch(executable_path=found, args=FLAGS)
+            browser = playwright.chromium.launch(executable_path=browser_path, args=FLAGS)
             pictures_of_docs(browser, Path(temporary))
             browser.close()
         return 0
-    given.out.mkdir(parents=True, exist_ok=True)
+    options.out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         shots = [
             shot
             for shot in prepare_database(folder / "demo.db")
-            if shot.name.startswith(given.only)
+            if shot.name.startswith(options.only)
         ]
         with (
             serving("serve", "--db", str(folder / "demo.db"), folder=folder) as served,
             serving("serve", "--db", str(folder / "empty.db"), folder=folder) as empty,
             sync_playwright() as playwright,
         ):
-            browser = playwright.chromium.launch(executable_path=found, args=FLAGS)
+            browser = playwright.chromium.launch(executable_path=browser_path, args=FLAGS)
             for scheme in SCHEMES:
                 for width in WIDTHS:
                     context = browser.new_context(
@@ -243,16 +243,16 @@ def main() -> int:
                     )
                     page = context.new_page()
                     everything = [(served.base, shot) for shot in shots]
-                    if "overview-empty".startswith(given.only):
+                    if "overview-empty".startswith(options.only):
                         everything.append((empty.base, Shot("overview-empty", "/")))
                     for base, shot in everything:
                         page.goto(base + shot.address)
                         settle(page)
                         page.wait_for_timeout(500)
-                        take(page, given.out, f"{shot.name}-{scheme}-{width}")
+                        take(page, options.out, f"{shot.name}-{scheme}-{width}")
                     context.close()
             browser.close()
-    print(f"{len(list(given.out.glob('*.png')))} pictures in {given.out}")
+    print(f"{len(list(options.out.glob('*.png')))} pictures in {options.out}")
     return 0
 
 

@@ -73,21 +73,21 @@ class Session:
 
     async def post(self, component: str, name: str, value: Any) -> Answer:
         """Set a value of a component, found by part of its key. This reruns its fragment or page."""
-        found = next((each for each in self._components if component in each), None)
-        if found is None:
+        component_id = next((each for each in self._components if component in each), None)
+        if component_id is None:
             raise LookupError(
                 f"no component {component!r} on the page, only {sorted(self._components)}"
             )
         message = BackMsg()
-        asked = message.rerun_script
-        asked.query_string, asked.page_script_hash, asked.page_name = (
+        request = message.rerun_script
+        request.query_string, request.page_script_hash, request.page_name = (
             self._query,
             self._hash,
             self._page,
         )
-        asked.fragment_id = self._components[found]
-        state = asked.widget_states.widgets.add()
-        state.id, state.json_value = found, json.dumps({name: value})
+        request.fragment_id = self._components[component_id]
+        state = request.widget_states.widgets.add()
+        state.id, state.json_value = component_id, json.dumps({name: value})
         return await self._asked(message)
 
     async def press(self, label: str) -> Answer:
@@ -95,13 +95,13 @@ class Session:
         if label not in self._buttons:
             raise LookupError(f"no button {label!r} on the page, only {sorted(self._buttons)}")
         message = BackMsg()
-        asked = message.rerun_script
-        asked.query_string, asked.page_script_hash, asked.page_name = (
+        request = message.rerun_script
+        request.query_string, request.page_script_hash, request.page_name = (
             self._query,
             self._hash,
             self._page,
         )
-        state = asked.widget_states.widgets.add()
+        state = request.widget_states.widgets.add()
         state.id, state.trigger_value = self._buttons[label], True
         return await self._asked(message)
 
@@ -131,17 +131,17 @@ class Session:
 
     def _whole(self, got: ForwardMsg) -> ForwardMsg:
         if got.WhichOneof("type") == "ref_hash":
-            whole = ForwardMsg()
-            whole.CopyFrom(self._kept[got.ref_hash])
-            whole.metadata.CopyFrom(got.metadata)
-            return whole
+            complete = ForwardMsg()
+            complete.CopyFrom(self._kept[got.ref_hash])
+            complete.metadata.CopyFrom(got.metadata)
+            return complete
         if got.metadata.cacheable:
             self._kept[got.hash] = got
         return got
 
     async def _received(self, began: float) -> bytes:
-        left = PATIENCE_S - (time.perf_counter() - began)
-        raw = await asyncio.wait_for(self._connection.recv(), timeout=max(left, 0.1))
+        remaining_s = PATIENCE_S - (time.perf_counter() - began)
+        raw = await asyncio.wait_for(self._connection.recv(), timeout=max(remaining_s, 0.1))
         return raw if isinstance(raw, bytes) else raw.encode()
 
     def _note(self, got: ForwardMsg, texts: list[str]) -> bool:

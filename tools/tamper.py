@@ -187,11 +187,14 @@ def _case(
         connection.execute("UPDATE jobs SET case_digest = ? WHERE case_seq = 1", [new])
 
 
-def _packed(connection: sqlite3.Connection, table: str, where: str, old: str, new: str) -> None:
-    [text] = connection.execute(f"SELECT payload FROM {table} WHERE {where}").fetchone()
-    assert old in unpack(text), (table, old)
+def _packed(
+    connection: sqlite3.Connection, table: str, condition: str, old_text: str, new_text: str
+) -> None:
+    [text] = connection.execute(f"SELECT payload FROM {table} WHERE {condition}").fetchone()
+    assert old_text in unpack(text), (table, old_text)
     connection.execute(
-        f"UPDATE {table} SET payload = ? WHERE {where}", [pack(unpack(text).replace(old, new, 1))]
+        f"UPDATE {table} SET payload = ? WHERE {condition}",
+        [pack(unpack(text).replace(old_text, new_text, 1))],
     )
 
 
@@ -362,17 +365,19 @@ def empty_log(connection: sqlite3.Connection) -> None:
         connection.execute(f"DELETE FROM {table}")
 
 
-def _edit_screened(connection: sqlite3.Connection, column: str, old: str, new: str) -> None:
+def _edit_screened(
+    connection: sqlite3.Connection, column: str, old_text: str, new_text: str
+) -> None:
     """Edit the abstract that an override is about, or its grade."""
-    where = "abstract_id = (SELECT abstract_id FROM screening_log WHERE kind = 'override')"
+    condition = "abstract_id = (SELECT abstract_id FROM screening_log WHERE kind = 'override')"
     [packed] = connection.execute(
-        f"SELECT {column} FROM screening_abstracts WHERE {where}"
+        f"SELECT {column} FROM screening_abstracts WHERE {condition}"
     ).fetchone()
     text = unpack(packed)
-    assert old in text, (column, old)
+    assert old_text in text, (column, old_text)
     connection.execute(
-        f"UPDATE screening_abstracts SET {column} = ? WHERE {where}",
-        [pack(text.replace(old, new, 1))],
+        f"UPDATE screening_abstracts SET {column} = ? WHERE {condition}",
+        [pack(text.replace(old_text, new_text, 1))],
     )
 
 
@@ -580,8 +585,8 @@ def table(folder: Path) -> Iterator[tuple[Attack, Detection]]:
     with Store.open(original) as store:
         noted = store.decisions.head()
         store.settle()
-    for each in ATTACKS:
-        yield each, detect(attack(original, folder, each.change), noted)
+    for tampering in ATTACKS:
+        yield tampering, detect(attack(original, folder, tampering.change), noted)
 
 
 def main() -> int:
@@ -590,11 +595,11 @@ def main() -> int:
     print("| attack | detected by |")
     print("|---|---|")
     with tempfile.TemporaryDirectory() as folder:
-        for each, found in table(Path(folder)):
-            print(f"| {each.name} | {WORDS[each.detected_by]} |")
-            if each.detected_by not in (found.names() or [""]):
+        for tampering, detection in table(Path(folder)):
+            print(f"| {tampering.name} | {WORDS[tampering.detected_by]} |")
+            if tampering.detected_by not in (detection.names() or [""]):
                 wrong += 1
-                print(f"NOT SO: {found}", file=sys.stderr)
+                print(f"NOT SO: {detection}", file=sys.stderr)
     return 1 if wrong else 0
 
 

@@ -70,10 +70,10 @@ def page(now: str) -> str:
 def main() -> int:
     """Write the table or, with --check, compare it."""
     now = PAGE.read_text(encoding="utf-8")
-    made = page(now)
+    content = page(now)
     if "--check" in sys.argv:
-        return 0 if now == made else 1
-    PAGE.write_text(made, encoding="utf-8")
+        return 0 if now == content else 1
+    PAGE.write_text(content, encoding="utf-8")
     return 0
 
 

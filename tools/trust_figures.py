@@ -106,14 +106,14 @@ def simulate(sets: int, out: Path) -> None:
     print("faulty  separation  draws  plans  given   wrong   accepted")
     for kind in KINDS:
         for series, plans in enumerate((1, 4)):
-            found = guarantees(kind, sets, plans=plans)
+            result = guarantees(kind, sets, plans=plans)
             name = f"{kind.prevalence:.1%}, {kind.separation:.0f}, {kind.draws}"
-            dots.append(Dot(name, found.wrong / sets, series))
+            dots.append(Dot(name, result.wrong / sets, series))
             row = (
                 f"{kind.prevalence:6.1%}  {kind.separation:10.1f}  {kind.draws:5}  {plans:5} "
-                f" {found.given / sets:5.1%}"
+                f" {result.given / sets:5.1%}"
             )
-            print(f"{row}  {found.wrong / sets:6.2%}  {found.accepted:8.1%}", flush=True)
+            print(f"{row}  {result.wrong / sets:6.2%}  {result.accepted:8.1%}", flush=True)
     title = "Wrong guarantees of 2% at 95% certainty (faulty, separation of the score, draws)"
     plot(
         out / "trust-guarantee.svg",
@@ -162,13 +162,13 @@ def measure(file: Path) -> None:
             "answers": report.answers,
             "claims": trust.compare_parts(ADA, "claim", "gold").comparison,
         }
-        for title, found in compared.items():
-            print(f"{title}: n = {found.n}; {found.confusion}")
+        for title, result in compared.items():
+            print(f"{title}: n = {result.n}; {result.confusion}")
             for name in ("faulty", "precision", "recall", "accuracy"):
-                print(f"  {name}: {figure_text(getattr(found, name))}")
+                print(f"  {name}: {figure_text(getattr(result, name))}")
             print(
-                f"  kappa: {figure_text(found.kappa, share=False)}; always one verdict:"
-                f" {found.constant or 0:.1%}"
+                f"  kappa: {figure_text(result.kappa, share=False)}; always one verdict:"
+                f" {result.constant or 0:.1%}"
             )
         print(
             f"calibration error of the built-in probability {report.answers.calibration:.3f}, "
@@ -191,15 +191,17 @@ def measure(file: Path) -> None:
         for name, curve in curves.items():
             print(
                 f"yield, {name}: "
-                + ", ".join(f"{found:.0%} of faults in {read:.0%}" for read, found in curve[5:30:5])
+                + ", ".join(
+                    f"{result:.0%} of faults in {read:.0%}" for read, result in curve[5:30:5]
+                )
             )
-        kept = np.array([half_of(question) == "report" for question in rows["question"]])
+        in_report = np.array([half_of(question) == "report" for question in rows["question"]])
         fitted = fit(
-            {name: column[~kept] for name, column in columns.items()},
-            truth[~kept],
-            rows["question"][~kept].tolist(),
+            {name: column[~in_report] for name, column in columns.items()},
+            truth[~in_report],
+            rows["question"][~in_report].tolist(),
         )
-        coverable = kept & rows["coverable"].fillna(0).astype(bool).to_numpy()
+        coverable = in_report & rows["coverable"].fillna(0).astype(bool).to_numpy()
         named = fitted.score.model_copy(update={"version": 1})
         probability = probabilities(
             named, {name: column[coverable] for name, column in columns.items()}
@@ -230,11 +232,11 @@ def main() -> None:
     parser.add_argument("--sets", type=int, default=2000, help="reviewed sets of each kind")
     parser.add_argument("--out", type=Path, default=ROOT / "docs" / "images")
     parser.add_argument("--data", type=Path, help="a folder with expertqa_cases.jsonl")
-    given = parser.parse_args()
-    if given.data:
-        measure(given.data / "expertqa_cases.jsonl")
+    options = parser.parse_args()
+    if options.data:
+        measure(options.data / "expertqa_cases.jsonl")
     else:
-        simulate(given.sets, given.out)
+        simulate(options.sets, options.out)
 
 
 if __name__ == "__main__":

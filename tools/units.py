@@ -127,42 +127,42 @@ def table() -> str:
         )
     ]
     for (dimension, base), rows in UNITS.items():
-        found: dict[str, float] = {}
+        factors: dict[str, float] = {}
         for name, written, prefixes in rows:
             factor = float(registry.Quantity(1, name).to(base).magnitude)
             for word in written.split():
-                found[word] = factor
+                factors[word] = factor
                 if (
                     len(word) > 3
                     and word.islower()
                     and not word.endswith(("feet", "inches", "hertz"))
                 ):
-                    found[f"{word}s"] = factor
+                    factors[f"{word}s"] = factor
                 for symbol in prefixes.split():
                     prefix, times = PREFIXES[symbol]
-                    for way in (
+                    for spelling in (
                         (f"{prefix}{word}", f"{prefix}{word}s")
                         if len(word) > 2
                         else (f"{symbol}{word}",)
                     ):
-                        found[way] = times * factor
+                        factors[spelling] = times * factor
                     if len(word) == 3 and word in ("bar", "mol", "bit", "cal"):
-                        found[f"{symbol}{word}"] = times * factor
+                        factors[f"{symbol}{word}"] = times * factor
         if dimension == "data":
-            found |= DATA
-            found |= {
+            factors |= DATA
+            factors |= {
                 short: float(registry.Quantity(1, name).to(base).magnitude)
                 for short, name in BINARY.items()
             }
             for symbol in "k M G T".split():
                 prefix, times = PREFIXES[symbol]
-                found |= {
+                factors |= {
                     f"{prefix}byte": times / 1e6,
                     f"{prefix}bytes": times / 1e6,
                     f"{symbol}b": times / 8e6,
                 }
         lines += ["", f"[{dimension}]  # in {base}"]
-        lines += [f'"{word}" = {float(f"{factor:.10g}")!r}' for word, factor in found.items()]
+        lines += [f'"{word}" = {float(f"{factor:.10g}")!r}' for word, factor in factors.items()]
     return "\n".join(lines) + "\n"
 
 

@@ -132,11 +132,11 @@ def imports_of(source: str) -> Counter[str]:
             modules[node.module or ""] += 1
         elif isinstance(node, ast.Import):
             modules.update(alias.name for alias in node.names)
-    found = Counter[str]()
+    import_times = Counter[str]()
     for module, times in modules.items():
         if module.startswith("masis."):
-            found[module.split(".")[1]] += times
-    return found
+            import_times[module.split(".")[1]] += times
+    return import_times
 
 
 def sources(root: Path) -> Iterator[tuple[Path, str]]:
@@ -194,8 +194,8 @@ def _slowest(durations: Path, number: int) -> Iterator[str]:
         return
     timed = [json.loads(line) for line in durations.read_text(encoding="utf-8").splitlines()]
     yield f"the slowest {min(number, len(timed))} of {len(timed):,} tests, in seconds"
-    for each in sorted(timed, key=lambda each: -each["seconds"])[:number]:
-        yield f"{each['seconds']:>8.1f}  {each['test']}"
+    for test in sorted(timed, key=lambda test: -test["seconds"])[:number]:
+        yield f"{test['seconds']:>8.1f}  {test['test']}"
 
 
 def main(arguments: list[str]) -> int:

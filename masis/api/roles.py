@@ -63,7 +63,7 @@ def build_roles(
     settings = settings.at_depth()
     checks_named(settings.checks)
     control = RunControl()
-    ask = partial(registry.asker, control=control, settings=settings, replies=replies)
+    ask = partial(registry.model_in_role, control=control, settings=settings, replies=replies)
     models = {
         role: registry.resolve(string, role, settings) for role, string in settings.models().items()
     }
@@ -273,7 +273,7 @@ def probe_model(string: str, settings: Settings) -> registry.ProbeResult:
         return registry.ProbeResult(False, str(error))
 
 
-def _judge_sample(plugin: role_plugins.PluggedIn, settings: Settings) -> registry.ProbeResult:
+def _judge_sample(plugin: role_plugins.RolePlugin, settings: Settings) -> registry.ProbeResult:
     """Let a verifier that asks no model judge a sample claim."""
     text = "The bridge is 120 metres long."
     verifier = plugin.build(None, settings)

@@ -335,7 +335,7 @@ def screen(
                 None if workbench is None else workbench.screenings.thresholds(request.settings)
             ),
             limit=max(1, len(read)) if everything else None,
-            given_whole=everything,
+            is_complete_set=everything,
             cancelled=stopped,
             keep=finished.append,
         )

@@ -35,12 +35,12 @@ def complete_ref(ref: ModelRef, role: str, settings: Settings) -> ModelRef:
             nearest known name.
 
     """
-    known, own = known_providers().get(ref.provider), settings.providers.get(ref.provider)
+    known, table = known_providers().get(ref.provider), settings.providers.get(ref.provider)
     if ref.provider == OFFLINE:
         raise SettingsError(
             f"{role}: {str(ref)!r}: offline has no models to choose from. Write offline alone."
         )
-    if known is None and own is None:
+    if known is None and table is None:
         raise SettingsError(f"{role}: {_unknown_provider(ref, settings)}")
     if ref.name is None and known is not None and known.strong:
         return replace(ref, name=known.strong if role in JUDGES else known.plain)
@@ -63,10 +63,10 @@ def _unknown_provider(ref: ModelRef, settings: Settings) -> str:
     for vendor, known in known_providers().items():
         if known.strong and provider.startswith(known.strong.split("-")[0]):
             return f"there is no provider {provider!r}. Did you mean '{vendor}:{string}'?"
-    near = difflib.get_close_matches(provider.casefold(), names, n=1, cutoff=0.7)
-    if near:
-        named = f":{model}" if model and near[0] != OFFLINE else ""
-        return f"there is no provider {provider!r}. Did you mean '{near[0]}{named}'?"
+    matches = difflib.get_close_matches(provider.casefold(), names, n=1, cutoff=0.7)
+    if matches:
+        model_part = f":{model}" if model and matches[0] != OFFLINE else ""
+        return f"there is no provider {provider!r}. Did you mean '{matches[0]}{model_part}'?"
     return (
         f"there is no model {string!r}. There are: {', '.join(names)}, each but the first as"
         " PROVIDER:MODEL; others get a table [providers.NAME] in masis.toml."
@@ -84,17 +84,17 @@ def endpoint(
 
     """
     known = known_providers().get(provider)
-    own = settings.providers.get(provider, ProviderSettings())
-    kind = own.kind or (known.kind if known else DEFAULT_KIND)
+    table = settings.providers.get(provider, ProviderSettings())
+    kind = table.kind or (known.kind if known else DEFAULT_KIND)
     api = provider_api(kind)
-    if own.effort and "effort" not in api.parameters:
+    if table.effort and "effort" not in api.parameters:
         raise SettingsError(
             f"providers.{provider}.effort: {api.title} has no such setting. Remove it."
         )
     from_environment = (
         variable(known.address_env, environment) if known and known.address_env else None
     )
-    address = own.address or from_environment or (known.address if known else None)
+    address = table.address or from_environment or (known.address if known else None)
     if address is None and known and known.address_env:
         raise SettingsError(
             f"providers.{provider}: has no address. Set {known.address_env} in the environment, or"
@@ -105,27 +105,27 @@ def endpoint(
             f"providers.{provider}: has no address. Give it one, such as http://127.0.0.1:8000/v1."
         )
     # A table that moves a vendor's address must say itself which key goes there.
-    key_name = own.key_env or (known.key_env if known and own.address is None else "")
+    key_name = table.key_env or (known.key_env if known and table.address is None else "")
     key = secret(key_name, environment) if key_name else None
     if key and not (key.get_secret_value().isascii() and key.get_secret_value().isprintable()):
         # Refused here, because the HTTP library's error about an invalid header would show the key.
         raise SettingsError(
             f"{key_name}: isn't a key, because it has characters that keys don't have."
         )
-    reached = Endpoint(
+    found = Endpoint(
         name=provider,
         kind=kind,
         address=_check_address(address, provider),
         key=key,
         key_name=key_name,
-        concurrency=own.concurrency or CONCURRENCY,
-        mode=own.mode,
-        effort=own.effort,
-        of_vendor=known is not None and bool(known.key_env) and own.address is None,
+        concurrency=table.concurrency or CONCURRENCY,
+        mode=table.mode,
+        effort=table.effort,
+        of_vendor=known is not None and bool(known.key_env) and table.address is None,
         adapts=(
             not (known and known.batches) and is_local(urlsplit(address).hostname or "")
-            if own.adapts is None
-            else own.adapts
+            if table.adapts is None
+            else table.adapts
         ),
         parameters=api.parameters,
     )
@@ -135,20 +135,20 @@ def endpoint(
             f" [providers.{provider}] of masis.toml."
         )
     # A server at another address than the vendor's often needs no key.
-    is_required = api.needs_key or own.key_env or (known and address == known.address)
+    is_required = api.needs_key or table.key_env or (known and address == known.address)
     if key_name and key is None and is_required:
-        where = f" You get one at {known.get_a_key}." if known and known.get_a_key else ""
+        key_hint = f" You get one at {known.get_a_key}." if known and known.get_a_key else ""
         raise MissingKey(
             f"{provider}: there is no key. Set {key_name} in the environment, or write it into"
-            f" masis.secrets.toml (MASIS_SECRETS names another file).{where}"
+            f" masis.secrets.toml (MASIS_SECRETS names another file).{key_hint}"
         )
-    return reached
+    return found
 
 
 def is_local(host: str) -> bool:
     """Return whether a host is this machine, in its network, or the host of its containers."""
     try:
-        at = ipaddress.ip_address(host)
+        ip = ipaddress.ip_address(host)
     except ValueError:
         return (
             is_loopback(host)
@@ -157,14 +157,14 @@ def is_local(host: str) -> bool:
             or "." not in host
             or host.endswith((".local", ".lan", ".internal", ".home.arpa"))
         )
-    return at.is_loopback or at.is_private or at.is_link_local
+    return ip.is_loopback or ip.is_private or ip.is_link_local
 
 
 def _check_address(address: str, provider: str) -> str:
     try:
         parts = urlsplit(address)
         is_valid = (
-            # urlsplit() accepts blanks and missing hosts, so the form is checked too. Queries and
+            # urlsplit() accepts spaces and missing hosts, so the form is checked too. Queries and
             # fragments are refused, because paths are appended to the address.
             re.fullmatch(r"https?://[^\s/?#]+(/[^\s?#]*)?", address)
             and parts.port != 0

@@ -24,11 +24,11 @@ from masis.llm.roles.prompting import FRAME, load
 from masis.schema.case import Case, Evidence
 from masis.settings import Settings
 
-CHARACTERS_A_TOKEN = 4
-CHARACTERS_A_CLAIM = 110
-"""The characters of an answer for each claim, about one sentence."""
+CHARACTERS_PER_TOKEN = 4
+CHARACTERS_PER_CLAIM = 110
+"""Characters of an answer per claim, about one sentence."""
 DRAFTED_CHARACTERS = 1_200
-"""The characters of an answer that isn't written yet."""
+"""The assumed length of an answer that isn't written yet, in characters."""
 REPLY_TOKENS = {"critic": 300, "evaluator": 120, "completeness": 100}
 VERDICT_TOKENS, CLAIM_TOKENS = 80, 25
 _SHAPES: dict[str, type[BaseModel]] = {
@@ -53,8 +53,8 @@ class CostEstimate(NamedTuple):
 
     def plus(self, other: CostEstimate) -> CostEstimate:
         """Return the sum of both estimates."""
-        known = self.cost_usd is not None and other.cost_usd is not None
-        cost = (self.cost_usd or 0.0) + (other.cost_usd or 0.0) if known else None
+        is_known = self.cost_usd is not None and other.cost_usd is not None
+        cost = (self.cost_usd or 0.0) + (other.cost_usd or 0.0) if is_known else None
         return CostEstimate(self.calls + other.calls, self.tokens + other.tokens, cost)
 
 
@@ -82,8 +82,8 @@ def estimate(case: Case, settings: Settings) -> CostEstimate:
         return CostEstimate()
     iterations = settings.max_iterations
     shared = sum(len(chunk.text) + 120 for chunk in case.evidence) + len(case.query)
-    drafted = not (case.answer or "").strip()
-    answer = DRAFTED_CHARACTERS if drafted else len(case.answer or "")
+    is_drafted = not (case.answer or "").strip()
+    answer = DRAFTED_CHARACTERS if is_drafted else len(case.answer or "")
     calls = [
         calls_of_step._replace(
             times=calls_of_step.times
@@ -91,37 +91,44 @@ def estimate(case: Case, settings: Settings) -> CostEstimate:
         )
         for calls_of_step in _calls_of_iteration(shared, answer, settings)
     ]
-    if drafted:
-        calls.append(_EstimatedCalls("drafter", "drafter", 1, shared, answer / CHARACTERS_A_TOKEN))
+    if is_drafted:
+        calls.append(
+            _EstimatedCalls("drafter", "drafter", 1, shared, answer / CHARACTERS_PER_TOKEN)
+        )
     return reduce(
         CostEstimate.plus, (_price_calls(calls_of_step, settings) for calls_of_step in calls)
     )
 
 
 def _calls_of_iteration(shared: int, answer: int, settings: Settings) -> list[_EstimatedCalls]:
-    claims = max(1, math.ceil(answer / CHARACTERS_A_CLAIM)) if settings.check_factual else 0
+    claims = max(1, math.ceil(answer / CHARACTERS_PER_CLAIM)) if settings.check_factual else 0
     batches = math.ceil(claims / settings.claims_batch)
-    judged, written = shared + answer, answer / CHARACTERS_A_TOKEN
-    checked, verdicts = shared + answer / max(1, batches), VERDICT_TOKENS * settings.claims_batch
+    characters, answer_tokens = shared + answer, answer / CHARACTERS_PER_TOKEN
+    characters_per_batch, verdicts = (
+        shared + answer / max(1, batches),
+        VERDICT_TOKENS * settings.claims_batch,
+    )
     # After the offline checks, which find the claims and missing points, a model only judges.
-    alone = not settings.model_refs()["verifier"].after_offline
-    complete = int(settings.check_completeness and alone)
-    at_once = alone and 0 < claims <= settings.claims_batch
-    extracted = int(bool(claims) and alone and not at_once)
+    is_only_verifier = not settings.model_refs()["verifier"].after_offline
+    completeness_calls = int(settings.check_completeness and is_only_verifier)
+    in_one_call = is_only_verifier and 0 < claims <= settings.claims_batch
+    extractions = int(bool(claims) and is_only_verifier and not in_one_call)
     critics = 0 if settings.depth == "quick" else settings.judge_samples
     judges = 0 if settings.evaluate == "never" else settings.judge_samples
-    second = batches if settings.depth == "thorough" and alone else 0
-    listed_and_judged = claims * (CLAIM_TOKENS + VERDICT_TOKENS)
-    verifications, completions = (second, 0) if at_once else (second + batches, complete)
-    missing = REPLY_TOKENS["completeness"]
+    rechecks = batches if settings.depth == "thorough" and is_only_verifier else 0
+    claim_tokens = claims * (CLAIM_TOKENS + VERDICT_TOKENS)
+    verifications, completions = (
+        (rechecks, 0) if in_one_call else (rechecks + batches, completeness_calls)
+    )
+    missing_tokens = REPLY_TOKENS["completeness"]
     return [
-        _EstimatedCalls("verifier", "claims", int(at_once), judged, listed_and_judged),
-        _EstimatedCalls("verifier", "claims_extract", extracted, answer, claims * CLAIM_TOKENS),
-        _EstimatedCalls("verifier", "claims_verify", verifications, checked, verdicts),
-        _EstimatedCalls("verifier", "completeness", completions, judged, missing),
-        _EstimatedCalls("critic", "critic", critics, judged, REPLY_TOKENS["critic"]),
-        _EstimatedCalls("evaluator", "evaluator", judges, judged, REPLY_TOKENS["evaluator"]),
-        _EstimatedCalls("reviser", "reviser", 1, judged + 1_500, written + 300),
+        _EstimatedCalls("verifier", "claims", int(in_one_call), characters, claim_tokens),
+        _EstimatedCalls("verifier", "claims_extract", extractions, answer, claims * CLAIM_TOKENS),
+        _EstimatedCalls("verifier", "claims_verify", verifications, characters_per_batch, verdicts),
+        _EstimatedCalls("verifier", "completeness", completions, characters, missing_tokens),
+        _EstimatedCalls("critic", "critic", critics, characters, REPLY_TOKENS["critic"]),
+        _EstimatedCalls("evaluator", "evaluator", judges, characters, REPLY_TOKENS["evaluator"]),
+        _EstimatedCalls("reviser", "reviser", 1, characters + 1_500, answer_tokens + 300),
     ]  # fmt: skip
 
 
@@ -186,8 +193,8 @@ def estimate_savings(
             REPLY_TOKENS["completeness"],
         ),
     ]
-    whole = reduce(CostEstimate.plus, (_price_calls(calls, settings) for calls in saved))
-    return Savings(judged_batches, whole.calls, whole.cost_usd)
+    total = reduce(CostEstimate.plus, (_price_calls(calls, settings) for calls in saved))
+    return Savings(judged_batches, total.calls, total.cost_usd)
 
 
 def _price_calls(calls: _EstimatedCalls, settings: Settings) -> CostEstimate:
@@ -196,8 +203,8 @@ def _price_calls(calls: _EstimatedCalls, settings: Settings) -> CostEstimate:
     if model is None:
         return CostEstimate()
     plugin = registry.find_judge(ref, calls.role, settings).plugin
-    instructions = plugin.characters if plugin else _instruction_tokens(calls.prompt)
-    sent = round((calls.sent + instructions) / CHARACTERS_A_TOKEN) * calls.times
+    instructions = plugin.characters if plugin else _instruction_characters(calls.prompt)
+    sent = round((calls.sent + instructions) / CHARACTERS_PER_TOKEN) * calls.times
     received = round(calls.received) * calls.times
     tokens = TokenUsage(prompt=sent, completion=received)
     return CostEstimate(
@@ -206,7 +213,7 @@ def _price_calls(calls: _EstimatedCalls, settings: Settings) -> CostEstimate:
 
 
 @cache
-def _instruction_tokens(prompt: str) -> int:
+def _instruction_characters(prompt: str) -> int:
     file, shape = load(prompt), _SHAPES.get(prompt)
     schema = len(schemas.reply_schema(shape).text) if shape else 0
     return len(load(FRAME).before) + len(file.before) + len(file.after) + schema

@@ -28,29 +28,31 @@ def price_list() -> Mapping[str, Price]:
     }
 
 
-def price(model: str, own: Mapping[str, Price]) -> Price | None:
+def price(model: str, configured: Mapping[str, Price]) -> Price | None:
     """Return the price of a model string, or None if it isn't known.
 
-    A dated name (``-2024-08-06``) without a price of its own has the price of the undated name.
+    Prices in ``configured`` override the shipped ones. A dated name (``-2024-08-06``) without its
+    own price has the price of the undated name.
     """
     names = (model, _DATED.sub("", model))
     return next(
-        (prices[name] for prices in (own, price_list()) for name in names if name in prices), None
+        (prices[name] for prices in (configured, price_list()) for name in names if name in prices),
+        None,
     )
 
 
-def cost(tokens: TokenUsage, at: Price | None) -> float | None:
+def cost(tokens: TokenUsage, prices: Price | None) -> float | None:
     """Return the US dollars for these tokens, or None if no price is known."""
-    if at is None:
+    if prices is None:
         return None
-    cached_input = at.input if at.cached_input is None else at.cached_input
-    cache_write = at.input if at.cache_write is None else at.cache_write
+    cached_input = prices.input if prices.cached_input is None else prices.cached_input
+    cache_write = prices.input if prices.cache_write is None else prices.cache_write
     # A server may report more cached tokens than prompt tokens, if it doesn't count them there.
     plain = max(0, tokens.prompt - tokens.cached - tokens.written)
     dollars = (
-        plain * at.input
+        plain * prices.input
         + tokens.cached * cached_input
         + tokens.written * cache_write
-        + tokens.completion * at.output
+        + tokens.completion * prices.output
     )
     return dollars / 1_000_000

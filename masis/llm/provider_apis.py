@@ -1,10 +1,10 @@
-"""The APIs by which models are reached: one registered function for each.
+"""The registry of provider APIs, each declared by one decorated function.
 
 A provider's table in the configuration names its API (``kind = "anthropic"``). Everything that
-depends on which APIs there are asks this registry: making the provider, the names that can be used
-without a table, the check of settings, the page Health, the docs. A module of
-``masis.llm.providers.apis`` adds one. Another package adds one with an entry point of the group
-``masis.providers``, whose name is the kind and whose object is a function decorated here
+depends on the available APIs uses this registry: creating providers, the provider names that need
+no table, settings validation, the page Health and the docs. A module of
+``masis.llm.providers.apis`` adds an API. Another package adds one with an entry point of the group
+``masis.providers``; its name is the kind and its object is a function decorated with ``provider``
 (``docs/extending.md``).
 """
 
@@ -59,14 +59,14 @@ class KnownProvider:
 
 @dataclass(frozen=True)
 class ProviderApi:
-    """One API: how a provider that speaks it is made, and what is known about its servers.
+    """One API: a function that makes its providers, and facts about its servers.
 
     Attributes:
         title: The API's name for people, such as ``Anthropic's Messages``.
         make: Returns a provider for an endpoint. It imports the vendor's SDK itself, so that only
             those who use it load it.
         extra: The extra of this package that brings the SDK; empty if none is needed.
-        library: The SDK's top-level package, by whose absence it is known to be missing; empty if
+        library: The SDK's top-level package, whose import fails if the SDK is missing; empty if
             there is none.
         needs_key: Whether each of its servers needs a key. Otherwise a missing key is an error only
             at a known provider's own address or if a table names a key, because many servers that
@@ -161,9 +161,9 @@ def known_providers() -> Mapping[str, KnownProvider]:
 
 @lru_cache(maxsize=1)
 def _load_known(added: tuple[EntryPoint, ...]) -> dict[str, KnownProvider]:
-    own: dict[str, ProviderApi] = {point.name: point.load() for point in OWN_PROVIDERS}
+    built_in: dict[str, ProviderApi] = {point.name: point.load() for point in OWN_PROVIDERS}
     loaded = load_added(PROVIDERS_GROUP, ProviderApi)
-    apis = own | {kind: api for kind, api in loaded.items() if kind not in own}
+    apis = built_in | {kind: api for kind, api in loaded.items() if kind not in built_in}
     known: dict[str, KnownProvider] = {}
     for kind, api in apis.items():
         for name, entry in api.known.items():

@@ -1,9 +1,9 @@
 """Records the replies of models, and replays them from a file or a cache.
 
-A recorded reply is found by the digest of the texts that were asked about (``RolePrompt.asked``),
-the role, the sample and the attempt. The instructions around the texts don't count, so a prompt
-that was reworded since then still finds its reply, and the run warns about it. A cache also
-compares the model and the version of the prompt, because its replies count as current ones.
+A recorded reply is found by the digest of the prompt's texts (``RolePrompt.asked``), the role, the
+sample and the attempt. The instructions around the texts don't count, so a prompt that was reworded
+since then still finds its reply, and the run warns about it. A cache also compares the model and
+the version of the prompt, because its replies count as current ones.
 
 A file is JSON Lines with one ``RecordedReply`` per line. Other programs may write it too, so it
 isn't trusted: its replies are parsed like a model's, and invalid lines are refused.
@@ -36,7 +36,7 @@ SHIPPED = app_root() / "data" / "replies" / "replies.jsonl"
 """The replies that ``replay:demo`` answers from."""
 LARGEST_FILE = 1_000_000_000
 """The largest file of recorded replies in bytes; the whole file is held in memory."""
-_STRANGE = re.compile(r"[^\w.:/@+ -]")
+_UNSAFE_CHARACTERS = re.compile(r"[^\w.:/@+ -]")
 """The characters that are replaced when a name from a file is shown."""
 
 Outcome = Literal["replied", "refused", "cut_off", "empty", "too_long"]
@@ -53,9 +53,9 @@ class RequestKey(Record):
 
     Attributes:
         prompt: The name and version of the prompt, ``critic/5+3f2a9c1b``.
-        asked: The digest of the texts that were asked about.
-        sample: How often the run has asked the same, counted from 1.
-        attempt: The number of the reply to one such question, counted from 1.
+        asked: The digest of the texts in the prompt, without its instructions.
+        sample: The number of this request among equal requests of the run, counted from 1.
+        attempt: The number of the reply to this request, counted from 1.
 
     """
 
@@ -75,7 +75,7 @@ class RequestKey(Record):
         ).hexdigest()
 
     @property
-    def place(self) -> tuple[object, ...]:
+    def file_key(self) -> tuple[object, ...]:
         """The fields by which a file is searched, without the model and the version of the prompt,
         which may have changed.
         """
@@ -83,7 +83,7 @@ class RequestKey(Record):
 
 
 class RecordedReply(RequestKey):
-    """A reply as the model gave it, with its date (ISO 8601, UTC)."""
+    """An unchanged reply of a model, with its date (ISO 8601, UTC)."""
 
     date: Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]{5,20}Z$")]
     outcome: Outcome = "replied"
@@ -92,24 +92,24 @@ class RecordedReply(RequestKey):
 
 def shown_name(name: str) -> str:
     """Return the name of a model or prompt from a file, safe and short enough to be shown."""
-    return _STRANGE.sub("?", name)[:200]
+    return _UNSAFE_CHARACTERS.sub("?", name)[:200]
 
 
 class Replies(Protocol):
-    """Recorded replies that are searched before a model is asked; thread-safe."""
+    """Recorded replies that are searched before a model is called; thread-safe."""
 
     source: ReplySource
 
-    def find(self, asked: RequestKey) -> RecordedReply | None:
-        """Return the recorded reply, or None if the model should be asked.
+    def find(self, request: RequestKey) -> RecordedReply | None:
+        """Return the recorded reply, or None if the model should be called.
 
         Raises:
-            TryFailed: There is no reply, and the model must not be asked.
+            TryFailed: There is no reply, and the model must not be called.
 
         """
 
     def keep(self, replies: Sequence[RecordedReply]) -> None:
-        """Store the replies to an answered question."""
+        """Store the replies to a request that succeeded."""
 
 
 class ReplayFile:
@@ -133,33 +133,33 @@ class ReplayFile:
         self.count = 0
         for reply in replies:
             self.count += 1
-            known = self._replies.setdefault(reply.place, {})
-            known.pop(reply.prompt, None)
-            known[reply.prompt] = reply  # removed above, so that it becomes the last one
-            of_role = self._models.setdefault(reply.role, {})
-            of_role[reply.model] = max(reply.date[:10], of_role.get(reply.model, ""))
+            versions = self._replies.setdefault(reply.file_key, {})
+            versions.pop(reply.prompt, None)
+            versions[reply.prompt] = reply  # removed above, so that it becomes the last one
+            last_dates = self._models.setdefault(reply.role, {})
+            last_dates[reply.model] = max(reply.date[:10], last_dates.get(reply.model, ""))
 
-    def find(self, asked: RequestKey) -> RecordedReply:
+    def find(self, request: RequestKey) -> RecordedReply:
         """Return the recorded reply.
 
         Raises:
-            TryFailed: The file has none; the model isn't asked instead.
+            TryFailed: The file has none; the model isn't called instead.
 
         """
-        known = self._replies.get(asked.place)
-        if known:
-            return known.get(asked.prompt) or next(reversed(known.values()))
-        held = f"{self.path} holds {count_noun(self.count, 'reply', 'replies')}"
-        if asked.role not in self._models:
-            held += (
-                f", none of them of the {asked.role} (only:"
+        versions = self._replies.get(request.file_key)
+        if versions:
+            return versions.get(request.prompt) or next(reversed(versions.values()))
+        message = f"{self.path} holds {count_noun(self.count, 'reply', 'replies')}"
+        if request.role not in self._models:
+            message += (
+                f", none of them of the {request.role} (only:"
                 f" {', '.join(self._models) or 'of nobody'})"
             )
-        number = f"sample {asked.sample}, attempt {asked.attempt}, asked {asked.asked[:12]}"
+        number = f"sample {request.sample}, attempt {request.attempt}, asked {request.asked[:12]}"
         raise TryFailed(
             "unrecorded",
-            f"there is no recorded reply to this in {self.path}: {asked.role} (prompt"
-            f" {asked.prompt.partition('/')[0]}), {number}. {held}. Replay the case as it was"
+            f"there is no recorded reply to this in {self.path}: {request.role} (prompt"
+            f" {request.prompt.partition('/')[0]}), {number}. {message}. Replay the case as it was"
             " recorded, or record it again (masis audit --record)",
         )
 
@@ -172,23 +172,25 @@ class ReplayFile:
 
         If the role has no replies, such as a drafter whose cases had answers, all models are named.
         """
-        every = {
-            model: date for of_role in self._models.values() for model, date in of_role.items()
+        all_models = {
+            model: date
+            for last_dates in self._models.values()
+            for model, date in last_dates.items()
         }
-        found = self._models.get(role, every)
+        role_models = self._models.get(role, all_models)
         return ModelRef(
             "replay",
             self.path,
-            recorded_model=shown_name(" + ".join(found)),
-            recorded_date=max(found.values(), default=""),
+            recorded_model=shown_name(" + ".join(role_models)),
+            recorded_date=max(role_models.values(), default=""),
         )
 
     def description(self) -> str:
         """Describe the file: the number of its replies, their models and roles."""
-        held = count_noun(self.count, "recorded reply", "recorded replies")
+        count = count_noun(self.count, "recorded reply", "recorded replies")
         source = self.source_name("")
         return (
-            f"{self.path} holds {held} of {source.recorded_model or 'nobody'},"
+            f"{self.path} holds {count} of {source.recorded_model or 'nobody'},"
             f" {source.recorded_date or 'ever'}"
             f" ({', '.join(self._models)})"
         )
@@ -216,9 +218,9 @@ def replay_file(path: str, role: str) -> ReplayFile:
     except InputError as error:
         raise SettingsError(f"{role}: {error}") from None
     except (OSError, ValueError) as error:  # ValueError: the name has a null byte
-        why = getattr(error, "strerror", None) or "can't be read"
+        reason = getattr(error, "strerror", None) or "can't be read"
         raise SettingsError(
-            f"{role}: {path}: {why}. Name a file that masis audit --record wrote."
+            f"{role}: {path}: {reason}. Name a file that masis audit --record wrote."
         ) from None
 
 
@@ -235,14 +237,14 @@ def _recorded_replies(path: str, lines: Iterable[bytes]) -> Iterator[RecordedRep
         try:
             yield RecordedReply.model_validate_json(line)
         except ValidationError as error:
-            wrong = error.errors(include_url=False, include_input=False)[0]
-            problem = f"{wrong['msg'][:1].lower()}{wrong['msg'][1:]}"
+            first_error = error.errors(include_url=False, include_input=False)[0]
+            problem = f"{first_error['msg'][:1].lower()}{first_error['msg'][1:]}"
             raise InputError(
-                "is no JSON" if wrong["type"] == "json_invalid" else problem,
+                "is no JSON" if first_error["type"] == "json_invalid" else problem,
                 hint="Remove the line, or record the audit again (masis audit --record).",
                 file=path,
                 line=number,
-                field=path_of(wrong["loc"])[:80] or None,
+                field=path_of(first_error["loc"])[:80] or None,
             ) from None
 
 
@@ -259,9 +261,9 @@ def check_record(path: str) -> None:
     try:
         _append(path, b"")
     except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or "isn't a file name"
+        reason = getattr(error, "strerror", None) or "isn't a file name"
         raise SettingsError(
-            f"record: {path}: {why}. Name a file in a folder that exists."
+            f"record: {path}: {reason}. Name a file in a folder that exists."
         ) from None
 
 

@@ -24,7 +24,7 @@ from masis.llm.endpoints import complete_ref, endpoint
 from masis.llm.provider_apis import provider_api
 from masis.llm.providers.base import Call, Endpoint, Provider, TryFailed
 from masis.llm.recordings import Replies, check_record, record, replay_file
-from masis.llm.role_plugins import PluggedIn, fillable, plugged_in
+from masis.llm.role_plugins import RolePlugin, fillable_roles, find_plugin
 from masis.llm.roles.prompting import RolePrompt
 from masis.schema.calls import ReplyMode
 from masis.schema.model_ref import STAGES, ModelRef
@@ -67,13 +67,13 @@ class Judge(NamedTuple):
     Attributes:
         ref: The model string, parsed. After the offline checks, it's the second stage.
         plugin: The plug-in of this name, None if it's no plug-in.
-        model: The language model that is asked, also by the plug-in; None if there is none, as for
+        model: The language model that is called, also by the plug-in; None if there is none, as for
             offline rules and recorded replies.
 
     """
 
     ref: ModelRef
-    plugin: PluggedIn | None
+    plugin: RolePlugin | None
     model: ModelRef | None
 
 
@@ -84,8 +84,8 @@ def find_judge(ref: ModelRef, role: str, settings: Settings) -> Judge:
         SettingsError: There are two stages where one is allowed, or no plug-in has this name.
 
     """
-    # the name of a folder or file may hold a comma
-    is_list = STAGES in str(ref.alone) and not (ref.is_replay or fillable(ref))
+    # The name of a folder or file may contain a comma.
+    is_list = STAGES in str(ref.alone) and not (ref.is_replay or fillable_roles(ref))
     if (is_list or ref.after_offline) and role != "verifier":
         raise SettingsError(
             f"{role}: {str(ref)[:200]!r}: only the verifier has two stages. Name one model."
@@ -97,7 +97,7 @@ def find_judge(ref: ModelRef, role: str, settings: Settings) -> Judge:
         )
     if ref.is_offline or ref.is_replay:
         return Judge(ref, None, None)
-    if (plugin := plugged_in(ref, role, settings)) is None:
+    if (plugin := find_plugin(ref, role, settings)) is None:
         return Judge(ref, None, ref.alone)
     return Judge(ref, plugin, ModelRef.parse(plugin.asks) if plugin.asks else None)
 
@@ -121,7 +121,7 @@ def resolve(string: str, role: str, settings: Settings | None = None) -> str:
         return f"{first_stage}{replay_file(ref.name or '', role).source_name(role)}"
     if plugin:
         plugin.check()
-    elif (roles := fillable(ref)) and role not in roles:
+    elif (roles := fillable_roles(ref)) and role not in roles:
         raise SettingsError(
             f"{role}: {str(ref)[:200]!r} can fill another role only: {', '.join(roles)}."
         )
@@ -132,7 +132,7 @@ def resolve(string: str, role: str, settings: Settings | None = None) -> str:
 
 
 def asked_model(ref: ModelRef, role: str, settings: Settings) -> ModelRef | None:
-    """Return the language model that is asked in the end, including the model of a plug-in; None if
+    """Return the language model that is finally called, including the model of a plug-in; None if
     there is none.
 
     Raises the errors of ``resolve``.
@@ -150,19 +150,19 @@ class _ReplayOnlyProvider:
     schema_in_cache = True
 
     def answer(self, call: Call) -> NoReturn:
-        """Fail, because a recording reports a missing reply before the provider is called."""
+        """Fail; never called, because the recording reports a missing reply first."""
         raise TryFailed("unrecorded", "no model is asked where replies are recorded")
 
 
-def asker(
+def model_in_role(
     string: str, role: str, control: RunControl, settings: Settings, replies: Replies | None = None
 ) -> Model:
-    """Return the model in this role for one run; ``replies`` is searched before the model is asked.
+    """Return the model in this role for one run; ``replies`` is searched before it is called.
 
     Raises the same errors as ``resolve`` and as the choice of an output validator, and
     SettingsError if replies can't be recorded.
     """
-    ref, _, asked = find_judge(ModelRef.parse(string), role, settings)
+    ref, _, underlying = find_judge(ModelRef.parse(string), role, settings)
     if ref.is_offline:
         raise SettingsError(f"{role}: {OFFLINE!r} isn't a language model")
     if settings.record:
@@ -178,28 +178,28 @@ def asker(
     if ref.is_replay:
         file = replay_file(ref.name or "", role)
         name = file.source_name(role)
-        strict = ServerCapabilities(_ReplayOnlyProvider.modes)
+        capabilities = ServerCapabilities(_ReplayOnlyProvider.modes)
         return make(
             name=str(name),
             model=name.recorded_model,
             provider=_ReplayOnlyProvider(),
             limiter=Limiter(1),
-            capabilities=strict,
+            capabilities=capabilities,
             replies=file,
         )
-    named = complete_ref(asked or ref, role, settings)
-    reached = endpoint(named.provider, settings)
-    provider = _provider(reached)
+    full_ref = complete_ref(underlying or ref, role, settings)
+    found = endpoint(full_ref.provider, settings)
+    provider = _provider(found)
     return make(
-        name=str(named),
-        model=named.name or "",
+        name=str(full_ref),
+        model=full_ref.name or "",
         provider=provider,
-        limiter=limiter(reached.address, reached.concurrency, adapts=reached.adapts),
+        limiter=limiter(found.address, found.concurrency, adapts=found.adapts),
         capabilities=capabilities_of(
-            reached.address, named.name or "", provider.modes, reached.mode
+            found.address, full_ref.name or "", provider.modes, found.mode
         ),
         retry=RetryPolicy(settings.max_retries, settings.retry_base_s, settings.retry_cap_s),
-        price=prices.price(str(named), settings.prices),
+        price=prices.price(str(full_ref), settings.prices),
         replies=replies,
     )
 
@@ -217,56 +217,58 @@ def probe(string: str, settings: Settings | None = None, role: str = "critic") -
         if ref.is_replay:
             recorded = replay_file(ref.name or "", role).description()
             return ProbeResult(True, f"{recorded}; no model is called.")
-        model = asker(string, role, control, settings)
+        model = model_in_role(string, role, control, settings)
         model.ask(PROBE, Ready, max_tokens=PROBE_TOKENS)
     except (SettingsError, MissingExtra) as error:
         return ProbeResult(False, str(error))
     except BadReply as error:
-        return ProbeResult(False, _unfit(model.name, error))
+        return ProbeResult(False, _bad_reply_advice(model.name, error))
     except ProviderFailed as error:
         return ProbeResult(False, str(error))
     last = control.calls.since()[-1]
-    form = "in the form asked for"
+    format_note = "in the form asked for"
     if last.mode != model.provider.modes[0]:
-        form = f"but takes no strict schema: replies are asked for by {MODES_IN_WORDS[last.mode]}"
-    who = _who_answered(model.model, last.answered_by)
-    return ProbeResult(True, f"{model.name} answers, {form}.{who}", last.mode)
+        format_note = (
+            f"but takes no strict schema: replies are asked for by {MODES_IN_WORDS[last.mode]}"
+        )
+    substitution = _substitution_note(model.model, last.answered_by)
+    return ProbeResult(True, f"{model.name} answers, {format_note}.{substitution}", last.mode)
 
 
-def _who_answered(asked: str, answered: str | None) -> str:
+def _substitution_note(requested: str, answered: str | None) -> str:
     """Name the model that answered if it isn't the requested one, since llama.cpp's server ignores
     the model name.
     """
     if (
         not answered
-        or asked.casefold() in answered.casefold()
-        or answered.casefold() in asked.casefold()
+        or requested.casefold() in answered.casefold()
+        or answered.casefold() in requested.casefold()
     ):
         return ""
     return (
-        f" The server says that {answered!r} answered, not {asked!r}: check that it serves the"
+        f" The server says that {answered!r} answered, not {requested!r}: check that it serves the"
         " model you mean."
     )
 
 
-def _unfit(name: str, error: BadReply) -> str:
-    why = error.__cause__.message if isinstance(error.__cause__, TryFailed) else str(error)
+def _bad_reply_advice(name: str, error: BadReply) -> str:
+    reason = error.__cause__.message if isinstance(error.__cause__, TryFailed) else str(error)
     if error.kind == "malformed":
         return (
-            f"{name} answers, but not in the form asked for, so it can't judge here ({why}). Choose"
-            " another."
+            f"{name} answers, but not in the form asked for, so it can't judge here ({reason})."
+            " Choose another."
         )
-    return f"{name} answers, but not the question: {why}."
+    return f"{name} answers, but not the question: {reason}."
 
 
-def _provider(reached: Endpoint) -> Provider:
+def _provider(endpoint: Endpoint) -> Provider:
     with _lock:
-        if reached not in _providers:
-            _providers[reached] = provider_api(reached.kind)(reached)
-        provider = _providers[reached]
-    if reached.mode and reached.mode not in provider.modes:
+        if endpoint not in _providers:
+            _providers[endpoint] = provider_api(endpoint.kind)(endpoint)
+        provider = _providers[endpoint]
+    if endpoint.mode and endpoint.mode not in provider.modes:
         raise SettingsError(
-            f"providers.{reached.name}.mode: this server has no mode {reached.mode!r}. It has:"
+            f"providers.{endpoint.name}.mode: this server has no mode {endpoint.mode!r}. It has:"
             f" {', '.join(provider.modes)}."
         )
     return provider

@@ -24,13 +24,13 @@ from masis.settings import Settings
 GROUPS = {"critic": "masis.critics", "reviser": "masis.revisers", "verifier": "masis.verifiers"}
 """The roles that a plug-in can fill, and the group of entry points for each."""
 
-OWN = (EntryPoint("local", "masis.integrations.local.plugin:verifiers", "masis.verifiers"),)
+BUILT_IN = (EntryPoint("local", "masis.integrations.local.plugin:verifiers", "masis.verifiers"),)
 """The plug-ins that ship with this project, found even if the installation's metadata is
 incomplete.
 """
 
 
-class PluggedIn(Protocol):
+class RolePlugin(Protocol):
     """A critic, reviser or verifier that was found by its name."""
 
     @property
@@ -65,7 +65,7 @@ class PluggedIn(Protocol):
 class PluginRegistry(Protocol):
     """The object that an entry point provides."""
 
-    def find(self, name: str, settings: Settings) -> PluggedIn:
+    def find(self, name: str, settings: Settings) -> RolePlugin:
         """Return the plug-in of this name. Raises SettingsError that suggests the nearest known
         name.
         """
@@ -74,7 +74,7 @@ class PluginRegistry(Protocol):
         """Return the full names of the available plug-ins."""
 
 
-def plugged_in(ref: ModelRef, role: str, settings: Settings) -> PluggedIn | None:
+def find_plugin(ref: ModelRef, role: str, settings: Settings) -> RolePlugin | None:
     """Return the plug-in registered under this name, or None if ``ref`` names a model.
 
     Propagates the entry point's own errors.
@@ -87,7 +87,7 @@ def plugged_in(ref: ModelRef, role: str, settings: Settings) -> PluggedIn | None
     return registry.find(ref.name, settings)
 
 
-def fillable(ref: ModelRef) -> tuple[str, ...]:
+def fillable_roles(ref: ModelRef) -> tuple[str, ...]:
     """Return the roles that this kind of name can fill: ``("verifier",)`` for ``local:FOLDER``."""
     return tuple(
         role for role in GROUPS if ref.name is not None and ref.provider in _entry_points(role)
@@ -100,7 +100,7 @@ def offered_plugins(role: str, settings: Settings) -> tuple[str, ...]:
     for point in _entry_points(role).values():
         try:
             names += point.load().available(settings)
-        # reported when the plug-in is named
+        # Reported when a setting names the plug-in.
         except (MasisError, OSError):
             continue
     return tuple(names)
@@ -110,5 +110,5 @@ def offered_plugins(role: str, settings: Settings) -> tuple[str, ...]:
 def _entry_points(role: str) -> dict[str, EntryPoint]:
     if role not in GROUPS:
         return {}
-    own = [point for point in OWN if point.group == GROUPS[role]]
-    return {point.name: point for point in (*own, *added_entry_points(GROUPS[role]))}
+    built_in = [point for point in BUILT_IN if point.group == GROUPS[role]]
+    return {point.name: point for point in (*built_in, *added_entry_points(GROUPS[role]))}

@@ -53,8 +53,8 @@ doesn't flag it.
 class Audited:
     """The result of auditing one answer.
 
-    ``reasons`` are the reasons of the original answer that are in ``flag_on``; ``revised`` is the
-    run's better answer, None if there is none.
+    ``reasons`` are the reasons of the original answer that are in ``flag_on``. ``revised`` is the
+    run's better answer, or None if there is none.
     """
 
     question: str
@@ -69,7 +69,7 @@ class Audited:
 
     @property
     def revised(self) -> str | None:
-        """The better answer that the audit proposes, itself audited; None if there is none."""
+        """The better answer that the audit proposes and has audited too, or None."""
         return self.run.final_answer if self.run.best else None
 
 
@@ -130,9 +130,9 @@ def audited(
     pieces.
 
     ``question`` and ``evidence`` name parameters of the function. If they aren't given, the first
-    parameter with a common name is used (QUESTIONS, EVIDENCE); without one, the question is the
-    first parameter, and the evidence comes with the answer: as a pair (answer, evidence), or in a
-    mapping under a common name.
+    parameter with a common name is used (QUESTIONS, EVIDENCE). If there is none, the question is
+    the first parameter, and the function returns the evidence with the answer, as a pair (answer,
+    evidence) or in a mapping under a common name.
 
     Args:
         function: The function, if the decorator has no arguments.
@@ -149,10 +149,10 @@ def audited(
         wait: With False, the answer is returned at once and audited on a thread.
 
     Raises:
-        InputError: The arguments contradict each other, or don't fit the function; raised when it
+        InputError: The arguments contradict each other or don't fit the function. Raised when it
             is decorated.
-        SettingsError: A model can't be asked; raised when the function is decorated.
-        MissingExtra: An SDK is not installed; raised when the function is decorated.
+        SettingsError: A model can't be asked. Raised when the function is decorated.
+        MissingExtra: An SDK is not installed. Raised when the function is decorated.
 
     """
     settings = settings or Settings()
@@ -210,8 +210,8 @@ def _check_flags(on_flag: str, flag_on: Collection[str]) -> None:
 
 def _wrap_function(function: Any, rules: _Rules) -> Any:
     rules = _bind_rules(function, rules)
-    # Checked on the function, not on its result, so that the wrapper is of the same kind and
-    # frameworks that inspect it still work.
+    # Check the function and not its result, so that the wrapper is of the same kind and frameworks
+    # that inspect it still work.
     if inspect.isasyncgenfunction(function):
         return _of_async_generator(function, rules)
     if inspect.isgeneratorfunction(function):
@@ -219,41 +219,41 @@ def _wrap_function(function: Any, rules: _Rules) -> Any:
     if inspect.iscoroutinefunction(function):
 
         @functools.wraps(function)
-        async def answering_async(*args: Any, **kwargs: Any) -> Any:
+        async def audited_async(*args: Any, **kwargs: Any) -> Any:
             returned = await function(*args, **kwargs)
             return await _in_thread(lambda: _value_to_return(returned, rules, args, kwargs), rules)
 
-        return answering_async
+        return audited_async
 
     @functools.wraps(function)
-    def answering(*args: Any, **kwargs: Any) -> Any:
+    def audited_sync(*args: Any, **kwargs: Any) -> Any:
         return _value_to_return(function(*args, **kwargs), rules, args, kwargs)
 
-    return answering
+    return audited_sync
 
 
 def _of_generator(function: Any, rules: _Rules) -> Any:
     @functools.wraps(function)
-    def streaming(*args: Any, **kwargs: Any) -> Iterator[Any]:
+    def audited_generator(*args: Any, **kwargs: Any) -> Iterator[Any]:
         pieces = []
         for piece in function(*args, **kwargs):
             pieces.append(piece)
             yield piece
         _value_to_return(_join_pieces(pieces), rules, args, kwargs)
 
-    return streaming
+    return audited_generator
 
 
 def _of_async_generator(function: Any, rules: _Rules) -> Any:
     @functools.wraps(function)
-    async def streaming_async(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
+    async def audited_async_generator(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
         pieces = []
         async for piece in function(*args, **kwargs):
             pieces.append(piece)
             yield piece
         await _in_thread(lambda: _value_to_return(_join_pieces(pieces), rules, args, kwargs), rules)
 
-    return streaming_async
+    return audited_async_generator
 
 
 def _join_pieces(pieces: list[Any]) -> Any:
@@ -261,7 +261,7 @@ def _join_pieces(pieces: list[Any]) -> Any:
 
 
 async def _in_thread(work: Callable[[], Any], rules: _Rules) -> Any:
-    """Do the work on a thread, so that the event loop goes on; directly if nothing waits for it."""
+    """Do the work on a thread, so that the event loop continues, or directly if nothing waits."""
     return await asyncio.wrap_future(start_in_thread(work, "audited")) if rules.wait else work()
 
 
@@ -272,7 +272,7 @@ def _bind_rules(function: Any, rules: _Rules) -> _Rules:
         InputError: The function has no such parameter.
 
     """
-    # Read once when the function is decorated, since inspecting takes longer than calling.
+    # Read this once, when the function is decorated, because inspecting takes longer than calling.
     signature = inspect.signature(function)
     names = [name for name in signature.parameters if name not in ("self", "cls")]
     for name in (rules.question, rules.evidence):
@@ -329,8 +329,8 @@ def _value_to_return(
 def _audit_safely(
     returned: Any, rules: _Rules, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Audited | None:
-    """Return the audit and pass it to ``on_result``; None if it failed, which is logged and
-    reported.
+    """Return the audit and pass it to ``on_result``. If it failed, log and report the error and
+    return None.
     """
     try:
         audit = _audit_returned(returned, rules, args, kwargs)

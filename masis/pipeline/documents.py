@@ -40,11 +40,13 @@ def documents(retrieved: Any) -> tuple[SourceDocument, ...]:
             continue
         wanted_id = document.id or _free_id(f"chunk_{place}", by_id)
         if wanted_id in by_id and by_id[wanted_id].content == document.content:
-            known = by_id[wanted_id]
+            known_document = by_id[wanted_id]
             scores = [
-                score for score in (known.relevance_score, document.score) if score is not None
+                score
+                for score in (known_document.relevance_score, document.score)
+                if score is not None
             ]
-            by_id[wanted_id] = known.model_copy(
+            by_id[wanted_id] = known_document.model_copy(
                 update={"relevance_score": max(scores, default=None)}
             )
             continue

@@ -26,9 +26,9 @@ from masis.settings import Settings
 MAX_QUOTED = 300
 """The most characters of a sentence or chunk in a failure message."""
 MAX_SHOWN = 20
-"""The most issues in a failure message; the report has all."""
+"""The most issues in a failure message. The report contains all of them."""
 UNASKED = "What does the evidence say?"
-"""The question if none is given; only models read it."""
+"""The question if none is given. Only models read it."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Bounds:
     never pass.
 
     Attributes:
-        min_support: The support (0 to 1) that is enough for a claim; with None, the verifier's
+        min_support: The support (0 to 1) that is enough for a claim. If None, the verifier's
             verdict counts.
         allow_uncited: Whether sentences without a citation pass.
         allow_unverifiable: Whether claims that the verifier could not confirm pass.
@@ -64,7 +64,7 @@ class GroundingIssue(NamedTuple):
         what: The verdict, or ``invalid reference`` or ``uncited``.
         sentence: The words of the answer.
         reference: What it cites.
-        source: The deciding chunk, "" if there is none.
+        source: The chunk that the verdict is based on, "" if there is none.
         evidence: The words of that chunk.
         why: Further details.
 
@@ -81,7 +81,7 @@ class GroundingIssue(NamedTuple):
 
 @dataclass(frozen=True)
 class Grounding:
-    """The result for one answer; ``issues`` is empty if it is grounded."""
+    """The result for one answer. ``issues`` is empty if it is grounded."""
 
     question: str
     answer: str
@@ -113,7 +113,7 @@ class Grounding:
 
 
 class NotGrounded(AssertionError):
-    """The evidence doesn't support the answer; the message says which sentence and why.
+    """The evidence doesn't support the answer. The message says which sentence and why.
 
     ``grounding`` is the full result.
     """

@@ -42,15 +42,15 @@ def query_with_critique(
     """Search, draft an answer from the documents found, and critique it (queryWithCritique).
 
     A draft of fewer than ``draft_min_length`` characters is not critiqued, and nothing is drafted
-    if nothing was found; ``not_critiqued`` says so.
+    if nothing was found. ``not_critiqued`` says so.
 
     Args:
         query: The question.
         retriever: A function of the question, or a retriever of LangChain or LlamaIndex.
         options: The options of the pipeline.
         settings: The settings of the audit.
-        roles: The implementation of each role; built from the settings if None.
-        draft: Writes the draft from question and context; our own drafter if None.
+        roles: The implementation of each role. Built from the settings if None.
+        draft: Writes the draft from question and context. Our own drafter if None.
 
     Raises:
         InputError: The question is empty, or the retriever can't be called or is only async; the
@@ -79,7 +79,7 @@ async def query_with_critique_async(
     *,
     draft: DraftWriter | None = None,
 ) -> PipelineResult:
-    """Answer a question in async code, like ``query_with_critique``; retriever and ``draft`` are
+    """Answer a question in async code, like ``query_with_critique``. Retriever and ``draft`` are
     awaited if possible.
 
     Functions that aren't async run on a thread. Cancelling the task stops the critique.
@@ -95,7 +95,7 @@ class _Request(NamedTuple):
     Attributes:
         field: The argument that the request comes from.
         ask: Makes the request and blocks.
-        ask_async: Makes the request and returns an awaitable, None if that isn't possible.
+        ask_async: Makes the request and returns an awaitable. None if that isn't possible.
         failure: Makes the error for anything they raise.
 
     """

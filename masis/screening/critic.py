@@ -63,7 +63,9 @@ def grader_for(settings: Settings, control: RunControl | None = None) -> Grader:
             offline_grader()
             if name == OFFLINE
             else ModelGrader(
-                registry.asker(registry.resolve(name, ROLE, settings), ROLE, control, settings)
+                registry.model_in_role(
+                    registry.resolve(name, ROLE, settings), ROLE, control, settings
+                )
             )
         )
         for name in grader_names(settings)
@@ -150,10 +152,10 @@ async def screen_abstracts_async(
             loop.call_soon_threadsafe(on_event, event)
 
     try:
-        work = _screening_steps(
+        steps = _screening_steps(
             question, abstracts, settings, cancelled=stop.is_set, control=control
         )
-        return await asyncio.to_thread(run_to_completion, work, emit, ScreeningStart())
+        return await asyncio.to_thread(run_to_completion, steps, emit, ScreeningStart())
     finally:
         # ``to_thread`` can't interrupt its thread, so a cancelled task tells it to stop.
         stop.set()
@@ -174,49 +176,51 @@ def _screening_steps(
             hint="Enter the question that the evidence should answer.",
             field="question",
         )
-    given = _distinct_abstracts(abstracts)
+    distinct = _distinct_abstracts(abstracts)
     return screen(
         question,
-        (FixedSetRetriever(given),),
+        (FixedSetRetriever(distinct),),
         grader_for(settings, control),
         settings,
         screening_id=new_screening_id(),
-        limit=max(1, len(given)),
-        given_whole=True,
+        limit=max(1, len(distinct)),
+        is_complete_set=True,
         cancelled=cancelled,
     )
 
 
 def _distinct_abstracts(abstracts: Iterable[Abstract | Mapping[str, Any]]) -> tuple[Abstract, ...]:
     """Return the abstracts without repetitions. Two different ones with one id are an error."""
-    previous: dict[str, Abstract] = {}
-    for number, given in enumerate(abstracts):
-        place = f"abstracts[{number}]"
+    by_id: dict[str, Abstract] = {}
+    for number, abstract_input in enumerate(abstracts):
+        field_prefix = f"abstracts[{number}]"
         try:
-            abstract = _as_abstract(given)
+            abstract = _as_abstract(abstract_input)
         except InputError as error:
-            field = ".".join(filter(None, [place, error.field]))
+            field = ".".join(filter(None, [field_prefix, error.field]))
             raise InputError(error.problem, hint=error.hint, field=field) from error
-        if previous.setdefault(abstract.id, abstract) != abstract:
+        if by_id.setdefault(abstract.id, abstract) != abstract:
             raise InputError(
                 f"the id {abstract.id!r} is used by another abstract too",
                 hint="Give each abstract its own id.",
-                field=f"{place}.id",
+                field=f"{field_prefix}.id",
             )
-    return tuple(previous.values())
+    return tuple(by_id.values())
 
 
-def _as_abstract(given: Abstract | Mapping[str, Any]) -> Abstract:
+def _as_abstract(abstract_input: Abstract | Mapping[str, Any]) -> Abstract:
     """Return the abstract. A mapping may call its text ``abstract``, and may omit the id."""
-    if isinstance(given, Abstract):
-        return given
-    if not isinstance(given, Mapping):
+    if isinstance(abstract_input, Abstract):
+        return abstract_input
+    if not isinstance(abstract_input, Mapping):
         hint = 'Give a list of {"id": "1", "title": "...", "text": "..."}.'
-        raise InputError(f"must be an abstract, not {type(given).__name__}", hint=hint)
-    fields = dict(given)
+        raise InputError(f"must be an abstract, not {type(abstract_input).__name__}", hint=hint)
+    fields = dict(abstract_input)
     if "text" not in fields:
         fields["text"] = fields.pop("abstract", "")
     if not fields.get("id"):
-        known = {name: str(fields.get(name) or "") for name in ("title", "text", "doi", "pmid")}
-        fields["id"] = abstract_of(**known).id  # type: ignore[arg-type]  # of the names above
+        record_fields = {
+            name: str(fields.get(name) or "") for name in ("title", "text", "doi", "pmid")
+        }
+        fields["id"] = abstract_of(**record_fields).id  # type: ignore[arg-type]  # of the names above
     return validate_abstract(fields)

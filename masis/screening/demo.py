@@ -67,14 +67,14 @@ def demo_questions() -> tuple[DemoQuestion, ...]:
 
 def simulate(question: DemoQuestion, abstracts: Iterable[Abstract], grader: Grader) -> Screening:
     """Screen one demo question on abstracts in memory, with the default thresholds."""
-    work = round_loop.screen(
+    steps = round_loop.screen(
         question.question,
         (InMemoryRetriever(abstracts, name="demo abstracts"),),
         grader,
         Settings(screening_retrieve=question.retrieve),
         screening_id=f"demo-{question.id}",
     )
-    return run_to_completion(work, start=ScreeningStart())
+    return run_to_completion(steps, start=ScreeningStart())
 
 
 def as_expected(question: DemoQuestion, screening: Screening) -> bool:
@@ -98,11 +98,11 @@ def main(ids: Sequence[str] = ()) -> int:
     questions = [question for question in demo_questions() if not ids or question.id in ids]
     results = [(question, simulate(question, abstracts, grader)) for question in questions]
     for question, screening in results:
-        how = "As expected" if as_expected(question, screening) else "NOT as expected"
+        verdict = "As expected" if as_expected(question, screening) else "NOT as expected"
         sys.stdout.write(
             f"{question.id} ({question.kind}): {question.question}\n "
             f" {screening.outcome.replace('_', ' ').capitalize()} after"
-            f" {count_noun(len(screening.rounds), 'round')}, {len(screening.kept)} kept. {how}:"
+            f" {count_noun(len(screening.rounds), 'round')}, {len(screening.kept)} kept. {verdict}:"
             f" {question.why}\n"
         )
     return int(not all(as_expected(*result) for result in results))

@@ -1,8 +1,8 @@
 """Turns the kept abstracts of a screening into a case that an audit can use as evidence.
 
 Each kept abstract becomes one chunk, the best first. A chunk's text is the unchanged text of the
-abstract, so that offsets of words, sentences and quotes stay valid. Its other fields tell a drafter
-how to use the study: ``sentences`` (start and end of each sentence), ``finding`` (the sentence that
+abstract, so that offsets of words, sentences and quotes stay valid. Its other fields help a drafter
+to use the study: ``sentences`` (start and end of each sentence), ``finding`` (the sentence that
 states the result), ``direction`` (of that result) and ``findings_conflict`` (whether the kept
 studies disagree).
 """
@@ -31,14 +31,14 @@ def case_from_screening(
     """
     readable = _readable_grades(screening.grades, abstracts)
     if not readable:
-        kept = any(
+        has_kept = any(
             grade.recommendation == "keep" and grade.abstract_id in abstracts
             for grade in screening.grades
         )
         raise InputError(
             (
                 "none of the kept abstracts has a text"
-                if kept
+                if has_kept
                 else "no abstract is kept, so there is no evidence to audit"
             ),
             hint="Keep an abstract that has a text, or screen again with another question.",
@@ -70,10 +70,10 @@ def evidence_from_kept(
         finding_of(question, grade, abstracts[grade.abstract_id]) if question else None
         for grade in best
     ]
-    conflict = synthesis_of([found for found in findings if found is not None]).agree is False
+    conflict = synthesis_of([finding for finding in findings if finding is not None]).agree is False
     return tuple(
-        _study_evidence(number, grade, abstracts[grade.abstract_id], found, conflict)
-        for number, (grade, found) in enumerate(zip(best, findings, strict=True), 1)
+        _study_evidence(number, grade, abstracts[grade.abstract_id], finding, conflict)
+        for number, (grade, finding) in enumerate(zip(best, findings, strict=True), 1)
     )
 
 
@@ -103,10 +103,10 @@ def _abstract_text(abstract: Abstract) -> str:
 
 
 def _study_evidence(
-    number: int, grade: Grade, abstract: Abstract, found: Finding | None, conflict: bool
+    number: int, grade: Grade, abstract: Abstract, finding: Finding | None, conflict: bool
 ) -> Evidence:
     text = _abstract_text(abstract)
-    words = None if found is None else found.words
+    words = None if finding is None else finding.words
     fields = {
         "title": abstract.title or None,
         "year": abstract.year,
@@ -118,7 +118,7 @@ def _study_evidence(
         "study_size": None if grade.study_size is None else grade.study_size.value,
         "quality": None if grade.quality is None else round(grade.quality, 4),
         "finding": None if words is None else {"start": words.start, "end": words.end},
-        "direction": None if found is None else found.direction,
+        "direction": None if finding is None else finding.direction,
         "findings_conflict": conflict or None,
     }
     return Evidence.model_validate(

@@ -101,7 +101,7 @@ def secrets_file(environment: Mapping[str, str] | None = None) -> Path | None:
 
 
 def log_key(
-    named: str | Path | None = None, environment: Mapping[str, str] | None = None
+    path: str | Path | None = None, environment: Mapping[str, str] | None = None
 ) -> bytes | None:
     """Return the key that signs the logs, from the given file or ``MASIS_LOG_KEY``, or None.
 
@@ -110,8 +110,8 @@ def log_key(
 
     """
     file = (
-        str(named)
-        if named is not None
+        str(path)
+        if path is not None
         else environment_or(environment).get("MASIS_LOG_KEY", "").strip()
     )
     if not file:
@@ -126,7 +126,7 @@ def log_key(
 
 
 def sources_file(
-    named: str | Path | None = None, environment: Mapping[str, str] | None = None
+    path: str | Path | None = None, environment: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
     """Return the parsed file of sources: the given one, else ``MASIS_SOURCES``, else
     ``masis.sources.toml``.
@@ -135,12 +135,10 @@ def sources_file(
         SettingsError: There is none, or it can't be read.
 
     """
-    given = (
-        named
-        or environment_or(environment).get("MASIS_SOURCES", "").strip()
-        or "masis.sources.toml"
+    file_name = (
+        path or environment_or(environment).get("MASIS_SOURCES", "").strip() or "masis.sources.toml"
     )
-    file = Path(given).expanduser()
+    file = Path(file_name).expanduser()
     return toml(read_file(file, "--sources or MASIS_SOURCES"), file)
 
 
@@ -159,8 +157,8 @@ def config_places() -> tuple[Path, ...]:
 
 
 def _find_file(variable: str, name: str, environment: Mapping[str, str]) -> Path | None:
-    if named := environment.get(variable, "").strip():
-        return Path(named).expanduser()
+    if file_name := environment.get(variable, "").strip():
+        return Path(file_name).expanduser()
     return next((place for place in _places(name) if place.is_file()), None)
 
 
@@ -199,17 +197,17 @@ def data_folder() -> Path:
 
 
 def database_path(
-    named: str | Path | None = None, environment: Mapping[str, str] | None = None
+    path: str | Path | None = None, environment: Mapping[str, str] | None = None
 ) -> Path:
     """Return the database file: ``--db``, else ``MASIS_DB``, else ``masis.db`` in the user's data
     folder.
     """
-    found = (
-        named
-        if named is not None
+    file_name = (
+        path
+        if path is not None
         else environment_or(environment).get("MASIS_DB") or data_folder() / "masis.db"
     )
-    return Path(found).expanduser()
+    return Path(file_name).expanduser()
 
 
 def demo_database_path() -> Path:

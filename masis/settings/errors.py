@@ -44,14 +44,14 @@ def no_such_setting(name: Name, place: str) -> str:
     if any(map(may_be_a_key, name)):
         return f"{place}: there is no setting of that name."
     paths = (*sorted(TABLES), *SPELLINGS)
-    beside = {path[-1]: path for path in paths if path[:-1] == name[:-1]}
-    if elsewhere := [path for path in paths if path[-1].casefold() == name[-1].casefold()]:
-        near = min(elsewhere, key=lambda path: abs(len(path) - len(name)))
+    paths_in_table = {path[-1]: path for path in paths if path[:-1] == name[:-1]}
+    if same_name := [path for path in paths if path[-1].casefold() == name[-1].casefold()]:
+        suggested_path = min(same_name, key=lambda path: abs(len(path) - len(name)))
     else:
-        near = beside.get(nearest(name[-1], beside) or "", ())
-    suggestion = f" Did you mean '{name_in_file(near)}'?" if near else ""
-    if beside and len(name) > 1 and not near:
-        suggestion = f" There are: {', '.join(beside)}."
+        suggested_path = paths_in_table.get(nearest(name[-1], paths_in_table) or "", ())
+    suggestion = f" Did you mean '{name_in_file(suggested_path)}'?" if suggested_path else ""
+    if paths_in_table and len(name) > 1 and not suggested_path:
+        suggestion = f" There are: {', '.join(paths_in_table)}."
     written = name_in_file(name)[:MAX_COMPARED_CHARACTERS]
     return f"{place}: there is no setting '{written}'.{suggestion}"
 
@@ -79,8 +79,8 @@ def no_such_variable(variable: str, variables: Iterable[str]) -> tuple[bool, str
             True,
             f"{variable}: isn't a key of a table. Use two underscores between names: {example}.",
         )
-    if near := nearest(variable, [*variables, *OTHER_VARIABLES], MISSPELT_FROM):
-        return True, f"{variable}: there is no such variable. Did you mean {near!r}?"
+    if similar := nearest(variable, [*variables, *OTHER_VARIABLES], MISSPELT_FROM):
+        return True, f"{variable}: there is no such variable. Did you mean {similar!r}?"
     hint = "'masis config show' lists the variables that are read."
     if variable.endswith(("_KEY", "_TOKEN", "_SECRET")):
         hint = f"Keys have no prefix: {variable.removeprefix('MASIS_')}."
@@ -95,40 +95,48 @@ def conflicting_values(path: Name, first: GivenSetting, second: GivenSetting) ->
 
 
 def wrong_value(
-    error: ErrorDetails, found: Mapping[Name, GivenSetting]
+    error: ErrorDetails, settings: Mapping[Name, GivenSetting]
 ) -> tuple[GivenSetting, str]:
     """Return the wrong value and the message that says what is allowed."""
     path = tuple(str(part) for part in error["loc"])
     if error["type"] == "missing":
-        beside = next(given for key, given in found.items() if key[: len(path) - 1] == path[:-1])
-        where = f"{beside.origin.place}, {name_in_file(path[:-1])}"
-        return beside, f"{where}: has no {path[-1]!r}, which is {describe_range(schema_of(path))}."
-    given = next(given for key, given in found.items() if key[: len(path)] == path)
+        sibling = next(
+            setting for key, setting in settings.items() if key[: len(path) - 1] == path[:-1]
+        )
+        table_place = f"{sibling.origin.place}, {name_in_file(path[:-1])}"
+        return (
+            sibling,
+            f"{table_place}: has no {path[-1]!r}, which is {describe_range(schema_of(path))}.",
+        )
+    setting = next(setting for key, setting in settings.items() if key[: len(path)] == path)
     if error["type"] == "extra_forbidden":
-        known = list(schema_of(path[:-1])["properties"])
-        near = FOREIGN_NAMES.get(path[-1].casefold()) or nearest(path[-1], known)
-        suggestion = f" Did you mean {near!r}?" if near in known else ""
+        known_names = list(schema_of(path[:-1])["properties"])
+        suggested_name = FOREIGN_NAMES.get(path[-1].casefold()) or nearest(path[-1], known_names)
+        suggestion = f" Did you mean {suggested_name!r}?" if suggested_name in known_names else ""
         hint = f" {_KEYS}" if path[0] == "providers" else ""
-        names = f"There are: {', '.join(known)}.{hint}"
-        return given, f"{given.place}: there is no such setting.{suggestion} {names}"
+        names = f"There are: {', '.join(known_names)}.{hint}"
+        return setting, f"{setting.place}: there is no such setting.{suggestion} {names}"
     if path[-1] == "key_env":
         hint = "Don't put the key itself here."
-        return given, f"{given.place}: isn't the name of a variable, such as OPENAI_API_KEY. {hint}"
-    return given, not_allowed(path, given)
+        return (
+            setting,
+            f"{setting.place}: isn't the name of a variable, such as OPENAI_API_KEY. {hint}",
+        )
+    return setting, not_allowed(path, setting)
 
 
-def not_allowed(path: Name, given: GivenSetting) -> str:
+def not_allowed(path: Name, setting: GivenSetting) -> str:
     """Return the error for a value of the wrong type or out of range."""
-    schema, value = schema_of(path), given.value
+    schema, value = schema_of(path), setting.value
     words = schema.get("enum", ())
     repeated = (
         "this"
         if path[0] == "providers" and not words and not is_number(schema)
         else safe_value(value)
     )
-    message = f"{given.place}: {repeated} is not {describe_range(schema)}."
-    if isinstance(value, str) and (near := nearest(value, words)):
-        message += f" Did you mean {near!r}?"
+    message = f"{setting.place}: {repeated} is not {describe_range(schema)}."
+    if isinstance(value, str) and (similar := nearest(value, words)):
+        message += f" Did you mean {similar!r}?"
     if path[0] in TABLES_OF_TABLES and len(path) < 3:
         return f"{message} Write [{path[0]}.NAME], and KEY = VALUE below."
     return (

@@ -46,11 +46,11 @@ takes quadratic time.
 
 def nearest(name: str, names: Iterable[str], least: float = 0.6) -> str | None:
     """Return the most similar valid name, ignoring case, or None if none is similar."""
-    by_small = {each.casefold(): each for each in names}
-    near = difflib.get_close_matches(
-        name[:MAX_COMPARED_CHARACTERS].casefold(), by_small, n=1, cutoff=least
+    by_lower_case = {name.casefold(): name for name in names}
+    similar = difflib.get_close_matches(
+        name[:MAX_COMPARED_CHARACTERS].casefold(), by_lower_case, n=1, cutoff=least
     )
-    return by_small[near[0]] if near else None
+    return by_lower_case[similar[0]] if similar else None
 
 
 class SettingsGroup(NamedTuple):
@@ -182,9 +182,9 @@ def _explain_settings_error(error: ValidationError) -> str:
     a key.
     """
     problems = []
-    for each in error.errors(include_url=False, include_input=False):
-        place = ".".join(map(str, each["loc"]))
-        message = f"{each['msg'][:1].lower()}{each['msg'][1:].rstrip('.')}"
+    for problem in error.errors(include_url=False, include_input=False):
+        place = ".".join(map(str, problem["loc"]))
+        message = f"{problem['msg'][:1].lower()}{problem['msg'][1:].rstrip('.')}"
         problems.append(f"{place}: {message}." if place else f"{message}.")
     return " ".join(problems)
 
@@ -725,8 +725,8 @@ class Settings(Record):
         """Reject a wrong name and suggest the nearest valid one, in Python too."""
         for name in data if isinstance(data, Mapping) else ():
             if name not in cls.model_fields:
-                near = nearest(str(name), cls.model_fields)
-                hint = f" Did you mean '{near}'?" if near else ""
+                similar = nearest(str(name), cls.model_fields)
+                hint = f" Did you mean '{similar}'?" if similar else ""
                 context = {"name": str(name)[:MAX_COMPARED_CHARACTERS], "hint": hint}
                 raise PydanticCustomError(
                     "no_such_setting", "there is no setting '{name}'.{hint}", context

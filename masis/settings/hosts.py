@@ -84,18 +84,18 @@ def _host_name(header: str) -> str | None:
     """Return the name in a ``Host`` header without brackets, port and final dot in lower case, or
     None if invalid.
     """
-    found = _HOST.fullmatch(header)
-    if found is None or (found.group(2) and int(found.group(2)) > 65535):
+    match = _HOST.fullmatch(header)
+    if match is None or (match.group(2) and int(match.group(2)) > 65535):
         return None
-    return _canonical(found.group(1).strip("[]"))
+    return _canonical(match.group(1).strip("[]"))
 
 
 def _is_origin_of(origin: str, host: str) -> bool:
     try:
         parts = urlsplit(origin)
         default = {"http": 80, "https": 443}[parts.scheme]
-        own = urlsplit(f"//{host}")
-        same_port = (parts.port or default) == (own.port or default)
+        own_address = urlsplit(f"//{host}")
+        same_port = (parts.port or default) == (own_address.port or default)
     # "null" from a sandboxed page, another scheme, or an invalid address
     except (ValueError, KeyError):
         return False

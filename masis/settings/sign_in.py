@@ -153,9 +153,11 @@ class SignIn:
         self._seen = _stamp(file)
         self._ended: dict[str, float] = {}
         self._keep: Callable[[str, float], object] = lambda session, until: None
-        given = secret(COOKIE_SECRET)
+        stored_secret = secret(COOKIE_SECRET)
         # A random secret ends all sessions whenever the server starts.
-        self.cookie_secret = given.get_secret_value() if given else secrets.token_hex(32)
+        self.cookie_secret = (
+            stored_secret.get_secret_value() if stored_secret else secrets.token_hex(32)
+        )
         if len(self.cookie_secret) < 32:
             raise SettingsError(
                 f"{COOKIE_SECRET}: has fewer than 32 characters. Leave it out, or take a random"
@@ -239,12 +241,12 @@ class SignIn:
         return {"provider": TEAM, "preferred_username": name, "iat": int(time.time()), **session}
 
     def load_ended_sessions(
-        self, known: Mapping[str, float], keep: Callable[[str, float], object]
+        self, ended_at: Mapping[str, float], keep: Callable[[str, float], object]
     ) -> None:
         """Set the sessions that have ended, by digest with their expiry, and the function that
         stores further ones.
         """
-        self._ended, self._keep = dict(known), keep
+        self._ended, self._keep = dict(ended_at), keep
 
     def end(self, claims: Mapping[str, Any]) -> None:
         """End the session of these claims, also for copies of its cookie and other tabs."""
@@ -324,11 +326,11 @@ def _session_digest(claims: Mapping[str, Any]) -> str:
     """Return a digest that identifies a session: provider, subject, times, and the session's id if
     it has one.
     """
-    named = [
+    named_values = [
         str(claims.get(name))
         for name in ("provider", "iss", "sub", "preferred_username", "iat", "exp", "sid")
     ]
-    return hashlib.sha256("\n".join(named).encode()).hexdigest()
+    return hashlib.sha256("\n".join(named_values).encode()).hexdigest()
 
 
 def _claim_values(claims: Mapping[str, Any], path: str) -> list[str]:
@@ -353,8 +355,8 @@ def _read_sign_in_file(file: Path) -> SignInFile:
         content = SignInFile.model_validate(toml(read_file(file, "--sign-in"), file))
     except ValidationError as error:
         lines = [
-            f"{'.'.join(map(str, each['loc'])) or 'the file'}: {each['msg']}"
-            for each in error.errors()
+            f"{'.'.join(map(str, problem['loc'])) or 'the file'}: {problem['msg']}"
+            for problem in error.errors()
         ]
         raise SettingsError(f"{file}: " + "; ".join(lines)) from None
     oidc = content.oidc

@@ -85,19 +85,19 @@ class SettingsSource:
         self.problems: list[str] = []
         self.warnings: list[str] = []
 
-    def add(self, path: Name, given: GivenSetting) -> None:
+    def add(self, path: Name, setting: GivenSetting) -> None:
         """Add a value for the setting that ``path`` names, or for a key in a setting's tables.
 
         A whole table is added key by key; outside of the file it is written as JSON.
         """
         is_json = self.kind != "file" and path[0] in TABLES_OF_TABLES and len(path) < MAX_DEPTH
-        for leaf, value in _leaves(path, _from_json(given.value) if is_json else given.value):
-            name = ".".join(filter(None, (given.name, name_in_file(leaf[len(path) :]))))
-            setting = GivenSetting(value, given.origin, name)
-            earlier = self.given.setdefault(leaf, setting)
+        for leaf, value in _leaves(path, _from_json(setting.value) if is_json else setting.value):
+            name = ".".join(filter(None, (setting.name, name_in_file(leaf[len(path) :]))))
+            leaf_setting = GivenSetting(value, setting.origin, name)
+            earlier = self.given.setdefault(leaf, leaf_setting)
             # compare types too, because True == 1
             if (earlier.value, type(earlier.value)) != (value, type(value)):
-                self.problems.append(errors.conflicting_values(leaf, earlier, setting))
+                self.problems.append(errors.conflicting_values(leaf, earlier, leaf_setting))
 
 
 def _read_toml(file: Path | None) -> SettingsSource:
@@ -224,29 +224,29 @@ def _merge_sources(sources: tuple[SettingsSource, ...], file: Path | None) -> Lo
         SettingsError: Something is wrong; the message lists every problem.
 
     """
-    found: dict[Name, GivenSetting] = {}
+    merged: dict[Name, GivenSetting] = {}
     origins = dict.fromkeys(Settings.model_fields, SettingOrigin())
     for source in sources:
-        for path, given in source.given.items():
-            found[path] = given
-            origins[path[0]] = origins[name_in_file(path)] = given.origin
+        for path, setting in source.given.items():
+            merged[path] = setting
+            origins[path[0]] = origins[name_in_file(path)] = setting.origin
     wrong = [
-        (given, errors.not_allowed(path, given))
-        for path, given in found.items()
-        if _is_wrong_kind(path, given)
+        (setting, errors.not_allowed(path, setting))
+        for path, setting in merged.items()
+        if _is_wrong_kind(path, setting)
     ]
     settings = None
     try:
-        settings = Settings.model_validate(_nest_paths(found))
+        settings = Settings.model_validate(_nest_paths(merged))
     except ValidationError as error:
-        wrong += [errors.wrong_value(each, found) for each in error.errors()]
+        wrong += [errors.wrong_value(problem, merged) for problem in error.errors()]
     else:
-        wrong += _check_weights(settings, found)
+        wrong += _check_weights(settings, merged)
     problems = []
     for source in sources:
         problems += source.problems
         problems += dict.fromkeys(
-            message for given, message in wrong if given.origin.kind == source.kind
+            message for setting, message in wrong if setting.origin.kind == source.kind
         )
     if problems or settings is None:
         if len(problems) > MAX_SHOWN_PROBLEMS:
@@ -258,20 +258,20 @@ def _merge_sources(sources: tuple[SettingsSource, ...], file: Path | None) -> Lo
     )
 
 
-def _nest_paths(found: Mapping[Name, GivenSetting]) -> dict[str, Any]:
+def _nest_paths(merged: Mapping[Name, GivenSetting]) -> dict[str, Any]:
     """Return the values in nested tables by their paths."""
     tree: dict[str, Any] = {}
     # Shorter paths first, so that a table exists before its keys are added.
-    for *tables, key in sorted(found, key=len):
+    for *tables, key in sorted(merged, key=len):
         table: Any = tree
         for name in tables:
             table = table.setdefault(name, {}) if isinstance(table, dict) else None
         if isinstance(table, dict):  # else there is a value where this source has a table
-            table[key] = found[*tables, key].value
+            table[key] = merged[*tables, key].value
     return tree
 
 
-def _is_wrong_kind(path: Name, given: GivenSetting) -> bool:
+def _is_wrong_kind(path: Name, setting: GivenSetting) -> bool:
     """Return whether pydantic would convert a value of the wrong type into a valid one, such as
     true into 1.
 
@@ -279,21 +279,21 @@ def _is_wrong_kind(path: Name, given: GivenSetting) -> bool:
     text.
     """
     schema = schema_of(path)
-    if isinstance(given.value, bool):
+    if isinstance(setting.value, bool):
         return is_number(schema)
-    text_for_number = isinstance(given.value, str) and is_number(schema)
-    return given.origin.kind == "file" and (text_for_number or schema.get("type") == "boolean")
+    text_for_number = isinstance(setting.value, str) and is_number(schema)
+    return setting.origin.kind == "file" and (text_for_number or schema.get("type") == "boolean")
 
 
 def _check_weights(
-    settings: Settings, found: Mapping[Name, GivenSetting]
+    settings: Settings, merged: Mapping[Name, GivenSetting]
 ) -> Iterator[tuple[GivenSetting, str]]:
     """Yield an error if the weights of the overall score, each valid alone, don't add up to 1."""
     weights = {name: getattr(settings, name) for name in WEIGHTS}
-    given = [found[name,] for name in WEIGHTS if (name,) in found]
-    if given and abs(sum(weights.values()) - 1) > ROUNDING:
+    weight_settings = [merged[name,] for name in WEIGHTS if (name,) in merged]
+    if weight_settings and abs(sum(weights.values()) - 1) > ROUNDING:
         # The strongest source is the one that a person most likely changed last.
-        last = max(given, key=lambda each: get_args(Kind).index(each.origin.kind))
+        last = max(weight_settings, key=lambda setting: get_args(Kind).index(setting.origin.kind))
         listed = ", ".join(f"{name} {weight:g}" for name, weight in weights.items())
         message = (
             f"the weights of the overall score add up to {sum(weights.values()):g}, not to 1"

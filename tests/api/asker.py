@@ -34,14 +34,14 @@ def roles(asker: ScriptedAsker) -> Roles:
 
 def claims(*quotes: str) -> dict[str, Any]:
     """What the model finds asserted."""
-    return {"claims": [canned.listed(0, quote) for quote in quotes]}
+    return {"claims": [canned.listed_claim(0, quote) for quote in quotes]}
 
 
 def verdict(
     number: int, word: str, *sources: tuple[str, str, str], issue: str = ""
 ) -> dict[str, Any]:
     """A verdict on a claim; ``sources`` are id, stance and quote."""
-    evidence = [canned.supporting(*source) for source in sources]
+    evidence = [canned.chunk_stance(*source) for source in sources]
     return canned.verdict(number, evidence=evidence, verdict=word, reasoning=issue)
 
 
@@ -59,7 +59,7 @@ def issue(
     type_: str, severity: str, description: str, suggestion: str, location: str, *ids: str
 ) -> dict[str, Any]:
     """One objection."""
-    return canned.raised(
+    return canned.critic_issue(
         type=type_,
         severity=severity,
         description=description,

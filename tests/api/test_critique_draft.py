@@ -394,5 +394,5 @@ def test_a_repeated_draft_is_cached_and_claims_are_batched() -> None:
     roles = script.roles(asker)
     for _ in range(2):
         critique_draft("What?", "A is B. C is D.", BRIDGE, roles=roles)
-    assert len(asker.of("claims_extract")) == 1
-    assert len(asker.of("claims_verify")) == 2
+    assert len(asker.requests_for("claims_extract")) == 1
+    assert len(asker.requests_for("claims_verify")) == 2

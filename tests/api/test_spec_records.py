@@ -156,7 +156,9 @@ def judged(verdicts: object, content: str) -> tuple[drafts.CritiqueResult, Scrip
     was asked.
     """
     replies = canned.ALL | {"claims_extract": script.claims("A is B."), "claims_verify": verdicts}
-    asker = ScriptedAsker(replies | {"critic": script.critique(canned.raised(location="A is B."))})
+    asker = ScriptedAsker(
+        replies | {"critic": script.critique(canned.critic_issue(location="A is B."))}
+    )
     source = drafts.SourceDocument(id="1", content=content)
     return (
         critique_draft(QUERY, "A is B.", [source], {"autoRevise": True}, roles=script.roles(asker)),
@@ -183,16 +185,16 @@ def test_sources_arent_truncated_and_reply_limits_match_the_spec() -> None:
     _, asker = judged(verdicts, long)
     rooms = {"claims_extract": 500, "claims_verify": 200, "completeness": 300, "reviser": 1_000}
     for prompt, room in rooms.items():
-        assert asker.of(prompt)[0].max_tokens >= room, prompt
+        assert asker.requests_for(prompt)[0].max_tokens >= room, prompt
     for prompt in ("claims_verify", "completeness", "reviser"):
-        assert "the very end" in asker.of(prompt)[0].text, prompt
+        assert "the very end" in asker.requests_for(prompt)[0].text, prompt
 
 
 @pytest.mark.spec("DRAFT-CRITIQUE-TEMPERATURES")
 def test_the_temperatures_of_the_spec_are_sent() -> None:
     verdicts = script.verdicts(script.verdict(1, "supported", ("1", "supports", "C")))
     _, asker = judged(verdicts, "A is C.")
-    sent = {each.file: each.temperature for each in asker.asked}
+    sent = {each.file: each.temperature for each in asker.requests}
     wanted = {"claims_extract": 0.1, "claims_verify": 0.1, "completeness": 0.2, "reviser": 0.3}
     assert {prompt: sent[prompt] for prompt in wanted} == wanted
 

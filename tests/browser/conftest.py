@@ -1,5 +1,5 @@
-"""A real Chromium against a real server: the browser is asked for first, so that without one
-nothing else starts.
+"""Set up tests with a real Chromium and a real server. The browser starts first, so that nothing
+else starts if there is none.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ from tools.browser import FLAGS, IDLE, installed_browser, settle
 __all__ = ["FLAGS", "IDLE", "Tab", "bottom", "serving", "top", "until"]
 Scheme = Literal["light", "dark"]
 STILL: Literal["reduce"] = "reduce"
-"""Pages that fade nothing in or out are drawn once, not sixty times a second."""
-# what a page shows on an idle machine within one second takes longer on a busy one
+"""Without animations, pages are drawn once and not sixty times a second."""
+# What takes a page one second on an idle machine takes longer on a busy one.
 expect.set_options(timeout=20_000)
 
 
-@pytest.hookimpl(tryfirst=True)  # what else is done by marker comes after
+@pytest.hookimpl(tryfirst=True)  # other hooks use the marker
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.browser)
 
 
-# Not for the whole session: Playwright keeps an event loop running in this thread until it is
+# Not for the whole session, because Playwright runs an event loop in this thread until it is
 # stopped.
 @pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
-    """Headless Chromium; without one the test is skipped (or fails, see
+    """Start headless Chromium. Without one, the test is skipped (or fails, see
     pytest_runtest_makereport).
     """
     path = installed_browser()
@@ -64,7 +64,7 @@ def browser() -> Iterator[Browser]:
 
 @dataclass
 class Tab:
-    """A page with what must not happen on it."""
+    """A page, with its errors and its requests to other hosts."""
 
     page: Page
     base: str
@@ -72,17 +72,17 @@ class Tab:
     elsewhere: list[str] = field(default_factory=list)
 
     def open(self, address: str = "/") -> Page:
-        """Go to an address of the served workbench and wait until it has been drawn."""
+        """Open an address of the served workbench and wait until it is drawn."""
         self.page.goto(self.base + address)
         self.settle()
         return self.page
 
     def settle(self) -> None:
-        """Wait until the script has run to its end."""
+        """Wait until the script has finished."""
         settle(self.page)
 
     def assert_clean(self) -> None:
-        """No script error, no exception on the page, and nothing asked of another host."""
+        """Check that there was no error, no exception on the page and no request elsewhere."""
         assert not self.errors
         assert not self.elsewhere
         failed = "[data-testid=stException], .st-key-page-failed"
@@ -91,11 +91,10 @@ class Tab:
 
 @pytest.fixture(scope="package")
 def warm(browser: Browser) -> Iterator[BrowserContext]:
-    """The context of each test's first tab: a browser that has been here keeps Streamlit's scripts,
-    compiled.
+    """Return the context of each test's first tab, which keeps Streamlit's compiled scripts.
 
-    What a page stores is cleared between tests. Drawing a page in it takes about half the processor
-    time of a new one.
+    The pages' storage is cleared between tests. Drawing a page in this context takes about half
+    the processor time of a new one.
     """
     context = browser.new_context(reduced_motion=STILL)
     yield context
@@ -104,9 +103,9 @@ def warm(browser: Browser) -> Iterator[BrowserContext]:
 
 @pytest.fixture
 def open_tab(browser: Browser, warm: BrowserContext) -> Iterator[Callable[..., Tab]]:
-    """Opens tabs that are checked for errors and for requests to other hosts when the test ends.
+    """Open tabs that are checked for errors and for requests to other hosts when the test ends.
 
-    The tabs of one test are browsers of different people: each has a context of its own.
+    The tabs of one test belong to different people, so each has its own context.
     """
     tabs: list[Tab] = []
 
@@ -136,14 +135,14 @@ def open_tab(browser: Browser, warm: BrowserContext) -> Iterator[Callable[..., T
 
 @pytest.fixture
 def mount(open_tab: Callable[..., Tab]) -> Callable[..., Mounted]:
-    """Puts a component (``sources`` of masis/ui/components) on a plain page, which is checked as
-    every tab is.
+    """Put a component (``sources`` of masis/ui/components) on a plain page, which is checked like
+    every tab.
     """
     return lambda name, *parts: Mounted(open_tab(ADDRESS.rstrip("/")).page, name, *parts)
 
 
 def _forget(page: Page, base: str) -> None:
-    """Clear what pages of a server have stored in the browser."""
+    """Clear what a server's pages have stored in the browser."""
     session = page.context.new_cdp_session(page)
     stored = {"origin": base, "storageTypes": "cookies,local_storage,indexeddb"}
     session.send("Storage.clearDataForOrigin", stored)
@@ -158,10 +157,11 @@ def _note_request(tab: Tab, url: str) -> None:
 
 
 def until(wanted: Callable[[], object], page: Page, what: str, seconds: int = 30) -> None:
-    """Wait for a state that ``expect`` has no word for: a place on the page, or what the server has
-    stored.
+    """Wait for a condition that ``expect`` doesn't support, such as a position on the page or a
+    record that the server has stored.
 
-    The page goes on meanwhile. Fails, naming the state, where it isn't reached within ``seconds``.
+    The page continues meanwhile. If the condition isn't true within ``seconds``, the test fails
+    with its name, ``what``.
     """
     deadline = time.monotonic() + seconds
     while not wanted():
@@ -171,34 +171,32 @@ def until(wanted: Callable[[], object], page: Page, what: str, seconds: int = 30
 
 
 def top(part: Locator) -> float:
-    """Return where a part of the page begins, in pixels below the window's upper edge."""
+    """Return the distance from the window's top edge to the part's top edge, in pixels."""
     return float(part.evaluate("each => each.getBoundingClientRect().top"))
 
 
 def bottom(part: Locator) -> float:
-    """Return where a part of the page ends, in pixels below the window's upper edge."""
+    """Return the distance from the window's top edge to the part's bottom edge, in pixels."""
     return float(part.evaluate("each => each.getBoundingClientRect().bottom"))
 
 
 @contextmanager
 def serving(*arguments: str, folder: Path) -> Iterator[str]:
-    """A workbench in a process of its own, started in ``folder``; yields its address once it
-    answers.
-    """
+    """Run a workbench in its own process, in ``folder``, and yield its address once it answers."""
     with tools.serving.serving(*arguments, folder=folder) as served:
         yield served.base
 
 
 @pytest.fixture(scope="package")
 def demo_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the demo of ``demo`` has its database."""
+    """Return the folder of the database that ``demo`` uses."""
     return tmp_path_factory.mktemp("demo")
 
 
 @pytest.fixture(scope="package")
 def demo(browser: Browser, demo_folder: Path, demo_database: Path) -> Iterator[str]:
-    """The demo, served once for all tests that only look at it, or audit and decide cases of their
-    own.
+    """Serve the demo once for all tests that only look at it or work on cases of their own, and
+    yield its address.
     """
     shutil.copy(demo_database, demo_folder / "demo.db")
     with serving("demo", "--db", str(demo_folder / "demo.db"), folder=demo_folder) as base:

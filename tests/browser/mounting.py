@@ -1,6 +1,4 @@
-"""A component in plain Chromium, without Streamlit and a server: drawn from data, and what it sends
-recorded.
-"""
+"""Draw a component in plain Chromium, without Streamlit and a server, and record what it sends."""
 
 from __future__ import annotations
 
@@ -12,8 +10,8 @@ from playwright.sync_api import Locator, Page
 from masis.ui.components import ROOT, sources
 
 ADDRESS = "http://127.0.0.1:1/"
-"""Nothing listens there: the page comes from here, and has an origin, so that it can store what it
-stores.
+"""Nothing listens at this address. The test serves the page itself, and the page has an origin, so
+that it can use the browser's storage.
 """
 PAGE = """<!doctype html><html lang="en"><title>A component</title><body style="margin: 1rem; font: 16px sans-serif">
 <div data-testid="stApp"><section data-testid="stMain"><div id="host"></div></section></div>
@@ -41,13 +39,11 @@ export default ({ data, parentElement }) => {
   })
 }
 """
-"""The answer without the rest of the desk, which draws it by the same function."""
+"""The answer without the rest of the desk, which draws it with the same function."""
 
 
 class Mounted:
-    """A component on a page of its own; each ``draw`` is what a run of Streamlit's script does to
-    it.
-    """
+    """A component on its own page. Each ``draw`` does what a run of Streamlit's script would do."""
 
     def __init__(self, page: Page, name: str, *parts: str) -> None:
         self.page = page
@@ -59,10 +55,10 @@ class Mounted:
         page.evaluate(MOUNT, [css, js, ROOT])
 
     def draw(self, data: Any) -> Locator:
-        """Draw the component from data, which goes as JSON; returns its root."""
+        """Draw the component from data, which is sent as JSON, and return its root."""
         self.page.evaluate("data => window.draw(data)", json.loads(json.dumps(data)))
         return self.page.locator(".root")
 
     def sent(self) -> list[tuple[str, str, Any]]:
-        """What it has sent so far: a trigger or a state, its name, its value."""
+        """Return what it has sent so far: "trigger" or "state", the name and the value."""
         return [(kind, name, value) for kind, name, value in self.page.evaluate("window.sent")]

@@ -26,7 +26,7 @@ from tests.browser.conftest import Tab
 from tests.browser.test_decision import panel
 from tests.browser.test_keyboard import ready
 from tests.cli.running import case
-from tests.integrations.test_ingest_soak import beside, flood
+from tests.integrations.test_ingest_soak import flood, repeated_in_background
 from tests.integrations.test_web import ingesting
 from tests.loopback import receiver
 from tests.waiting import until
@@ -157,7 +157,7 @@ def test_a_day_of_use_has_no_errors_stable_memory_and_an_intact_log(
 
         tabs = {name: open_tab(served.base) for name in REVIEWERS}
         sampled: list[tuple[float, float]] = []
-        with beside(send, flood(str(opened.base_url)), back_up, retain) as errors:
+        with repeated_in_background(send, flood(str(opened.base_url)), back_up, retain) as errors:
             until(
                 lambda: any(bench.cases.find(CaseFilter(size=1)).rows), "the first case is stored"
             )

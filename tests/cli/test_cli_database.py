@@ -22,7 +22,7 @@ from masis.services import Workbench
 from masis.settings import Settings
 from masis.store import Store
 from tests.cli.running import Masis, case, desk
-from tests.integrations.test_dspy_programs import a_program
+from tests.integrations.test_dspy_programs import program_of
 from tests.reviewing import decide
 from tests.services.test_reassessment import (
     AFTER,
@@ -130,10 +130,10 @@ def test_programs_that_may_contain_case_texts_are_named_and_not_deleted(
     at = tmp_path / "programs"
     monkeypatch.setenv("MASIS_PROGRAMS_FOLDER", str(at))
     old = {"made_at": "2020-03-01T10:00:00.000Z", "source": "decisions"}
-    programs.save_program(at, a_program(name="ours", **old))
-    programs.save_program(at, a_program(name="demos", made_at=old["made_at"]))
+    programs.save_program(at, program_of(name="ours", **old))
+    programs.save_program(at, program_of(name="demos", made_at=old["made_at"]))
     programs.save_program(
-        at, a_program(name="young", **old | {"made_at": "2999-01-01T00:00:00.000Z"})
+        at, program_of(name="young", **old | {"made_at": "2999-01-01T00:00:00.000Z"})
     )
     told = masis("purge", "--dry-run", "--db", audited).stdout
     assert "keep    1 compiled critic or reviser: dspy:ours@1" in told

@@ -1,7 +1,6 @@
-"""The tests of a folder with_NAME need the extra NAME; where its package isn't installed they are
-left out.
+"""Skip the tests in a folder ``with_NAME`` if the packages of the extra NAME aren't installed.
 
-``make test`` installs all of them but PyTorch, DSPy in an environment of its own
+``make test`` installs all of them except PyTorch, and DSPy in a separate environment
 (``tools/every_test.py``).
 """
 
@@ -14,7 +13,7 @@ import pytest
 from masis.llm.client import server_capabilities
 from tests.llm.asking import KEY
 
-NEEDS = {
+REQUIRED_MODULES = {
     "with_mcp": ("mcp",),
     "with_dspy": ("dspy",),
     "with_langgraph": ("langgraph",),
@@ -26,20 +25,20 @@ NEEDS = {
 }
 
 
-def _here(module: str) -> bool:
+def _is_installed(module: str) -> bool:
     try:
         return importlib.util.find_spec(module) is not None
-    except ModuleNotFoundError:  # the package around it is missing
+    except ModuleNotFoundError:  # its parent package is missing
         return False
 
 
-collect_ignore = [folder for folder, modules in NEEDS.items() if not all(map(_here, modules))]
+collect_ignore = [
+    folder for folder, modules in REQUIRED_MODULES.items() if not all(map(_is_installed, modules))
+]
 
 
 @pytest.fixture(autouse=True)
-def _a_key_and_no_habits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The key of scripted models; nothing known of servers that earlier tests had at the same
-    address.
-    """
+def _set_key_and_forget_capabilities(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Set the key of scripted models and forget server capabilities learned by earlier tests."""
     monkeypatch.setenv("SCRIPTED_KEY", KEY)
     server_capabilities._known.clear()

@@ -1,5 +1,5 @@
-"""Compiled programs as files, what labels are made of, and what a critique is worth: none of it
-needs DSPy.
+"""Files of compiled programs, labels for training, and the metric: the parts that don't need
+DSPy.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ ANSWER = (
 )
 
 
-def a_program(name: str = "careful", **changes: Any) -> Program:
+def program_of(name: str = "careful", **changes: Any) -> Program:
     state = {"critic": Predictor(instructions="Judge.")}
-    given: dict[str, Any] = {
+    values: dict[str, Any] = {
         "name": name,
         "version": 1,
         "role": "critic",
@@ -61,15 +61,15 @@ def a_program(name: str = "careful", **changes: Any) -> Program:
         "digest": programs.digest(state),
         "state": state,
     }
-    return Program(**(given | changes))
+    return Program(**(values | changes))
 
 
-def an_issue(quote: str | None, kind: Any = "contradiction", answer: str = ANSWER) -> Issue:
+def issue_of(quote: str | None, kind: Any = "contradiction", answer: str = ANSWER) -> Issue:
     objection = Objection(kind, f"critic_{kind}", "high", "It is wrong.", "Why.", "Mend it.", quote)
     return raise_issues("critic", [objection], answer, ()).issues[0]
 
 
-def an_answer(
+def labelled_answer(
     *expected: ExpectedFault, right: tuple[str, ...] = (), wrong: Any = ()
 ) -> LabelledAnswer:
     return LabelledAnswer(
@@ -78,8 +78,10 @@ def an_answer(
 
 
 def expect(words: str, kind: str = "contradiction", required: bool = True) -> ExpectedFault:
-    at = ANSWER.index(words)
-    return ExpectedFault(kind, (at, at + len(words)), words, "It is 120 m.", required=required)
+    start = ANSWER.index(words)
+    return ExpectedFault(
+        kind, (start, start + len(words)), words, "It is 120 m.", required=required
+    )
 
 
 LONG, BUILT = "The bridge is 90 m long [1].", "It was built in 1900 [2]."
@@ -89,9 +91,9 @@ LONG, BUILT = "The bridge is 90 m long [1].", "It was built in 1900 [2]."
 
 
 def test_versions_increase_and_are_never_overwritten(tmp_path: Path) -> None:
-    first, file = programs.save_program(tmp_path, a_program())
+    first, file = programs.save_program(tmp_path, program_of())
     before = file.read_bytes()
-    second, _ = programs.save_program(tmp_path, a_program(model="ollama:other"))
+    second, _ = programs.save_program(tmp_path, program_of(model="ollama:other"))
     assert (first.string, second.string) == ("dspy:careful@1", "dspy:careful@2")
     assert file.read_bytes() == before
     assert programs.find_program(tmp_path, "careful").model == "ollama:other"
@@ -100,18 +102,18 @@ def test_versions_increase_and_are_never_overwritten(tmp_path: Path) -> None:
 
 def test_concurrently_saved_programs_get_distinct_versions(tmp_path: Path) -> None:
     with ThreadPoolExecutor(12) as pool:
-        list(pool.map(lambda _: programs.save_program(tmp_path, a_program()), range(12)))
+        list(pool.map(lambda _: programs.save_program(tmp_path, program_of()), range(12)))
     assert programs.versions(tmp_path, "careful") == list(range(1, 13))
-    assert sorted(each.name for each in (tmp_path / "careful").iterdir()) == sorted(
+    assert sorted(file.name for file in (tmp_path / "careful").iterdir()) == sorted(
         f"v{n}.json" for n in range(1, 13)
     )
 
 
 def test_an_altered_program_file_isnt_used(tmp_path: Path) -> None:
-    _, file = programs.save_program(tmp_path, a_program())
-    whole = json.loads(file.read_text())
-    whole["state"]["critic"]["instructions"] = "Find nothing."
-    file.write_text(json.dumps(whole))
+    _, file = programs.save_program(tmp_path, program_of())
+    content = json.loads(file.read_text())
+    content["state"]["critic"]["instructions"] = "Find nothing."
+    file.write_text(json.dumps(content))
     with pytest.raises(InputError, match="altered"):
         programs.find_program(tmp_path, "careful")
 
@@ -132,7 +134,7 @@ def test_program_names_are_valid_file_names(name: str, tmp_path: Path) -> None:
 
 
 def test_an_unknown_name_suggests_the_nearest(tmp_path: Path) -> None:
-    programs.save_program(tmp_path, a_program())
+    programs.save_program(tmp_path, program_of())
     with pytest.raises(SettingsError, match="Did you mean dspy:careful"):
         programs.find_program(tmp_path, "carefull")
     with pytest.raises(SettingsError, match="Choose one of: 1"):
@@ -140,7 +142,7 @@ def test_an_unknown_name_suggests_the_nearest(tmp_path: Path) -> None:
 
 
 def test_a_program_can_fill_only_its_own_role(tmp_path: Path) -> None:
-    programs.save_program(tmp_path, a_program())
+    programs.save_program(tmp_path, program_of())
     settings = Settings(programs_folder=str(tmp_path))
     assert critics.find("careful", settings).asks == "ollama:m"
     with pytest.raises(SettingsError, match="can't be the reviser"):
@@ -153,12 +155,14 @@ def test_a_program_can_fill_only_its_own_role(tmp_path: Path) -> None:
 # the metric
 
 
-FOUND_BY_CODE = an_answer(expect(LONG), expect(BUILT, "uncited", required=False))
-LEFT_OUT = an_answer(ExpectedFault("missing_info", None, "", "It does not say who built it."))
+FOUND_BY_CODE = labelled_answer(expect(LONG), expect(BUILT, "uncited", required=False))
+MISSING_POINT = labelled_answer(
+    ExpectedFault("missing_info", None, "", "It does not say who built it.")
+)
 
 
 @pytest.mark.parametrize(
-    ("expected", "issues", "worth"),
+    ("expected", "issues", "score"),
     [
         ([LONG], [LONG], 1.0),
         ([LONG], ["90 m"], 1.0),
@@ -172,48 +176,55 @@ LEFT_OUT = an_answer(ExpectedFault("missing_info", None, "", "It does not say wh
         ([], [LONG, BUILT], 1 / 5),
         ([LONG, BUILT], [LONG, LONG], 0.5),
         ([LONG], [None], 0.0),
-        # To quote everything is no way to find everything.
-        (an_answer(expect("green", "unsupported")), [an_issue(ANSWER, "unsupported")], 0.0),
-        # What code finds may be raised and need not be.
-        (FOUND_BY_CODE, [an_issue(LONG)], 1.0),
-        (FOUND_BY_CODE, [an_issue(LONG), an_issue(BUILT, "unsupported")], 1.0),
-        # What is left out is found by its kind.
-        (LEFT_OUT, [an_issue(None, "incomplete")], 1.0),
-        (LEFT_OUT, [an_issue(None, "contradiction")], 0.0),
+        # Quoting the whole answer finds nothing.
+        (labelled_answer(expect("green", "unsupported")), [issue_of(ANSWER, "unsupported")], 0.0),
+        # Issues that code finds are optional.
+        (FOUND_BY_CODE, [issue_of(LONG)], 1.0),
+        (FOUND_BY_CODE, [issue_of(LONG), issue_of(BUILT, "unsupported")], 1.0),
+        # A missing point is matched by its type.
+        (MISSING_POINT, [issue_of(None, "incomplete")], 1.0),
+        (MISSING_POINT, [issue_of(None, "contradiction")], 0.0),
     ],
 )
 def test_a_critiques_score_counts_its_correct_findings(
-    expected: Any, issues: list[Any], worth: float
+    expected: Any, issues: list[Any], score: float
 ) -> None:
-    case = expected if isinstance(expected, LabelledAnswer) else an_answer(*map(expect, expected))
-    raised_issues = [each if isinstance(each, Issue) else an_issue(each) for each in issues]
-    assert metric.of_critique(case, raised_issues, None).score == pytest.approx(worth)
+    case = (
+        expected
+        if isinstance(expected, LabelledAnswer)
+        else labelled_answer(*map(expect, expected))
+    )
+    raised_issues = [item if isinstance(item, Issue) else issue_of(item) for item in issues]
+    assert metric.of_critique(case, raised_issues, None).score == pytest.approx(score)
 
 
 @pytest.mark.parametrize("words", [[LONG], [LONG, BUILT]])
-def test_a_wrong_fault_type_at_the_right_place_scores_half(words: list[str]) -> None:
-    others = [an_issue(each, "safety") for each in words]
-    assert metric.of_critique(an_answer(*map(expect, words)), others, None).score == pytest.approx(
-        0.5
-    )
+def test_a_wrong_fault_type_at_the_right_position_scores_half(words: list[str]) -> None:
+    others = [issue_of(quote, "safety") for quote in words]
+    assert metric.of_critique(
+        labelled_answer(*map(expect, words)), others, None
+    ).score == pytest.approx(0.5)
 
 
 def test_a_missing_critique_scores_zero_with_a_reason() -> None:
-    assert metric.of_critique(an_answer(), [], "it was refused") == (
+    assert metric.of_critique(labelled_answer(), [], "it was refused") == (
         0.0,
         "There was no critique: it was refused",
     )
 
 
 def test_feedback_lists_misses_and_false_alarms() -> None:
-    said = metric.of_critique(an_answer(expect(LONG)), [an_issue(BUILT)], None).feedback
-    assert f"Missed (contradiction): “{LONG}”. It is 120 m." in said
-    assert "Raised without ground" in said
+    feedback = metric.of_critique(labelled_answer(expect(LONG)), [issue_of(BUILT)], None).feedback
+    assert f"Missed (contradiction): “{LONG}”. It is 120 m." in feedback
+    assert "Raised without ground" in feedback
 
 
 def test_a_revisions_score_counts_fixes_and_kept_claims() -> None:
-    case, mended = an_answer(right=(BUILT,), wrong=(LONG,)), "The bridge is 120 m long [1]."
-    answers = (f"{mended} {BUILT}", f"{BUILT} It is 120 m long [9].", ANSWER, mended, None)
+    case, corrected = (
+        labelled_answer(right=(BUILT,), wrong=(LONG,)),
+        "The bridge is 120 m long [1].",
+    )
+    answers = (f"{corrected} {BUILT}", f"{BUILT} It is 120 m long [9].", ANSWER, corrected, None)
     assert [metric.of_revision(case, answer).score for answer in answers] == [
         1.0,
         0.5,
@@ -227,40 +238,40 @@ def test_a_revisions_score_counts_fixes_and_kept_claims() -> None:
 
 
 def test_the_demo_cases_have_labels() -> None:
-    found = labelled.from_cases(demo_cases())
-    assert len(found) == 63
-    assert sum(case.clean for case in found) >= 20
-    for case in found:
-        for each in case.expected:
-            assert each.span is None or case.answer[slice(*each.span)] == each.words
+    cases = labelled.from_cases(demo_cases())
+    assert len(cases) == 63
+    assert sum(case.clean for case in cases) >= 20
+    for case in cases:
+        for fault in case.expected:
+            assert fault.span is None or case.answer[slice(*fault.span)] == fault.words
 
 
 def test_train_and_test_sets_share_no_question_and_both_have_both_classes() -> None:
     cases = labelled.from_cases(demo_cases())
-    twice = [*cases, *(case._replace(id=f"{case.id}-again") for case in cases)]
-    parts = labelled.split_by_question(twice, 0.4, 7)
+    doubled = [*cases, *(case._replace(id=f"{case.id}-again") for case in cases)]
+    parts = labelled.split_by_question(doubled, 0.4, 7)
     assert not {case.query for case in parts.train} & {case.query for case in parts.held_out}
-    assert len(parts.train) + len(parts.held_out) == len(twice)
+    assert len(parts.train) + len(parts.held_out) == len(doubled)
     for part in parts:
         assert {case.clean for case in part} == {True, False}
-    assert parts == labelled.split_by_question(twice, 0.4, 7)
-    assert parts != labelled.split_by_question(twice, 0.4, 8)
+    assert parts == labelled.split_by_question(doubled, 0.4, 7)
+    assert parts != labelled.split_by_question(doubled, 0.4, 8)
 
 
 def test_too_few_labels_are_reported() -> None:
     with pytest.raises(InputError, match="can't be split"):
-        labelled.split_by_question([an_answer(expect(LONG))], 0.5, 0)
+        labelled.split_by_question([labelled_answer(expect(LONG))], 0.5, 0)
 
 
 def test_shuffled_labels_belong_to_other_answers() -> None:
     cases = labelled.from_cases(demo_cases())
-    mixed = labelled.shuffle_labels(cases, 0)
-    assert [case.answer for case in mixed] == [case.answer for case in cases]
-    same = sum(
-        one.expected == other.expected and one.expected != ()
-        for one, other in zip(cases, mixed, strict=True)
+    shuffled = labelled.shuffle_labels(cases, 0)
+    assert [case.answer for case in shuffled] == [case.answer for case in cases]
+    unchanged = sum(
+        original.expected == shuffled_case.expected and original.expected != ()
+        for original, shuffled_case in zip(cases, shuffled, strict=True)
     )
-    assert same == 0
+    assert unchanged == 0
 
 
 def decided(store: Store, number: int, **decision: Any) -> Case:
@@ -279,9 +290,9 @@ def test_decisions_become_labels(tmp_path: Path) -> None:
     store = Store.open(tmp_path / "a.db")
     grey, opened = "It is painted grey [7].", "It was opened in 1932 [1]."
     answer = f"{opened} {grey}"
-    at = answer.index(grey)
+    start = answer.index(grey)
     label = TargetLabel(
-        target="claim", start=at, end=at + len(grey), text=grey, label="unsupported"
+        target="claim", start=start, end=start + len(grey), text=grey, label="unsupported"
     )
     store.cases.add_many([a_case("undecided")])
     decided(store, 1)
@@ -291,27 +302,28 @@ def test_decisions_become_labels(tmp_path: Path) -> None:
     decided(store, 5, verdict="escalate", reason="unsure")
     issue = TargetLabel(
         target="span",
-        start=at,
-        end=at + len(grey),
+        start=start,
+        end=start + len(grey),
         text=grey,
         label="contradicted",
         severity="high",
     )
     decided(store, 6, labels=(issue,))
     decided(store, 7, labels=(TargetLabel(target="answer", label="unsafe", severity="high"),))
-    found = {
+    labelled_cases = {
         case.id: case for case in labelled.from_decisions(Workbench(store, Settings(), store.path))
     }
     assert {
-        name: [(each.kind, each.words) for each in case.expected] for name, case in found.items()
+        name: [(fault.kind, fault.words) for fault in case.expected]
+        for name, case in labelled_cases.items()
     } == {
         "case-1": [],
         "case-2": [("changed", grey)],
         "case-4": [("unsupported", grey)],
         "case-6": [("contradiction", grey)],
     }
-    assert found["case-1"].clean
-    assert all(case.answer == answer for case in found.values())
+    assert labelled_cases["case-1"].clean
+    assert all(case.answer == answer for case in labelled_cases.values())
 
 
 def test_compiled_instructions_and_examples_replace_the_default_prompt() -> None:
@@ -321,11 +333,11 @@ def test_compiled_instructions_and_examples_replace_the_default_prompt() -> None
         "evidence_chunks": ["It is 120 m long."],
     }
     shared = question_and_evidence("How long?", (Evidence(id="1", text="It is 120 m long."),))
-    asked = compose("critic", "ab" * 16, shared, [answer_section(ANSWER)])
+    original = compose("critic", "ab" * 16, shared, [answer_section(ANSWER)])
     examples = plugin.examples_of("critic", [{**case, "answer": "Another one.", "issues": []}])
-    changed = plugin.with_program(asked, "critic", "Compare each number.", examples)
-    assert changed.system == f"{asked.frame}\n\nCompare each number."
-    assert "Another one." in changed.shared.removesuffix(asked.shared)
-    assert changed.task == asked.task
+    changed = plugin.with_program(original, "critic", "Compare each number.", examples)
+    assert changed.system == f"{original.frame}\n\nCompare each number."
+    assert "Another one." in changed.shared.removesuffix(original.shared)
+    assert changed.task == original.task
     with pytest.raises(InputError, match="can't be given other instructions"):
-        plugin.with_program(asked, "reviser", "Compare each number.", examples)
+        plugin.with_program(original, "reviser", "Compare each number.", examples)

@@ -1,5 +1,6 @@
-"""The guides of docs as written: their code runs, their JSON is read (commands:
-tests/project/test_docs.py).
+"""The code and JSON examples in the guides work as written.
+
+Commands in the docs are tested in tests/project/test_docs.py.
 """
 
 from __future__ import annotations
@@ -33,11 +34,12 @@ from tests.reviewing import ADA, submitted
 from tools import telemetry_reference
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
+# A fenced block with its language ("```python ... ```"), or a run of lines indented by 4 spaces.
 BLOCK = re.compile(r"```(\w*)\n([\s\S]*?)```|((?:^    .*\n|^\n)+)", re.MULTILINE)
 
 
 def blocks(guide: str, language: str = "") -> Iterator[str]:
-    """The blocks of code of a guide: those fenced under a language, and those that are indented."""
+    """Yield the code blocks of a guide: fenced ones in this language, or indented ones without."""
     for name, fenced, indented in BLOCK.findall((DOCS / f"{guide}.md").read_text(encoding="utf-8")):
         if fenced and name == language:
             yield fenced
@@ -46,14 +48,16 @@ def blocks(guide: str, language: str = "") -> Iterator[str]:
 
 
 def code(guide: str, beginning: str) -> str:
-    """The block that begins so."""
-    written = (*blocks(guide), *blocks(guide, "python"), *blocks(guide, "sh"))
-    return next(each for each in written if each.lstrip().startswith(beginning))
+    """Return the first code block of a guide that begins with this text."""
+    code_blocks = (*blocks(guide), *blocks(guide, "python"), *blocks(guide, "sh"))
+    return next(block for block in code_blocks if block.lstrip().startswith(beginning))
 
 
 def test_the_documented_mcp_configuration_is_valid() -> None:
-    found = [json.loads(block) for block in blocks("frameworks", "json")]
-    servers = [server for each in found for server in next(iter(each.values())).values()]
+    configurations = [json.loads(block) for block in blocks("frameworks", "json")]
+    servers = [
+        server for config in configurations for server in next(iter(config.values())).values()
+    ]
     assert len(servers) == 3
     for server in servers:
         if "command" in server:
@@ -67,7 +71,7 @@ def test_the_documented_graph_audits_and_waits_for_a_person(tmp_path: Path) -> N
 
     state = case("bridge") | {"draft_answer": "The bridge is 990 metres long [9]."}
     names: dict[str, Any] = {
-        "my_synthesizer": lambda given: {"draft_answer": state["draft_answer"]},
+        "my_synthesizer": lambda graph_state: {"draft_answer": state["draft_answer"]},
         "Path": Path,
     }
     exec(code("frameworks", "from langgraph.graph"), names)
@@ -82,12 +86,12 @@ def test_the_documented_graph_audits_and_waits_for_a_person(tmp_path: Path) -> N
     compiled = names["compiled"] = graph.compile(checkpointer=InMemorySaver())
     compiled.invoke({"user_query": state["query"], "evidence": state["evidence"]}, config)
     exec(second, names)
-    ((waits,),) = (names["waiting"](compiled.get_state(config)).values(),)
+    ((request,),) = (names["waiting"](compiled.get_state(config)).values(),)
     workbench = names["workbench"]
-    about = {name: waits[name] for name in ("case_id", "run_id")}
+    ids = {name: request[name] for name in ("case_id", "run_id")}
     submitted(
         workbench,
-        Decision(reviewer="Ada", verdict="reject", reason="990 is wrong", iteration=1, **about),
+        Decision(reviewer="Ada", verdict="reject", reason="990 is wrong", iteration=1, **ids),
     )
     assert names["resume"](compiled, config, workbench)["final_answer"] is None
 
@@ -109,24 +113,24 @@ def test_telemetry_uses_the_programs_otel_providers() -> None:
 
 
 def test_the_documented_metrics_match_the_code() -> None:
-    now = telemetry_reference.PAGE.read_text(encoding="utf-8")
-    assert now == telemetry_reference.page(now), "run: python tools/telemetry_reference.py"
-    assert all(f"| `{metric.name}` |" in now for metric in METRICS)
+    page = telemetry_reference.PAGE.read_text(encoding="utf-8")
+    assert page == telemetry_reference.page(page), "run: python tools/telemetry_reference.py"
+    assert all(f"| `{metric.name}` |" in page for metric in METRICS)
 
 
 def test_the_telemetry_example_prints_nested_spans_and_metrics() -> None:
     pytest.importorskip("opentelemetry.sdk")
-    done = example("otel/audit.py")
-    printed = [json.loads(line) for line in done.stderr.splitlines()]
-    spans = {each["name"]: each for each in printed if "context" in each}
+    result = example("otel/audit.py")
+    printed = [json.loads(line) for line in result.stderr.splitlines()]
+    spans = {record["name"]: record for record in printed if "context" in record}
     assert {span["context"]["trace_id"] for span in spans.values()} == {
-        f"0x{done.stdout.split()[-1]}"
+        f"0x{result.stdout.split()[-1]}"
     }
     assert spans["invoke_workflow audit"]["parent_id"], (
-        "the caller's, whose provider has no exporter"
+        "its parent is the caller's span, which isn't exported"
     )
-    assert "On Sundays" in done.stdout
-    (metrics,) = [json.dumps(each) for each in printed if "resource_metrics" in each]
+    assert "On Sundays" in result.stdout
+    (metrics,) = [json.dumps(record) for record in printed if "resource_metrics" in record]
     for name in ("critique_hallucination_rate", "masis.loop.duration"):
         assert f'"name": "{name}"' in metrics
 
@@ -134,13 +138,13 @@ def test_the_telemetry_example_prints_nested_spans_and_metrics() -> None:
 @pytest.mark.spec("REQ-CRITIC-028")
 def test_the_baml_example_prints_the_documented_output() -> None:
     pytest.importorskip("baml_py")
-    done = example("baml/mend.py")
-    assert done.stdout.splitlines() == [
+    result = example("baml/mend.py")
+    assert result.stdout.splitlines() == [
         "2 claims; mended: quotes of another kind, a comment, a comma too many",
         "cut off: None",
         "passed: The bridge is 120 metres long [1].",
     ]
-    assert done.stdout in (DOCS / "frameworks.md").read_text(encoding="utf-8")
+    assert result.stdout in (DOCS / "frameworks.md").read_text(encoding="utf-8")
 
 
 def test_the_documented_custom_validator_works(
@@ -157,7 +161,7 @@ def test_the_documented_client_sends_a_case(
 ) -> None:
     token, digest = new_token()
     workbench = Workbench.open(tmp_path / "inbox.db", Settings())
-    served = web.application(
+    app = web.application(
         workbench.ingestion, {"chatbot": ProgramSource(name="chatbot", token_sha256=digest)}
     )
     names: dict[str, Any] = {
@@ -166,14 +170,14 @@ def test_the_documented_client_sends_a_case(
         "chunk": "It is 120 m long.",
     }
     monkeypatch.setenv("TOKEN", token)
-    with TestClient(served, base_url="http://127.0.0.1:8700") as opened:
+    with TestClient(app, base_url="http://127.0.0.1:8700") as client:
 
         def urlopen(request: Any) -> io.BytesIO:
-            answered = opened.post(
+            response = client.post(
                 request.full_url, content=request.data, headers=dict(request.header_items())
             )
-            assert answered.status_code == 202
-            return io.BytesIO(answered.content)
+            assert response.status_code == 202
+            return io.BytesIO(response.content)
 
         monkeypatch.setattr("urllib.request.urlopen", urlopen)
         exec(code("ingestion", "import json, os"), names)
@@ -194,13 +198,13 @@ def test_the_documented_webhook_check_verifies_a_call(tmp_path: Path) -> None:
         workbench.audits.audit(ADA, workbench.store.cases.get("a"))
         webhook.deliver()
     (call,) = calls
-    header, genuine = call.headers["masis-signature"], names["is_genuine"]
-    assert genuine(header, call.body, "0123456789abcdef" * 2)
-    assert not genuine(header, call.body + b" ", "0123456789abcdef" * 2)
-    assert not genuine(header, call.body, "0123456789abcdef" * 3)
-    assert not genuine(header, call.body, "0123456789abcdef" * 2, within_s=-1)
-    shown = next(
+    header, is_genuine = call.headers["masis-signature"], names["is_genuine"]
+    assert is_genuine(header, call.body, "0123456789abcdef" * 2)
+    assert not is_genuine(header, call.body + b" ", "0123456789abcdef" * 2)
+    assert not is_genuine(header, call.body, "0123456789abcdef" * 3)
+    assert not is_genuine(header, call.body, "0123456789abcdef" * 2, within_s=-1)
+    documented = next(
         json.loads(block) for block in blocks("ingestion", "json") if "case.decided" in block
     )
     sent = json.loads(call.body)
-    assert (shown.keys(), shown["case"].keys()) == (sent.keys(), sent["case"].keys())
+    assert (documented.keys(), documented["case"].keys()) == (sent.keys(), sent["case"].keys())

@@ -1,4 +1,4 @@
-"""The HTTP door under load: a flood of refused requests, and kills."""
+"""The ingestion server under load: a flood of rejected requests, and kills."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tools.serving import free_port
 
 log = logging.getLogger(__name__)
 
-REFUSED: tuple[tuple[int, dict[str, Any]], ...] = (
+REJECTED_REQUESTS: tuple[tuple[int, dict[str, Any]], ...] = (
     (401, {"json": case("x"), "headers": {"authorization": "Bearer wrong"}}),
     (403, {"json": case("x"), "headers": {"origin": "https://evil.example"}}),
     (421, {"json": case("x"), "headers": {"host": "evil.example"}}),
@@ -39,47 +39,50 @@ REFUSED: tuple[tuple[int, dict[str, Any]], ...] = (
         },
     ),
 )
-"""Requests that are refused, and how."""
+"""Requests that are rejected, with the expected status."""
 
 
 @contextmanager
-def beside(*works: Callable[[], object]) -> Iterator[list[BaseException]]:
-    """Each work again and again on a thread of its own while the block runs; what they raise."""
-    over, errors = threading.Event(), list[BaseException]()
+def repeated_in_background(*functions: Callable[[], object]) -> Iterator[list[BaseException]]:
+    """Repeat each function in its own thread while the block runs, and yield the errors raised."""
+    stopped, errors = threading.Event(), list[BaseException]()
 
-    def repeat(work: Callable[[], object]) -> None:
-        while not over.is_set():
+    def repeat(function: Callable[[], object]) -> None:
+        while not stopped.is_set():
             try:
-                work()
+                function()
             except Exception as error:  # noqa: BLE001 (the test shows it)
                 errors.append(error)
                 return
 
-    threads = [threading.Thread(target=repeat, args=(work,), daemon=True) for work in works]
+    threads = [
+        threading.Thread(target=repeat, args=(function,), daemon=True) for function in functions
+    ]
     for thread in threads:
         thread.start()
     try:
         yield errors
     finally:
-        over.set()
+        stopped.set()
         joined(threads)
 
 
 def flood(address: str) -> Callable[[], None]:
-    """What sends requests that are refused, and sees that they are; a server that is gone refuses
-    nothing.
+    """Return a function that sends the next invalid request and checks its status.
+
+    It ignores connection errors, because the server may have been killed.
     """
-    kinds = itertools.cycle(REFUSED)
+    invalid_requests = itertools.cycle(REJECTED_REQUESTS)
 
     def send() -> None:
-        status, sent = next(kinds)
+        status, request = next(invalid_requests)
         try:
-            answer = httpx2.post(
-                f"{address}/v1/cases", **{**sent, "headers": SEND | sent.get("headers", {})}
+            response = httpx2.post(
+                f"{address}/v1/cases", **{**request, "headers": SEND | request.get("headers", {})}
             )
         except httpx2.HTTPError:
             return
-        assert answer.status_code == status
+        assert response.status_code == status
 
     return send
 
@@ -89,31 +92,33 @@ def flood(address: str) -> Callable[[], None]:
 def test_kills_during_a_flood_lose_no_acknowledged_request(tmp_path: Path, rounds: int) -> None:
     port, numbers, acknowledged = free_port(), itertools.count(), list[str]()
 
-    def until_killed(kill: int) -> list[BaseException]:
+    def until_killed(round_number: int) -> list[BaseException]:
         """Send until a random moment, at which the server is killed while it is flooded."""
-        enough = len(acknowledged) + random.Random(kill).randint(100, 600)
-        with ingesting(tmp_path, port, MASIS_INGEST_MODEL="off") as opened:
+        target = len(acknowledged) + random.Random(round_number).randint(100, 600)
+        with ingesting(tmp_path, port, MASIS_INGEST_MODEL="off") as client:
 
             def send() -> None:
                 names = [f"case-{next(numbers)}" for _ in range(20)]
                 try:
-                    answer = opened.post("/v1/cases", json={"cases": list(map(case, names))})
+                    response = client.post("/v1/cases", json={"cases": list(map(case, names))})
                 except httpx2.HTTPError:  # killed before it could acknowledge
                     return
-                assert answer.status_code == 202
+                assert response.status_code == 202
                 acknowledged.extend(names)
 
-            with beside(send, *(flood(str(opened.base_url)) for _ in range(2))) as errors:
-                until(lambda: errors or len(acknowledged) >= enough, "requests are acknowledged")
-                opened.process.kill()
+            with repeated_in_background(
+                send, *(flood(str(client.base_url)) for _ in range(2))
+            ) as errors:
+                until(lambda: errors or len(acknowledged) >= target, "requests are acknowledged")
+                client.process.kill()
         return errors
 
-    for kill in range(rounds):
-        assert not until_killed(kill)
+    for round_number in range(rounds):
+        assert not until_killed(round_number)
     reopened = Workbench.open(tmp_path / "masis.db")
     while reopened.ingestion.read_waiting({}):
         pass
-    stored = {each.id for each in reopened.store.cases.iterate()}
+    stored = {case.id for case in reopened.store.cases.iterate()}
     assert not set(acknowledged) - stored
     assert "x" not in stored
     log.info("%d kills, %d acknowledged, none lost", rounds, len(acknowledged))

@@ -1,5 +1,5 @@
-"""Which models are recognised, by which marks, and what their outputs mean; what is not recognised
-is refused.
+"""Recognizing local models and the meaning of their outputs by configuration and name; unknown
+models are rejected.
 """
 
 from __future__ import annotations
@@ -22,8 +22,10 @@ T5_TOKENS = {"architectures": ["T5ForTokenClassification"], "model_type": "t5"}
 MODERN_TOKENS = {"architectures": ["ModernBertForTokenClassification"], "model_type": "modernbert"}
 
 
-def read(config: dict[str, Any], name: str = "local:org/x", place: str = "config.json") -> Any:
-    return labels_of(config, name, place)
+def read_labels(
+    config: dict[str, Any], name: str = "local:org/x", path: str = "config.json"
+) -> Any:
+    return labels_of(config, name, path)
 
 
 @pytest.mark.parametrize(
@@ -42,9 +44,9 @@ def read(config: dict[str, Any], name: str = "local:org/x", place: str = "config
 def test_output_meanings_are_read_from_label_names(
     config: dict[str, Any], expected: object
 ) -> None:
-    found = read({**ROBERTA, **config})
-    assert (found.supports, found.contradicts, found.inverted) == expected
-    assert found.form.name == "pair"
+    labels = read_labels({**ROBERTA, **config})
+    assert (labels.supports, labels.contradicts, labels.inverted) == expected
+    assert labels.form.name == "pair"
 
 
 @pytest.mark.parametrize(
@@ -111,14 +113,14 @@ def test_output_meanings_are_read_from_label_names(
 def test_models_without_label_names_are_recognized_by_class_and_name(
     name: str, config: dict[str, Any], head: str, form: str, supports: int
 ) -> None:
-    found = read(config, name)
-    assert (found.head, found.form.name, found.supports, found.contradicts) == (
+    labels = read_labels(config, name)
+    assert (labels.head, labels.form.name, labels.supports, labels.contradicts) == (
         head,
         form,
         supports,
         2 if config.get("id2label") == NLI else None,
     )
-    assert found.unsupported is None
+    assert labels.unsupported is None
 
 
 @pytest.mark.parametrize(
@@ -153,11 +155,15 @@ def test_a_tagger_uses_the_unsupported_output(
 ) -> None:
     if unsupported is None:
         with pytest.raises(SettingsError, match="which output marks a word"):
-            read(config, name)
+            read_labels(config, name)
         return
-    found = read(config, name)
-    assert (found.head, found.form.name, found.unsupported) == ("tokens", "passages", unsupported)
-    assert "confirms nothing" in found.words
+    labels = read_labels(config, name)
+    assert (labels.head, labels.form.name, labels.unsupported) == (
+        "tokens",
+        "passages",
+        unsupported,
+    )
+    assert "confirms nothing" in labels.words
 
 
 @pytest.mark.parametrize(
@@ -169,7 +175,7 @@ def test_a_tagger_uses_the_unsupported_output(
         ({**ROBERTA, "id2label": {"0": "positive", "1": "negative"}}, "id2label"),
         ({**ROBERTA, "id2label": {"0": "entailment", "1": "supported"}}, "id2label"),
         ({**ROBERTA, "id2label": {"1": "entailment", "2": "neutral"}}, "id2label"),
-        # A classifier of fake news reads no evidence.
+        # A fake-news classifier doesn't read evidence.
         ({**ROBERTA, "id2label": {"0": "false", "1": "true"}}, "id2label"),
         ({**ROBERTA, "id2label": {"0": "factual", "1": "hallucinated"}}, "id2label"),
         # Rerankers and models of similarity have one output without a name.
@@ -217,7 +223,7 @@ def test_a_tagger_uses_the_unsupported_output(
             },
             "problem_type",
         ),
-        # A T5 that tags words looks like HHEM 2.1 saved as transformers' class, and means the
+        # A T5 that tags words looks like HHEM 2.1 saved as a transformers class, and means the
         # opposite.
         ({**T5_TOKENS, "id2label": TWO}, "architectures"),
         ({**T5_TOKENS, "id2label": {"0": "supported", "1": "hallucinated"}}, "architectures"),
@@ -227,7 +233,7 @@ def test_ambiguous_outputs_are_an_error_that_names_the_field(
     config: dict[str, Any], field: str
 ) -> None:
     with pytest.raises(SettingsError, match=rf"config\.json: {field}"):
-        read(config)
+        read_labels(config)
 
 
 @pytest.mark.parametrize(
@@ -247,7 +253,7 @@ def test_label_names_that_contradict_the_authors_code_are_rejected(
     name: str, config: dict[str, Any]
 ) -> None:
     with pytest.raises(SettingsError, match=r"id2label contradicts the meaning|problem_type"):
-        read(config, name)
+        read_labels(config, name)
 
 
 def test_parent_folder_names_dont_identify_a_model() -> None:
@@ -257,34 +263,36 @@ def test_parent_folder_names_dont_identify_a_model() -> None:
         "local:./hhem/nli/onnx/model.onnx",
     ):
         with pytest.raises(SettingsError, match="id2label does not tell"):
-            read({**DEBERTA, "id2label": TWO}, name)
-    # A relative name has no parts that tell: its folder does.
-    assert read(DEBERTA, "local:.", "/data/FactCG/config.json").form.name == "factcg"
+            read_labels({**DEBERTA, "id2label": TWO}, name)
+    # A relative path doesn't name the model, so its folder is used.
+    assert read_labels(DEBERTA, "local:.", "/data/FactCG/config.json").form.name == "factcg"
 
 
 def test_multi_label_models_use_sigmoid_outputs() -> None:
-    found = read({**ROBERTA, "id2label": NLI, "problem_type": "multi_label_classification"})
-    assert (found.head, found.supports, found.contradicts) == ("independent", 0, 2)
+    labels = read_labels({**ROBERTA, "id2label": NLI, "problem_type": "multi_label_classification"})
+    assert (labels.head, labels.supports, labels.contradicts) == ("independent", 0, 2)
 
 
 def test_a_rejected_model_names_what_was_found_and_expected() -> None:
     with pytest.raises(SettingsError) as refused:
-        read({**MODERN_TOKENS, "id2label": TWO, "problem_type": "single_label_classification"})
-    said = str(refused.value)
-    for part in (
+        read_labels(
+            {**MODERN_TOKENS, "id2label": TWO, "problem_type": "single_label_classification"}
+        )
+    message = str(refused.value)
+    for expected in (
         "ModernBertForTokenClassification",
         "modernbert",
         "0: LABEL_0, 1: LABEL_1",
         "single_label",
     ):
-        assert part in said
-    assert "LettuceDetect (a token classifier" in said
-    assert "FactCG" not in said
+        assert expected in message
+    assert "LettuceDetect (a token classifier" in message
+    assert "FactCG" not in message
 
 
 def test_the_factcg_template_matches_the_authors_exactly() -> None:
     # factcg/utils.py, INSTRUCTION_TEMPLATE
-    (template,) = read(DEBERTA, "local:factcg").form.template
+    (template,) = read_labels(DEBERTA, "local:factcg").form.template
     assert isinstance(template, str)
     assert (
         template.format(evidence="E", claim="C")
@@ -313,6 +321,6 @@ def test_a_new_family_of_models_is_one_entry(monkeypatch: pytest.MonkeyPatch) ->
     )
     monkeypatch.setattr(forms, "FORMS", (house, *FORMS))
     bert = {"architectures": ["BertForSequenceClassification"], "id2label": TWO}
-    assert read(bert, "local:org/house-1").form is prompt
+    assert read_labels(bert, "local:org/house-1").form is prompt
     with pytest.raises(SettingsError, match=r"Accepted: House models \('house' in its name\)"):
-        read(bert, "local:org/flat-1")
+        read_labels(bert, "local:org/flat-1")

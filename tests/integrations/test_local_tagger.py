@@ -121,7 +121,7 @@ def test_only_answer_words_are_marked(tmp_path: Path) -> None:
 )
 def test_offsets_are_exact_with_multibyte_characters(tmp_path: Path, claim: str) -> None:
     folder = save_tagger(
-        tmp_path / "tagger", dict.fromkeys("1850", MADE_UP), made=bytes_tokenizer()
+        tmp_path / "tagger", dict.fromkeys("1850", MADE_UP), custom_tokenizer=bytes_tokenizer()
     )
     (token,) = {
         (each.start, each.end)
@@ -139,7 +139,9 @@ def test_a_tokens_leading_space_isnt_in_its_span(tmp_path: Path) -> None:
     }
     made = Tokenizer(BPE(known, [("\u0120", "b"), ("\u0120b", "r")]))
     made.pre_tokenizer = ByteLevel(add_prefix_space=False, trim_offsets=False)
-    folder = save_tagger(tmp_path / "tagger", {"\u0120br": MADE_UP}, made=with_marks(made))
+    folder = save_tagger(
+        tmp_path / "tagger", {"\u0120br": MADE_UP}, custom_tokenizer=with_marks(made)
+    )
     tokens = role(folder).tags([EVIDENCE], "", "a bridge") or ()
     assert [(each.start, each.end) for each in tokens if each.unsupported > 0.5] == [(2, 4)]
 
@@ -168,7 +170,9 @@ def test_a_word_is_marked_if_one_of_its_tokens_is(tmp_path: Path) -> None:
     known = [*SPECIAL, "un", "##believ", "##able", "bridge", "very"]
     made = Tokenizer(WordPiece({piece: at for at, piece in enumerate(known)}, unk_token="[UNK]"))
     made.pre_tokenizer = Whitespace()
-    folder = save_tagger(tmp_path / "tagger", {"##believ": MADE_UP}, made=with_marks(made))
+    folder = save_tagger(
+        tmp_path / "tagger", {"##believ": MADE_UP}, custom_tokenizer=with_marks(made)
+    )
     assert one_by_one(folder, "very unbelievable bridge") == [["unbelievable"]]
     tokens = role(folder).tags([EVIDENCE], "", "very unbelievable bridge") or ()
     assert [(each.start, each.end) for each in tokens if each.unsupported > 0.5] == [(7, 13)]
@@ -191,7 +195,9 @@ def test_adjacent_marked_words_are_merged(tmp_path: Path, claim: str, expected: 
 def test_marks_in_scripts_without_spaces_cover_only_their_characters(tmp_path: Path) -> None:
     # "ä" and "å" are how byte-level tokenizers write E4 and E5, the first bytes of four of these
     # characters.
-    folder = save_tagger(tmp_path / "tagger", {"ä": MADE_UP, "å": MADE_UP}, made=bytes_tokenizer())
+    folder = save_tagger(
+        tmp_path / "tagger", {"ä": MADE_UP, "å": MADE_UP}, custom_tokenizer=bytes_tokenizer()
+    )
     assert one_by_one(folder, "这座桥长一百二十米") == [["座", "一", "二十"]]
 
 

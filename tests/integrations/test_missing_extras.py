@@ -1,7 +1,7 @@
-"""Where an extra's package is missing, whoever asks for it is told what installs it, and nothing is
-made or sent.
+"""A missing extra is reported with the command that installs it, before anything is created or
+sent.
 
-The packages are here, most of them: their import is refused, as where they are not installed.
+Most of the packages are installed here, so the tests make their import fail.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner
 
 import masis
-import masis.integrations.dspy as door
+import masis.integrations.dspy as dspy_integration
 from masis import query_with_critique
 from masis.api import audits
 from masis.api.roles import addresses, build_roles, check_models, offered_models, pin_versions
@@ -28,25 +28,26 @@ from masis.integrations.dspy import programs
 from masis.schema.case import Case
 from masis.settings import Settings
 from tests.cli.running import case, lines
-from tests.integrations.test_dspy_programs import a_program
+from tests.integrations.test_dspy_programs import program_of
 
 pytestmark = pytest.mark.slow
 
-OURS = {"otel": "telemetry"}
-"""Packages of ours that have another name than the extra."""
+INTEGRATION_NAMES = {"otel": "telemetry"}
+"""Integrations whose package has another name than their extra."""
 BAML, CASE = Settings(output_validator="baml"), Case.model_validate(case("one"))
 
 
 @pytest.fixture
-def without(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Refuses a package, and forgets what was imported of it and of our modules that
-    stand on it.
+def block_package(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Return a function that makes imports of a package fail.
+
+    It also removes the package's modules, and ours that use it, from ``sys.modules``.
     """
 
     def refuse(package: str, extra: str = "") -> None:
-        ours = f"masis.integrations.{OURS.get(extra, extra or package)}"
+        integration = f"masis.integrations.{INTEGRATION_NAMES.get(extra, extra or package)}"
         for name in list(sys.modules):
-            if name == ours or name.startswith((f"{package}.", f"{ours}.")):
+            if name == integration or name.startswith((f"{package}.", f"{integration}.")):
                 monkeypatch.delitem(sys.modules, name)
         monkeypatch.setitem(sys.modules, package, None)
         output_validation.validator_named.cache_clear()
@@ -56,7 +57,7 @@ def without(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
 @pytest.fixture
 def cases(tmp_path: Path) -> Path:
-    """A file of one case."""
+    """Return a file with one case."""
     file = tmp_path / "cases.jsonl"
     file.write_bytes(lines(case("one")))
     return file
@@ -68,8 +69,10 @@ def test_importing_masis_imports_no_package_of_an_extra() -> None:
         f"import sys, masis, masis.api.audits, masis.cli.audit; print({packages} &"
         " set(sys.modules))"
     )
-    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    assert done.stdout.strip() == "set()"
+    result = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True
+    )
+    assert result.stdout.strip() == "set()"
 
 
 @pytest.mark.parametrize(
@@ -87,23 +90,23 @@ def test_importing_masis_imports_no_package_of_an_extra() -> None:
 )
 @pytest.mark.usefixtures("cases")
 def test_a_command_names_its_missing_extra_without_side_effects(
-    without: Callable[..., None],
+    block_package: Callable[..., None],
     package: str,
     extra: str,
     arguments: list[str],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    without(package, extra)
+    block_package(package, extra)
     monkeypatch.chdir(tmp_path)
-    said = CliRunner().invoke(main, arguments)
-    assert said.exit_code == 1, said.output
-    assert f"pip install '.[{extra}]'" in said.stderr
+    result = CliRunner().invoke(main, arguments)
+    assert result.exit_code == 1, result.output
+    assert f"pip install '.[{extra}]'" in result.stderr
     assert not Path("made").exists()
 
 
 @pytest.mark.parametrize(
-    ("package", "extra", "begun"),
+    ("package", "extra", "use_extra"),
     [
         (
             "baml_py",
@@ -114,37 +117,37 @@ def test_a_command_names_its_missing_extra_without_side_effects(
         ("baml_py", "baml", lambda: audits.run_audit(CASE, BAML)),
         ("langgraph", "langgraph", lambda: importlib.import_module("masis.integrations.langgraph")),
         ("opentelemetry", "otel", lambda: telemetry.start(Settings(telemetry="otlp"))),
-        ("dspy", "dspy", lambda: door.CriticAgent),
+        ("dspy", "dspy", lambda: dspy_integration.CriticAgent),
     ],
     ids=["pipeline", "decorator", "audit", "nodes of a graph", "telemetry", "modules of dspy"],
 )
 def test_a_function_names_its_missing_extra_at_once(
-    without: Callable[..., None], package: str, extra: str, begun: Callable[[], object]
+    block_package: Callable[..., None], package: str, extra: str, use_extra: Callable[[], object]
 ) -> None:
-    without(package, extra)
+    block_package(package, extra)
     with pytest.raises(MissingExtra, match=rf"pip install '\.\[{extra}\]'"):
-        begun()
+        use_extra()
 
 
-def test_an_audit_without_telemetry_needs_no_package(without: Callable[..., None]) -> None:
-    without("opentelemetry", "otel")
+def test_an_audit_without_telemetry_needs_no_package(block_package: Callable[..., None]) -> None:
+    block_package("opentelemetry", "otel")
     with telemetry.start(Settings()) as off:
         assert audits.run_audit(CASE).iterations
     assert not off.on
 
 
-def test_dspy_program_records_need_no_dspy(without: Callable[..., None]) -> None:
-    without("dspy")
+def test_dspy_program_records_need_no_dspy(block_package: Callable[..., None]) -> None:
+    block_package("dspy")
     with pytest.raises(AttributeError):
-        _ = door.Nothing
-    assert door.CriticAgentOutput.__name__ == "CriticAgentOutput"
+        _ = dspy_integration.Nothing
+    assert dspy_integration.CriticAgentOutput.__name__ == "CriticAgentOutput"
 
 
 def test_a_dspy_program_works_without_dspy_installed(
-    without: Callable[..., None], tmp_path: Path
+    block_package: Callable[..., None], tmp_path: Path
 ) -> None:
-    programs.save_program(tmp_path, a_program())
-    without("dspy")
+    programs.save_program(tmp_path, program_of())
+    block_package("dspy")
     listed = CliRunner().invoke(main, ["optimize", "--list", "--programs", str(tmp_path)])
     assert "dspy:careful@1" in listed.stdout
     settings = Settings(critic="dspy:careful", programs_folder=str(tmp_path))
@@ -156,7 +159,7 @@ def test_a_dspy_program_works_without_dspy_installed(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "named"),
+    ("arguments", "option"),
     [
         (["--engine", "ray", "--out", "x", "--db", "y.db"], "--db"),
         (["--engine", "ray", "--out", "x", "--limit", "3"], "--limit"),
@@ -165,8 +168,8 @@ def test_a_dspy_program_works_without_dspy_installed(
     ],
 )
 def test_an_option_of_the_other_engine_is_a_usage_error(
-    cases: Path, arguments: list[str], named: str
+    cases: Path, arguments: list[str], option: str
 ) -> None:
-    said = CliRunner().invoke(main, ["audit", str(cases), *arguments])
-    assert said.exit_code == 2
-    assert named in said.output
+    result = CliRunner().invoke(main, ["audit", str(cases), *arguments])
+    assert result.exit_code == 2
+    assert option in result.output

@@ -1,5 +1,5 @@
-"""Traces of OpenTelemetry at the HTTP door: what becomes a case, what is counted, and how a refusal
-is answered.
+"""OpenTelemetry traces sent to the ingestion server: the cases made from them, counts, and rejected
+requests.
 """
 
 from __future__ import annotations
@@ -106,20 +106,23 @@ def request(*spans: dict[str, Any]) -> dict[str, Any]:
 
 
 def protobuf(*spans: dict[str, Any]) -> bytes:
-    """The same request as an SDK sends it."""
+    """Return the request in the protobuf format of the SDKs."""
     from google.protobuf.json_format import ParseDict
     from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-    made = ParseDict(request(*spans), ExportTraceServiceRequest())
-    for read, sent in zip(made.resource_spans[0].scope_spans[0].spans, spans, strict=True):
-        read.trace_id, read.span_id = bytes.fromhex(sent["traceId"]), bytes.fromhex(sent["spanId"])
-        read.parent_span_id = bytes.fromhex(sent.get("parentSpanId", ""))
-    content: bytes = made.SerializeToString()
+    message = ParseDict(request(*spans), ExportTraceServiceRequest())
+    for target, source in zip(message.resource_spans[0].scope_spans[0].spans, spans, strict=True):
+        target.trace_id, target.span_id = (
+            bytes.fromhex(source["traceId"]),
+            bytes.fromhex(source["spanId"]),
+        )
+        target.parent_span_id = bytes.fromhex(source.get("parentSpanId", ""))
+    content: bytes = message.SerializeToString()
     return content
 
 
 @pytest.fixture
-def opened(bench: Workbench) -> Iterator[TestClient]:
+def client(bench: Workbench) -> Iterator[TestClient]:
     source = ProgramSource(
         name="chatbot",
         token_sha256=DIGEST,
@@ -154,23 +157,23 @@ def case_stored(bench: Workbench, case_id: str = TRACE) -> Any:
     ids=["openinference", "genai", "within"],
 )
 def test_a_trace_with_answer_and_evidence_becomes_a_case(
-    bench: Workbench, opened: TestClient, spans: list[dict[str, Any]], kind: str, encoding: str
+    bench: Workbench, client: TestClient, spans: list[dict[str, Any]], kind: str, encoding: str
 ) -> None:
     content = protobuf(*spans) if kind == otlp.PROTOBUF else json.dumps(request(*spans)).encode()
     content = gzip.compress(content) if encoding == "gzip" else content
-    answer = post(opened, content, kind, **{"content-encoding": encoding})
-    assert (answer.status_code, answer.headers["content-type"]) == (200, kind)
-    assert answer.content == (b"" if kind == otlp.PROTOBUF else b"{}")
+    response = post(client, content, kind, **{"content-encoding": encoding})
+    assert (response.status_code, response.headers["content-type"]) == (200, kind)
+    assert response.content == (b"" if kind == otlp.PROTOBUF else b"{}")
     case = case_stored(bench)
     assert (case.query, case.answer) == (Q, A)
     assert [(chunk.id, chunk.text) for chunk in case.evidence] == [("1", T)]
     until(lambda: not bench.store.inbox.waiting(1), "it is read")
-    assert opened.get(f"/v1/cases/{TRACE}", headers=SEND).json()["standing"] == "not_audited"
+    assert client.get(f"/v1/cases/{TRACE}", headers=SEND).json()["standing"] == "not_audited"
 
 
 @pytest.mark.parametrize("kind", [otlp.JSON, otlp.PROTOBUF])
 def test_spans_without_a_case_are_counted_and_others_stored(
-    bench: Workbench, opened: TestClient, kind: str
+    bench: Workbench, client: TestClient, kind: str
 ) -> None:
     without_evidence = openinference("b" * 32)[1:]
     without_answer = openinference("c" * 32)[:1]
@@ -181,42 +184,42 @@ def test_spans_without_a_case_are_counted_and_others_stored(
         span(7, "d" * 32, http__method="GET"),
     ]
     content = protobuf(*spans) if kind == otlp.PROTOBUF else json.dumps(request(*spans)).encode()
-    answer = post(opened, content, kind)
-    assert answer.status_code == 200
+    response = post(client, content, kind)
+    assert response.status_code == 200
     if kind == otlp.JSON:
-        partial = answer.json()["partialSuccess"]
-        rejected, why = partial["rejectedSpans"], partial["errorMessage"]
+        partial = response.json()["partialSuccess"]
+        rejected, reason = partial["rejectedSpans"], partial["errorMessage"]
     else:
         from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
             ExportTraceServiceResponse,
         )
 
-        read = ExportTraceServiceResponse.FromString(answer.content).partial_success
-        rejected, why = str(read.rejected_spans), read.error_message
+        partial = ExportTraceServiceResponse.FromString(response.content).partial_success
+        rejected, reason = str(partial.rejected_spans), partial.error_message
     assert rejected == "4"
-    for trace, lacks in (
+    for trace, problem in (
         ("b", "evidence is missing"),
         ("c", "answer is missing"),
         ("d", "no attributes of"),
     ):
-        assert f"trace {trace * 32}: " in why
-        assert lacks in why
+        assert f"trace {trace * 32}: " in reason
+        assert problem in reason
     case_stored(bench)
     assert stored(bench) == [TRACE]
 
 
 def test_a_resent_trace_changes_nothing_and_a_different_one_is_logged(
-    bench: Workbench, opened: TestClient, caplog: pytest.LogCaptureFixture
+    bench: Workbench, client: TestClient, caplog: pytest.LogCaptureFixture
 ) -> None:
-    for sent in (openinference(), openinference(), genai()):
-        assert post(opened, json.dumps(request(*sent)).encode()).status_code == 200
+    for spans in (openinference(), openinference(), genai()):
+        assert post(client, json.dumps(request(*spans)).encode()).status_code == 200
     until(lambda: not bench.store.inbox.waiting(1), "all are read")
     assert stored(bench) == [TRACE]
     assert caplog.text.count("1 of the traces of chatbot are not stored") == 1
 
 
 @pytest.mark.parametrize(
-    ("content", "headers", "status", "why"),
+    ("content", "headers", "status", "reason"),
     [
         (b"{", {}, 400, "JSON"),
         (b"[]", {}, 400, "object"),
@@ -236,7 +239,7 @@ def test_a_resent_trace_changes_nothing_and_a_different_one_is_logged(
         ),
         (
             json.dumps(
-                request(*(each for n in range(4) for each in openinference(f"{n:032x}")))
+                request(*(span for n in range(4) for span in openinference(f"{n:032x}")))
             ).encode(),
             *({}, 413, "max_cases"),
         ),
@@ -244,32 +247,32 @@ def test_a_resent_trace_changes_nothing_and_a_different_one_is_logged(
 )
 def test_a_rejected_request_gets_a_status_and_a_reason(
     bench: Workbench,
-    opened: TestClient,
+    client: TestClient,
     content: bytes,
     headers: dict[str, str],
     status: int,
-    why: str,
+    reason: str,
 ) -> None:
-    answer = post(
-        opened,
+    response = post(
+        client,
         content,
         **({"kind": headers.pop("content-type")} if "content-type" in headers else {}),
         **headers,
     )
-    assert answer.status_code == status
-    assert why in answer.text
+    assert response.status_code == status
+    assert reason in response.text
     assert bench.store.database.value("SELECT count(*) FROM inbox") == 0
 
 
-def test_too_many_spans_are_rejected(opened: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_spans_are_rejected(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(otlp, "MOST_SPANS", 2)
     for kind, content in (
         (otlp.JSON, json.dumps(request(*openinference())).encode()),
         (otlp.PROTOBUF, protobuf(*openinference())),
     ):
-        answer = post(opened, content, kind)
-        assert answer.status_code == 400
-        assert "at most 2" in answer.text
+        response = post(client, content, kind)
+        assert response.status_code == 400
+        assert "at most 2" in response.text
 
 
 @pytest.mark.slow
@@ -279,9 +282,9 @@ def test_a_trace_from_the_otel_sdk_is_audited(tmp_path: Path) -> None:
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
-    with ingesting(tmp_path, free_port()) as opened:
+    with ingesting(tmp_path, free_port()) as client:
         exporter = OTLPSpanExporter(
-            f"{opened.base_url}/v1/traces", headers=SEND, compression=Compression.Gzip
+            f"{client.base_url}/v1/traces", headers=SEND, compression=Compression.Gzip
         )
         provider = TracerProvider(shutdown_on_exit=False)
         provider.add_span_processor(BatchSpanProcessor(exporter))
@@ -294,4 +297,4 @@ def test_a_trace_from_the_otel_sdk_is_audited(tmp_path: Path) -> None:
                 inner.set_attributes({"openinference.span.kind": "RETRIEVER", "input.value": Q})
                 inner.set_attributes({"retrieval.documents.0.document.content": T})
         provider.shutdown()
-        assert audited(opened, f"{outer.get_span_context().trace_id:032x}")["standing"]
+        assert audited(client, f"{outer.get_span_context().trace_id:032x}")["standing"]

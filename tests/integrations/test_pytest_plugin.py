@@ -1,6 +1,4 @@
-"""The plugin as a team uses it: fixtures, marker, options, the report, and a start that costs
-nothing.
-"""
+"""The pytest plugin: fixtures, marker, options, the report, and a startup that imports little."""
 
 from __future__ import annotations
 
@@ -9,7 +7,7 @@ import json
 import pytest
 
 import masis.api.roles
-import masis.pipeline  # noqa: F401  (what is imported within a run of pytester is imported again in the next one)
+import masis.pipeline  # noqa: F401  (pytester would import it again in every run)
 
 pytestmark = pytest.mark.slow
 
@@ -50,9 +48,7 @@ def test_called_with_more(assert_grounded):
 
 
 def run(pytester: pytest.Pytester, *flags: str) -> pytest.RunResult:
-    """Run pytest in this process, without a plugin that another package brings and that takes a
-    second to import.
-    """
+    """Run pytest in this process without langsmith's plugin, which takes a second to import."""
     return pytester.runpytest_inprocess("-p", "no:langsmith_plugin", *flags)
 
 
@@ -101,7 +97,7 @@ def test_the_configuration_file_sets_the_thresholds(pytester: pytest.Pytester) -
 
 
 @pytest.mark.parametrize(
-    ("flags", "ini", "why"),
+    ("flags", "ini", "reason"),
     [
         (["--masis-model", "openia:x"], "", "openia"),
         (["--masis-model", "openai:gpt-4o"], "", "OPENAI_API_KEY"),
@@ -115,26 +111,26 @@ def test_the_configuration_file_sets_the_thresholds(pytester: pytest.Pytester) -
     ],
 )
 def test_configuration_errors_are_readable(
-    pytester: pytest.Pytester, flags: list[str], ini: str, why: str
+    pytester: pytest.Pytester, flags: list[str], ini: str, reason: str
 ) -> None:
     pytester.makepyfile(TESTS)
     pytester.makeini(f"[pytest]\n{ini}\n")
     result = run(pytester, "-k", "test_right", *flags)
     assert result.ret != 0
-    assert why in result.stdout.str() + result.stderr.str()
+    assert reason in result.stdout.str() + result.stderr.str()
 
 
 @pytest.mark.parametrize(
-    ("bound", "told"),
+    ("bound", "message"),
     [
         ("0.9", "grounded(0.9) needs the name of the bound, as in grounded(min_support=0.7)"),
         ("min_suport=1", "there is no bound 'min_suport'. There are: min_support, allow_uncited"),
     ],
 )
-def test_an_invalid_threshold_is_named(pytester: pytest.Pytester, bound: str, told: str) -> None:
+def test_an_invalid_threshold_is_named(pytester: pytest.Pytester, bound: str, message: str) -> None:
     test = "def test_it(assert_grounded):\n    assert_grounded('a', ['a'])\n"
     pytester.makepyfile(f"import pytest\n@pytest.mark.grounded({bound})\n{test}")
-    assert told in run(pytester).stdout.str()
+    assert message in run(pytester).stdout.str()
 
 
 def test_starting_pytest_imports_only_the_plugin(
@@ -149,9 +145,9 @@ def test_starting_pytest_imports_only_the_plugin(
             assert ours <= light | plugin
             assert not {"pydantic", "numpy", "openai", "streamlit", "pandas"} & set(sys.modules)
         """)
-    others = ("no:hypothesispytest", "no:langsmith_plugin")  # plugins that other packages bring
+    others = ("no:hypothesispytest", "no:langsmith_plugin")  # plugins of other packages
     pytester.runpytest_subprocess(
-        *(each for name in others for each in ("-p", name))
+        *(flag for name in others for flag in ("-p", name))
     ).assert_outcomes(passed=1)
 
 

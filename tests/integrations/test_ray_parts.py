@@ -1,4 +1,4 @@
-"""The parts of audits on Ray that need no Ray: the input in chunks, the ledger, the
+"""The parts of audits on Ray that don't need Ray: the input in chunks, the ledger and the
 output folder.
 """
 
@@ -24,22 +24,22 @@ from tests.store.factories import a_case
 NUMBERED = [case(f"case-{number}", query=f"How long is bridge {number}?") for number in range(40)]
 
 
-def read(place: Path | str, *, size: int = 7) -> list[Chunk]:
+def read_chunks(path: Path | str, *, size: int = 7) -> list[Chunk]:
     return [
-        chunk for part in parts_of(str(place)) for chunk in chunks_of(part, str(place), None, size)
+        chunk for part in parts_of(str(path)) for chunk in chunks_of(part, str(path), None, size)
     ]
 
 
 def ids(chunks: list[Chunk]) -> list[str]:
-    return [found.id for chunk in chunks for _, found, _ in cases_of(chunk) if found is not None]
+    return [case.id for chunk in chunks for _, case, _ in cases_of(chunk) if case is not None]
 
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    """All cases in one file."""
-    written = tmp_path / "cases.jsonl"
-    written.write_bytes(lines(*NUMBERED))
-    return written
+    """Return a file with all cases."""
+    path = tmp_path / "cases.jsonl"
+    path.write_bytes(lines(*NUMBERED))
+    return path
 
 
 # --- the input
@@ -47,12 +47,12 @@ def file(tmp_path: Path) -> Path:
 
 def test_every_line_is_read_once_and_has_a_stable_number(file: Path) -> None:
     file.write_bytes(lines(*NUMBERED).rstrip())  # the last line needs no line break
-    chunks = read(file)
-    assert ids(chunks) == [each["id"] for each in NUMBERED]
+    chunks = read_chunks(file)
+    assert ids(chunks) == [row["id"] for row in NUMBERED]
     assert len({chunk.shard for chunk in chunks}) == len(chunks)
     for chunk in chunks:
-        for row, found, _ in cases_of(chunk):
-            assert json.loads(file.read_bytes().splitlines()[row - 1])["id"] == found.id
+        for row, read_case, _ in cases_of(chunk):
+            assert json.loads(file.read_bytes().splitlines()[row - 1])["id"] == read_case.id
 
 
 def test_a_folder_with_all_file_kinds_is_read(tmp_path: Path) -> None:
@@ -63,15 +63,15 @@ def test_a_folder_with_all_file_kinds_is_read(tmp_path: Path) -> None:
     parquet.write_table(table, tmp_path / "inner" / "c.parquet", row_group_size=6)
     (tmp_path / "_SUCCESS").write_bytes(b"")
     (tmp_path / "notes.txt").write_text("no input", encoding="utf-8")
-    assert sorted(ids(read(tmp_path))) == sorted(each["id"] for each in NUMBERED)
+    assert sorted(ids(read_chunks(tmp_path))) == sorted(row["id"] for row in NUMBERED)
 
 
 def test_object_storage_is_read_like_a_folder(tmp_path: Path) -> None:
     memory = fsspec.filesystem("memory")
     memory.pipe("/in/cases.jsonl", lines(*NUMBERED))
     try:
-        chunks = read("memory://in")
-        assert ids(chunks) == [each["id"] for each in NUMBERED]
+        chunks = read_chunks("memory://in")
+        assert ids(chunks) == [row["id"] for row in NUMBERED]
         assert chunks[0].source == "memory://in/cases.jsonl"
     finally:
         memory.rm("/in", recursive=True)
@@ -79,34 +79,34 @@ def test_object_storage_is_read_like_a_folder(tmp_path: Path) -> None:
 
 def test_an_invalid_row_is_reported_in_place(file: Path) -> None:
     file.write_bytes(lines(NUMBERED[0]) + b"{broken\n" + lines(NUMBERED[1]))
-    [chunk] = read(file)
-    found = list(cases_of(chunk))
-    assert [row for row, _, _ in found] == [1, 2, 3]
-    assert found[1][1] is None
-    assert "line 2" in (found[1][2] or "")
+    [chunk] = read_chunks(file)
+    rows = list(cases_of(chunk))
+    assert [row for row, _, _ in rows] == [1, 2, 3]
+    assert rows[1][1] is None
+    assert "line 2" in (rows[1][2] or "")
 
 
 def test_a_truncated_file_is_reported_and_others_are_read(
     tmp_path: Path,
 ) -> None:
-    packed = gzip.compress(lines(*NUMBERED[:20]))
-    (tmp_path / "a.jsonl.gz").write_bytes(packed[: len(packed) - 30])
+    compressed = gzip.compress(lines(*NUMBERED[:20]))
+    (tmp_path / "a.jsonl.gz").write_bytes(compressed[: len(compressed) - 30])
     (tmp_path / "b.jsonl").write_bytes(lines(*NUMBERED[20:]))
-    chunks = read(tmp_path)
+    chunks = read_chunks(tmp_path)
     problems = [problem for chunk in chunks for _, _, problem in cases_of(chunk) if problem]
     assert len(problems) == 1
     assert "a.jsonl.gz" in problems[0]
-    assert set(ids(chunks)) >= {each["id"] for each in NUMBERED[20:]}
+    assert set(ids(chunks)) >= {row["id"] for row in NUMBERED[20:]}
 
 
 def test_finished_shards_arent_read_again(file: Path) -> None:
     [part] = parts_of(str(file))
-    every = read(file)
-    left = list(chunks_of(part, str(file), None, 7, done={0, 2, 5}))
-    assert [chunk.number for chunk in left] == [1, 3, 4]
-    assert [chunk for chunk in every if chunk.number in (1, 3, 4)] == left
-    assert [chunk.last for chunk in every] == [False] * 5 + [True]
-    assert sum(chunk.size for chunk in every) == part.size
+    all_chunks = read_chunks(file)
+    remaining = list(chunks_of(part, str(file), None, 7, done={0, 2, 5}))
+    assert [chunk.number for chunk in remaining] == [1, 3, 4]
+    assert [chunk for chunk in all_chunks if chunk.number in (1, 3, 4)] == remaining
+    assert [chunk.last for chunk in all_chunks] == [False] * 5 + [True]
+    assert sum(chunk.size for chunk in all_chunks) == part.size
 
 
 def test_a_missing_input_is_named(tmp_path: Path) -> None:
@@ -128,12 +128,12 @@ def a_row(number: int, outcome: str = "failed") -> dict[str, object]:
 
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
-    made = Lake(str(tmp_path / "out"))
-    made.prepare(ABOUT)
-    return made
+    new_lake = Lake(str(tmp_path / "out"))
+    new_lake.prepare(INPUT_DESCRIPTION)
+    return new_lake
 
 
-ABOUT = {"parts": {"a": 1}, "settings": {"seed": 1}, "profile": None, "chunk": 50}
+INPUT_DESCRIPTION = {"parts": {"a": 1}, "settings": {"seed": 1}, "profile": None, "chunk": 50}
 
 
 def test_a_rewritten_shard_replaces_the_old_one(lake: Lake) -> None:
@@ -148,14 +148,14 @@ def test_a_rewritten_shard_replaces_the_old_one(lake: Lake) -> None:
 
 
 def test_leftovers_of_a_killed_worker_are_removed(lake: Lake) -> None:
-    left = Path(lake.place) / "outcome=accepted" / ".part-000000.parquet.abc"
-    left.write_bytes(b"half")
-    lake.prepare(ABOUT)
-    assert not left.exists()
+    leftover = Path(lake.place) / "outcome=accepted" / ".part-000000.parquet.abc"
+    leftover.write_bytes(b"half")
+    lake.prepare(INPUT_DESCRIPTION)
+    assert not leftover.exists()
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"settings": {"seed": 2}}, "other settings"),
         ({"chunk": 10}, "in chunks"),
@@ -164,22 +164,22 @@ def test_leftovers_of_a_killed_worker_are_removed(lake: Lake) -> None:
     ],
 )
 def test_an_output_folder_of_another_input_is_rejected(
-    lake: Lake, change: dict[str, object], said: str
+    lake: Lake, change: dict[str, object], message: str
 ) -> None:
-    with pytest.raises(InputError, match=said):
-        lake.prepare(ABOUT | change)
+    with pytest.raises(InputError, match=message):
+        lake.prepare(INPUT_DESCRIPTION | change)
 
 
 def test_files_can_be_added_to_the_input(lake: Lake) -> None:
-    lake.prepare(ABOUT | {"parts": {"a": 1, "b": 5}})
+    lake.prepare(INPUT_DESCRIPTION | {"parts": {"a": 1, "b": 5}})
     with pytest.raises(InputError, match="of another input"):
-        lake.prepare(ABOUT)
+        lake.prepare(INPUT_DESCRIPTION)
 
 
 def test_a_folder_with_other_files_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("mine", encoding="utf-8")
     with pytest.raises(InputError, match="holds other files"):
-        Lake(str(tmp_path)).prepare(ABOUT)
+        Lake(str(tmp_path)).prepare(INPUT_DESCRIPTION)
 
 
 def test_two_jobs_cant_write_to_one_folder(lake: Lake) -> None:
@@ -191,14 +191,14 @@ def test_two_jobs_cant_write_to_one_folder(lake: Lake) -> None:
 
 def test_completion_markers_identify_finished_shards(lake: Lake, file: Path) -> None:
     [part] = parts_of(str(file))
-    chunks = read(file)
+    chunks = read_chunks(file)
     for chunk in chunks[1:]:
         lake.complete(chunk)
-    completed, whole = lake.completed_chunks()[part.name]
-    assert (sorted(completed), whole) == ([1, 2, 3, 4, 5], False)
+    completed, is_complete = lake.completed_chunks()[part.name]
+    assert (sorted(completed), is_complete) == ([1, 2, 3, 4, 5], False)
     lake.complete(chunks[0])
-    completed, whole = lake.completed_chunks()[part.name]
-    assert whole
+    completed, is_complete = lake.completed_chunks()[part.name]
+    assert is_complete
     assert sum(completed.values()) == part.size
 
 
@@ -234,9 +234,9 @@ def test_a_dead_workers_unwritten_cases_are_audited_again() -> None:
 
 def test_the_clusters_total_cost_stays_under_the_limit() -> None:
     ledger = Ledger(3, 1.0)
-    begun = [ledger.begin(f"s{n}", n, 0.3)[0] for n in range(5)]
-    assert begun == ["audit", "audit", "audit", "stop", "stop"]
-    # cheaper than estimated: there is room for more
+    actions = [ledger.begin(f"s{n}", n, 0.3)[0] for n in range(5)]
+    assert actions == ["audit", "audit", "audit", "stop", "stop"]
+    # The audit was cheaper than estimated, so another one can start.
     ledger.record_end("s0", 0, SpentUsage("accepted", cost_usd=0.1))
     assert ledger.begin("s5", 5, 0.3)[0] == "audit"
     assert ledger.totals().exhausted

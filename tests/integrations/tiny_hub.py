@@ -1,4 +1,4 @@
-"""A hub of models on loopback, with one repository: as much of the Hugging Face hub's protocol as a
+"""A model hub on loopback with one repository; it has the parts of Hugging Face's protocol that a
 download needs.
 """
 
@@ -15,11 +15,11 @@ from tests.loopback import Quiet, loopback
 
 @contextmanager
 def hub(files: dict[str, bytes], repo: str = "org/name", refuse: int = 0) -> Iterator[str]:
-    """A hub with one repository, on loopback."""
+    """Serve a hub with one repository on loopback, and yield its address."""
     commit = "a" * 40
 
     class Handler(Quiet):
-        def do_GET(self) -> None:  # the name is http.server's
+        def do_GET(self) -> None:  # The name is defined by http.server.
             self._answer(body=True)
 
         def do_HEAD(self) -> None:
@@ -29,9 +29,7 @@ def hub(files: dict[str, bytes], repo: str = "org/name", refuse: int = 0) -> Ite
             path = self.path.partition("?")[0]
             content = files.get(path.removeprefix(f"/{repo}/resolve/main/"))
             if path.startswith(f"/api/models/{repo}"):
-                siblings = [
-                    {"rfilename": each, "size": len(content)} for each, content in files.items()
-                ]
+                siblings = [{"rfilename": name, "size": len(data)} for name, data in files.items()]
                 content = json.dumps({"id": repo, "sha": commit, "siblings": siblings}).encode()
             status = refuse or (404 if content is None else 200)
             self.send_response(status)

@@ -1,10 +1,10 @@
-"""Tiny models for tests: ONNX graphs written by hand, whose scores follow from words, and
-tokenizers to go with them.
+"""Tiny models for tests: handwritten ONNX graphs whose scores depend on single words, and their
+tokenizers.
 
-A graph adds up a row of numbers for each token, another row where the token stands in the claim: so
-a test says which word makes which score, and no training, no network and no ONNX library is needed.
-``docs/models.md`` says what such files hold; the few fields of the format that are used here are
-numbered as in ``onnx.proto``.
+A graph sums a row of numbers for each token, with a different row for a token in the claim. So a
+test defines which word gives which score, without training, a network or an ONNX library.
+``docs/models.md`` describes such files. The numbers of the format's fields are those of
+``onnx.proto``.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]")
 FLOAT, INT64 = 1, 7
 
 NLI = {"0": "entailment", "1": "neutral", "2": "contradiction"}
-"""Labels, and below what single words of a claim do to the three scores."""
+"""The labels of the three scores; ``NLI_WORDS`` has the scores of single words of a claim."""
 NLI_WORDS = {
     "proven": (9.0, 0, 0),
     "refuted": (0, 0, 9.0),
@@ -44,29 +44,29 @@ def save_model(
     file: str = "model.onnx",
     card: str = "",
 ) -> Path:
-    """Save a model to a folder: ``words`` move the scores where they stand in a claim,
-    ``in_evidence`` in evidence.
+    """Save a model to a folder: ``words`` change the scores if they are in a claim,
+    ``in_evidence`` if they are in the evidence.
     """
     labels = NLI if labels is None else labels
     folder.mkdir(parents=True, exist_ok=True)
-    known = [*SPECIAL, *dict.fromkeys([*vocabulary.split(), *words, *(in_evidence or {})])]
-    numbers = len(next(iter(words.values())))
-    table = np.zeros((2 * len(known), numbers), dtype=np.float32)
+    all_words = [*SPECIAL, *dict.fromkeys([*vocabulary.split(), *words, *(in_evidence or {})])]
+    outputs = len(next(iter(words.values())))
+    table = np.zeros((2 * len(all_words), outputs), dtype=np.float32)
     for word, row in (in_evidence or {}).items():
-        table[known.index(word)] = row
+        table[all_words.index(word)] = row
     for word, row in words.items():
-        table[len(known) + known.index(word)] = row
+        table[len(all_words) + all_words.index(word)] = row
     path = folder / file
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(graph(table))
-    tokenizer(known).save(str(folder / "tokenizer.json"))
-    whole = {
+    tokenizer(all_words).save(str(folder / "tokenizer.json"))
+    config = {
         "architectures": ["BertForSequenceClassification"],
         "model_type": "bert",
         "pad_token_id": 0,
     }
-    whole |= {"id2label": dict(labels)} if labels else {}
-    (folder / "config.json").write_text(json.dumps(whole))
+    config |= {"id2label": dict(labels)} if labels else {}
+    (folder / "config.json").write_text(json.dumps(config))
     if card:
         (folder / "README.md").write_text(card)
     return folder
@@ -81,55 +81,61 @@ def save_tagger(
     labels: Mapping[str, str] | None = None,
     *,
     seen: Mapping[str, Sequence[float]] | None = None,
-    made: Tokenizer | None = None,
+    custom_tokenizer: Tokenizer | None = None,
     **config: Any,
 ) -> Path:
-    """Save a tagger: ``words`` have these two scores where they stand, all others (4, 0), which is
-    support.
+    """Save a tagger: ``words`` have these two scores, and all others (4, 0), which means supported.
 
-    Words that are ``seen`` anywhere in the input add their scores to every token. ``made`` is
-    another tokenizer than one of whole words.
+    Words in ``seen`` add their scores to every token if they are anywhere in the input.
+    ``custom_tokenizer`` replaces the default tokenizer of whole words.
     """
     folder.mkdir(parents=True, exist_ok=True)
     vocabulary = "bridge is 120 metres long opened in 1931 the paris capital million".split()
-    if made is None:
-        made = tokenizer([*SPECIAL, *dict.fromkeys([*vocabulary, *words, *(seen or {})])])
-    made.save(str(folder / "tokenizer.json"))
-    own = np.tile(np.array([4.0, 0.0], dtype=np.float32), (made.get_vocab_size(), 1))
-    other = np.zeros_like(own)
-    for table, rows in ((own, words), (other, seen or {})):
+    if custom_tokenizer is None:
+        custom_tokenizer = tokenizer(
+            [*SPECIAL, *dict.fromkeys([*vocabulary, *words, *(seen or {})])]
+        )
+    custom_tokenizer.save(str(folder / "tokenizer.json"))
+    token_scores = np.tile(
+        np.array([4.0, 0.0], dtype=np.float32), (custom_tokenizer.get_vocab_size(), 1)
+    )
+    input_scores = np.zeros_like(token_scores)
+    for table, rows in ((token_scores, words), (input_scores, seen or {})):
         for word, row in rows.items():
-            table[made.token_to_id(word)] = row
-    (folder / "model.onnx").write_bytes(tagger_graph(own, other))
-    whole = {
+            table[custom_tokenizer.token_to_id(word)] = row
+    (folder / "model.onnx").write_bytes(tagger_graph(token_scores, input_scores))
+    base_config = {
         "architectures": ["ModernBertForTokenClassification"],
         "model_type": "modernbert",
         "pad_token_id": 0,
     }
-    whole |= {"id2label": dict(TAGGER if labels is None else labels)}
-    (folder / "config.json").write_text(json.dumps(whole | config))
+    base_config |= {"id2label": dict(TAGGER if labels is None else labels)}
+    (folder / "config.json").write_text(json.dumps(base_config | config))
     return folder
 
 
-def tokenizer(known: Sequence[str]) -> Tokenizer:
-    """A tokenizer that knows these words, and sets marks around one text or two."""
-    made = Tokenizer(WordLevel({word: at for at, word in enumerate(known)}, unk_token="[UNK]"))
-    made.normalizer, made.pre_tokenizer = Lowercase(), Whitespace()
-    made.post_processor = TemplateProcessing(
+def tokenizer(words: Sequence[str]) -> Tokenizer:
+    """Return a tokenizer with these words, which adds special tokens around one text or two."""
+    result = Tokenizer(
+        WordLevel({word: index for index, word in enumerate(words)}, unk_token="[UNK]")
+    )
+    result.normalizer, result.pre_tokenizer = Lowercase(), Whitespace()
+    result.post_processor = TemplateProcessing(
         single="[CLS] $A [SEP]",
         pair="[CLS] $A [SEP] $B:1 [SEP]:1",
-        special_tokens=[("[CLS]", known.index("[CLS]")), ("[SEP]", known.index("[SEP]"))],
+        special_tokens=[("[CLS]", words.index("[CLS]")), ("[SEP]", words.index("[SEP]"))],
     )
-    made.add_special_tokens(list(SPECIAL))
-    return made
+    result.add_special_tokens(list(SPECIAL))
+    return result
 
 
-# The format: fields with a number and a type, varints and bytes with a length.
+# The protobuf format: fields with a number and a type, varints, and bytes with a length.
 
 
 def graph(table: np.ndarray[Any, Any]) -> bytes:
-    """A graph that adds up the rows of a table: of a token, or of it in the claim, which begins at
-    half the table.
+    """Return a graph that sums the table's rows of all tokens.
+
+    Tokens of the claim use the second half of the table.
     """
     half = np.array(len(table) // 2, dtype=np.int64)
     nodes = [
@@ -151,7 +157,7 @@ def graph(table: np.ndarray[Any, Any]) -> bytes:
         _value(name, INT64, ("batch", "tokens"))
         for name in ("input_ids", "attention_mask", "token_type_ids")
     ]
-    whole = b"".join(
+    content = b"".join(
         [
             *(_field(1, node) for node in nodes),
             _field(2, b"tiny"),
@@ -160,12 +166,12 @@ def graph(table: np.ndarray[Any, Any]) -> bytes:
             _field(12, _value("logits", FLOAT, ("batch", "classes"))),
         ]
     )
-    return _number(1, 8) + _field(7, whole) + _field(8, _number(2, 13))
+    return _number(1, 8) + _field(7, content) + _field(8, _number(2, 13))
 
 
 def tagger_graph(own: np.ndarray[Any, Any], seen: np.ndarray[Any, Any]) -> bytes:
-    """A graph with two scores for each token: its own, and what the tokens anywhere in the input
-    add to all.
+    """Return a graph with two scores for each token: its own, plus the ``seen`` scores of all
+    tokens in the input.
     """
     nodes = [
         _node("Gather", ["own", "input_ids"], "each"),
@@ -174,7 +180,7 @@ def tagger_graph(own: np.ndarray[Any, Any], seen: np.ndarray[Any, Any]) -> bytes
         _node("Add", ["each", "together"], "logits"),
     ]
     tensors = {"own": own, "seen": seen, "first": np.array([1], dtype=np.int64)}
-    whole = b"".join(
+    content = b"".join(
         [
             *(_field(1, node) for node in nodes),
             _field(2, b"tiny"),
@@ -183,7 +189,7 @@ def tagger_graph(own: np.ndarray[Any, Any], seen: np.ndarray[Any, Any]) -> bytes
             _field(12, _value("logits", FLOAT, ("batch", "tokens", "classes"))),
         ]
     )
-    return _number(1, 8) + _field(7, whole) + _field(8, _number(2, 13))
+    return _number(1, 8) + _field(7, content) + _field(8, _number(2, 13))
 
 
 def _varint(value: int) -> bytes:

@@ -1,4 +1,4 @@
-"""What tests of models share: a prompt, a reply's form, a case, and models at a scripted server."""
+"""Shared by model tests: a prompt, a reply type, a case, and models at a scripted server."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from masis.audit.control.run_control import RunControl
 from masis.llm.client.model import Model
-from masis.llm.registry import asker
+from masis.llm.registry import model_in_role
 from masis.llm.roles.prompting import RolePrompt
 from masis.llm.roles.replies import Number
 from masis.schema.providers import ProviderKind, ProviderSettings
@@ -38,8 +38,8 @@ CASE = case_of(
 _names = itertools.count()
 
 
-class Judged(BaseModel):
-    """A reply of three kinds of fields."""
+class SampleReply(BaseModel):
+    """A reply with a list, a boolean and a number."""
 
     reasons: list[str]
     sound: bool
@@ -57,9 +57,9 @@ def model_at(
     effort: Any = None,
     **changes: Any,
 ) -> Model:
-    """The model ``scripted:judge-1`` at this server, whose waits are short."""
+    """Return the model ``scripted:judge-1`` at this server, with short retry delays."""
     address = server if isinstance(server, str) else server.address
-    table = ProviderSettings(
+    provider = ProviderSettings(
         kind=wire,
         address=address,
         key_env="SCRIPTED_KEY",
@@ -68,30 +68,30 @@ def model_at(
         mode=mode,
         effort=effort,
     )
-    given = {"retry_base_s": 0.01, "retry_cap_s": 0.05} | changes
-    settings = Settings.model_validate({"providers": {"scripted": table}, **given})
-    return asker(f"scripted:{model}", "critic", control or RunControl(), settings)
+    values = {"retry_base_s": 0.01, "retry_cap_s": 0.05} | changes
+    settings = Settings.model_validate({"providers": {"scripted": provider}, **values})
+    return model_in_role(f"scripted:{model}", "critic", control or RunControl(), settings)
 
 
 def closed_port() -> int:
-    """A port where nobody listens."""
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        return int(listening.getsockname()[1])
+    """Return a port that no server listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 def settings_here(server: ModelServer, **changes: Any) -> Settings:
-    """Every role filled by the scripted server's ``here:m``, with short waits."""
-    table = {"kind": "openai", "address": server.address, "key_env": "SCRIPTED_KEY"}
-    given = {"providers": {"here": table}, "retry_base_s": 0.01} | changes
-    return Settings.model_validate(dict.fromkeys(ROLES, "here:m") | given)
+    """Fill every role with the scripted server's ``here:m``, with short retry delays."""
+    provider = {"kind": "openai", "address": server.address, "key_env": "SCRIPTED_KEY"}
+    values = {"providers": {"here": provider}, "retry_base_s": 0.01} | changes
+    return Settings.model_validate(dict.fromkeys(ROLES, "here:m") | values)
 
 
 def settings_for(server: ModelServer, wire: str, dead_role: str | None = None) -> Settings:
-    """All roles on the scripted server, under a model name of their own, so that nothing is
-    remembered of others.
+    """Fill all roles from the scripted server, each with a new model name.
 
-    No exam is asked for, so that what lets an answer pass or not is what the reply says.
+    New names keep server capabilities learned by other tests out of the way. No exam is required,
+    so only the replies decide whether an answer is accepted.
     """
     address = server.address if wire == "openai" else server.address.removesuffix("/v1")
     providers = {
@@ -109,7 +109,7 @@ def settings_for(server: ModelServer, wire: str, dead_role: str | None = None) -
             "providers": providers,
             "retry_base_s": 0.01,
             "retry_cap_s": 0.02,
-            # Long: a machine that is busy with other work must not fail a call.
+            # Long, because a busy machine must not make a call time out.
             "call_deadline_s": 60.0,
             "iteration_deadline_s": 120.0,
             "loop_deadline_s": 240.0,

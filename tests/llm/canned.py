@@ -1,5 +1,6 @@
-"""Replies that a well-behaved model could give, one for each prompt file; made afresh for each test
-that alters one.
+"""Valid model replies, one for each prompt file.
+
+The functions return a new reply each time, so a test can change it.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ def critique(**changes: Any) -> dict[str, Any]:
     } | changes
 
 
-def raised(**changes: Any) -> dict[str, Any]:
-    """One issue of a critic."""
+def critic_issue(**changes: Any) -> dict[str, Any]:
+    """One issue in a critic's reply."""
     return {
         "type": "factual",
         "severity": "high",
@@ -63,10 +64,10 @@ def evaluation(**changes: Any) -> dict[str, Any]:
 
 
 def verdict(number: Any = 1, **changes: Any) -> dict[str, Any]:
-    """A verdict on the claim of this number."""
+    """A verdict on the claim with this number."""
     return {
         "number": number,
-        "evidence": [supporting(quote="120 metres long")],
+        "evidence": [chunk_stance(quote="120 metres long")],
         "calculation": "",
         "reasoning": "",
         "verdict": "supported",
@@ -74,10 +75,10 @@ def verdict(number: Any = 1, **changes: Any) -> dict[str, Any]:
     } | changes
 
 
-def supporting(
+def chunk_stance(
     evidence_id: str = "chunk_1", stance: str = "supports", quote: str = "", claim_words: str = ""
 ) -> dict[str, Any]:
-    """What a verdict says of one chunk."""
+    """The part of a verdict about one chunk."""
     return {
         "evidence_id": evidence_id,
         "stance": stance,
@@ -86,20 +87,22 @@ def supporting(
     }
 
 
-def listed(sentence: Any = 1, words: str = "", meaning: str = "") -> dict[str, Any]:
+def listed_claim(sentence: Any = 1, words: str = "", meaning: str = "") -> dict[str, Any]:
     """A claim in a list."""
     return {"sentence": sentence, "words": words, "meaning": meaning}
 
 
-def judged(sentence: Any = 1, words: str = "", meaning: str = "", **changes: Any) -> dict[str, Any]:
-    """A claim in a list with the verdict on it."""
-    given = verdict(**changes)
-    del given["number"]
-    return listed(sentence, words, meaning) | given
+def judged_claim(
+    sentence: Any = 1, words: str = "", meaning: str = "", **changes: Any
+) -> dict[str, Any]:
+    """A claim in a list with its verdict."""
+    claim_verdict = verdict(**changes)
+    del claim_verdict["number"]
+    return listed_claim(sentence, words, meaning) | claim_verdict
 
 
 def grade(**changes: Any) -> dict[str, Any]:
-    """A grader's reply about a trial."""
+    """A grader's reply about a randomized trial."""
     return {
         "relevance_reason": "Meets drug, complaint and people.",
         "relevance_quotes": ["412 adults with headache to aspirin"],
@@ -129,7 +132,7 @@ def revision(answer: str, **changes: Any) -> dict[str, Any]:
 
 
 ALL: dict[str, Any] = {
-    "claims": {"claims": [judged(1), judged(2)], "missing": []},
+    "claims": {"claims": [judged_claim(1), judged_claim(2)], "missing": []},
     "claims_extract": {"claims": []},
     "claims_verify": {"verdicts": [verdict(1), verdict(2)]},
     "completeness": {"missing": []},

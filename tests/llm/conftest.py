@@ -1,5 +1,6 @@
-"""A key for the scripted provider, and nothing known of servers that earlier tests had at the same
-address.
+"""Set a key for the scripted provider and forget server capabilities learned by earlier tests.
+
+Servers of different tests can get the same port, and capabilities are stored by address.
 """
 
 from __future__ import annotations
@@ -11,6 +12,6 @@ from tests.llm.asking import KEY
 
 
 @pytest.fixture(autouse=True)
-def _a_key_and_no_habits(monkeypatch: pytest.MonkeyPatch) -> None:
+def _set_key_and_forget_capabilities(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SCRIPTED_KEY", KEY)
     server_capabilities._known.clear()

@@ -1,6 +1,4 @@
-"""A model that answers as a test tells it, and keeps what it was asked: a double for roles, without
-a provider.
-"""
+"""A test double for a role's model: it returns scripted replies and records its requests."""
 
 from __future__ import annotations
 
@@ -24,8 +22,8 @@ Reply = (
 
 
 @dataclass(frozen=True)
-class Asked:
-    """One question put to the model."""
+class ModelRequest:
+    """One request to the model."""
 
     prompt: RolePrompt
     shape: type[BaseModel]
@@ -34,28 +32,28 @@ class Asked:
 
     @property
     def file(self) -> str:
-        """The prompt file."""
+        """The name of the prompt file."""
         return self.prompt.version.partition("/")[0]
 
     @property
     def text(self) -> str:
-        """All that is sent."""
+        """The complete text that is sent."""
         return "\n".join(self.prompt[:3])
 
 
 @dataclass
 class ScriptedAsker:
-    """Answers by the name of the prompt file: a reply for all calls, or a sequence, the last one
-    again and again.
+    """Looks up the reply by the name of the prompt file.
 
-    A reply is a record, a text to be read as a server's reply is, an error to raise, or a function
-    of the prompt.
+    A sequence of replies is used in order, and its last reply is repeated. A reply is a record, a
+    text that is parsed as a server's reply would be, an error to raise, or a function of the
+    prompt.
     """
 
     replies: dict[str, Reply | Sequence[Reply]]
     name: str = "scripted:model"
     control: RunControl = field(default_factory=lambda: RunControl(fence=MARK))
-    asked: list[Asked] = field(default_factory=list)
+    requests: list[ModelRequest] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def ask(
@@ -66,25 +64,25 @@ class ScriptedAsker:
         max_tokens: int,
         temperature: float | None = None,
     ) -> R:
-        """The next reply for this prompt."""
-        asked = Asked(prompt, shape, max_tokens, temperature)
+        """Return or raise the next reply for this prompt."""
+        request = ModelRequest(prompt, shape, max_tokens, temperature)
         with self._lock:
-            before = sum(each.file == asked.file for each in self.asked)
-            self.asked.append(asked)
-        given: Any = self.replies[asked.file]
-        if isinstance(given, list | tuple):
-            given = given[min(before, len(given) - 1)]
-        if callable(given):
-            given = given(prompt)
-        if isinstance(given, Exception):
-            raise given
-        if isinstance(given, str):
+            earlier = len(self.requests_for(request.file))
+            self.requests.append(request)
+        reply: Any = self.replies[request.file]
+        if isinstance(reply, list | tuple):
+            reply = reply[min(earlier, len(reply) - 1)]
+        if callable(reply):
+            reply = reply(prompt)
+        if isinstance(reply, Exception):
+            raise reply
+        if isinstance(reply, str):
             try:
-                return parse_reply(given, shape)
+                return parse_reply(reply, shape)
             except UnreadableReply as error:
-                raise BadReply(str(error), kind="malformed", raw=given) from error
-        return shape.model_validate(given)
+                raise BadReply(str(error), kind="malformed", raw=reply) from error
+        return shape.model_validate(reply)
 
-    def of(self, file: str) -> list[Asked]:
-        """What was asked with this prompt file, in order."""
-        return [each for each in self.asked if each.file == file]
+    def requests_for(self, file: str) -> list[ModelRequest]:
+        """Return the requests with this prompt file, in order."""
+        return [request for request in self.requests if request.file == file]

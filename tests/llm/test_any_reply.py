@@ -1,5 +1,6 @@
-"""Whatever a reply of the right form says, nothing breaks, and nothing counts for more than it can
-show.
+"""Property tests: replies with a valid form but arbitrary content are handled safely.
+
+No reply crashes a role, and no verdict is stored without its quote, evidence or confidence.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ ANSWER = "The bridge is 120 metres long [chunk_1][empty]. It opened in 1932 [chu
 AUDIT = audit_citations(ANSWER, EVIDENCE)
 CONTEXT = context(answer=ANSWER, evidence=EVIDENCE, citation_audit=AUDIT, claims=())
 
-PLACES = [
+LOCATIONS = [
     "",
     "120 metres",
     "1931",
@@ -57,17 +58,17 @@ PLACES = [
     "It is red.",
     ANSWER,
 ]
-PLACED = ("120 metres", "1932", "It is red.", ANSWER)
-"""Those that stand in the answer, each as a claim of its own."""
+IN_THE_ANSWER = ("120 metres", "1932", "It is red.", ANSWER)
+"""The locations that occur in the answer; each is a separate claim."""
 SUPPORT = {"supported": 1.0, "partial": 0.5, "contradicted": 0.0, "unsupported": 0.0}
-text = st.sampled_from(PLACES) | st.text(max_size=20)
+text = st.sampled_from(LOCATIONS) | st.text(max_size=20)
 names = (
     st.sampled_from(
         ["chunk_1", "[chunk_2]", "2", "CHUNK 1", "empty", "chunk_9", "", "i1", "i9", "all"]
     )
     | text
 )
-anything = st.one_of(
+any_value = st.one_of(
     st.none(),
     st.booleans(),
     st.integers(-200, 200),
@@ -76,7 +77,7 @@ anything = st.one_of(
     st.just(10**400),
     st.lists(st.integers()),
 )
-number = st.integers(-1, 5) | st.sampled_from(
+claim_number = st.integers(-1, 5) | st.sampled_from(
     ["1", "2.0", "²", None, True, math.nan, math.inf, 1.0, 10**400]
 )
 VERDICTS = [*get_args(ClaimVerdict), "either_way", "Partial", "", None, 3, ["supported"]]
@@ -107,46 +108,52 @@ BY_NAME: dict[str, st.SearchStrategy[Any]] = {
 
 
 def field_of(name: str, field: FieldInfo) -> st.SearchStrategy[Any]:
-    """What a model may write into a field: as its name asks for, else as its type does."""
-    for kind, given_ in ((Number, anything), (Count, number)):
+    """Return the values a model might write in a field, chosen by its name or else its type."""
+    for kind, values in ((Number, any_value), (Count, claim_number)):
         if kind.__metadata__[1] in field.metadata:
-            return given_
+            return values
     if get_origin(field.annotation) is list and name not in BY_NAME:
         (inner,) = get_args(field.annotation)
-        return st.lists(drawn(inner) if isinstance(inner, type) else text, max_size=4)
-    found = BY_NAME.get(name, st.booleans() if field.annotation is bool else text)
-    return st.none() | found if TextOrEmpty.__metadata__[0] in field.metadata else found
+        return st.lists(reply_of(inner) if isinstance(inner, type) else text, max_size=4)
+    values_by_name = BY_NAME.get(name, st.booleans() if field.annotation is bool else text)
+    return (
+        st.none() | values_by_name
+        if TextOrEmpty.__metadata__[0] in field.metadata
+        else values_by_name
+    )
 
 
-def drawn(shape: type[RoleReply]) -> st.SearchStrategy[dict[str, Any]]:
+def reply_of(shape: type[RoleReply]) -> st.SearchStrategy[dict[str, Any]]:
     return st.fixed_dictionaries(
         {name: field_of(name, field) for name, field in shape.model_fields.items()}
     )
 
 
-@given(drawn(CheckedClaimsReply), drawn(VerdictsReply))
+@given(reply_of(CheckedClaimsReply), reply_of(VerdictsReply))
 @settings(max_examples=60)
-def test_claims_and_verdicts_in_one_reply(reply: dict[str, Any], second: dict[str, Any]) -> None:
-    """Each sentence that asserts something and each row is judged, whatever the list holds."""
+def test_every_claim_and_assertion_is_judged(reply: dict[str, Any], second: dict[str, Any]) -> None:
+    """Every row of the reply and every sentence with an assertion gets a verdict."""
     asker = ScriptedAsker({"claims": reply, "claims_verify": second})
-    made, found = ModelVerifier(asker, Settings(), Extractions()).check_answer(
+    claims, results = ModelVerifier(asker, Settings(), Extractions()).check_answer(
         ANSWER, AUDIT, "How long is it?", EVIDENCE, completeness=True
     )
-    assert [check.claim for check in found.checks] == list(made)
-    for claim in made:
+    assert [check.claim for check in results.checks] == list(claims)
+    for claim in claims:
         assert claim.start is None or ANSWER[claim.start : claim.end] == claim.text
-    assert len(made) >= len({row["words"] for row in reply["claims"] if row["words"] in PLACED})
+    assert len(claims) >= len(
+        {row["words"] for row in reply["claims"] if row["words"] in IN_THE_ANSWER}
+    )
     for sentence in AUDIT.sentences:
         assert any(
             (claim.start or 0) < sentence.end and (claim.end or 0) > sentence.start
-            for claim in made
+            for claim in claims
         )
-    holds_no_more_than_it_shows(found)
+    assert_verdicts_are_backed_by_quotes(results)
 
 
-def holds_no_more_than_it_shows(found: ClaimResults) -> None:
+def assert_verdicts_are_backed_by_quotes(results: ClaimResults) -> None:
     texts = {chunk.id: chunk.text for chunk in EVIDENCE}
-    for check in found.checks:
+    for check in results.checks:
         assert is_storable(check.model_dump())
         assert (check.verdict == "unscored") == (check.unscored is not None)
         assert check.support == SUPPORT.get(check.verdict)
@@ -163,44 +170,46 @@ def holds_no_more_than_it_shows(found: ClaimResults) -> None:
         assert set(check.sources) <= texts.keys()
         for quote in check.quotes:
             assert texts[quote.evidence_id][quote.start : quote.end] == quote.text != ""
-        for each in check.contradictions:
-            assert check.claim.text[each.claim_start : each.claim_end] == each.claim_text
-            assert (
-                texts[each.evidence_id][each.evidence_start : each.evidence_end]
-                == each.evidence_text
-            )
+        for contradiction in check.contradictions:
+            claim_words = check.claim.text[contradiction.claim_start : contradiction.claim_end]
+            assert claim_words == contradiction.claim_text
+            chunk = texts[contradiction.evidence_id]
+            evidence_words = chunk[contradiction.evidence_start : contradiction.evidence_end]
+            assert evidence_words == contradiction.evidence_text
         assert {reference.evidence_id for reference in check.references} <= set(check.claim.cited)
     judged = [
-        (check.claim.sentence, each.evidence_id)
-        for check in found.checks
-        for each in check.references
+        (check.claim.sentence, reference.evidence_id)
+        for check in results.checks
+        for reference in check.references
     ]
-    claims = [check.claim for check in found.checks]
+    claims = [check.claim for check in results.checks]
     assert sorted(judged) == sorted(
         {(claim.sentence, cited) for claim in claims for cited in claim.cited}
     )
-    for point in found.missing:
+    for point in results.missing:
         assert point.start is None or texts[point.evidence_id or ""][point.start : point.end]
 
 
-@given(drawn(CritiqueReply))
+@given(reply_of(CritiqueReply))
 @settings(max_examples=50)
-def test_critiques(given_critique: dict[str, Any]) -> None:
+def test_critiques_have_valid_quotes_and_evidence_ids(given_critique: dict[str, Any]) -> None:
     judgement = critic.judgement(CritiqueReply.model_validate(given_critique), CONTEXT)
     raised = issues_step.raise_issues("critic", judgement.objections, ANSWER, ())
-    for found in raised.issues:
-        if found.start is not None:
-            assert ANSWER[found.start : found.end] == found.quote
-        assert set(found.evidence_ids) <= {chunk.id for chunk in EVIDENCE}
+    for critic_issue in raised.issues:
+        if critic_issue.start is not None:
+            assert ANSWER[critic_issue.start : critic_issue.end] == critic_issue.quote
+        assert set(critic_issue.evidence_ids) <= {chunk.id for chunk in EVIDENCE}
     ruled = critique_step.apply_critique_rules(
         judgement, AUDIT, raised.issues, JUDGED_BY, raised.notes
     )
     assert is_storable(ruled.model_dump())
 
 
-@given(drawn(EvaluationReply))
+@given(reply_of(EvaluationReply))
 @settings(max_examples=50)
-def test_evaluations(given_evaluation: dict[str, Any]) -> None:
+def test_an_evaluation_with_a_missing_score_has_no_overall_score(
+    given_evaluation: dict[str, Any],
+) -> None:
     judgement = evaluator.judgement(EvaluationReply.model_validate(given_evaluation))
     ruled = evaluation_step.apply_evaluation_rules(
         judgement, AUDIT, verdict(), Settings(), JUDGED_BY
@@ -210,15 +219,15 @@ def test_evaluations(given_evaluation: dict[str, Any]) -> None:
     assert is_storable(ruled.model_dump())
 
 
-@given(drawn(RevisionReply))
+@given(reply_of(RevisionReply))
 @settings(max_examples=50)
-def test_revisions(given_revision: dict[str, Any]) -> None:
+def test_revisions_have_text_and_address_only_known_issues(given_revision: dict[str, Any]) -> None:
     reply = RevisionReply.model_validate(given_revision)
     try:
-        found = reviser.revision(reply, CONTEXT, (issue(id="i1"),), JUDGED_BY)
+        revision = reviser.revision(reply, CONTEXT, (issue(id="i1"),), JUDGED_BY)
     except InvalidRevision:
         assert not reviser.without_fences(reply.revised_answer)
         return
-    assert found.revised_answer.strip()
-    assert set(found.issues_addressed) <= {"i1"}
-    assert is_storable(found.model_dump())
+    assert revision.revised_answer.strip()
+    assert set(revision.issues_addressed) <= {"i1"}
+    assert is_storable(revision.model_dump())

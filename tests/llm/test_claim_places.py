@@ -1,5 +1,5 @@
-"""Where listed claims stand in the answer: none lost however its words were copied, and no
-assertion passed over.
+"""Locating the claims that a model lists: every claim is kept, even if it misquotes the answer,
+and every assertion that it omits becomes a claim.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from masis.api.audits import audit_citations
-from masis.llm.roles.claim_places import in_order, passed_over, place_claims
+from masis.llm.roles.claim_places import in_order, place_claims, uncovered_assertions
 from masis.llm.roles.replies import JudgedClaim, ListedClaim
 from masis.llm.roles.verifier import located_claims
 from masis.schema.audit import Claim
@@ -33,27 +33,30 @@ def rows(listed: Sequence[Listed]) -> list[ListedClaim]:
     ]
 
 
-def found(*pairs: tuple[str, str], answer: str = ANSWER) -> tuple[Claim, ...]:
-    """The claims of an answer from words and meaning of each, without the number of a sentence."""
+def located(*pairs: tuple[str, str], answer: str = ANSWER) -> tuple[Claim, ...]:
+    """Locate claims given as (words, meaning), without sentence numbers."""
     return located_claims(
         rows([(None, *pair) for pair in pairs]), answer, audit_citations(answer, EVIDENCE)
     )
 
 
-def placed(answer: str, *listed: Listed) -> list[Claim]:
-    """The claims for these rows of sentence, words and meaning, in their order."""
+def in_row_order(answer: str, *listed: Listed) -> list[Claim]:
+    """Locate claims given as (sentence, words, meaning), and keep their order."""
     return place_claims(rows(listed), answer, audit_citations(answer, EVIDENCE))
 
 
 def gaps(answer: str, *listed: Listed) -> list[str]:
-    """The words that the answer has and that none of these rows says."""
+    """Return the words of the answer that none of these rows covers."""
     audit = audit_citations(answer, EVIDENCE)
-    return [claim.text for claim in passed_over(place_claims(rows(listed), answer, audit), audit)]
+    return [
+        claim.text
+        for claim in uncovered_assertions(place_claims(rows(listed), answer, audit), audit)
+    ]
 
 
 @pytest.mark.spec("DRAFT-CRITIQUE-EXTRACT")
 def test_a_sentence_with_two_assertions_yields_two_located_claims() -> None:
-    first, second, third = found(
+    first, second, third = located(
         ("The bridge is 120 metres long", "The bridge is 120 metres long."),
         ("it opened in 1931", "The bridge opened in 1931."),
         ("It is red", "The bridge is red."),
@@ -76,13 +79,15 @@ def test_a_sentence_with_two_assertions_yields_two_located_claims() -> None:
 
 def test_a_quote_without_its_markers_is_the_whole_sentence() -> None:
     answer = "1. The bridge is long [chunk_1]."
-    (claim,) = found(("The bridge is long.", "The bridge is long."), answer=answer)
+    (claim,) = located(("The bridge is long.", "The bridge is long."), answer=answer)
     assert claim.text == answer
     assert [claim.text[start:end] for start, end in claim.markers] == ["[chunk_1]"]
 
 
 def test_a_claim_not_in_the_answer_is_judged_without_a_position() -> None:
-    first, second, third = found(("Traffic lights flash on Sundays.", "The traffic lights flash."))
+    first, second, third = located(
+        ("Traffic lights flash on Sundays.", "The traffic lights flash.")
+    )
     assert [claim.text for claim in (first, second)] == [
         ANSWER[: ANSWER.index(" How")],
         "It is **red**.",
@@ -95,24 +100,24 @@ def test_a_claim_not_in_the_answer_is_judged_without_a_position() -> None:
 
 
 def test_a_sentence_omitted_by_the_model_is_still_a_claim() -> None:
-    assert [claim.sentence for claim in found()] == [0, 2]
-    assert [claim.sentence for claim in found(("It is red", "It is red."))] == [0, 2]
+    assert [claim.sentence for claim in located()] == [0, 2]
+    assert [claim.sentence for claim in located(("It is red", "It is red."))] == [0, 2]
 
 
 def test_claims_are_unique_and_in_answer_order() -> None:
-    said = ("it opened in 1931", "The bridge opened in 1931.")
-    assert [claim.start for claim in found(("It is red", ""), said, said)] == [0, 44, 89]
+    opening = ("it opened in 1931", "The bridge opened in 1931.")
+    assert [claim.start for claim in located(("It is red", ""), opening, opening)] == [0, 44, 89]
 
 
 def test_one_passage_can_have_two_claims() -> None:
     answer = "A and B rose by 5% and 6%."
-    made = found((answer, "A rose by 5%."), (answer, "B rose by 6%."), answer=answer)
-    assert [claim.statement for claim in made] == ["A rose by 5%.", "B rose by 6%."]
+    claims = located((answer, "A rose by 5%."), (answer, "B rose by 6%."), answer=answer)
+    assert [claim.statement for claim in claims] == ["A rose by 5%.", "B rose by 6%."]
 
 
 def test_a_claim_over_two_sentences_covers_both() -> None:
     answer = "It is long. It is red."
-    (claim,) = found((answer, "It is long and red."), answer=answer)
+    (claim,) = located((answer, "It is long and red."), answer=answer)
     assert (claim.text, claim.sentence) == (answer, 0)
 
 
@@ -146,10 +151,10 @@ RUSSIAN = "Мост имеет длину 120 метров [chunk_1]. Он бы�
     ],
 )
 def test_misspelled_words_are_located_by_similarity(answer: str, words: str, sentence: int) -> None:
-    whole = audit_citations(answer, EVIDENCE).sentences[sentence].text
+    expected = audit_citations(answer, EVIDENCE).sentences[sentence].text
     for number in (sentence + 1, str(sentence + 1), f"Sentence {sentence + 1}"):
-        (claim,) = placed(answer, (number, words, ""))
-        assert (claim.text, claim.statement, claim.sentence) == (whole, words, sentence)
+        (claim,) = in_row_order(answer, (number, words, ""))
+        assert (claim.text, claim.statement, claim.sentence) == (expected, words, sentence)
 
 
 @pytest.mark.parametrize(
@@ -157,14 +162,16 @@ def test_misspelled_words_are_located_by_similarity(answer: str, words: str, sen
 )
 def test_an_invalid_sentence_number_falls_back_to_the_words(number: Any) -> None:
     for words in ("A car costs 140 crowns", "A car costs 140 crows"):
-        (claim,) = placed(FERRY, (number, words, ""))
+        (claim,) = in_row_order(FERRY, (number, words, ""))
         assert claim.sentence == 1
-    (claim,) = placed(FERRY, (number, "", "Dogs travel without charge on the ferry, free"))
+    (claim,) = in_row_order(FERRY, (number, "", "Dogs travel without charge on the ferry, free"))
     assert claim.sentence == 2
 
 
 def test_words_are_located_where_they_occur_despite_the_number() -> None:
-    (claim,) = placed(FERRY, (1, "A car costs 140 crowns", "A car costs 140 crowns on the ferry"))
+    (claim,) = in_row_order(
+        FERRY, (1, "A car costs 140 crowns", "A car costs 140 crowns on the ferry")
+    )
     assert (claim.sentence, claim.cited) == (1, ("chunk_2",))
     assert FERRY[claim.start : claim.end] == claim.text
 
@@ -172,44 +179,46 @@ def test_words_are_located_where_they_occur_despite_the_number() -> None:
 def test_repeated_words_are_located_by_the_sentence_number() -> None:
     answer = "It is red. It was blue. It is red."
     assert [
-        claim.start for claim in placed(answer, (3, "It is red.", ""), (1, "It is red", ""))
+        claim.start for claim in in_row_order(answer, (3, "It is red.", ""), (1, "It is red", ""))
     ] == [24, 0]
 
 
 def test_a_row_without_words_is_its_whole_sentence() -> None:
     for words in ("", "  ", "\n"):
-        (claim,) = placed(FERRY, (2, words, "A car costs 140 crowns on the ferry"))
+        (claim,) = in_row_order(FERRY, (2, words, "A car costs 140 crowns on the ferry"))
         assert claim.text == "A car costs 140 crowns [chunk_2]."
         assert claim.statement == "A car costs 140 crowns on the ferry"
 
 
 def test_paraphrased_words_match_the_most_similar_sentence() -> None:
-    (claim,) = placed(FERRY, (None, "the price of a car is 140 crowns", ""))
+    (claim,) = in_row_order(FERRY, (None, "the price of a car is 140 crowns", ""))
     assert (claim.sentence, claim.statement) == (1, "the price of a car is 140 crowns")
 
 
 def test_a_row_without_a_location_uses_the_contradicted_words() -> None:
     audit = audit_citations(FERRY, EVIDENCE)
-    denied = canned.supporting("chunk_1", "contradicts", "120 metres", "140 crowns")
-    row = JudgedClaim.model_validate(canned.judged(99, evidence=[denied], verdict="contradicted"))
+    denied = canned.chunk_stance("chunk_1", "contradicts", "120 metres", "140 crowns")
+    row = JudgedClaim.model_validate(
+        canned.judged_claim(99, evidence=[denied], verdict="contradicted")
+    )
     (claim,) = place_claims([row], FERRY, audit)
     assert (claim.text, claim.sentence) == ("140 crowns", 1)
 
 
 def test_overlapping_claims_stay_separate() -> None:
     listed = ((1, "The Orvik ferry carries", ""), (1, "ferry carries 48 cars", ""))
-    first, second = placed(FERRY, *listed)
+    first, second = in_row_order(FERRY, *listed)
     assert (first.text, second.text) == ("The Orvik ferry carries", "ferry carries 48 cars")
     assert gaps(FERRY, *listed, (2, "", ""), (3, "", "")) == []
 
 
 def test_claims_without_a_position_are_last() -> None:
-    here, nowhere = placed(FERRY, (3, "", ""), (None, "Sharks sleep", ""))
-    assert in_order([nowhere, here, nowhere]) == (here, nowhere)
+    located_claim, unlocated = in_row_order(FERRY, (3, "", ""), (None, "Sharks sleep", ""))
+    assert in_order([unlocated, located_claim, unlocated]) == (located_claim, unlocated)
 
 
 @pytest.mark.parametrize(
-    ("answer", "words", "left"),
+    ("answer", "words", "unclaimed"),
     [
         (
             "Dogs travel free, and cats pay the full fare.",
@@ -260,9 +269,9 @@ def test_claims_without_a_position_are_last() -> None:
         ),
     ],
 )
-def test_an_unclaimed_clause_becomes_a_claim(answer: str, words: str, left: str) -> None:
+def test_an_unclaimed_clause_becomes_a_claim(answer: str, words: str, unclaimed: str) -> None:
     (gap,) = gaps(answer, (1, words, ""))
-    assert left in gap
+    assert unclaimed in gap
 
 
 @pytest.mark.parametrize(
@@ -309,7 +318,7 @@ def test_an_omitted_negation_or_figure_is_judged(answer: str, words: str) -> Non
     ],
 )
 def test_connecting_words_arent_a_gap(answer: str, words: list[str]) -> None:
-    assert gaps(answer, *[(1, each, "") for each in words]) == []
+    assert gaps(answer, *[(1, claim_words, "") for claim_words in words]) == []
 
 
 def test_words_repeated_in_a_claims_meaning_arent_a_gap() -> None:
@@ -340,21 +349,21 @@ numbers = st.integers(-2, 9) | st.sampled_from([None, "2", "x", 1.5, True])
 def test_every_row_and_every_assertion_has_a_claim(answer: str, listed: list[Listed]) -> None:
     audit = audit_citations(answer, EVIDENCE)
     assert len(place_claims(rows(listed), answer, audit)) == len(listed)
-    made = located_claims(rows(listed), answer, audit)
-    for claim in made:
+    claims = located_claims(rows(listed), answer, audit)
+    for claim in claims:
         assert claim.start is None or answer[claim.start : claim.end] == claim.text
         assert all(0 <= start < end <= len(claim.text) for start, end in claim.markers)
-    inside = [(claim.start, claim.end or 0) for claim in made if claim.start is not None]
+    spans = [(claim.start, claim.end or 0) for claim in claims if claim.start is not None]
     for sentence in audit.sentences:
         if sentence.status != "exempt":
-            assert any(start < sentence.end and end > sentence.start for start, end in inside)
+            assert any(start < sentence.end and end > sentence.start for start, end in spans)
 
 
 @given(text, st.lists(st.tuples(numbers, st.text(max_size=30), st.text(max_size=30)), max_size=4))
 def test_a_gap_is_found_once(answer: str, listed: list[Listed]) -> None:
     audit = audit_citations(answer, EVIDENCE)
-    made = place_claims(rows(listed), answer, audit)
-    assert passed_over([*made, *passed_over(made, audit)], audit) == []
+    claims = place_claims(rows(listed), answer, audit)
+    assert uncovered_assertions([*claims, *uncovered_assertions(claims, audit)], audit) == []
 
 
 def test_locating_many_claims_takes_linear_time() -> None:
@@ -365,5 +374,5 @@ def test_locating_many_claims_takes_linear_time() -> None:
         (number + 1, f"The bridge number {number} is {number} meters long", "")
         for number in range(400)
     ]
-    assert len(placed(answer, *listed)) == 400
+    assert len(in_row_order(answer, *listed)) == 400
     assert gaps(answer, *listed) == []

@@ -1,5 +1,5 @@
-"""Two verifiers in a row: the second is asked for what the first left open, and the run says what
-that saved.
+"""Two verifiers in a row: the second checks the claims that the first left open, and the run
+reports the calls and cost saved.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from tests.serving_models import ModelServer
 
 ANSWER = "The bridge is long [1]. The bridge is old [1]. The bridge is new [1]."
 CASE = case_of(ANSWER, {"1": "The bridge is long."}, case_id="1", query="How is the bridge?")
-BY_WORD: dict[str, ClaimVerdict] = {
+VERDICT_BY_WORD: dict[str, ClaimVerdict] = {
     "long": "supported",
     "old": "unverifiable",
     "new": "partial",
@@ -48,10 +48,11 @@ BY_WORD: dict[str, ClaimVerdict] = {
 
 
 class Screen(ContentVerifier):
-    """An offline verifier whose verdict goes by one word of the claim."""
+    """An offline verifier whose verdict depends on one word of the claim."""
 
     def judged(self, claim: Claim) -> ClaimCheck:
-        return _check(claim, next(v for word, v in BY_WORD.items() if word in claim.text))
+        verdicts = [verdict for word, verdict in VERDICT_BY_WORD.items() if word in claim.text]
+        return _check(claim, verdicts[0])
 
 
 def _check(claim: Claim, verdict: ClaimVerdict, judged_by: str = "offline") -> ClaimCheck:
@@ -68,17 +69,17 @@ def _check(claim: Claim, verdict: ClaimVerdict, judged_by: str = "offline") -> C
 
 
 @dataclass
-class Second(OfflineVerifier):
-    """Decides everything as told, and remembers what it was asked."""
+class SecondVerifier(OfflineVerifier):
+    """Gives every claim the same verdict and records the claims."""
 
     verdict: ClaimVerdict = "supported"
-    asked: list[str] = field(default_factory=list)
+    received: list[str] = field(default_factory=list)
     judged_by: JudgedBy = field(default_factory=lambda: JudgedBy(model="second", version="1"))
 
     def verify(
         self, claims: Sequence[Claim], evidence: Sequence[Evidence], question: str = ""
     ) -> tuple[ClaimCheck, ...]:
-        self.asked += [claim.text for claim in claims]
+        self.received += [claim.text for claim in claims]
         return tuple(_check(claim, self.verdict, "second") for claim in claims)
 
 
@@ -88,40 +89,40 @@ def screened(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def escalate(
-    *texts: str, second: Second | None = None, evidence: str = "A bridge."
+    *texts: str, second: SecondVerifier | None = None, evidence: str = "A bridge."
 ) -> tuple[ClaimCheck, ...]:
-    verifier = EscalatingVerifier(Screen(), second or Second(), ("offline", "second"))
+    verifier = EscalatingVerifier(Screen(), second or SecondVerifier(), ("offline", "second"))
     return verifier.verify([Claim(text=text) for text in texts], [Evidence(id="1", text=evidence)])
 
 
 def test_only_open_claims_go_to_the_second_verifier() -> None:
-    second = Second()
-    found = escalate("It is long.", "It is old.", "It is new.", "It is lost.", second=second)
-    assert second.asked == ["It is old.", "It is new.", "It is lost."]
-    assert [check.judged_by for check in found] == ["offline", "second", "second", "second"]
-    assert {check.verdict for check in found} == {"supported"}
+    second = SecondVerifier()
+    checks = escalate("It is long.", "It is old.", "It is new.", "It is lost.", second=second)
+    assert second.received == ["It is old.", "It is new.", "It is lost."]
+    assert [check.judged_by for check in checks] == ["offline", "second", "second", "second"]
+    assert {check.verdict for check in checks} == {"supported"}
 
 
 @pytest.mark.parametrize("verdict", ["unverifiable", "unscored"])
 def test_claims_left_open_by_the_second_verifier_are_attributed_to_it(
     verdict: ClaimVerdict,
 ) -> None:
-    (check,) = escalate("It is old.", second=Second(verdict))
+    (check,) = escalate("It is old.", second=SecondVerifier(verdict))
     assert (check.verdict, check.judged_by) == (verdict, "second")
 
 
-def test_without_text_no_model_is_called() -> None:
-    second = Second()
+def test_without_evidence_text_no_model_is_called() -> None:
+    second = SecondVerifier()
     assert [check.judged_by for check in escalate("It is old.", second=second, evidence=" ")] == [
         "offline"
     ]
-    assert not second.asked
+    assert not second.received
 
 
 # with a language model
 
 
-def settings_of(server: ModelServer, **more: object) -> Settings:
+def settings_of(server: ModelServer, **changes: object) -> Settings:
     return Settings.model_validate(
         {
             "verifier": "offline,scripted:m",
@@ -129,31 +130,36 @@ def settings_of(server: ModelServer, **more: object) -> Settings:
             "evaluate": "never",
             "providers": {"scripted": ProviderSettings(address=server.address)},
             "prices": {"scripted:m": Price(input=1.0, output=2.0)},
-            **more,
+            **changes,
         }
     )
 
 
 @pytest.mark.usefixtures("screened")
 def test_a_language_model_is_called_only_for_open_claims() -> None:
-    seen: list[Request] = []
+    requests: list[Request] = []
 
-    def note(request: Request) -> None:
-        seen.append(request)
+    def record_request(request: Request) -> None:
+        requests.append(request)
 
-    with ModelServer(script=note) as server:
+    with ModelServer(script=record_request) as server:
         run = run_audit(CASE, settings_of(server))
-    assert [request.schema_name for request in seen] == ["verdicts_reply"]
-    assert "The bridge is long" not in seen[0].text.partition("<<<CLAIMS")[2]
+    assert [request.schema_name for request in requests] == ["verdicts_reply"]
+    assert "The bridge is long" not in requests[0].text.partition("<<<CLAIMS")[2]
     assert [check.judged_by for check in run.iterations[0].claims] == [
         "offline",
         "scripted:m",
         "scripted:m",
     ]
-    found = run.escalation
-    # alone: one call for all
-    assert (found.settled, found.escalated, found.calls, found.calls_saved) == (1, 2, 1, 0)
-    assert found.cost_saved_usd == 0
+    escalation = run.escalation
+    # Nothing is saved: without the first stage, one call would cover all claims.
+    assert (escalation.settled, escalation.escalated, escalation.calls, escalation.calls_saved) == (
+        1,
+        2,
+        1,
+        0,
+    )
+    assert escalation.cost_saved_usd == 0
     assert run.models["verifier"] == "offline,scripted:m"
     assert run.versions.offline_rules
     assert Run.model_validate_json(run.model_dump_json()) == run
@@ -167,8 +173,11 @@ def test_savings_are_relative_to_the_second_stage_alone() -> None:
             alone = settings.with_values({"verifier": "scripted:m", "claims_batch": batch})
             assert run_audit(CASE, alone).usage.calls == calls
             run = run_audit(CASE, settings.with_values({"claims_batch": batch}))
-            found = run.iterations[0].claim_report.escalation
-            assert (run.usage.calls, found.calls + found.calls_saved) == (found.calls, calls)
+            escalation = run.iterations[0].claim_report.escalation
+            assert (run.usage.calls, escalation.calls + escalation.calls_saved) == (
+                escalation.calls,
+                calls,
+            )
 
 
 def test_settings_name_the_model_of_the_second_stage() -> None:
@@ -241,11 +250,11 @@ def test_languages_unknown_to_the_offline_checks_go_to_the_model(tmp_path: Path)
     (decided,) = verify_claims([claim], evidence, Settings(verifier=f"offline,local:{folder}"))
     assert (decided.verdict, decided.judged_by) == ("supported", f"local:{folder}")
     (folder / "README.md").write_text("---\nlanguage: en\n---\n")
-    (open_still,) = verify_claims([claim], evidence, Settings(verifier=f"offline,local:{folder}"))
-    assert (open_still.verdict, open_still.abstained) == ("unverifiable", "language")
+    (undecided,) = verify_claims([claim], evidence, Settings(verifier=f"offline,local:{folder}"))
+    assert (undecided.verdict, undecided.abstained) == ("unverifiable", "language")
 
 
-# what people read
+# texts shown to users
 
 
 @pytest.mark.usefixtures("screened")
@@ -255,9 +264,9 @@ def test_the_batch_summary_covers_all_runs(tmp_path: Path) -> None:
     run, summary = run_audit(CASE, settings), BatchSummary()
     summary.count(run)
     summary.count(run)
-    said = " ".join(summary.lines(settings))
-    assert "settled 2 of 6 claims" in said
-    assert "decided the other 4" in said
+    text = " ".join(summary.lines(settings))
+    assert "settled 2 of 6 claims" in text
+    assert "decided the other 4" in text
     assert ("Claims decided", [escalation_text(run.escalation)]) in [
         (row.title, row.lines) for row in story(run, 0)
     ]

@@ -1,5 +1,5 @@
-"""Evidence beyond a model's context: what is sent instead, and what is not concluded from what
-wasn't read.
+"""Evidence that exceeds a model's context: the most similar passages are sent, and the verdict
+doesn't depend on passages that weren't read.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ import pytest
 
 import masis
 from masis.errors import ContextFull, ProviderFailed
-from masis.llm.roles.evidence_window import LEAST, narrow_evidence
+from masis.llm.roles.evidence_window import MIN_EVIDENCE, narrow_evidence
 from masis.llm.roles.prompting import RolePrompt
 from masis.llm.roles.verifier import Extractions, ModelVerifier
 from masis.schema.audit import Claim
@@ -16,7 +16,7 @@ from masis.schema.case import Evidence
 from masis.schema.run import Run
 from masis.settings import Settings
 from tests.cases import case_of
-from tests.llm.canned import supporting, verdict
+from tests.llm.canned import chunk_stance, verdict
 from tests.llm.scripted_asker import ScriptedAsker
 from tests.serving_models import Behaviour, ModelServer, Request
 
@@ -36,7 +36,7 @@ def test_evidence_that_fits_is_sent_unchanged() -> None:
     assert fitted.share == 1.0
 
 
-@pytest.mark.parametrize("room", [LEAST, 3_000, 9_999])
+@pytest.mark.parametrize("room", [MIN_EVIDENCE, 3_000, 9_999])
 def test_a_small_context_gets_the_most_similar_passages(
     room: int,
 ) -> None:
@@ -53,10 +53,10 @@ def test_a_small_context_gets_the_most_similar_passages(
 def test_passages_are_ordered_parts_of_their_chunks() -> None:
     text = "x" * 5_000 + "\n\n \u2028" + "ends. " * 900 + "wörter" * 400
     (chunk,) = narrow_evidence((Evidence(id="1", text=text),), ["ends"], 4_000).evidence
-    at = 0
+    offset = 0
     for part in chunk.text.split("\n[...]\n"):
         assert part
-        at = text.index(part, at)
+        offset = text.index(part, offset)
 
 
 def _small_context(prompt: RolePrompt) -> dict[str, object] | Exception:
@@ -66,25 +66,25 @@ def _small_context(prompt: RolePrompt) -> dict[str, object] | Exception:
         )
     supported = LENGTH_TEXT in prompt.shared and "120" in prompt.task
     word, stance = ("supported", "supports") if supported else ("unsupported", "leaves_open")
-    told = [
-        supporting("1", stance, LENGTH_TEXT if supported else ""),
-        supporting("2", "leaves_open"),
+    stances = [
+        chunk_stance("1", stance, LENGTH_TEXT if supported else ""),
+        chunk_stance("2", "leaves_open"),
     ]
-    return {"verdicts": [verdict(verdict=word, evidence=told)]}
+    return {"verdicts": [verdict(verdict=word, evidence=stances)]}
 
 
-def _judge() -> tuple[ModelVerifier, ScriptedAsker]:
+def _verifier() -> tuple[ModelVerifier, ScriptedAsker]:
     asker = ScriptedAsker({"claims_verify": _small_context})
     return ModelVerifier(asker, Settings(), Extractions()), asker
 
 
 def test_a_claim_is_judged_by_passages_if_the_evidence_doesnt_fit() -> None:
-    judge, asker = _judge()
-    (check,) = judge.verify((CLAIM,), LONG_EVIDENCE)
+    verifier, asker = _verifier()
+    (check,) = verifier.verify((CLAIM,), LONG_EVIDENCE)
     assert check.verdict == "supported"
     (quote,) = check.quotes
     assert LONG_EVIDENCE[0].text[quote.start : quote.end] == LENGTH_TEXT
-    assert {each.evidence_id: each.finding for each in check.references} == {
+    assert {reference.evidence_id: reference.finding for reference in check.references} == {
         "1": "supports",
         "2": "redundant",
     }
@@ -94,33 +94,35 @@ def test_a_claim_is_judged_by_passages_if_the_evidence_doesnt_fit() -> None:
 
 
 def test_a_claim_without_a_supporting_passage_is_unconfirmed_not_unsupported() -> None:
-    judge, _ = _judge()
-    (check,) = judge.verify((Claim(text="The bridge is red.", cited=("2",)),), LONG_EVIDENCE)
+    verifier, _ = _verifier()
+    (check,) = verifier.verify((Claim(text="The bridge is red.", cited=("2",)),), LONG_EVIDENCE)
     assert (check.verdict, check.support) == ("unverifiable", None)
     assert "None of the passages that were read" in (check.issue or "")
-    assert [each.finding for each in check.references] == ["unchecked"]
+    assert [reference.finding for reference in check.references] == ["unchecked"]
 
 
 def test_later_claims_reuse_the_size_that_fit() -> None:
-    judge, asker = _judge()
-    judge.verify((CLAIM,), LONG_EVIDENCE)
-    refused = len(asker.asked)
-    judge.verify((CLAIM,), LONG_EVIDENCE)
-    assert len(asker.asked) == refused + 1
+    verifier, asker = _verifier()
+    verifier.verify((CLAIM,), LONG_EVIDENCE)
+    first_round = len(asker.requests)
+    verifier.verify((CLAIM,), LONG_EVIDENCE)
+    assert len(asker.requests) == first_round + 1
 
 
 def test_a_context_too_small_for_evidence_fails() -> None:
     asker = ScriptedAsker({"claims_verify": ContextFull("too long")})
     (check,) = ModelVerifier(asker, Settings(), Extractions()).verify((CLAIM,), LONG_EVIDENCE)
     assert check.unscored.code == ProviderFailed.code
-    assert len(asker.asked) < 8
+    assert len(asker.requests) < 8
 
 
 def audited(server: ModelServer, evidence: str) -> Run:
     case = case_of(f"{LENGTH_TEXT} [1]", {"1": evidence}, query="How long?")
-    table = {"providers": {"here": {"address": server.address}}}
+    provider = {"providers": {"here": {"address": server.address}}}
     models = dict.fromkeys(("verifier", "critic", "evaluator", "reviser"), "here:m")
-    return masis.run_audit(case, Settings.model_validate({**table, **models, "max_iterations": 1}))
+    return masis.run_audit(
+        case, Settings.model_validate({**provider, **models, "max_iterations": 1})
+    )
 
 
 def _refuse_long(request: Request) -> Behaviour | None:

@@ -1,6 +1,7 @@
-"""Every fault of a model's server at every step of an audit, over real HTTP: the documented state,
-the code, the right answer returned, the right stop, nothing lost, and nothing scored that was not
-scored.
+"""Every kind of server fault at the steps of an audit, over real HTTP.
+
+Each run must end in its documented state with the right code, final answer and termination reason,
+keep all results so far, and score nothing that failed.
 """
 
 from __future__ import annotations
@@ -37,14 +38,14 @@ ROLE = {
     "evaluation": "evaluator",
     "revision": "reviser",
 }
-IN_STEPS = {"extraction", "verdicts", "completeness"}
-"""Calls of their own where an answer is too long for one call."""
-OF_THE_API = {"500", "hang", "refused connection"}
+SPLIT_CALLS = {"extraction", "verdicts", "completeness"}
+"""Calls that are made separately if an answer is too long for one call."""
+API_FAULTS = {"500", "hang", "refused connection"}
 
 
 def expected_code(step: str, fault: str) -> str:
-    """The specs' numbers; 001 for what has none of its own (drafter, verifier, evaluator)."""
-    if fault in OF_THE_API:
+    """Return the specs' code; steps without one (drafter, verifier, evaluator) use 001."""
+    if fault in API_FAULTS:
         return "CRITIC-ERR-003"
     if step == "critique":
         return "CRITIC-ERR-001" if fault == "refusal" else "CRITIC-ERR-005"
@@ -56,22 +57,23 @@ def expected_code(step: str, fault: str) -> str:
 def audited(
     tmp_path: Path, wire: str, step: str, fault: str, case: Case = CASE
 ) -> tuple[Run, Workbench]:
-    """A run in which the step's calls, all of them, have the fault; it is kept and read
-    back whole.
+    """Run an audit in which all calls of the step have the fault, and store it.
+
+    The stored run must be equal to the run in memory.
     """
 
     def script(request: Request) -> Behaviour | None:
         return faulty(fault, request) if request.schema_name == STEPS[step] else None
 
-    dead = fault == "refused connection"
+    is_refused = fault == "refused connection"
     with ModelServer(
-        (lambda request: None) if dead else script,
+        (lambda request: None) if is_refused else script,
         issues="always" if step == "revision" else "none",
     ) as server:
-        settings = settings_for(server, wire, ROLE[step] if dead else None)
+        settings = settings_for(server, wire, ROLE[step] if is_refused else None)
         if fault == "hang":
             settings = settings.with_values({"call_deadline_s": 1.5})
-        if step in IN_STEPS:
+        if step in SPLIT_CALLS:
             settings = settings.with_values({"claims_batch": 1})
         bench = Workbench.open(tmp_path / "masis.db", settings)
         bench.cases.add(ADA, [case])
@@ -96,7 +98,7 @@ def no_claims(run: Run, code: str) -> None:
     assert first.claims == ()
     assert first.claim_report.unscored.code == code
     assert first.claim_report.confidence is None
-    assert first.critique.overall_quality_score is not None, "the other steps stand"
+    assert first.critique.overall_quality_score is not None, "the other steps are unaffected"
     assert run.final_answer == ANSWER
 
 
@@ -150,7 +152,7 @@ STATES: dict[str, Callable[[Run, str], None]] = {
 }
 WIRES = ("openai", "anthropic")
 KINDS = ("500", "hang", "cut-off", "refusal", "prose", "refused connection")
-"""One fault for each way a call can fail; ``test_model.py`` has every fault at a single call."""
+"""One fault for each way a call can fail; ``test_model.py`` tests every fault on one call."""
 CASES = [
     (step, fault, WIRES[(row + column) % 2])
     for row, step in enumerate(STEPS)
@@ -158,8 +160,8 @@ CASES = [
     if (fault != "refused connection" or step in ROLE)
     and (step in ("critique", "revision") or (row + column) % 3 == 0)
 ]
-"""Critique and revision, which have codes of their own, meet every kind, every other step one in
-three of them.
+"""Critique and revision have their own error codes, so they get every kind of fault; the other
+steps get a third of them.
 """
 
 

@@ -1,6 +1,4 @@
-"""Abstracts graded over the wire: one call each, together with the grader that needs none, and when
-calls fail.
-"""
+"""Abstracts graded by a model over HTTP: one call for each, alone or with the offline grader."""
 
 from __future__ import annotations
 
@@ -34,7 +32,7 @@ ABSTRACTS = [
 
 
 def graded(**changed: Any) -> dict[str, Any]:
-    """A reply whose quotes stand in the abstracts."""
+    """A reply whose quotes occur in the abstracts."""
     quotes = {
         "relevance_quotes": ["acute migraine"],
         "methodology_quotes": ["blinded"],
@@ -43,29 +41,29 @@ def graded(**changed: Any) -> dict[str, Any]:
     return canned.grade(**(quotes | changed))
 
 
-def settings(server: ModelServer, graders: str = "scripted:judge", **more: Any) -> Settings:
-    table = {
+def settings(server: ModelServer, graders: str = "scripted:judge", **changes: Any) -> Settings:
+    provider = {
         "kind": "openai",
         "address": server.address,
         "key_env": "SCRIPTED_KEY",
         "concurrency": 4,
     }
-    told = {"providers": {"scripted": table}, "screening_graders": graders, "max_retries": 0}
-    return Settings.model_validate(told | more)
+    values = {"providers": {"scripted": provider}, "screening_graders": graders, "max_retries": 0}
+    return Settings.model_validate(values | changes)
 
 
-def screened(server: ModelServer, **more: Any) -> Screening:
-    return masis.screen_abstracts(QUESTION, ABSTRACTS, settings(server, **more))
+def screened(server: ModelServer, **changes: Any) -> Screening:
+    return masis.screen_abstracts(QUESTION, ABSTRACTS, settings(server, **changes))
 
 
 @pytest.mark.spec("AESOP-MODEL")
 def test_each_abstract_is_graded_by_one_recorded_call() -> None:
     with ModelServer(lambda request: says(graded()), latency_ms=100) as server:
-        found = screened(server)
-    assert found.outcome == "sufficient"
-    assert found.graders == ("scripted:judge",)
-    assert found.usage.calls == len(server.requests) == len(ABSTRACTS)
-    assert found.usage.prompt_tokens > 0
+        screening = screened(server)
+    assert screening.outcome == "sufficient"
+    assert screening.graders == ("scripted:judge",)
+    assert screening.usage.calls == len(server.requests) == len(ABSTRACTS)
+    assert screening.usage.prompt_tokens > 0
     assert 1 < server.most_at_once <= 4
     assert {request.mode for request in server.requests} == {"json_schema"}
 
@@ -82,31 +80,40 @@ def test_the_question_precedes_the_abstract_identically_in_every_call() -> None:
 @pytest.mark.spec("AESOP-ENSEMBLE")
 def test_a_model_and_the_offline_grader_are_combined() -> None:
     def script(request: Request) -> Behaviour:
-        first = request.fences("ABSTRACT")[0].startswith(ABSTRACTS[0]["title"])
-        return says(graded(relevance_score=0.1) if first else graded())
+        is_first = request.fences("ABSTRACT")[0].startswith(ABSTRACTS[0]["title"])
+        return says(graded(relevance_score=0.1) if is_first else graded())
 
     with ModelServer(script) as server:
-        found = screened(server, graders="offline, scripted:judge")
-    assert found.graders == ("offline", "scripted:judge")
-    torn = found.grade("t0")
-    assert (torn.recommendation, torn.rule, torn.agreement) == ("needs_more", "disagreement", 0.0)
-    assert [opinion.judged_by.model for opinion in torn.opinions] == ["offline", "scripted:judge"]
-    assert found.kept == ("t1", "t2", "t3", "t4", "t5")
-    assert found.usage.calls == len(ABSTRACTS)
+        screening = screened(server, graders="offline, scripted:judge")
+    assert screening.graders == ("offline", "scripted:judge")
+    disputed = screening.grade("t0")
+    assert (disputed.recommendation, disputed.rule, disputed.agreement) == (
+        "needs_more",
+        "disagreement",
+        0.0,
+    )
+    assert [opinion.judged_by.model for opinion in disputed.opinions] == [
+        "offline",
+        "scripted:judge",
+    ]
+    assert screening.kept == ("t1", "t2", "t3", "t4", "t5")
+    assert screening.usage.calls == len(ABSTRACTS)
 
 
 def test_a_cancelled_coroutine_makes_no_more_calls() -> None:
-    async def cut_short(server: ModelServer) -> None:
-        many = [
+    async def cancel_after_the_first_call(server: ModelServer) -> None:
+        abstracts = [
             {**ABSTRACTS[0], "id": str(i), "title": f"{ABSTRACTS[0]['title']} {i}"}
             for i in range(60)
         ]
-        task = asyncio.create_task(masis.screen_abstracts_async(QUESTION, many, settings(server)))
+        task = asyncio.create_task(
+            masis.screen_abstracts_async(QUESTION, abstracts, settings(server))
+        )
         await until_async(lambda: server.requests, "a first call")
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
 
     with ModelServer(lambda request: says(graded()), latency_ms=100) as server:
-        asyncio.run(cut_short(server))
+        asyncio.run(cancel_after_the_first_call(server))
         assert len(server.requests) < 60

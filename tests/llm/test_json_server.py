@@ -1,4 +1,4 @@
-"""``JsonServer``: a server without an SDK is asked over real HTTP, and each failure has its kind."""
+"""``JsonServer``: requests to a server without an SDK over real HTTP, and kinds of failures."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from masis.llm.client.schemas import reply_schema
 from masis.llm.providers.base import Call, Endpoint, FailureKind, TryFailed
 from masis.llm.providers.json_server import JsonServer
 from masis.llm.providers.provider_errors import ServerRefusal
-from tests.llm.asking import KEY, PROMPT, Judged, closed_port
+from tests.llm.asking import KEY, PROMPT, SampleReply, closed_port
 from tests.loopback import Answer, receiver
 
 
@@ -23,7 +23,7 @@ def post(
     endpoint = Endpoint(
         "house", "openai", address, SecretStr(KEY), "HOUSE_KEY", parameters=parameters
     )
-    call = Call("judge-1", PROMPT, reply_schema(Judged), "prompt", 100, 0.0, timeout_s)
+    call = Call("judge-1", PROMPT, reply_schema(SampleReply), "prompt", 100, 0.0, timeout_s)
     return JsonServer(endpoint, **options).post("/generate", {"user": "How long?"}, call)
 
 
@@ -54,7 +54,7 @@ def test_a_body_is_posted_with_the_key_and_the_reply_returned(
 
 
 def trickle() -> Iterator[bytes]:
-    """Keep the connection open with blanks."""
+    """Keep the connection open by sending a space now and then."""
     for _ in range(100):
         yield b" "
         time.sleep(0.05)
@@ -72,7 +72,7 @@ def trickle() -> Iterator[bytes]:
         (Answer(200, trickle()), "timeout"),
     ],
 )
-def test_each_failure_has_its_kind_and_shows_no_key(answer: Answer, kind: str) -> None:
+def test_each_failure_has_its_kind_and_doesnt_show_the_key(answer: Answer, kind: str) -> None:
     failed = failure(answer, timeout_s=1.0)
     assert failed.trouble == kind
     assert KEY not in str(failed)
@@ -92,13 +92,13 @@ def test_each_failure_has_its_kind_and_shows_no_key(answer: Answer, kind: str) -
         ({"error": {"oops": "engine stalled"}}, {"error_field": "oops"}),
     ],
 )
-def test_the_servers_own_words_are_shown(body: Any, options: dict[str, str]) -> None:
+def test_the_servers_error_message_is_shown(body: Any, options: dict[str, str]) -> None:
     failed = failure(Answer(500, body), **options)
     assert failed.message == "the server failed or is overloaded (500): engine stalled"
 
 
-def no_such_engine(status: int, said: ServerRefusal) -> FailureKind | None:
-    return "model" if status == 404 and "no such engine" in said.message else None
+def classify_missing_engine(status: int, refusal: ServerRefusal) -> FailureKind | None:
+    return "model" if status == 404 and "no such engine" in refusal.message else None
 
 
 def test_a_servers_own_rules_classify_its_errors_first() -> None:
@@ -106,18 +106,18 @@ def test_a_servers_own_rules_classify_its_errors_first() -> None:
     assert failure(answer).message == (
         "the address answers, but not as this API does (404). Check it: no such engine: judge-1"
     )
-    found = failure(answer, classify=no_such_engine)
-    assert found.trouble == "model"
-    assert found.message.startswith("there is no model 'judge-1' there")
-    other = failure(Answer(500, {"error": "engine stalled"}), classify=no_such_engine)
+    missing = failure(answer, classify=classify_missing_engine)
+    assert missing.trouble == "model"
+    assert missing.message.startswith("there is no model 'judge-1' there")
+    other = failure(Answer(500, {"error": "engine stalled"}), classify=classify_missing_engine)
     assert other.trouble == "server"
 
 
 def test_only_a_parameter_that_the_api_sends_can_be_refused() -> None:
     answer = Answer(400, {"error": "The effort or temperature of this text is not supported"})
     assert failure(answer).trouble == "request"
-    found = failure(answer, parameters=("temperature",))
-    assert (found.trouble, found.parameter) == ("parameter", "temperature")
+    refused = failure(answer, parameters=("temperature",))
+    assert (refused.trouble, refused.parameter) == ("parameter", "temperature")
 
 
 def test_a_server_that_isnt_there_is_unreachable() -> None:

@@ -1,4 +1,4 @@
-"""Model strings are parsed once, into values that give the string back."""
+"""Model strings are parsed once, and the parsed values convert back to the same string."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from masis.settings import Settings
         ("", ModelRef("")),
     ],
 )
-def test_a_model_string_is_parsed_and_given_back(string: str, parsed: ModelRef) -> None:
+def test_a_parsed_model_string_converts_back_to_itself(string: str, parsed: ModelRef) -> None:
     assert ModelRef.parse(string) == parsed
     assert str(parsed) == string
     assert ModelRef.parse(f" {string} ") == parsed

@@ -1,5 +1,5 @@
-"""Prompts: what they say, their versions, what calls of one run share, and fences that no text from
-outside leaves.
+"""Prompts: their content and versions, the prefix shared by the calls of a run, and the fences
+around untrusted text.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ from tests.llm import canned
 from tests.llm.scripted_asker import MARK, ScriptedAsker
 
 PROMPTS = sorted(file.stem for file in FOLDER.glob("*.md"))
-VERSION_OF_TODAY = "5+32853192"
-"""Prompts that change get a higher number: results keep the version that made them, and an exam
-holds for it alone.
+CURRENT_VERSION = "5+32853192"
+"""A changed prompt needs a higher number, because results record their prompt version and an exam
+is valid for one version only.
 """
 
 
 def test_changed_prompts_have_a_new_version() -> None:
-    assert prompts_version() == VERSION_OF_TODAY
+    assert prompts_version() == CURRENT_VERSION
 
 
 def test_all_prompts_have_one_version() -> None:
@@ -72,7 +72,7 @@ def test_a_change_in_any_file_or_part_changes_the_version_of_all(
     files = sorted((tmp_path / "prompts").rglob("*.md"))
     assert {file.parent.name for file in files} == {"prompts", "parts"}
     versions = {prompts_version.__wrapped__()}
-    assert versions == {VERSION_OF_TODAY}
+    assert versions == {CURRENT_VERSION}
     for file in files:
         file.write_text(f"{file.read_text(encoding='utf-8')}Be strict.\n", encoding="utf-8")
         versions.add(prompts_version.__wrapped__())
@@ -100,19 +100,19 @@ def test_the_critic_prompt_relies_on_evidence_alone() -> None:
 
 @pytest.mark.spec("MASIS-CRITIC-P1", "MASIS-CRITIC-P6")
 def test_the_critic_doesnt_see_other_results() -> None:
-    bare = context(claims=(), citation_audit=citations(), issues=(), missing=())
-    found = context(
+    without_results = context(claims=(), citation_audit=citations(), issues=(), missing=())
+    with_results = context(
         claims=(check("contradicted", 0.0),), citation_audit=citations(3, 4), issues=(issue(),)
     )
-    assert critic_prompt(bare, MARK) == critic_prompt(found, MARK)
+    assert critic_prompt(without_results, MARK) == critic_prompt(with_results, MARK)
 
 
 @pytest.mark.spec("REQ-CRITIC-003")
 def test_the_critic_is_given_every_type_of_issue() -> None:
-    told = set(
+    listed_types = set(
         re.findall(r"^- (\w+): ", load("critic").before.partition("Severity,")[0], re.MULTILINE)
     )
-    assert told == set(IssueType.__args__)
+    assert listed_types == set(IssueType.__args__)
 
 
 @pytest.mark.spec("REQ-CRITIC-002")
@@ -152,12 +152,12 @@ def test_the_evaluator_receives_citation_results_and_code_applies_caps(
     sent = evaluator_prompt(
         context(citation_audit=audit), verdict(audit, hallucination_detected=hallucination), MARK
     )
-    row = {
+    expected_row = {
         "invalid_citations": list(audit.invalid_citations),
         "uncited_sentences": uncited,
         "hallucination_detected": hallucination or bool(invalid),
     }
-    assert json.dumps(row) in sent.task
+    assert json.dumps(expected_row) in sent.task
     assert "Use the citation audit findings to calibrate Faithfulness accurately" in sent.system
 
 
@@ -169,12 +169,12 @@ def test_the_evaluator_learns_of_a_hallucination_found_by_the_critic() -> None:
 @pytest.mark.spec("MASIS-EVAL-P2")
 def test_the_evaluator_reads_the_question_before_the_answer() -> None:
     sent = evaluator_prompt(context(), verdict(), MARK)
-    whole = sent.shared + sent.task
-    assert whole.index("How long is the bridge?") < whole.index("The bridge is long.")
+    text = sent.shared + sent.task
+    assert text.index("How long is the bridge?") < text.index("The bridge is long.")
 
 
 def test_a_chunk_is_sent_with_title_and_date_but_no_retrieval_data() -> None:
-    known = {
+    chunk = {
         "id": "c",
         "text": "It rose.",
         "title": "Acme 2021",
@@ -184,7 +184,7 @@ def test_a_chunk_is_sent_with_title_and_date_but_no_retrieval_data() -> None:
         "author": None,
     }
     _, section = question_and_evidence(
-        "Q?", [Evidence.model_validate(known | {"section": "x" * 1000})]
+        "Q?", [Evidence.model_validate(chunk | {"section": "x" * 1000})]
     )
     assert json.loads(section.text.splitlines()[0]) == {
         "id": "c",
@@ -209,20 +209,18 @@ def test_all_roles_receive_identical_question_and_evidence() -> None:
     ModelEvaluator(asker, Settings()).evaluate(audited, verdict())
     ModelReviser(asker).revise(audited, verdict(), (issue(),))
     ModelCritic(asker).critique(context(answer="Another answer of the same run."))
-    assert [asked.file for asked in asker.asked if asked.file == "claims_verify"] == [
+    assert [request.file for request in asker.requests_for("claims_verify")] == [
         "claims_verify"
     ] * 2
-    assert len(asker.asked) == 7
-    assert len({asked.prompt.shared for asked in asker.asked}) == 1
-    assert len({asked.prompt.frame for asked in asker.asked}) == 1
+    assert len(asker.requests) == 7
+    assert len({request.prompt.shared for request in asker.requests}) == 1
+    assert len({request.prompt.frame for request in asker.requests}) == 1
 
 
 @pytest.mark.spec("REQ-CRITIC-NFR-013")
 def test_each_roles_prompt_prefix_is_constant_and_short() -> None:
-    """What a cache of prompts serves in a batch, and what a standard audit of any answer costs
-    beside the texts.
-    """
-    asker, fixed = ScriptedAsker(canned.ALL), 0
+    """The constant prefix can be cached in a batch, and is the fixed_characters cost of a standard audit."""
+    asker, fixed_characters = ScriptedAsker(canned.ALL), 0
     for audited in (
         context(),
         context(query="How wide is it?", evidence=EVIDENCE[:1], answer="It is 9 m wide."),
@@ -235,42 +233,46 @@ def test_each_roles_prompt_prefix_is_constant_and_short() -> None:
         ModelEvaluator(asker, Settings()).evaluate(audited, verdict())
         ModelReviser(asker).revise(audited, verdict(), (issue(),))
     for name in ("claims", "critic", "evaluator", "reviser"):
-        first, second = asker.of(name)
+        first, second = asker.requests_for(name)
         assert first.prompt.system == second.prompt.system
         if name != "reviser":
-            fixed += len(first.prompt.system) + len(schemas.reply_schema(first.shape).text)
-    assert fixed <= 16_500
+            fixed_characters += len(first.prompt.system) + len(
+                schemas.reply_schema(first.shape).text
+            )
+    assert fixed_characters <= 16_500
 
 
 def objects(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The objects in a schema, the outermost first."""
+    """Yield the objects in a schema, starting with the outermost."""
     if "properties" in schema:
         yield schema
-    for part in schema.values():
-        for each in part if isinstance(part, list) else [part]:
-            if isinstance(each, dict):
-                yield from objects(each)
+    for value in schema.values():
+        for item in value if isinstance(value, list) else [value]:
+            if isinstance(item, dict):
+                yield from objects(item)
 
 
 @pytest.mark.parametrize("shape", canned.PROMPT_OF)
 def test_every_reply_field_is_explained_in_its_prompt(shape: type[replies.RoleReply]) -> None:
     text = load(canned.PROMPT_OF[shape]).before.casefold()
     parts = list(objects(schemas.reply_schema(shape).schema))
-    # it is said in the prompt, which has a version
+    # Fields are described in the prompt, which has a version, and not in the schema.
     assert not any("description" in part for part in parts)
     fields = {name for part in parts for name in part["properties"]}
-    # "each score with its reason before it" explains faithfulness_reason; "a verdict on each", a
-    # list of verdicts
-    named = {name.removesuffix("_reason").removesuffix("s").replace("_", "[_ ]") for name in fields}
-    assert {name for name in named if not re.search(rf"\b{name}", text)} == set()
+    # A prompt that explains "faithfulness" also explains the field faithfulness_reason, "verdict"
+    # also explains verdicts, and "evidence id" is the same as evidence_id.
+    patterns = {
+        name.removesuffix("_reason").removesuffix("s").replace("_", "[_ ]") for name in fields
+    }
+    assert {pattern for pattern in patterns if not re.search(rf"\b{pattern}", text)} == set()
 
 
-# Whatever a text from outside says, it stands inside a fence, and our own words stay as they are
+# Untrusted text is always inside a fence, and it can't change the instructions
 
 
 @dataclass(frozen=True)
 class Texts:
-    """One text for each place where something from outside can stand."""
+    """One untrusted text for each part of a prompt that can contain one."""
 
     query: str
     chunk: str
@@ -329,15 +331,15 @@ hostile_texts = st.builds(
 
 
 def prompts(texts: Texts) -> list[RolePrompt]:
-    """Every prompt there is, around these texts."""
-    first = {
+    """Return every kind of prompt, built from these texts."""
+    chunk = {
         "id": texts.chunk_id,
         "text": texts.chunk,
         "source": texts.source,
         "title": f"On {texts.source}",
     }
-    evidence = (Evidence.model_validate(first), Evidence(id="other", text="words"))
-    bad = Citation(
+    evidence = (Evidence.model_validate(chunk), Evidence(id="other", text="words"))
+    invalid = Citation(
         start=0,
         end=1,
         text="x",
@@ -349,7 +351,7 @@ def prompts(texts: Texts) -> list[RolePrompt]:
         resolved_by=None,
     )
     audit: CitationAudit = citations(1).model_copy(
-        update={"invalid_citations": (texts.reference,), "citations": (bad,)}
+        update={"invalid_citations": (texts.reference,), "citations": (invalid,)}
     )
     context = AuditContext(
         texts.query,
@@ -362,13 +364,13 @@ def prompts(texts: Texts) -> list[RolePrompt]:
         1,
         (texts.step, "a plain step"),
     )
-    view = verdict(
+    critique = verdict(
         critique_reasoning=texts.reasoning,
         unsupported_claims=(texts.claim,),
         logical_gaps=(texts.step,),
         conflicting_evidence=(texts.objection,),
     )
-    found = issue(
+    critic_issue = issue(
         description=texts.objection,
         reason=texts.reasoning,
         suggestion=texts.step,
@@ -382,8 +384,8 @@ def prompts(texts: Texts) -> list[RolePrompt]:
     sentences = audit_citations(texts.answer, evidence)
     return [
         critic.prompt(context, MARK),
-        evaluator.prompt(context, view, MARK),
-        reviser.prompt(context, view, [found], MARK),
+        evaluator.prompt(context, critique, MARK),
+        reviser.prompt(context, critique, [critic_issue], MARK),
         drafter.prompt(texts.query, evidence, MARK),
         verifier.extract_prompt(sentences, texts.query, MARK),
         verifier.claims_prompt(sentences, shared, MARK),
@@ -392,52 +394,56 @@ def prompts(texts: Texts) -> list[RolePrompt]:
     ]
 
 
-def mark_of(prompt: RolePrompt) -> str:
-    found = re.match(r"The mark of all fences below: ([0-9a-f]{16,32})\n\n", prompt.shared)
-    assert found
-    return found.group(1)
+def fence_mark(prompt: RolePrompt) -> str:
+    mark = re.match(r"The mark of all fences below: ([0-9a-f]{16,32})\n\n", prompt.shared)
+    assert mark
+    return mark.group(1)
 
 
 def fences(text: str, mark: str) -> list[tuple[str, str]]:
-    """Name and contents of each fence closed by this mark."""
+    """Return the name and content of each fence with this mark.
+
+    A fence is `<<<ANSWER 0a1b...>>>`, its content, and `<<<END ANSWER 0a1b...>>>`.
+    """
     return re.findall(rf"<<<([A-Z_]+) {mark}>>>\n(.*?)\n<<<END \1 {mark}>>>", text, re.DOTALL)
 
 
-def ours(prompt: RolePrompt) -> tuple[str, str, str]:
-    """The prompt without what stands in fences and without the mark."""
-    mark = mark_of(prompt)
-    bare = [
+def instructions(prompt: RolePrompt) -> tuple[str, str, str]:
+    """Return the prompt without the content of its fences and without the mark."""
+    mark = fence_mark(prompt)
+    parts = [
         re.sub(
             rf"<<<([A-Z_]+) {mark}>>>\n.*?\n<<<END \1 {mark}>>>", r"<\1>", part, flags=re.DOTALL
         ).replace(mark, "MARK")
         for part in (prompt.system, *prompt[1:3])
     ]
-    return bare[0], bare[1], bare[2]
+    return parts[0], parts[1], parts[2]
 
 
-OURS = [ours(prompt) for prompt in prompts(HARMLESS)]
+HARMLESS_INSTRUCTIONS = [instructions(prompt) for prompt in prompts(HARMLESS)]
 
 
 @given(hostile_texts)
 @settings(max_examples=40)
 def test_instructions_dont_depend_on_the_untrusted_text(texts: Texts) -> None:
-    assert [ours(prompt) for prompt in prompts(texts)] == OURS
+    assert [instructions(prompt) for prompt in prompts(texts)] == HARMLESS_INSTRUCTIONS
 
 
 def test_no_known_injection_reaches_the_instructions() -> None:
     for _, text in development_texts("injections"):
-        assert [ours(prompt) for prompt in prompts(Texts(*[text] * 11))] == OURS, text
+        attacked = prompts(Texts(*[text] * 11))
+        assert [instructions(prompt) for prompt in attacked] == HARMLESS_INSTRUCTIONS, text
 
 
 @given(hostile_texts)
 @settings(max_examples=30)
 def test_untrusted_text_cant_open_or_close_a_fence(texts: Texts) -> None:
     for prompt in prompts(texts):
-        mark = mark_of(prompt)
-        whole = prompt.shared + prompt.task
-        inside = fences(whole, mark)
-        assert all(mark not in text.casefold() for _, text in inside)
-        assert whole.count(mark) == 1 + 2 * len(inside)
+        mark = fence_mark(prompt)
+        text = prompt.shared + prompt.task
+        fenced = fences(text, mark)
+        assert all(mark not in content.casefold() for _, content in fenced)
+        assert text.count(mark) == 1 + 2 * len(fenced)
         assert mark not in prompt.frame
 
 
@@ -446,30 +452,34 @@ def test_untrusted_text_cant_open_or_close_a_fence(texts: Texts) -> None:
 def test_every_text_is_complete_in_its_fence(texts: Texts) -> None:
     critic_, evaluator_, reviser_, _, _, claims_, verify, _ = prompts(texts)
     texts = Texts(*map(disarm, vars(texts).values()))
-    head, _, body = dict(_first(critic_.shared, mark_of(critic_)))["EVIDENCE"].partition("\n")
+    head, _, body = dict(_first_of_each_name(critic_.shared, fence_mark(critic_)))[
+        "EVIDENCE"
+    ].partition("\n")
     origin = {"id": texts.chunk_id, "source": texts.source, "title": f"On {texts.source}"[:300]}
     assert (json.loads(head), body) == (origin, texts.chunk)
-    assert dict(fences(critic_.shared, mark_of(critic_)))["QUESTION"] == texts.query
-    assert dict(fences(critic_.task, mark_of(critic_)))["ANSWER"] == texts.answer
+    assert dict(fences(critic_.shared, fence_mark(critic_)))["QUESTION"] == texts.query
+    assert dict(fences(critic_.task, fence_mark(critic_)))["ANSWER"] == texts.answer
     steps = _rows(critic_, "REASONING")
     assert [step["text"] for step in steps] == [texts.step, "a plain step"]
     assert _rows(evaluator_, "CITATION_AUDIT")[0]["invalid_citations"] == [texts.reference]
-    (found,) = _rows(reviser_, "ISSUES")
-    assert (found["descriptions"], found["quote"]) == ([texts.objection], texts.claim)
+    (issue_row,) = _rows(reviser_, "ISSUES")
+    assert (issue_row["descriptions"], issue_row["quote"]) == ([texts.objection], texts.claim)
     assert all(str(row["text"]) in texts.answer for row in _rows(claims_, "ANSWER"))
     first, second = _rows(verify, "CLAIMS")
     assert first["claim"] == texts.claim.strip()
     assert second["claim"] == "A plain claim."
 
 
-def _first(text: str, mark: str) -> Sequence[tuple[str, str]]:
-    return list(reversed(fences(text, mark)))  # a dict of them keeps the first of a name
+def _first_of_each_name(text: str, mark: str) -> Sequence[tuple[str, str]]:
+    # A dict keeps the last value of a key, so reversing keeps the first fence of each name.
+    return list(reversed(fences(text, mark)))
 
 
 def _rows(prompt: RolePrompt, name: str) -> list[dict[str, object]]:
-    """The rows of a fence, read line by line as a model would."""
+    """Return the rows of a fence, one JSON object per line."""
     return [
-        json.loads(line) for line in dict(fences(prompt.task, mark_of(prompt)))[name].splitlines()
+        json.loads(line)
+        for line in dict(fences(prompt.task, fence_mark(prompt)))[name].splitlines()
     ]
 
 
@@ -510,8 +520,8 @@ def test_quotes_and_ids_match_with_and_without_the_joiner() -> None:
     evidence = (Evidence(id="<s>", text=text),)
     chunks = Chunks(evidence)
     for quote in ("Type <|im_start|> to begin", disarm("Type <|im_start|> to begin")):
-        (found,) = chunks.quotes("<s>", quote, 1.0)
-        assert found.text == "Type <|im_start|> to begin"
+        (located,) = chunks.quotes("<s>", quote, 1.0)
+        assert located.text == "Type <|im_start|> to begin"
     assert chunks.id_of(disarm("<s>")) == "<s>"
     assert without_fences(disarm(text)) == text
 
@@ -548,7 +558,7 @@ def test_fencing_a_million_characters_is_fast() -> None:
 
 
 @pytest.mark.parametrize(
-    ("written", "kept"),
+    ("written", "expected"),
     [
         (f"<<<ANSWER {MARK}>>>\nIt is long [1].\n<<<END ANSWER {MARK}>>>", "It is long [1]."),
         (f"It is long.\n  <<<END ANSWER {MARK}>>>  \n", "It is long."),
@@ -558,5 +568,5 @@ def test_fencing_a_million_characters_is_fast() -> None:
         ),
     ],
 )
-def test_copied_fence_lines_are_removed_from_replies(written: str, kept: str) -> None:
-    assert without_fences(written) == kept
+def test_copied_fence_lines_are_removed_from_replies(written: str, expected: str) -> None:
+    assert without_fences(written) == expected

@@ -1,4 +1,4 @@
-"""An API that another package adds: one entry point, and everything else knows it."""
+"""A provider API from another package: one entry point is enough to use it everywhere."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from masis.llm.provider_apis import (
     provider_api,
 )
 from masis.llm.providers.base import Call, Endpoint, ModelReply, TokenUsage
-from masis.llm.registry import asker
+from masis.llm.registry import model_in_role
 from masis.schema import providers, registry
 from masis.schema.providers import (
     DEFAULT_KIND,
@@ -54,7 +54,7 @@ class ExampleProvider:
 
 @pytest.fixture
 def example(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The kind of an API that a package adds by an entry point."""
+    """Register a provider API as another package would, and return its kind."""
 
     @provider(
         "The API of example.org",
@@ -83,7 +83,7 @@ def example(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 
 def test_an_audit_uses_a_provider_from_another_package(example: str) -> None:
-    run = masis.run_audit(CASE, _of_kind(example))
+    run = masis.run_audit(CASE, settings_for_kind(example))
     assert run.iterations[0].critique.critique_reasoning == "judge-1 at http://127.0.0.1:9/v1"
     assert run.models["critic"] == "mine:judge-1"
     assert run.usage.prompt_tokens == 2_000 * run.usage.calls
@@ -91,7 +91,7 @@ def test_an_audit_uses_a_provider_from_another_package(example: str) -> None:
 
 def test_an_unknown_provider_kind_is_rejected_with_the_known_ones(example: str) -> None:
     with pytest.raises(SettingsError) as raised:
-        _of_kind("exmaple")
+        settings_for_kind("exmaple")
     assert "providers.mine.kind" in str(raised.value)
     kinds = [*(point.name for point in OWN_PROVIDERS), "example"]
     assert ", ".join(map(repr, kinds)) in str(raised.value)
@@ -121,7 +121,7 @@ def test_a_package_cant_replace_a_known_provider(example: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("setting", "told"),
+    ("setting", "message"),
     [
         ({"key_env": ""}, "Name the variable that holds it: key_env in [providers.mine]"),
         ({"effort": "low"}, "providers.mine.effort: The API of example.org has no such setting"),
@@ -132,14 +132,14 @@ def test_a_package_cant_replace_a_known_provider(example: str) -> None:
     ],
 )
 def test_a_table_that_doesnt_fit_its_api_is_refused(
-    example: str, setting: dict[str, str], told: str
+    example: str, setting: dict[str, str], message: str
 ) -> None:
-    with pytest.raises(SettingsError, match=re.escape(told)):
-        masis.run_audit(CASE, _of_kind(example, **setting))
+    with pytest.raises(SettingsError, match=re.escape(message)):
+        masis.run_audit(CASE, settings_for_kind(example, **setting))
 
 
-def _of_kind(kind: str, **more: str) -> Settings:
-    table = {"kind": kind, "address": "http://127.0.0.1:9/v1", "key_env": "SCRIPTED_KEY"} | more
+def settings_for_kind(kind: str, **values: str) -> Settings:
+    table = {"kind": kind, "address": "http://127.0.0.1:9/v1", "key_env": "SCRIPTED_KEY"} | values
     table = {name: value for name, value in table.items() if value}
     return Settings(critic="mine:judge-1", providers={"mine": table})  # type: ignore[dict-item]
 
@@ -154,7 +154,7 @@ def test_a_package_cant_replace_a_built_in_api(monkeypatch: pytest.MonkeyPatch) 
         added_entry_points.cache_clear()
 
 
-def test_each_module_of_the_folder_is_an_api_with_names_of_its_own() -> None:
+def test_every_built_in_api_has_its_own_provider_names() -> None:
     apis = [provider_api(point.name) for point in OWN_PROVIDERS]
     assert all(isinstance(api, ProviderApi) for api in apis)
     names = [name for api in apis for name in api.known]
@@ -163,20 +163,22 @@ def test_each_module_of_the_folder_is_an_api_with_names_of_its_own() -> None:
     assert OWN_PROVIDERS[0].name == DEFAULT_KIND
 
 
-@pytest.mark.parametrize(("text", "said"), [("half a \ud83d pair", "half a ? pair"), (" \n", None)])
+@pytest.mark.parametrize(
+    ("text", "expected"), [("half a \ud83d pair", "half a ? pair"), (" \n", None)]
+)
 def test_a_provider_may_return_any_text(
-    example: str, monkeypatch: pytest.MonkeyPatch, text: str, said: str | None
+    example: str, monkeypatch: pytest.MonkeyPatch, text: str, expected: str | None
 ) -> None:
     reply = ModelReply(text, "j" * 300, TokenUsage(prompt=2_000))
     monkeypatch.setattr(ExampleProvider, "answer", lambda self, call: reply)
     control = RunControl()
-    model = asker("mine:judge-1", "critic", control, _of_kind(example))
-    if said is None:
+    model = model_in_role("mine:judge-1", "critic", control, settings_for_kind(example))
+    if expected is None:
         with pytest.raises(BadReply, match="the reply is empty") as raised:
             model.say(PROMPT, max_tokens=10)
         assert raised.value.kind == "empty"
     else:
-        assert model.say(PROMPT, max_tokens=10) == said
+        assert model.say(PROMPT, max_tokens=10) == expected
     (call,) = control.calls.since()
     assert call.answered_by == "j" * 200
 

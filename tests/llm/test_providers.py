@@ -1,5 +1,5 @@
-"""What goes over the wire, to whom, how a server's ways are learned, and what its refusals are
-taken for.
+"""Requests to providers: their format and address, learning a server's capabilities, and
+classifying its errors.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ from masis.llm.providers.provider_errors import from_status, refusal, scrub_erro
 from masis.schema.providers import ProviderKind, ProviderSettings
 from masis.settings import ROLES, Settings
 from tests.cases import case_of
-from tests.llm.asking import KEY, PROMPT, WIRES, Judged, model_at
+from tests.llm.asking import KEY, PROMPT, WIRES, SampleReply, model_at
 from tests.serving_models import Behaviour, ModelServer, Request, says, status
 
 both_wires = pytest.mark.parametrize("wire", WIRES)
 GOOD = {"reasons": [], "sound": True, "confidence": 0.8}
 
 
-def asked(
+def ask_times(
     server: ModelServer, wire: ProviderKind = "openai", times: int = 1, **changes: Any
 ) -> RunControl:
     control = RunControl()
     for _ in range(times):
-        model_at(server, wire, control, **changes).ask(PROMPT, Judged, max_tokens=100)
+        model_at(server, wire, control, **changes).ask(PROMPT, SampleReply, max_tokens=100)
     return control
 
 
-def retold(control: RunControl) -> list[str]:
-    """What a person who watches was told on changes of form."""
+def retry_messages(control: RunControl) -> list[str]:
+    """Return the messages shown when a call was retried in another format."""
     notices = [control.calls.notices.get_nowait() for _ in range(control.calls.notices.qsize())]
     return [notice.message for notice in notices if notice and notice.kind == "call_retried"]
 
@@ -46,7 +46,7 @@ def retold(control: RunControl) -> list[str]:
 @pytest.mark.spec("REQ-CRITIC-006", "REQ-CRITIC-013")
 def test_a_request_has_the_openai_format() -> None:
     with ModelServer() as server:
-        model_at(server).ask(PROMPT, Judged, max_tokens=123, temperature=0.2)
+        model_at(server).ask(PROMPT, SampleReply, max_tokens=123, temperature=0.2)
         (request,) = server.requests
     assert request.body["messages"] == [
         {"role": "system", "content": PROMPT.frame},
@@ -61,7 +61,7 @@ def test_a_request_has_the_openai_format() -> None:
 def test_a_request_has_the_anthropic_format() -> None:
     long = PROMPT._replace(shared="EVIDENCE " * 1000)
     with ModelServer() as server:
-        model_at(server, "anthropic").ask(long, Judged, max_tokens=123, temperature=0.0)
+        model_at(server, "anthropic").ask(long, SampleReply, max_tokens=123, temperature=0.0)
         (request,) = server.requests
     assert request.body["system"] == [{"type": "text", "text": long.frame}]
     shared, task = request.body["messages"][0]["content"]
@@ -86,7 +86,7 @@ def test_a_rejected_reply_format_falls_back_to_a_simpler_one(
     wire: ProviderKind, refuses: tuple[str, ...], mode: str
 ) -> None:
     with ModelServer(refuses=refuses) as server:
-        control = asked(server, wire, times=3)
+        control = ask_times(server, wire, times=3)
         modes = [request.mode for request in server.requests]
     ladder = ["json_schema", "json_object_schema", "json_object", "prompt"]
     if wire == "anthropic":
@@ -95,7 +95,7 @@ def test_a_rejected_reply_format_falls_back_to_a_simpler_one(
     calls = control.calls.since()
     assert [call.mode for call in calls] == [mode] * 3
     assert [call.tries for call in calls] == [ladder.index(mode) + 1, 1, 1]
-    assert len(retold(control)) == ladder.index(mode)
+    assert len(retry_messages(control)) == ladder.index(mode)
 
 
 def test_a_server_error_about_a_format_falls_back_to_another() -> None:
@@ -113,7 +113,7 @@ def test_a_server_error_about_a_format_falls_back_to_another() -> None:
         return None
 
     with ModelServer(script) as server:
-        control = asked(server, times=2)
+        control = ask_times(server, times=2)
         modes = [request.mode for request in server.requests]
         (schema,) = {
             json.dumps(request.body["response_format"].get("schema"))
@@ -124,12 +124,12 @@ def test_a_server_error_about_a_format_falls_back_to_another() -> None:
     assert [(call.outcome, call.mode) for call in control.calls.since()] == [
         ("answered", "json_object_schema")
     ] * 2
-    assert not any("overloaded" in message for message in retold(control))
+    assert not any("overloaded" in message for message in retry_messages(control))
 
 
 def test_openai_gets_no_parameters_of_other_servers() -> None:
     table = {"openai": ProviderSettings(key_env="SCRIPTED_KEY")}
-    provider = registry.asker(
+    provider = registry.model_in_role(
         "openai:gpt-4o", "critic", RunControl(), Settings(providers=table)
     ).provider
     assert provider.modes == ("json_schema", "json_object", "prompt")
@@ -140,7 +140,7 @@ def failure(behaviour: Behaviour, control: RunControl | None = None, **changes: 
         ModelServer([behaviour] * 5) as server,
         pytest.raises((BadReply, ProviderFailed)) as raised,
     ):
-        model_at(server, control=control, **changes).ask(PROMPT, Judged, max_tokens=2_000)
+        model_at(server, control=control, **changes).ask(PROMPT, SampleReply, max_tokens=2_000)
     return str(raised.value)
 
 
@@ -168,7 +168,7 @@ LONG = PROMPT._replace(shared="EVIDENCE of many words. " * 2_000)
 
 
 def counting(prompt_tokens: int) -> Behaviour:
-    """A good reply to a prompt of so many tokens, as the server counts them."""
+    """A valid reply whose usage reports this many prompt tokens."""
     return Behaviour(text=json.dumps(GOOD), prompt_tokens=prompt_tokens)
 
 
@@ -178,12 +178,12 @@ def test_a_prompt_truncated_by_the_server_is_an_error() -> None:
         with pytest.raises(
             ContextFull, match=r"the server read only 2,048 tokens of a question of 48,"
         ):
-            model_at(server, control=control).ask(LONG, Judged, max_tokens=100)
-        model_at(server, control=control).ask(LONG, Judged, max_tokens=100)
-    cut, whole = control.calls.since()
-    assert (cut.outcome, cut.tries, cut.prompt_tokens) == ("failed", 1, 2_048)
-    assert "OLLAMA_CONTEXT_LENGTH" in cut.error
-    assert (whole.outcome, whole.error) == ("answered", "")
+            model_at(server, control=control).ask(LONG, SampleReply, max_tokens=100)
+        model_at(server, control=control).ask(LONG, SampleReply, max_tokens=100)
+    truncated, complete = control.calls.since()
+    assert (truncated.outcome, truncated.tries, truncated.prompt_tokens) == ("failed", 1, 2_048)
+    assert "OLLAMA_CONTEXT_LENGTH" in truncated.error
+    assert (complete.outcome, complete.error) == ("answered", "")
 
 
 @pytest.mark.parametrize("counted", [0, 8_100, 12_000])
@@ -191,17 +191,17 @@ def test_plausible_token_counts_dont_indicate_truncation(
     counted: int,
 ) -> None:
     with ModelServer([counting(counted)]) as server:
-        assert model_at(server).ask(LONG, Judged, max_tokens=100)
+        assert model_at(server).ask(LONG, SampleReply, max_tokens=100)
 
 
 def test_counts_without_cached_tokens_dont_indicate_truncation() -> None:
     with ModelServer([counting(11_000), counting(40)]) as server:
         for _ in range(2):
-            assert model_at(server).ask(LONG, Judged, max_tokens=100)
+            assert model_at(server).ask(LONG, SampleReply, max_tokens=100)
 
 
 @pytest.mark.parametrize(
-    ("text", "tokens", "cut"),
+    ("text", "tokens", "is_truncated"),
     [
         ("The bridge is 120 metres long and opened in 1931. " * 100, 700, True),
         ("The bridge is 120 metres long and opened in 1931. " * 100, 1_300, False),
@@ -213,10 +213,9 @@ def test_counts_without_cached_tokens_dont_indicate_truncation() -> None:
         ("https://example.org/" + "a1b2" * 5_000, 300, False),
     ],
 )
-def test_truncation_is_detected_in_any_language(text: str, tokens: int, cut: bool) -> None:
-    assert (
-        ServerCapabilities(("json_schema",)).cut_the_prompt(text, TokenUsage(prompt=tokens)) is cut
-    )
+def test_truncation_is_detected_in_any_language(text: str, tokens: int, is_truncated: bool) -> None:
+    capabilities = ServerCapabilities(("json_schema",))
+    assert capabilities.cut_the_prompt(text, TokenUsage(prompt=tokens)) is is_truncated
 
 
 def test_cached_tokens_count_as_read() -> None:
@@ -241,9 +240,9 @@ def test_a_key_rejected_by_a_proxy_is_an_authentication_error() -> None:
 def test_a_missing_key_names_its_environment_variable() -> None:
     with ModelServer(keys=["right"]) as server:
         table = {"own": ProviderSettings(kind="openai", address=server.address)}
-        model = registry.asker("own:m", "critic", RunControl(), Settings(providers=table))
+        model = registry.model_in_role("own:m", "critic", RunControl(), Settings(providers=table))
         with pytest.raises(ProviderFailed) as raised:
-            model.ask(PROMPT, Judged, max_tokens=10)
+            model.ask(PROMPT, SampleReply, max_tokens=10)
     hint = "Name the variable that holds it: key_env in [providers.own] of masis.toml."
     assert f"a key is needed (401). {hint}" in str(raised.value)
 
@@ -265,16 +264,16 @@ def test_a_format_fallback_is_reported_once() -> None:
     with ModelServer(refuses=("json_schema",), latency_ms=30) as server:
         model = model_at(server, control=control)
         with ThreadPoolExecutor(8) as pool:
-            list(pool.map(lambda _: model.ask(PROMPT, Judged, max_tokens=100), range(8)))
-    assert len(retold(control)) == 1
+            list(pool.map(lambda _: model.ask(PROMPT, SampleReply, max_tokens=100), range(8)))
+    assert len(retry_messages(control)) == 1
     assert {call.outcome for call in control.calls.since()} == {"answered"}
 
 
 def test_formats_are_learned_per_model() -> None:
     with ModelServer(lambda request: None, refuses=("json_schema",)) as server:
-        asked(server)
+        ask_times(server)
         server.refuses.clear()
-        asked(server, model="judge-2")
+        ask_times(server, model="judge-2")
         assert [request.mode for request in server.requests] == [
             "json_schema",
             "json_object_schema",
@@ -287,7 +286,7 @@ def test_a_server_that_ignores_schemas_is_asked_in_another_format() -> None:
         return says("It looks fine." if request.mode == "json_schema" else GOOD)
 
     with ModelServer(script) as server:
-        control = asked(server, times=4)
+        control = ask_times(server, times=4)
         modes = [request.mode for request in server.requests]
     assert modes == [
         "json_schema",
@@ -301,20 +300,20 @@ def test_a_server_that_ignores_schemas_is_asked_in_another_format() -> None:
 def test_one_unreadable_reply_doesnt_change_the_format() -> None:
     replies = {1: "It looks fine.", 3: "It looks fine."}
     with ModelServer(lambda request: says(replies.get(request.number, GOOD))) as server:
-        asked(server, times=4)
+        ask_times(server, times=4)
         assert {request.mode for request in server.requests} == {"json_schema"}
 
 
 def test_an_explicit_format_is_kept() -> None:
     with ModelServer() as server:
-        asked(server, mode="prompt")
+        ask_times(server, mode="prompt")
         assert server.requests[0].mode == "prompt"
-        assert "JSON schema, named judged" in server.requests[0].text
+        assert "JSON schema, named sample_reply" in server.requests[0].text
     with (
         ModelServer(refuses=("json_schema",)) as server,
         pytest.raises(ProviderFailed, match="not supported"),
     ):
-        asked(server, mode="json_schema")
+        ask_times(server, mode="json_schema")
 
 
 @pytest.mark.parametrize("refused", ["temperature", "max_tokens", "system"])
@@ -322,11 +321,13 @@ def test_a_rejected_parameter_is_omitted_afterwards(refused: str) -> None:
     control = RunControl()
     with ModelServer(refuses=(refused,)) as server:
         for _ in range(2):
-            model_at(server, control=control).ask(PROMPT, Judged, max_tokens=100, temperature=0.0)
+            model_at(server, control=control).ask(
+                PROMPT, SampleReply, max_tokens=100, temperature=0.0
+            )
         bodies = [request.body for request in server.requests]
         texts = {request.text for request in server.requests}
     assert [call.tries for call in control.calls.since()] == [2, 1]
-    assert len(retold(control)) == 1
+    assert len(retry_messages(control)) == 1
     if refused == "system":
         assert [len(body["messages"]) for body in bodies] == [2, 1, 1]
         assert len(texts) == 1
@@ -338,7 +339,7 @@ def test_a_rejected_parameter_is_omitted_afterwards(refused: str) -> None:
 
 def test_a_token_limit_rejected_under_both_names_is_omitted() -> None:
     with ModelServer(refuses=("max_tokens", "max_completion_tokens")) as server:
-        asked(server)
+        ask_times(server)
         assert not {"max_tokens", "max_completion_tokens"} & server.requests[-1].body.keys()
 
 
@@ -347,26 +348,26 @@ def test_reasoning_models_get_a_larger_token_limit(wire: ProviderKind) -> None:
     control = RunControl()
     with ModelServer(thinks=900) as server:
         for _ in range(2):
-            model_at(server, wire, control).ask(PROMPT, Judged, max_tokens=100)
+            model_at(server, wire, control).ask(PROMPT, SampleReply, max_tokens=100)
         assert [request.body["max_tokens"] for request in server.requests] == [100, 400, 1600, 1600]
     assert [call.tries for call in control.calls.since()] == [3, 1]
     with (
         ModelServer(thinks=5000) as server,
         pytest.raises(BadReply, match="cut off at 1600 tokens"),
     ):
-        model_at(server, wire).ask(PROMPT, Judged, max_tokens=100)
+        model_at(server, wire).ask(PROMPT, SampleReply, max_tokens=100)
 
 
 @both_wires
 def test_reasoning_effort_is_sent_where_supported(wire: ProviderKind) -> None:
     with ModelServer() as server:
-        asked(server, wire, effort="medium")
+        ask_times(server, wire, effort="medium")
         body = server.requests[0].body
     assert (
         body["reasoning_effort"] if wire == "openai" else body["output_config"]["effort"]
     ) == "medium"
     with ModelServer(refuses=("effort",)) as server:
-        control = asked(server, wire, times=2, effort="medium")
+        control = ask_times(server, wire, times=2, effort="medium")
         assert "effort" not in str(server.requests[-1].body)
         assert {request.mode for request in server.requests} == {"json_schema"}
     assert [call.tries for call in control.calls.since()] == [2, 1]
@@ -375,7 +376,7 @@ def test_reasoning_effort_is_sent_where_supported(wire: ProviderKind) -> None:
 def test_a_rejected_cache_marker_is_omitted() -> None:
     long = PROMPT._replace(shared="EVIDENCE " * 1000)
     with ModelServer(refuses=("cache_control",)) as server:
-        model_at(server, "anthropic").ask(long, Judged, max_tokens=100)
+        model_at(server, "anthropic").ask(long, SampleReply, max_tokens=100)
         assert "cache_control" not in str(server.requests[-1].body)
 
 
@@ -388,7 +389,7 @@ def test_roles_with_different_schemas_share_a_prompt_cache(
     long, control = PROMPT._replace(shared="EVIDENCE " * 2000), RunControl()
     with ModelServer() as server:
         model = model_at(server, wire, control, mode=mode)
-        model.ask(long, Judged, max_tokens=100)
+        model.ask(long, SampleReply, max_tokens=100)
         model.ask(long._replace(task="Something else."), registry.Ready, max_tokens=100)
     first, second = control.calls.since()
     assert first.cached_tokens == 0
@@ -397,15 +398,15 @@ def test_roles_with_different_schemas_share_a_prompt_cache(
 
 @both_wires
 def test_redirects_arent_followed(wire: ProviderKind) -> None:
-    with ModelServer() as elsewhere:
+    with ModelServer() as other_server:
         path = "chat/completions" if wire == "openai" else "messages"
-        moved = Behaviour(status=307, headers={"location": f"{elsewhere.address}/{path}"})
+        moved = Behaviour(status=307, headers={"location": f"{other_server.address}/{path}"})
         with (
             ModelServer(lambda request: moved) as server,
             pytest.raises(ProviderFailed, match=r"307"),
         ):
-            asked(server, wire)
-        assert not elsewhere.requests
+            ask_times(server, wire)
+        assert not other_server.requests
 
 
 @both_wires
@@ -425,7 +426,7 @@ def test_vendor_environment_variables_dont_reach_other_servers(
     monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "X-Gateway: private-header")
     monkeypatch.setenv("ANTHROPIC_CUSTOM_HEADERS", "X-Gateway: private-header")
     with ModelServer() as server:
-        asked(server, wire)
+        ask_times(server, wire)
         assert "private" not in str(server.requests[0].headers)
 
 
@@ -456,7 +457,7 @@ def test_a_vendor_key_isnt_sent_to_a_base_url_of_the_config_file(
 
 
 @pytest.mark.parametrize(
-    ("wire", "body", "told"),
+    ("wire", "body", "message"),
     [
         *(
             ("openai", body, "isn't a chat completion")
@@ -473,13 +474,13 @@ def test_a_vendor_key_isnt_sent_to_a_base_url_of_the_config_file(
     ],
 )
 def test_an_unexpected_response_body_is_reported(
-    wire: ProviderKind, body: bytes, told: str
+    wire: ProviderKind, body: bytes, message: str
 ) -> None:
     with (
         ModelServer(lambda request: Behaviour(body=body)) as server,
-        pytest.raises(BadReply, match=told),
+        pytest.raises(BadReply, match=message),
     ):
-        asked(server, wire)
+        ask_times(server, wire)
 
 
 def test_loosely_compatible_replies_are_read() -> None:
@@ -487,19 +488,19 @@ def test_loosely_compatible_replies_are_read() -> None:
         {"type": "text", "text": '{"reasons": [], '},
         {"text": '"sound": true, "confidence": 1}'},
     ]
-    bare = {
+    response = {
         "choices": [{"message": {"content": parts}}],
         "usage": {"prompt_tokens": "many", "completion_tokens": None},
     }
-    with ModelServer([Behaviour(body=json.dumps(bare).encode())]) as server:
-        (call,) = asked(server).calls.since()
+    with ModelServer([Behaviour(body=json.dumps(response).encode())]) as server:
+        (call,) = ask_times(server).calls.since()
     assert (call.outcome, call.prompt_tokens, call.answered_by) == ("answered", 0, None)
 
 
 def test_an_error_inside_a_reply_with_status_200_is_an_error() -> None:
     limited = b'{"error": {"code": 429, "message": "slow down"}}'
     with ModelServer([Behaviour(body=limited)]) as server:
-        (call,) = asked(server).calls.since()
+        (call,) = ask_times(server).calls.since()
     assert (call.outcome, call.tries) == ("answered", 2)
 
 
@@ -512,16 +513,16 @@ def test_localhost_is_reached_without_a_proxy(
     for name in ("NO_PROXY", "no_proxy"):
         monkeypatch.delenv(name, raising=False)
     with ModelServer() as server:
-        asked(server, wire)
+        ask_times(server, wire)
 
 
 def test_connections_are_reused() -> None:
     with ModelServer() as server:
-        asked(server, times=5)
+        ask_times(server, times=5)
         assert server.connections == 1
 
 
-# What servers say when they refuse, as seen from real ones, and what it is taken for
+# Error messages of real servers, and their classification
 
 
 def openai(message: str, code: str | None = None, param: str | None = None) -> dict[str, Any]:
@@ -534,7 +535,7 @@ def anthropic(kind: str, message: str) -> dict[str, Any]:
     return {"type": "error", "error": {"type": kind, "message": message}}
 
 
-SEEN: list[tuple[int, Any, FailureKind]] = [
+SERVER_ERRORS: list[tuple[int, Any, FailureKind]] = [
     (401, openai("Incorrect API key provided: sk-proj-***abcd.", "invalid_api_key"), "key"),
     (401, anthropic("authentication_error", "invalid x-api-key"), "key"),
     (403, openai("You are not allowed to sample from this model"), "forbidden"),
@@ -666,28 +667,28 @@ SEEN: list[tuple[int, Any, FailureKind]] = [
 ]
 
 
-@pytest.mark.parametrize(("status", "body", "trouble"), SEEN)
-def test_refusals_are_classified(status: int, body: Any, trouble: FailureKind) -> None:
-    found = from_status(status, {}, body, key_name="A_KEY", model="m")
-    assert found.trouble == trouble, found.message
-    assert "PRIVATE" not in found.message
+@pytest.mark.parametrize(("status", "body", "kind"), SERVER_ERRORS)
+def test_server_errors_are_classified(status: int, body: Any, kind: FailureKind) -> None:
+    failure = from_status(status, {}, body, key_name="A_KEY", model="m")
+    assert failure.trouble == kind, failure.message
+    assert "PRIVATE" not in failure.message
 
 
 def test_the_rejected_parameter_is_named() -> None:
     named = {
         from_status(400, {}, body, key_name="", model="m").parameter
-        for _, body, kind in SEEN
+        for _, body, kind in SERVER_ERRORS
         if kind == "parameter"
     }
     assert named == {"effort", "max_tokens", "temperature", "system"}
 
 
 def test_a_wrong_key_is_never_shown() -> None:
-    said = openai("Incorrect API key provided: sk-proj-abcdefghijklmnop.")
-    found = from_status(
-        401, {}, said, key_name="OPENAI_API_KEY", model="m", key="sk-proj-abcdefghijklmnop"
+    body = openai("Incorrect API key provided: sk-proj-abcdefghijklmnop.")
+    failure = from_status(
+        401, {}, body, key_name="OPENAI_API_KEY", model="m", key="sk-proj-abcdefghijklmnop"
     )
-    assert found.message == "the key was not accepted (401). Check OPENAI_API_KEY."
+    assert failure.message == "the key was not accepted (401). Check OPENAI_API_KEY."
 
 
 def test_keys_are_redacted_from_server_messages() -> None:
@@ -735,38 +736,38 @@ def test_error_bodies_of_any_shape_are_read(body: Any) -> None:
     assert from_status(400, {}, body, key_name="", model="m").trouble == "request"
 
 
-# Critic and reviser on each kind of provider that the spec names: OpenAI, Anthropic, a model on
-# this machine
+# Critic and reviser with each kind of provider that the spec names: OpenAI, Anthropic and local
+# models
 
 WRONG_LENGTH = case_of(
     "The bridge is 90 metres long [1].", {"1": "The bridge is 120 metres long and made of steel."}
 )
-THE_KEY = "k-of-the-provider"
+PROVIDER_KEY = "k-of-the-provider"
 
 
 @pytest.mark.spec("REQ-CRITIC-006", "REQ-CRITIC-013")
 @pytest.mark.parametrize(
-    ("provider", "wire", "keyed"),
+    ("provider", "wire", "needs_key"),
     [("openai", "openai", True), ("anthropic", "anthropic", True), ("ollama", "openai", False)],
 )
 def test_critic_and_reviser_work_with_every_provider(
-    provider: str, wire: str, keyed: bool, monkeypatch: pytest.MonkeyPatch
+    provider: str, wire: str, needs_key: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with ModelServer(issues="always") as server:
-        reached = {
+        provider_table = {
             "address": (
                 server.address.removesuffix("/v1") if provider == "anthropic" else server.address
             )
         }
-        if keyed:
-            monkeypatch.setenv("THE_KEY", THE_KEY)
-            reached["key_env"] = "THE_KEY"
+        if needs_key:
+            monkeypatch.setenv("PROVIDER_KEY", PROVIDER_KEY)
+            provider_table["key_env"] = "PROVIDER_KEY"
         models = dict.fromkeys(ROLES, "offline") | {
             "critic": f"{provider}:judge",
             "reviser": f"{provider}:writer",
         }
         settings = Settings.model_validate(
-            {**models, "providers": {provider: reached}, "max_iterations": 2}
+            {**models, "providers": {provider: provider_table}, "max_iterations": 2}
         )
         run = audits.run_audit(WRONG_LENGTH, settings)
         sent = server.requests
@@ -778,8 +779,8 @@ def test_critic_and_reviser_work_with_every_provider(
     assert {call.role for call in run.calls} == {"critic", "reviser"}
     assert {request.body["model"] for request in sent} == {"judge", "writer"}
     assert {request.wire for request in sent} == {wire}
-    given = [
+    headers = [
         request.headers.get("x-api-key") or request.headers.get("authorization", "")
         for request in sent
     ]
-    assert all((THE_KEY in each) is keyed for each in given)
+    assert all((PROVIDER_KEY in header) is needs_key for header in headers)

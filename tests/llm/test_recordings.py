@@ -1,5 +1,5 @@
-"""Replies of models: recorded at a scripted server, replayed with the server gone, kept so that
-none is paid twice.
+"""Model replies: recorded from a scripted server, replayed after it has stopped, and cached to
+avoid paying twice.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from masis.schema.case import Case
 from masis.schema.run import Run
 from masis.schema.screening import Screening
 from masis.settings import ROLES, Settings
-from tests.llm.asking import CASE, Judged, settings_for
+from tests.llm.asking import CASE, SampleReply, settings_for
 from tests.served_replies import Behaviour, Request, says, status
 from tests.serving_models import ModelServer
 
@@ -52,8 +52,9 @@ LINE = {
 def recorded(
     file: Path, *cases: Case, script: Any = lambda request: None, **changes: Any
 ) -> list[Run]:
-    """Audits by a scripted server, whose replies are in the file; the server is gone when they come
-    back.
+    """Audit the cases with a scripted server and record its replies in the file.
+
+    The server has stopped when this returns.
     """
     with ModelServer(script, issues="always") as server:
         return [
@@ -69,19 +70,21 @@ def replayed(file: Path, case: Case = CASE, **changes: Any) -> Run:
     return run_audit(case, settings)
 
 
-def judged(run: Run) -> Any:
-    """What a run says of the answer: all but ids, times, calls and who judged."""
-    whole = run.model_dump(
+def results(run: Run) -> Any:
+    """Return a run's results without ids, times, calls and the names of the models."""
+    content = run.model_dump(
         mode="json", include={"iterations", "best", "final_answer", "termination_reason", "draft"}
     )
-    gone = {"step_ms", "calls", "judged_by", "ms"}
+    ignored = {"step_ms", "calls", "judged_by", "ms"}
 
-    def kept(value: Any) -> Any:
+    def without_ignored(value: Any) -> Any:
         if isinstance(value, dict):
-            return {name: kept(each) for name, each in value.items() if name not in gone}
-        return [kept(each) for each in value] if isinstance(value, list) else value
+            return {
+                name: without_ignored(item) for name, item in value.items() if name not in ignored
+            }
+        return [without_ignored(item) for item in value] if isinstance(value, list) else value
 
-    return kept(whole)
+    return without_ignored(content)
 
 
 def lines(file: Path) -> list[dict[str, Any]]:
@@ -100,7 +103,7 @@ def test_a_recording_replays_to_the_same_result_without_the_server(
     file = tmp_path / "replies.jsonl"
 
     def varied(request: Request) -> Behaviour | None:
-        """Samples of a judge differ: by their number at the server."""
+        """Give each sample of the evaluator another score and reason."""
         if samples == 1 or request.schema_name != "evaluation_reply":
             return None
         names = ("faithfulness", "relevance", "completeness", "reasoning_quality")
@@ -108,10 +111,10 @@ def test_a_recording_replays_to_the_same_result_without_the_server(
         reasons = {f"{name}_reason": f"Request {request.number}." for name in names}
         return says(reasons | dict.fromkeys(names, score) | {"improvement_suggestions": []})
 
-    was = recorded(file, CASE, DRAFTED, script=varied, judge_samples=samples)
-    for before, case in zip(was, (CASE, DRAFTED), strict=True):
+    runs = recorded(file, CASE, DRAFTED, script=varied, judge_samples=samples)
+    for before, case in zip(runs, (CASE, DRAFTED), strict=True):
         after = replayed(file, case, judge_samples=samples)
-        assert judged(after) == judged(before)
+        assert results(after) == results(before)
         assert {call.source for call in after.calls} == {"replay"}
         assert after.usage.calls == after.usage.prompt_tokens == after.usage.completion_tokens == 0
         assert after.usage.replayed_calls == before.usage.calls
@@ -146,7 +149,9 @@ def test_failed_replies_are_replayed_as_failures(
     )
     (before,) = recorded(tmp_path / "r.jsonl", case, script=script, max_iterations=1)
     after = replayed(tmp_path / "r.jsonl", case, max_iterations=1)
-    assert judged(after)["iterations"][0]["critique"] == judged(before)["iterations"][0]["critique"]
+    assert (
+        results(after)["iterations"][0]["critique"] == results(before)["iterations"][0]["critique"]
+    )
     assert after.iterations[0].critique.unscored is None
     assert [check.verdict for check in after.iterations[0].claims] == [
         c.verdict for c in before.iterations[0].claims
@@ -172,8 +177,8 @@ def test_a_missing_recorded_reply_is_unscored_and_names_the_file(
         },
     }
 
-    for name, changed in altered.items():
-        run = replayed(file, Case.model_validate({**content, **changed}), max_iterations=1)
+    for name, changes in altered.items():
+        run = replayed(file, Case.model_validate({**content, **changes}), max_iterations=1)
         critique = run.iterations[0].critique
         assert critique.unscored is not None, name
         assert run.iterations[0].quality_score is None
@@ -193,36 +198,37 @@ def test_a_reply_to_an_older_prompt_is_a_fallback_with_a_warning(
 ) -> None:
     file = tmp_path / "replies.jsonl"
     (before,) = recorded(file, CASE, max_iterations=1)
-    now = file.read_text()
+    current_lines = file.read_text()
     rewrite(file, lambda line: line | {"prompt": line["prompt"].partition("+")[0] + "+0ld"})
     after = replayed(file, max_iterations=1)
-    assert judged(after) == judged(before)
-    about = [
+    assert results(after) == results(before)
+    prompt_warnings = [
         warning.message
         for warning in after.warnings
         if "the recorded reply is to the prompt" in warning.message
     ]
-    assert len(about) == len({line["prompt"] for line in lines(file)})
-    said = f"critic: the recorded reply is to the prompt critic/{VERSION}+0ld"
-    assert any(message.startswith(said) for message in about)
+    assert len(prompt_warnings) == len({line["prompt"] for line in lines(file)})
+    expected = f"critic: the recorded reply is to the prompt critic/{VERSION}+0ld"
+    assert any(message.startswith(expected) for message in prompt_warnings)
     rewrite(file, lambda line: line | {"reply": "an old one"})
-    file.write_text(now + file.read_text())
+    file.write_text(current_lines + file.read_text())
     assert not any(
-        "recorded reply is to" in each.message for each in replayed(file, max_iterations=1).warnings
+        "recorded reply is to" in warning.message
+        for warning in replayed(file, max_iterations=1).warnings
     )
 
 
 def test_a_changed_prompt_finds_its_reply_but_another_task_doesnt() -> None:
     texts = [question("How long?")], [answer("Ten metres.")]
-    one, same = compose("critic", "a" * 32, *texts), compose("critic", "b" * 32, *texts)
-    assert one.task != same.task
-    assert one.asked == same.asked
+    first, second = compose("critic", "a" * 32, *texts), compose("critic", "b" * 32, *texts)
+    assert first.task != second.task
+    assert first.asked == second.asked
     others = (
         compose("completeness", "a" * 32, *texts),
         compose("critic", "a" * 32, [question("How wide?")], texts[1]),
         compose("critic", "a" * 32, texts[0], [answer("Ten  metres.")]),
     )
-    assert len({one.asked, *(other.asked for other in others)}) == 1 + len(others)
+    assert len({first.asked, *(other.asked for other in others)}) == 1 + len(others)
 
 
 def test_a_damaged_recording_is_rejected_without_quoting_it(
@@ -256,13 +262,13 @@ def test_a_damaged_recording_is_rejected_without_quoting_it(
         "an unknown outcome": (json.dumps(LINE | {"outcome": secret}), "line 2, outcome: "),
     }
 
-    for name, (line, said) in damaged.items():
+    for name, (line, message) in damaged.items():
         file = tmp_path / f"{name}.jsonl"
-        whole = line if isinstance(line, bytes) else line.encode()
-        file.write_bytes(json.dumps(LINE).encode() + b"\n" + whole)
+        content = line if isinstance(line, bytes) else line.encode()
+        file.write_bytes(json.dumps(LINE).encode() + b"\n" + content)
         with pytest.raises(SettingsError) as error:
             check_models(Settings(critic=f"replay:{file}"))
-        assert f"critic: {file}, {said}" in str(error.value)
+        assert f"critic: {file}, {message}" in str(error.value)
         assert "Remove the line, or record the audit again" in str(error.value)
         assert secret not in str(error.value)
         assert not probe_model(f"replay:{file}", Settings()).ok
@@ -282,30 +288,30 @@ def test_a_replayed_run_names_its_recording_and_costs_nothing(
     tmp_path: Path,
 ) -> None:
     file = tmp_path / "replies.jsonl"
-    hostile = json.dumps(LINE | {"role": "reviser", "model": "<script>*x*"})
+    with_markup = json.dumps(LINE | {"role": "reviser", "model": "<script>*x*"})
     file.write_text(
-        f"{json.dumps(LINE | {'date': '2025-01-01T00:00:00Z'})}\n\n{json.dumps(LINE)}\n{hostile}\n"
+        f"{json.dumps(LINE | {'date': '2025-01-01T00:00:00Z'})}\n\n{json.dumps(LINE)}\n{with_markup}\n"
     )
     settings = Settings.model_validate(
         dict.fromkeys(ROLES, f"replay:{file}") | {"verifier": f"offline,replay:{file}"}
     )
-    named = build_roles(settings).models
-    assert named["critic"] == f"replay:{file} (openai:gpt-4o, 2026-11-24)"
-    assert named["verifier"] == f"offline,replay:{file} (openai:gpt-4o + ?script??x?, 2026-11-24)"
-    assert named["reviser"] == f"replay:{file} (?script??x?, 2026-11-24)"
-    assert pin_versions(settings).critic == named["critic"]
-    assert build_roles(pin_versions(settings)).models == named
+    models = build_roles(settings).models
+    assert models["critic"] == f"replay:{file} (openai:gpt-4o, 2026-11-24)"
+    assert models["verifier"] == f"offline,replay:{file} (openai:gpt-4o + ?script??x?, 2026-11-24)"
+    assert models["reviser"] == f"replay:{file} (?script??x?, 2026-11-24)"
+    assert pin_versions(settings).critic == models["critic"]
+    assert build_roles(pin_versions(settings)).models == models
     assert not uses_models(settings)
     assert addresses(settings) == ()
     assert estimate(CASE, settings).cost_usd == 0
     assert Budget(settings, 0.01).begin(CASE)
-    probed = probe_model(named["critic"], settings)
-    assert probed.ok
+    check = probe_model(models["critic"], settings)
+    assert check.ok
     assert (
         f"{file} holds 3 recorded replies of openai:gpt-4o + ?script??x?, 2026-11-24 (critic,"
-        " reviser)" in probed.message
+        " reviser)" in check.message
     )
-    assert "no model is called" in probed.message
+    assert "no model is called" in check.message
 
 
 def test_replies_arent_logged_at_info_and_recording_failures_warn(
@@ -318,54 +324,64 @@ def test_replies_arent_logged_at_info_and_recording_failures_warn(
     assert "Each sentence was looked for" in file.read_text()
     assert "Each sentence was looked for" not in caplog.text
 
-    def full(path: str, replies: object) -> None:
+    def fail_with_a_full_disk(path: str, replies: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(registry, "record", full)
+    monkeypatch.setattr(registry, "record", fail_with_a_full_disk)
     (run,) = recorded(file, CASE, max_iterations=1)
-    assert [each.message for each in run.warnings if "recorded" in each.message] == [
+    assert [w.message for w in run.warnings if "recorded" in w.message] == [
         "Replies could not be recorded: No space left on device."
     ]
     assert run.iterations[0].quality_score is not None
 
 
-class Kept:
-    """A cache in memory."""
+class MemoryCache:
+    """A reply cache in memory."""
 
     source: Any = "cache"
 
     def __init__(self) -> None:
-        self.held: dict[str, RecordedReply] = {}
+        self.replies: dict[str, RecordedReply] = {}
 
-    def find(self, asked: recordings.RequestKey) -> RecordedReply | None:
-        return self.held.get(asked.key)
+    def find(self, request: recordings.RequestKey) -> RecordedReply | None:
+        return self.replies.get(request.key)
 
     def keep(self, replies: Any) -> None:
-        self.held |= {reply.key: reply for reply in replies}
+        self.replies |= {reply.key: reply for reply in replies}
 
 
 def test_the_cache_key_includes_model_prompt_sample_and_temperature() -> None:
     prompt = compose("critic", "a" * 32, [question("How long?")], [answer("Ten metres.")])
     reply = {"reasons": ["x"], "sound": True, "confidence": 0.5}
-    cache = Kept()
+    cache = MemoryCache()
 
     def ask(
-        string: str = "here:m", role: str = "critic", times: int = 1, heat: float = 0.0, **new: Any
+        string: str = "here:m",
+        role: str = "critic",
+        times: int = 1,
+        temperature: float = 0.0,
+        **changes: Any,
     ) -> int:
+        """Return how many requests reached the server."""
         with ModelServer(lambda request: says(reply)) as server:
-            model = registry.asker(
+            model = registry.model_in_role(
                 string, role, RunControl(), settings_for(server, "openai"), cache
             )
             for _ in range(times):
-                model.ask(prompt._replace(**new), Judged, max_tokens=100, temperature=heat)
+                model.ask(
+                    prompt._replace(**changes),
+                    SampleReply,
+                    max_tokens=100,
+                    temperature=temperature,
+                )
             return len(server.requests)
 
     assert ask() == 1
     assert ask() == 0
-    assert ask(times=2) == 1, "the same asked again in one run is another sample"
+    assert ask(times=2) == 1, "a repeated request in one run is another sample"
     assert ask(times=2) == 0
     assert ask("here:other") == 1
-    assert ask(heat=0.7) == 1
+    assert ask(temperature=0.7) == 1
     assert ask(version="critic/2+00000000") == 1
     assert ask(asked="f" * 64) == 1
     assert ask(role="evaluator") == 1
@@ -373,15 +389,15 @@ def test_the_cache_key_includes_model_prompt_sample_and_temperature() -> None:
 
 def test_only_unanswered_requests_are_repeated() -> None:
     prompt = compose("critic", "a" * 32, [question("How long?")], [answer("Ten metres.")])
-    cache = Kept()
+    cache = MemoryCache()
 
     def ask(*replies: str) -> int:
         with ModelServer(lambda request: says(replies[request.number])) as server:
-            model = registry.asker(
+            model = registry.model_in_role(
                 "here:m", "critic", RunControl(), settings_for(server, "openai"), cache
             )
             with contextlib.suppress(BadReply):
-                model.ask(prompt, Judged, max_tokens=100)
+                model.ask(prompt, SampleReply, max_tokens=100)
             return len(server.requests)
 
     good = json.dumps({"reasons": ["x"], "sound": True, "confidence": 0.5})
@@ -409,19 +425,21 @@ def test_abstract_graders_can_be_recorded_and_replayed(
         graders = {"screening_graders": "here:m", "record": str(file)}
         before = screened(settings_for(server, "openai").with_values(graders))
     after = screened(Settings(screening_graders=f"replay:{file}"))
-    (was,), (grade,) = before.grades, after.grades
+    (original,), (grade,) = before.grades, after.grades
     assert grade.unscored is None
     assert grade.judged_by.model.startswith(f"replay:{file} (here:m, ")
-    assert grade.model_copy(update={"judged_by": was.judged_by}) == was
+    assert grade.model_copy(update={"judged_by": original.judged_by}) == original
     assert (before.usage.calls, after.usage.calls, after.usage.replayed_calls) == (1, 0, 1)
 
 
 def test_a_prompts_key_doesnt_depend_on_the_runs_fence_marker() -> None:
-    """DSPy writes prompts of its own, around the fences of ours."""
+    """DSPy builds its own prompts around our fences."""
 
     def digest(task: str) -> str:
         with ModelServer() as server:
-            model = registry.asker("here:m", "critic", RunControl(), settings_for(server, "openai"))
+            model = registry.model_in_role(
+                "here:m", "critic", RunControl(), settings_for(server, "openai")
+            )
         return model.request_key(
             RolePrompt("You judge.", f"<<<ANSWER {model.control.fence}>>>", task, "mine/1"), None
         ).asked

@@ -1,5 +1,5 @@
-"""Model strings, where they lead and what they cost, plugins for roles, the test of a connection,
-and hidden keys.
+"""Model strings, their servers and prices, role plug-ins, the connection test, and keys that must
+stay secret.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ from masis.llm.prices import cost, price, price_list
 from masis.llm.provider_apis import known_providers
 from masis.llm.providers.apis import anthropic
 from masis.llm.providers.base import CONCURRENCY, TokenUsage
-from masis.llm.registry import asker, probe, resolve
+from masis.llm.registry import model_in_role, probe, resolve
 from masis.llm.roles.critic import ModelCritic
 from masis.schema.audit import JudgedBy
 from masis.schema.calls import CallOutcome
 from masis.schema.providers import Price, ProviderSettings
 from masis.settings import Settings, load, secret
 from tests.cases import case_of
-from tests.llm.asking import KEY, PROMPT, WIRES, Judged, model_at
+from tests.llm.asking import KEY, PROMPT, WIRES, SampleReply, model_at
 from tests.serving_models import Behaviour, ModelServer, faulty, says, status
 from tools import providers
 
 
-def provider(address: str, **more: Any) -> Settings:
-    table = {"kind": "openai", "address": address, "key_env": "SCRIPTED_KEY"} | more
+def settings_with_provider(address: str, **values: Any) -> Settings:
+    table = {"kind": "openai", "address": address, "key_env": "SCRIPTED_KEY"} | values
     return Settings.model_validate({"providers": {"scripted": table}, "max_retries": 0})
 
 
@@ -77,7 +77,7 @@ def test_a_full_model_string_is_parsed(
 
 
 @pytest.mark.parametrize(
-    ("string", "told"),
+    ("string", "message"),
     [
         (
             "opneai:gpt-4o",
@@ -104,14 +104,14 @@ def test_a_full_model_string_is_parsed(
         ("anthropic", "Set ANTHROPIC_API_KEY"),
     ],
 )
-def test_an_invalid_model_string_suggests_the_nearest_valid_one(string: str, told: str) -> None:
-    with pytest.raises(SettingsError, match=told):
+def test_an_invalid_model_string_suggests_the_nearest_valid_one(string: str, message: str) -> None:
+    with pytest.raises(SettingsError, match=message):
         resolve(string, "critic")
 
 
 def test_offline_isnt_a_language_model() -> None:
     with pytest.raises(SettingsError, match="isn't a language model"):
-        asker("offline", "critic", RunControl(), Settings())
+        model_in_role("offline", "critic", RunControl(), Settings())
 
 
 def test_a_missing_sdk_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,7 +122,7 @@ def test_a_missing_sdk_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("table", "told"),
+    ("table", "message"),
     [
         ({}, "has no address"),
         ({"address": "127.0.0.1:8000"}, "isn't an address such as"),
@@ -135,9 +135,9 @@ def test_a_missing_sdk_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"address": "http://host/v1", "key_env": "NOT_THERE"}, "Set NOT_THERE"),
     ],
 )
-def test_an_invalid_provider_table_is_reported(table: dict[str, str], told: str) -> None:
+def test_an_invalid_provider_table_is_reported(table: dict[str, str], message: str) -> None:
     settings = Settings.model_validate({"providers": {"mine": {"kind": "openai"} | table}})
-    with pytest.raises(SettingsError, match=told) as raised:
+    with pytest.raises(SettingsError, match=message) as raised:
         resolve("mine:m", "critic", settings)
     assert "private" not in str(raised.value)
 
@@ -151,14 +151,14 @@ def test_a_custom_provider_is_called_as_configured(tmp_path: Path) -> None:
         encoding="utf-8",
     )
     settings = load(environment={}, file=file).settings
-    found = endpoint("gateway", settings, {"GATEWAY": " sk-gateway-key\n"})
-    assert (found.kind, found.address, found.concurrency, found.mode) == (
+    custom = endpoint("gateway", settings, {"GATEWAY": " sk-gateway-key\n"})
+    assert (custom.kind, custom.address, custom.concurrency, custom.mode) == (
         "anthropic",
         "https://gateway.example/v1",
         3,
         "prompt",
     )
-    assert found.key.get_secret_value() == "sk-gateway-key"
+    assert custom.key.get_secret_value() == "sk-gateway-key"
     assert settings.prices["gateway:m"].output == 2.0
 
 
@@ -168,22 +168,22 @@ def test_keys_are_read_from_the_environment_or_a_secrets_file(
 ) -> None:
     file = tmp_path / "keys.toml"
     file.write_text('OPENAI_API_KEY = "sk-from-file"\nODD = 5\n', encoding="utf-8")
-    named = {"MASIS_SECRETS": str(file)}
-    found = secret("OPENAI_API_KEY", named)
-    assert found.get_secret_value() == "sk-from-file"
-    found = secret("OPENAI_API_KEY", named | {"OPENAI_API_KEY": "sk-from-environment"})
-    assert found.get_secret_value() == "sk-from-environment"
-    assert secret("ANTHROPIC_API_KEY", named) is None
+    environment = {"MASIS_SECRETS": str(file)}
+    key = secret("OPENAI_API_KEY", environment)
+    assert key.get_secret_value() == "sk-from-file"
+    key = secret("OPENAI_API_KEY", environment | {"OPENAI_API_KEY": "sk-from-environment"})
+    assert key.get_secret_value() == "sk-from-environment"
+    assert secret("ANTHROPIC_API_KEY", environment) is None
     with pytest.raises(SettingsError, match="ODD: isn't text"):
-        secret("ODD", named)
+        secret("ODD", environment)
     with pytest.raises(SettingsError, match="MASIS_SECRETS"):
         secret("OPENAI_API_KEY", {"MASIS_SECRETS": str(tmp_path / "absent.toml")})
     monkeypatch.chdir(tmp_path)
     (tmp_path / "masis.secrets.toml").write_text(
         'OPENAI_API_KEY = "sk-from-folder"\n', encoding="utf-8"
     )
-    found = secret("OPENAI_API_KEY", {})
-    assert found.get_secret_value() == "sk-from-folder"
+    key = secret("OPENAI_API_KEY", {})
+    assert key.get_secret_value() == "sk-from-folder"
 
 
 @pytest.mark.parametrize("wrong", ["sk-with\nbreak", "sk-mit-ü", "sk-\x07"])
@@ -199,9 +199,9 @@ def test_keys_never_appear_in_printed_or_stored_values(
     monkeypatch.setenv("SCRIPTED_KEY", KEY)
     control = RunControl()
     with ModelServer() as server:
-        settings = provider(server.address)
-        model = asker("scripted:m", "critic", control, settings)
-        model.ask(PROMPT, Judged, max_tokens=50)
+        settings = settings_with_provider(server.address)
+        model = model_in_role("scripted:m", "critic", control, settings)
+        model.ask(PROMPT, SampleReply, max_tokens=50)
         notices = [control.calls.notices.get_nowait() for _ in range(control.calls.notices.qsize())]
         shown = [
             repr(model),
@@ -222,40 +222,40 @@ def test_keys_never_appear_in_printed_or_stored_values(
 @pytest.mark.parametrize("wire", WIRES)
 def test_keys_never_appear_in_errors_or_their_causes(wire: Any, fault: str) -> None:
     def script(request: Any) -> Behaviour:
-        made = faulty(fault, request)
+        reply = faulty(fault, request)
         # A server that echoes the key in its error.
-        return status(made.status, f"no luck with {KEY}") if made.status >= 400 else made
+        return status(reply.status, f"no luck with {KEY}") if reply.status >= 400 else reply
 
     with ModelServer(script) as server:
         try:
-            model_at(server, wire, max_retries=0).ask(PROMPT, Judged, max_tokens=50)
+            model_at(server, wire, max_retries=0).ask(PROMPT, SampleReply, max_tokens=50)
         except StepError as error:
-            at: BaseException | None = error
+            cause: BaseException | None = error
         else:
             pytest.fail("it did not fail")
-    while at is not None:
-        assert KEY not in f"{at} {at!r} {vars(at)}"
-        assert type(at).__module__.startswith("masis")
-        at = at.__cause__ or at.__context__
+    while cause is not None:
+        assert KEY not in f"{cause} {cause!r} {vars(cause)}"
+        assert type(cause).__module__.startswith("masis")
+        cause = cause.__cause__ or cause.__context__
 
 
 @pytest.mark.parametrize("wire", WIRES)
 def test_a_working_connection_is_reported(wire: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     with ModelServer(keys=[KEY], models=["m"]) as server:
-        found = probe("scripted:m", provider(server.address, kind=wire))
-        assert found == (True, "scripted:m answers, in the form asked for.", "json_schema")
-        wrong = probe("scripted:other", provider(server.address, kind=wire))
-        assert not wrong.ok
-        assert "there is no model 'other' there" in wrong.message
+        check = probe("scripted:m", settings_with_provider(server.address, kind=wire))
+        assert check == (True, "scripted:m answers, in the form asked for.", "json_schema")
+        failed = probe("scripted:other", settings_with_provider(server.address, kind=wire))
+        assert not failed.ok
+        assert "there is no model 'other' there" in failed.message
         monkeypatch.setenv("SCRIPTED_KEY", "sk-another")
-        wrong = probe("scripted:m", provider(server.address, kind=wire))
-        assert not wrong.ok
-        assert "the key was not accepted (401). Check SCRIPTED_KEY." in wrong.message
+        failed = probe("scripted:m", settings_with_provider(server.address, kind=wire))
+        assert not failed.ok
+        assert "the key was not accepted (401). Check SCRIPTED_KEY." in failed.message
         address = server.address
-    gone = probe("scripted:m", provider(address, kind=wire))
-    assert not gone.ok
-    assert f"{address} can't be reached" in gone.message
-    assert "Is the server running?" in gone.message
+    unreachable = probe("scripted:m", settings_with_provider(address, kind=wire))
+    assert not unreachable.ok
+    assert f"{address} can't be reached" in unreachable.message
+    assert "Is the server running?" in unreachable.message
 
 
 def test_a_server_that_substitutes_the_model_is_reported() -> None:
@@ -264,39 +264,47 @@ def test_a_server_that_substitutes_the_model_is_reported() -> None:
         "choices": [{"finish_reason": "stop", "message": {"content": json.dumps({"ready": True})}}],
     }
     with ModelServer(lambda request: Behaviour(body=json.dumps(body).encode())) as server:
-        found = probe("scripted:gpt-5", provider(server.address))
-    assert found.ok
-    assert "The server says that 'tiny-llama.gguf' answered, not 'gpt-5'" in found.message
+        check = probe("scripted:gpt-5", settings_with_provider(server.address))
+    assert check.ok
+    assert "The server says that 'tiny-llama.gguf' answered, not 'gpt-5'" in check.message
 
 
 @pytest.mark.parametrize("wire", WIRES)
 def test_a_server_without_structured_output_is_reported_separately(wire: Any) -> None:
     with ModelServer(refuses=("json_schema", "json_object")) as server:
-        found = probe("scripted:m", provider(server.address, kind=wire))
-    assert (found.ok, found.mode) == (True, "prompt")
-    assert "takes no strict schema" in found.message
+        check = probe("scripted:m", settings_with_provider(server.address, kind=wire))
+    assert (check.ok, check.mode) == (True, "prompt")
+    assert "takes no strict schema" in check.message
     with ModelServer(lambda request: says("I am ready.")) as server:
-        found = probe("scripted:m", provider(server.address, kind=wire))
-    assert not found.ok
-    assert found.message.startswith("scripted:m answers, but not in the form asked for")
+        check = probe("scripted:m", settings_with_provider(server.address, kind=wire))
+    assert not check.ok
+    assert check.message.startswith("scripted:m answers, but not in the form asked for")
 
 
 def test_a_connection_test_has_the_timeout_of_a_call() -> None:
     with ModelServer(lambda request: faulty("hang", request)) as server:
-        settings = provider(server.address).model_copy(update={"call_deadline_s": 0.3})
+        settings = settings_with_provider(server.address).model_copy(
+            update={"call_deadline_s": 0.3}
+        )
         assert "no answer in the time given" in probe("scripted:m", settings).message
 
 
 def test_clients_are_shared_and_changed_keys_take_effect(monkeypatch: pytest.MonkeyPatch) -> None:
     with ModelServer() as server:
-        settings = provider(server.address)
-        first = asker("scripted:m", "critic", RunControl(), settings)
-        assert asker("scripted:n", "drafter", RunControl(), settings).provider is first.provider
+        settings = settings_with_provider(server.address)
+        first = model_in_role("scripted:m", "critic", RunControl(), settings)
+        assert (
+            model_in_role("scripted:n", "drafter", RunControl(), settings).provider
+            is first.provider
+        )
         monkeypatch.setenv("SCRIPTED_KEY", "sk-another-key")
-        assert asker("scripted:m", "critic", RunControl(), settings).provider is not first.provider
+        assert (
+            model_in_role("scripted:m", "critic", RunControl(), settings).provider
+            is not first.provider
+        )
 
 
-# docs/models.md says what the code does, and what calls cost
+# docs/models.md matches the code and the price list
 
 PAGE = (Path(__file__).parents[2] / "docs" / "models.md").read_text(encoding="utf-8")
 
@@ -333,7 +341,7 @@ def test_docs_list_every_outcome_of_a_call() -> None:
 def test_the_numbers_in_the_docs_match_the_code() -> None:
     effort = anthropic.EFFORT
     settings, policy = Settings(), RetryPolicy()
-    for words in (
+    for phrase in (
         f"`max_retries` times ({settings.max_retries})",
         f"`retry_base_s` ({settings.retry_base_s:g} s)",
         f"`retry_cap_s` ({settings.retry_cap_s:g} s)",
@@ -346,7 +354,7 @@ def test_the_numbers_in_the_docs_match_the_code() -> None:
         f"cut to {RAW_KEPT:,} characters",
         f"`effort` is `{effort}`",
     ):
-        assert words in PAGE, words
+        assert phrase in PAGE, phrase
     deadlines = (settings.call_deadline_s, settings.iteration_deadline_s, settings.loop_deadline_s)
     assert (settings.max_retries, *deadlines) == (2, 15, 35, 90)
     assert (policy.retries, policy.base_s, policy.cap_s) == (
@@ -363,49 +371,50 @@ def test_every_default_model_has_a_price() -> None:
 
 
 def test_cached_tokens_have_their_own_price() -> None:
-    at = Price(input=2.0, output=10.0, cached_input=0.5, cache_write=4.0)
+    prices = Price(input=2.0, output=10.0, cached_input=0.5, cache_write=4.0)
     tokens = TokenUsage(prompt=1_000_000, cached=200_000, written=100_000, completion=50_000)
-    assert cost(tokens, at) == pytest.approx(0.7 * 2.0 + 0.2 * 0.5 + 0.1 * 4.0 + 0.05 * 10.0)
+    assert cost(tokens, prices) == pytest.approx(0.7 * 2.0 + 0.2 * 0.5 + 0.1 * 4.0 + 0.05 * 10.0)
     assert cost(tokens, Price(input=2.0, output=10.0)) == pytest.approx(2.5)
     assert cost(tokens, None) is None
 
 
-OWN = Price(input=1.0, output=1.0)
+CONFIGURED = Price(input=1.0, output=1.0)
 
 
 @pytest.mark.parametrize(
-    ("model", "own", "found"),
+    ("model", "configured", "expected"),
     [
         ("ollama:llama3.2", {}, None),
         ("openai:gpt-4o-turbo-x", {}, None),
-        ("openai:gpt-4o-2024-08-06", {}, "openai:gpt-4o"),  # a dated name costs what the name costs
+        ("openai:gpt-4o-2024-08-06", {}, "openai:gpt-4o"),  # same price as the undated name
         ("anthropic:claude-haiku-4-5-20251001", {}, "anthropic:claude-haiku-4-5"),
-        ("openai:gpt-4o", {"openai:gpt-4o": OWN}, OWN),  # a price of one's own comes first
-        ("mine:m", {"mine:m": OWN}, OWN),
+        ("openai:gpt-4o", {"openai:gpt-4o": CONFIGURED}, CONFIGURED),  # overrides the list
+        ("mine:m", {"mine:m": CONFIGURED}, CONFIGURED),
     ],
 )
 def test_a_price_is_configured_listed_or_unknown(
-    model: str, own: dict[str, Price], found: str | Price | None
+    model: str, configured: dict[str, Price], expected: str | Price | None
 ) -> None:
-    assert price(model, own) == (price_list()[found] if isinstance(found, str) else found)
+    listed = price_list()[expected] if isinstance(expected, str) else expected
+    assert price(model, configured) == listed
 
 
 def test_prices_are_per_million_tokens_and_plausible() -> None:
-    for name, each in price_list().items():
-        assert 0 < each.input < each.output <= 100, name
-        assert each.cached_input is not None, name
-        assert each.cached_input < each.input, name
+    for name, prices in price_list().items():
+        assert 0 < prices.input < prices.output <= 100, name
+        assert prices.cached_input is not None, name
+        assert prices.cached_input < prices.input, name
 
 
-# Critics that another package brings: found by name, handed a model of ours, recorded under their
+# Critics from another package: selected by name, given one of our models, and recorded under their
 # own name
 
 FIVE_METRES = case_of("It is 9 m [1].", {"1": "It is 5 m."}, query="How long?")
 
 
 @dataclass(frozen=True)
-class TheirCritic(ModelCritic):
-    """The built-in critic under a name of theirs."""
+class PluginCritic(ModelCritic):
+    """The built-in critic under a plug-in's name."""
 
     name: str = ""
 
@@ -415,7 +424,7 @@ class TheirCritic(ModelCritic):
 
 
 @dataclass(frozen=True)
-class Theirs:
+class CriticPlugin:
     string: str
     asks: str = "scripted:m"
     recorded: str = "theirs"
@@ -427,34 +436,34 @@ class Theirs:
             raise MissingExtra("pip install theirs")
 
     def build(self, model: Model, settings: Settings) -> Any:
-        return TheirCritic(model, name=self.string)
+        return PluginCritic(model, name=self.string)
 
 
 class PluginRegistry:
-    def find(self, name: str, settings: Settings) -> Theirs:
+    def find(self, name: str, settings: Settings) -> CriticPlugin:
         if name not in ("strict", "strict@3", "gone"):
             raise SettingsError(f"theirs:{name}: there is none. Did you mean theirs:strict?")
-        return Theirs("theirs:strict@3", missing=name == "gone")
+        return CriticPlugin("theirs:strict@3", missing=name == "gone")
 
     def available(self, settings: Settings) -> tuple[str, ...]:
         return ("theirs:strict@3",)
 
 
-class Point:
+class EntryPointOfPlugin:
     def load(self) -> PluginRegistry:
         return PluginRegistry()
 
 
 @pytest.fixture
-def _on_the_shelf(monkeypatch: pytest.MonkeyPatch) -> None:
+def _plugin_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     def points(role: str) -> dict[str, Any]:
-        return {"theirs": Point()} if role == "critic" else {}
+        return {"theirs": EntryPointOfPlugin()} if role == "critic" else {}
 
     monkeypatch.setattr(role_plugins, "_entry_points", points)
 
 
 @pytest.fixture
-def settings(_on_the_shelf: None) -> Iterator[Settings]:
+def settings(_plugin_installed: None) -> Iterator[Settings]:
     with ModelServer() as server:
         yield Settings(
             critic="theirs:strict",
@@ -476,10 +485,10 @@ def test_a_plug_in_critic_uses_a_configured_model(settings: Settings) -> None:
 def test_a_plug_ins_cost_and_server_are_its_models(settings: Settings) -> None:
     assert addresses(settings) == (settings.providers["scripted"].address,)
     assert unpriced_models(settings) == ()
-    plain = estimate(FIVE_METRES, settings.model_copy(update={"critic": "scripted:m"}))
-    brought_in = estimate(FIVE_METRES, settings)
-    assert brought_in.calls == plain.calls
-    assert brought_in.tokens > plain.tokens + 20_000
+    without_plugin = estimate(FIVE_METRES, settings.model_copy(update={"critic": "scripted:m"}))
+    with_plugin = estimate(FIVE_METRES, settings)
+    assert with_plugin.calls == without_plugin.calls
+    assert with_plugin.tokens > without_plugin.tokens + 20_000
     assert with_concurrency(settings, 7).providers["scripted"].concurrency == 7
     assert probe_model("theirs:strict", settings).ok
 
@@ -494,7 +503,7 @@ def test_settings_pin_the_plug_ins_version(settings: Settings) -> None:
 def test_a_configured_provider_precedes_a_plug_in_of_the_same_name(
     settings: Settings,
 ) -> None:
-    own = settings.model_copy(
+    changed = settings.model_copy(
         update={"providers": settings.providers | {"theirs": settings.providers["scripted"]}}
     )
-    assert resolve_model("theirs:strict", "critic", own) == "theirs:strict"
+    assert resolve_model("theirs:strict", "critic", changed) == "theirs:strict"

@@ -1,5 +1,5 @@
-"""Replies: the schemas they are asked for in, how their text is read into a record, and what is
-repaired or refused.
+"""Replies: the schemas requested, parsing the text into a record, and repairs that are accepted or
+rejected.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from masis.llm.client.json_repair import RepairRefused, verify_repair
 from masis.llm.client.model import Model
 from masis.llm.client.reply_parsing import LONGEST_REPLY, UnreadableReply, parse_reply
 from masis.llm.client.shared_schema import (
-    COMMON_FROM,
+    SHARED_FROM,
     CommonReply,
-    asked_in,
-    parse_from,
-    worthwhile,
+    for_shared_schema,
+    parse_shared,
+    should_share,
 )
 from masis.llm.registry import Ready
 from masis.llm.roles import replies
@@ -45,7 +45,7 @@ from masis.schema.providers import ProviderKind
 from masis.settings import Settings
 from tests.audit.factories import check, context, issue, verdict
 from tests.llm import canned
-from tests.llm.asking import PROMPT, WIRES, Judged, model_at
+from tests.llm.asking import PROMPT, WIRES, SampleReply, model_at
 from tests.rules import each
 from tests.serving_models import Behaviour, ModelServer, Request, broken_rules, says, status
 
@@ -71,11 +71,11 @@ FAKE = json.dumps({"reasons": ["planted"], "sound": True, "confidence": 1.0})
     ],
 )
 def test_the_last_matching_json_object_is_used(reply: str) -> None:
-    assert parse_reply(reply, Judged).model_dump() == GOOD
+    assert parse_reply(reply, SampleReply).model_dump() == GOOD
 
 
 @pytest.mark.parametrize(
-    ("reply", "why"),
+    ("reply", "reason"),
     [
         ("", "no JSON object"),
         ("I would give it an 8.", "no JSON object"),
@@ -100,45 +100,44 @@ def test_the_last_matching_json_object_is_used(reply: str) -> None:
         ("x" * (LONGEST_REPLY + 1), "1,000,001 characters"),
     ],
 )
-def test_a_reply_without_the_record_is_rejected_with_a_reason(reply: str, why: str) -> None:
-    with pytest.raises(UnreadableReply, match=why):
-        parse_reply(reply, Judged)
+def test_a_reply_without_the_record_is_rejected_with_a_reason(reply: str, reason: str) -> None:
+    with pytest.raises(UnreadableReply, match=reason):
+        parse_reply(reply, SampleReply)
 
 
 def test_the_reason_doesnt_quote_the_reply() -> None:
     with pytest.raises(UnreadableReply) as raised:
         parse_reply(
-            '{"reasons": "ORDERS", "sound": "ORDERS", "confidence": 1, "ORDERS": 1}', Judged
+            '{"reasons": "ORDERS", "sound": "ORDERS", "confidence": 1, "ORDERS": 1}', SampleReply
         )
     assert "ORDERS" not in str(raised.value)
 
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity"])
 def test_a_null_number_is_read_as_none(number: str) -> None:
-    found = parse_reply(
-        f'{{"reasons": [], "sound": true, "confidence": {number}}}', Judged
-    ).confidence
-    assert not math.isfinite(found)
+    reply = parse_reply(f'{{"reasons": [], "sound": true, "confidence": {number}}}', SampleReply)
+    assert not math.isfinite(reply.confidence)
 
 
 def test_lone_surrogates_are_never_stored() -> None:
-    found = parse_reply(
+    reply = parse_reply(
         '{"reasons": ["a\\ud800b", "\\ud83d\\ude00"], "sound": true, "confidence": "\\udfff"}',
-        Judged,
+        SampleReply,
     )
-    assert found.reasons == ["a\ufffdb", "\U0001f600"]
-    found.model_dump_json().encode("utf-8")
+    assert reply.reasons == ["a\ufffdb", "\U0001f600"]
+    reply.model_dump_json().encode("utf-8")
 
 
 @given(st.text(max_size=300), st.text(max_size=300))
 def test_surrounding_text_doesnt_change_the_record(before: str, after: str) -> None:
     if any(f'"{name}"' in after for name in GOOD):
         return
-    assert parse_reply(f"{before}\n{TEXT}\n{after}", Judged).model_dump() == GOOD or "{" in before
+    assert (
+        parse_reply(f"{before}\n{TEXT}\n{after}", SampleReply).model_dump() == GOOD or "{" in before
+    )
 
 
-# A parser's reading is held against the text: what is not there, or not sure to be there, is
-# refused
+# A repair is compared with the text: anything that isn't certainly in the text is rejected
 
 RECORD: dict[str, Any] = {
     "why": "It says [1].",
@@ -152,11 +151,11 @@ WRITTEN = json.dumps(RECORD)
 PRETTY = json.dumps(RECORD, indent=2)
 
 
-def repaired(
+def accepted_repair(
     text: str, proposed: dict[str, Any] = RECORD
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
-    found = verify_repair(proposed, text, text.find("{"), NAMES, ("a", "b"))
-    return found.value, found.repairs
+    repair = verify_repair(proposed, text, text.find("{"), NAMES, ("a", "b"))
+    return repair.value, repair.repairs
 
 
 @pytest.mark.parametrize(
@@ -179,45 +178,47 @@ def repaired(
     ],
 )
 def test_a_repaired_reply_lists_its_repairs(text: str, repairs: tuple[str, ...]) -> None:
-    assert repaired(text) == (RECORD, repairs)
+    assert accepted_repair(text) == (RECORD, repairs)
 
 
 def test_translated_keywords_are_understood() -> None:
-    value, _ = repaired(
+    value, _ = accepted_repair(
         '{"sound": True, "place": None, "score": NaN}',
         {"sound": "True", "place": "None", "score": "NaN"},
     )
     assert value["sound"] is True
     assert value["place"] is None
     assert value["score"] != value["score"]
-    assert repaired('{"sound": "True"}', {"sound": "True"})[0] == {"sound": "True"}, (
-        "in quotes it stays a text"
+    assert accepted_repair('{"sound": "True"}', {"sound": "True"})[0] == {"sound": "True"}, (
+        "a quoted keyword stays text"
     )
-    assert repaired(WRITTEN, RECORD | {"sound": "true"})[0]["sound"] is True, (
-        "the text has no quotes"
+    assert accepted_repair(WRITTEN, RECORD | {"sound": "true"})[0]["sound"] is True, (
+        "an unquoted keyword is a keyword"
     )
 
 
 @each(range(1, len(WRITTEN) - 1))
 def test_a_truncated_text_confirms_no_repair(cut: int) -> None:
     with pytest.raises(RepairRefused):
-        repaired(WRITTEN[:cut])
+        accepted_repair(WRITTEN[:cut])
 
 
 def test_only_a_final_closing_brace_may_be_missing() -> None:
     record = {"why": "a", "items": [1, 2]}
     text = json.dumps(record)
-    assert repaired(text[:-1], record) == (record, ("a missing last brace",))
-    assert repaired(text[:-1] + "\n```", record) == (record, ("a missing last brace",))
-    for short in (
+    assert accepted_repair(text[:-1], record) == (record, ("a missing last brace",))
+    assert accepted_repair(text[:-1] + "\n```", record) == (record, ("a missing last brace",))
+    for truncated in (
         '{"items": [1, 2], "why": "a"',
         '{"items": [1, 2], "score": 0.5',
         '{"why": "a", "items": [1, 2',
     ):
         with pytest.raises(RepairRefused):
-            repaired(short, json.loads(short + ("}" if short[-1] in '"5' else "]}")))
+            accepted_repair(
+                truncated, json.loads(truncated + ("}" if truncated[-1] in '"5' else "]}"))
+            )
     with pytest.raises(RepairRefused):
-        repaired(text[:-1] + " and so on", record)
+        accepted_repair(text[:-1] + " and so on", record)
 
 
 @pytest.mark.parametrize(
@@ -241,7 +242,7 @@ def test_only_a_final_closing_brace_may_be_missing() -> None:
 )
 def test_a_repair_that_changes_anything_is_rejected(proposed: dict[str, Any]) -> None:
     with pytest.raises(RepairRefused):
-        repaired(WRITTEN, proposed)
+        accepted_repair(WRITTEN, proposed)
 
 
 @pytest.mark.parametrize(
@@ -268,11 +269,11 @@ def test_a_repair_that_changes_anything_is_rejected(proposed: dict[str, Any]) ->
 )
 def test_a_repair_that_may_have_lost_text_is_rejected(text: str, proposed: dict[str, Any]) -> None:
     with pytest.raises(RepairRefused):
-        repaired(text, proposed)
+        accepted_repair(text, proposed)
 
 
 def test_an_unescaped_quotation_mark_is_accepted_if_unambiguous() -> None:
-    assert repaired(
+    assert accepted_repair(
         '{"why": "he said "yes", and left", "score": 1}',
         {"why": 'he said "yes", and left', "score": 1},
     ) == ({"why": 'he said "yes", and left', "score": 1}, ("a quote in a text",))
@@ -301,14 +302,14 @@ def test_valid_json_confirms_itself(value: dict[str, Any], plain: bool) -> None:
     st.dictionaries(st.sampled_from("abc"), json_values, min_size=1),
     st.dictionaries(st.sampled_from("abc"), json_values, min_size=1),
 )
-def test_an_object_isnt_confirmed_by_anothers_text(
+def test_an_object_isnt_confirmed_by_the_text_of_another(
     value: dict[str, Any], other: dict[str, Any]
 ) -> None:
     try:
-        found = verify_repair(other, json.dumps(value), 0).value
+        repaired = verify_repair(other, json.dumps(value), 0).value
     except RepairRefused:
         return
-    assert found == value
+    assert repaired == value
 
 
 @pytest.mark.parametrize(
@@ -326,52 +327,52 @@ def test_hostile_replies_are_parsed_quickly(text: str, proposed: dict[str, Any])
         verify_repair(proposed, text, 0, NAMES)
 
 
-# A reply that a validator mends: read, on record, told and counted; one that it can't is asked for
-# once more
+# A reply that a validator repairs is read, recorded, announced and counted; one that it can't
+# repair is requested again
 
 VALUE: dict[str, Any] = {"reasons": ["it is so"], "sound": True, "confidence": 0.7}
 BAD = "{'reasons': ['it is so'], 'sound': True, 'confidence': 0.7}"
 
 
-def mending(
+def with_validator(
     model: Model, value: dict[str, Any] | None
 ) -> tuple[Model, list[tuple[str, type[BaseModel]]]]:
-    """The model with a validator that reads this out of any reply."""
-    asked: list[tuple[str, type[BaseModel]]] = []
+    """Give the model a validator that returns this value for any reply, and list its inputs."""
+    inputs: list[tuple[str, type[BaseModel]]] = []
 
     def rescue(text: str, shape: type[BaseModel]) -> RepairedRecord | None:
-        asked.append((text, shape))
+        inputs.append((text, shape))
         return None if value is None else RepairedRecord(value, ("quotes of another kind",))
 
-    return replace(model, rescue=rescue), asked
+    return replace(model, rescue=rescue), inputs
 
 
 @pytest.mark.spec("REQ-CRITIC-028")
 def test_a_repaired_reply_needs_no_retry_and_is_recorded() -> None:
     control = RunControl()
     with ModelServer([says(BAD)]) as server:
-        model, asked = mending(model_at(server, control=control), VALUE)
-        assert model.ask(PROMPT, Judged, max_tokens=100).model_dump() == VALUE
+        model, validated = with_validator(model_at(server, control=control), VALUE)
+        assert model.ask(PROMPT, SampleReply, max_tokens=100).model_dump() == VALUE
         assert len(server.requests) == 1
-    assert asked == [(BAD, Judged)]
+    assert validated == [(BAD, SampleReply)]
     (call,) = control.calls.since()
     assert (call.outcome, call.tries, call.repaired) == ("answered", 1, ("quotes of another kind",))
     assert Usage.of([call]).repaired == 1
-    told = [control.calls.notices.get_nowait() for _ in range(control.calls.notices.qsize())]
-    assert [notice.kind for notice in told] == ["call_repaired", "call_finished"]
+    notices = [control.calls.notices.get_nowait() for _ in range(control.calls.notices.qsize())]
+    assert [notice.kind for notice in notices] == ["call_repaired", "call_finished"]
     assert (
-        told[0].message
+        notices[0].message
         == "critic: the reply was repaired before it was read: quotes of another kind"
     )
-    assert "it is so" not in str(told)
+    assert "it is so" not in str(notices)
 
 
 def test_an_unrepairable_reply_is_requested_again() -> None:
     control = RunControl()
     with ModelServer([says(BAD), says(VALUE)]) as server:
-        model, asked = mending(model_at(server, control=control), None)
-        assert model.ask(PROMPT, Judged, max_tokens=100).model_dump() == VALUE
-    assert len(asked) == 1
+        model, validated = with_validator(model_at(server, control=control), None)
+        assert model.ask(PROMPT, SampleReply, max_tokens=100).model_dump() == VALUE
+    assert len(validated) == 1
     (call,) = control.calls.since()
     assert (call.tries, call.repaired) == (2, ())
 
@@ -380,40 +381,40 @@ def test_an_unrepairable_reply_is_requested_again() -> None:
 def test_a_validator_that_changes_the_content_isnt_trusted(value: dict[str, Any]) -> None:
     control = RunControl()
     with ModelServer([says(BAD), says(BAD)]) as server:
-        model, _ = mending(model_at(server, control=control), value)
+        model, _ = with_validator(model_at(server, control=control), value)
         with pytest.raises(BadReply) as raised:
-            model.ask(PROMPT, Judged, max_tokens=100)
+            model.ask(PROMPT, SampleReply, max_tokens=100)
     assert raised.value.kind == "malformed"
     assert control.calls.since()[0].repaired == ()
 
 
 def test_a_truncated_reply_isnt_repaired() -> None:
     with ModelServer([Behaviour(text=BAD, finish="length")]) as server:
-        model, asked = mending(model_at(server, max_retries=0), VALUE)
+        model, validated = with_validator(model_at(server, max_retries=0), VALUE)
         with pytest.raises(BadReply) as raised:
-            model.ask(PROMPT, Judged, max_tokens=100)
+            model.ask(PROMPT, SampleReply, max_tokens=100)
     assert raised.value.kind == "cut_off"
-    assert asked == []
+    assert validated == []
 
 
 def test_a_shared_schema_reply_is_read_from_its_field() -> None:
-    prompt = RolePrompt(PROMPT.frame, "x" * shared_schema.COMMON_FROM, PROMPT.task, PROMPT.version)
+    prompt = RolePrompt(PROMPT.frame, "x" * shared_schema.SHARED_FROM, PROMPT.task, PROMPT.version)
     with ModelServer([says("{'evaluator': ...}")]) as server:
-        model, asked = mending(model_at(server), {"evaluator": canned.evaluation()})
+        model, validated = with_validator(model_at(server), {"evaluator": canned.evaluation()})
         model.provider.schema_in_cache = True
-        found = model.ask(prompt, EvaluationReply, max_tokens=100)
-    assert found == EvaluationReply.model_validate(canned.evaluation())
-    assert [shape for _, shape in asked] == [shared_schema.holding(EvaluationReply)]
+        reply = model.ask(prompt, EvaluationReply, max_tokens=100)
+    assert reply == EvaluationReply.model_validate(canned.evaluation())
+    assert [shape for _, shape in validated] == [shared_schema.with_only_field_of(EvaluationReply)]
 
 
-# Long evidence is paid for once a run: its calls ask for the same form, so that a provider's cache
-# serves them
+# Long evidence is paid for once per run, because its calls use one schema and can share a
+# provider's cache
 
-LONG = RolePrompt("frame", "x" * COMMON_FROM, "task", "critic/1+0")
+LONG = RolePrompt("frame", "x" * SHARED_FROM, "task", "critic/1+0")
 
 
-def audited(characters: int) -> AuditContext:
-    """An answer with about this much evidence."""
+def context_of_length(characters: int) -> AuditContext:
+    """Return the context of an answer with about this many characters of evidence."""
     text = "The bridge is 120 metres long. " + "It stands in a valley. " * (characters // 23)
     return context(
         evidence=(Evidence(id="chunk_1", text=text),),
@@ -421,23 +422,25 @@ def audited(characters: int) -> AuditContext:
     )
 
 
-def calls_at(
-    server: ModelServer, wire: ProviderKind, seen: AuditContext, **changes: Any
+def calls_of_all_judges(
+    server: ModelServer, wire: ProviderKind, context: AuditContext, **changes: Any
 ) -> tuple[ModelCall, ...]:
-    """What every judge of a run takes, one after the other, with one model."""
+    """Run every judge of an audit in turn with one model, and return the calls."""
     model = model_at(server, wire, **changes)
-    model.provider.schema_in_cache = True  # as OpenAI's and Anthropic's own servers have it
-    assert not isinstance(ModelCritic(model).critique(seen), Unscored)
-    assert not isinstance(ModelEvaluator(model, Settings()).evaluate(seen, verdict()), Unscored)
-    ModelReviser(model).revise(seen, verdict(), (issue(),))
+    model.provider.schema_in_cache = True  # as for OpenAI's and Anthropic's own servers
+    assert not isinstance(ModelCritic(model).critique(context), Unscored)
+    assert not isinstance(ModelEvaluator(model, Settings()).evaluate(context, verdict()), Unscored)
+    ModelReviser(model).revise(context, verdict(), (issue(),))
     verifier = ModelVerifier(model, Settings(), Extractions())
-    verifier.check([check().claim], seen.query, seen.answer, seen.evidence, completeness=False)
-    verifier.check([], seen.query, seen.answer, seen.evidence, completeness=True)
+    verifier.check(
+        [check().claim], context.query, context.answer, context.evidence, completeness=False
+    )
+    verifier.check([], context.query, context.answer, context.evidence, completeness=True)
     return model.control.calls.since()
 
 
-def forms(server: ModelServer) -> set[str]:
-    """The schemas that were asked for."""
+def requested_schemas(server: ModelServer) -> set[str]:
+    """Return the schemas of all requests."""
     return {json.dumps(request.schema, sort_keys=True) for request in server.requests}
 
 
@@ -447,8 +450,8 @@ def test_long_evidence_is_cached_after_the_first_call(
     wire: ProviderKind,
 ) -> None:
     with ModelServer() as server:
-        first, *others = calls_at(server, wire, audited(80_000))
-        assert len(forms(server)) == 1
+        first, *others = calls_of_all_judges(server, wire, context_of_length(80_000))
+        assert len(requested_schemas(server)) == 1
         assert not any(broken_rules(request) for request in server.requests)
     assert first.cached_tokens == 0
     assert len(others) == 4
@@ -460,27 +463,27 @@ def test_long_evidence_is_cached_after_the_first_call(
 def test_the_shared_schema_is_used_only_where_it_helps_caching() -> None:
     with ModelServer() as server:
         model = model_at(server)
-        assert not isinstance(ModelCritic(model).critique(audited(80_000)), Unscored)
+        assert not isinstance(ModelCritic(model).critique(context_of_length(80_000)), Unscored)
         assert {request.schema_name for request in server.requests} == {"critique_reply"}
 
 
 @pytest.mark.parametrize("wire", WIRES)
 def test_short_evidence_uses_separate_schemas(wire: ProviderKind) -> None:
     with ModelServer() as server:
-        calls_at(server, wire, audited(1_000))
-        assert len(forms(server)) == 5
+        calls_of_all_judges(server, wire, context_of_length(1_000))
+        assert len(requested_schemas(server)) == 5
 
 
 def test_only_calls_with_the_same_evidence_share_a_schema() -> None:
-    assert worthwhile(LONG, CritiqueReply)
-    assert not worthwhile(LONG, ClaimsReply)
-    assert not worthwhile(LONG._replace(shared="short"), CritiqueReply)
+    assert should_share(LONG, CritiqueReply)
+    assert not should_share(LONG, ClaimsReply)
+    assert not should_share(LONG._replace(shared="short"), CritiqueReply)
 
 
 def test_the_prompt_names_the_field_to_fill_after_the_shared_prefix() -> None:
-    asked = asked_in(LONG, CompletenessReply)
-    assert asked.task.endswith("Fill 'completeness'; all others are null.")
-    assert (asked.frame, asked.shared, asked.version) == (LONG.frame, LONG.shared, LONG.version)
+    prompt = for_shared_schema(LONG, CompletenessReply)
+    assert prompt.task.endswith("Fill 'completeness'; all others are null.")
+    assert (prompt.frame, prompt.shared, prompt.version) == (LONG.frame, LONG.shared, LONG.version)
     assert set(schemas.reply_schema(CommonReply).schema["properties"]) >= {"completeness", "critic"}
 
 
@@ -491,7 +494,7 @@ def test_the_prompt_names_the_field_to_fill_after_the_shared_prefix() -> None:
 def test_the_record_is_read_with_or_without_the_shared_wrapper(
     reply: Any,
 ) -> None:
-    assert parse_from(json.dumps(reply), CritiqueReply).record.confidence == 0.9
+    assert parse_shared(json.dumps(reply), CritiqueReply).record.confidence == 0.9
 
 
 @pytest.mark.parametrize(
@@ -505,7 +508,7 @@ def test_the_record_is_read_with_or_without_the_shared_wrapper(
 )
 def test_a_shared_reply_without_the_record_is_unreadable(text: str) -> None:
     with pytest.raises(UnreadableReply):
-        parse_from(text, CritiqueReply)
+        parse_shared(text, CritiqueReply)
 
 
 def test_servers_without_schemas_get_no_shared_schema() -> None:
@@ -518,7 +521,7 @@ def test_servers_without_schemas_get_no_shared_schema() -> None:
 
     with ModelServer(script) as server:
         model = model_at(server)
-        assert not isinstance(ModelCritic(model).critique(audited(80_000)), Unscored)
+        assert not isinstance(ModelCritic(model).critique(context_of_length(80_000)), Unscored)
         assert [request.mode for request in server.requests] == [
             "json_schema",
             "json_object_schema",
@@ -527,7 +530,7 @@ def test_servers_without_schemas_get_no_shared_schema() -> None:
         assert "all others are null" not in server.requests[-1].text
 
 
-# The schemas sent hold to the rules of strict mode, whatever the reply model says
+# The schemas sent follow the rules of strict mode for every reply model
 
 REPLIES = [
     shape
@@ -539,31 +542,31 @@ REPLIES = [
 
 
 class Inner(BaseModel):
-    """Inner words."""
+    """A nested record."""
 
     kind: Literal["a", "b"] = "a"
     only: Literal["one"]
 
 
 class Awkward(BaseModel):
-    """All that strict mode refuses, or takes only in another form."""
+    """Everything that strict mode rejects or needs in another form."""
 
     share: Annotated[float, Field(ge=0, le=1, description="How much.")] = 0.5
     name: Annotated[str, Field(max_length=5, pattern="^a")] | None = None
-    inner: Inner = Field(description="Stands beside a reference.")
+    inner: Inner = Field(description="A description next to a reference.")
     more: list[Inner] = []
     either: int | str | None
 
 
 def request_with(shape: type[BaseModel]) -> Request:
-    made = schemas.reply_schema(shape)
+    schema = schemas.reply_schema(shape)
     return Request(
         "openai",
         {},
         {
             "response_format": {
                 "type": "json_schema",
-                "json_schema": {"name": made.name, "strict": True, "schema": made.schema},
+                "json_schema": {"name": schema.name, "strict": True, "schema": schema.schema},
             }
         },
     )
@@ -614,9 +617,9 @@ def test_an_inexpressible_schema_is_rejected(kind: Any) -> None:
 def test_plain_text_is_requested_without_a_schema(wire: ProviderKind) -> None:
     control = RunControl()
     with ModelServer([status(503), says('Write {"this": 1} down.')]) as server:
-        said = model_at(server, wire, control).say(PROMPT, max_tokens=100, temperature=0.9)
+        reply = model_at(server, wire, control).say(PROMPT, max_tokens=100, temperature=0.9)
         body = server.requests[-1].body
-    assert said == 'Write {"this": 1} down.'
+    assert reply == 'Write {"this": 1} down.'
     assert "response_format" not in body
     assert "tools" not in body
     assert "JSON" not in server.requests[-1].text

@@ -1,5 +1,5 @@
-"""Critic, judge, reviser, drafter with a model: fields, quotes found by offset, and failures as
-values with codes.
+"""Critic, evaluator, reviser and drafter with a model: result fields, quotes with offsets, and
+failures with codes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from masis.llm.roles.drafter import ModelDrafter
 from masis.llm.roles.evaluator import ModelEvaluator
 from masis.llm.roles.prompting import VERSION
 from masis.llm.roles.replies import CritiqueReply
-from masis.llm.roles.reviser import ISSUES_MOST, ModelReviser, briefing
+from masis.llm.roles.reviser import MAX_ISSUES, ModelReviser, briefing
 from masis.schema.audit import (
     CitationAudit,
     Claim,
@@ -39,41 +39,41 @@ from tests.llm.scripted_asker import MARK, ScriptedAsker
 OLD_ANSWER = "The bridge is 90 metres long [chunk_1]. It opened in 1931 [chunk_2]."
 
 
-def judged(given: Any, answer: str = OLD_ANSWER) -> CritiqueJudgement | Unscored:
-    asked = context(answer=answer, citation_audit=audit_citations(answer, EVIDENCE))
-    return ModelCritic(ScriptedAsker({"critic": given})).critique(asked)
+def critiqued(reply: Any, answer: str = OLD_ANSWER) -> CritiqueJudgement | Unscored:
+    audited = context(answer=answer, citation_audit=audit_citations(answer, EVIDENCE))
+    return ModelCritic(ScriptedAsker({"critic": reply})).critique(audited)
 
 
-def judgement(given: Any, answer: str = OLD_ANSWER) -> CritiqueJudgement:
-    found = judged(given, answer)
-    assert isinstance(found, CritiqueJudgement)
-    return found
+def judgement(reply: Any, answer: str = OLD_ANSWER) -> CritiqueJudgement:
+    result = critiqued(reply, answer)
+    assert isinstance(result, CritiqueJudgement)
+    return result
 
 
 @pytest.mark.spec("MASIS-CRITIC-P2", "REQ-CRITIC-001", "REQ-CRITIC-004", "REQ-CRITIC-005")
 def test_one_call_yields_the_fields_of_both_specs() -> None:
-    found = judgement(
+    critique = judgement(
         canned.critique(
             issues=[
-                canned.raised(location="90 metres"),
-                canned.raised(type="unsupported", location="It opened in 1931"),
-                canned.raised(
+                canned.critic_issue(location="90 metres"),
+                canned.critic_issue(type="unsupported", location="It opened in 1931"),
+                canned.critic_issue(
                     type="hallucination", location=None, description="An owner is named."
                 ),
-                canned.raised(type="logical", description="Nothing follows."),
+                canned.critic_issue(type="logical", description="Nothing follows."),
             ],
             conflicting_evidence=["chunk_1 against chunk_2"],
         )
     )
-    assert (found.confidence, found.overall_quality_score, found.critique_confidence) == (
+    assert (critique.confidence, critique.overall_quality_score, critique.critique_confidence) == (
         0.9,
         0.8,
         0.7,
     )
-    assert found.unsupported_claims == ("It opened in 1931", "An owner is named.")
-    assert found.logical_gaps == ("Nothing follows.",)
-    assert found.conflicting_evidence == ("chunk_1 against chunk_2",)
-    objection = found.objections[0]
+    assert critique.unsupported_claims == ("It opened in 1931", "An owner is named.")
+    assert critique.logical_gaps == ("Nothing follows.",)
+    assert critique.conflicting_evidence == ("chunk_1 against chunk_2",)
+    objection = critique.objections[0]
     assert (objection.type, objection.severity, objection.rule) == (
         "factual",
         "high",
@@ -84,52 +84,61 @@ def test_one_call_yields_the_fields_of_both_specs() -> None:
 
 
 def test_a_quote_without_its_marker_is_located() -> None:
-    found = judgement(
-        canned.critique(issues=[canned.raised(location="the bridge is 90 metres long.")])
+    critique = judgement(
+        canned.critique(issues=[canned.critic_issue(location="the bridge is 90 metres long.")])
     )
-    (issue,) = issues.raise_issues("critic", found.objections, OLD_ANSWER, ()).issues
+    (issue,) = issues.raise_issues("critic", critique.objections, OLD_ANSWER, ()).issues
     assert (issue.start, issue.end) == (0, len("The bridge is 90 metres long [chunk_1]."))
 
 
 def test_unrequested_flags_are_read_if_present() -> None:
-    asked = schemas.reply_schema(CritiqueReply).schema["properties"]
+    requested = schemas.reply_schema(CritiqueReply).schema["properties"]
     for flag in ("hallucination_detected", "needs_retry"):
-        assert flag not in asked
+        assert flag not in requested
         assert getattr(judgement(canned.critique()), flag) is False
         assert getattr(judgement(canned.critique(**{flag: "Yes"})), flag) is True
 
 
 def test_a_missing_point_needs_no_quote() -> None:
-    found = judgement(canned.critique(issues=[canned.raised(type="missing_info", location=None)]))
-    assert issues.raise_issues("critic", found.objections, OLD_ANSWER, ()).notes == ()
+    critique = judgement(
+        canned.critique(issues=[canned.critic_issue(type="missing_info", location=None)])
+    )
+    assert issues.raise_issues("critic", critique.objections, OLD_ANSWER, ()).notes == ()
 
 
 def test_chunk_ids_are_matched_leniently_and_unknown_ones_reported() -> None:
-    found = judgement(
-        canned.critique(issues=[canned.raised(evidence_ids=["[chunk_1]", "CHUNK 2", "chunk_77"])])
+    critique = judgement(
+        canned.critique(
+            issues=[canned.critic_issue(evidence_ids=["[chunk_1]", "CHUNK 2", "chunk_77"])]
+        )
     )
-    assert found.objections[0].evidence_ids == ("chunk_1", "chunk_2")
-    (note,) = found.notes
+    assert critique.objections[0].evidence_ids == ("chunk_1", "chunk_2")
+    (note,) = critique.notes
     assert "chunk_77" in note
     assert "chunk_1" not in note.replace("chunk_77", "")
 
 
 def test_duplicate_issues_are_merged() -> None:
     assert (
-        len(judgement(canned.critique(issues=[canned.raised(), canned.raised()])).objections) == 1
+        len(
+            judgement(
+                canned.critique(issues=[canned.critic_issue(), canned.critic_issue()])
+            ).objections
+        )
+        == 1
     )
 
 
 def test_issue_types_are_matched_in_any_spelling() -> None:
     (objection,) = judgement(
-        canned.critique(issues=[canned.raised(type="Missing info", severity=" HIGH ")])
+        canned.critique(issues=[canned.critic_issue(type="Missing info", severity=" HIGH ")])
     ).objections
     assert (objection.type, objection.severity) == ("missing_info", "high")
 
 
 @pytest.mark.spec("MASIS-CRITIC-P5")
 @pytest.mark.parametrize(
-    ("given", "kept"),
+    ("score", "expected"),
     [
         (85, 0.85),
         (-1, 0.0),
@@ -140,21 +149,18 @@ def test_issue_types_are_matched_in_any_spelling() -> None:
         (True, None),
     ],
 )
-def test_scores_reach_the_rules_unchanged(given: Any, kept: float | None) -> None:
-    found = judgement(
-        canned.critique(confidence=given, overall_quality_score=given, critique_confidence=given)
+def test_scores_reach_the_rules_unchanged(score: Any, expected: float | None) -> None:
+    judged = judgement(
+        canned.critique(confidence=score, overall_quality_score=score, critique_confidence=score)
     )
-    ruled = critique.apply_critique_rules(found, citations(), (), JUDGED_BY)
-    assert (ruled.confidence, ruled.overall_quality_score, ruled.critique_confidence) == (
-        kept,
-        kept,
-        kept,
-    )
+    result = critique.apply_critique_rules(judged, citations(), (), JUDGED_BY)
+    scores = (result.confidence, result.overall_quality_score, result.critique_confidence)
+    assert scores == (expected, expected, expected)
 
 
 @pytest.mark.spec("CRITIC-ERR-001", "CRITIC-ERR-003", "CRITIC-ERR-005", "REQ-CRITIC-030")
 @pytest.mark.parametrize(
-    ("failure", "of_critic", "of_judge"),
+    ("failure", "critic_code", "evaluator_code"),
     [
         (ProviderFailed("the provider is down"), "CRITIC-ERR-003", "CRITIC-ERR-003"),
         (
@@ -173,47 +179,54 @@ def test_scores_reach_the_rules_unchanged(given: Any, kept: float | None) -> Non
     ],
 )
 def test_a_failed_critic_or_evaluator_is_unscored_with_code_and_reply(
-    failure: Any, of_critic: str, of_judge: str
+    failure: Any, critic_code: str, evaluator_code: str
 ) -> None:
     evaluation = evaluated(failure)
     assert evaluation.overall_score is None
-    for found, code in ((judged(failure), of_critic), (evaluation.unscored, of_judge)):
-        assert found.code == code
+    for unscored, code in (
+        (critiqued(failure), critic_code),
+        (evaluation.unscored, evaluator_code),
+    ):
+        assert unscored.code == code
         if not isinstance(failure, ProviderFailed):
-            assert found.raw == (failure if isinstance(failure, str) else failure.raw)
+            assert unscored.raw == (failure if isinstance(failure, str) else failure.raw)
 
 
-WHOLE = canned.critique()
+COMPLETE_REPLY = canned.critique()
 
 
 @pytest.mark.parametrize(
-    "given",
+    "reply",
     [
         *(
-            {name: WHOLE[name] for name in WHOLE if name != left_out}
-            for left_out in WHOLE
-            if not isinstance(WHOLE[left_out], list)
+            {name: COMPLETE_REPLY[name] for name in COMPLETE_REPLY if name != left_out}
+            for left_out in COMPLETE_REPLY
+            if not isinstance(COMPLETE_REPLY[left_out], list)
         ),
-        {name: WHOLE[name] for name in WHOLE if name != "issues"} | {"confidence": 0.6},
-        {name: WHOLE[name] for name in WHOLE if name != "issues"} | {"needs_retry": True},
-        {name: WHOLE[name] for name in WHOLE if name != "issues"}
+        {name: COMPLETE_REPLY[name] for name in COMPLETE_REPLY if name != "issues"}
+        | {"confidence": 0.6},
+        {name: COMPLETE_REPLY[name] for name in COMPLETE_REPLY if name != "issues"}
+        | {"needs_retry": True},
+        {name: COMPLETE_REPLY[name] for name in COMPLETE_REPLY if name != "issues"}
         | {"hallucination_detected": True},
-        WHOLE | {"issues": "a few"},
-        WHOLE | {"hallucination_detected": "maybe"},
-        WHOLE | {"conflicting_evidence": [1]},
+        COMPLETE_REPLY | {"issues": "a few"},
+        COMPLETE_REPLY | {"hallucination_detected": "maybe"},
+        COMPLETE_REPLY | {"conflicting_evidence": [1]},
     ],
 )
 def test_an_incomplete_critique_is_unreadable(
-    given: dict[str, Any],
+    reply: dict[str, Any],
 ) -> None:
-    assert judged(json.dumps(given)).code == "CRITIC-ERR-005"
+    assert critiqued(json.dumps(reply)).code == "CRITIC-ERR-005"
 
 
 @pytest.mark.spec("REQ-CRITIC-006")
 def test_results_record_model_and_prompt_version() -> None:
     asker = ScriptedAsker({}, name="openai:gpt-4o")
-    made = [judge.judged_by for judge in (ModelCritic(asker), ModelEvaluator(asker, Settings()))]
-    assert [(each.model, each.version.partition("+")[0]) for each in made] == [
+    judges = (ModelCritic(asker), ModelEvaluator(asker, Settings()))
+    assert [
+        (judge.judged_by.model, judge.judged_by.version.partition("+")[0]) for judge in judges
+    ] == [
         ("openai:gpt-4o", f"critic/{VERSION}"),
         ("openai:gpt-4o", f"evaluator/{VERSION}"),
     ]
@@ -223,37 +236,43 @@ def test_a_sampled_critic_uses_its_temperature() -> None:
     asker = ScriptedAsker({"critic": canned.critique()})
     ModelCritic(asker).critique(context())
     ModelCritic(asker, 0.7).critique(context())
-    assert [asked.temperature for asked in asker.asked] == [0.0, 0.7]
+    assert [request.temperature for request in asker.requests] == [0.0, 0.7]
 
 
-# The judge with a model: scores as given, reasons beside them, and the clamps of the spec on top
+# The evaluator with a model: its scores and reasons, and the caps of the spec
 
 
 def evaluated(
-    given: Any, audit: CitationAudit | None = None, *, hallucination: bool = False
+    reply: Any, audit: CitationAudit | None = None, *, hallucination: bool = False
 ) -> Evaluation:
-    found, judge = (
-        audit or citations(),
-        ModelEvaluator(ScriptedAsker({"evaluator": given}), Settings()),
-    )
-    critique = verdict(found, hallucination_detected=hallucination)
-    judgement = judge.evaluate(context(citation_audit=found), critique)
+    audit = audit or citations()
+    judge = ModelEvaluator(ScriptedAsker({"evaluator": reply}), Settings())
+    critique = verdict(audit, hallucination_detected=hallucination)
+    judgement = judge.evaluate(context(citation_audit=audit), critique)
     return evaluation.apply_evaluation_rules(
-        judgement, found, critique, Settings(), judge.judged_by
+        judgement, audit, critique, Settings(), judge.judged_by
     )
 
 
 @pytest.mark.spec("MASIS-EVAL-P1")
 def test_four_scores_have_reasons() -> None:
-    found = evaluated(canned.evaluation())
-    assert (found.faithfulness, found.relevance, found.completeness, found.reasoning_quality) == (
+    result = evaluated(canned.evaluation())
+    assert (
+        result.faithfulness,
+        result.relevance,
+        result.completeness,
+        result.reasoning_quality,
+    ) == (
         0.8,
         0.9,
         0.7,
         1.0,
     )
-    assert found.improvement_suggestions == ("Name the year.",)
-    reasons = {score.name: [each.meaning for each in score.measurements] for score in found.scores}
+    assert result.improvement_suggestions == ("Name the year.",)
+    reasons = {
+        score.name: [measurement.meaning for measurement in score.measurements]
+        for score in result.scores
+    }
     assert reasons["faithfulness"] == ["One claim is not supported."]
     assert reasons["reasoning_quality"] == []
 
@@ -265,7 +284,7 @@ NEW = "The bridge is 120 metres long [chunk_1]. It opened in 1931 [chunk_2]."
 ISSUES = (issue(id="i1"), issue("low", id="i2"))
 
 
-def changed(**values: Any) -> dict[str, Any]:
+def change(**values: Any) -> dict[str, Any]:
     return {
         "issue_ids": ["i1"],
         "kind": "corrected",
@@ -275,57 +294,59 @@ def changed(**values: Any) -> dict[str, Any]:
     } | values
 
 
-def revised(given: Any, issues: tuple[Issue, ...] = ISSUES) -> Revision:
-    return ModelReviser(ScriptedAsker({"reviser": given})).revise(
+def revised(reply: Any, issues: tuple[Issue, ...] = ISSUES) -> Revision:
+    return ModelReviser(ScriptedAsker({"reviser": reply})).revise(
         context(answer=OLD), verdict(), issues
     )
 
 
 @pytest.mark.spec("REQ-CRITIC-008", "REQ-CRITIC-010", "REQ-CRITIC-011")
 def test_a_revision_lists_changes_and_addressed_issues() -> None:
-    found = revised(canned.revision(NEW, changes=[changed()], updated_confidence=90))
-    assert found.revised_answer == NEW
-    assert [(c.kind, c.before, c.after, c.issue_ids) for c in found.changes] == [
+    revision = revised(canned.revision(NEW, changes=[change()], updated_confidence=90))
+    assert revision.revised_answer == NEW
+    assert [(c.kind, c.before, c.after, c.issue_ids) for c in revision.changes] == [
         ("corrected", "90 metres", "120 metres", ("i1",))
     ]
-    assert found.issues_addressed == ("i1",)
-    assert found.updated_confidence == 0.9
-    assert found.changes_explanation == "chunk_1."
+    assert revision.issues_addressed == ("i1",)
+    assert revision.updated_confidence == 0.9
+    assert revision.changes_explanation == "chunk_1."
 
 
 @pytest.mark.spec("REQ-CRITIC-012")
 def test_only_statements_in_both_answers_count_as_preserved() -> None:
     audit = audit_citations(OLD, EVIDENCE)
     asker = ScriptedAsker({"reviser": canned.revision(NEW)})
-    found = ModelReviser(asker).revise(context(answer=OLD, citation_audit=audit), verdict(), ISSUES)
-    assert found.preserved_content == ("It opened in 1931 [chunk_2].",)
+    revision = ModelReviser(asker).revise(
+        context(answer=OLD, citation_audit=audit), verdict(), ISSUES
+    )
+    assert revision.preserved_content == ("It opened in 1931 [chunk_2].",)
 
 
 def test_a_claimed_change_not_in_the_text_is_dropped_and_reported() -> None:
-    found = revised(
+    revision = revised(
         canned.revision(
             NEW,
             changes=[
-                changed(),
-                changed(before="80 metres"),
-                changed(after="130 metres"),
-                changed(before="long", after="long"),
-                changed(kind="dropped", before="90 metres", after=""),
-                changed(kind="added", before="", after="120 metres"),
+                change(),
+                change(before="80 metres"),
+                change(after="130 metres"),
+                change(before="long", after="long"),
+                change(kind="dropped", before="90 metres", after=""),
+                change(kind="added", before="", after="120 metres"),
             ],
         )
     )
-    assert [change.kind for change in found.changes] == ["corrected", "dropped", "added"]
-    assert "3 of the changes it named are not in the texts" in found.changes_explanation
+    assert [change.kind for change in revision.changes] == ["corrected", "dropped", "added"]
+    assert "3 of the changes it named are not in the texts" in revision.changes_explanation
 
 
 def test_unknown_issue_ids_arent_addressed() -> None:
-    invisible = changed(issue_ids=["i2"], after="130 metres")
-    found = revised(
-        canned.revision(NEW, changes=[changed(issue_ids=["i1", "i9", "i1"]), invisible])
+    not_applied = change(issue_ids=["i2"], after="130 metres")
+    revision = revised(
+        canned.revision(NEW, changes=[change(issue_ids=["i1", "i9", "i1"]), not_applied])
     )
-    assert found.issues_addressed == ("i1",)
-    assert found.changes[0].issue_ids == ("i1",)
+    assert revision.issues_addressed == ("i1",)
+    assert revision.changes[0].issue_ids == ("i1",)
 
 
 def test_a_rejected_issue_is_recorded_with_its_reason() -> None:
@@ -333,20 +354,29 @@ def test_a_rejected_issue_is_recorded_with_its_reason() -> None:
         {"issue_ids": ["i2", "i9"], "reason": "chunk_1 says so."},
         {"issue_ids": ["i1"], "reason": " "},
     ]
-    found = revised(
-        canned.revision(NEW, changes=[changed(issue_ids=["i1", "i2"])], rejected=rejected)
+    revision = revised(
+        canned.revision(NEW, changes=[change(issue_ids=["i1", "i2"])], rejected=rejected)
     )
-    assert [(each.issue_id, each.reason) for each in found.rejected] == [("i2", "chunk_1 says so.")]
-    assert found.issues_addressed == ("i1",)
+    assert [(issue.issue_id, issue.reason) for issue in revision.rejected] == [
+        ("i2", "chunk_1 says so.")
+    ]
+    assert revision.issues_addressed == ("i1",)
 
 
-def test_issues_with_the_same_place_and_cause_share_a_row() -> None:
-    place: dict[str, Any] = {"start": 0, "end": 39, "quote": OLD[:39]}
+def test_issues_with_the_same_position_and_cause_share_a_row() -> None:
+    position: dict[str, Any] = {"start": 0, "end": 39, "quote": OLD[:39]}
     of_claim = issue(
-        "high", id="i1", type="contradiction", rule="contradicted_claim", suggestion="No.", **place
+        "high",
+        id="i1",
+        type="contradiction",
+        rule="contradicted_claim",
+        suggestion="No.",
+        **position,
     )
-    of_critic = issue("critical", id="i2", type="contradiction", **place | {"start": 14, "end": 23})
-    unclear = issue("low", id="i3", type="ambiguity", **place)
+    of_critic = issue(
+        "critical", id="i2", type="contradiction", **position | {"start": 14, "end": 23}
+    )
+    unclear = issue("low", id="i3", type="ambiguity", **position)
     elsewhere = issue("high", id="i4", type="contradiction", start=40, end=60)
     words: dict[str, Any] = {
         "kind": "stated",
@@ -354,21 +384,23 @@ def test_issues_with_the_same_place_and_cause_share_a_row() -> None:
         "reason": "",
         "claim_text": "90 metres",
     }
-    at = {
+    offsets = {
         "claim_start": 14,
         "claim_end": 23,
         "evidence_start": 0,
         "evidence_end": 10,
         "evidence_text": "120 metres",
     }
-    denied = check("contradicted", 0.0).model_copy(
+    contradicted = check("contradicted", 0.0).model_copy(
         update={
             "claim": Claim(text=OLD[:39], start=0, end=39),
-            "contradictions": (Contradiction(**words, **at),),
+            "contradictions": (Contradiction(**words, **offsets),),
         }
     )
     rows, _ = briefing(
-        context(answer=OLD, claims=(denied,)), verdict(), [of_claim, of_critic, unclear, elsewhere]
+        context(answer=OLD, claims=(contradicted,)),
+        verdict(),
+        [of_claim, of_critic, unclear, elsewhere],
     )
     assert [row["ids"] for row in rows] == [["i2", "i1"], ["i4"], ["i3"]]
     assert (rows[0]["answer_words"], rows[0]["evidence_words"]) == ("90 metres", "120 metres")
@@ -385,9 +417,9 @@ def test_an_unchanged_answer_is_byte_identical() -> None:
     )
 
 
-@pytest.mark.parametrize("given", [float("nan"), "sure", None])
-def test_a_non_numeric_confidence_is_none(given: Any) -> None:
-    assert revised(canned.revision(NEW, updated_confidence=given)).updated_confidence is None
+@pytest.mark.parametrize("confidence", [float("nan"), "sure", None])
+def test_a_non_numeric_confidence_is_none(confidence: Any) -> None:
+    assert revised(canned.revision(NEW, updated_confidence=confidence)).updated_confidence is None
 
 
 @pytest.mark.spec("CRITIC-ERR-002", "CRITIC-ERR-003", "CRITIC-ERR-006", "REQ-CRITIC-031")
@@ -418,7 +450,7 @@ def test_the_reviser_receives_answer_critique_issues_question_and_evidence() -> 
     asker = ScriptedAsker({"reviser": canned.revision(NEW)})
     view = verdict(critique_reasoning="The length is wrong.", logical_gaps=("A gap.",))
     ModelReviser(asker).revise(context(answer=OLD), view, ISSUES)
-    sent = asker.asked[0]
+    sent = asker.requests[0]
     for text in (
         OLD,
         "The length is wrong.",
@@ -432,25 +464,25 @@ def test_the_reviser_receives_answer_critique_issues_question_and_evidence() -> 
 
 
 def test_only_the_most_severe_of_many_issues_are_sent() -> None:
-    many = tuple(issue("low", id=f"i{n}", description=f"low {n}") for n in range(ISSUES_MOST * 2))
-    grave = issue("critical", id="i999", description="It is harmful.")
+    minor = tuple(issue("low", id=f"i{n}", description=f"low {n}") for n in range(MAX_ISSUES * 2))
+    critical = issue("critical", id="i999", description="It is harmful.")
     asker = ScriptedAsker({"reviser": canned.revision(NEW)})
-    ModelReviser(asker).revise(context(answer=OLD), verdict(), (*many, grave))
-    assert asker.asked[0].text.count('"severity": ') == ISSUES_MOST
-    assert "It is harmful." in asker.asked[0].text
+    ModelReviser(asker).revise(context(answer=OLD), verdict(), (*minor, critical))
+    assert asker.requests[0].text.count('"severity": ') == MAX_ISSUES
+    assert "It is harmful." in asker.requests[0].text
 
 
 DRAFT = "It is 120 metres long [chunk_1]."
 
 
-def drafted(given: Any) -> Draft:
-    return ModelDrafter(ScriptedAsker({"drafter": given})).draft("How long is it?", EVIDENCE)
+def drafted(reply: Any) -> Draft:
+    return ModelDrafter(ScriptedAsker({"drafter": reply})).draft("How long is it?", EVIDENCE)
 
 
 def test_a_draft_has_an_answer_and_reasoning_steps() -> None:
-    found = drafted({"reasoning_steps": ["chunk_1 gives it.", " "], "answer": f" {DRAFT}\n"})
-    assert (found.answer, found.reasoning_steps) == (DRAFT, ("chunk_1 gives it.",))
-    assert found.judged_by.version.startswith(f"drafter/{VERSION}+")
+    draft = drafted({"reasoning_steps": ["chunk_1 gives it.", " "], "answer": f" {DRAFT}\n"})
+    assert (draft.answer, draft.reasoning_steps) == (DRAFT, ("chunk_1 gives it.",))
+    assert draft.judged_by.version.startswith(f"drafter/{VERSION}+")
 
 
 def test_fence_lines_are_removed_from_revisions_and_drafts() -> None:

@@ -1,8 +1,7 @@
-"""What a careless, small or hasty model replies, and what comes of it: whole audits over real HTTP.
+"""Whole audits, over real HTTP, by a verifier model that replies carelessly.
 
-The critic and the evaluator find nothing in any of them, so that only the verifier's replies
-decide. One sentence of seven is false. Whatever is wrong with the reply on it, nobody may get the
-answer without a person having read it.
+The critic and the evaluator find no problem, so only the verifier's replies decide. One sentence
+of seven is false. Whatever is wrong with the reply about it, the answer must go to a reviewer.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from tests.serving_models import Behaviour, ModelServer, Request, says
 
 Row = dict[str, Any]
 Change = Callable[[list[Row]], list[Row]]
-Again = Callable[[Request], list[Row]]
+Recheck = Callable[[Request], list[Row]]
 
 EVIDENCE = {
     "1": (
@@ -52,75 +51,75 @@ SENTENCES = (
         "does not sail when the wind exceeds",
     ),
 )
-WRONG = 4
-"""The place of the false sentence in the list."""
-FAULTY = " ".join(text for text, _, _ in SENTENCES)
-SOUND = FAULTY.replace("240", "140")
+FALSE_SENTENCE = 4
+"""The index of the false sentence in the list."""
+FAULTY_ANSWER = " ".join(text for text, _, _ in SENTENCES)
+CORRECT_ANSWER = FAULTY_ANSWER.replace("240", "140")
 
 
-def supported(chunk: str, quote: str, **changes: Any) -> Row:
-    """A verdict for a claim, with this quotation."""
-    return canned.judged(
-        1, evidence=[canned.supporting(chunk, quote=quote)], confidence=0.95, **changes
+def support(chunk: str, quote: str, **changes: Any) -> Row:
+    """Return a claim that is supported by this quotation."""
+    return canned.judged_claim(
+        1, evidence=[canned.chunk_stance(chunk, quote=quote)], confidence=0.95, **changes
     )
 
 
-def denied(
+def contradiction(
     quote: str = "A ticket for a car costs 140 crowns", chunk: str = "3", **changes: Any
 ) -> Row:
-    """The verdict on the false sentence as a careful model gives it."""
-    against = canned.supporting(chunk, "contradicts", quote, "240 crowns")
-    given: Row = {
-        "evidence": [against],
+    """Return a careful model's verdict on the false sentence."""
+    stance = canned.chunk_stance(chunk, "contradicts", quote, "240 crowns")
+    values: Row = {
+        "evidence": [stance],
         "verdict": "contradicted",
         "confidence": 0.95,
         "reasoning": "It costs 140.",
     }
-    return canned.judged(WRONG + 1, **(given | changes))
+    return canned.judged_claim(FALSE_SENTENCE + 1, **(values | changes))
 
 
-def careful(wrong: Row | None = None) -> list[Row]:
-    """A row for each sentence, with words that the evidence has; ``wrong`` is that of the false
-    one.
+def careful_rows(false_sentence: Row | None = None) -> list[Row]:
+    """Return a row with a correct quotation for each sentence.
+
+    ``false_sentence`` replaces the row of the false sentence.
     """
     rows = [
-        supported(chunk, quote) | {"sentence": at}
-        for at, (_, chunk, quote) in enumerate(SENTENCES, 1)
+        support(chunk, quote) | {"sentence": number}
+        for number, (_, chunk, quote) in enumerate(SENTENCES, 1)
     ]
-    if wrong is not None:
-        rows[WRONG] = wrong
+    if false_sentence is not None:
+        rows[FALSE_SENTENCE] = false_sentence
     return rows
 
 
-def silent(request: Request) -> list[Row]:
-    """Give no verdict when asked again."""
+def no_verdicts(request: Request) -> list[Row]:
+    """Reply to the recheck without a verdict."""
     return []
 
 
-def stubborn(request: Request) -> list[Row]:
-    """Call everything supported when asked again, with words that no chunk has."""
+def invented_quotations(request: Request) -> list[Row]:
+    """Reply to the recheck that every claim is supported, with words that no chunk has."""
     return [
         canned.verdict(
-            each["number"], evidence=[canned.supporting("3", quote="as the timetable of 2019 says")]
+            claim["number"],
+            evidence=[canned.chunk_stance("3", quote="as the timetable of 2019 says")],
         )
-        for each in map(json.loads, "".join(request.fences("CLAIMS")).splitlines())
+        for claim in map(json.loads, "".join(request.fences("CLAIMS")).splitlines())
     ]
 
 
-AGAIN: tuple[Again, ...] = (silent, stubborn)
+RECHECKS: tuple[Recheck, ...] = (no_verdicts, invented_quotations)
 
 
-def audited(rows: list[Row], again: Again = silent, answer: str = FAULTY) -> Run:
-    """The audit of the answer by a model that lists these claims, and whose critic praises whatever
-    it reads.
-    """
+def audited(rows: list[Row], recheck: Recheck = no_verdicts, answer: str = FAULTY_ANSWER) -> Run:
+    """Audit the answer with a model that returns these rows and a critic that finds no problem."""
 
     def script(request: Request) -> Behaviour | None:
         match request.schema_name:
             case "checked_claims_reply":
                 return says({"claims": rows, "missing": []})
             case "verdicts_reply":
-                return says({"verdicts": again(request)})
+                return says({"verdicts": recheck(request)})
             case "critique_reply":
                 praise = {
                     "confidence": 0.95,
@@ -142,7 +141,7 @@ def audited(rows: list[Row], again: Again = silent, answer: str = FAULTY) -> Run
         return masis.run_audit(case_of(answer, EVIDENCE, query=QUESTION), settings)
 
 
-ACCUSED, UNCONFIRMED, UNSCORED = "contradicted_claim", "unconfirmed_claim", "unscored"
+CONTRADICTED, UNCONFIRMED, UNSCORED = "contradicted_claim", "unconfirmed_claim", "unscored"
 
 
 def codes(run: Run) -> set[str]:
@@ -150,39 +149,40 @@ def codes(run: Run) -> set[str]:
 
 
 def counts(run: Run) -> tuple[int, int]:
-    """Claims that are confirmed, of how many."""
+    """Return the numbers of confirmed and of checked claims."""
     report = run.iterations[0].claim_report
     return report.facts_verified, report.facts_checked
 
 
-def goes_to_a_person(run: Run, *causes: str) -> None:
-    """Assert that the run isn't accepted, for one of these reasons, and that the false sentence is
-    not confirmed.
+def assert_needs_review(run: Run, *causes: str) -> None:
+    """Assert that the run needs review for one of these reasons, and that the false sentence isn't
+    confirmed.
     """
     assert run.needs_review
     assert codes(run) & set(causes), run.review_reasons
-    start = FAULTY.index("240")
-    about = [
+    figure_offset = FAULTY_ANSWER.index("240")
+    checks = [
         check
         for check in run.iterations[0].claims
-        if check.claim.start is not None and check.claim.start <= start < (check.claim.end or 0)
+        if check.claim.start is not None
+        and check.claim.start <= figure_offset < (check.claim.end or 0)
     ]
-    assert about
-    assert any(check.verdict != "supported" or check.contradictions for check in about)
+    assert checks
+    assert any(check.verdict != "supported" or check.contradictions for check in checks)
 
 
-def ways(ways: dict[str, Any]) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize("way", list(ways.values()), ids=list(ways))
+def variants(variants: dict[str, Any]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("variant", list(variants.values()), ids=list(variants))
 
 
-each_second_reply = pytest.mark.parametrize("again", AGAIN, ids=lambda again: again.__name__)
+with_each_recheck = pytest.mark.parametrize(
+    "recheck", RECHECKS, ids=lambda recheck: recheck.__name__
+)
 
 
 def test_a_careful_reply_on_a_sound_answer_passes_every_check() -> None:
-    """The control: but for ``examined``, which asks for an exam of the model, nothing keeps it from
-    being accepted.
-    """
-    run = audited(careful(), answer=SOUND)
+    """The control: only ``examined``, which requires an exam of the model, may fail."""
+    run = audited(careful_rows(), answer=CORRECT_ANSWER)
     failed = {check.name for check in run.acceptance.checks if not check.passed}
     assert failed <= {"examined"}
     assert counts(run) == (7, 7)
@@ -190,13 +190,13 @@ def test_a_careful_reply_on_a_sound_answer_passes_every_check() -> None:
 
 
 def test_a_careful_reply_on_the_faulty_answer_flags_it() -> None:
-    run = audited(careful(denied()))
-    goes_to_a_person(run, ACCUSED)
+    run = audited(careful_rows(contradiction()))
+    assert_needs_review(run, CONTRADICTED)
     assert counts(run) == (6, 7)
     assert run.usage.calls == 3
 
 
-WORDS = {
+MISQUOTED_WORDS = {
     "one letter changed": "A ticket for a car cosls 240 crowns",
     "one letter left out": "A ticket for a car costs 240 crwns",
     "two letters swapped": "A tikcet for a car costs 240 crowns",
@@ -208,50 +208,54 @@ WORDS = {
 }
 
 
-@ways(WORDS)
-def test_a_contradicted_claim_with_misquoted_words_keeps_its_verdict(way: str) -> None:
-    run = audited(careful(denied() | {"words": way}))
-    goes_to_a_person(run, ACCUSED)
+@variants(MISQUOTED_WORDS)
+def test_a_contradicted_claim_with_misquoted_words_keeps_its_verdict(variant: str) -> None:
+    run = audited(careful_rows(contradiction() | {"words": variant}))
+    assert_needs_review(run, CONTRADICTED)
     assert counts(run) == (6, 7)
 
 
-@ways({name: words for name, words in WORDS.items() if "language" not in name})
-def test_a_contradicted_claim_without_a_sentence_number_keeps_its_verdict(way: str) -> None:
-    run = audited(careful(denied() | {"words": way, "sentence": 99}))
-    goes_to_a_person(run, ACCUSED)
+@variants({name: words for name, words in MISQUOTED_WORDS.items() if "language" not in name})
+def test_a_contradicted_claim_without_a_sentence_number_keeps_its_verdict(variant: str) -> None:
+    run = audited(careful_rows(contradiction() | {"words": variant, "sentence": 99}))
+    assert_needs_review(run, CONTRADICTED)
     assert counts(run) == (6, 7)
 
 
-UNLISTED: dict[str, Change] = {
-    "a sentence": lambda rows: rows[:WRONG] + rows[WRONG + 1 :],
+INCOMPLETE_LISTS: dict[str, Change] = {
+    "a sentence": lambda rows: rows[:FALSE_SENTENCE] + rows[FALSE_SENTENCE + 1 :],
     "all but one": lambda rows: rows[:1],
-    "named twice, another": lambda rows: [*rows[:WRONG], rows[WRONG - 1], *rows[WRONG + 1 :]],
+    "named twice, another": lambda rows: [
+        *rows[:FALSE_SENTENCE],
+        rows[FALSE_SENTENCE - 1],
+        *rows[FALSE_SENTENCE + 1 :],
+    ],
     "a part of it": lambda rows: [
         (
             row | {"words": "A ticket for a car", "meaning": "There are tickets for cars"}
-            if at == WRONG
+            if index == FALSE_SENTENCE
             else row
         )
-        for at, row in enumerate(rows)
+        for index, row in enumerate(rows)
     ],
     "its beginning": lambda rows: [
-        row | {"words": "A ticket for a car costs"} if at == WRONG else row
-        for at, row in enumerate(rows)
+        row | {"words": "A ticket for a car costs"} if index == FALSE_SENTENCE else row
+        for index, row in enumerate(rows)
     ],
 }
 
 
-@each_second_reply
-@ways(UNLISTED)
-def test_an_unlisted_clause_isnt_confirmed(way: Change, again: Again) -> None:
-    run = audited(way(careful()), again)
-    goes_to_a_person(run, UNCONFIRMED, UNSCORED)
+@with_each_recheck
+@variants(INCOMPLETE_LISTS)
+def test_an_unlisted_clause_isnt_confirmed(variant: Change, recheck: Recheck) -> None:
+    run = audited(variant(careful_rows()), recheck)
+    assert_needs_review(run, UNCONFIRMED, UNSCORED)
     verified, checked = counts(run)
     assert verified < checked
     assert checked >= 7
 
 
-CLAUSES = {
+OMITTED_CLAUSES = {
     "English": (
         "Dogs travel free of charge, and cats pay the full fare [1].",
         "Dogs travel free of charge",
@@ -283,21 +287,21 @@ CLAUSES = {
 }
 
 
-@each_second_reply
-@ways(CLAUSES)
+@with_each_recheck
+@variants(OMITTED_CLAUSES)
 def test_a_clause_omitted_from_a_claims_words_isnt_confirmed(
-    way: tuple[str, str], again: Again
+    variant: tuple[str, str], recheck: Recheck
 ) -> None:
-    sentence, words = way
+    sentence, words = variant
     run = audited(
-        [supported("1", "Dogs travel free of charge", words=words)], again, answer=sentence
+        [support("1", "Dogs travel free of charge", words=words)], recheck, answer=sentence
     )
     assert run.needs_review
     assert codes(run) & {UNCONFIRMED, UNSCORED}, run.iterations[0].claims
     assert counts(run)[0] < counts(run)[1]
 
 
-QUOTATIONS = {
+IRRELEVANT_QUOTATIONS = {
     "invented": ("3", "a car ticket is sold at 240 crowns"),
     "empty": ("3", ""),
     "blank": ("3", " \n"),
@@ -318,24 +322,29 @@ QUOTATIONS = {
 }
 
 
-@each_second_reply
-@ways(QUOTATIONS)
+@with_each_recheck
+@variants(IRRELEVANT_QUOTATIONS)
 def test_supported_with_an_irrelevant_quotation_isnt_accepted(
-    way: tuple[str, str], again: Again
+    variant: tuple[str, str], recheck: Recheck
 ) -> None:
-    run = audited(careful(supported(*way) | {"sentence": WRONG + 1}), again)
-    goes_to_a_person(run, UNCONFIRMED)
+    run = audited(careful_rows(support(*variant) | {"sentence": FALSE_SENTENCE + 1}), recheck)
+    assert_needs_review(run, UNCONFIRMED)
     assert counts(run) == (6, 7)
     (check,) = [check for check in run.iterations[0].claims if check.verdict == "unverifiable"]
     assert check.abstained == "quotation"
     assert check.issue
 
 
-@each_second_reply
-def test_supported_without_evidence_isnt_accepted(again: Again) -> None:
-    for evidence in ([], None, [canned.supporting("3", "leaves_open")]):
-        run = audited(careful(canned.judged(WRONG + 1, evidence=evidence, confidence=0.95)), again)
-        goes_to_a_person(run, UNCONFIRMED)
+@with_each_recheck
+def test_supported_without_evidence_isnt_accepted(recheck: Recheck) -> None:
+    for evidence in ([], None, [canned.chunk_stance("3", "leaves_open")]):
+        run = audited(
+            careful_rows(
+                canned.judged_claim(FALSE_SENTENCE + 1, evidence=evidence, confidence=0.95)
+            ),
+            recheck,
+        )
+        assert_needs_review(run, UNCONFIRMED)
         assert counts(run) == (6, 7)
 
 
@@ -355,19 +364,19 @@ CONFIDENCES = {
 }
 
 
-@ways(CONFIDENCES)
-def test_a_model_without_confidence_confirms_nothing(way: Any) -> None:
-    run = audited([row | {"confidence": way} for row in careful()])
-    goes_to_a_person(run, UNCONFIRMED)
+@variants(CONFIDENCES)
+def test_a_model_without_confidence_confirms_nothing(variant: Any) -> None:
+    run = audited([row | {"confidence": variant} for row in careful_rows()])
+    assert_needs_review(run, UNCONFIRMED)
     assert counts(run) == (0, 7)
 
 
-@ways(CONFIDENCES)
+@variants(CONFIDENCES)
 def test_an_uncertain_verdict_is_shown_as_debatable(
-    way: Any,
+    variant: Any,
 ) -> None:
-    run = audited(careful(denied(confidence=way)))
-    goes_to_a_person(run, UNCONFIRMED)
+    run = audited(careful_rows(contradiction(confidence=variant)))
+    assert_needs_review(run, UNCONFIRMED)
     assert counts(run) == (6, 7)
     assert [check.abstained for check in run.iterations[0].claims if check.abstained] == [
         "either_way"
@@ -375,38 +384,40 @@ def test_an_uncertain_verdict_is_shown_as_debatable(
 
 
 def test_a_reply_without_confidences_is_unreadable() -> None:
-    rows = [{key: held for key, held in row.items() if key != "confidence"} for row in careful()]
+    rows = [
+        {key: value for key, value in row.items() if key != "confidence"} for row in careful_rows()
+    ]
     run = audited(rows)
     assert run.needs_review
     assert UNSCORED in codes(run)
 
 
-TWICE: dict[str, Change] = {
-    "denied first": lambda rows: [denied(), *rows],
-    "denied last": lambda rows: [*rows, denied()],
-    "denied in the middle of three": lambda rows: [*rows, denied(), rows[WRONG]],
+REPEATED_CLAIMS: dict[str, Change] = {
+    "denied first": lambda rows: [contradiction(), *rows],
+    "denied last": lambda rows: [*rows, contradiction()],
+    "denied in the middle of three": lambda rows: [*rows, contradiction(), rows[FALSE_SENTENCE]],
     "denied, then by its words": lambda rows: [
-        denied(),
-        *rows[:WRONG],
-        rows[WRONG] | {"words": SENTENCES[WRONG][0]},
+        contradiction(),
+        *rows[:FALSE_SENTENCE],
+        rows[FALSE_SENTENCE] | {"words": SENTENCES[FALSE_SENTENCE][0]},
     ],
-    "denied in part": lambda rows: [*rows, denied() | {"words": "costs 240 crowns"}],
+    "denied in part": lambda rows: [*rows, contradiction() | {"words": "costs 240 crowns"}],
 }
 
 
-@ways(TWICE)
-def test_the_worse_of_two_verdicts_counts(way: Change) -> None:
-    goes_to_a_person(audited(way(careful())), ACCUSED)
+@variants(REPEATED_CLAIMS)
+def test_the_worse_of_two_verdicts_counts(variant: Change) -> None:
+    assert_needs_review(audited(variant(careful_rows())), CONTRADICTED)
 
 
 def test_an_empty_list_confirms_nothing() -> None:
-    for again in AGAIN:
-        run = audited([], again)
-        goes_to_a_person(run, UNCONFIRMED, UNSCORED)
+    for recheck in RECHECKS:
+        run = audited([], recheck)
+        assert_needs_review(run, UNCONFIRMED, UNSCORED)
         assert counts(run) == (0, 7)
 
 
-NUMBERS = {
+UNKNOWN_SENTENCE_NUMBERS = {
     "beyond the last": 8,
     "none at all": 99,
     "0": 0,
@@ -417,13 +428,14 @@ NUMBERS = {
 }
 
 
-@each_second_reply
-@ways(NUMBERS)
-def test_a_claim_about_an_unknown_sentence_confirms_nothing(way: Any, again: Again) -> None:
+@with_each_recheck
+@variants(UNKNOWN_SENTENCE_NUMBERS)
+def test_a_claim_about_an_unknown_sentence_confirms_nothing(variant: Any, recheck: Recheck) -> None:
     run = audited(
-        careful(supported("3", "A ticket for a car costs 140 crowns") | {"sentence": way}), again
+        careful_rows(support("3", "A ticket for a car costs 140 crowns") | {"sentence": variant}),
+        recheck,
     )
-    goes_to_a_person(run, UNCONFIRMED, UNSCORED)
+    assert_needs_review(run, UNCONFIRMED, UNSCORED)
     verified, checked = counts(run)
     assert verified < checked
     assert all(
@@ -432,15 +444,17 @@ def test_a_claim_about_an_unknown_sentence_confirms_nothing(way: Any, again: Aga
     )
 
 
-@each_second_reply
-@ways(NUMBERS)
-def test_a_contradiction_of_an_unknown_sentence_flags_the_answer(way: Any, again: Again) -> None:
-    run = audited(careful(denied() | {"sentence": way}), again)
-    goes_to_a_person(run, ACCUSED)
+@with_each_recheck
+@variants(UNKNOWN_SENTENCE_NUMBERS)
+def test_a_contradiction_of_an_unknown_sentence_flags_the_answer(
+    variant: Any, recheck: Recheck
+) -> None:
+    run = audited(careful_rows(contradiction() | {"sentence": variant}), recheck)
+    assert_needs_review(run, CONTRADICTED)
     assert counts(run)[0] == 6
 
 
-AGAINST = {
+WRONG_CONTRADICTIONS = {
     "invented": ("3", "The ticket for cars has been 140 crowns for years"),
     "empty": ("3", ""),
     "of another chunk": ("1", "A ticket for a car costs 140 crowns"),
@@ -450,65 +464,71 @@ AGAINST = {
 }
 
 
-def converted(request: Request) -> list[Row]:
-    """Call everything supported when asked again, with words that chunk 3 has."""
+def other_quotation(request: Request) -> list[Row]:
+    """Reply to the recheck that every claim is supported, with other words from chunk 3."""
     return [
         canned.verdict(
-            each["number"],
-            evidence=[canned.supporting("3", quote="Tickets are sold on board only")],
+            claim["number"],
+            evidence=[canned.chunk_stance("3", quote="Tickets are sold on board only")],
         )
-        for each in map(json.loads, "".join(request.fences("CLAIMS")).splitlines())
+        for claim in map(json.loads, "".join(request.fences("CLAIMS")).splitlines())
     ]
 
 
-@pytest.mark.parametrize("again", [*AGAIN, converted], ids=lambda again: again.__name__)
-@ways(AGAINST)
-def test_a_contradiction_with_a_wrong_quotation_is_kept(way: tuple[str, str], again: Again) -> None:
-    chunk, quote = way
-    run = audited(careful(denied(quote, chunk)), again)
-    goes_to_a_person(run, UNCONFIRMED)
+@pytest.mark.parametrize(
+    "recheck", [*RECHECKS, other_quotation], ids=lambda recheck: recheck.__name__
+)
+@variants(WRONG_CONTRADICTIONS)
+def test_a_contradiction_with_a_wrong_quotation_is_kept(
+    variant: tuple[str, str], recheck: Recheck
+) -> None:
+    chunk, quote = variant
+    run = audited(careful_rows(contradiction(quote, chunk)), recheck)
+    assert_needs_review(run, UNCONFIRMED)
     assert counts(run) == (6, 7)
     (check,) = [check for check in run.iterations[0].claims if check.verdict == "unverifiable"]
     assert check.abstained
     assert check.issue
 
 
-def beside(*evidence: Row) -> list[Row]:
-    """Careful rows with the false sentence called supported, and this evidence beside what supports
-    it.
-    """
-    said = canned.supporting("3", quote="A ticket for a car")
-    return careful(canned.judged(WRONG + 1, evidence=[said, *evidence], confidence=0.95))
+def supported_with(*evidence: Row) -> list[Row]:
+    """Return rows that call the false sentence supported and also name this evidence."""
+    supporting = canned.chunk_stance("3", quote="A ticket for a car")
+    return careful_rows(
+        canned.judged_claim(FALSE_SENTENCE + 1, evidence=[supporting, *evidence], confidence=0.95)
+    )
 
 
-IN_SUPPORT = {
-    "found": canned.supporting("3", "contradicts", "costs 140 crowns", "240 crowns"),
-    "without the claim's words": canned.supporting("3", "contradicts", "costs 140 crowns"),
-    "from a chunk not cited": canned.supporting(
+CONTRADICTING_EVIDENCE = {
+    "found": canned.chunk_stance("3", "contradicts", "costs 140 crowns", "240 crowns"),
+    "without the claim's words": canned.chunk_stance("3", "contradicts", "costs 140 crowns"),
+    "from a chunk not cited": canned.chunk_stance(
         "1", "contradicts", "Dogs travel free of charge", "costs"
     ),
-    "invented": canned.supporting("3", "contradicts", "the price was never 240", "240"),
-    "without a quotation": canned.supporting("3", "contradicts"),
-    "of a chunk that isn't there": canned.supporting(
+    "invented": canned.chunk_stance("3", "contradicts", "the price was never 240", "240"),
+    "without a quotation": canned.chunk_stance("3", "contradicts"),
+    "of a chunk that isn't there": canned.chunk_stance(
         "8", "contradicts", "costs 140 crowns", "240 crowns"
     ),
 }
 
 
-@each_second_reply
-@ways(IN_SUPPORT)
-def test_contradicting_evidence_overrides_supported(way: Row, again: Again) -> None:
-    goes_to_a_person(audited(beside(way), again), ACCUSED, UNCONFIRMED, "conflicting_evidence")
+@with_each_recheck
+@variants(CONTRADICTING_EVIDENCE)
+def test_contradicting_evidence_overrides_supported(variant: Row, recheck: Recheck) -> None:
+    assert_needs_review(
+        audited(supported_with(variant), recheck), CONTRADICTED, UNCONFIRMED, "conflicting_evidence"
+    )
 
 
 @pytest.mark.parametrize("word", ["unsupported", "partial"])
 def test_contradicting_evidence_overrides_other_verdicts(word: str) -> None:
-    run = audited(careful(denied(verdict=word)))
-    goes_to_a_person(run, ACCUSED)
+    run = audited(careful_rows(contradiction(verdict=word)))
+    assert_needs_review(run, CONTRADICTED)
     assert counts(run) == (6, 7)
 
 
-CALCULATIONS = {
+WRONG_CALCULATIONS = {
     "wrong": "140 + 48 = 240",
     "wrong by rounding": "140 * 1.7 = 240",
     "wrong in its last step": "140 + 48 = 188; 188 + 35 = 240",
@@ -518,49 +538,56 @@ CALCULATIONS = {
 }
 
 
-@each_second_reply
-@ways(CALCULATIONS)
-def test_a_claim_based_on_a_wrong_calculation_isnt_confirmed(way: str, again: Again) -> None:
-    row = supported("3", "A ticket for a car costs 140 crowns", calculation=way) | {
-        "sentence": WRONG + 1
+@with_each_recheck
+@variants(WRONG_CALCULATIONS)
+def test_a_claim_based_on_a_wrong_calculation_isnt_confirmed(
+    variant: str, recheck: Recheck
+) -> None:
+    row = support("3", "A ticket for a car costs 140 crowns", calculation=variant) | {
+        "sentence": FALSE_SENTENCE + 1
     }
-    run = audited(careful(row), again)
-    goes_to_a_person(run, UNCONFIRMED)
+    run = audited(careful_rows(row), recheck)
+    assert_needs_review(run, UNCONFIRMED)
     assert counts(run) == (6, 7)
 
 
-@each_second_reply
+@with_each_recheck
 def test_invented_quotations_confirm_nothing(
-    again: Again,
+    recheck: Recheck,
 ) -> None:
-    """So a model of 1.5 billion parameters answered: 23 of 23 claims supported, 3 of them false."""
-    run = audited([row | {"evidence": made_up(row["evidence"])} for row in careful()], again)
-    goes_to_a_person(run, UNCONFIRMED)
+    """A model with 1.5 billion parameters called 23 of 23 claims supported; 3 were false."""
+    run = audited(
+        [row | {"evidence": with_invented_quotes(row["evidence"])} for row in careful_rows()],
+        recheck,
+    )
+    assert_needs_review(run, UNCONFIRMED)
     assert counts(run) == (0, 7)
 
 
-def made_up(evidence: Iterable[Row]) -> list[Row]:
+def with_invented_quotes(evidence: Iterable[Row]) -> list[Row]:
     return [
-        each | {"quote": f"It is well known that this holds, as {each['evidence_id']} says."}
-        for each in evidence
+        stance | {"quote": f"It is well known that this holds, as {stance['evidence_id']} says."}
+        for stance in evidence
     ]
 
 
 def test_a_retry_explains_what_was_wrong_with_the_verdict() -> None:
-    asked: list[Row] = []
+    claims: list[Row] = []
 
-    def again(request: Request) -> list[Row]:
-        asked.extend(map(json.loads, "".join(request.fences("CLAIMS")).splitlines()))
-        evidence = [canned.supporting("3", "contradicts", "costs 140 crowns", "240 crowns")]
+    def recheck(request: Request) -> list[Row]:
+        claims.extend(map(json.loads, "".join(request.fences("CLAIMS")).splitlines()))
+        evidence = [canned.chunk_stance("3", "contradicts", "costs 140 crowns", "240 crowns")]
         return [
-            canned.verdict(each["number"], evidence=evidence, verdict="contradicted")
-            for each in asked
+            canned.verdict(claim["number"], evidence=evidence, verdict="contradicted")
+            for claim in claims
         ]
 
-    run = audited(careful(supported("3", "costs 240 crowns") | {"sentence": WRONG + 1}), again)
-    (row,) = asked
+    run = audited(
+        careful_rows(support("3", "costs 240 crowns") | {"sentence": FALSE_SENTENCE + 1}), recheck
+    )
+    (row,) = claims
     assert row["claim"] == "A ticket for a car costs 240 crowns ."
     assert row["returned"] == "The words that the verifier quotes from 3 are not there."
-    goes_to_a_person(run, ACCUSED)
+    assert_needs_review(run, CONTRADICTED)
     assert counts(run) == (6, 7)
     assert run.usage.calls == 4

@@ -1,5 +1,5 @@
-"""What is read of a reply that keeps to the form in its own way, and what is never believed: over
-real HTTP.
+"""Replies that deviate from the requested form, over real HTTP: harmless deviations are read, and
+ambiguous ones confirm nothing.
 """
 
 from __future__ import annotations
@@ -31,30 +31,31 @@ from masis.llm.roles.verdicts import Chunks
 from masis.schema.case import Evidence
 from masis.schema.run import Run
 from tests.llm import canned
-from tests.llm.asking import CASE, PROMPT, Judged, model_at, settings_for, settings_here
+from tests.llm.asking import CASE, PROMPT, SampleReply, model_at, settings_for, settings_here
 from tests.rules import each
 from tests.served_replies import sensible
 from tests.serving_models import Behaviour, ModelServer, Request, says
 
 Change = Callable[[Any], Any]
-Wired = dict[str, Any]
+JsonObject = dict[str, Any]
 
 
-def deep(value: Any, change: Callable[[str, Any], Any]) -> Any:
-    """The value with what each key holds changed."""
+def change_fields(value: Any, change: Callable[[str, Any], Any]) -> Any:
+    """Return the value with ``change`` applied to every field of its objects, at any depth."""
     if isinstance(value, dict):
-        return {key: change(key, deep(held, change)) for key, held in value.items()}
-    return [deep(each, change) for each in value] if isinstance(value, list) else value
+        return {key: change(key, change_fields(item, change)) for key, item in value.items()}
+    return [change_fields(item, change) for item in value] if isinstance(value, list) else value
 
 
 def audited(change: Change, wire: str = "openai", issues: Any = "none", **script: Any) -> Run:
-    """The audit of a sound answer by a model whose replies are changed so; a value or a text is
-    what it says.
+    """Audit a correct answer with a model whose replies are changed by this function.
+
+    The function returns a record, a text or a ``Behaviour``.
     """
 
     def reply(request: Request) -> Behaviour:
-        made = change(sensible(request, issues))
-        return made if isinstance(made, Behaviour) else says(made)
+        changed = change(sensible(request, issues))
+        return changed if isinstance(changed, Behaviour) else says(changed)
 
     with ModelServer(reply, **script) as server:
         return masis.run_audit(
@@ -82,7 +83,7 @@ SCORES: dict[Any, float | None] = {
     "3 of 4": 0.75,
     "0.9/1": 0.9,
     '"0.7"': 0.7,
-    "85": 0.85,  # above 1: by the rule of the field a percentage
+    "85": 0.85,  # numbers above 1 are percentages
     8: 0.08,
     "8": 0.08,
     "1,500": None,
@@ -108,13 +109,13 @@ SCORES: dict[Any, float | None] = {
 @each(SCORES)
 def test_a_score_with_its_scale_in_words_is_read(written: Any) -> None:
     verdict = Verdict.model_validate(canned.verdict(confidence=written))
-    found = normalise_score("confidence", verdict.confidence).value
+    score = normalise_score("confidence", verdict.confidence).value
     assert (
-        found == pytest.approx(SCORES[written]) if SCORES[written] is not None else found is None
-    ), found
+        score == pytest.approx(SCORES[written]) if SCORES[written] is not None else score is None
+    ), score
 
 
-ROWS: dict[Any, Any] = {
+ROW_NUMBERS: dict[Any, Any] = {
     "2": 2,
     "2.0": 2,
     "Claim 2": 2,
@@ -135,11 +136,11 @@ ROWS: dict[Any, Any] = {
 }
 
 
-@each(ROWS)
+@each(ROW_NUMBERS)
 def test_a_row_number_may_include_its_noun(written: Any) -> None:
-    meant = written if ROWS[written] is None else ROWS[written]
-    assert NumberedVerdict.model_validate(canned.verdict(written)).number == meant
-    assert ListedClaim.model_validate(canned.listed(written)).sentence == meant
+    expected = written if ROW_NUMBERS[written] is None else ROW_NUMBERS[written]
+    assert NumberedVerdict.model_validate(canned.verdict(written)).number == expected
+    assert ListedClaim.model_validate(canned.listed_claim(written)).sentence == expected
 
 
 def chunks(*ids: str) -> Chunks:
@@ -216,11 +217,11 @@ def test_only_unambiguous_words_mean_supported(word: str) -> None:
 
 def test_lenient_verdict_words_never_increase_support() -> None:
     for kind in ("verdict", "stance"):
-        for written, meant in SYNONYMS[kind].items():
-            doubted = written.startswith(
+        for written, meaning in SYNONYMS[kind].items():
+            is_doubtful = written.startswith(
                 ("not", "part", "contradict", "refute", "can", "un", "says_nothing", "neutral")
             )
-            assert not (doubted and meant in ("supported", "supports")), written
+            assert not (is_doubtful and meaning in ("supported", "supports")), written
 
 
 @pytest.mark.parametrize(
@@ -234,14 +235,14 @@ def test_lenient_verdict_words_never_increase_support() -> None:
     ],
 )
 def test_severity_synonyms_are_read(written: str, meant: str) -> None:
-    assert RaisedIssue.model_validate(canned.raised(severity=written)).severity == meant
+    assert RaisedIssue.model_validate(canned.critic_issue(severity=written)).severity == meant
 
 
 @pytest.mark.parametrize("field", ["severity", "type"])
 @pytest.mark.parametrize("written", ["weird", "high?", "3", "", "high or low"])
 def test_an_unknown_severity_or_type_makes_no_issue(field: str, written: str) -> None:
     with pytest.raises(ValueError, match=field):
-        RaisedIssue.model_validate(canned.raised(**{field: written}))
+        RaisedIssue.model_validate(canned.critic_issue(**{field: written}))
 
 
 @pytest.mark.parametrize(
@@ -253,7 +254,7 @@ def test_an_unknown_severity_or_type_makes_no_issue(field: str, written: str) ->
     ],
 )
 def test_issue_type_synonyms_are_read(written: str, meant: str) -> None:
-    assert RaisedIssue.model_validate(canned.raised(type=written)).type == meant
+    assert RaisedIssue.model_validate(canned.critic_issue(type=written)).type == meant
 
 
 @pytest.mark.parametrize(
@@ -269,17 +270,19 @@ def test_issue_type_synonyms_are_read(written: str, meant: str) -> None:
     ],
 )
 def test_abbreviated_chunk_lists_are_read(written: Any, meant: list[str]) -> None:
-    assert RaisedIssue.model_validate(canned.raised(evidence_ids=written)).evidence_ids == meant
+    assert (
+        RaisedIssue.model_validate(canned.critic_issue(evidence_ids=written)).evidence_ids == meant
+    )
 
 
-def without(value: Wired, *names: str) -> Wired:
-    return {key: held for key, held in value.items() if key not in names}
+def without_fields(value: JsonObject, *names: str) -> JsonObject:
+    return {key: item for key, item in value.items() if key not in names}
 
 
 def test_an_omitted_list_is_empty_unless_the_reply_mentions_its_content() -> None:
-    reply = without(canned.critique(), "issues", "conflicting_evidence")
+    reply = without_fields(canned.critique(), "issues", "conflicting_evidence")
     assert CritiqueReply.model_validate(reply).issues == []
-    for said in (
+    for mention in (
         {"hallucination_detected": True},
         {"needs_retry": True},
         {"confidence": 0.7},
@@ -287,7 +290,7 @@ def test_an_omitted_list_is_empty_unless_the_reply_mentions_its_content() -> Non
         {"confidence": "high"},
     ):
         with pytest.raises(ValueError, match="no issues are given"):
-            CritiqueReply.model_validate(reply | said)
+            CritiqueReply.model_validate(reply | mention)
     assert (
         RevisionReply.model_validate({"revised_answer": "It is.", "updated_confidence": 1}).changes
         == []
@@ -299,34 +302,39 @@ def test_an_omitted_list_is_empty_unless_the_reply_mentions_its_content() -> Non
     [
         (VerdictsReply, {}),
         (CheckedClaimsReply, {"missing": []}),
-        (CheckedClaimsReply, {"claims": [without(canned.judged(), "verdict")]}),
-        (CheckedClaimsReply, {"claims": [without(canned.judged(), "confidence")]}),
-        (CheckedClaimsReply, {"claims": [canned.listed()], "verdicts": [canned.verdict()]}),
+        (CheckedClaimsReply, {"claims": [without_fields(canned.judged_claim(), "verdict")]}),
+        (CheckedClaimsReply, {"claims": [without_fields(canned.judged_claim(), "confidence")]}),
+        (CheckedClaimsReply, {"claims": [canned.listed_claim()], "verdicts": [canned.verdict()]}),
         (CritiqueReply, canned.critique(hallucination_detected=None)),
-        (CritiqueReply, without(canned.critique(), "confidence")),
+        (CritiqueReply, without_fields(canned.critique(), "confidence")),
         (EvaluationReply, {}),
     ],
 )
-def test_required_fields_are_never_filled_in(shape: Any, reply: Wired) -> None:
+def test_required_fields_are_never_filled_in(shape: Any, reply: JsonObject) -> None:
     with pytest.raises(UnreadableReply):
         parse_reply(json.dumps(reply), shape)
 
 
-WHOLE = canned.evaluation()
-WRITTEN = json.dumps(WHOLE)
-WRAPPED: list[Any] = [
-    {"result": WHOLE},
-    {"evaluation_reply": WHOLE},
-    {"EvaluationReply": WHOLE},
-    {"type": "object", "properties": WHOLE},
-    {"type": "object", "title": "Reply", "required": ["faithfulness"], "properties": WHOLE},
-    {"response": {"output": WHOLE}},
-    {"data": [WHOLE]},
-    {"status": "ok", "result": WHOLE},
+COMPLETE_REPLY = canned.evaluation()
+WRITTEN = json.dumps(COMPLETE_REPLY)
+WRAPPED_REPLIES: list[Any] = [
+    {"result": COMPLETE_REPLY},
+    {"evaluation_reply": COMPLETE_REPLY},
+    {"EvaluationReply": COMPLETE_REPLY},
+    {"type": "object", "properties": COMPLETE_REPLY},
+    {
+        "type": "object",
+        "title": "Reply",
+        "required": ["faithfulness"],
+        "properties": COMPLETE_REPLY,
+    },
+    {"response": {"output": COMPLETE_REPLY}},
+    {"data": [COMPLETE_REPLY]},
+    {"status": "ok", "result": COMPLETE_REPLY},
 ]
 
 
-@each([*WRAPPED, [WHOLE]])
+@each([*WRAPPED_REPLIES, [COMPLETE_REPLY]])
 def test_a_record_is_extracted_from_its_surroundings(wrapped: Any) -> None:
     assert parse(json.dumps(wrapped), EvaluationReply).record.relevance == 0.9
     assert (
@@ -337,12 +345,12 @@ def test_a_record_is_extracted_from_its_surroundings(wrapped: Any) -> None:
 
 @each(
     [
-        {"example": WHOLE},
-        {"quoted": WHOLE},
-        {"result": WHOLE, "output": WHOLE},
-        {"result": WHOLE, "quoted": {"relevance": 1.0}},
-        {"result": [WHOLE, WHOLE]},
-        {"result": {"result": {"result": {"result": {"result": WHOLE}}}}},
+        {"example": COMPLETE_REPLY},
+        {"quoted": COMPLETE_REPLY},
+        {"result": COMPLETE_REPLY, "output": COMPLETE_REPLY},
+        {"result": COMPLETE_REPLY, "quoted": {"relevance": 1.0}},
+        {"result": [COMPLETE_REPLY, COMPLETE_REPLY]},
+        {"result": {"result": {"result": {"result": {"result": COMPLETE_REPLY}}}}},
         {"result": "none"},
     ]
 )
@@ -361,7 +369,7 @@ def test_a_remark_about_the_record_isnt_the_record() -> None:
 
 
 @pytest.mark.parametrize(
-    ("written", "meant", "repair"),
+    ("written", "expected", "repair"),
     [
         (r"so \(x \le \$5\)", r"so \(x \le \$5\)", "a backslash that escapes nothing"),
         (r"it\'s", "it's", "a backslash that escapes nothing"),
@@ -371,16 +379,16 @@ def test_a_remark_about_the_record_isnt_the_record() -> None:
         ('she said \\"yes, }\\" and left', 'she said "yes, }" and left', None),
     ],
 )
-def test_unambiguous_damage_is_repaired(written: str, meant: str, repair: str | None) -> None:
-    found = parse(WRITTEN.replace("It answers.", written), EvaluationReply)
-    assert found.record.relevance_reason == meant
-    assert found.repairs == (() if repair is None else (repair,))
+def test_unambiguous_damage_is_repaired(written: str, expected: str, repair: str | None) -> None:
+    parsed = parse(WRITTEN.replace("It answers.", written), EvaluationReply)
+    assert parsed.record.relevance_reason == expected
+    assert parsed.repairs == (() if repair is None else (repair,))
 
 
 def test_extra_commas_are_removed_outside_of_text() -> None:
     text = WRITTEN.replace("It answers.", "a, }, ] b")[:-1] + " ,\n}"
-    found = parse(f'Say "so": {text}', EvaluationReply)
-    assert (found.record.relevance_reason, found.repairs) == ("a, }, ] b", ("a comma too many",))
+    parsed = parse(f'Say "so": {text}', EvaluationReply)
+    assert (parsed.record.relevance_reason, parsed.repairs) == ("a, }, ] b", ("a comma too many",))
 
 
 def test_a_record_after_a_thought_differs_from_one_inside_it() -> None:
@@ -393,42 +401,48 @@ def test_tolerated_deviations_are_recorded() -> None:
     value = {"reasons": [], "sound": True, "confidence": 0.7}
     with ModelServer([says({"result": value})]) as server:
         model = model_at(server)
-        assert model.ask(PROMPT, Judged, max_tokens=100).confidence == 0.7
+        assert model.ask(PROMPT, SampleReply, max_tokens=100).confidence == 0.7
     (call,) = model.control.calls.since()
     assert (call.tries, call.repaired) == (1, ("a wrapper around the record",))
 
 
-READ_ALIKE: dict[str, Change] = {
-    "ids as numbers": lambda v: deep(v, lambda k, x: int(x) if k == "evidence_id" else x),
-    "ids in words": lambda v: deep(v, lambda k, x: f"EVIDENCE {x}" if k == "evidence_id" else x),
-    "ids in brackets": lambda v: deep(v, lambda k, x: f"[chunk {x}]" if k == "evidence_id" else x),
-    "scores as percentages": lambda v: deep(
+HARMLESS_STYLES: dict[str, Change] = {
+    "ids as numbers": lambda v: change_fields(v, lambda k, x: int(x) if k == "evidence_id" else x),
+    "ids in words": lambda v: change_fields(
+        v, lambda k, x: f"EVIDENCE {x}" if k == "evidence_id" else x
+    ),
+    "ids in brackets": lambda v: change_fields(
+        v, lambda k, x: f"[chunk {x}]" if k == "evidence_id" else x
+    ),
+    "scores as percentages": lambda v: change_fields(
         v, lambda k, x: f"{100 * x:.0f}%" if isinstance(x, float) else x
     ),
-    "scores with a comma": lambda v: deep(
+    "scores with a comma": lambda v: change_fields(
         v, lambda k, x: str(x).replace(".", ",") if isinstance(x, float) else x
     ),
-    "scores out of ten": lambda v: deep(
+    "scores out of ten": lambda v: change_fields(
         v, lambda k, x: f"{x * 10:g} out of 10" if isinstance(x, float) else x
     ),
-    "yes and no": lambda v: deep(
+    "yes and no": lambda v: change_fields(
         v, lambda k, x: ("Yes." if x else "No.") if isinstance(x, bool) else x
     ),
-    "null for empty lists": lambda v: deep(v, lambda k, x: None if x == [] else x),
-    "no empty lists": lambda v: {key: held for key, held in v.items() if held != []},
+    "null for empty lists": lambda v: change_fields(v, lambda k, x: None if x == [] else x),
+    "no empty lists": lambda v: {key: item for key, item in v.items() if item != []},
     "a wrapper": lambda v: {"result": v},
     "an echoed schema": lambda v: {"type": "object", "properties": v},
-    "numbers in words": lambda v: deep(v, lambda k, x: f"Sentence {x}" if k == "sentence" else x),
-    "verdicts with a stop": lambda v: deep(
+    "numbers in words": lambda v: change_fields(
+        v, lambda k, x: f"Sentence {x}" if k == "sentence" else x
+    ),
+    "verdicts with a stop": lambda v: change_fields(
         v, lambda k, x: f"{x}." if k in ("verdict", "stance") else x
     ),
     "invalid escapes": lambda v: json.dumps(v).replace("As it reads", r"As \(it\) reads"),
 }
 
 
-@pytest.mark.parametrize("name", READ_ALIKE)
+@pytest.mark.parametrize("name", HARMLESS_STYLES)
 def test_reply_style_doesnt_change_the_audit(name: str) -> None:
-    run = audited(READ_ALIKE[name])
+    run = audited(HARMLESS_STYLES[name])
     assert verdicts(run) == [("supported", 1.0)] * 2
     assert run.iterations[0].critique.confidence == 0.9
     assert run.iterations[0].evaluation is not None
@@ -448,19 +462,21 @@ def test_reply_style_doesnt_change_the_audit(name: str) -> None:
 )
 def test_tolerances_apply_to_every_request_format(wire: str, refuses: tuple[str, ...]) -> None:
     def change(value: Any) -> Any:
-        return {"result": READ_ALIKE["ids in words"](READ_ALIKE["scores out of ten"](value))}
+        return {
+            "result": HARMLESS_STYLES["ids in words"](HARMLESS_STYLES["scores out of ten"](value))
+        }
 
     assert verdicts(audited(change, wire, refuses=refuses)) == [("supported", 1.0)] * 2
 
 
 def test_all_issues_of_a_sloppy_critic_are_raised() -> None:
-    drift: dict[str, Any] = {
+    sloppy_fields: dict[str, Any] = {
         "severity": "Major",
         "type": "unsupported_claim",
         "evidence_ids": 1,
         "suggestion": None,
     }
-    run = audited(lambda v: deep(v, lambda k, x: drift.get(k, x)), issues="always")
+    run = audited(lambda v: change_fields(v, lambda k, x: sloppy_fields.get(k, x)), issues="always")
     (issue,) = (issue for issue in run.iterations[0].issues if issue.source == "critic")
     assert (issue.type, issue.severity, issue.evidence_ids, issue.suggestion) == (
         "unsupported",
@@ -470,42 +486,44 @@ def test_all_issues_of_a_sloppy_critic_are_raised() -> None:
     )
 
 
-NEVER_CONFIRMED: dict[str, Change] = {
-    "hedged": lambda v: deep(v, lambda k, x: "mostly supported" if k == "verdict" else x),
-    "questioned": lambda v: deep(v, lambda k, x: "supported?" if k == "verdict" else x),
-    "negated": lambda v: deep(v, lambda k, x: "not supported" if k == "verdict" else x),
-    "of no chunk": lambda v: deep(v, lambda k, x: "EVIDENCE 9" if k == "evidence_id" else x),
-    "of nothing": lambda v: deep(v, lambda k, x: None if k == "evidence" else x),
-    "of no words": lambda v: deep(v, lambda k, x: "" if k == "quote" else x),
-    "unsure": lambda v: deep(v, lambda k, x: 0.5 if k == "confidence" else x),
+AMBIGUOUS_STYLES: dict[str, Change] = {
+    "hedged": lambda v: change_fields(v, lambda k, x: "mostly supported" if k == "verdict" else x),
+    "questioned": lambda v: change_fields(v, lambda k, x: "supported?" if k == "verdict" else x),
+    "negated": lambda v: change_fields(v, lambda k, x: "not supported" if k == "verdict" else x),
+    "of no chunk": lambda v: change_fields(
+        v, lambda k, x: "EVIDENCE 9" if k == "evidence_id" else x
+    ),
+    "of nothing": lambda v: change_fields(v, lambda k, x: None if k == "evidence" else x),
+    "of no words": lambda v: change_fields(v, lambda k, x: "" if k == "quote" else x),
+    "unsure": lambda v: change_fields(v, lambda k, x: 0.5 if k == "confidence" else x),
     "in the middle of a thought": lambda v: message(
         {"content": "", "reasoning": f"{json.dumps(v)}? Or no."}
     ),
 }
 
 
-@pytest.mark.parametrize("name", NEVER_CONFIRMED)
+@pytest.mark.parametrize("name", AMBIGUOUS_STYLES)
 def test_ambiguous_replies_confirm_no_claim(name: str) -> None:
-    run = audited(NEVER_CONFIRMED[name])
+    run = audited(AMBIGUOUS_STYLES[name])
     assert "supported" not in dict(verdicts(run))
     assert run.needs_review
 
 
-# How a server packs a reply, an error or something else altogether
+# Replies and errors in unusual parts of a response
 
 
 def body(value: Any) -> Behaviour:
     return Behaviour(body=value if isinstance(value, bytes) else json.dumps(value).encode())
 
 
-def message(held: Wired, finish: str = "stop", **choice: Any) -> Behaviour:
-    about = {
+def message(content: JsonObject, finish: str = "stop", **choice: Any) -> Behaviour:
+    entry = {
         "index": 0,
-        "message": {"role": "assistant", **held},
+        "message": {"role": "assistant", **content},
         "finish_reason": finish,
         **choice,
     }
-    return body({"id": "c", "object": "chat.completion", "model": "m", "choices": [about]})
+    return body({"id": "c", "object": "chat.completion", "model": "m", "choices": [entry]})
 
 
 def stream(*events: Any, done: bool = True) -> Behaviour:
@@ -515,20 +533,20 @@ def stream(*events: Any, done: bool = True) -> Behaviour:
     return body("".join(lines).encode())
 
 
-def delta(text: str, finish: str | None = None) -> Wired:
+def delta(text: str, finish: str | None = None) -> JsonObject:
     return {"choices": [{"index": 0, "delta": {"content": text}, "finish_reason": finish}]}
 
 
 GOOD = {"reasons": ["it is so"], "sound": True, "confidence": 0.7}
 TEXT = json.dumps(GOOD)
-CALLED = {"name": "judged", "arguments": TEXT}
-PACKED = [
+TOOL_CALL = {"name": "sample_reply", "arguments": TEXT}
+RESPONSES = [
     message(
-        {"content": None, "tool_calls": [{"id": "t", "type": "function", "function": CALLED}]},
+        {"content": None, "tool_calls": [{"id": "t", "type": "function", "function": TOOL_CALL}]},
         "tool_calls",
     ),
-    message({"content": "", "tool_calls": [{"function": CALLED | {"arguments": GOOD}}]}),
-    message({"content": None, "function_call": CALLED}),
+    message({"content": "", "tool_calls": [{"function": TOOL_CALL | {"arguments": GOOD}}]}),
+    message({"content": None, "function_call": TOOL_CALL}),
     message({"content": "", "reasoning_content": TEXT}),
     message({"content": None, "reasoning": f"I see.\n\n{TEXT}"}),
     message({"content": TEXT, "reasoning": '{"reasons": ["no"], "sound": false, "confidence": 0}'}),
@@ -553,14 +571,14 @@ PACKED = [
 ]
 
 
-@pytest.mark.parametrize("packed", PACKED)
-def test_the_record_is_found_in_any_part_of_the_response(packed: Behaviour) -> None:
-    with ModelServer([packed]) as server:
-        assert model_at(server).ask(PROMPT, Judged, max_tokens=100).model_dump() == GOOD
+@pytest.mark.parametrize("response", RESPONSES)
+def test_the_record_is_found_in_any_part_of_the_response(response: Behaviour) -> None:
+    with ModelServer([response]) as server:
+        assert model_at(server).ask(PROMPT, SampleReply, max_tokens=100).model_dump() == GOOD
 
 
 def test_a_streamed_anthropic_message_is_read() -> None:
-    events: list[Wired] = [
+    events: list[JsonObject] = [
         {
             "type": "message_start",
             "message": {"model": "m", "content": [], "usage": {"input_tokens": 9}},
@@ -592,11 +610,11 @@ def test_a_streamed_anthropic_message_is_read() -> None:
             "usage": {"output_tokens": 5},
         },
     ]
-    whole = stream(*events, {"type": "message_stop"}, done=False)
-    broken = stream(*events, done=False)
-    with ModelServer([broken, whole]) as server:
+    complete = stream(*events, {"type": "message_stop"}, done=False)
+    truncated = stream(*events, done=False)
+    with ModelServer([truncated, complete]) as server:
         model = model_at(server, "anthropic")
-        assert model.ask(PROMPT, Judged, max_tokens=100).model_dump() == GOOD
+        assert model.ask(PROMPT, SampleReply, max_tokens=100).model_dump() == GOOD
     assert model.control.calls.since()[0].tries == 2
 
 
@@ -648,7 +666,7 @@ ERRORS = [
     ("openai", body(b"<!doctype html><html>Sign in</html>"), "a web page"),
     (
         "openai",
-        message({"content": "", "tool_calls": [{"function": CALLED}, {"function": CALLED}]}),
+        message({"content": "", "tool_calls": [{"function": TOOL_CALL}, {"function": TOOL_CALL}]}),
         "empty",
     ),
     (
@@ -660,37 +678,38 @@ ERRORS = [
 ]
 
 
-@pytest.mark.parametrize(("wire", "sent", "told"), ERRORS)
+@pytest.mark.parametrize(("wire", "response", "message"), ERRORS)
 def test_an_error_with_status_200_keeps_the_providers_message(
-    wire: Any, sent: Behaviour, told: str, caplog: pytest.LogCaptureFixture
+    wire: Any, response: Behaviour, message: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
-    with ModelServer(lambda request: sent) as server:
+    with ModelServer(lambda request: response) as server:
         model = model_at(server, wire)
-        with pytest.raises(Exception, match=told):
-            model.ask(PROMPT, Judged, max_tokens=100)
+        with pytest.raises(Exception, match=message):
+            model.ask(PROMPT, SampleReply, max_tokens=100)
     assert "MET" not in caplog.text
 
 
 def test_provider_messages_are_bounded_and_sanitized() -> None:
     hostile = "down \x1b[31m\u202e<script>alert(1)</script>\r\nERROR forged" + "x" * 5000
-    sent = body({"choices": None, "error": {"code": 403, "message": hostile}})
-    with ModelServer(lambda request: sent) as server:
+    response = body({"choices": None, "error": {"code": 403, "message": hostile}})
+    with ModelServer(lambda request: response) as server:
         run = masis.run_audit(CASE, settings=settings_here(server))
-    (said,) = (warning.message for warning in run.warnings if warning.step == "critique")
-    assert "down" in said
-    assert said.isprintable()
-    assert len(said) < 500
+    (message,) = (warning.message for warning in run.warnings if warning.step == "critique")
+    assert "down" in message
+    assert message.isprintable()
+    assert len(message) < 500
     assert run.needs_review
 
 
 def test_text_is_never_taken_from_reasoning() -> None:
-    sent = message({"content": "", "reasoning": "I think {}"})
-    with ModelServer(lambda request: sent) as server, pytest.raises(BadReply, match="empty"):
+    response = message({"content": "", "reasoning": "I think {}"})
+    with ModelServer(lambda request: response) as server, pytest.raises(BadReply, match="empty"):
         model_at(server).say(PROMPT, max_tokens=100)
 
 
 def test_every_tolerance_has_an_example_and_a_reason() -> None:
-    assert {each.kind for each in TOLERANCES} == {"score", "row", "chunk", "word", "list", "flag"}
-    assert all(each.written and each.why for each in TOLERANCES)
+    kinds = {tolerance.kind for tolerance in TOLERANCES}
+    assert kinds == {"score", "row", "chunk", "word", "list", "flag"}
+    assert all(tolerance.written and tolerance.why for tolerance in TOLERANCES)
     assert list(chunk_names("[Evidence 2]")) == ["[Evidence 2]", "Evidence 2", "2"]

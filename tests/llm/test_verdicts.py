@@ -1,5 +1,5 @@
-"""A model's verdicts, held against the evidence: quotations, confidence, calculations,
-contradictions, references.
+"""A model's verdicts checked against the evidence: quotations, confidence, calculations,
+contradictions and references.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ import pytest
 from masis.llm.roles.replies import Stance
 from masis.llm.roles.verdicts import Chunks, ClaimJudgement, with_references
 from masis.llm.roles.verifier import Extractions, ModelVerifier
-from masis.schema.audit import Claim, ClaimCheck, ReferenceCheck
+from masis.schema.audit import Claim, ClaimCheck
 from masis.schema.case import ClaimVerdict, Evidence
 from masis.settings import Settings
 from tests.audit.factories import EVIDENCE
-from tests.llm.canned import supporting, verdict
+from tests.llm.canned import chunk_stance, verdict
 from tests.llm.scripted_asker import ScriptedAsker
 
 LENGTH = Claim(
@@ -31,21 +31,19 @@ YEAR = Claim(text="It opened in 1932.", start=33, end=51, sentence=1)
 
 
 def verifier(
-    given: Any, missing: Any = None, **changes: Any
+    reply: Any, missing: Any = None, **changes: Any
 ) -> tuple[ModelVerifier, ScriptedAsker]:
-    replies = (
-        given
-        if isinstance(given, dict | str | Exception | tuple) or callable(given)
-        else {"verdicts": given}
-    )
+    """Return a verifier and its model, which gives this reply or this list of verdicts."""
+    is_reply = isinstance(reply, dict | str | Exception | tuple) or callable(reply)
+    replies = reply if is_reply else {"verdicts": reply}
     asker = ScriptedAsker({"claims_verify": replies, "completeness": missing or {"missing": []}})
     return ModelVerifier(asker, Settings(**changes), Extractions()), asker
 
 
 def checks(
-    given: Any, *claims: Claim, evidence: tuple[Evidence, ...] = EVIDENCE
+    reply: Any, *claims: Claim, evidence: tuple[Evidence, ...] = EVIDENCE
 ) -> tuple[ClaimCheck, ...]:
-    return verifier(given)[0].verify(claims or (LENGTH,), evidence)
+    return verifier(reply)[0].verify(claims or (LENGTH,), evidence)
 
 
 @pytest.mark.spec("DRAFT-CRITIQUE-VERIFY")
@@ -69,16 +67,15 @@ def test_a_missing_verdict_leaves_only_its_claim_unscored() -> None:
 
 def test_a_derived_claim_has_its_passages_and_steps() -> None:
     parts = [
-        supporting("chunk_1", "supports_together", "120 metres"),
-        supporting("chunk_1", "supports_together", "metres long"),
+        chunk_stance("chunk_1", "supports_together", "120 metres"),
+        chunk_stance("chunk_1", "supports_together", "metres long"),
     ]
     steps = "120 is more than 100."
     (check,) = checks([verdict(evidence=parts, reasoning=steps)])
     assert (check.verdict, check.steps, check.issue) == ("supported", steps, None)
     assert [quote.text for quote in check.quotes] == ["120 metres", "metres long"]
-    assert [(each.evidence_id, each.finding) for each in check.references] == [
-        ("chunk_1", "supports")
-    ]
+    references = [(reference.evidence_id, reference.finding) for reference in check.references]
+    assert references == [("chunk_1", "supports")]
 
 
 def test_an_extra_verdict_is_dropped() -> None:
@@ -98,9 +95,9 @@ def test_an_extra_verdict_is_dropped() -> None:
 
 
 def test_the_worst_of_several_verdicts_on_a_claim_counts() -> None:
-    graver = verdict(1, verdict="unsupported", reasoning="No chunk says it.")
-    for given in ([verdict(1), graver], [graver, verdict(1)]):
-        (check,) = checks(given)
+    worse = verdict(1, verdict="unsupported", reasoning="No chunk says it.")
+    for verdicts in ([verdict(1), worse], [worse, verdict(1)]):
+        (check,) = checks(verdicts)
         assert (check.verdict, check.issue) == ("unsupported", "No chunk says it.")
 
 
@@ -121,17 +118,17 @@ def test_an_invalid_verdict_leaves_its_claim_unscored(word: Any) -> None:
     "evidence",
     [
         [],
-        [supporting("chunk_9", quote="120 metres long")],
-        [supporting("chunk_1")],
-        [supporting("chunk_1", quote="300 metres long")],
-        [supporting("chunk_2", quote="120 metres long")],
-        [supporting("chunk_1", quote="is the")],
-        [supporting("chunk_1", "leaves_open", "120 metres long")],
-        [supporting("chunk_1", "contradicts", "120 metres long")],
-        [supporting("chunk_1", "bears", "120 metres long")],
+        [chunk_stance("chunk_9", quote="120 metres long")],
+        [chunk_stance("chunk_1")],
+        [chunk_stance("chunk_1", quote="300 metres long")],
+        [chunk_stance("chunk_2", quote="120 metres long")],
+        [chunk_stance("chunk_1", quote="is the")],
+        [chunk_stance("chunk_1", "leaves_open", "120 metres long")],
+        [chunk_stance("chunk_1", "contradicts", "120 metres long")],
+        [chunk_stance("chunk_1", "bears", "120 metres long")],
         [
-            supporting("chunk_1", "supports_together", "120 metres"),
-            supporting("chunk_2", "supports_together", "1831"),
+            chunk_stance("chunk_1", "supports_together", "120 metres"),
+            chunk_stance("chunk_2", "supports_together", "1831"),
         ],
     ],
 )
@@ -146,8 +143,8 @@ def test_supported_needs_a_quotation_found_in_the_named_chunk(
 
 def test_a_supported_claim_may_have_several_found_passages() -> None:
     parts = [
-        supporting("chunk_1", "supports_together", "120 metres"),
-        supporting("chunk_2", "supports_together", "1931"),
+        chunk_stance("chunk_1", "supports_together", "120 metres"),
+        chunk_stance("chunk_2", "supports_together", "1931"),
     ]
     (check,) = checks([verdict(evidence=parts)])
     assert (check.verdict, check.sources) == ("supported", ("chunk_1", "chunk_2"))
@@ -158,8 +155,8 @@ def test_a_missing_quotation_is_reported_beside_a_found_one() -> None:
         [
             verdict(
                 evidence=[
-                    supporting(quote="120 metres long"),
-                    supporting("chunk_2", quote="in 1831"),
+                    chunk_stance(quote="120 metres long"),
+                    chunk_stance("chunk_2", quote="in 1831"),
                 ]
             )
         ]
@@ -175,7 +172,7 @@ def test_verdicts_other_than_supported_need_no_quotation(word: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("quote", "says"),
+    ("quote", "is_accepted"),
     [
         ("opened in 1931", True),
         ("1931", True),
@@ -189,20 +186,20 @@ def test_verdicts_other_than_supported_need_no_quotation(word: str) -> None:
         ("鋼", False),
     ],
 )
-def test_words_common_to_every_chunk_arent_a_quotation(quote: str, says: bool) -> None:
+def test_words_common_to_every_chunk_arent_a_quotation(quote: str, is_accepted: bool) -> None:
     evidence = (
         Evidence(
             id="c",
             text="The longstanding bridge of steel, opened in 1931, is in the ... valley. 鋼鉄製の橋。",
         ),
     )
-    (check,) = checks([verdict(evidence=[supporting("c", quote=quote)])], evidence=evidence)
-    assert (check.verdict == "supported") == says
+    (check,) = checks([verdict(evidence=[chunk_stance("c", quote=quote)])], evidence=evidence)
+    assert (check.verdict == "supported") == is_accepted
 
 
 def test_a_whole_short_chunk_is_a_quotation() -> None:
     (check,) = checks(
-        [verdict(evidence=[supporting("c", quote="Yes")])],
+        [verdict(evidence=[chunk_stance("c", quote="Yes")])],
         evidence=(Evidence(id="c", text="Yes."),),
     )
     assert check.verdict == "supported"
@@ -224,7 +221,7 @@ def test_support_is_derived_from_the_verdict(word: str, support: float | None) -
 
 
 @pytest.mark.parametrize(
-    ("word", "confidence", "counts"),
+    ("word", "confidence", "is_kept"),
     [
         ("supported", 0.66, True),
         ("supported", 0.64, False),
@@ -240,13 +237,13 @@ def test_support_is_derived_from_the_verdict(word: str, support: float | None) -
         ("partial", "20%", False),
     ],
 )
-def test_an_uncertain_verdict_is_debatable(word: str, confidence: Any, counts: bool) -> None:
+def test_an_uncertain_verdict_is_debatable(word: str, confidence: Any, is_kept: bool) -> None:
     stance = "contradicts" if word == "contradicted" else "supports"
-    evidence = [supporting("chunk_1", stance, "120 metres long")]
+    evidence = [chunk_stance("chunk_1", stance, "120 metres long")]
     (check,) = checks(
         [verdict(verdict=word, confidence=confidence, evidence=evidence, reasoning="So it says.")]
     )
-    if counts:
+    if is_kept:
         assert (check.verdict, check.abstained) == (word, None)
     else:
         assert (check.verdict, check.support, check.abstained) == (
@@ -291,13 +288,13 @@ def test_a_calculation_is_checked_against_evidence_figures(
 
 def test_a_source_conflict_is_recorded() -> None:
     both = [
-        supporting("chunk_1", quote="120 metres"),
-        supporting("chunk_2", "contradicts", "opened in 1931", "long"),
+        chunk_stance("chunk_1", quote="120 metres"),
+        chunk_stance("chunk_2", "contradicts", "opened in 1931", "long"),
     ]
     for word in ("supported", "contradicted"):
         (check,) = checks([verdict(verdict=word, evidence=both)])
         assert (check.verdict, check.sources_disagree) == (word, True)
-        assert [each.evidence_id for each in check.contradictions] == ["chunk_2"]
+        assert [found.evidence_id for found in check.contradictions] == ["chunk_2"]
     (check,) = checks([verdict(verdict="contradicted", evidence=both[1:])])
     assert not check.sources_disagree
 
@@ -305,75 +302,83 @@ def test_a_source_conflict_is_recorded() -> None:
 @pytest.mark.parametrize("word", ["unsupported", "partial"])
 def test_a_contradicting_passage_makes_a_claim_contradicted(word: str) -> None:
     (check,) = checks(
-        [verdict(verdict=word, evidence=[supporting("chunk_2", "contradicts", "opened in 1931")])],
+        [
+            verdict(
+                verdict=word, evidence=[chunk_stance("chunk_2", "contradicts", "opened in 1931")]
+            )
+        ],
         YEAR,
     )
     assert (check.verdict, len(check.contradictions)) == ("contradicted", 1)
 
 
-def against(quote: str = "nowhere at all") -> dict[str, Any]:
-    return verdict(verdict="contradicted", evidence=[supporting("chunk_2", "contradicts", quote)])
+def contradicted(quote: str = "nowhere at all") -> dict[str, Any]:
+    return verdict(verdict="contradicted", evidence=[chunk_stance("chunk_2", "contradicts", quote)])
 
 
 def test_a_second_request_explains_the_problem_with_the_verdict() -> None:
-    judge, asker = verifier(
+    model_verifier, asker = verifier(
         ({"verdicts": [verdict(1), verdict(2, evidence=[])]}, {"verdicts": [verdict(1)]})
     )
-    assert [check.verdict for check in judge.verify([LENGTH, YEAR], EVIDENCE)] == [
+    assert [check.verdict for check in model_verifier.verify([LENGTH, YEAR], EVIDENCE)] == [
         "supported",
         "supported",
     ]
-    first, second = (json.dumps(asked.prompt.task) for asked in asker.asked)
+    first, second = (json.dumps(request.prompt.task) for request in asker.requests)
     assert "returned" not in first.partition("<<<CLAIMS")[2]
     assert "The verifier names no chunk that supports this." in second
     assert "120 metres" not in second
 
 
-def test_a_claim_is_rejudged_only_once() -> None:
-    judge, asker = verifier([verdict(evidence=[])])
-    judge.verify([LENGTH], EVIDENCE)
-    assert len(asker.asked) == 2
+def test_a_claim_is_rechecked_only_once() -> None:
+    model_verifier, asker = verifier([verdict(evidence=[])])
+    model_verifier.verify([LENGTH], EVIDENCE)
+    assert len(asker.requests) == 2
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "found"),
+    ("first", "second", "expected"),
     [
-        (against(), against("opened in 1931"), "contradicted"),
-        (against(), against(), "unverifiable"),
-        (against(), verdict(), "unverifiable"),
-        (against(), verdict(verdict="unsupported", evidence=[]), "unsupported"),
-        (against(), verdict(verdict="none"), "unverifiable"),
+        (contradicted(), contradicted("opened in 1931"), "contradicted"),
+        (contradicted(), contradicted(), "unverifiable"),
+        (contradicted(), verdict(), "unverifiable"),
+        (contradicted(), verdict(verdict="unsupported", evidence=[]), "unsupported"),
+        (contradicted(), verdict(verdict="none"), "unverifiable"),
         (verdict(evidence=[]), verdict(), "supported"),
-        (verdict(evidence=[]), against("opened in 1931"), "contradicted"),
+        (verdict(evidence=[]), contradicted("opened in 1931"), "contradicted"),
         (verdict(verdict="perhaps"), verdict(), "supported"),
     ],
 )
 def test_the_second_verdict_counts_but_contradictions_are_kept(
-    first: dict[str, Any], second: dict[str, Any], found: str
+    first: dict[str, Any], second: dict[str, Any], expected: str
 ) -> None:
     (check,) = verifier(({"verdicts": [first]}, {"verdicts": [second]}))[0].verify(
         [LENGTH], EVIDENCE
     )
-    assert check.verdict == found
-    assert found != "unverifiable" or check.abstained is not None
+    assert check.verdict == expected
+    assert expected != "unverifiable" or check.abstained is not None
 
 
 def test_a_contradiction_has_both_positions() -> None:
-    denied = supporting("chunk_2", "contradicts", "opened in 1931", "1932")
-    given = verdict(
+    stance = chunk_stance("chunk_2", "contradicts", "opened in 1931", "1932")
+    reply = verdict(
         verdict="contradicted",
         reasoning="Another year.",
-        evidence=[denied, denied | {"claim_words": "1999"}, denied | {"evidence_id": "chunk_9"}],
+        evidence=[stance, stance | {"claim_words": "1999"}, stance | {"evidence_id": "chunk_9"}],
     )
-    (check,) = checks([given], YEAR)
-    (found,) = check.contradictions
-    assert YEAR.text[found.claim_start : found.claim_end] == found.claim_text == "1932"
+    (check,) = checks([reply], YEAR)
+    (contradiction,) = check.contradictions
     assert (
-        EVIDENCE[1].text[found.evidence_start : found.evidence_end]
-        == found.evidence_text
+        YEAR.text[contradiction.claim_start : contradiction.claim_end]
+        == contradiction.claim_text
+        == "1932"
+    )
+    assert (
+        EVIDENCE[1].text[contradiction.evidence_start : contradiction.evidence_end]
+        == contradiction.evidence_text
         == "opened in 1931"
     )
-    assert (check.sources, found.reason) == (("chunk_2",), "Another year.")
+    assert (check.sources, contradiction.reason) == (("chunk_2",), "Another year.")
 
 
 @pytest.mark.parametrize(
@@ -381,8 +386,8 @@ def test_a_contradiction_has_both_positions() -> None:
     [
         ("dissent (Judge Ash)", "Another wrote it.", "source"),
         ("I cannot agree.", "By its origin Judge Ash wrote the dissent.", "source"),
-        # the text has another name, the reason none of the source, or the quoted words have words
-        # of the claim
+        # The text has another name, the reason has no name from the source, or the quotation has
+        # words of the claim.
         ("I cannot agree.", "By its origin Judge Ash wrote the dissent, as Reed says.", "source"),
         ("I cannot agree.", "As Reed says.", "stated"),
         ("I cannot agree.", "Judge Ash says that he cannot agree.", "stated"),
@@ -398,23 +403,27 @@ def test_a_contradiction_may_be_in_a_chunks_header(
         Evidence(id="c1", text="I cannot agree. Not Judge Kallas but Reed spoke.", source=source),
     )
     claim = Claim(text="In dissent Judge Kallas wrote")
-    denied = supporting("c1", "contradicts", quote, "Judge Kallas")
-    given = verdict(verdict="contradicted", reasoning=reasoning, evidence=[denied])
-    (check,) = checks([given], claim, evidence=evidence)
-    assert [each.kind for each in check.contradictions] == ([kind] if kind else [])
+    stance = chunk_stance("c1", "contradicts", quote, "Judge Kallas")
+    reply = verdict(verdict="contradicted", reasoning=reasoning, evidence=[stance])
+    (check,) = checks([reply], claim, evidence=evidence)
+    assert [found.kind for found in check.contradictions] == ([kind] if kind else [])
     if kind == "source":
-        (found,) = check.contradictions
-        assert (found.evidence_text, found.evidence_start, found.evidence_end) == (source, 0, 0)
+        (contradiction,) = check.contradictions
+        assert (
+            contradiction.evidence_text,
+            contradiction.evidence_start,
+            contradiction.evidence_end,
+        ) == (source, 0, 0)
         assert check.issue == reasoning
 
 
-def test_a_contradiction_beside_support_is_kept() -> None:
-    denied = supporting("chunk_2", "contradicts", "opened in 1931", "120")
-    leaves_open = supporting("chunk_2", "leaves_open", "It opened in 1931")
-    (check,) = checks([verdict(evidence=[supporting(quote="120 metres"), leaves_open])])
+def test_a_contradiction_is_kept_next_to_a_supporting_passage() -> None:
+    stance = chunk_stance("chunk_2", "contradicts", "opened in 1931", "120")
+    leaves_open = chunk_stance("chunk_2", "leaves_open", "It opened in 1931")
+    (check,) = checks([verdict(evidence=[chunk_stance(quote="120 metres"), leaves_open])])
     assert [quote.text for quote in check.quotes] == ["120 metres"]
-    (check,) = checks([verdict(evidence=[supporting(quote="120 metres"), denied])])
-    assert (check.verdict, [each.claim_text for each in check.contradictions]) == (
+    (check,) = checks([verdict(evidence=[chunk_stance(quote="120 metres"), stance])])
+    assert (check.verdict, [found.claim_text for found in check.contradictions]) == (
         "supported",
         ["120"],
     )
@@ -438,11 +447,11 @@ def test_a_contradiction_beside_support_is_kept() -> None:
 def test_a_claim_of_silence_is_supported_if_every_chunk_leaves_it_open(
     text: str,
 ) -> None:
-    leaves_open, claim = supporting("all", "leaves_open"), Claim(text=text)
+    leaves_open, claim = chunk_stance("all", "leaves_open"), Claim(text=text)
     assert [check.verdict for check in checks([verdict(evidence=[leaves_open])], claim)] == [
         "supported"
     ]
-    for evidence in ([supporting("all")], [leaves_open, supporting("chunk_1", "contradicts")]):
+    for evidence in ([chunk_stance("all")], [leaves_open, chunk_stance("chunk_1", "contradicts")]):
         assert [check.verdict for check in checks([verdict(evidence=evidence)], claim)] == [
             "unverifiable"
         ]
@@ -469,19 +478,19 @@ def test_a_claim_of_silence_is_supported_if_every_chunk_leaves_it_open(
 def test_other_claims_arent_supported_by_open_chunks(text: str) -> None:
     claim = Claim(text=text)
     assert (
-        checks([verdict(evidence=[supporting("all", "leaves_open")])], claim)[0].verdict
+        checks([verdict(evidence=[chunk_stance("all", "leaves_open")])], claim)[0].verdict
         == "unverifiable"
     )
 
 
-# What can be said of a sentence's references from a model's word on each chunk
+# Findings about a sentence's references, derived from the model's stance on each chunk
 
 CHUNKS = Chunks(
     [Evidence(id=name, text="words") for name in "abc"] + [Evidence(id="empty", text=" ")]
 )
 
 
-def chunk_judged(
+def judgement(
     cited: str, verdict: ClaimVerdict = "supported", sentence: int | None = 0, **stances: Stance
 ) -> ClaimJudgement:
     claim = Claim(text="It is long.", sentence=sentence, cited=tuple(cited.split()))
@@ -491,79 +500,82 @@ def chunk_judged(
 
 
 def references(*group: ClaimJudgement) -> list[list[tuple[str, str, str | None]]]:
-    return [[told(each) for each in check.references] for check in with_references(group, CHUNKS)]
-
-
-def told(reference: ReferenceCheck) -> tuple[str, str, str | None]:
-    return reference.evidence_id, reference.finding, reference.better
+    """Return (evidence id, finding, better chunk) of the references of each claim."""
+    return [
+        [
+            (reference.evidence_id, reference.finding, reference.better)
+            for reference in check.references
+        ]
+        for check in with_references(group, CHUNKS)
+    ]
 
 
 @pytest.mark.parametrize(
-    ("one", "findings"),
+    ("claim", "findings"),
     [
-        (chunk_judged("a", a="supports"), [("a", "supports", None)]),
-        (chunk_judged("a", "partial", a="supports_together"), [("a", "partly_supports", None)]),
+        (judgement("a", a="supports"), [("a", "supports", None)]),
+        (judgement("a", "partial", a="supports_together"), [("a", "partly_supports", None)]),
         (
-            chunk_judged("a b", a="supports", b="leaves_open"),
+            judgement("a b", a="supports", b="leaves_open"),
             [("a", "supports", None), ("b", "redundant", None)],
         ),
         (
-            chunk_judged("a b", a="supports", b="supports_together"),
+            judgement("a b", a="supports", b="supports_together"),
             [("a", "supports", None), ("b", "redundant", None)],
         ),
         (
-            chunk_judged("a b", "partial", a="supports_together", b="supports_together"),
+            judgement("a b", "partial", a="supports_together", b="supports_together"),
             [("a", "partly_supports", None), ("b", "partly_supports", None)],
         ),
-        (chunk_judged("a", a="leaves_open", c="supports"), [("a", "misattributed", "c")]),
+        (judgement("a", a="leaves_open", c="supports"), [("a", "misattributed", "c")]),
         (
-            chunk_judged("a", "partial", a="supports_together", c="supports_together"),
+            judgement("a", "partial", a="supports_together", c="supports_together"),
             [("a", "partly_supports", None)],
         ),
-        (chunk_judged("a", "unsupported", a="leaves_open"), [("a", "unsupported", None)]),
+        (judgement("a", "unsupported", a="leaves_open"), [("a", "unsupported", None)]),
         (
-            chunk_judged("a", "unsupported", a="leaves_open", c="supports"),
+            judgement("a", "unsupported", a="leaves_open", c="supports"),
             [("a", "unsupported", None)],
         ),
-        (chunk_judged("a", "contradicted", a="contradicts"), [("a", "contradicts", None)]),
+        (judgement("a", "contradicted", a="contradicts"), [("a", "contradicts", None)]),
         (
-            chunk_judged("a b", "contradicted", a="supports", b="contradicts"),
+            judgement("a b", "contradicted", a="supports", b="contradicts"),
             [("a", "supports", None), ("b", "contradicts", None)],
         ),
-        (chunk_judged("a", c="supports"), [("a", "unchecked", None)]),
-        (chunk_judged("empty", c="supports"), [("empty", "unchecked", None)]),
-        (chunk_judged("a", "unscored"), [("a", "unchecked", None)]),
-        (chunk_judged("", c="supports"), []),
+        (judgement("a", c="supports"), [("a", "unchecked", None)]),
+        (judgement("empty", c="supports"), [("empty", "unchecked", None)]),
+        (judgement("a", "unscored"), [("a", "unchecked", None)]),
+        (judgement("", c="supports"), []),
     ],
 )
-def test_one_claim_is_verified(
-    one: ClaimJudgement, findings: list[tuple[str, str, str | None]]
+def test_the_stances_of_a_claim_decide_its_references(
+    claim: ClaimJudgement, findings: list[tuple[str, str, str | None]]
 ) -> None:
-    assert references(one) == [findings]
+    assert references(claim) == [findings]
 
 
 def test_chunks_supporting_different_claims_are_both_needed() -> None:
-    first = chunk_judged("a b", a="supports", b="leaves_open")
-    second = chunk_judged("a b", a="leaves_open", b="supports")
+    first = judgement("a b", a="supports", b="leaves_open")
+    second = judgement("a b", a="leaves_open", b="supports")
     assert references(first, second) == [[("a", "supports", None)], [("b", "supports", None)]]
 
 
 def test_a_chunk_no_claim_needs_is_redundant() -> None:
-    first = chunk_judged("a b c", a="supports", b="leaves_open", c="leaves_open")
-    second = chunk_judged("a b c", a="leaves_open", b="supports", c="leaves_open")
+    first = judgement("a b c", a="supports", b="leaves_open", c="leaves_open")
+    second = judgement("a b c", a="leaves_open", b="supports", c="leaves_open")
     assert references(first, second)[0] == [("a", "supports", None), ("c", "redundant", None)]
 
 
 def test_a_better_chunk_is_suggested_only_without_cited_support() -> None:
-    first = chunk_judged("a b", a="leaves_open", b="supports", c="supports")
-    second = chunk_judged("a b", "unsupported", a="leaves_open", b="leaves_open")
+    first = judgement("a b", a="leaves_open", b="supports", c="supports")
+    second = judgement("a b", "unsupported", a="leaves_open", b="leaves_open")
     assert references(first, second) == [[("a", "unsupported", None), ("b", "supports", None)], []]
 
 
 def test_separately_given_claims_are_judged_independently() -> None:
     for sentences in ((0, 1), (None, None)):
-        first = chunk_judged("a", sentence=sentences[0], a="supports")
-        second = chunk_judged("a", "unsupported", sentence=sentences[1], a="leaves_open")
+        first = judgement("a", sentence=sentences[0], a="supports")
+        second = judgement("a", "unsupported", sentence=sentences[1], a="leaves_open")
         assert references(first, second) == [
             [("a", "supports", None)],
             [("a", "unsupported", None)],
@@ -571,6 +583,6 @@ def test_separately_given_claims_are_judged_independently() -> None:
 
 
 def test_an_unjudged_claim_leaves_its_reference_open() -> None:
-    first = chunk_judged("a", "unscored")
-    second = chunk_judged("a", "unsupported", a="leaves_open")
+    first = judgement("a", "unscored")
+    second = judgement("a", "unsupported", a="leaves_open")
     assert references(first, second) == [[], [("a", "unchecked", None)]]

@@ -1,4 +1,4 @@
-"""The verifier with a model: what it asks, in which calls, and what becomes of calls that fail."""
+"""The verifier with a model: its prompts, its calls, and calls that fail."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from masis.schema.audit import Claim
 from masis.schema.case import Evidence
 from masis.settings import Settings
 from tests.audit.factories import EVIDENCE
-from tests.llm.canned import listed, verdict
+from tests.llm.canned import listed_claim, verdict
 from tests.llm.scripted_asker import MARK, ScriptedAsker
 
 LENGTH = Claim(
@@ -32,46 +32,47 @@ YEAR = Claim(text="It opened in 1932.", start=33, end=51, sentence=1)
 
 
 def verifier(
-    given: Any, missing: Any = None, **changes: Any
+    reply: Any, missing: Any = None, **changes: Any
 ) -> tuple[ModelVerifier, ScriptedAsker]:
-    replies = (
-        given
-        if isinstance(given, dict | str | Exception | tuple) or callable(given)
-        else {"verdicts": given}
-    )
+    """Return a verifier and its model, which gives this reply or this list of verdicts."""
+    is_reply = isinstance(reply, dict | str | Exception | tuple) or callable(reply)
+    replies = reply if is_reply else {"verdicts": reply}
     asker = ScriptedAsker({"claims_verify": replies, "completeness": missing or {"missing": []}})
     return ModelVerifier(asker, Settings(**changes), Extractions()), asker
 
 
-def checked(given: Any, *claims: Claim, missing: Any = None, **changes: Any) -> ClaimResults:
-    judge, _ = verifier(given, missing, **changes)
-    return judge.check(
+def checked(reply: Any, *claims: Claim, missing: Any = None, **changes: Any) -> ClaimResults:
+    model_verifier, _ = verifier(reply, missing, **changes)
+    return model_verifier.check(
         claims or (LENGTH,), "How long is it?", "It is long.", EVIDENCE, completeness=True
     )
 
 
 def test_without_chunk_texts_no_model_is_called() -> None:
-    judge, asker = verifier([])
+    model_verifier, asker = verifier([])
     empty = (Evidence(id="chunk_1", text=" "),)
-    found = judge.check([LENGTH], "How long is it?", "It is long.", empty, completeness=True)
-    assert [check.verdict for check in found.checks] == ["unverifiable"]
-    assert asker.asked == []
+    results = model_verifier.check(
+        [LENGTH], "How long is it?", "It is long.", empty, completeness=True
+    )
+    assert [check.verdict for check in results.checks] == ["unverifiable"]
+    assert asker.requests == []
 
 
 @pytest.mark.spec("DRAFT-CRITIQUE-CACHE")
 def test_claims_are_verified_in_numbered_batches() -> None:
-    many = [
+    claims = [
         LENGTH.model_copy(update={"text": f"It has {n} arches.", "markers": (), "start": n})
         for n in range(10)
     ]
-    judge, asker = verifier([verdict(number) for number in range(1, 9)], claims_batch=4)
-    found = judge.verify(many, EVIDENCE)
-    assert [check.claim for check in found] == many
-    assert {check.verdict for check in found} == {"supported"}
-    sent = sorted(
-        (rows_of(asked.prompt) for asked in asker.asked), key=lambda rows: str(rows[0]["claim"])
+    model_verifier, asker = verifier([verdict(number) for number in range(1, 9)], claims_batch=4)
+    checks = model_verifier.verify(claims, EVIDENCE)
+    assert [check.claim for check in checks] == claims
+    assert {check.verdict for check in checks} == {"supported"}
+    batches = sorted(
+        (claim_rows(request.prompt) for request in asker.requests),
+        key=lambda rows: str(rows[0]["claim"]),
     )
-    assert [[row["number"] for row in rows] for rows in sent] == [
+    assert [[row["number"] for row in rows] for rows in batches] == [
         [1, 2, 3, 4],
         [1, 2, 3, 4],
         [1, 2],
@@ -79,20 +80,24 @@ def test_claims_are_verified_in_numbered_batches() -> None:
 
 
 def test_batches_and_completeness_run_in_parallel() -> None:
-    meeting = threading.Barrier(3, timeout=20)
+    all_calls_running = threading.Barrier(3, timeout=20)
 
-    def reply(given: dict[str, Any]) -> Any:
+    def reply_when_all_run(content: dict[str, Any]) -> Any:
         def wait(prompt: RolePrompt) -> dict[str, Any]:
-            meeting.wait()
-            return given
+            all_calls_running.wait()
+            return content
 
         return wait
 
-    judge, _ = verifier(reply({"verdicts": [verdict(1)]}), reply({"missing": []}), claims_batch=1)
-    found = judge.check(
+    model_verifier, _ = verifier(
+        reply_when_all_run({"verdicts": [verdict(1)]}),
+        reply_when_all_run({"missing": []}),
+        claims_batch=1,
+    )
+    results = model_verifier.check(
         [LENGTH, YEAR], "How long is it?", "It is long.", EVIDENCE, completeness=True
     )
-    assert [check.verdict for check in found.checks] == ["supported", "supported"]
+    assert [check.verdict for check in results.checks] == ["supported", "supported"]
 
 
 @pytest.mark.parametrize(
@@ -114,8 +119,8 @@ def test_a_failed_batch_leaves_only_its_claims_unscored(
     def reply(prompt: RolePrompt) -> Any:
         return {"verdicts": [verdict(1)]} if "1932" in prompt.task else failure
 
-    found = checked(reply, LENGTH, YEAR, claims_batch=1)
-    first, second = found.checks
+    results = checked(reply, LENGTH, YEAR, claims_batch=1)
+    first, second = results.checks
     assert (first.verdict, first.support, second.verdict) == ("unscored", None, "supported")
     assert (first.unscored.code, first.unscored.raw) == (code, raw)
 
@@ -139,10 +144,10 @@ def test_a_missing_point_is_located_in_the_evidence() -> None:
 
 
 def test_failed_completeness_keeps_the_verdicts() -> None:
-    found = checked([verdict()], missing=BadReply("refused", kind="refused", raw="No."))
-    assert [check.verdict for check in found.checks] == ["supported"]
-    assert found.missing == ()
-    assert (found.completeness_unscored.code, found.completeness_unscored.raw) == (
+    results = checked([verdict()], missing=BadReply("refused", kind="refused", raw="No."))
+    assert [check.verdict for check in results.checks] == ["supported"]
+    assert results.missing == ()
+    assert (results.completeness_unscored.code, results.completeness_unscored.raw) == (
         "CRITIC-ERR-001",
         "No.",
     )
@@ -150,17 +155,17 @@ def test_failed_completeness_keeps_the_verdicts() -> None:
 
 @pytest.mark.spec("DRAFT-CRITIQUE-OPTIONS")
 def test_completeness_is_checked_only_if_enabled() -> None:
-    judge, asker = verifier([verdict()])
-    judge.check([LENGTH], "How long is it?", "It is long.", EVIDENCE, completeness=False)
-    assert [asked.file for asked in asker.asked] == ["claims_verify"]
+    model_verifier, asker = verifier([verdict()])
+    model_verifier.check([LENGTH], "How long is it?", "It is long.", EVIDENCE, completeness=False)
+    assert [request.file for request in asker.requests] == ["claims_verify"]
 
 
 def test_the_verifier_receives_claims_without_markers_and_their_citations() -> None:
-    judge, asker = verifier([verdict()])
-    judge.verify(
+    model_verifier, asker = verifier([verdict()])
+    model_verifier.verify(
         [LENGTH.model_copy(update={"statement": "The bridge is 120 metres long."})], EVIDENCE
     )
-    (row,) = rows_of(asker.asked[0].prompt)
+    (row,) = claim_rows(asker.requests[0].prompt)
     assert row == {
         "number": 1,
         "claim": "It is 120 metres long .",
@@ -170,21 +175,21 @@ def test_the_verifier_receives_claims_without_markers_and_their_citations() -> N
 
 
 def test_checks_record_their_prompts() -> None:
-    judge, asker = verifier([])
+    model_verifier, asker = verifier([])
     for in_steps, name in ((False, "claims"), (True, "claims_verify")):
-        judge = ModelVerifier(asker, judge.settings, in_steps=in_steps)
-        assert judge.judged_by.version == load(name).version
+        model_verifier = ModelVerifier(asker, model_verifier.settings, in_steps=in_steps)
+        assert model_verifier.judged_by.version == load(name).version
 
 
-def rows_of(prompt: RolePrompt) -> list[dict[str, Any]]:
-    """The claims as they were sent."""
+def claim_rows(prompt: RolePrompt) -> list[dict[str, Any]]:
+    """Return the rows of claims in a prompt."""
     body = prompt.task.partition(f"<<<CLAIMS {MARK}>>>\n")[2].partition(
         f"\n<<<END CLAIMS {MARK}>>>"
     )[0]
     return [json.loads(line) for line in body.splitlines()]
 
 
-# What an answer asserts
+# Extracting the claims of an answer
 
 ANSWER = (
     "The bridge is 120 metres long [chunk_1] and it opened in 1931 [chunk_2]. How wide is it? It is"
@@ -193,42 +198,42 @@ ANSWER = (
 
 
 def extracted(
-    asker: ScriptedAsker, answer: str = ANSWER, kept: Extractions | None = None, **changes: Any
+    asker: ScriptedAsker, answer: str = ANSWER, cache: Extractions | None = None, **changes: Any
 ) -> tuple[Claim, ...]:
-    verifier = ModelVerifier(asker, Settings(**changes), kept or Extractions())
+    verifier = ModelVerifier(asker, Settings(**changes), cache or Extractions())
     return verifier.extract(answer, audit_citations(answer, EVIDENCE), "How long is it?")
 
 
 @pytest.mark.spec("DRAFT-CRITIQUE-CACHE")
 def test_repeated_answers_use_cached_extractions() -> None:
-    asker, kept = (
-        ScriptedAsker({"claims_extract": {"claims": [listed(sentence=3)]}}),
+    asker, cache = (
+        ScriptedAsker({"claims_extract": {"claims": [listed_claim(sentence=3)]}}),
         Extractions(),
     )
-    assert extracted(asker, kept=kept) == extracted(asker, kept=kept)
-    assert len(asker.asked) == 1
-    extracted(asker, answer="Another answer.", kept=kept)
+    assert extracted(asker, cache=cache) == extracted(asker, cache=cache)
+    assert len(asker.requests) == 1
+    extracted(asker, answer="Another answer.", cache=cache)
     other = ScriptedAsker(asker.replies, name="another:model")
-    extracted(other, kept=kept)
-    assert (len(asker.asked), len(other.asked)) == (2, 1)
+    extracted(other, cache=cache)
+    assert (len(asker.requests), len(other.requests)) == (2, 1)
 
 
 def test_a_failed_extraction_isnt_cached() -> None:
-    asker, kept = (
+    asker, cache = (
         ScriptedAsker({"claims_extract": [ProviderFailed("down"), {"claims": []}]}),
         Extractions(),
     )
     with pytest.raises(ProviderFailed):
-        extracted(asker, kept=kept)
-    assert extracted(asker, kept=kept)
+        extracted(asker, cache=cache)
+    assert extracted(asker, cache=cache)
 
 
 def test_unused_extractions_are_evicted() -> None:
-    kept = Extractions(most=2)
+    cache = Extractions(size=2)
     for key in "abc":
-        kept.keep(key, ())
-        kept.get("a")
-    assert [kept.get(key) is None for key in "abc"] == [False, True, False]
+        cache.keep(key, ())
+        cache.get("a")
+    assert [cache.get(key) is None for key in "abc"] == [False, True, False]
 
 
 @pytest.mark.spec("DRAFT-CRITIQUE-OPTIONS")
@@ -236,7 +241,7 @@ def test_without_the_facts_check_no_claims_are_requested() -> None:
     asker = ScriptedAsker({})
     assert extracted(asker, check_factual=False) == ()
     assert extracted(asker, answer="  ") == ()
-    assert asker.asked == []
+    assert asker.requests == []
 
 
 @pytest.mark.parametrize(

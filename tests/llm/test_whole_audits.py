@@ -1,4 +1,4 @@
-"""Whole audits with models: every mix of roles, every depth, and what a run leaves in logs, records
+"""Whole audits with models: every mix of roles, every depth, and no keys or texts in logs, records
 and errors.
 """
 
@@ -56,8 +56,8 @@ RIGHT = (
 )
 
 
-def claims(prompt: RolePrompt) -> dict[str, Any]:
-    """The clauses of each sentence that was sent, and a verdict on each, by what it says."""
+def claims_reply(prompt: RolePrompt) -> dict[str, Any]:
+    """Split the sentences of the prompt into clauses, and judge each by its words."""
     lines = prompt.task.partition("<<<ANSWER ")[2].splitlines()[1:]
     rows = [
         json.loads(line) for line in itertools.takewhile(lambda line: line.startswith("{"), lines)
@@ -69,39 +69,39 @@ def claims(prompt: RolePrompt) -> dict[str, Any]:
     ]
     return {
         "claims": [
-            judged(row["sentence"], words, words or row["text"], row.get("cites", []))
+            judged_clause(row["sentence"], words, words or row["text"], row.get("cites", []))
             for row, words in clauses
         ],
         "missing": [],
     }
 
 
-def judged(sentence: int, words: str, claim: str, cited: list[str]) -> dict[str, Any]:
-    others = [canned.supporting(chunk, "leaves_open") for chunk in cited]
+def judged_clause(sentence: int, words: str, claim: str, cited: list[str]) -> dict[str, Any]:
+    open_stances = [canned.chunk_stance(chunk, "leaves_open") for chunk in cited]
     if "90 metres" in claim:
-        denied = canned.supporting("chunk_1", "contradicts", "120 metres", "90 metres")
-        return canned.judged(
+        contradicting = canned.chunk_stance("chunk_1", "contradicts", "120 metres", "90 metres")
+        return canned.judged_claim(
             sentence,
             words,
             verdict="contradicted",
             reasoning="It is 120 metres.",
-            evidence=[*others, denied],
+            evidence=[*open_stances, contradicting],
         )
     if "1931" in claim:
-        says = canned.supporting("chunk_2", quote="opened to traffic in 1931")
+        supporting = canned.chunk_stance("chunk_2", quote="opened to traffic in 1931")
     else:
-        says = canned.supporting(
+        supporting = canned.chunk_stance(
             "chunk_1", quote="made of steel" if "steel" in claim else "120 metres long"
         )
-    return canned.judged(sentence, words, evidence=[*others, says])
+    return canned.judged_claim(sentence, words, evidence=[*open_stances, supporting])
 
 
 def replies() -> dict[str, Any]:
-    """A model that finds the wrong length and the wrong reference, and puts them right."""
-    objection = canned.raised(location="90 metres long", severity="high")
+    """Replies of a model that finds and corrects the wrong length and the wrong reference."""
+    objection = canned.critic_issue(location="90 metres long", severity="high")
     return {
         "drafter": {"reasoning_steps": ["chunk_1 gives the length."], "answer": WRONG},
-        "claims": claims,
+        "claims": claims_reply,
         "critic": [
             canned.critique(issues=[objection], overall_quality_score=0.4),
             canned.critique(),
@@ -111,7 +111,7 @@ def replies() -> dict[str, Any]:
     }
 
 
-def mixed(with_model: frozenset[str], answer: str | None) -> Run:
+def audited_by(model_roles: frozenset[str], answer: str | None) -> Run:
     asker, settings = ScriptedAsker(replies()), Settings()
     offline = {
         "drafter": OfflineDrafter(),
@@ -120,15 +120,15 @@ def mixed(with_model: frozenset[str], answer: str | None) -> Run:
         "reviser": OfflineReviser(),
         "evaluator": OfflineEvaluator(),
     }
-    asked = {
+    with_model = {
         "drafter": ModelDrafter(asker),
         "verifier": ModelVerifier(asker, settings, Extractions()),
         "critic": ModelCritic(asker),
         "reviser": ModelReviser(asker),
         "evaluator": ModelEvaluator(asker, settings),
     }
-    filled: dict[str, Any] = {
-        role: asked[role] if role in with_model else offline[role] for role in MIXED_ROLES
+    roles: dict[str, Any] = {
+        role: with_model[role] if role in model_roles else offline[role] for role in MIXED_ROLES
     }
     case = Case(
         id="bridge",
@@ -136,7 +136,7 @@ def mixed(with_model: frozenset[str], answer: str | None) -> Run:
         answer=answer,
         evidence=EVIDENCE,
     )
-    return run_to_completion(loop.audit(case, Roles(**filled, models={}), settings, run_id="r"))
+    return run_to_completion(loop.audit(case, Roles(**roles, models={}), settings, run_id="r"))
 
 
 MIXES = [frozenset(mix) for size in range(6) for mix in itertools.combinations(MIXED_ROLES, size)]
@@ -147,10 +147,11 @@ MIXES = [frozenset(mix) for size in range(6) for mix in itertools.combinations(M
 def test_every_combination_of_roles_completes_an_audit(
     mix: frozenset[str], answer: str | None
 ) -> None:
-    run = mixed(mix, answer)
+    run = audited_by(mix, answer)
     assert run.termination_reason in ("no_issues", "convergence", "max_iterations")
     assert all(
-        each.code == "CRITIC-ERR-004" or each.message == NOTHING_SAFE for each in run.warnings
+        warning.code == "CRITIC-ERR-004" or warning.message == NOTHING_SAFE
+        for warning in run.warnings
     )
     assert run.final_quality_score is not None
     for iteration in run.iterations:
@@ -166,12 +167,11 @@ def test_every_combination_of_roles_completes_an_audit(
         assert "90 metres" not in run.final_answer
 
 
-# The depth of an audit: what it asks for, what it leaves out, and that a quick one certifies
-# nothing
+# The depth of an audit: which calls it makes, and that a quick audit accepts nothing
 
 
 def audited_at(depth: str, **changes: object) -> tuple[Run, Counter[str]]:
-    """A run at this depth, and how often each form of reply was asked for."""
+    """Return a run at this depth and the number of requests by schema."""
     with ModelServer(issues="none") as server:
         settings = settings_for(server, "openai").with_values({"depth": depth, **changes})
         run = run_audit(CASE, settings)
@@ -180,8 +180,8 @@ def audited_at(depth: str, **changes: object) -> tuple[Run, Counter[str]]:
 
 
 def test_a_quick_audit_checks_only_claims_and_is_never_accepted() -> None:
-    run, asked = audited_at("quick")
-    assert asked == {"checked_claims_reply": 1}
+    run, requests = audited_at("quick")
+    assert requests == {"checked_claims_reply": 1}
     (first,) = run.iterations
     assert [check.verdict for check in first.claims] == ["supported", "supported"]
     assert (first.quality_score, first.evaluation, first.revision) == (None, None, None)
@@ -206,7 +206,7 @@ def test_a_quick_audit_reports_faults_without_a_revision() -> None:
 def test_a_server_that_truncates_prompts_yields_no_acceptance_and_no_flag(
     context: int,
 ) -> None:
-    with ModelServer(cutting(context)) as server:
+    with ModelServer(truncating(context)) as server:
         run = run_audit(CASE, settings_for(server, "openai"))
     (first,) = run.iterations
     assert first.critique.unscored
@@ -217,8 +217,8 @@ def test_a_server_that_truncates_prompts_yields_no_acceptance_and_no_flag(
     assert not any(reason.tier == "must_look" for reason in run.review_reasons)
 
 
-def cutting(context: int) -> Script:
-    """A server that reads so many tokens of a prompt, and says so where somebody looks."""
+def truncating(context: int) -> Script:
+    """A server that reads this many tokens of a prompt and reports that number as its usage."""
 
     def script(request: Request) -> Behaviour:
         reply = json.dumps(sensible(request, "none"))
@@ -228,14 +228,14 @@ def cutting(context: int) -> Script:
 
 
 def test_a_standard_audit_calls_every_role_once() -> None:
-    run, asked = audited_at("standard")
-    assert asked == {"checked_claims_reply": 1, "critique_reply": 1, "evaluation_reply": 1}
+    run, requests = audited_at("standard")
+    assert requests == {"checked_claims_reply": 1, "critique_reply": 1, "evaluation_reply": 1}
     assert not run.needs_review
 
 
 def test_a_thorough_audit_samples_judges_and_rechecks_doubtful_claims() -> None:
-    run, asked = audited_at("thorough")
-    assert asked == {"checked_claims_reply": 1, "critique_reply": 3, "evaluation_reply": 3}
+    run, requests = audited_at("thorough")
+    assert requests == {"checked_claims_reply": 1, "critique_reply": 3, "evaluation_reply": 3}
     assert audited_at("thorough", judge_samples=5)[1]["critique_reply"] == 5
     assert (run.escalation.settled, run.escalation.escalated) == (2, 0)
 
@@ -246,8 +246,7 @@ def test_a_depths_settings_map_back_to_the_depth(depth: str) -> None:
     assert settings.at_depth() == settings
 
 
-# What a whole run with models leaves in logs, records and errors: never a key, and at INFO never a
-# text
+# Logs, records and errors of a run never have a key; logs at INFO never have a text of the case
 
 QUESTION, MARKED_EVIDENCE, ANSWER = (
     "quisling-question",
@@ -274,7 +273,7 @@ def audited(tmp_path: Path, script: object, events: list[Event] | None = None) -
 
 
 def sound(request: Request) -> Behaviour | None:
-    """Every reply sensible, with a word of its own in it."""
+    """Give the default reply to every request."""
     return None
 
 
@@ -298,11 +297,11 @@ def test_a_runs_log_has_no_texts_or_keys_by_default(
         run = audited(tmp_path, script)
     assert caplog.records
     assert run.id in caplog.text
-    said = caplog.text.lower()
-    assert not [word for word in WORDS if word in said.replace("umbrella-id", "")]
-    naming = [record for record in caplog.records if "umbrella-id" in record.getMessage()]
-    # who looks for what failed needs its case
-    assert all(record.levelno >= logging.WARNING for record in naming)
+    log_text = caplog.text.lower()
+    assert not [word for word in WORDS if word in log_text.replace("umbrella-id", "")]
+    case_records = [record for record in caplog.records if "umbrella-id" in record.getMessage()]
+    # Warnings may name the case, because somebody needs to find the failed one.
+    assert all(record.levelno >= logging.WARNING for record in case_records)
     assert KEY not in caplog.text
 
 
@@ -319,5 +318,5 @@ def test_keys_are_in_no_record_event_or_database(tmp_path: Path) -> None:
 def test_events_never_contain_answer_or_evidence_text(tmp_path: Path) -> None:
     events: list[Event] = []
     audited(tmp_path, sound, events)
-    told = "".join(event.model_dump_json(exclude={"case_id"}) for event in events)
-    assert not [word for word in WORDS if word in told.lower()]
+    event_text = "".join(event.model_dump_json(exclude={"case_id"}) for event in events)
+    assert not [word for word in WORDS if word in event_text.lower()]

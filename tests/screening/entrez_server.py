@@ -1,4 +1,4 @@
-"""A fake E-utilities server on loopback: real HTTP, replies shaped like PubMed's, and scripted
+"""A fake E-utilities server on loopback: real HTTP, replies in PubMed's format, and scripted
 faults.
 """
 
@@ -22,7 +22,7 @@ class Reply(NamedTuple):
     cut: int = 0
 
 
-class Asked(NamedTuple):
+class RecordedRequest(NamedTuple):
     """A recorded request."""
 
     path: str
@@ -31,7 +31,7 @@ class Asked(NamedTuple):
 
 
 def article(pmid: int, title: str = "") -> str:
-    """Return one record as efetch returns it."""
+    """Return one record in the format of efetch."""
     return (
         f"<PubmedArticle><MedlineCitation><PMID>{pmid}</PMID><Article>"
         f"<ArticleTitle>{title or f'Study {pmid}'}</ArticleTitle><Abstract><AbstractText>Text"
@@ -40,12 +40,12 @@ def article(pmid: int, title: str = "") -> str:
 
 
 def articles(pmids: list[int]) -> bytes:
-    """Return a whole efetch reply."""
+    """Return a complete efetch reply."""
     return f"<?xml version='1.0' ?><PubmedArticleSet>{''.join(map(article, pmids))}</PubmedArticleSet>".encode()
 
 
 def hits(total: int, pmids: list[int]) -> bytes:
-    """Return a whole esearch reply."""
+    """Return a complete esearch reply."""
     ids = "".join(f"<Id>{pmid}</Id>" for pmid in pmids)
     return (
         '<?xml version="1.0" encoding="UTF-8" ?><!DOCTYPE eSearchResult PUBLIC "-//NLM//DTD esearch'
@@ -58,28 +58,28 @@ def hits(total: int, pmids: list[int]) -> bytes:
 
 @dataclass
 class Server:
-    """Sends ``faults`` first, one per request, and then replies as PubMed would with these ids."""
+    """Sends ``faults`` first, one per request, and then replies like PubMed with these ids."""
 
     address: str = ""
     pmids: list[int] = field(default_factory=lambda: list(range(101, 601)))
     faults: list[Reply] = field(default_factory=list)
-    asked: list[Asked] = field(default_factory=list)
+    requests: list[RecordedRequest] = field(default_factory=list)
     fetches: Callable[[list[int]], bytes] = articles
-    holding_all: int | None = None
+    hits_for_all_words: int | None = None
 
-    def reply(self, asked: Asked) -> Reply:
+    def reply(self, request: RecordedRequest) -> Reply:
         """Return the reply to a request."""
-        self.asked.append(asked)
+        self.requests.append(request)
         if self.faults:
             return self.faults.pop(0)
-        given = asked.parameters
-        start, most = int(given.get("retstart", 0)), int(given.get("retmax", 20))
-        if asked.path.endswith("esearch.fcgi"):
-            found = self.pmids
-            if self.holding_all is not None and " AND " in given["term"]:
-                found = found[: self.holding_all]
-            return Reply(body=hits(len(found), found[start : start + most]))
-        return Reply(body=self.fetches([int(pmid) for pmid in given["id"].split(",")]))
+        parameters = request.parameters
+        start, limit = int(parameters.get("retstart", 0)), int(parameters.get("retmax", 20))
+        if request.path.endswith("esearch.fcgi"):
+            pmids = self.pmids
+            if self.hits_for_all_words is not None and " AND " in parameters["term"]:
+                pmids = pmids[: self.hits_for_all_words]
+            return Reply(body=hits(len(pmids), pmids[start : start + limit]))
+        return Reply(body=self.fetches([int(pmid) for pmid in parameters["id"].split(",")]))
 
 
 @contextmanager
@@ -89,9 +89,10 @@ def serving(server: Server) -> Iterator[Server]:
     class Handler(Quiet):
         def do_POST(self) -> None:
             length = int(self.headers["Content-Length"])
-            sent = parse_qs(self.rfile.read(length).decode(), keep_blank_values=True)
-            parameters = {name: values[0] for name, values in sent.items()}
-            reply = server.reply(Asked(self.path, parameters, self.headers["User-Agent"]))
+            form = parse_qs(self.rfile.read(length).decode(), keep_blank_values=True)
+            parameters = {name: values[0] for name, values in form.items()}
+            request = RecordedRequest(self.path, parameters, self.headers["User-Agent"])
+            reply = server.reply(request)
             self.send_response(reply.status)
             for name, value in reply.headers:
                 self.send_header(name, value)

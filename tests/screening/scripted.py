@@ -23,7 +23,7 @@ def table(name: str) -> list[tuple[str, ...]]:
     return [tuple(line.split(" | ")) for line in lines if not line.startswith("#")]
 
 
-class Said(NamedTuple):
+class ScriptedOpinion(NamedTuple):
     """A scripted opinion: relevance, raw methodology, design, and whether the sample is large
     enough.
     """
@@ -34,53 +34,60 @@ class Said(NamedTuple):
     adequate: bool | None = True
 
 
-STRONG = Said()
-WEAK = Said(0.9, 0.1, "case_report", None)
-SERIES = Said(0.95, 0.35, "case_series", None)
-BORDERLINE = Said(0.4, 0.6, "cohort_study", True)
-AWAY = Said(0.05, 0.9, "randomised_trial", True)
-UNREADABLE = Said(None, None)
+STRONG = ScriptedOpinion()
+WEAK = ScriptedOpinion(0.9, 0.1, "case_report", None)
+SERIES = ScriptedOpinion(0.95, 0.35, "case_series", None)
+BORDERLINE = ScriptedOpinion(0.4, 0.6, "cohort_study", True)
+OFF_TOPIC = ScriptedOpinion(0.05, 0.9, "randomised_trial", True)
+UNREADABLE = ScriptedOpinion(None, None)
 
 
-def grade_of(abstract_id: str, said: Said, model: str = "scripted") -> Grade:
+def grade_of(abstract_id: str, opinion: ScriptedOpinion, model: str = "scripted") -> Grade:
     """Return the grade that the rules derive from an opinion."""
-    method = with_prior_floor(said.methodology, said.design)
-    advice = recommend(said.relevance, method, said.design, said.adequate)
+    methodology = with_prior_floor(opinion.methodology, opinion.design)
+    decision = recommend(opinion.relevance, methodology, opinion.design, opinion.adequate)
     return Grade(
         abstract_id=abstract_id,
-        relevance_score=said.relevance,
-        methodology_score=method,
-        methodology_raw=said.methodology,
-        prior=rubric.HIERARCHY[said.design].prior,
-        quality=quality_of(said.relevance, method),
-        sample_size_adequate=said.adequate,
+        relevance_score=opinion.relevance,
+        methodology_score=methodology,
+        methodology_raw=opinion.methodology,
+        prior=rubric.HIERARCHY[opinion.design].prior,
+        quality=quality_of(opinion.relevance, methodology),
+        sample_size_adequate=opinion.adequate,
         study_type=None,
         study_type_confidence=None,
-        design=said.design,
-        recommendation=advice.recommendation,
-        rule=advice.rule,
+        design=opinion.design,
+        recommendation=decision.recommendation,
+        rule=decision.rule,
         judged_by=JudgedBy(model=model, version="1"),
-        unscored=Unscored(reason="unreadable") if advice.rule == "unscored" else None,
+        unscored=Unscored(reason="unreadable") if decision.rule == "unscored" else None,
     )
 
 
 class ScriptedGrader:
-    """Grades abstracts by id and records every abstract it was asked to grade."""
+    """Grades abstracts by id and records the ids in order."""
 
     def __init__(
-        self, says: Mapping[str, Said], default: Said = STRONG, model: str = "scripted"
+        self,
+        opinions: Mapping[str, ScriptedOpinion],
+        default: ScriptedOpinion = STRONG,
+        model: str = "scripted",
     ) -> None:
-        self.says, self.default = says, default
+        self.opinions, self.default = opinions, default
         self.judged_by = JudgedBy(model=model, version="1")
         self.usage = Usage()
-        self.asked: list[str] = []
+        self.graded_ids: list[str] = []
 
     def grade(self, question: str, abstracts: Sequence[Abstract]) -> tuple[Grade, ...]:
         """Return the scripted grade of each abstract."""
-        self.asked.extend(abstract.id for abstract in abstracts)
+        self.graded_ids.extend(abstract.id for abstract in abstracts)
         return tuple(
-            grade_of(each.id, self.says.get(each.id, self.default), self.judged_by.model)
-            for each in abstracts
+            grade_of(
+                abstract.id,
+                self.opinions.get(abstract.id, self.default),
+                self.judged_by.model,
+            )
+            for abstract in abstracts
         )
 
 
@@ -111,15 +118,15 @@ def abstracts(*ids: str) -> tuple[Abstract, ...]:
     """Return abstracts with these ids that differ in every field."""
     return tuple(
         Abstract(
-            id=each,
-            title=f"Study {each} of aspirin for headache",
-            text=f"Aspirin against headache, report {each}.",
+            id=abstract_id,
+            title=f"Study {abstract_id} of aspirin for headache",
+            text=f"Aspirin against headache, report {abstract_id}.",
         )
-        for each in ids
+        for abstract_id in ids
     )
 
 
-def counting(limit: int) -> Callable[[], bool]:
+def cancelled_from(limit: int) -> Callable[[], bool]:
     """Return a ``cancelled`` callback that returns True from the ``limit``-th call on."""
-    times = iter(range(10_000))
-    return lambda: next(times) >= limit
+    calls = iter(range(10_000))
+    return lambda: next(calls) >= limit

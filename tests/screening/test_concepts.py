@@ -9,7 +9,7 @@ from masis.schema.screening import Abstract, Screening
 from masis.screening.demo import demo_questions
 from masis.screening.grading.offline_grader import offline_grader
 from masis.screening.grading.question import (
-    MOST_CONCEPTS,
+    MAX_CONCEPTS,
     PARTS,
     changed_lines,
     concept_lines,
@@ -40,14 +40,14 @@ def names(text: str, part: str) -> list[str]:
     return [concept.name for concept in read_question(text).concepts if concept.part == part]
 
 
-@pytest.mark.parametrize("question", [each.question for each in demo_questions()])
-def test_unchanged_concepts_are_read_the_same_again(question: str) -> None:
-    shown = concepts_as_text(question)
-    again = read_question(with_concepts(question, written_lines(shown)))
-    assert {concept.stems for concept in again.concepts} == {
-        each.stems for each in read_question(question).concepts
+@pytest.mark.parametrize("question", [demo.question for demo in demo_questions()])
+def test_unchanged_concepts_are_parsed_as_the_question_is(question: str) -> None:
+    lines = concepts_as_text(question)
+    edited = read_question(with_concepts(question, written_lines(lines)))
+    assert {concept.stems for concept in edited.concepts} == {
+        concept.stems for concept in read_question(question).concepts
     }
-    assert changed_lines(question, shown) == "", "what nobody changed follows the question"
+    assert changed_lines(question, lines) == "", "unchanged lines follow the question"
 
 
 def test_a_line_replaces_its_part_and_the_other_parts_are_unchanged() -> None:
@@ -57,7 +57,7 @@ def test_a_line_replaces_its_part_and_the_other_parts_are_unchanged() -> None:
     assert "vitamin B12" in names(text, "outcome")
     assert read_question(text).written == ("population", "intervention")
     assert names(text, "outcome").count("proton pump inhibitors") == 0, (
-        "a concept stands in one part"
+        "a concept belongs to one part"
     )
 
 
@@ -88,17 +88,18 @@ def test_an_empty_line_removes_its_part() -> None:
 
 def test_an_equals_sign_gives_a_synonym() -> None:
     text = "Does it help?\nintervention: bloxatide = BLX-7, early physiotherapy = mobilisation"
-    first, second = (each for each in read_question(text).concepts if each.part == "intervention")
+    concepts = read_question(text).concepts
+    first, second = (concept for concept in concepts if concept.part == "intervention")
     assert [other.text for other in first.others] == ["BLX-7"]
     assert "mobilisation" in [other.text for other in second.others]
-    met = relevance(
+    matches = relevance(
         read_question(text), Abstract(id="a", title="BLX-7 and mobilisation", text="BLX-7.")
     ).met
-    assert [each.share for each in met] == [1.0, 1.0]
+    assert [match.share for match in matches] == [1.0, 1.0]
 
 
 @pytest.mark.parametrize(
-    ("lines", "relevant"),
+    ("lines", "is_relevant"),
     [
         ("population: stroke\nintervention: physiotherapy\noutcome: walking", True),
         (
@@ -118,13 +119,13 @@ def test_an_equals_sign_gives_a_synonym() -> None:
         ),
     ],
 )
-def test_relevance_uses_the_edited_concepts(lines: str, relevant: bool) -> None:
-    """The question itself is about something else, so neither its meaning nor its words may
+def test_relevance_uses_the_edited_concepts(lines: str, is_relevant: bool) -> None:
+    """The question itself is about another topic, so neither its meaning nor its words may
     count.
     """
     for question in ("Does it work?", "Does early physiotherapy improve walking after stroke?"):
         score = relevance_by_meaning(read_question(with_concepts(question, lines)), TRIAL).score
-        assert (score >= 0.5) is relevant
+        assert (score >= 0.5) is is_relevant
 
 
 @pytest.mark.parametrize(
@@ -151,18 +152,18 @@ def test_an_unsearchable_concept_leaves_the_abstract_open_with_a_reason(
     (grade,) = offline_grader().grade(question, [TRIAL])
     assert (grade.recommendation, grade.rule) == ("needs_more", "borderline_relevance")
     assert f"Not matched: {concept} (population)" in grade.reasons["relevance_score"].text
-    alone = "\n".join(f"{part}: {concept}" for part in PARTS)
-    (grade,) = offline_grader().grade(with_concepts("Helps it?", alone), [TRIAL])
+    lines = "\n".join(f"{part}: {concept}" for part in PARTS)
+    (grade,) = offline_grader().grade(with_concepts("Helps it?", lines), [TRIAL])
     assert (grade.recommendation, grade.rule) == ("needs_more", "unmatched")
     assert concept in grade.reasons["recommendation"].text
 
 
 def test_searches_use_the_edited_concepts() -> None:
     assert searched_text(QUESTION) == QUESTION
-    asked = with_concepts(
+    edited = with_concepts(
         QUESTION, "population: adults\nintervention: omeprazole\noutcome: vitamin B12 deficiency"
     )
-    (query,) = first_queries(asked)
+    (query,) = first_queries(edited)
     assert query.text == "omeprazole vitamin B12 deficiency in adults"
     assert "as a person set them" in query.why
 
@@ -170,21 +171,24 @@ def test_searches_use_the_edited_concepts() -> None:
 def screened(concepts: str) -> tuple[Screening, ScriptedSource]:
     source = ScriptedSource(abstracts("a", "b", "c"))
     settings = Settings(screening_max_rounds=1, screening_concepts=concepts)
-    found = run_to_completion(
+    screening = run_to_completion(
         screen("aspirin", [source], ScriptedGrader({}), settings, screening_id="s")
     )
-    return found, source
+    return screening, source
 
 
 def test_a_screening_stores_its_concepts() -> None:
-    found, source = screened("population: adults\noutcome: headache")
+    screening, source = screened("population: adults\noutcome: headache")
     assert source.queries == ["aspirin headache in adults"]
-    assert found.question == "aspirin"
-    again = Screening.model_validate_json(found.model_dump_json())
-    assert concepts_as_text(question_of(again.question, again.settings))["population"] == "adults"
+    assert screening.question == "aspirin"
+    restored = Screening.model_validate_json(screening.model_dump_json())
+    assert (
+        concepts_as_text(question_of(restored.question, restored.settings))["population"]
+        == "adults"
+    )
 
 
 def test_hostile_lines_are_bounded() -> None:
     text = with_concepts("Does it help?", "population: " + "a1, " * 100_000)
-    assert len(read_question(text).concepts) <= MOST_CONCEPTS
+    assert len(read_question(text).concepts) <= MAX_CONCEPTS
     assert concept_lines("population:" + " " * 100_000 + "x")["population"] in ("", "x")

@@ -1,4 +1,4 @@
-"""The whole evidence critic: screening as one call, also on the demo abstracts."""
+"""The evidence critic as a whole: a screening in one call, also on the demo abstracts."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ CASE = {
     "title": "Acute migraine relieved by aspirin: a case report",
     "text": "We report a 34-year-old woman whose acute migraine was relieved by aspirin.",
 }
-AWAY = {
+OFF_TOPIC = {
     "id": "away",
     "title": "Early walking after knee replacement: a randomised controlled trial",
     "text": (
@@ -45,23 +45,23 @@ AWAY = {
 
 @pytest.mark.spec("AESOP-GRADING", "AESOP-WEAK-REJECTED", "AESOP-RCT-FAIR")
 def test_each_abstract_gets_a_grade_a_recommendation_and_reasons() -> None:
-    found = masis.screen_abstracts(QUESTION, [TRIAL, CASE, AWAY])
-    advice = {grade.abstract_id: (grade.recommendation, grade.rule) for grade in found.grades}
-    assert advice == {
+    screening = masis.screen_abstracts(QUESTION, [TRIAL, CASE, OFF_TOPIC])
+    recommendations = {
+        grade.abstract_id: (grade.recommendation, grade.rule) for grade in screening.grades
+    }
+    assert recommendations == {
         "trial": ("keep", "strong"),
         "case": ("discard", "weak_method"),
         "away": ("discard", "off_topic"),
     }
-    assert (found.decision, found.consensus, found.kept) == (
+    assert (screening.decision, screening.consensus, screening.kept) == (
         "retrieve_more",
         "retrieve_more",
         ("trial",),
     )
-    assert [len(each.new) for each in found.rounds] == [
-        3,
-        0,
-    ]  # the second round retrieves nothing new
-    trial = found.grade("trial")
+    # The second round retrieves nothing new.
+    assert [len(screening_round.new) for screening_round in screening.rounds] == [3, 0]
+    trial = screening.grade("trial")
     assert trial.study_size is not None
     assert trial.sample_size_adequate is True
     assert set(trial.reasons) == {
@@ -91,15 +91,22 @@ def test_strong_evidence_is_sufficient() -> None:
         )
         for i in range(4)
     ]
-    found = masis.screen_abstracts(QUESTION, trials)
-    assert (found.decision, found.outcome, found.flow.kept) == ("sufficient", "sufficient", 4)
+    screening = masis.screen_abstracts(QUESTION, trials)
+    assert (screening.decision, screening.outcome, screening.flow.kept) == (
+        "sufficient",
+        "sufficient",
+        4,
+    )
 
 
 @pytest.mark.soak(smoke=300, full=1_200)
 def test_every_abstract_of_a_large_set_is_graded_in_the_first_round(rounds: int) -> None:
-    many = [{**AWAY, "id": str(i), "title": f"{AWAY['title']}, number {i}"} for i in range(rounds)]
-    found = masis.screen_abstracts(QUESTION, many)
-    assert (len(found.grades), len(found.rounds[0].new), found.outcome) == (
+    abstracts = [
+        {**OFF_TOPIC, "id": str(i), "title": f"{OFF_TOPIC['title']}, number {i}"}
+        for i in range(rounds)
+    ]
+    screening = masis.screen_abstracts(QUESTION, abstracts)
+    assert (len(screening.grades), len(screening.rounds[0].new), screening.outcome) == (
         rounds,
         rounds,
         "evidence_insufficient",
@@ -107,11 +114,15 @@ def test_every_abstract_of_a_large_set_is_graded_in_the_first_round(rounds: int)
 
 
 def test_abstracts_with_equal_titles_are_all_graded_but_duplicate_records_only_once() -> None:
-    same = [{**TRIAL, "id": f"t{i}"} for i in range(3)]
-    assert len(masis.screen_abstracts(QUESTION, same).grades) == 3
-    twice = [{**TRIAL, "id": f"t{i}", "doi": "10.5555/one"} for i in range(3)]
-    found = masis.screen_abstracts(QUESTION, twice)
-    assert (len(found.grades), found.flow.identified, found.flow.duplicates) == (1, 3, 2)
+    same_title = [{**TRIAL, "id": f"t{i}"} for i in range(3)]
+    assert len(masis.screen_abstracts(QUESTION, same_title).grades) == 3
+    same_doi = [{**TRIAL, "id": f"t{i}", "doi": "10.5555/one"} for i in range(3)]
+    screening = masis.screen_abstracts(QUESTION, same_doi)
+    assert (len(screening.grades), screening.flow.identified, screening.flow.duplicates) == (
+        1,
+        3,
+        2,
+    )
 
 
 def test_unreadable_input_is_rejected_with_its_position() -> None:
@@ -133,23 +144,23 @@ def test_a_mapping_can_use_the_keys_abstract_and_pmid() -> None:
         "abstract": TRIAL["text"],
         "keywords": ["aspirin"],
     }
-    found = masis.screen_abstracts(QUESTION, [row])
-    assert found.kept == ("pmid-31563227",)
+    screening = masis.screen_abstracts(QUESTION, [row])
+    assert screening.kept == ("pmid-31563227",)
 
 
 def test_the_result_round_trips_through_json() -> None:
-    found = masis.screen_abstracts(QUESTION, [TRIAL, CASE])
-    assert Screening.model_validate_json(found.model_dump_json()) == found
+    screening = masis.screen_abstracts(QUESTION, [TRIAL, CASE])
+    assert Screening.model_validate_json(screening.model_dump_json()) == screening
 
 
 @pytest.mark.spec("AESOP-ASYNC")
 def test_evaluate_is_stateless() -> None:
-    abstracts = [Abstract.model_validate(each) for each in (TRIAL, CASE)]
+    abstracts = [Abstract.model_validate(row) for row in (TRIAL, CASE)]
     grader = offline_grader()
-    grades, found = evaluate(QUESTION, abstracts, 2, grader=grader)
-    assert (found.required_average, found.decision) == (0.60, "retrieve_more")
+    grades, ruling = evaluate(QUESTION, abstracts, 2, grader=grader)
+    assert (ruling.required_average, ruling.decision) == (0.60, "retrieve_more")
 
-    async def twice() -> list[object]:
+    async def evaluate_in_parallel() -> list[object]:
         return list(
             await asyncio.gather(
                 asyncio.to_thread(evaluate, QUESTION, abstracts, 2, grader=grader),
@@ -163,18 +174,20 @@ def test_evaluate_is_stateless() -> None:
             )
         )
 
-    one, other = asyncio.run(twice())
-    assert one == (grades, found)
-    assert other != one
+    first, second = asyncio.run(evaluate_in_parallel())
+    assert first == (grades, ruling)
+    assert second != first
 
 
 def test_async_screening_doesnt_block_the_event_loop() -> None:
-    seen: list[ScreeningEvent] = []
-    many = [{**TRIAL, "id": f"trial-{number}"} for number in range(300)]
+    events: list[ScreeningEvent] = []
+    abstracts = [{**TRIAL, "id": f"trial-{number}"} for number in range(300)]
 
-    async def both() -> tuple[Screening, int]:
+    async def screen_and_count_turns() -> tuple[Screening, int]:
         task, turns = (
-            asyncio.create_task(masis.screen_abstracts_async(QUESTION, many, on_event=seen.append)),
+            asyncio.create_task(
+                masis.screen_abstracts_async(QUESTION, abstracts, on_event=events.append)
+            ),
             0,
         )
         while not task.done():
@@ -182,10 +195,10 @@ def test_async_screening_doesnt_block_the_event_loop() -> None:
             turns += 1
         return await task, turns
 
-    found, turns = asyncio.run(both())
-    assert turns > 10, "the loop got no turn while the screening ran"
-    assert found.grades == masis.screen_abstracts(QUESTION, many).grades
-    assert seen[-1].kind == "screening_finished"
+    screening, turns = asyncio.run(screen_and_count_turns())
+    assert turns > 10, "the event loop was blocked during the screening"
+    assert screening.grades == masis.screen_abstracts(QUESTION, abstracts).grades
+    assert events[-1].kind == "screening_finished"
 
 
 @pytest.mark.parametrize("text", ["", " , ", "offline, offline", "nobody:knows"])
@@ -201,9 +214,9 @@ def test_graders_are_separated_by_commas() -> None:
     )
 
 
-@pytest.mark.parametrize("given", ["one text", [TRIAL, 7], [None]])
-def test_input_that_isnt_an_abstract_is_rejected_with_its_position(given: Any) -> None:
+@pytest.mark.parametrize("abstracts", ["one text", [TRIAL, 7], [None]])
+def test_input_that_isnt_an_abstract_is_rejected_with_its_position(abstracts: Any) -> None:
     with pytest.raises(
         InputError, match=r"abstracts\[[01]\]: must be an abstract, not (str|int|NoneType)"
     ):
-        masis.screen_abstracts(QUESTION, given)
+        masis.screen_abstracts(QUESTION, abstracts)

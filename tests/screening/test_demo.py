@@ -26,12 +26,14 @@ from masis.settings import Settings
 from masis.store import Store
 
 QUESTIONS = demo_questions()
-SURE = {
+OUTCOME_BY_KIND = {
     "strong": "sufficient",
     "weak": "evidence_insufficient",
     "insufficient": "evidence_insufficient",
 }
-each_question = pytest.mark.parametrize("asked", QUESTIONS, ids=lambda asked: asked.id)
+with_each_question = pytest.mark.parametrize(
+    "demo_question", QUESTIONS, ids=lambda demo_question: demo_question.id
+)
 
 
 @pytest.fixture(scope="module")
@@ -49,15 +51,17 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
 @functools.cache
 def in_memory(question: str) -> Screening:
     """Screen a demo question, given by its id, against the demo abstracts in memory."""
-    (asked,) = (each for each in QUESTIONS if each.id == question)
-    return simulate(asked, demo_abstracts(), offline_grader())
+    (demo_question,) = (row for row in QUESTIONS if row.id == question)
+    return simulate(demo_question, demo_abstracts(), offline_grader())
 
 
-def in_corpus(store: Store, asked: DemoQuestion, grader: OfflineGrader) -> Screening:
+def in_corpus(store: Store, demo_question: DemoQuestion, grader: OfflineGrader) -> Screening:
     retriever = store.corpora.retriever(CORPUS)
-    settings = Settings(screening_retrieve=asked.retrieve)
+    settings = Settings(screening_retrieve=demo_question.retrieve)
     return run_to_completion(
-        round_loop.screen(asked.question, [retriever], grader, settings, screening_id=asked.id)
+        round_loop.screen(
+            demo_question.question, [retriever], grader, settings, screening_id=demo_question.id
+        )
     )
 
 
@@ -65,12 +69,14 @@ def in_corpus(store: Store, asked: DemoQuestion, grader: OfflineGrader) -> Scree
 @pytest.mark.spec(
     "AESOP-STANDALONE", "AESOP-WEAK-REJECTED", "AESOP-BORDERLINE", "AESOP-CONVERGES", "AESOP-SERIES"
 )
-@each_question
-def test_a_demo_question_has_the_expected_outcome_in_memory(asked: DemoQuestion) -> None:
-    screening = in_memory(asked.id)
-    assert as_expected(asked, screening), (screening.outcome, len(screening.rounds))
-    if asked.kind in SURE:
-        assert screening.outcome == SURE[asked.kind], [each.ruling.why for each in screening.rounds]
+@with_each_question
+def test_a_demo_question_has_the_expected_outcome_in_memory(demo_question: DemoQuestion) -> None:
+    screening = in_memory(demo_question.id)
+    assert as_expected(demo_question, screening), (screening.outcome, len(screening.rounds))
+    if demo_question.kind in OUTCOME_BY_KIND:
+        assert screening.outcome == OUTCOME_BY_KIND[demo_question.kind], [
+            screening_round.ruling.why for screening_round in screening.rounds
+        ]
         designs = {grade.design for grade in screening.grades if grade.recommendation == "keep"}
         assert not designs & {
             "case_series",
@@ -81,21 +87,21 @@ def test_a_demo_question_has_the_expected_outcome_in_memory(asked: DemoQuestion)
         }
 
 
-@each_question
+@with_each_question
 def test_a_demo_question_has_the_expected_outcome_with_a_stored_corpus(
-    asked: DemoQuestion, grader: OfflineGrader, store: Store
+    demo_question: DemoQuestion, grader: OfflineGrader, store: Store
 ) -> None:
-    screening = in_corpus(store, asked, grader)
-    assert as_expected(asked, screening), (screening.outcome, len(screening.rounds))
+    screening = in_corpus(store, demo_question, grader)
+    assert as_expected(demo_question, screening), (screening.outcome, len(screening.rounds))
 
 
 @pytest.mark.slow
 @pytest.mark.spec("AESOP-SERIES", "AESOP-WEAK-REJECTED")
 def test_no_case_series_and_no_off_topic_abstract_is_kept() -> None:
     labels = {abstract.id: (abstract.model_extra or {})["labels"] for abstract in demo_abstracts()}
-    for asked in QUESTIONS:
-        for kept in in_memory(asked.id).kept:
-            assert labels[kept]["topic"] == asked.id, kept
+    for demo_question in QUESTIONS:
+        for kept in in_memory(demo_question.id).kept:
+            assert labels[kept]["topic"] == demo_question.id, kept
             assert (
                 "case" not in labels[kept]["design"]
                 or labels[kept]["design"] == "case-control study"
@@ -111,14 +117,16 @@ def test_every_strong_demo_trial_is_graded_above_every_case_report(
     grader: OfflineGrader,
 ) -> None:
     quality: dict[str, list[float]] = {"randomised trial": [], "case report": []}
-    for asked in QUESTIONS:
-        mine = [
-            each
-            for each in demo_abstracts()
-            if (each.model_extra or {})["labels"]["topic"] == asked.id
-            and (each.model_extra or {})["labels"]["design"] in quality
+    for demo_question in QUESTIONS:
+        topic_abstracts = [
+            abstract
+            for abstract in demo_abstracts()
+            if (abstract.model_extra or {})["labels"]["topic"] == demo_question.id
+            and (abstract.model_extra or {})["labels"]["design"] in quality
         ]
-        for abstract, grade in zip(mine, grader.grade(asked.question, mine), strict=True):
+        for abstract, grade in zip(
+            topic_abstracts, grader.grade(demo_question.question, topic_abstracts), strict=True
+        ):
             labels = (abstract.model_extra or {})["labels"]
             if grade.methodology_score is not None and (labels["sample_size"] or 0) != 22:
                 quality[labels["design"]].append(grade.methodology_score)

@@ -24,11 +24,11 @@ from masis.screening.grading.designs import (
 from masis.screening.grading.hierarchy import place_design
 from tests.screening.scripted import TABLES
 
-OURS = [
+PLAIN_ABSTRACTS = [
     json.loads(line)
     for line in (TABLES / "study_types.jsonl").read_text(encoding="utf-8").splitlines()
 ]
-"""Abstracts written for this test."""
+"""One abstract written for each study type."""
 
 
 def abstract(title: str, text: str) -> Abstract:
@@ -36,22 +36,22 @@ def abstract(title: str, text: str) -> Abstract:
     return Abstract(id="a", title=title, text=text)
 
 
-@pytest.mark.parametrize("row", OURS, ids=[row["study_type"] for row in OURS])
+@pytest.mark.parametrize("row", PLAIN_ABSTRACTS, ids=[row["study_type"] for row in PLAIN_ABSTRACTS])
 def test_a_plain_abstract_of_each_study_type_is_recognized(row: dict[str, str]) -> None:
     study_type, title, text = row["study_type"], row["title"], row["abstract"]
-    found = recognise(abstract(title, text))
-    assert found.study_type == study_type
-    assert 1 / len(STUDY_TYPES) < found.confidence <= 1
-    assert found.words
-    for words in found.words:
-        whole = title if words.place == "title" else text
-        assert whole[words.start : words.end] == words.text != ""
+    recognized = recognise(abstract(title, text))
+    assert recognized.study_type == study_type
+    assert 1 / len(STUDY_TYPES) < recognized.confidence <= 1
+    assert recognized.words
+    for words in recognized.words:
+        source = title if words.place == "title" else text
+        assert source[words.start : words.end] == words.text != ""
 
 
 def test_text_without_known_words_has_no_study_type() -> None:
     for title, text in (("", ""), ("Заголовок", "Слова на другом языке"), ("", "... 5 % = ???")):
-        found = recognise(abstract(title, text))
-        assert found == (None, 0.0, ())
+        recognized = recognise(abstract(title, text))
+        assert recognized == (None, 0.0, ())
 
 
 def test_a_title_alone_can_give_a_study_type() -> None:
@@ -63,10 +63,10 @@ def test_a_title_alone_can_give_a_study_type() -> None:
 
 @given(st.text(max_size=300))
 def test_words_match_their_positions(text: str) -> None:
-    read = AbstractTerms(text)
+    terms = AbstractTerms(text)
     assert all(
-        found.group().lower() == word or word == "0"
-        for word, found in zip(read.words, read.matches, strict=True)
+        match.group().lower() == word or word == "0"
+        for word, match in zip(terms.words, terms.matches, strict=True)
     )
 
 
@@ -77,8 +77,10 @@ def test_the_weights_are_small_and_need_no_heavy_library() -> None:
         "load_classifier().recognise('a trial', 'of patients'); "
         "print([name for name in ('sklearn', 'scipy', 'torch', 'pandas') if name in sys.modules])"
     )
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert ran.stdout.strip() == "[]"
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert result.stdout.strip() == "[]"
     assert version()
 
 
@@ -95,14 +97,14 @@ def test_study_types_are_recognized_as_well_as_documented(public_data: Path) -> 
 
 
 def weighted_f1(labels: list[str], guesses: list[StudyType | None]) -> float:
-    """Return the F1 of each label weighted by its frequency. Written out here to check the tool's
+    """Return the mean F1 of the labels, weighted by frequency. Written out here to check the tool's
     own formula.
     """
     total = 0.0
     for label in set(labels):
-        right = sum(one == other == label for one, other in zip(labels, guesses, strict=True))
-        recognised, there = guesses.count(label), labels.count(label)  # type: ignore[arg-type]
-        total += there * 2 * right / (recognised + there)
+        right = sum(truth == guess == label for truth, guess in zip(labels, guesses, strict=True))
+        guessed, actual = guesses.count(label), labels.count(label)  # type: ignore[arg-type]
+        total += actual * 2 * right / (guessed + actual)
     return total / len(labels)
 
 
@@ -120,9 +122,9 @@ WEAK: tuple[StudyType, ...] = (
 @pytest.mark.parametrize("study_type", WEAK)
 def test_a_weak_study_type_counts_from_a_share_of_one_half(study_type: StudyType) -> None:
     assert place_design(study_type, PLAIN, 0.5).design not in ("other", "cohort_study")
-    unsure = place_design(study_type, PLAIN, 0.49)
-    assert unsure.design == "other"
-    assert "with too little confidence (0.49)" in unsure.why
+    uncertain = place_design(study_type, PLAIN, 0.49)
+    assert uncertain.design == "other"
+    assert "with too little confidence (0.49)" in uncertain.why
 
 
 def test_words_that_name_the_design_outweigh_an_uncertain_type() -> None:

@@ -12,20 +12,21 @@ from masis.schema.screening import Grade, GradeReason
 from masis.screening.grading.ensemble import Ensemble, join_grades, pair_agreement
 from masis.ui.screening.result import agreement_words
 from tests.screening.scripted import (
-    AWAY,
+    OFF_TOPIC,
     SERIES,
     STRONG,
     UNREADABLE,
-    Said,
     ScriptedGrader,
+    ScriptedOpinion,
     abstracts,
     grade_of,
 )
 
 
-def graded(*says: Said) -> Grade:
+def graded(*opinions: ScriptedOpinion) -> Grade:
     graders = tuple(
-        ScriptedGrader({}, default=said, model=f"grader {i}") for i, said in enumerate(says)
+        ScriptedGrader({}, default=opinion, model=f"grader {i}")
+        for i, opinion in enumerate(opinions)
     )
     (grade,) = Ensemble(graders).grade("aspirin for headache", abstracts("a"))
     return grade
@@ -33,7 +34,7 @@ def graded(*says: Said) -> Grade:
 
 @pytest.mark.spec("AESOP-ENSEMBLE")
 def test_agreeing_graders_give_one_grade_and_keep_each_opinion() -> None:
-    grade = graded(STRONG, Said(0.8, 0.7), Said(0.85, 0.75))
+    grade = graded(STRONG, ScriptedOpinion(0.8, 0.7), ScriptedOpinion(0.85, 0.75))
     assert (grade.recommendation, grade.agreement) == ("keep", 1.0)
     assert (grade.relevance_score, grade.methodology_score) == (0.85, 0.75)
     assert [opinion.relevance_score for opinion in grade.opinions] == [0.9, 0.8, 0.85]
@@ -42,15 +43,15 @@ def test_agreeing_graders_give_one_grade_and_keep_each_opinion() -> None:
 
 @pytest.mark.spec("AESOP-ENSEMBLE")
 def test_one_outlier_doesnt_move_the_scores_but_asks_for_more() -> None:
-    grade = graded(STRONG, STRONG, AWAY)
+    grade = graded(STRONG, STRONG, OFF_TOPIC)
     assert (grade.relevance_score, grade.methodology_score) == (0.9, 0.8)
     assert (grade.recommendation, grade.rule) == ("needs_more", "disagreement")
     assert "differ by" in grade.reasons["recommendation"].text
 
 
 def test_qualities_agree_just_within_the_spread_but_not_just_beyond() -> None:
-    def cohort(score: float) -> Said:
-        return Said(score, score, "cohort_study", True)
+    def cohort(score: float) -> ScriptedOpinion:
+        return ScriptedOpinion(score, score, "cohort_study", True)
 
     within = graded(cohort(0.9), cohort(0.9), cohort(0.6))
     assert (within.recommendation, within.rule) == ("keep", "strong")
@@ -60,7 +61,7 @@ def test_qualities_agree_just_within_the_spread_but_not_just_beyond() -> None:
 
 @pytest.mark.spec("AESOP-ENSEMBLE")
 def test_a_tie_asks_for_more_evidence() -> None:
-    grade = graded(Said(0.6, 0.6), Said(0.45, 0.6))
+    grade = graded(ScriptedOpinion(0.6, 0.6), ScriptedOpinion(0.45, 0.6))
     assert (grade.recommendation, grade.rule, grade.agreement) == (
         "needs_more",
         "disagreement",
@@ -75,12 +76,16 @@ def test_a_tie_about_the_design_picks_the_lower_prior() -> None:
 
 
 def test_the_reasons_shown_are_those_of_the_median_grader() -> None:
-    says = {"low": Said(0.7, 0.7), "middle": Said(0.85, 0.8), "high": Said(0.95, 0.9)}
+    opinions = {
+        "low": ScriptedOpinion(0.7, 0.7),
+        "middle": ScriptedOpinion(0.85, 0.8),
+        "high": ScriptedOpinion(0.95, 0.9),
+    }
     grades = [
-        grade_of("a", said, name).model_copy(
+        grade_of("a", opinion, name).model_copy(
             update={"reasons": {"relevance_score": GradeReason(text=name)}}
         )
-        for name, said in says.items()
+        for name, opinion in opinions.items()
     ]
     grade = join_grades(grades, "a", 3, JudgedBy(model="all", version="1"))
     assert grade.reasons["relevance_score"].text == "middle"
@@ -99,7 +104,9 @@ def test_an_abstract_that_most_graders_cant_score_is_unscored() -> None:
 
 
 def test_two_thirds_are_a_majority_if_the_qualities_are_close() -> None:
-    grade = graded(Said(0.6, 0.6), Said(0.62, 0.6), Said(0.48, 0.6))
+    grade = graded(
+        ScriptedOpinion(0.6, 0.6), ScriptedOpinion(0.62, 0.6), ScriptedOpinion(0.48, 0.6)
+    )
     assert (grade.recommendation, round(grade.agreement or 0, 3)) == ("keep", 0.333)
 
 
@@ -115,12 +122,16 @@ def test_agreeing_pairs_are_counted() -> None:
 
 @pytest.mark.spec("AESOP-ENSEMBLE")
 def test_agreement_is_reported_over_abstracts_scored_by_at_least_two() -> None:
-    says = {"a": STRONG, "b": AWAY, "c": STRONG, "d": UNREADABLE}
-    one, two = ScriptedGrader(says, model="one"), ScriptedGrader({**says, "c": AWAY}, model="two")
-    found = Ensemble((one, two)).grade("aspirin for headache", abstracts("a", "b", "c", "d"))
-    # two of three pairs alike; of 6 votes 3 keep and 3 discard, so 18 of 30 pairs differ by chance
-    assert (
-        agreement_words(found) == "2 graders agree on 67% of 3 abstracts, Krippendorff's alpha 0.44"
+    opinions = {"a": STRONG, "b": OFF_TOPIC, "c": STRONG, "d": UNREADABLE}
+    first, second = (
+        ScriptedGrader(opinions, model="one"),
+        ScriptedGrader({**opinions, "c": OFF_TOPIC}, model="two"),
     )
-    assert agreement_words(found[:1]) == "2 graders agree on 100% of 1 abstract"
-    assert agreement_words(one.grade("aspirin for headache", abstracts("a"))) == ""
+    grades = Ensemble((first, second)).grade("aspirin for headache", abstracts("a", "b", "c", "d"))
+    # Two of three pairs agree. Of 6 votes, 3 keep and 3 discard, so by chance 18 of 30 pairs differ.
+    assert (
+        agreement_words(grades)
+        == "2 graders agree on 67% of 3 abstracts, Krippendorff's alpha 0.44"
+    )
+    assert agreement_words(grades[:1]) == "2 graders agree on 100% of 1 abstract"
+    assert agreement_words(first.grade("aspirin for headache", abstracts("a"))) == ""

@@ -1,4 +1,4 @@
-"""Relevance by meaning: synonyms are never discarded, another drug is another question, and other
+"""Relevance by meaning: synonyms are never discarded, another drug isn't a match, and other
 languages are left open.
 """
 
@@ -25,7 +25,7 @@ def graded(question: str, title: str, text: str) -> Grade:
     )[0]
 
 
-OTHER_WORDS = (
+SYNONYMOUS = (
     (
         "Does colchicine prevent recurrent MI?",
         "Colchicine after acute myocardial infarction",
@@ -67,7 +67,7 @@ OTHER_WORDS = (
 
 
 @pytest.mark.spec("AESOP-GRADING")
-@pytest.mark.parametrize(("question", "title", "text"), OTHER_WORDS)
+@pytest.mark.parametrize(("question", "title", "text"), SYNONYMOUS)
 def test_a_good_trial_in_other_words_is_never_off_topic(
     question: str, title: str, text: str
 ) -> None:
@@ -75,7 +75,7 @@ def test_a_good_trial_in_other_words_is_never_off_topic(
     assert grade.recommendation != "discard", grade.reasons["relevance_score"].text
 
 
-AWAY = (
+OFF_TOPIC = (
     (
         "Does colchicine prevent recurrent myocardial infarction?",
         "Early walking after knee replacement",
@@ -94,7 +94,7 @@ AWAY = (
 
 
 @pytest.mark.spec("AESOP-GRADING")
-@pytest.mark.parametrize(("question", "title"), AWAY)
+@pytest.mark.parametrize(("question", "title"), OFF_TOPIC)
 def test_a_good_trial_of_something_else_is_off_topic(question: str, title: str) -> None:
     assert graded(question, title, f"{title}.").rule == "off_topic"
 
@@ -126,15 +126,19 @@ def test_an_abstract_without_the_population_and_outcome_is_not_kept(
 
 def test_dropouts_count_toward_relevance_but_exclusion_criteria_dont() -> None:
     question = "Does aspirin relieve headache in adults?"
-    dropped = graded(
+    with_dropouts = graded(
         question,
         "A trial",
         "Of 300 adults with headache given aspirin, 12 were excluded. Pain fell.",
     )
-    excluded = graded(
+    with_exclusion_criteria = graded(
         question, "A trial", "Exclusion criteria: adults with headache who took aspirin. Pain fell."
     )
-    assert (dropped.relevance_score or 0.0) >= 0.5 > (excluded.relevance_score or 0.0)
+    assert (
+        (with_dropouts.relevance_score or 0.0)
+        >= 0.5
+        > (with_exclusion_criteria.relevance_score or 0.0)
+    )
 
 
 def test_another_drug_for_the_same_disease_isnt_a_match() -> None:
@@ -173,20 +177,22 @@ def test_an_abstract_in_another_language_is_left_open_and_doesnt_vote(
     language: str, text: str
 ) -> None:
     abstract = Abstract(id="a", text=text)
-    grades, ruled = evaluate("Does aspirin relieve migraine?", [abstract], grader=offline_grader())
+    grades, ruling = evaluate("Does aspirin relieve migraine?", [abstract], grader=offline_grader())
     assert (grades[0].recommendation, grades[0].rule, grades[0].relevance_score) == (
         "needs_more",
         "unmatched",
         None,
     )
     assert language in grades[0].reasons["recommendation"].text
-    assert (ruled.tally.votes, ruled.tally.not_relevant) == (0, 1)
+    assert (ruling.tally.votes, ruling.tally.not_relevant) == (0, 1)
 
 
 @pytest.mark.parametrize(
-    ("asked", "met"),
+    ("word", "is_match"),
     [("ARDS", True), ("ARDSs", True), ("RDS", True), ("AR", False), ("ARDX", False)],
 )
-def test_initials_match_an_abbreviation_of_at_least_three_letters(asked: str, met: bool) -> None:
+def test_initials_match_an_abbreviation_of_at_least_three_letters(
+    word: str, is_match: bool
+) -> None:
     abstract = Abstract(id="a", text="An acute respiratory distress syndrome")
-    assert bool(relevance(read_question(f"Does {asked} matter?"), abstract).score) is met
+    assert bool(relevance(read_question(f"Does {word} matter?"), abstract).score) is is_match

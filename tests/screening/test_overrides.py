@@ -45,11 +45,11 @@ from masis.screening.rounds.round_loop import screen
 from masis.screening.synthesis.findings import finding_of, synthesise
 from masis.settings import Settings
 from tests.screening.scripted import (
-    AWAY,
+    OFF_TOPIC,
     STRONG,
     WEAK,
-    Said,
     ScriptedGrader,
+    ScriptedOpinion,
     ScriptedSource,
     abstracts,
     grade_of,
@@ -57,26 +57,26 @@ from tests.screening.scripted import (
 )
 
 
-def said(
+def override(
     field: OverrideField,
     value: float | bool | str | None,
     abstract_id: str = "a",
-    why: str = "I read it.",
+    reason: str = "I read it.",
 ) -> Override:
     return Override(
-        abstract_id=abstract_id, field=field, value=value, reason=why, reviewer="Ada", at="now"
+        abstract_id=abstract_id, field=field, value=value, reason=reason, reviewer="Ada", at="now"
     )
 
 
 def screened(
-    says: dict[str, Said], *rounds: tuple[Abstract, ...], question: str = "aspirin"
+    opinions: dict[str, ScriptedOpinion], *rounds: tuple[Abstract, ...], question: str = "aspirin"
 ) -> Screening:
     source = ScriptedSource(*rounds)
     return run_to_completion(
         screen(
             question,
             [source],
-            ScriptedGrader(says),
+            ScriptedGrader(opinions),
             Settings(screening_max_rounds=1),
             screening_id="s",
         )
@@ -88,16 +88,16 @@ FIVE = abstracts("a", "b", "c", "d", "e")
 
 @pytest.mark.spec("AESOP-OVERRIDE")
 def test_one_override_flips_the_decision_and_names_the_reviewer_and_reason() -> None:
-    machine = screened({"a": WEAK, "b": WEAK}, FIVE)
-    assert machine.outcome == "sufficient"
-    person = apply_review(machine, [said("recommendation", "discard", "c", "Retracted.")])
-    assert person.rounds[0].ruling.tally.keep == 2
-    assert (person.outcome, person.kept) == ("evidence_insufficient", ("d", "e"))
-    assert person.reasons == (
+    original = screened({"a": WEAK, "b": WEAK}, FIVE)
+    assert original.outcome == "sufficient"
+    reviewed = apply_review(original, [override("recommendation", "discard", "c", "Retracted.")])
+    assert reviewed.rounds[0].ruling.tally.keep == 2
+    assert (reviewed.outcome, reviewed.kept) == ("evidence_insufficient", ("d", "e"))
+    assert reviewed.reasons == (
         "A person set 1 value.",
-        f"Round 0: {person.rounds[0].ruling.why}",
+        f"Round 0: {reviewed.rounds[0].ruling.why}",
     )
-    grade = person.grade("c")
+    grade = reviewed.grade("c")
     assert grade.rule == "person"
     assert grade.overridden == ("recommendation",)
     assert grade.reasons["recommendation"].text == "Ada: Retracted."
@@ -105,32 +105,33 @@ def test_one_override_flips_the_decision_and_names_the_reviewer_and_reason() -> 
 
 @pytest.mark.spec("AESOP-OVERRIDE")
 def test_the_original_grades_are_unchanged() -> None:
-    machine = screened({}, FIVE)
-    before = machine.model_dump()
-    apply_review(machine, [said("recommendation", "discard")])
-    assert machine.model_dump() == before
+    original = screened({}, FIVE)
+    before = original.model_dump()
+    apply_review(original, [override("recommendation", "discard")])
+    assert original.model_dump() == before
 
 
 @pytest.mark.spec("AESOP-OVERRIDE")
 def test_undoing_the_override_restores_the_original_result() -> None:
-    machine = screened({"a": WEAK, "b": WEAK}, FIVE)
+    original = screened({"a": WEAK, "b": WEAK}, FIVE)
     assert (
         apply_review(
-            machine, [said("recommendation", "discard", "c"), said("recommendation", None, "c")]
+            original,
+            [override("recommendation", "discard", "c"), override("recommendation", None, "c")],
         )
-        == machine
+        == original
     )
 
 
 def test_the_latest_override_of_each_field_applies() -> None:
-    found = effective_overrides(
+    effective = effective_overrides(
         [
-            said("relevance_score", 0.2),
-            said("relevance_score", 0.8),
-            said("study_type", "remaining"),
+            override("relevance_score", 0.2),
+            override("relevance_score", 0.8),
+            override("study_type", "remaining"),
         ]
     )
-    assert {name: override.value for name, override in found["a"].items()} == {
+    assert {name: override.value for name, override in effective["a"].items()} == {
         "relevance_score": 0.8,
         "study_type": "remaining",
     }
@@ -138,16 +139,16 @@ def test_the_latest_override_of_each_field_applies() -> None:
 
 @pytest.mark.spec("AESOP-OVERRIDE", "AESOP-PRIORS")
 @pytest.mark.parametrize(
-    ("machine", "field", "value", "expected"),
+    ("original", "field", "value", "expected"),
     [
         (
-            AWAY,
+            OFF_TOPIC,
             "relevance_score",
             0.9,
             {"recommendation": "keep", "rule": "strong", "quality": 0.9},
         ),
         (
-            Said(0.9, 0.3, "cohort_study", None),
+            ScriptedOpinion(0.9, 0.3, "cohort_study", None),
             "study_type",
             "human_rct_drug_intervention",
             {
@@ -164,21 +165,31 @@ def test_the_latest_override_of_each_field_applies() -> None:
             False,
             {"recommendation": "needs_more", "rule": "underpowered"},
         ),
-        (Said(None, None), "recommendation", "keep", {"recommendation": "keep", "unscored": None}),
+        (
+            ScriptedOpinion(None, None),
+            "recommendation",
+            "keep",
+            {"recommendation": "keep", "unscored": None},
+        ),
     ],
     ids=[
-        "a score is weighed",
-        "a type has its floor",
-        "a method goes under it",
-        "too few keep it out",
+        "a score counts",
+        "a study type raises the score to its floor",
+        "a methodology score may be below the floor",
+        "too few participants",
         "unscored",
     ],
 )
 def test_an_overridden_value_is_judged_by_the_same_rules(
-    machine: Said, field: OverrideField, value: float | bool | str, expected: dict[str, object]
+    original: ScriptedOpinion,
+    field: OverrideField,
+    value: float | bool | str,
+    expected: dict[str, object],
 ) -> None:
-    found = apply_overrides(grade_of("a", machine), effective_overrides([said(field, value)])["a"])
-    assert {name: getattr(found, name) for name in expected} == expected
+    result = apply_overrides(
+        grade_of("a", original), effective_overrides([override(field, value)])["a"]
+    )
+    assert {name: getattr(result, name) for name in expected} == expected
 
 
 def test_an_overridden_study_type_gets_its_design_from_the_abstract() -> None:
@@ -187,30 +198,38 @@ def test_an_overridden_study_type_gets_its_design_from_the_abstract() -> None:
         title="A systematic review and meta-analysis",
         text="We searched MEDLINE. Results were pooled.",
     )
-    set_ = effective_overrides([said("study_type", "human_systematic_review")])["a"]
-    assert apply_overrides(grade_of("a", STRONG), set_, abstract=text).design == "meta_analysis"
+    overrides = effective_overrides([override("study_type", "human_systematic_review")])["a"]
+    assert (
+        apply_overrides(grade_of("a", STRONG), overrides, abstract=text).design == "meta_analysis"
+    )
 
 
 def test_a_disagreement_lasts_until_the_disputed_value_is_overridden() -> None:
     reasons = {"recommendation": GradeReason(text="The graders don't agree.")}
-    torn = grade_of("a", STRONG).model_copy(
+    disputed = grade_of("a", STRONG).model_copy(
         update={"recommendation": "needs_more", "rule": "disagreement", "reasons": reasons}
     )
-    sized = apply_overrides(torn, effective_overrides([said("sample_size_adequate", True)])["a"])
-    assert (sized.recommendation, sized.rule) == ("needs_more", "disagreement")
-    scored = apply_overrides(torn, effective_overrides([said("relevance_score", 0.8)])["a"])
-    assert (scored.recommendation, scored.rule) == ("keep", "strong")
+    size_overridden = apply_overrides(
+        disputed, effective_overrides([override("sample_size_adequate", True)])["a"]
+    )
+    assert (size_overridden.recommendation, size_overridden.rule) == ("needs_more", "disagreement")
+    score_overridden = apply_overrides(
+        disputed, effective_overrides([override("relevance_score", 0.8)])["a"]
+    )
+    assert (score_overridden.recommendation, score_overridden.rule) == ("keep", "strong")
 
 
 def test_an_override_doesnt_change_the_outcome_of_a_cancelled_screening() -> None:
-    machine = screened({}, FIVE).model_copy(update={"outcome": "cancelled"})
-    assert apply_review(machine, [said("recommendation", "discard")]).outcome == "cancelled"
+    original = screened({}, FIVE).model_copy(update={"outcome": "cancelled"})
+    assert apply_review(original, [override("recommendation", "discard")]).outcome == "cancelled"
 
 
 def test_the_flow_reflects_overrides() -> None:
-    found = apply_review(screened({}, FIVE), [said("recommendation", "discard")])
-    assert [(each.rule, each.count) for each in found.flow.excluded] == [("person", 1)]
-    assert (found.flow.kept, found.flow.screened) == (4, 5)
+    reviewed = apply_review(screened({}, FIVE), [override("recommendation", "discard")])
+    assert [(excluded.rule, excluded.count) for excluded in reviewed.flow.excluded] == [
+        ("person", 1)
+    ]
+    assert (reviewed.flow.kept, reviewed.flow.screened) == (4, 5)
 
 
 @pytest.mark.parametrize(
@@ -257,12 +276,12 @@ def test_every_field_accepts_its_valid_values(
 )
 def test_an_invalid_value_is_rejected(field: OverrideField, value: float | bool | str) -> None:
     with pytest.raises(InputError, match=field.replace("_", " ")):
-        validate_override(said(field, value))
+        validate_override(override(field, value))
 
 
 def test_an_override_without_a_reason_is_rejected() -> None:
     with pytest.raises(ValueError, match="needs a reason"):
-        said("relevance_score", 0.5, why=" ")
+        override("relevance_score", 0.5, reason=" ")
 
 
 # Corrections of appraisal items and of a finding's direction.
@@ -284,32 +303,34 @@ def graded(abstract: Abstract = COHORT) -> Grade:
 
 
 def with_items(grade: Grade, abstract: Abstract = COHORT, **states: ItemState) -> Grade:
-    set_: dict[OverrideField, Override] = {
-        item: said(item, states[item], abstract.id) for item in APPRAISAL_ITEMS if item in states
+    overrides: dict[OverrideField, Override] = {
+        item: override(item, states[item], abstract.id)
+        for item in APPRAISAL_ITEMS
+        if item in states
     }
-    return apply_overrides(grade, set_, question=QUESTION, abstract=abstract)
+    return apply_overrides(grade, overrides, question=QUESTION, abstract=abstract)
 
 
 @pytest.mark.parametrize(("state", "words", "text"), table("item_states"))
 def test_each_item_has_a_state_and_the_words_for_it(state: str, words: str, text: str) -> None:
     abstract = Abstract(id="a", title="Aspirin", text=f"Headache is common. {text} It hurts.")
-    found = next(
-        each for each in appraise(abstract, "randomised_trial") if each.item == "randomisation"
+    appraised = next(
+        item for item in appraise(abstract, "randomised_trial") if item.item == "randomisation"
     )
-    assert found.state == state
-    assert [each.text for each in found.words] == ([words] if words != "-" else [])
-    if found.words:
-        sentence, start = sentence_of(found.words[0], abstract)
+    assert appraised.state == state
+    assert [passage.text for passage in appraised.words] == ([words] if words != "-" else [])
+    if appraised.words:
+        sentence, start = sentence_of(appraised.words[0], abstract)
         assert sentence[start : start + len(words)] == words
         assert "Headache is common" not in sentence
 
 
 def test_only_stated_items_earn_points() -> None:
     items = appraise(COHORT, "cohort_study")
-    found = methodology(COHORT, "cohort_study")
-    assert found == score_items("cohort_study", items)
-    assert "blinded" not in found.reason.text.partition("Not reported:")[0]
-    assert next(each for each in items if each.item == "blinding").state == "denied"
+    result = methodology(COHORT, "cohort_study")
+    assert result == score_items("cohort_study", items)
+    assert "blinded" not in result.reason.text.partition("Not reported:")[0]
+    assert next(item for item in items if item.item == "blinding").state == "denied"
 
 
 @pytest.mark.parametrize("item", list(CHECKLIST["cohort_study"]))
@@ -317,15 +338,15 @@ def test_each_correction_adds_or_removes_the_points_of_its_item(item: AppraisalI
     items = appraise(COHORT, "cohort_study")
     stated = score_items("cohort_study", apply_corrections(items, {item: "stated"})).score
     for state in ("denied", "planned", "not_stated"):
-        without = score_items("cohort_study", apply_corrections(items, {item: state})).score  # type: ignore[dict-item]
-        assert stated > without
+        unstated = score_items("cohort_study", apply_corrections(items, {item: state})).score  # type: ignore[dict-item]
+        assert stated > unstated
 
 
 @pytest.mark.spec("AESOP-OVERRIDE")
 def test_a_correction_regrades_the_abstract_by_the_same_rules() -> None:
-    machine = graded()
-    now = with_items(
-        machine, model="stated", control="stated", outcome="stated", prospective="stated"
+    original = graded()
+    corrected = with_items(
+        original, model="stated", control="stated", outcome="stated", prospective="stated"
     )
     expected = score_items(
         "cohort_study",
@@ -334,36 +355,38 @@ def test_a_correction_regrades_the_abstract_by_the_same_rules() -> None:
             {"model": "stated", "control": "stated", "outcome": "stated", "prospective": "stated"},
         ),
     )
-    assert now.methodology_raw == expected.score
-    assert now.methodology_score == with_prior_floor(expected.score, "cohort_study")
-    assert now.methodology_score > machine.methodology_score
-    assert now.quality == pytest.approx((now.relevance_score + now.methodology_score) / 2)
-    assert set(now.overridden) == {"model", "control", "outcome", "prospective"}
-    assert "Set by a person" in now.reasons["methodology_score"].text
-    assert now.reasons["model"].text == "Ada: I read it."
+    assert corrected.methodology_raw == expected.score
+    assert corrected.methodology_score == with_prior_floor(expected.score, "cohort_study")
+    assert corrected.methodology_score > original.methodology_score
+    assert corrected.quality == pytest.approx(
+        (corrected.relevance_score + corrected.methodology_score) / 2
+    )
+    assert set(corrected.overridden) == {"model", "control", "outcome", "prospective"}
+    assert "Set by a person" in corrected.reasons["methodology_score"].text
+    assert corrected.reasons["model"].text == "Ada: I read it."
 
 
 @pytest.mark.spec("AESOP-PRIORS")
 def test_a_correction_never_lowers_the_methodology_below_the_floor() -> None:
-    nothing: dict[str, ItemState] = dict.fromkeys(CHECKLIST["cohort_study"], "not_stated")
-    now = with_items(graded(), **nothing)
-    assert now.methodology_raw == 0.0
-    assert now.methodology_score == 0.45
-    assert "Raised from 0.00 to 0.45" in now.reasons["methodology_score"].text
+    not_stated: dict[str, ItemState] = dict.fromkeys(CHECKLIST["cohort_study"], "not_stated")
+    corrected = with_items(graded(), **not_stated)
+    assert corrected.methodology_raw == 0.0
+    assert corrected.methodology_score == 0.45
+    assert "Raised from 0.00 to 0.45" in corrected.reasons["methodology_score"].text
 
 
 def test_a_model_score_moves_by_the_points_of_the_item() -> None:
-    machine = grade_of("c", Said(0.9, 0.60, "cohort_study", True), "some:model")
-    up = with_items(machine, model="stated")
-    down = with_items(up.model_copy(update={"overridden": ()}), effect="not_stated")
-    assert 0.60 < up.methodology_raw < 0.80
-    assert down.methodology_raw < up.methodology_raw
-    assert "changes it by +" in up.reasons["methodology_score"].text
+    original = grade_of("c", ScriptedOpinion(0.9, 0.60, "cohort_study", True), "some:model")
+    raised = with_items(original, model="stated")
+    lowered = with_items(raised.model_copy(update={"overridden": ()}), effect="not_stated")
+    assert 0.60 < raised.methodology_raw < 0.80
+    assert lowered.methodology_raw < raised.methodology_raw
+    assert "changes it by +" in raised.reasons["methodology_score"].text
 
 
 def test_an_overridden_methodology_score_outranks_corrected_items() -> None:
-    set_: dict[OverrideField, Override] = {
-        "model": said("model", "stated", "c"),
+    overrides: dict[OverrideField, Override] = {
+        "model": override("model", "stated", "c"),
         "methodology_score": Override(
             abstract_id="c",
             field="methodology_score",
@@ -373,16 +396,16 @@ def test_an_overridden_methodology_score_outranks_corrected_items() -> None:
             at="now",
         ),
     }
-    assert apply_overrides(graded(), set_, abstract=COHORT).methodology_score == 0.2
+    assert apply_overrides(graded(), overrides, abstract=COHORT).methodology_score == 0.2
 
 
 @pytest.mark.spec("AESOP-OVERRIDE")
 def test_undoing_every_correction_restores_the_original_result() -> None:
-    machine, held = five_kept()
-    set_ = [said("blinding", "stated", "a"), said("direction", "opposite", "a")]
-    assert apply_review(machine, set_, held) != machine
-    undone = [*set_, said("blinding", None), said("direction", None)]
-    assert apply_review(machine, undone, held) == machine
+    original, kept_abstracts = five_kept()
+    overrides = [override("blinding", "stated", "a"), override("direction", "opposite", "a")]
+    assert apply_review(original, overrides, kept_abstracts) != original
+    undone = [*overrides, override("blinding", None), override("direction", None)]
+    assert apply_review(original, undone, kept_abstracts) == original
 
 
 def test_every_item_has_a_label_and_no_item_is_a_field() -> None:
@@ -395,41 +418,49 @@ def five_kept() -> tuple[Screening, dict[str, Abstract]]:
     """Return a screening that keeps five abstracts, and the abstracts, which say that aspirin
     relieved headache.
     """
-    said = "CONCLUSIONS: Aspirin relieved headache."
-    held = {each.id: each.model_copy(update={"text": f"{each.text} {said}"}) for each in FIVE}
-    return screened({}, tuple(held.values()), question=QUESTION), held
+    conclusion = "CONCLUSIONS: Aspirin relieved headache."
+    kept_abstracts = {
+        abstract.id: abstract.model_copy(update={"text": f"{abstract.text} {conclusion}"})
+        for abstract in FIVE
+    }
+    return screened({}, tuple(kept_abstracts.values()), question=QUESTION), kept_abstracts
 
 
-@pytest.mark.parametrize("direction", [each for each in DIRECTIONS if each != "effect"])
+@pytest.mark.parametrize("direction", [d for d in DIRECTIONS if d != "effect"])
 def test_the_synthesis_counts_a_corrected_direction(direction: str) -> None:
-    machine, held = five_kept()
-    now = apply_review(machine, [said("direction", direction, "a")], held)
-    found = synthesise(QUESTION, now.grades, held)
-    assert found.counts[direction] == 1  # type: ignore[index]
-    assert found.counts["effect"] == 4
-    grade = now.grade("a")
-    assert finding_of(QUESTION, grade, held["a"]).direction == direction
-    assert grade.quality == machine.grades[0].quality
+    original, kept_abstracts = five_kept()
+    reviewed = apply_review(original, [override("direction", direction, "a")], kept_abstracts)
+    synthesis = synthesise(QUESTION, reviewed.grades, kept_abstracts)
+    assert synthesis.counts[direction] == 1  # type: ignore[index]
+    assert synthesis.counts["effect"] == 4
+    grade = reviewed.grade("a")
+    assert finding_of(QUESTION, grade, kept_abstracts["a"]).direction == direction
+    assert grade.quality == original.grades[0].quality
 
 
 def test_corrected_directions_make_a_screening_conflicting_and_undo_reverts_it() -> None:
-    machine, held = five_kept()
-    assert machine.outcome == "sufficient"
-    two = [said("direction", "opposite", each) for each in "ab"]
-    now = apply_review(machine, two, held)
-    assert now.outcome == "conflicting"
-    assert "so they conflict" in now.reasons[-1]
-    assert now.kept == machine.kept
-    assert apply_review(machine, [*two, said("direction", None)], held).outcome == "sufficient"
+    original, kept_abstracts = five_kept()
+    assert original.outcome == "sufficient"
+    overrides = [override("direction", "opposite", abstract_id) for abstract_id in "ab"]
+    reviewed = apply_review(original, overrides, kept_abstracts)
+    assert reviewed.outcome == "conflicting"
+    assert "so they conflict" in reviewed.reasons[-1]
+    assert reviewed.kept == original.kept
+    assert (
+        apply_review(original, [*overrides, override("direction", None)], kept_abstracts).outcome
+        == "sufficient"
+    )
 
 
 def test_a_corrected_direction_doesnt_regrade() -> None:
-    """A grade by an earlier version's rules stays unchanged if only the direction of its finding is
+    """A grade made by the rules of an earlier version stays unchanged if only the direction is
     corrected.
     """
-    odd = graded().model_copy(update={"recommendation": "keep", "rule": "borderline_method"})
-    now = apply_overrides(odd, {"direction": said("direction", "opposite", "c")}, abstract=COHORT)
-    assert (now.recommendation, now.rule, now.direction) == (
+    outdated = graded().model_copy(update={"recommendation": "keep", "rule": "borderline_method"})
+    corrected = apply_overrides(
+        outdated, {"direction": override("direction", "opposite", "c")}, abstract=COHORT
+    )
+    assert (corrected.recommendation, corrected.rule, corrected.direction) == (
         "keep",
         "borderline_method",
         "opposite",
@@ -437,10 +468,14 @@ def test_a_corrected_direction_doesnt_regrade() -> None:
 
 
 def test_a_case_with_corrected_directions_has_a_new_id() -> None:
-    machine, held = five_kept()
-    now = apply_review(machine, [said("direction", "opposite", each) for each in "ab"], held)
-    first, second = case_from_screening(machine, held), case_from_screening(now, held)
+    original, kept_abstracts = five_kept()
+    overrides = [override("direction", "opposite", abstract_id) for abstract_id in "ab"]
+    reviewed = apply_review(original, overrides, kept_abstracts)
+    first, second = (
+        case_from_screening(original, kept_abstracts),
+        case_from_screening(reviewed, kept_abstracts),
+    )
     assert first.id != second.id
-    directions = [(each.model_extra or {})["direction"] for each in second.evidence]
+    directions = [(chunk.model_extra or {})["direction"] for chunk in second.evidence]
     assert sorted(directions) == ["effect"] * 3 + ["opposite"] * 2
-    assert all((each.model_extra or {}).get("findings_conflict") for each in second.evidence)
+    assert all((chunk.model_extra or {}).get("findings_conflict") for chunk in second.evidence)

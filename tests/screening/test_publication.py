@@ -1,4 +1,4 @@
-"""Records that don't count as studies, recognized by publication type, by title, or by a notice
+"""Records that don't count as studies, recognized by publication type, title, or a separate
 about them.
 """
 
@@ -31,11 +31,11 @@ TRIAL = (
 )
 
 
-def of(title: str = TITLE, text: str = TRIAL, **more: object) -> Abstract:
-    return Abstract.model_validate({"id": "a", "title": title, "text": text, **more})
+def abstract_of(title: str = TITLE, text: str = TRIAL, **fields: object) -> Abstract:
+    return Abstract.model_validate({"id": "a", "title": title, "text": text, **fields})
 
 
-def pubmed(kind: str, links: str = "") -> str:
+def pubmed_record(kind: str, links: str = "") -> str:
     return (
         "<PubmedArticleSet><PubmedArticle><MedlineCitation><PMID>7</PMID><Article>"
         f"<ArticleTitle>{TITLE}</ArticleTitle>"
@@ -63,17 +63,17 @@ CSV = f'Title,Abstract,{{}}\n"{TITLE}","{TRIAL}",{{}}\n'
 @pytest.mark.parametrize(
     ("record", "status"),
     [
-        (pubmed("<PublicationType>Retracted Publication</PublicationType>"), "retracted"),
-        (pubmed("<PublicationType>Retraction of Publication</PublicationType>"), "retraction_notice"),
-        (pubmed("<PublicationType>Retraction Notice</PublicationType>"), "retraction_notice"),
-        (pubmed("<PublicationType>Published Erratum</PublicationType>"), "erratum"),
-        (pubmed("<PublicationType>Expression of Concern</PublicationType>"), "expression_of_concern"),
-        (pubmed("<PublicationType>Clinical Trial Protocol</PublicationType>"), "protocol"),
-        (pubmed("<PublicationType>Comment</PublicationType>"), "comment"),
-        (pubmed("", link("RetractionIn")), "retracted"),
-        (pubmed("", link("ExpressionOfConcernIn")), "of_concern"),
-        (pubmed("", link("ErratumIn")), None),
-        (pubmed("<PublicationType>Randomized Controlled Trial</PublicationType>"), None),
+        (pubmed_record("<PublicationType>Retracted Publication</PublicationType>"), "retracted"),
+        (pubmed_record("<PublicationType>Retraction of Publication</PublicationType>"), "retraction_notice"),
+        (pubmed_record("<PublicationType>Retraction Notice</PublicationType>"), "retraction_notice"),
+        (pubmed_record("<PublicationType>Published Erratum</PublicationType>"), "erratum"),
+        (pubmed_record("<PublicationType>Expression of Concern</PublicationType>"), "expression_of_concern"),
+        (pubmed_record("<PublicationType>Clinical Trial Protocol</PublicationType>"), "protocol"),
+        (pubmed_record("<PublicationType>Comment</PublicationType>"), "comment"),
+        (pubmed_record("", link("RetractionIn")), "retracted"),
+        (pubmed_record("", link("ExpressionOfConcernIn")), "of_concern"),
+        (pubmed_record("", link("ErratumIn")), None),
+        (pubmed_record("<PublicationType>Randomized Controlled Trial</PublicationType>"), None),
         (f"{MEDLINE}PT  - Journal Article\nPT  - Retracted Publication\n", "retracted"),
         (f"{MEDLINE}RIN - J Pain. 2011 May;3(2):7. PMID: 8\n", "retracted"),
         (f"{MEDLINE}ECI - J Pain. 2011 May;3(2):7. doi: 10.1000/x.8\n", "of_concern"),
@@ -101,17 +101,17 @@ CSV = f'Title,Abstract,{{}}\n"{TITLE}","{TRIAL}",{{}}\n'
 def test_the_publication_type_of_the_record_is_read_in_every_format(
     record: str, status: str | None
 ) -> None:
-    (found,) = read_abstracts(io.BytesIO(record.encode()))
-    assert isinstance(found, Abstract), found
-    named = publication_of(found)
-    assert (named and named.status) == status
+    (abstract,) = read_abstracts(io.BytesIO(record.encode()))
+    assert isinstance(abstract, Abstract), abstract
+    publication = publication_of(abstract)
+    assert (publication and publication.status) == status
 
 
 @pytest.mark.parametrize(("status", "title"), table("titles"))
 def test_a_publication_status_is_read_from_the_title(status: str, title: str) -> None:
-    named = publication_of(of(title))
-    assert (named.status if named else "a study") == status
-    for words in named.words if named else ():
+    publication = publication_of(abstract_of(title))
+    assert (publication.status if publication else "a study") == status
+    for words in publication.words if publication else ():
         assert title[words.start : words.end] == words.text
 
 
@@ -147,23 +147,23 @@ def test_a_publication_status_is_read_from_the_title(status: str, title: str) ->
 def test_a_protocol_is_recognized_only_without_results(
     title: str, text: str, status: str | None
 ) -> None:
-    named = publication_of(of(title, text))
-    assert (named and named.status) == status
+    publication = publication_of(abstract_of(title, text))
+    assert (publication and publication.status) == status
 
 
 @pytest.mark.spec("AESOP-WEAK-REJECTED")
 @pytest.mark.parametrize(
     "record",
     [
-        of(publication_types=["Retracted Publication"]),
-        of(f"Erratum to: {TITLE}"),
-        of(f"RETRACTED: {TITLE}", ""),
-        of(
+        abstract_of(publication_types=["Retracted Publication"]),
+        abstract_of(f"Erratum to: {TITLE}"),
+        abstract_of(f"RETRACTED: {TITLE}", ""),
+        abstract_of(
             "Aspirin for migraine",
             f"{TRIAL} This article has been retracted at the request of the editor.",
         ),
-        of("Aspirin for migraine: study protocol", "400 adults will be randomised."),
-        of(
+        abstract_of("Aspirin for migraine: study protocol", "400 adults will be randomised."),
+        abstract_of(
             "[Retracted] Aspirin bei Migräne",
             "Eine Studie mit 400 Erwachsenen zeigte eine Wirkung bei Kopfschmerz.",
         ),
@@ -171,20 +171,23 @@ def test_a_protocol_is_recognized_only_without_results(
     ids=["retracted", "erratum", "title only", "text", "protocol", "another language"],
 )
 def test_a_notice_is_excluded_with_its_reason_and_doesnt_vote(record: Abstract) -> None:
-    found = masis.screen_abstracts(QUESTION, [record])
-    (grade,) = found.grades
+    screening = masis.screen_abstracts(QUESTION, [record])
+    (grade,) = screening.grades
     assert (grade.recommendation, grade.rule, grade.unscored) == ("discard", "not_a_study", None)
-    assert found.rounds[0].ruling.tally.votes == 0
-    (excluded,) = found.flow.excluded
+    assert screening.rounds[0].ruling.tally.votes == 0
+    (excluded,) = screening.flow.excluded
     assert excluded.label in ("retracted study", "erratum", "protocol without results")
 
 
 def test_a_study_with_an_expression_of_concern_needs_more_and_doesnt_vote() -> None:
-    found = masis.screen_abstracts(
-        QUESTION, [of(publication_types=["Expression of Concern Published"])]
+    screening = masis.screen_abstracts(
+        QUESTION, [abstract_of(publication_types=["Expression of Concern Published"])]
     )
-    assert (found.grades[0].recommendation, found.grades[0].rule) == ("needs_more", "of_concern")
-    assert found.rounds[0].ruling.tally.votes == 0
+    assert (screening.grades[0].recommendation, screening.grades[0].rule) == (
+        "needs_more",
+        "of_concern",
+    )
+    assert screening.rounds[0].ruling.tally.votes == 0
 
 
 STUDY = Abstract(id="pmid-7", title=TITLE, text=TRIAL, pmid="7", doi="10.1000/a.7", year=2009)
@@ -216,11 +219,16 @@ def screened(*answers: tuple[Abstract, ...]) -> Screening:
 def test_a_study_and_its_retraction_notice_are_one_excluded_record(
     answers: tuple[tuple[Abstract, ...], ...],
 ) -> None:
-    found = screened(*answers)
-    assert [(grade.abstract_id, grade.rule, grade.publication) for grade in found.grades] == [
+    screening = screened(*answers)
+    assert [(grade.abstract_id, grade.rule, grade.publication) for grade in screening.grades] == [
         ("pmid-7", "not_a_study", "retracted")
     ]
-    assert (found.flow.identified, found.flow.duplicates, found.flow.screened, found.kept) == (
+    assert (
+        screening.flow.identified,
+        screening.flow.duplicates,
+        screening.flow.screened,
+        screening.kept,
+    ) == (
         2,
         1,
         1,
@@ -229,19 +237,21 @@ def test_a_study_and_its_retraction_notice_are_one_excluded_record(
 
 
 def test_a_study_and_its_erratum_are_one_kept_record() -> None:
-    found = screened((ERRATUM, STUDY))
-    assert (found.kept, found.flow.duplicates) == (("pmid-7",), 1)
+    screening = screened((ERRATUM, STUDY))
+    assert (screening.kept, screening.flow.duplicates) == (("pmid-7",), 1)
 
 
 def test_a_retraction_in_one_database_applies_in_either_order() -> None:
-    marked = STUDY.model_copy(update={"id": "wos", "publication_types": ("Retracted Publication",)})
-    for records in ((STUDY, marked), (marked, STUDY)):
+    marked_retracted = STUDY.model_copy(
+        update={"id": "wos", "publication_types": ("Retracted Publication",)}
+    )
+    for records in ((STUDY, marked_retracted), (marked_retracted, STUDY)):
         pool = AbstractPool()
-        for each in records:
-            pool.add(each)
-        (one,) = pool.by_id.values()
-        named = publication_of(one)
-        assert named.status == "retracted"
+        for record in records:
+            pool.add(record)
+        (merged,) = pool.by_id.values()
+        publication = publication_of(merged)
+        assert publication.status == "retracted"
 
 
 @pytest.mark.parametrize(
@@ -253,8 +263,7 @@ def test_a_retracted_study_is_marked_even_if_its_notice_isnt_a_hit(
     with Store.open(tmp_path / "c.db") as store:
         store.corpora.add_many("c", records, source="f")
         for source in (InMemoryRetriever(records), store.corpora.retriever("c")):
-            hits = [
-                each for each in source.search("aspirin migraine adults", 5) if each.id == STUDY.id
-            ]
-            named = publication_of(hits[0])
-            assert named.status == "retracted"
+            results = source.search("aspirin migraine adults", 5)
+            hits = [abstract for abstract in results if abstract.id == STUDY.id]
+            publication = publication_of(hits[0])
+            assert publication.status == "retracted"

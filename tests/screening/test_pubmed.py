@@ -26,15 +26,17 @@ def server() -> Iterator[Server]:
         yield running
 
 
-class Slept(list[float]):
+class RecordedWaits(list[float]):
     """Records the waits instead of sleeping."""
 
 
-def pubmed(server: Server, slept: Slept | None = None, *, key: str | None = None) -> PubMed:
-    waits = Slept() if slept is None else slept
+def pubmed(
+    server: Server, waits_so_far: RecordedWaits | None = None, *, key: str | None = None
+) -> PubMed:
+    pause_waits = RecordedWaits() if waits_so_far is None else waits_so_far
     secret = SecretStr(key) if key else None
     return PubMed(
-        "reviewer@example.org", server.address, secret, pause=waits.append, pace=Pace(1000)
+        "reviewer@example.org", server.address, secret, pause=pause_waits.append, pace=Pace(1000)
     )
 
 
@@ -42,10 +44,14 @@ def test_a_search_returns_records_in_order_of_relevance(
     server: Server,
 ) -> None:
     server.pmids = [30, 10, 20, *range(1000, 1100)]
-    found = pubmed(server).search("Does low-dose aspirin prevent stroke?", 3)
-    assert [abstract.id for abstract in found] == ["pmid-30", "pmid-10", "pmid-20"]
-    assert (found[0].title, found[0].text, found[0].source) == ("Study 30", "Text 30.", "pubmed")
-    search, fetch = server.asked
+    abstracts = pubmed(server).search("Does low-dose aspirin prevent stroke?", 3)
+    assert [abstract.id for abstract in abstracts] == ["pmid-30", "pmid-10", "pmid-20"]
+    assert (abstracts[0].title, abstracts[0].text, abstracts[0].source) == (
+        "Study 30",
+        "Text 30.",
+        "pubmed",
+    )
+    search, fetch = server.requests
     assert search.path == "/esearch.fcgi"
     assert search.parameters["term"] == "low-dose AND aspirin AND prevent AND stroke"
     assert search.parameters["sort"] == "relevance"
@@ -55,38 +61,40 @@ def test_a_search_returns_records_in_order_of_relevance(
 def test_every_request_identifies_the_client_and_sends_the_key_if_set(server: Server) -> None:
     pubmed(server).search("aspirin", 1)
     pubmed(server, key=KEY).search("aspirin", 1)
-    for asked in server.asked:
-        assert asked.parameters["tool"] == "masis-workbench"
-        assert asked.parameters["email"] == "reviewer@example.org"
-        assert asked.user_agent.startswith("masis-workbench/")
-        assert KEY not in asked.path
-    assert ["api_key" in asked.parameters for asked in server.asked] == [False, False, True, True]
+    for request in server.requests:
+        assert request.parameters["tool"] == "masis-workbench"
+        assert request.parameters["email"] == "reviewer@example.org"
+        assert request.user_agent.startswith("masis-workbench/")
+        assert KEY not in request.path
+    with_key = ["api_key" in request.parameters for request in server.requests]
+    assert with_key == [False, False, True, True]
 
 
 def test_a_search_with_few_hits_for_all_words_falls_back_to_any_word(server: Server) -> None:
-    server.holding_all = 3
-    found = pubmed(server).search("rare disease children", 10, offset=5)
-    assert [asked.parameters.get("term") for asked in server.asked[:2]] == [
+    server.hits_for_all_words = 3
+    abstracts = pubmed(server).search("rare disease children", 10, offset=5)
+    assert [request.parameters.get("term") for request in server.requests[:2]] == [
         "rare AND disease AND children",
         "rare OR disease OR children",
     ]
-    assert [abstract.pmid for abstract in found] == [str(pmid) for pmid in range(106, 116)]
+    assert [abstract.pmid for abstract in abstracts] == [str(pmid) for pmid in range(106, 116)]
 
 
 def test_a_long_page_is_fetched_in_batches_and_pages_are_consecutive(server: Server) -> None:
-    asked = pubmed(server)
-    whole = [abstract.id for abstract in asked.search("aspirin", 450)]
-    assert whole == [f"pmid-{pmid}" for pmid in range(101, 551)]
-    assert [len(each.parameters["id"].split(",")) for each in server.asked[1:]] == [200, 200, 50]
-    assert [abstract.id for abstract in asked.search("aspirin", 5, offset=3)] == whole[3:8]
+    source = pubmed(server)
+    ids = [abstract.id for abstract in source.search("aspirin", 450)]
+    assert ids == [f"pmid-{pmid}" for pmid in range(101, 551)]
+    sizes = [len(request.parameters["id"].split(",")) for request in server.requests[1:]]
+    assert sizes == [200, 200, 50]
+    assert [abstract.id for abstract in source.search("aspirin", 5, offset=3)] == ids[3:8]
 
 
 def test_records_found_but_not_returned_are_a_failure(server: Server) -> None:
-    gone = (
+    missing = (
         b"<?xml version='1.0'?><eFetchResult><ERROR>Unable to obtain the"
         b" records</ERROR></eFetchResult>"
     )
-    server.faults = [Reply(body=hits(50, [7, 8])), Reply(body=gone)]
+    server.faults = [Reply(body=hits(50, [7, 8])), Reply(body=missing)]
     with pytest.raises(RetrievalFailed, match="couldn't return them"):
         pubmed(server).search("aspirin", 2)
 
@@ -94,42 +102,43 @@ def test_records_found_but_not_returned_are_a_failure(server: Server) -> None:
 def test_an_empty_result_sends_no_further_request(server: Server) -> None:
     server.pmids = []
     assert pubmed(server).search("aspirin", 5) == ()
-    assert len(server.asked) == 1
+    assert len(server.requests) == 1
     assert pubmed(server).search("?!", 5) == ()
     assert pubmed(server).search("aspirin", 0) == ()
     assert pubmed(server).search("aspirin", 5, offset=10_000) == ()
-    assert len(server.asked) == 1
+    assert len(server.requests) == 1
 
 
 @pytest.mark.parametrize("status", [429, 503])
 def test_a_temporary_error_is_retried_with_growing_waits(server: Server, status: int) -> None:
-    slept = Slept()
+    waits_so_far = RecordedWaits()
     server.faults = [Reply(status=status)] * 3
-    assert len(pubmed(server, slept).search("aspirin", 2)) == 2
+    assert len(pubmed(server, waits_so_far).search("aspirin", 2)) == 2
     assert [
-        longest / 2 <= wait <= longest for wait, longest in zip(slept, (2, 4, 8), strict=True)
+        longest / 2 <= wait <= longest
+        for wait, longest in zip(waits_so_far, (2, 4, 8), strict=True)
     ] == [True] * 3
 
 
 def test_the_retry_after_header_is_respected(server: Server) -> None:
-    slept = Slept()
-    soon = format_datetime(datetime.now(UTC) + timedelta(seconds=30), usegmt=True)
+    waits_so_far = RecordedWaits()
+    date = format_datetime(datetime.now(UTC) + timedelta(seconds=30), usegmt=True)
     server.faults = [
         Reply(429, headers=(("Retry-After", "7"),)),
-        Reply(503, headers=(("Retry-After", soon),)),
+        Reply(503, headers=(("Retry-After", date),)),
         Reply(503, headers=(("Retry-After", "soon"),)),
     ]
-    assert len(pubmed(server, slept).search("aspirin", 2)) == 2
-    assert slept[0] == 7
-    assert 25 < slept[1] <= 30
-    assert 4 <= slept[2] <= 8
+    assert len(pubmed(server, waits_so_far).search("aspirin", 2)) == 2
+    assert waits_so_far[0] == 7
+    assert 25 < waits_so_far[1] <= 30
+    assert 4 <= waits_so_far[2] <= 8
     server.faults = [Reply(429, headers=(("Retry-After", "3600"),))]
     with pytest.raises(RetrievalFailed, match=r"429.*asks you to wait 3600 s"):
-        pubmed(server, slept).search("aspirin", 2)
+        pubmed(server, waits_so_far).search("aspirin", 2)
 
 
 @pytest.mark.parametrize(
-    ("status", "key", "told"),
+    ("status", "key", "message"),
     [
         (429, None, r"answered 429\..*set NCBI_API_KEY"),
         (503, None, r"answered 503\..*Try again later, or search a local corpus"),
@@ -139,16 +148,16 @@ def test_the_retry_after_header_is_respected(server: Server) -> None:
     ],
 )
 def test_a_permanent_error_is_reported_with_a_hint_and_without_the_key(
-    server: Server, status: int, key: str | None, told: str
+    server: Server, status: int, key: str | None, message: str
 ) -> None:
     body = b'{"error":"API key invalid","api-key":"' + KEY.encode() + b'"}'
     server.faults = [Reply(status, body, (("Location", "http://127.0.0.1:9/elsewhere"),))] * 4
-    with pytest.raises(RetrievalFailed, match=told) as raised:
+    with pytest.raises(RetrievalFailed, match=message) as raised:
         pubmed(server, key=key).search("aspirin", 2)
     assert KEY not in str(raised.value) + repr(raised.value.__cause__) + repr(
         pubmed(server, key=key)
     )
-    assert len(server.asked) == (1 if status in (302, 400, 404) else 4)
+    assert len(server.requests) == (1 if status in (302, 400, 404) else 4)
 
 
 @pytest.mark.parametrize(
@@ -165,16 +174,16 @@ def test_a_permanent_error_is_reported_with_a_hint_and_without_the_key(
 def test_a_truncated_or_garbled_reply_is_retried_and_never_accepted(
     server: Server, broken: Reply
 ) -> None:
-    found = Reply(body=hits(50, [101, 102]))
-    server.faults = [found, broken]
+    search_reply = Reply(body=hits(50, [101, 102]))
+    server.faults = [search_reply, broken]
     assert [abstract.pmid for abstract in pubmed(server).search("aspirin", 2)] == ["101", "102"]
-    server.faults = [found, *[broken] * 4]
+    server.faults = [search_reply, *[broken] * 4]
     with pytest.raises(RetrievalFailed, match="can't be read"):
         pubmed(server).search("aspirin", 2)
 
 
 @pytest.mark.parametrize(
-    ("reply", "told"),
+    ("reply", "message"),
     [
         (
             b"<eSearchResult><ERROR>Search Backend failed</ERROR></eSearchResult>",
@@ -186,10 +195,10 @@ def test_a_truncated_or_garbled_reply_is_retried_and_never_accepted(
     ],
 )
 def test_an_invalid_search_reply_is_a_failure_not_an_empty_result(
-    server: Server, reply: bytes, told: str
+    server: Server, reply: bytes, message: str
 ) -> None:
     server.faults = [Reply(body=reply)] * 4
-    with pytest.raises(RetrievalFailed, match=told):
+    with pytest.raises(RetrievalFailed, match=message):
         pubmed(server).search("aspirin", 2)
 
 
@@ -201,25 +210,25 @@ def test_an_unreadable_record_is_skipped(server: Server) -> None:
 
 
 def test_an_unreachable_server_is_reported_after_retries() -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        address = f"http://127.0.0.1:{free.getsockname()[1]}"
-    slept = Slept()
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        address = f"http://127.0.0.1:{probe.getsockname()[1]}"
+    waits_so_far = RecordedWaits()
     with pytest.raises(RetrievalFailed, match=r"can't be reached.*local corpus"):
-        pubmed(Server(address=address), slept).search("aspirin", 2)
-    assert len(slept) == 3
+        pubmed(Server(address=address), waits_so_far).search("aspirin", 2)
+    assert len(waits_so_far) == 3
 
 
 def test_a_cancelled_search_doesnt_wait(server: Server) -> None:
     server.faults = [Reply(status=503)]
-    stopped = PubMed("a@b.c", server.address, pause=lambda seconds: False, pace=Pace(1000))
+    cancelled = PubMed("a@b.c", server.address, pause=lambda seconds: False, pace=Pace(1000))
     with pytest.raises(RetrievalFailed, match="cancelled while it waited"):
-        stopped.search("aspirin", 2)
-    assert len(server.asked) == 1
+        cancelled.search("aspirin", 2)
+    assert len(server.requests) == 1
 
 
 def test_an_endless_reply_is_abandoned(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pubmed_source, "MOST_BYTES", 1000)
+    monkeypatch.setattr(pubmed_source, "MAX_BYTES", 1000)
     server.faults = [Reply(body=b"x" * 5000)] * 4
     with pytest.raises(RetrievalFailed, match="MiB came"):
         pubmed(server).search("aspirin", 2)
@@ -227,14 +236,14 @@ def test_an_endless_reply_is_abandoned(server: Server, monkeypatch: pytest.Monke
 
 def test_the_request_rate_is_limited_across_threads() -> None:
     now = 100.0
-    slept: list[float] = []
-    pace = Pace(3, seconds=lambda: now, sleep=slept.append)
+    waits_so_far: list[float] = []
+    pace = Pace(3, seconds=lambda: now, sleep=waits_so_far.append)
     threads = [threading.Thread(target=pace.wait) for _ in range(7)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert sorted(slept) == pytest.approx([number / 3 for number in range(1, 7)])
+    assert sorted(waits_so_far) == pytest.approx([number / 3 for number in range(1, 7)])
     assert pubmed_source.pace_for("https://one", with_key=False) is (
         pubmed_source.pace_for("https://one", with_key=False)
     )
@@ -245,7 +254,7 @@ def test_the_request_rate_is_limited_across_threads() -> None:
 def test_search_operators_in_a_query_are_plain_words(server: Server) -> None:
     pubmed(server).search('aspirin[mesh] OR ("stroke"[tiab]) NOT 1:9999[uid] #1', 1)
     assert (
-        server.asked[0].parameters["term"]
+        server.requests[0].parameters["term"]
         == "aspirin AND mesh AND stroke AND tiab AND 1 AND 9999 AND uid"
     )
 
@@ -259,15 +268,15 @@ def test_an_email_is_required_and_the_key_is_sent_to_ncbi_only(
     for wrong in ("nobody", "a @b.c"):
         with pytest.raises(SettingsError, match="requires an e-mail address"):
             pubmed_of(Settings(screening_pubmed_email=wrong))
-    own = pubmed_of(Settings(screening_pubmed_email="a@b.c"))
-    assert own.key is not None
-    assert KEY not in repr(own)
-    other = Settings(
+    ncbi = pubmed_of(Settings(screening_pubmed_email="a@b.c"))
+    assert ncbi.key is not None
+    assert KEY not in repr(ncbi)
+    mirror = Settings(
         screening_pubmed_email="a@b.c",
         screening_pubmed_address="https://mirror.example.org/eutils/",
     )
-    assert pubmed_of(other).key is None
-    assert pubmed_of(other).address == "https://mirror.example.org/eutils"
+    assert pubmed_of(mirror).key is None
+    assert pubmed_of(mirror).address == "https://mirror.example.org/eutils"
     for wrong in (
         "http://example.org",
         "ftp://example.org",

@@ -1,4 +1,4 @@
-"""What is read from an abstract without a model: its subject, design, methodology and sample
+"""Facts read from an abstract without a model: its subject, design, methodology and sample
 size.
 """
 
@@ -25,7 +25,7 @@ from tests.screening.scripted import table
 QUESTION = "Does metformin reduce mortality in patients with heart failure?"
 
 
-def of(text: str, title: str = "") -> Abstract:
+def abstract_of(text: str, title: str = "") -> Abstract:
     return Abstract(id="a", title=title, text=text)
 
 
@@ -33,7 +33,7 @@ def parts(question: str) -> list[tuple[str, str]]:
     return [(concept.name, concept.part) for concept in read_question(question).concepts]
 
 
-def shown(reason: GradeReason, abstract: Abstract) -> list[str]:
+def quoted_words(reason: GradeReason, abstract: Abstract) -> list[str]:
     for words in reason.words:
         source = abstract.title if words.place == "title" else abstract.text
         assert source[words.start : words.end] == words.text
@@ -77,36 +77,36 @@ def test_a_question_is_parsed_into_concepts(question: str, expected: list[tuple[
 
 
 def score(text: str, title: str = "", question: str = QUESTION) -> float:
-    found = relevance(read_question(question), of(text, title)).score
-    assert found is not None
-    return found
+    value = relevance(read_question(question), abstract_of(text, title)).score
+    assert value is not None
+    return value
 
 
 @pytest.mark.spec("AESOP-GRADING")
 def test_an_abstract_that_matches_the_whole_question_is_relevant_and_shows_the_words() -> None:
-    abstract = of(
+    abstract = abstract_of(
         "We followed people with heart failure given metformin. Metformin lowered mortality."
         " Mortality was 3%.",
         "Metformin in heart failure",
     )
-    found = relevance(read_question(QUESTION), abstract)
-    assert found.score == pytest.approx(1.0)
-    assert {"Metformin", "heart failure", "mortality"} <= set(shown(found.reason, abstract))
-    assert found.reason.text.startswith("Met: metformin (intervention)")
+    result = relevance(read_question(QUESTION), abstract)
+    assert result.score == pytest.approx(1.0)
+    assert {"Metformin", "heart failure", "mortality"} <= set(quoted_words(result.reason, abstract))
+    assert result.reason.text.startswith("Met: metformin (intervention)")
 
 
 def test_a_missing_concept_outweighs_the_matching_ones() -> None:
-    whole = score(
+    complete = score(
         "Metformin and mortality in heart failure. Metformin in heart failure: mortality."
     )
     without_drug = score(
         "Ramipril and mortality in heart failure. Mortality in heart failure fell."
     )
     without_people = score("Metformin and mortality in diabetes. Metformin lowers mortality.")
-    nothing = score("Knee surgery in athletes and its complications.")
-    assert nothing == 0.0
-    assert nothing < without_drug < 0.5 < whole
-    assert nothing < without_people < 0.6 < whole
+    unrelated = score("Knee surgery in athletes and its complications.")
+    assert unrelated == 0.0
+    assert unrelated < without_drug < 0.5 < complete
+    assert unrelated < without_people < 0.6 < complete
 
 
 def test_synonyms_match_the_question() -> None:
@@ -123,32 +123,32 @@ def test_a_specific_drug_matches_its_class_but_not_the_reverse() -> None:
 
 
 def test_a_passing_mention_counts_less_than_the_subject_of_the_study() -> None:
-    aside = "We studied knees. Metformin was mentioned once."
-    matter = "We studied metformin. Metformin was given daily."
-    assert score(aside, question="metformin") < score(matter, question="metformin") == 1.0
+    mention = "We studied knees. Metformin was mentioned once."
+    subject = "We studied metformin. Metformin was given daily."
+    assert score(mention, question="metformin") < score(subject, question="metformin") == 1.0
 
 
 def test_words_of_a_concept_count_less_if_far_apart() -> None:
     question = "Does yellow bark help?"
-    between = (
+    filler = (
         "and many other things were said about quite different matters in between these two words "
     )
     together = "A tea of yellow, dried bark. Yellow dried bark."
-    apart = f"Yellow paint, {between}, and bark. Bark {between} and yellow."
+    apart = f"Yellow paint, {filler}, and bark. Bark {filler} and yellow."
     assert score(apart, question=question) == pytest.approx((0.8 - 0.12) / 0.88, abs=1e-4)
     assert score(together, question=question) == 1.0
 
 
 def test_partial_concepts_and_related_words_count_partially() -> None:
-    half = score("Yellow paint was used.", question="Does yellow bark help?")
-    assert half == pytest.approx((0.5 * 0.8 * 0.85 - 0.12) / 0.88, abs=1e-4)
-    kin = score("Hepatobiliary surgery was done.", question="hepatotoxicity")
-    assert kin == pytest.approx((0.5 - 0.12) / 0.88, abs=1e-4)
+    partial = score("Yellow paint was used.", question="Does yellow bark help?")
+    assert partial == pytest.approx((0.5 * 0.8 * 0.85 - 0.12) / 0.88, abs=1e-4)
+    related = score("Hepatobiliary surgery was done.", question="hepatotoxicity")
+    assert related == pytest.approx((0.5 - 0.12) / 0.88, abs=1e-4)
 
 
 def test_an_empty_abstract_or_question_is_unscored() -> None:
-    assert relevance(read_question(QUESTION), of("")).score is None
-    assert relevance(read_question("?"), of("Metformin.")).score is None
+    assert relevance(read_question(QUESTION), abstract_of("")).score is None
+    assert relevance(read_question("?"), abstract_of("Metformin.")).score is None
 
 
 @pytest.mark.spec("AESOP-PRIORS")
@@ -156,12 +156,14 @@ def test_an_empty_abstract_or_question_is_unscored() -> None:
 def test_wording_places_a_study_type_in_the_hierarchy(
     design: str, study_type: StudyType, title: str, text: str
 ) -> None:
-    assert place_design(study_type, of(text, "" if title == "-" else title)).design == design
+    assert (
+        place_design(study_type, abstract_of(text, "" if title == "-" else title)).design == design
+    )
 
 
 def test_people_bitten_by_rats_are_people() -> None:
     text = "Patients were bitten by 12 rats. Patients were randomised to a vaccine."
-    assert place_design("remaining", of(text, "Wounds")).design == "randomised_trial"
+    assert place_design("remaining", abstract_of(text, "Wounds")).design == "randomised_trial"
 
 
 def test_a_question_about_animals_or_cells_is_recognized() -> None:
@@ -170,13 +172,15 @@ def test_a_question_about_animals_or_cells_is_recognized() -> None:
     assert designs_asked_about(QUESTION) == frozenset()
 
 
-FULL = of(
+FULL = abstract_of(
     "We randomly assigned 412 adults (1:1, computer-generated sequence) to aspirin or placebo."
     " Participants and assessors were blinded. The primary outcome was pain at 2 weeks, analysed by"
     " intention to treat. Mean difference -1.2 (95% CI -1.6 to -0.8; p<0.001). Adverse events were"
     " few. NCT01234567."
 )
-SPARSE = of("Aspirin was given to people who were randomly assigned to it. They felt better.")
+SPARSE = abstract_of(
+    "Aspirin was given to people who were randomly assigned to it. They felt better."
+)
 
 
 @pytest.mark.spec("AESOP-GRADING", "AESOP-METHODOLOGY")
@@ -184,7 +188,7 @@ def test_a_trial_reporting_bias_safeguards_scores_high_and_shows_the_words() -> 
     full, sparse = methodology(FULL, "randomised_trial"), methodology(SPARSE, "randomised_trial")
     assert full.score == pytest.approx(0.95)
     assert sparse.score < 0.3
-    words = shown(full.reason, FULL)
+    words = quoted_words(full.reason, FULL)
     assert {
         "randomly assigned",
         "blinded",
@@ -197,7 +201,7 @@ def test_a_trial_reporting_bias_safeguards_scores_high_and_shows_the_words() -> 
 
 
 def reported(text: str, design: Design) -> set[str]:
-    return {each.item for each in appraise(of(text), design) if each.state == "stated"}
+    return {item.item for item in appraise(abstract_of(text), design) if item.state == "stated"}
 
 
 @pytest.mark.spec("AESOP-METHODOLOGY")
@@ -206,7 +210,7 @@ def test_a_method_word_earns_points_only_if_stated_as_done(
     item: str, stated: str, text: str
 ) -> None:
     designs: tuple[Design, ...] = ("randomised_trial", "cohort_study", "systematic_review")
-    design = next(each for each in designs if item in CHECKLIST[each])
+    design = next(design for design in designs if item in CHECKLIST[design])
     assert (item in reported(text, design)) is (stated == "stated")
 
 
@@ -225,7 +229,7 @@ def test_every_checklist_item_has_a_label() -> None:
 
 
 def test_a_title_alone_has_no_methodology() -> None:
-    assert methodology(of("", "A randomised trial"), "randomised_trial").score is None
+    assert methodology(abstract_of("", "A randomised trial"), "randomised_trial").score is None
 
 
 def size(value: int, kind: str = "total", unit: str = "patients") -> SampleSize:
@@ -259,9 +263,11 @@ SIZES: tuple[tuple[Design | None, tuple[SampleSize, ...], int | None, bool | Non
 def test_adequate_size_depends_on_the_design(
     design: Design | None, sizes: tuple[SampleSize, ...], main: int | None, expected: bool | None
 ) -> None:
-    found = size_adequacy(of("412 patients"), design, sizes, None if main is None else sizes[main])
-    assert found.value is expected
-    assert found.reason.text
+    adequacy = size_adequacy(
+        abstract_of("412 patients"), design, sizes, None if main is None else sizes[main]
+    )
+    assert adequacy.value is expected
+    assert adequacy.reason.text
 
 
 def test_a_letter_that_lengthens_in_lowercase_shifts_no_offsets() -> None:

@@ -62,7 +62,7 @@ def test_every_study_type_design_and_rule_has_an_entry() -> None:
 
 
 @pytest.mark.spec("AESOP-RUBRIC")
-def test_the_rubric_holds_policy_only() -> None:
+def test_the_rubric_has_no_logic() -> None:
     source = Path(rubric.__file__).read_text(encoding="utf-8")
     imported = re.findall(r"^(?:from|import) (\S+)", source, re.M)
     assert set(imported) <= {"__future__", "typing", "masis.schema.screening"}
@@ -74,12 +74,12 @@ CASES = table("recommendations")
 @pytest.mark.spec("AESOP-RECOMMENDATION", "AESOP-WEAK-REJECTED", "AESOP-SERIES", "AESOP-RCT-FAIR")
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case[0])
 def test_each_rule_applies_to_its_cases(case: tuple[str, ...]) -> None:
-    _, relevance, method, design, enough, advice, rule = case
+    _, relevance, method, design, is_adequate, recommendation, rule = case
     scores = [None if score == "-" else float(score) for score in (relevance, method)]
-    known: Design | None = next((each for each in DESIGNS if each == design), None)
-    found = recommend(*scores, known, {"yes": True, "no": False}.get(enough))
-    assert (found.recommendation, found.rule) == (advice, rule)
-    assert found.why
+    known_design: Design | None = next((name for name in DESIGNS if name == design), None)
+    result = recommend(*scores, known_design, {"yes": True, "no": False}.get(is_adequate))
+    assert (result.recommendation, result.rule) == (recommendation, rule)
+    assert result.why
 
 
 def test_every_rule_based_on_scores_has_a_case() -> None:

@@ -12,13 +12,13 @@ import pytest
 from masis.schema.screening import Grade, Recommendation, SampleSize, VoteTally
 from masis.screening.rounds import ruling
 from masis.settings import Settings
-from tests.screening.scripted import Said, grade_of
+from tests.screening.scripted import ScriptedOpinion, grade_of
 
 MOST_VOTES = 12
 
 
-def splits() -> list[tuple[int, int, int]]:
-    """Yield every split of up to twelve votes into keep, discard and needs_more."""
+def vote_splits() -> list[tuple[int, int, int]]:
+    """Return every split of up to twelve votes into keep, discard and needs_more."""
     return [
         (keep, discard, n - keep - discard)
         for n in range(MOST_VOTES + 1)
@@ -30,50 +30,52 @@ def splits() -> list[tuple[int, int, int]]:
 def averages() -> list[Fraction]:
     """Return 0 to 1 in hundredths, and a value just below and just above every threshold."""
     edges = [Fraction(edge, 100) for edge in (55, 60, 65, 70)]
-    hair = Fraction(1, 10_000)
+    epsilon = Fraction(1, 10_000)
     return sorted(
         {Fraction(i, 100) for i in range(101)}
-        | {edge + sign * hair for edge in edges for sign in (-1, 1)}
+        | {edge + sign * epsilon for edge in edges for sign in (-1, 1)}
     )
 
 
-def as_written(
-    keep: int, discard: int, more: int, average: Fraction | None, iteration: int, least: int
+def expected_ruling(
+    keep: int, discard: int, more: int, average: Fraction | None, iteration: int, min_studies: int
 ) -> tuple[str, str]:
-    """Return consensus and decision by the specification's table, in whole numbers.
+    """Return consensus and decision by the specification's table, with integer arithmetic.
 
-    With ``least`` 1 it is the specification as written; the product's default requires 2 studies.
+    The specification has ``min_studies`` 1; the product's default is 2.
     """
     hundredths = {0: 70, 1: 65, 2: 60}.get(iteration, 55)
-    everyone = keep + discard + more
-    match (10 * keep >= 6 * everyone, 2 * discard >= everyone):
+    votes = keep + discard + more
+    match (10 * keep >= 6 * votes, 2 * discard >= votes):
         case (True, False):
-            agreed = "sufficient"
+            consensus = "sufficient"
         case _:
-            agreed = "retrieve_more"
-    if everyone == 0:
-        agreed = "retrieve_more"
-    enough = keep >= least and average is not None and 100 * average >= hundredths
-    return agreed, ("sufficient" if enough and agreed == "sufficient" else "retrieve_more")
+            consensus = "retrieve_more"
+    if votes == 0:
+        consensus = "retrieve_more"
+    is_sufficient = keep >= min_studies and average is not None and 100 * average >= hundredths
+    return consensus, (
+        "sufficient" if is_sufficient and consensus == "sufficient" else "retrieve_more"
+    )
 
 
 @pytest.mark.slow
 @pytest.mark.spec("AESOP-CONSENSUS", "AESOP-DECAY", "AESOP-DECISION")
-@pytest.mark.parametrize("least", [1, 2])
-def test_every_combination_of_votes_and_average_follows_the_specification(least: int) -> None:
+@pytest.mark.parametrize("min_studies", [1, 2])
+def test_every_combination_of_votes_and_average_follows_the_specification(min_studies: int) -> None:
     wrong = []
-    thresholds = ruling.DEFAULT.model_copy(update={"least_studies": least})
-    for keep, discard, more in splits():
+    thresholds = ruling.DEFAULT.model_copy(update={"least_studies": min_studies})
+    for keep, discard, more in vote_splits():
         votes = VoteTally(keep=keep, discard=discard, needs_more=more)
         for average in [*averages(), None]:
             for number in range(6):
-                found = ruling.make_ruling(
+                ruled = ruling.make_ruling(
                     votes, None if average is None else float(average), number, thresholds
                 )
-                if (found.consensus, found.decision) != as_written(
-                    keep, discard, more, average, number, least
+                if (ruled.consensus, ruled.decision) != expected_ruling(
+                    keep, discard, more, average, number, min_studies
                 ):
-                    wrong.append((keep, discard, more, average, number, found.decision))
+                    wrong.append((keep, discard, more, average, number, ruled.decision))
     assert not wrong, wrong[:5]
 
 
@@ -91,9 +93,9 @@ def test_the_required_average_falls_by_round_to_its_minimum() -> None:
 
 @pytest.mark.spec("AESOP-CONSENSUS", "AESOP-DECAY", "AESOP-DECISION", "AESOP-ROUNDS")
 def test_the_default_settings_match_the_specification() -> None:
-    found = ruling.thresholds_of(Settings())
-    assert found == ruling.DEFAULT
-    assert (found.keep_share, found.discard_share, Settings().screening_max_rounds) == (
+    thresholds = ruling.thresholds_of(Settings())
+    assert thresholds == ruling.DEFAULT
+    assert (thresholds.keep_share, thresholds.discard_share, Settings().screening_max_rounds) == (
         0.60,
         0.50,
         4,
@@ -120,8 +122,8 @@ def test_the_default_settings_match_the_specification() -> None:
 def test_small_pages_with_more_rounds_lower_the_threshold_no_faster(
     page: int, required: list[float]
 ) -> None:
-    found = ruling.thresholds_of(Settings(screening_retrieve=page))
-    assert [found.average_required_in(number) for number in range(4)] == required
+    thresholds = ruling.thresholds_of(Settings(screening_retrieve=page))
+    assert [thresholds.average_required_in(number) for number in range(4)] == required
 
 
 def test_thresholds_are_configurable() -> None:
@@ -141,16 +143,16 @@ numbers = itertools.count()
 def graded(
     recommendation: Recommendation, quality: float | None = 0.8, relevance: float = 0.9
 ) -> Grade:
-    said = Said(None if quality is None else relevance, quality)
-    given = {
+    opinion = ScriptedOpinion(None if quality is None else relevance, quality)
+    values = {
         "methodology_score": quality,
         "quality": quality,
         "design": None,
         "unscored": None,
         "rule": "strong",
     }
-    return grade_of(f"a{next(numbers)}", said).model_copy(
-        update={**given, "recommendation": recommendation}
+    return grade_of(f"a{next(numbers)}", opinion).model_copy(
+        update={**values, "recommendation": recommendation}
     )
 
 
@@ -163,9 +165,9 @@ def test_one_weak_paper_does_not_veto_strong_evidence() -> None:
 @pytest.mark.spec("AESOP-CONSENSUS")
 def test_one_strong_paper_does_not_override_poor_consensus() -> None:
     votes = [graded("keep", 0.99)] + [graded("discard", 0.2)] * 4
-    found = ruling.ruling(3, votes)
-    assert (found.consensus, found.decision) == ("retrieve_more", "retrieve_more")
-    assert "1 of 5 keep (20%), 4 discard (80%)" in found.why
+    ruled = ruling.ruling(3, votes)
+    assert (ruled.consensus, ruled.decision) == ("retrieve_more", "retrieve_more")
+    assert "1 of 5 keep (20%), 4 discard (80%)" in ruled.why
 
 
 @pytest.mark.spec("AESOP-DECISION")
@@ -181,8 +183,8 @@ def test_consensus_on_weak_evidence_continues_until_the_threshold_has_fallen() -
 
 @pytest.mark.spec("AESOP-CONSENSUS")
 def test_overlapping_thresholds_discard_first() -> None:
-    # With the specification's shares both can't hold at once; with others they can, and the
-    # cautious one decides.
+    # With the specification's shares only one of the conditions can be true. With other shares both
+    # can, and the cautious one decides.
     lax = ruling.DEFAULT.model_copy(update={"keep_share": 0.4, "discard_share": 0.4})
     assert ruling.consensus(VoteTally(keep=2, discard=2, needs_more=1), lax) == "retrieve_more"
     assert ruling.consensus(VoteTally(keep=2, discard=1, needs_more=2), lax) == "sufficient"
@@ -205,71 +207,71 @@ def test_the_reason_names_the_rule_that_decided() -> None:
 
 @pytest.mark.spec("AESOP-DECISION")
 def test_an_empty_result_is_never_sufficient() -> None:
-    found = ruling.ruling(3, [])
-    assert (found.decision, found.average) == ("retrieve_more", None)
-    assert "Nothing was found" in found.why
+    ruled = ruling.ruling(3, [])
+    assert (ruled.decision, ruled.average) == ("retrieve_more", None)
+    assert "Nothing was found" in ruled.why
 
 
 def test_a_kept_abstract_without_a_score_votes_but_isnt_averaged() -> None:
-    found = ruling.ruling(0, [graded("keep", None), graded("keep", 0.9)])
-    assert (found.average, found.decision) == (0.9, "sufficient")
+    ruled = ruling.ruling(0, [graded("keep", None), graded("keep", 0.9)])
+    assert (ruled.average, ruled.decision) == (0.9, "sufficient")
     assert (
         ruling.ruling(3, [graded("keep", None), graded("keep", None)]).decision == "retrieve_more"
     )
 
 
 @pytest.mark.spec("AESOP-CONSENSUS", "AESOP-DECISION")
-@pytest.mark.parametrize("beside", [0, 1, 4, 6, 14, 44, 94, 194])
-def test_irrelevant_results_dont_change_the_ruling(beside: int) -> None:
+@pytest.mark.parametrize("irrelevant", [0, 1, 4, 6, 14, 44, 94, 194])
+def test_irrelevant_results_dont_change_the_ruling(irrelevant: int) -> None:
     relevant = [
         *(graded("keep") for _ in range(4)),
         graded("discard", 0.1),
         graded("needs_more", 0.5),
     ]
-    alone = ruling.ruling(0, relevant)
-    found = ruling.ruling(0, [*relevant, *[graded("discard", 0.4, relevance=0.1)] * beside])
-    assert (found.consensus, found.decision, found.average) == (
-        alone.consensus,
-        alone.decision,
-        alone.average,
+    relevant_only = ruling.ruling(0, relevant)
+    mixed = ruling.ruling(0, [*relevant, *[graded("discard", 0.4, relevance=0.1)] * irrelevant])
+    assert (mixed.consensus, mixed.decision, mixed.average) == (
+        relevant_only.consensus,
+        relevant_only.decision,
+        relevant_only.average,
     )
-    assert (found.tally.votes, found.tally.not_relevant) == (6, beside)
-    assert found.why.startswith(alone.why)
-    assert ("no vote" in found.why) is (beside > 0)
+    assert (mixed.tally.votes, mixed.tally.not_relevant) == (6, irrelevant)
+    assert mixed.why.startswith(relevant_only.why)
+    assert ("no vote" in mixed.why) is (irrelevant > 0)
 
 
 def test_a_reviewed_off_topic_abstract_votes_and_a_failed_grade_needs_more() -> None:
-    person = graded("keep", 0.9, relevance=0.1).model_copy(update={"rule": "person"})
-    assert ruling.ruling(0, [person]).tally.votes == 1
+    reviewed = graded("keep", 0.9, relevance=0.1).model_copy(update={"rule": "person"})
+    assert ruling.ruling(0, [reviewed]).tally.votes == 1
     failed = graded("needs_more", None).model_copy(update={"rule": "unscored"})
     assert ruling.ruling(0, [graded("keep"), failed, failed]).decision == "retrieve_more"
-    foreign = failed.model_copy(update={"rule": "unmatched"})
+    unmatched = failed.model_copy(update={"rule": "unmatched"})
     assert (
-        ruling.ruling(0, [graded("keep"), graded("keep"), foreign, foreign]).decision
+        ruling.ruling(0, [graded("keep"), graded("keep"), unmatched, unmatched]).decision
         == "sufficient"
     )
 
 
 def test_a_page_of_unrelated_abstracts_has_no_consensus() -> None:
-    found = ruling.ruling(0, [graded("discard", 0.4, relevance=0.1)] * 3)
-    assert found.decision == "retrieve_more"
-    assert "Of 3 abstracts found, none is relevant" in found.why
+    ruled = ruling.ruling(0, [graded("discard", 0.4, relevance=0.1)] * 3)
+    assert ruled.decision == "retrieve_more"
+    assert "Of 3 abstracts found, none is relevant" in ruled.why
 
 
-def trial(participants: int | None, **more: object) -> Grade:
+def trial(participants: int | None, **fields: object) -> Grade:
     size = (
         None
         if participants is None
         else SampleSize(value=participants, unit="adults", kind="total", start=0, end=1)
     )
     return graded("keep", 0.9).model_copy(
-        update={"design": "randomised_trial", "study_size": size, **more}
+        update={"design": "randomised_trial", "study_size": size, **fields}
     )
 
 
 @pytest.mark.spec("AESOP-DECISION")
 @pytest.mark.parametrize(
-    ("kept", "enough"),
+    ("kept", "is_enough"),
     [
         ([trial(120)], False),
         ([trial(None)], False),
@@ -286,21 +288,21 @@ def trial(participants: int | None, **more: object) -> Grade:
          "two reports of one trial", "two registered trials"],
 )  # fmt: skip
 def test_a_verdict_needs_two_independent_studies_or_one_strong_one(
-    kept: list[Grade], enough: bool
+    kept: list[Grade], is_enough: bool
 ) -> None:
-    found = ruling.ruling(0, kept)
-    assert found.consensus == "sufficient"
-    assert (found.decision == "sufficient", found.too_few) == (enough, not enough)
-    assert ("too few: " in found.why) is not enough
+    ruled = ruling.ruling(0, kept)
+    assert ruled.consensus == "sufficient"
+    assert (ruled.decision == "sufficient", ruled.too_few) == (is_enough, not is_enough)
+    assert ("too few: " in ruled.why) is not is_enough
 
 
 def test_the_minimum_number_of_studies_is_a_recorded_setting() -> None:
-    one = ruling.thresholds_of(Settings(screening_least_studies=1))
-    assert ruling.ruling(0, [trial(120)], one).decision == "sufficient"
-    three = ruling.thresholds_of(Settings(screening_least_studies=3))
-    found = ruling.ruling(0, [trial(120), trial(90)], three)
-    assert (found.decision, found.studies) == ("retrieve_more", 2)
-    assert "too few: 2 independent studies kept, 3 required" in found.why
+    one_study = ruling.thresholds_of(Settings(screening_least_studies=1))
+    assert ruling.ruling(0, [trial(120)], one_study).decision == "sufficient"
+    three_studies = ruling.thresholds_of(Settings(screening_least_studies=3))
+    ruled = ruling.ruling(0, [trial(120), trial(90)], three_studies)
+    assert (ruled.decision, ruled.studies) == ("retrieve_more", 2)
+    assert "too few: 2 independent studies kept, 3 required" in ruled.why
 
 
 @pytest.mark.spec("AESOP-CONSENSUS")
@@ -308,6 +310,6 @@ def test_the_minimum_number_of_studies_is_a_recorded_setting() -> None:
     "change", [{"design": "notice"}, {"design": "protocol"}, {"rule": "of_concern"}]
 )
 def test_notices_and_studies_of_concern_dont_vote(change: dict[str, str]) -> None:
-    aside = [graded("discard", 0.1).model_copy(update=change) for _ in range(5)]
-    found = ruling.ruling(0, [trial(120), trial(90), *aside])
-    assert (found.decision, found.tally.votes) == ("sufficient", 2)
+    excluded = [graded("discard", 0.1).model_copy(update=change) for _ in range(5)]
+    ruled = ruling.ruling(0, [trial(120), trial(90), *excluded])
+    assert (ruled.decision, ruled.tally.votes) == ("sufficient", 2)

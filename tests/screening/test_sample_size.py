@@ -1,4 +1,4 @@
-"""Sample sizes: what counts as one, its kind, and how many of the hand-labeled ones are
+"""Sample sizes: recognition, kinds, and the share of hand-labeled sizes that are
 extracted.
 """
 
@@ -19,7 +19,7 @@ from tests.screening.scripted import table
 GOLD = Path(__file__).parent / "sample_sizes_gold.jsonl"
 
 
-def found(text: str) -> set[tuple[int, str]]:
+def sizes_in(text: str) -> set[tuple[int, str]]:
     """Return the sizes in a text as value and kind."""
     return {(size.value, size.kind) for size in sample_sizes(text)}
 
@@ -71,7 +71,7 @@ def found(text: str) -> set[tuple[int, str]]:
 def test_a_stated_sample_size_is_extracted_with_its_kind(
     text: str, sizes: set[tuple[int, str]]
 ) -> None:
-    assert found(text) == sizes
+    assert sizes_in(text) == sizes
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_a_stated_sample_size_is_extracted_with_its_kind(
     ],
 )
 def test_other_numbers_arent_sample_sizes(text: str) -> None:
-    assert found(text) == set()
+    assert sizes_in(text) == set()
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_other_numbers_arent_sample_sizes(text: str) -> None:
     ["Twelve patients died.", "A rash was seen in 12 patients.", "12 (10%) patients had a rash."],
 )
 def test_participants_with_an_outcome_arent_a_sample_size(outcome: str) -> None:
-    assert found(f"We followed 120 patients. {outcome}") == {(120, "total")}
+    assert sizes_in(f"We followed 120 patients. {outcome}") == {(120, "total")}
 
 
 def test_a_review_counts_its_studies_and_their_participants() -> None:
@@ -105,25 +105,25 @@ def test_a_review_counts_its_studies_and_their_participants() -> None:
         "In this systematic review we searched MEDLINE. We included 29 studies with 2599"
         " participants."
     )
-    assert found(text) == {(29, "total"), (2599, "total")}
-    rests = study_size(text)
-    assert (rests.value, rests.unit) == (2599, "participants")
+    assert sizes_in(text) == {(29, "total"), (2599, "total")}
+    size = study_size(text)
+    assert (size.value, size.unit) == (2599, "participants")
 
 
 def test_studies_only_mentioned_arent_a_sample_size() -> None:
-    assert found("Two studies have shown this. We measured the blood flow.") == set()
+    assert sizes_in("Two studies have shown this. We measured the blood flow.") == set()
 
 
 def test_screened_records_are_the_pool_of_the_sample() -> None:
-    assert found("Of 651 patients screened, 402 patients were included.") == {
+    assert sizes_in("Of 651 patients screened, 402 patients were included.") == {
         (651, "of"),
         (402, "total"),
     }
 
 
 def test_the_study_size_is_the_number_enrolled() -> None:
-    rests = study_size("We randomised 285 participants; 277 participants completed the trial.")
-    assert (rests.value, rests.kind, rests.unit) == (285, "total", "participants")
+    size = study_size("We randomised 285 participants; 277 participants completed the trial.")
+    assert (size.value, size.kind, size.unit) == (285, "total", "participants")
     assert study_size("The review discusses models of memory.") is None
 
 
@@ -135,8 +135,8 @@ def test_offsets_cover_the_words_that_state_the_size() -> None:
 
 @given(st.integers(min_value=0, max_value=999_999))
 def test_a_number_is_read_the_same_with_and_without_commas(value: int) -> None:
-    for written in (str(value), f"{value:,}", f"{value:,}".replace(",", " ")):
-        assert [numeral.value for numeral in TextTokens(written).numerals()] == [value]
+    for text in (str(value), f"{value:,}", f"{value:,}".replace(",", " ")):
+        assert [numeral.value for numeral in TextTokens(text).numerals()] == [value]
 
 
 @given(st.text(alphabet="n=of 0123456789,./()%-patients and with the review ", max_size=300))
@@ -146,11 +146,11 @@ def test_offsets_stay_inside_any_text(text: str) -> None:
 
 
 class Counts(NamedTuple):
-    """Sizes that are both extracted and labeled, sizes extracted, and sizes labeled."""
+    """The numbers of sizes that are both extracted and labeled, extracted, and labeled."""
 
-    right: int
-    found: int
-    labelled: int
+    correct: int
+    extracted: int
+    labeled: int
 
 
 def test_most_hand_labeled_sample_sizes_are_extracted(public_data: Path) -> None:
@@ -158,30 +158,30 @@ def test_most_hand_labeled_sample_sizes_are_extracted(public_data: Path) -> None
         json.loads, (public_data / "study_types_val.jsonl").read_text(encoding="utf-8").splitlines()
     )
     texts = {row["pmid"]: row["abstract"] for row in rows}
-    right = stated = labelled = 0
-    study: list[bool] = []
+    correct = extracted = labeled = 0
+    study_results: list[bool] = []
     for row in map(json.loads, GOLD.read_text(encoding="utf-8").splitlines()):
         text = texts[row["pmid"]]
         assert hashlib.sha256(text.encode()).hexdigest().startswith(row["sha256"])
         values = {size.value for size in sample_sizes(text)}
         gold = {size["value"] for size in row["sizes"]}
         if row["study"] is not None:
-            rests = study_size(text)
-            study.append(rests is not None and rests.value == row["study"])
-        right, stated, labelled = (
-            right + len(values & gold),
-            stated + len(values),
-            labelled + len(gold),
+            size = study_size(text)
+            study_results.append(size is not None and size.value == row["study"])
+        correct, extracted, labeled = (
+            correct + len(values & gold),
+            extracted + len(values),
+            labeled + len(gold),
         )
-    counts = Counts(right, stated, labelled)
-    assert counts.right / counts.found >= 0.92, counts
-    assert counts.right / counts.labelled >= 0.80, counts
-    assert len(study) == 79
-    assert sum(study) >= 71
+    counts = Counts(correct, extracted, labeled)
+    assert counts.correct / counts.extracted >= 0.92, counts
+    assert counts.correct / counts.labeled >= 0.80, counts
+    assert len(study_results) == 79
+    assert sum(study_results) >= 71
 
 
 @pytest.mark.spec("AESOP-SIZE")
 @pytest.mark.parametrize(("participants", "text"), table("study_sizes"))
 def test_the_study_size_counts_participants_and_nothing_else(participants: str, text: str) -> None:
-    found = study_size(text)
-    assert found.value == int(participants)
+    size = study_size(text)
+    assert size.value == int(participants)

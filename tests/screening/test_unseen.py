@@ -1,9 +1,9 @@
-"""Sixty abstracts by writers who hadn't seen the code, with traps and their opposites, and the
+"""Sixty abstracts by writers who hadn't seen the code, with traps and counterparts, and the
 writers' labels.
 
-``unseen_abstracts.jsonl`` was measured as a whole before any of it was used for development
-(docs/screening.md has both figures). Its odd rows have been used since; the even ones haven't.
-Sample sizes are participants as randomized or enrolled; null labels aren't scored.
+All rows of ``unseen_abstracts.jsonl`` were measured before any of them was used for development
+(docs/screening.md has both figures). The odd rows have been used since; the even ones haven't.
+Sample sizes are the participants randomized or enrolled; null labels aren't scored.
 """
 
 from __future__ import annotations
@@ -41,20 +41,20 @@ def rows(name: str) -> list[dict[str, Any]]:
 
 
 @cache
-def read() -> tuple[tuple[str, Abstract, Grade, dict[str, Any]], ...]:
+def graded_abstracts() -> tuple[tuple[str, Abstract, Grade, dict[str, Any]], ...]:
     """Return each question with its abstract, grade and label."""
     grader, labels = offline_grader(), {row["id"]: row for row in rows("unseen_labels.jsonl")}
-    found = []
+    graded = []
     for row in rows("unseen_abstracts.jsonl"):
         question = row.pop("question")
         abstract = Abstract.model_validate({**row, "text": row.pop("abstract")})
         (grade,) = grader.grade(question, [abstract])
-        found.append((question, abstract, grade, labels[abstract.id]))
-    return tuple(found)
+        graded.append((question, abstract, grade, labels[abstract.id]))
+    return tuple(graded)
 
 
 def studies() -> Iterator[tuple[str, Abstract, Grade, dict[str, Any]]]:
-    return (each for each in read() if each[3]["usable"])
+    return (row for row in graded_abstracts() if row[3]["usable"])
 
 
 def participants(grade: Grade) -> int | None:
@@ -70,10 +70,10 @@ def participants(grade: Grade) -> int | None:
 
 @pytest.mark.spec("AESOP-WEAK-REJECTED")
 def test_no_retracted_corrected_planned_or_commented_study_is_kept() -> None:
-    aside = [(grade, label) for _, _, grade, label in read() if not label["usable"]]
-    assert len(aside) == 16
+    notices = [(grade, label) for _, _, grade, label in graded_abstracts() if not label["usable"]]
+    assert len(notices) == 16
     assert [
-        label["id"] for grade, label in aside if grade.rule not in ("not_a_study", "of_concern")
+        label["id"] for grade, label in notices if grade.rule not in ("not_a_study", "of_concern")
     ] == []
 
 
@@ -84,15 +84,20 @@ def test_nine_of_ten_sample_sizes_are_right() -> None:
         for *_, grade, label in studies()
         if label["sample_size"] is not None
     ]
-    right = sum(participants(grade) == size for grade, size in stated)
-    assert right >= 0.9 * len(stated), (right, len(stated))
+    correct = sum(participants(grade) == size for grade, size in stated)
+    assert correct >= 0.9 * len(stated), (correct, len(stated))
 
 
 @pytest.mark.spec("AESOP-METHODOLOGY")
 def test_nineteen_of_twenty_denied_items_earn_no_points() -> None:
     credited = [
         next(
-            (each.state for each in appraise(abstract, "randomised_trial") if each.item == item), ""
+            (
+                appraised.state
+                for appraised in appraise(abstract, "randomised_trial")
+                if appraised.item == item
+            ),
+            "",
         )
         == "stated"
         for _, abstract, _, label in studies()
@@ -103,53 +108,54 @@ def test_nineteen_of_twenty_denied_items_earn_no_points() -> None:
 
 
 def test_most_directions_are_right() -> None:
-    found = [
+    directions = [
         (finding_of(question, grade, abstract).direction, label)
         for question, abstract, grade, label in studies()
     ]
     stated = [
         (direction, DIRECTIONS[label["direction"]])
-        for direction, label in found
+        for direction, label in directions
         if direction != "unclear"
     ]
     assert sum(direction == label for direction, label in stated) >= 0.85 * len(stated), stated
 
 
 @cache
-def traps() -> tuple[tuple[dict[str, Any], Abstract, Grade], ...]:
+def trap_abstracts() -> tuple[tuple[dict[str, Any], Abstract, Grade], ...]:
     """Return ninety more abstracts by other writers. docs/screening.md has the figures from before
     any of them was used for development.
     """
-    grader, found = offline_grader(), []
+    grader, graded = offline_grader(), []
     for row in rows("trap_abstracts.jsonl"):
         abstract = Abstract(id=row["id"], title=row["title"], text=row["abstract"])
         (grade,) = grader.grade(row["question"], [abstract])
-        found.append((row, abstract, grade))
-    return tuple(found)
+        graded.append((row, abstract, grade))
+    return tuple(graded)
 
 
 def is_notice(row: dict[str, Any]) -> bool:
     return any(kind in row["kind"].casefold() for kind in ("retract", "erratum", "protocol"))
 
 
-def test_ninety_abstracts_by_other_writers_are_read_as_well() -> None:
-    assert {grade.rule for row, _, grade in traps() if is_notice(row)} <= {
+def test_ninety_abstracts_by_other_writers_are_graded_equally_well() -> None:
+    assert {grade.rule for row, _, grade in trap_abstracts() if is_notice(row)} <= {
         "not_a_study",
         "of_concern",
     }
     sized = [
-        each for each in traps() if not is_notice(each[0]) and each[0]["sample_size"] is not None
+        (row, grade)
+        for row, _, grade in trap_abstracts()
+        if not is_notice(row) and row["sample_size"] is not None
     ]
     assert len(sized) == 72
-    assert sum(participants(grade) == row["sample_size"] for row, _, grade in sized) >= 0.9 * len(
-        sized
-    )
+    correct = sum(participants(grade) == row["sample_size"] for row, grade in sized)
+    assert correct >= 0.9 * len(sized)
     denied = [
         any(
-            each.item == item and each.state == "stated"
-            for each in appraise(abstract, "randomised_trial")
+            appraised.item == item and appraised.state == "stated"
+            for appraised in appraise(abstract, "randomised_trial")
         )
-        for row, abstract, _ in traps()
+        for row, abstract, _ in trap_abstracts()
         if not is_notice(row) and "review" not in row["kind"]
         for item, name in zip(
             ("control", "randomisation", "blinding"),

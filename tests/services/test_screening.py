@@ -33,7 +33,14 @@ from masis.store import Store
 from masis.views.screening import RECOMMENDATIONS
 from tests.reviewing import ADA
 from tests.screening.entrez_server import Reply, Server, serving
-from tests.screening.scripted import BORDERLINE, SERIES, STRONG, WEAK, Said, ScriptedGrader
+from tests.screening.scripted import (
+    BORDERLINE,
+    SERIES,
+    STRONG,
+    WEAK,
+    ScriptedGrader,
+    ScriptedOpinion,
+)
 
 QUESTION = "Does aspirin relieve headache?"
 SETTINGS = Settings(screening_graders="scripted", screening_retrieve=5)
@@ -60,7 +67,10 @@ class Desk(ScreeningService):
     """A service whose grader says what the test wrote."""
 
     def __init__(
-        self, path: Path, says: dict[str, Said] | None = None, default: Said = STRONG
+        self,
+        path: Path,
+        says: dict[str, ScriptedOpinion] | None = None,
+        default: ScriptedOpinion = STRONG,
     ) -> None:
         self.grader = ScriptedGrader(says or {}, default)
         self.bench = Workbench.open(path / "w.db", SETTINGS)
@@ -77,7 +87,7 @@ class Desk(ScreeningService):
 
 
 def screened(
-    path: Path, says: dict[str, Said] | None = None, default: Said = STRONG
+    path: Path, says: dict[str, ScriptedOpinion] | None = None, default: ScriptedOpinion = STRONG
 ) -> tuple[Desk, Screening]:
     desk = Desk(path, says, default)
     return desk, desk.screen(ADA, QUESTION, ["corpus:headache"])
@@ -86,9 +96,9 @@ def screened(
 def test_cached_grades_cost_nothing(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
     first = desk.screen(ADA, QUESTION, ["corpus:headache"])
-    asked = len(desk.grader.asked)
+    asked = len(desk.grader.graded_ids)
     second = desk.screen(ADA, QUESTION, ["corpus:headache"])
-    assert len(desk.grader.asked) == asked
+    assert len(desk.grader.graded_ids) == asked
     assert [grade.quality for grade in second.grades] == [grade.quality for grade in first.grades]
 
 
@@ -96,7 +106,7 @@ def test_cached_grades_cost_nothing(tmp_path: Path) -> None:
 def test_an_interrupted_screening_continues(tmp_path: Path) -> None:
     class Breaking(ScriptedGrader):
         def grade(self, question: str, abstracts: Sequence[Abstract]) -> tuple[Grade, ...]:
-            if len(self.asked) >= 5:
+            if len(self.graded_ids) >= 5:
                 raise KeyboardInterrupt
             return super().grade(question, abstracts)
 
@@ -105,14 +115,14 @@ def test_an_interrupted_screening_continues(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         desk.screen(ADA, QUESTION, ["corpus:headache"], screening_id="one")
     assert desk.store.screenings.in_state("interrupted") == ("one",)
-    before = list(desk.grader.asked)
+    before = list(desk.grader.graded_ids)
     assert desk.store.screenings.summary("one").why
     kept = [each.round for each in desk.store.screenings.progress("one").progress.finished]
     assert kept
     desk.grader = ScriptedGrader({}, SERIES)
     found = desk.screen(ADA, "another question", ["corpus:elsewhere"], screening_id="one")
     assert found.question == QUESTION
-    assert not set(desk.grader.asked) & set(before)
+    assert not set(desk.grader.graded_ids) & set(before)
     assert list(found.rounds[: len(kept)]) == kept
     assert [each.number for each in found.rounds] == list(range(len(found.rounds)))
     assert len(found.rounds) > 1
@@ -418,12 +428,12 @@ def test_extending_a_screening_keeps_its_rounds_and_overrides(
     first = desk.screen(ADA, QUESTION, ["corpus:headache"], settings=once)
     assert (first.outcome, len(first.rounds)) == ("evidence_insufficient", 1)
     desk.override(ADA, first.id, "a0", "recommendation", "keep", reason="I know this trial.")
-    graded = list(desk.grader.asked)
+    graded = list(desk.grader.graded_ids)
     further = desk.search_further(ADA, first.id, rounds=2)
     assert further.id != first.id
     assert further.rounds[0] == first.rounds[0]
     assert 1 < len(further.rounds) <= 3
-    assert not set(desk.grader.asked[len(graded) :]) & set(graded)
+    assert not set(desk.grader.graded_ids[len(graded) :]) & set(graded)
     assert further.thresholds == first.thresholds
     opened = desk.open(further.id)
     assert opened.screening.kept == ("a0",)
@@ -513,7 +523,7 @@ def test_a_question_can_be_replanned_with_other_concepts(
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     # how PubMed is paced is tested with the source itself
-    monkeypatch.setattr(pubmed, "REQUESTS_A_SECOND", 1000)
+    monkeypatch.setattr(pubmed, "REQUESTS_PER_SECOND", 1000)
     with serving(Server(pmids=list(range(101, 131)))) as running:
         yield running
 
@@ -560,7 +570,7 @@ def test_a_record_from_two_sources_is_screened_once(desk: ScreeningService, serv
         "900",
     ]
     assert {kept["mine-102"].source, kept["pmid-101"].source} == {None, "pubmed"}
-    assert server.asked[0].parameters["term"] == "aspirin AND relieve AND headache"
+    assert server.requests[0].parameters["term"] == "aspirin AND relieve AND headache"
 
 
 def test_a_failing_source_is_reported_and_the_other_continues(
@@ -582,9 +592,9 @@ def test_stopping_a_screening_doesnt_wait_for_pubmed(
     desk: ScreeningService, server: Server
 ) -> None:
     server.faults = [Reply(503, headers=(("Retry-After", "50"),))] * 4
-    found = desk.screen(ADA, QUESTION, ["pubmed"], cancelled=lambda: len(server.asked) > 0)
+    found = desk.screen(ADA, QUESTION, ["pubmed"], cancelled=lambda: len(server.requests) > 0)
     assert (found.outcome, found.reasons) == ("cancelled", ("Stopped by a person.",))
-    assert len(server.asked) == 1, "nothing was asked again after the wait was ended"
+    assert len(server.requests) == 1, "nothing was asked again after the wait was ended"
 
 
 def test_pubmed_queries_use_its_design_and_date_fields(
@@ -598,12 +608,12 @@ def test_pubmed_queries_use_its_design_and_date_fields(
         since=2019,
     )
     assert len(search_source(source, query, 4)) == 4
-    asked = server.asked[0].parameters
+    asked = server.requests[0].parameters
     assert asked["term"] == "(aspirin AND headache) AND (randomized controlled trial[pt])"
     assert (asked["datetype"], asked["mindate"], asked["maxdate"]) == ("pdat", "2019", "3000")
     plain = Query(text="aspirin headache", why="")
     search_source(source, plain, 4)
-    assert "mindate" not in server.asked[2].parameters
+    assert "mindate" not in server.requests[2].parameters
 
 
 def test_the_second_round_queries_pubmed_for_gaps(tmp_path: Path, server: Server) -> None:
@@ -616,7 +626,9 @@ def test_the_second_round_queries_pubmed_for_gaps(tmp_path: Path, server: Server
     assert {"randomised_trial", "systematic_review"} <= {
         query.design for query in found.rounds[1].queries
     }
-    searches = [asked.parameters for asked in server.asked if asked.path.endswith("esearch.fcgi")]
+    searches = [
+        asked.parameters for asked in server.requests if asked.path.endswith("esearch.fcgi")
+    ]
     assert any(
         "AND (systematic review[pt] OR meta-analysis[pt])" in asked["term"] for asked in searches
     )
@@ -635,7 +647,7 @@ TEXT = (
 TRIAL = Abstract(
     id="t", title="Aspirin for migraine in adults: a randomised trial", text=TEXT, doi="10.1000/t"
 )
-AWAY = Abstract(
+OFF_TOPIC = Abstract(
     id="w",
     title="Early walking after replacement of the knee",
     text="240 adults walked early.",
@@ -681,13 +693,13 @@ def test_decisions_are_read_from_each_tools_export(
 
 
 def test_exports_have_labels_the_tools_read() -> None:
-    found = screen_abstracts(LABELLED_QUESTION, [TRIAL, AWAY])
-    by_id, table, tags = {each.id: each for each in (TRIAL, AWAY)}, io.BytesIO(), io.BytesIO()
+    found = screen_abstracts(LABELLED_QUESTION, [TRIAL, OFF_TOPIC])
+    by_id, table, tags = {each.id: each for each in (TRIAL, OFF_TOPIC)}, io.BytesIO(), io.BytesIO()
     write_screening_csv(found, by_id, table)
     rows = list(csv.DictReader(io.StringIO(table.getvalue().decode())))
     assert [(row["title"], row["abstract"], row["included"]) for row in rows] == [
         (TRIAL.title, TRIAL.text, "1"),
-        (AWAY.title, AWAY.text, "0"),
+        (OFF_TOPIC.title, OFF_TOPIC.text, "0"),
     ]
     assert write_screening_ris(found, by_id, tags, RECOMMENDATIONS) == 2
     written = tags.getvalue().decode()
@@ -701,8 +713,8 @@ def test_exports_have_labels_the_tools_read() -> None:
 
 def test_imported_decisions_become_overrides(tmp_path: Path) -> None:
     workbench = Workbench.open(tmp_path / "masis.db", Settings())
-    found = screen_abstracts(LABELLED_QUESTION, [TRIAL, AWAY])
-    workbench.screenings.store_screening(ADA, found, [TRIAL, AWAY])
+    found = screen_abstracts(LABELLED_QUESTION, [TRIAL, OFF_TOPIC])
+    workbench.screenings.store_screening(ADA, found, [TRIAL, OFF_TOPIC])
     export = (
         "title,doi,pubmed_id,notes\n"
         f'{TRIAL.title},https://doi.org/10.1000/T,,"RAYYAN-INCLUSION: {{""Ada""=>""Excluded""}}"\n'
@@ -721,4 +733,4 @@ def test_imported_decisions_become_overrides(tmp_path: Path) -> None:
         "person",
         "Ada: Decided in Rayyan.",
     )
-    assert workbench.screenings.import_labels(ADA, found.id, [AWAY], every="keep").changed == 1
+    assert workbench.screenings.import_labels(ADA, found.id, [OFF_TOPIC], every="keep").changed == 1

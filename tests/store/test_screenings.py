@@ -310,7 +310,7 @@ def test_cached_grades_survive_restarts(path: Path) -> None:
         with Store.open(path) as store:
             cache: GradeCache = store.remembered_grades
             assert len(CachingGrader(grader, cache).grade("Q", found)) == 2
-    assert grader.asked == ["a0", "a1"]
+    assert grader.graded_ids == ["a0", "a1"]
     with Store.open(path) as store:
         assert store.remembered_grades.clear() == 2
 

@@ -26,7 +26,7 @@ from masis.api.roles import calls_at_once, estimate, pin_versions
 from masis.audit.measures.statistics import exact_bounds
 from masis.errors import InputError
 from masis.llm.estimates import CostEstimate
-from masis.llm.role_plugins import fillable
+from masis.llm.role_plugins import fillable_roles
 from masis.observers import observation
 from masis.schema.base import utc_now
 from masis.schema.calls import CallOutcome
@@ -114,7 +114,7 @@ def exam_settings(settings: Settings, model: str = "") -> Settings:
     roles = {"drafter": OFFLINE, "reviser": OFFLINE}
     if model:
         last_model = ModelRef.parse(model).alone
-        other_roles = OFFLINE if fillable(last_model) == ("verifier",) else str(last_model)
+        other_roles = OFFLINE if fillable_roles(last_model) == ("verifier",) else str(last_model)
         roles |= {"verifier": model, "critic": other_roles, "evaluator": other_roles}
     return pin_versions(settings.with_values({**SETTINGS_OF_THE_EXAM, **roles}))
 

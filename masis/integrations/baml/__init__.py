@@ -207,8 +207,8 @@ def _closed_set_words(schema: Any) -> set[str]:
         return set().union(*map(_closed_set_words, schema))
     if not isinstance(schema, dict):
         return set()
-    own = {word for word in schema.get("enum", ()) if isinstance(word, str)}
-    return own.union(*map(_closed_set_words, schema.values()))
+    own_words = {word for word in schema.get("enum", ()) if isinstance(word, str)}
+    return own_words.union(*map(_closed_set_words, schema.values()))
 
 
 def _space_out(text: str) -> str:
@@ -251,12 +251,14 @@ def _fit_to_schema(
     spellings = {_fold_name(name): name for name in schema["properties"]}
     fitted: dict[str, Any] = {}
     for name, content in value.items():
-        known = str(spellings.get(_fold_name(name), name))
-        if known in fitted:
+        field_name = str(spellings.get(_fold_name(name), name))
+        if field_name in fitted:
             raise RepairRefused("two fields have the same name")
-        if known != name:
+        if field_name != name:
             repairs.append("a name spelt otherwise")
-        fitted[known] = _fit_to_schema(content, schema["properties"].get(known, {}), defs, repairs)
+        fitted[field_name] = _fit_to_schema(
+            content, schema["properties"].get(field_name, {}), defs, repairs
+        )
     return fitted
 
 

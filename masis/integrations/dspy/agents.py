@@ -326,9 +326,9 @@ class Agent(dspy.Module):
         self.llm = lm
         self.version = f"{load(self.role).version} by DSPy"
 
-    async def aforward(self, *arguments: Any, **named: Any) -> Any:
+    async def aforward(self, *arguments: Any, **keywords: Any) -> Any:
         """Run ``forward`` on a thread of its own."""
-        return await asyncio.to_thread(self.forward, *arguments, **named)
+        return await asyncio.to_thread(self.forward, *arguments, **keywords)
 
     @property
     def judged_by(self) -> JudgedBy:
@@ -346,7 +346,7 @@ class Agent(dspy.Module):
         """
         if (lm := self._own_lm()) is not None:
             return None if lm == CONTEXT else lm
-        model = registry.asker(self.model_string, self.role, control, self.settings)
+        model = registry.model_in_role(self.model_string, self.role, control, self.settings)
         return language_model(model, self.version, temperature=self.temperature)
 
     def in_run(self, control: RunControl | None = None) -> InRun:
@@ -443,8 +443,8 @@ class CriticAgent(Agent):
 
     role: Role = "critic"
 
-    def __init__(self, *arguments: Any, **named: Any) -> None:
-        super().__init__(*arguments, **named)
+    def __init__(self, *arguments: Any, **keywords: Any) -> None:
+        super().__init__(*arguments, **keywords)
         self.critic = dspy.Predict(signature_of(self.role))
 
     def forward(
@@ -485,8 +485,8 @@ class RevisionAgent(Agent):
     role: Role = "reviser"
     temperature = 0.3
 
-    def __init__(self, *arguments: Any, **named: Any) -> None:
-        super().__init__(*arguments, **named)
+    def __init__(self, *arguments: Any, **keywords: Any) -> None:
+        super().__init__(*arguments, **keywords)
         self.revision = dspy.Predict(signature_of(self.role))
 
     def forward(
@@ -603,11 +603,11 @@ class MultiAgentCriticLoop(dspy.Module):
             **dict(CriticLoopOutput.model_validate(run, from_attributes=True)), run=run
         )
 
-    async def aforward(self, *arguments: Any, **named: Any) -> Any:
+    async def aforward(self, *arguments: Any, **keywords: Any) -> Any:
         """Run ``forward`` on a thread of its own, and stop if the task is cancelled."""
 
         def run(cancelled: Callable[[], bool]) -> Any:
-            return self.forward(*arguments, **(named | {"cancelled": cancelled}))
+            return self.forward(*arguments, **(keywords | {"cancelled": cancelled}))
 
         return await cancellable(run, partial(start_in_thread, name="critic loop"))
 

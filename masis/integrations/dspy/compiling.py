@@ -67,20 +67,20 @@ class Session:
             update={"call_deadline_s": max(self.base.call_deadline_s, 60.0)}
         )
         self.control.budget.call_s = self.base.call_deadline_s
-        model = registry.asker(self.plan.model, self.plan.role, self.control, self.base)
+        model = registry.model_in_role(self.plan.model, self.plan.role, self.control, self.base)
         if self.plan.max_cost is not None and model.price is None:
             raise SettingsError(
                 f"--max-cost: no price is known for {model.name}. Give one in masis.toml."
             )
         self.model_name, self.lm = model.name, self._lm(model, CriticAgent.temperature)
-        writer = registry.asker(
+        writer = registry.model_in_role(
             self.plan.teacher or self.plan.model, self.plan.role, self.control, self.base
         )
         self.teacher_lm = (
             self._lm(writer, CriticAgent.temperature) if self.plan.teacher else self.lm
         )
         self.writer_lm = self._lm(writer, 1.0)
-        self.concurrency = max(1, model.limiter.most)
+        self.concurrency = max(1, model.limiter.maximum)
 
     def _lm(self, model: Any, temperature: float) -> Any:
         recorded = f"{load(self.plan.role).version} compiled by {self.plan.optimizer}"
@@ -98,12 +98,12 @@ class Session:
         Calls in progress count with the mean cost of the calls so far. Raises OptimizationStopped.
         """
         with self._lock:
-            spent = self.usage
-            self.watch(self.doing, spent)
+            usage = self.usage
+            self.watch(self.doing, usage)
             if self.stopping():
                 self.control.cancellation.cancel()
                 raise OptimizationStopped("a person asked to stop")
-            soon = (spent.cost_usd or 0.0) * (1 + self._under_way / max(1, spent.calls))
+            soon = (usage.cost_usd or 0.0) * (1 + self._under_way / max(1, usage.calls))
             if self.plan.max_cost is not None and soon >= self.plan.max_cost:
                 raise OptimizationStopped(f"the limit of ${self.plan.max_cost:g} is reached")
             self._under_way += 1
@@ -246,8 +246,10 @@ def compile_program(session: Session, parts: TrainTestSplit) -> programs.Program
         session.doing = "measuring the compiled program"
         after = measure_program(session, program, parts.held_out)
     state = state_of(program)
-    gains = [new - old for new, old in zip(after, before, strict=True)]
-    gain, spent = _mean_with_interval(gains, parts.held_out, plan.seed), session.usage
+    gains = [
+        score_after - score_before for score_after, score_before in zip(after, before, strict=True)
+    ]
+    gain, usage = _mean_with_interval(gains, parts.held_out, plan.seed), session.usage
     return programs.Program(
         **(plan.model_dump() | {"model": session.model_name}),
         version=1,
@@ -265,9 +267,9 @@ def compile_program(session: Session, parts: TrainTestSplit) -> programs.Program
         made_at=utc_now(),
         masis=version.APP,
         dspy=dspy.__version__,
-        calls=spent.calls,
-        tokens=spent.prompt_tokens + spent.completion_tokens,
-        cost_usd=spent.cost_usd,
+        calls=usage.calls,
+        tokens=usage.prompt_tokens + usage.completion_tokens,
+        cost_usd=usage.cost_usd,
         digest=programs.digest(state),
         state=state,
     )

@@ -196,9 +196,11 @@ def _of_decision(workbench: Workbench, case: Case, decision: Decision) -> Iterat
             run = workbench.runs.get(decision.run_id)
         except StoreError:  # unfinished or purged, so the judged answer is unknown
             return
-        at = decision.iteration
+        iteration = decision.iteration
         answer = (
-            run.iterations[at - 1].answer if at and at <= len(run.iterations) else run.final_answer
+            run.iterations[iteration - 1].answer
+            if iteration and iteration <= len(run.iterations)
+            else run.final_answer
         )
     if not answer:
         return
@@ -266,15 +268,19 @@ def shuffle_labels(cases: Sequence[LabelledAnswer], seed: int) -> list[LabelledA
     """
     order = list(range(len(cases)))
     # Repeat until no answer has its own labels.
-    while len(order) > 1 and any(at == place for place, at in enumerate(order)):
+    while len(order) > 1 and any(
+        position == own_position for own_position, position in enumerate(order)
+    ):
         random.Random(seed).shuffle(order)
         seed += 1
-    mixed = []
-    for case, other in zip(cases, (cases[at] for at in order), strict=True):
+    shuffled = []
+    for case, other in zip(cases, (cases[position] for position in order), strict=True):
         expected, end = list(other.expected), len(case.answer)
         for number, fault in enumerate(expected):
             if fault.span is not None and fault.span[1] > end:  # move it to the end of this answer
                 length = fault.span[1] - fault.span[0]
                 expected[number] = fault._replace(span=(max(0, end - length), end))
-        mixed.append(case._replace(expected=tuple(expected), right=other.right, wrong=other.wrong))
-    return mixed
+        shuffled.append(
+            case._replace(expected=tuple(expected), right=other.right, wrong=other.wrong)
+        )
+    return shuffled

@@ -56,8 +56,8 @@ def of_critique(
         return GradedPrediction(0.0, f"There was no critique: {unscored}")
     pairs = _pair_issues(case.expected, issues)
     allowed = {issue for issue, expected, _ in pairs if not case.expected[expected].required}
-    counted = [at for at in range(len(issues)) if at not in allowed]
-    required = [at for at, fault in enumerate(case.expected) if fault.required]
+    counted = [position for position in range(len(issues)) if position not in allowed]
+    required = [position for position, fault in enumerate(case.expected) if fault.required]
     worth = {issue: credit for issue, expected, credit in pairs if expected in required}
     words = _feedback_text(case, issues, pairs)
     if not required:
@@ -74,7 +74,9 @@ def of_revision(case: LabelledAnswer, revised: str | None) -> GradedPrediction:
     kept = [text for text in case.right if locate_quote(text, revised) is not None]
     gone = [text for text in case.wrong if locate_quote(text, revised) is None]
     shares = [
-        len(part) / len(whole) for part, whole in ((kept, case.right), (gone, case.wrong)) if whole
+        len(achieved) / len(intended)
+        for achieved, intended in ((kept, case.right), (gone, case.wrong))
+        if intended
     ]
     score = len(shares) / sum(1 / share for share in shares) if shares and all(shares) else 0.0
     invented = audit_citations(revised, case.evidence).invalid_citations
@@ -137,17 +139,17 @@ def _feedback_text(
     if case.clean:
         lines.append("Nothing is wrong with this answer that a critic must say.")
     for number, fault in enumerate(case.expected):
-        where = f"“{fault.words}”" if fault.words else "the answer as a whole"
+        quoted = f"“{fault.words}”" if fault.words else "the answer as a whole"
         if number not in matches and fault.required:
-            lines.append(f"Missed ({fault.kind}): {where}. {fault.description}")
+            lines.append(f"Missed ({fault.kind}): {quoted}. {fault.description}")
         elif number in matches and matches[number][1] < 1:
             lines.append(
-                f"Found, but called {matches[number][0]} rather than {fault.kind}: {where}."
+                f"Found, but called {matches[number][0]} rather than {fault.kind}: {quoted}."
                 f" {fault.description}"
             )
     matched = {issue for issue, _, _ in pairs}
-    for at, issue in enumerate(issues):
-        if at not in matched:
+    for position, issue in enumerate(issues):
+        if position not in matched:
             quoted = f"“{issue.quote}”" if issue.quote else "no words that are in the answer"
             lines.append(
                 f"Raised without ground ({issue.type}), quoting {quoted}: {issue.description}"

@@ -137,9 +137,9 @@ class Program(Plan):
         return sum(len(part.demos) for part in self.state.values())
 
 
-def folder(named: str | Path | None = None) -> Path:
-    """Return the folder of programs: the named one, or ``programs`` in the user's data folder."""
-    return Path(named).expanduser() if named else data_folder() / "programs"
+def folder(path: str | Path | None = None) -> Path:
+    """Return the folder of programs: ``path``, or ``programs`` in the user's data folder."""
+    return Path(path).expanduser() if path else data_folder() / "programs"
 
 
 def digest(state: Mapping[str, Predictor]) -> str:
@@ -161,30 +161,40 @@ def checked_name(name: str) -> str:
     return name
 
 
-def versions(at: Path, name: str) -> list[int]:
+def versions(programs_folder: Path, name: str) -> list[int]:
     """Return the saved versions of a program, oldest first."""
-    matches = (_VERSION.fullmatch(file.name) for file in (at / checked_name(name)).glob("v*.json"))
+    matches = (
+        _VERSION.fullmatch(file.name)
+        for file in (programs_folder / checked_name(name)).glob("v*.json")
+    )
     return sorted(int(match[1]) for match in matches if match)
 
 
-def program_names(at: Path) -> list[str]:
+def program_names(programs_folder: Path) -> list[str]:
     """Return the names of the saved programs."""
     return sorted(
-        {file.parent.name for file in at.glob("*/v*.json") if _NAME.fullmatch(file.parent.name)}
+        {
+            file.parent.name
+            for file in programs_folder.glob("*/v*.json")
+            if _NAME.fullmatch(file.parent.name)
+        }
     )
 
 
-def save_program(at: Path, program: Program) -> tuple[Program, Path]:
+def save_program(programs_folder: Path, program: Program) -> tuple[Program, Path]:
     """Save a program as the next version of its name, and return that version and its file.
 
     Two programs that are saved at once get two versions. Existing files are never overwritten.
     """
-    home = at / checked_name(program.name)
-    home.mkdir(parents=True, exist_ok=True)
+    program_folder = programs_folder / checked_name(program.name)
+    program_folder.mkdir(parents=True, exist_ok=True)
     while True:
-        number = max(versions(at, program.name), default=0) + 1
-        numbered, file = program.model_copy(update={"version": number}), home / f"v{number}.json"
-        temporary = home / f".v{number}.{uuid.uuid4().hex}.tmp"
+        number = max(versions(programs_folder, program.name), default=0) + 1
+        numbered, file = (
+            program.model_copy(update={"version": number}),
+            program_folder / f"v{number}.json",
+        )
+        temporary = program_folder / f".v{number}.{uuid.uuid4().hex}.tmp"
         temporary.write_text(numbered.model_dump_json(indent=1), encoding="utf-8")
         try:
             # Unlike a rename, a link fails if the file exists. Readers never see half of a file.
@@ -196,28 +206,31 @@ def save_program(at: Path, program: Program) -> tuple[Program, Path]:
         return numbered, file
 
 
-def find_program(at: Path, written: str) -> Program:
+def find_program(programs_folder: Path, program_name: str) -> Program:
     """Read the program that ``careful`` or ``careful@2`` names.
 
     Raises SettingsError, with the most similar name, if there's no such program, and InputError if
     its file is invalid or was altered.
     """
-    name, at_sign, number = written.partition("@")
-    saved = versions(at, name)
+    name, at_sign, number = program_name.partition("@")
+    saved = versions(programs_folder, name)
     if not saved:
-        near = difflib.get_close_matches(name, program_names(at), n=1)
+        similar = difflib.get_close_matches(name, program_names(programs_folder), n=1)
         hint = (
-            f"Did you mean {PREFIX}:{near[0]}?"
-            if near
+            f"Did you mean {PREFIX}:{similar[0]}?"
+            if similar
             else "Compile one with masis optimize, or list yours with masis optimize --list."
         )
-        raise SettingsError(f"{PREFIX}:{written}: there is no program {name!r} in {at}. {hint}")
-    if at_sign and number not in map(str, saved):
-        known = ", ".join(map(str, saved))
         raise SettingsError(
-            f"{PREFIX}:{written}: {name!r} has no version {number!r}. Choose one of: {known}."
+            f"{PREFIX}:{program_name}: there is no program {name!r} in {programs_folder}. {hint}"
         )
-    return read_program(at / name / f"v{number if at_sign else saved[-1]}.json")
+    if at_sign and number not in map(str, saved):
+        known_versions = ", ".join(map(str, saved))
+        raise SettingsError(
+            f"{PREFIX}:{program_name}: {name!r} has no version {number!r}. Choose one of:"
+            f" {known_versions}."
+        )
+    return read_program(programs_folder / name / f"v{number if at_sign else saved[-1]}.json")
 
 
 def read_program(file: Path) -> Program:
@@ -227,8 +240,8 @@ def read_program(file: Path) -> Program:
             raise InputError("is too large for a program", hint="Compile it again.", file=str(file))
         program = Program.model_validate_json(file.read_bytes())
     except ValidationError as error:
-        where = ".".join(str(part) for part in error.errors()[0]["loc"])
-        problem = f"isn't a program of this version ({where}: {error.errors()[0]['msg']})"
+        field = ".".join(str(part) for part in error.errors()[0]["loc"])
+        problem = f"isn't a program of this version ({field}: {error.errors()[0]['msg']})"
         raise InputError(problem, hint="Compile it again.", file=str(file)) from error
     if digest(program.state) != program.digest:
         problem = "was altered after it was compiled, because its digest doesn't match"
@@ -237,25 +250,25 @@ def read_program(file: Path) -> Program:
     return program
 
 
-def list_programs(at: Path) -> list[Program | InputError]:
+def list_programs(programs_folder: Path) -> list[Program | InputError]:
     """Read every version of every program. A file that can't be read is an error in the list."""
     programs: list[Program | InputError] = []
-    for name in program_names(at):
-        for number in versions(at, name):
+    for name in program_names(programs_folder):
+        for number in versions(programs_folder, name):
             try:
-                programs.append(read_program(at / name / f"v{number}.json"))
+                programs.append(read_program(programs_folder / name / f"v{number}.json"))
             except InputError as error:
                 programs.append(error)
     return programs
 
 
-def with_texts_from_before(at: Path, moment: str) -> list[Program]:
+def with_texts_from_before(programs_folder: Path, moment: str) -> list[Program]:
     """Return the programs made before a moment that may contain texts of people's cases.
 
     Programs compiled on the demo cases don't.
     """
     return [
         program
-        for program in list_programs(at)
+        for program in list_programs(programs_folder)
         if isinstance(program, Program) and program.made_at < moment and program.source != "demo"
     ]

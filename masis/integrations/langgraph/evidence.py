@@ -141,12 +141,12 @@ def evidence_critic_node(settings: Settings | None = None) -> Runnable[Any, Any]
         graded |= {grade.abstract_id: grade for grade in grades}
         missing: dict[str, None] = {}
         if decided.decision == "retrieve_more":
-            seen = [
+            documents_so_far = [
                 queries.GradedAbstract(abstract, graded[key])
                 for key, abstract in abstracts.items()
                 if key in graded
             ]
-            gaps = queries.find_gaps(question, tuple(seen), year_of(utc_now()))
+            gaps = queries.find_gaps(question, tuple(documents_so_far), year_of(utc_now()))
             missing = dict.fromkeys(gap.what for gap in gaps)
         advised = {
             name: [grade.abstract_id for grade in graded.values() if grade.recommendation == advice]

@@ -301,7 +301,7 @@ def same_case(state: Any, run: Run | None, thread: str | None) -> Case | None:
     return case if case.digest() == run.case_digest else None
 
 
-def _validate_as(kind: type[Model], fields: Mapping[str, Any], where: str) -> Model:
+def _validate_as(kind: type[Model], fields: Mapping[str, Any], field_path: str) -> Model:
     try:
         return kind.model_validate(fields)
     except ValidationError as error:
@@ -309,5 +309,5 @@ def _validate_as(kind: type[Model], fields: Mapping[str, Any], where: str) -> Mo
         raise InputError(
             first["msg"],
             hint="Correct the value that the graph writes there.",
-            field=".".join(map(str, (where, *first["loc"]))),
+            field=".".join(map(str, (field_path, *first["loc"]))),
         ) from error

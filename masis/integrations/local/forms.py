@@ -142,12 +142,14 @@ class Marks(NamedTuple):
     @property
     def description(self) -> str:
         """Describe the configuration for an error message."""
-        shown = ", ".join(f"{at}: {name[:40]}" for at, name in enumerate(self.outputs[:6]))
+        outputs_shown = ", ".join(
+            f"{number}: {name[:40]}" for number, name in enumerate(self.outputs[:6])
+        )
         parts = [
             f"architectures {self.architecture[:80] or 'none'}",
             f"model_type {self.model_type[:40] or 'none'}",
         ]
-        parts.append(f"id2label ({shown})")
+        parts.append(f"id2label ({outputs_shown})")
         if self.problem_type:
             parts.append(f"problem_type {self.problem_type[:40]}")
         return ", ".join(parts)
@@ -441,8 +443,8 @@ def _by_names(
     if len(marks.outputs) == 1:
         return _single_score(labels, marks, config, path)
     supporting, denying, unknown = (
-        [index for index, meaning in enumerate(marks.meanings) if meaning == wanted]
-        for wanted in ("supports", "contradicts", None)
+        [index for index, meaning in enumerate(marks.meanings) if meaning == expected_meaning]
+        for expected_meaning in ("supports", "contradicts", None)
     )
     if len(supporting) != 1 or len(denying) > 1 or unknown:
         raise _unsupported_model(
@@ -495,15 +497,15 @@ def _single_score(
 
 def _outputs(config: Mapping[str, Any], path: str) -> tuple[str, ...]:
     """Return the names of a model's outputs. Raises SettingsError if they aren't numbered."""
-    given = config.get("id2label")
-    if not isinstance(given, Mapping):
+    id2label = config.get("id2label")
+    if not isinstance(id2label, Mapping):
         number = config.get("num_labels", 2)
         return tuple(
             f"LABEL_{index}"
             for index in range(number if isinstance(number, int) and 0 < number < 100 else 2)
         )
     try:
-        names = {int(index): str(name) for index, name in given.items()}
+        names = {int(index): str(name) for index, name in id2label.items()}
     except ValueError:
         names = {}
     if not names or sorted(names) != list(range(len(names))):
@@ -522,7 +524,7 @@ def _unsupported_model(path: str, marks: Marks, why: str) -> SettingsError:
     """Return an error with the configuration found and the accepted forms of the same kind of class
     (or all).
     """
-    near = [
+    similar_forms = [
         form
         for form in FORMS
         if marks.architecture
@@ -531,7 +533,7 @@ def _unsupported_model(path: str, marks: Marks, why: str) -> SettingsError:
             for accepted_architecture in form.architectures
         )
     ]
-    accepted = "; ".join(f"{form.name} ({form.known_by})" for form in near) or ", ".join(
+    accepted = "; ".join(f"{form.name} ({form.known_by})" for form in similar_forms) or ", ".join(
         form.name for form in FORMS
     )
     return SettingsError(

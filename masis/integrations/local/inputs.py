@@ -84,7 +84,7 @@ class PairEncoder:
         if template := self.labels.form.template:
             # Tokenize the whole input at once, as the models' own code does. Piece by piece, T5
             # would make the space before the evidence a token of its own.
-            whole = "".join(
+            full_text = "".join(
                 (
                     self.mark(piece)
                     if isinstance(piece, Mark)
@@ -92,7 +92,7 @@ class PairEncoder:
                 )
                 for piece in template
             )
-            ids = self.tokenizer.encode(whole).ids
+            ids = self.tokenizer.encode(full_text).ids
             return TokenRow(ids, [0] * len(ids))
         first, second = (claim, evidence) if self.labels.form.claim_first else (evidence, claim)
         encoded = self.tokenizer.encode(first, second)
@@ -134,9 +134,9 @@ class PairEncoder:
         """Pad rows to the same length."""
         ids = np.full((len(rows), max(len(row.ids) for row in rows)), self.padding, dtype=np.int64)
         mask, types = np.zeros_like(ids), np.zeros_like(ids)
-        for at, row in enumerate(rows):
-            ids[at, : len(row.ids)], mask[at, : len(row.ids)] = row.ids, 1
-            types[at, : len(row.ids)] = row.types
+        for row_number, row in enumerate(rows):
+            ids[row_number, : len(row.ids)], mask[row_number, : len(row.ids)] = row.ids, 1
+            types[row_number, : len(row.ids)] = row.types
         return EncodedBatch(ids, mask, types)
 
     def without_marks(self, text: str) -> str:

@@ -89,23 +89,28 @@ def parse_name(text: str) -> LocalModelName:
     """
     text = text.strip()
     pinned = _PINNED.fullmatch(text)
-    where, digest = (pinned["where"], pinned["digest"]) if pinned else (text, "")
-    if not where:
+    location, digest = (pinned["where"], pinned["digest"]) if pinned else (text, "")
+    if not location:
         raise SettingsError(
             f"{PREFIX}: names no model. Write {PREFIX}:FOLDER or {PREFIX}:ORG/NAME (of the hub)."
         )
-    path = Path(where).expanduser()
+    path = Path(location).expanduser()
     # A name such as "org/model" may be a folder or a repository. An existing folder comes first.
-    if where.startswith(("/", "./", "../", "~", ".\\")) or path.exists():
-        return LocalModelName(where, path=path, digest=digest)
-    hub = _HUB_ID.fullmatch(where)
-    if hub is None or where.count("/") == 0:
+    if location.startswith(("/", "./", "../", "~", ".\\")) or path.exists():
+        return LocalModelName(location, path=path, digest=digest)
+    hub_id = _HUB_ID.fullmatch(location)
+    if hub_id is None or location.count("/") == 0:
         raise SettingsError(
-            f"{PREFIX}:{where[:200]}: there is no such folder or file, and it isn't an id of the"
+            f"{PREFIX}:{location[:200]}: there is no such folder or file, and it isn't an id of the"
             f" Hugging Face hub. Write a path, or {PREFIX}:ORG/NAME."
         )
     return LocalModelName(
-        where, None, hub["repo"], (hub["file"] or "").lstrip("/"), hub["revision"], digest
+        location,
+        None,
+        hub_id["repo"],
+        (hub_id["file"] or "").lstrip("/"),
+        hub_id["revision"],
+        digest,
     )
 
 
@@ -199,13 +204,13 @@ def _weights(has: Callable[[str], object], file: str = "") -> str | None:
 
 
 def _with_onnx(name: str, folder: Path, file: Path, revision: str | None = None) -> ModelFolder:
-    beside = tuple(
+    external_weights = tuple(
         # An ONNX file of more than 2 GB keeps its weights in files beside it, because protobuf
         # can't be larger.
         sorted(path for path in file.parent.glob(f"{file.name}[_.]data*") if path.is_file())
     )
     return ModelFolder(
-        name, folder, read_json(folder / "config.json"), file, beside, "onnx", revision
+        name, folder, read_json(folder / "config.json"), file, external_weights, "onnx", revision
     )
 
 
@@ -295,7 +300,7 @@ def model_record(model: ModelFolder) -> LocalModel:
         if isinstance(code, str) and code.strip()
     }
     # The hub's cards use "other" for licences that aren't in its list.
-    own = card.get("license_name") if licence == "other" else None
+    own_licence = card.get("license_name") if licence == "other" else None
     return LocalModel(
         name=model.name.partition("#")[0],
         sha256=digest_of(model),
@@ -303,7 +308,7 @@ def model_record(model: ModelFolder) -> LocalModel:
         file=str(model.weights),
         bytes=sum(path.stat().st_size for path in (model.weights, *model.beside)),
         revision=model.revision,
-        licence=str(own or licence)[:100] if licence else None,
+        licence=str(own_licence or licence)[:100] if licence else None,
         languages=tuple(sorted(codes)) if codes and not codes & ANY_LANGUAGE else None,
     )
 
@@ -363,7 +368,7 @@ def download(
     name = parse_name(text)
     if is_here(text):
         return find(text)
-    full, done = f"{PREFIX}:{name.text}", 0
+    full, finished_bytes = f"{PREFIX}:{name.text}", 0
     bar: Any = tqdm
 
     class Bar(bar):
@@ -381,7 +386,7 @@ def download(
     def report(arrived: int) -> None:
         if cancelled():
             raise _DownloadCancelled
-        on_step(Step(file, done + arrived, sum(files.values())))
+        on_step(Step(file, finished_bytes + arrived, sum(files.values())))
 
     try:
         info = huggingface_hub.HfApi(endpoint=endpoint).model_info(
@@ -395,7 +400,7 @@ def download(
             huggingface_hub.hf_hub_download(
                 name.repo, file, revision=name.revision, endpoint=endpoint, tqdm_class=Bar
             )
-            done += size
+            finished_bytes += size
             report(0)
     except _DownloadCancelled:
         raise SettingsError(
@@ -427,10 +432,10 @@ def _files_to_fetch(full: str, sizes: dict[str, int], file: str) -> dict[str, in
         raise SettingsError(
             f"{full}: has no weights in ONNX or safetensors. Pickled weights (.bin) aren't read."
         )
-    beside = {SAFETENSORS: "", SAFETENSORS_INDEX: r"|model-\d+-of-\d+\.safetensors"}.get(
+    other_weights = {SAFETENSORS: "", SAFETENSORS_INDEX: r"|model-\d+-of-\d+\.safetensors"}.get(
         weights, r"([_.]data.*)?"
     )
-    needed = re.compile(re.escape(weights) + beside)
+    needed = re.compile(re.escape(weights) + other_weights)
     return {
         name: size
         for name, size in sizes.items()

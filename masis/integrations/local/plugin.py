@@ -77,14 +77,14 @@ class Registry:
     def available(self, settings: Settings) -> tuple[str, ...]:
         """Return the models in the hub's cache that can verify."""
         offered = []
-        for found in downloaded_models():
-            name = found.name.partition(":")[2]
+        for downloaded in downloaded_models():
+            name = downloaded.name.partition(":")[2]
             try:
                 check(name)
             # Another kind of model. Naming it explicitly raises the error.
             except (SettingsError, MissingExtra):
                 continue
-            offered.append(found.name)
+            offered.append(downloaded.name)
         return tuple(offered)
 
 

@@ -89,13 +89,17 @@ class LocalScorer:
         The score is None for a pair that is too long for the model. Raises StepError if the model
         fails or returns NaN or infinity.
         """
-        known = {pair: self.scores[pair] for pair in dict.fromkeys(pairs) if pair in self.scores}
+        known_scores = {
+            pair: self.scores[pair] for pair in dict.fromkeys(pairs) if pair in self.scores
+        }
         with self._failures_named(), self.lock:
             rows = {
-                pair: self.encoder.row(pair) for pair in dict.fromkeys(pairs) if pair not in known
+                pair: self.encoder.row(pair)
+                for pair in dict.fromkeys(pairs)
+                if pair not in known_scores
             }
             self._remember({pair: None for pair, row in rows.items() if row is None})
-        known |= dict.fromkeys((pair for pair, row in rows.items() if row is None), None)
+        known_scores |= dict.fromkeys((pair for pair, row in rows.items() if row is None), None)
         # Sort by length so that pairs of similar length share a batch, which keeps padding low.
         new = sorted(
             ((pair, row) for pair, row in rows.items() if row is not None),
@@ -113,8 +117,8 @@ class LocalScorer:
                     )
                 )
                 self._remember(scores)
-            known |= scores
-        return [known[pair] for pair in pairs]
+            known_scores |= scores
+        return [known_scores[pair] for pair in pairs]
 
     def tag(self, context: str, answer: str) -> tuple[TokenScore, ...] | None:
         """Return a tagger's score of each token of an answer, or None if context and answer are too
@@ -257,7 +261,7 @@ def check(text: str) -> OutputLabels:
 # From token ids to logits.
 
 
-def _onnx_engine(found: ModelFolder, threads: int) -> Engine:
+def _onnx_engine(model_folder: ModelFolder, threads: int) -> Engine:
     """Return an onnxruntime engine on the CPU. It passes only inputs that the graph has."""
     # Imported late because it takes a tenth of a second, which ``check`` doesn't need.
     import onnxruntime as runtime
@@ -268,18 +272,18 @@ def _onnx_engine(found: ModelFolder, threads: int) -> Engine:
     options.log_severity_level = 3
     try:
         session = runtime.InferenceSession(
-            str(found.weights), options, providers=["CPUExecutionProvider"]
+            str(model_folder.weights), options, providers=["CPUExecutionProvider"]
         )
     except Exception as error:  # the library's own exceptions share no better base
         why = " ".join(str(error).split())[:200]
         raise SettingsError(
-            f"{found.weights}: onnxruntime can't load it ({why}). Fetch or export it again."
+            f"{model_folder.weights}: onnxruntime can't load it ({why}). Fetch or export it again."
         ) from error
     inputs = {graph_input.name for graph_input in session.get_inputs()}
     if unknown := inputs - {"input_ids", "attention_mask", "token_type_ids"}:
         raise SettingsError(
-            f"{found.weights}: needs inputs that aren't supported ({', '.join(sorted(unknown))})."
-            " Export the model for sequence classification."
+            f"{model_folder.weights}: needs inputs that aren't supported"
+            f" ({', '.join(sorted(unknown))}). Export the model for sequence classification."
         )
     names = [graph_output.name for graph_output in session.get_outputs()]
     output = "logits" if "logits" in names else names[0]
@@ -296,7 +300,7 @@ def _onnx_engine(found: ModelFolder, threads: int) -> Engine:
     return logits
 
 
-def _torch_engine(found: ModelFolder, labels: OutputLabels, threads: int) -> Engine:
+def _torch_engine(model_folder: ModelFolder, labels: OutputLabels, threads: int) -> Engine:
     """Return a PyTorch engine on the CPU, without gradients. It passes only inputs that ``forward``
     accepts.
     """
@@ -307,11 +311,11 @@ def _torch_engine(found: ModelFolder, labels: OutputLabels, threads: int) -> Eng
         "t5_words": "AutoModelForSeq2SeqLM",
     }.get(labels.head, "AutoModelForSequenceClassification")
     try:
-        if found.config.get("model_type") == HHEM_TYPE:
-            model = _hhem(found, transformers)
+        if model_folder.config.get("model_type") == HHEM_TYPE:
+            model = _hhem(model_folder, transformers)
         else:
             model = getattr(transformers, kind).from_pretrained(
-                str(found.folder),
+                str(model_folder.folder),
                 local_files_only=True,
                 trust_remote_code=False,
                 use_safetensors=True,
@@ -319,8 +323,8 @@ def _torch_engine(found: ModelFolder, labels: OutputLabels, threads: int) -> Eng
     except (OSError, ValueError, KeyError, RuntimeError, ImportError, StopIteration) as error:
         why = " ".join(str(error).split())[:200]
         raise SettingsError(
-            f"{found.name}: transformers can't load it ({type(error).__name__}: {why}). Save it"
-            " with save_pretrained(), or export it to ONNX (docs/models.md)."
+            f"{model_folder.name}: transformers can't load it ({type(error).__name__}: {why})."
+            " Save it with save_pretrained(), or export it to ONNX (docs/models.md)."
         ) from error
     # Turns off dropout, which would make scores random.
     model.eval()
@@ -352,7 +356,7 @@ def _torch_engine(found: ModelFolder, labels: OutputLabels, threads: int) -> Eng
     return logits
 
 
-def _hhem(found: ModelFolder, transformers: Any) -> Any:
+def _hhem(model_folder: ModelFolder, transformers: Any) -> Any:
     """Load HHEM 2 into transformers' own class, since its repository's wrapper is custom code,
     which isn't executed.
 
@@ -362,10 +366,13 @@ def _hhem(found: ModelFolder, transformers: Any) -> Any:
     """
     load_file: Any = importlib.import_module("safetensors.torch").load_file
 
-    if found.weights.name != "model.safetensors":
-        raise SettingsError(f"{found.name}: HHEM is read from model.safetensors. Fetch that file.")
+    if model_folder.weights.name != "model.safetensors":
+        raise SettingsError(
+            f"{model_folder.name}: HHEM is read from model.safetensors. Fetch that file."
+        )
     weights = {
-        name.removeprefix("t5."): tensor for name, tensor in load_file(str(found.weights)).items()
+        name.removeprefix("t5."): tensor
+        for name, tensor in load_file(str(model_folder.weights)).items()
     }
     # The embedding is one tensor under two names, and files may contain only one of them.
     tied = ("transformer.shared.weight", "transformer.encoder.embed_tokens.weight")
@@ -390,7 +397,8 @@ def _hhem(found: ModelFolder, transformers: Any) -> Any:
     missing, unexpected = model.load_state_dict(weights, strict=False)
     if unexpected or set(missing) - {*tied} or {*tied} <= set(missing):
         raise SettingsError(
-            f"{found.name}: its weights have another form than HHEM 2.1's. Fetch that version."
+            f"{model_folder.name}: its weights have another form than HHEM 2.1's."
+            " Fetch that version."
         )
     return model
 

@@ -70,8 +70,8 @@ def language_of(name: str, languages: Sequence[str] | None) -> str:
     """
     match = re.search(r"-([a-z]{2})-v\d", name.casefold())
     # The Chinese model is named with the country's code, cn, and not with the language's.
-    named = {"cn": "zh"}.get(match[1], match[1]) if match else ""
-    for language in (named, languages[0] if languages and len(languages) == 1 else ""):
+    from_name = {"cn": "zh"}.get(match[1], match[1]) if match else ""
+    for language in (from_name, languages[0] if languages and len(languages) == 1 else ""):
         if language in prompts():
             return language
     return "en"
@@ -154,15 +154,15 @@ class LocalTagger(LocalRole):
 
     def _check(self, claim: Claim, start: int, tokens: Sequence[TokenScore] | None) -> ClaimCheck:
         """Check a claim that begins at ``start`` in the answer."""
-        own = [
+        claim_tokens = [
             token._replace(
                 start=max(token.start - start, 0), end=min(token.end - start, len(claim.text))
             )
             for token in tokens or ()
             if token.start < start + len(claim.text) and token.end > start
         ]
-        marked = tuple(marked_words(claim, own))
-        highest = max((token.unsupported for token in own), default=None)
+        marked = tuple(marked_words(claim, claim_tokens))
+        highest = max((token.unsupported for token in claim_tokens), default=None)
         if tokens is None:
             issue = TOO_LONG
         else:
@@ -225,26 +225,26 @@ class LocalTagger(LocalRole):
         """
         count = self.scorer.count
         # Subtract 4 for the special tokens around and between the texts (RoBERTa has the most).
-        left = (
+        remaining = (
             self.scorer.encoder.longest
             - count(answer)
             - count(context_of([""], question, language))
             - 4
         )
-        if left < LEAST_PASSAGE:
+        if remaining < LEAST_PASSAGE:
             return None
         lead = count(f"{prompts()[language]['passage']} 99: ") + 1  # each passage's number
         parts: list[list[str]] = [[]]
         used = 0
         for piece in (
-            piece for passage in passages for piece in self._pieces(passage, left - lead)
+            piece for passage in passages for piece in self._pieces(passage, remaining - lead)
         ):
             size = count(piece) + lead
             # In order, so that neighboring sentences of a passage stay together if they fit.
-            if parts[-1] and used + size > left:
+            if parts[-1] and used + size > remaining:
                 parts.append([])
                 used = 0
-            if len(parts) > MOST_PARTS or size > left:
+            if len(parts) > MOST_PARTS or size > remaining:
                 return None
             parts[-1].append(piece)
             used += size
@@ -277,13 +277,13 @@ def without_stretches(text: str, stretches: Sequence[tuple[int, int]]) -> tuple[
     Spaces before a stretch are removed too, so that "long [1]." becomes "long.".
     """
     offsets: list[int] = []
-    at = 0
+    position = 0
     for start, end in [*sorted(stretches), (len(text), len(text))]:
-        piece = text[at:start]
+        piece = text[position:start]
         if start < len(text):
             piece = piece.rstrip()
-        offsets += range(at, at + len(piece))
-        at = max(at, end)
+        offsets += range(position, position + len(piece))
+        position = max(position, end)
     return "".join(text[offset] for offset in offsets), offsets
 
 

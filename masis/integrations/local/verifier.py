@@ -148,9 +148,11 @@ def choose(
         )
         for word in claim_words
     }
-    whole = sum(weight.values())
+    total_weight = sum(weight.values())
     scored = [
-        window._replace(shared=sum(weight[word] for word in window.words & claim_words) / whole)
+        window._replace(
+            shared=sum(weight[word] for word in window.words & claim_words) / total_weight
+        )
         for window in windows
     ]
     ranked = sorted(range(len(scored)), key=lambda index: (-scored[index].shared, index))
@@ -217,8 +219,8 @@ class LocalRole:
     @property
     def languages(self) -> frozenset[str] | None:
         """The languages of the model's card, or None if it lists none and any may be used."""
-        named = self.scorer.model.languages
-        return None if named is None else frozenset(named)
+        model_languages = self.scorer.model.languages
+        return None if model_languages is None else frozenset(model_languages)
 
     @property
     def local_model(self) -> LocalModel:
@@ -274,11 +276,15 @@ class LocalVerifier(LocalRole):
             )
         checks = []
         for claim, windows in zip(claims, windows_of, strict=True):
-            given = [(window, next(scores)) for window in windows]
+            scored_windows = [(window, next(scores)) for window in windows]
             scored = [
-                window._replace(**score._asdict()) for window, score in given if score is not None
+                window._replace(**score._asdict())
+                for window, score in scored_windows
+                if score is not None
             ]
-            unread = frozenset(window.evidence_id for window, score in given if score is None)
+            unread = frozenset(
+                window.evidence_id for window, score in scored_windows if score is None
+            )
             checks.append(self._check(claim, scored, evidence, unread))
         return tuple(checks)
 
@@ -429,7 +435,7 @@ def statement_of(claim: Claim) -> str:
 
 def verdict_of(scored: Sequence[Window], settings: Settings) -> ClaimVerdict:
     """Derive the verdict from the scores of a claim's windows and the thresholds."""
-    best = max(each.supports for each in scored)
+    best = max(window.supports for window in scored)
     worst = _most_contradicting(scored)
     against = worst.contradicts or 0.0 if worst else 0.0
     if best >= settings.local_supported_from:
@@ -442,9 +448,11 @@ def verdict_of(scored: Sequence[Window], settings: Settings) -> ClaimVerdict:
 def _most_contradicting(scored: Sequence[Window]) -> Window | None:
     """Return the most contradicting window among those about the same topic, or None."""
     related = [
-        each for each in scored if each.contradicts is not None and each.shared >= SHARED_LEAST
+        window
+        for window in scored
+        if window.contradicts is not None and window.shared >= SHARED_LEAST
     ]
-    return max(related, key=lambda each: each.contradicts or 0.0, default=None)
+    return max(related, key=lambda window: window.contradicts or 0.0, default=None)
 
 
 def _stated_contradiction(claim: Claim, worst: Window) -> Contradiction:

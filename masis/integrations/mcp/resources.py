@@ -51,9 +51,9 @@ def list_cases(tools: Tools, cursor: str | None) -> wire.ListResourcesResult:
     wrong cursor.
     """
     page = page_of(cursor, "resources")
-    found = tools.workbench.cases.find(CaseFilter(order="newest", page=page, size=PAGE))
+    results = tools.workbench.cases.find(CaseFilter(order="newest", page=page, size=PAGE))
     resources = []
-    for case in found.rows:
+    for case in results.rows:
         about = f"“{visible(case.query)}”"
         titles = {
             ("case", case.id): f"{case.state}: {about}",
@@ -69,29 +69,29 @@ def list_cases(tools: Tools, cursor: str | None) -> wire.ListResourcesResult:
             for (kind, identifier), title in titles.items()
             if identifier
         ]
-    following = cursor_of(page + 1, "resources") if page * PAGE < found.total else None
+    following = cursor_of(page + 1, "resources") if page * PAGE < results.total else None
     return wire.ListResourcesResult(resources=resources, next_cursor=following)
 
 
-def read_resource(tools: Tools, given: str) -> wire.ReadResourceResult:
+def read_resource(tools: Tools, uri: str) -> wire.ReadResourceResult:
     """Return a resource as JSON. Raises InputError with similar ids if it doesn't exist."""
-    address = urlsplit(given)
+    address = urlsplit(uri)
     identifier, alone = (
         unquote(address.path.removeprefix("/")),
         not (address.query or address.fragment),
     )
     if address.scheme == "masis" and address.netloc in _TEMPLATES and identifier and alone:
-        found: BaseModel = (
+        record: BaseModel = (
             tools.run(identifier) if address.netloc == "run" else tools.get_case(identifier)
         )
-        whole = (
-            {} if isinstance(found, Run | CaseReport) else {"finished": False}
-        ) | found.model_dump(mode="json")
+        content = (
+            {} if isinstance(record, Run | CaseReport) else {"finished": False}
+        ) | record.model_dump(mode="json")
         return wire.ReadResourceResult(
-            contents=[wire.TextResourceContents(uri=given, text=quoted_json(whole), mime_type=JSON)]
+            contents=[wire.TextResourceContents(uri=uri, text=quoted_json(content), mime_type=JSON)]
         )
     raise InputError(
-        f"there is no resource '{visible(given)}'",
+        f"there is no resource '{visible(uri)}'",
         hint="There are masis://run/RUN_ID and masis://case/CASE_ID, with ids percent-encoded.",
         field="uri",
     )
@@ -118,7 +118,7 @@ class PromptTemplate(wire.Prompt):
     arguments: list[wire.PromptArgument] = Field(default_factory=list)
     text: str = Field(exclude=True)
 
-    def message(self, given: Mapping[str, str] | None) -> str:
+    def message(self, arguments: Mapping[str, str] | None) -> str:
         """Return the text for the agent.
 
         Raises:
@@ -129,7 +129,7 @@ class PromptTemplate(wire.Prompt):
             argument.name: (Text, ...) if argument.required else (Text | None, None)
             for argument in self.arguments
         }
-        values = {name: value for name, value in (given or {}).items() if value.strip()}
+        values = {name: value for name, value in (arguments or {}).items() if value.strip()}
         read_arguments(create_model(self.name, **fields), values)
         return (
             self.text

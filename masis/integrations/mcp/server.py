@@ -131,19 +131,21 @@ class MasisServer:
             on_call_tool=self._call_tool,
             # Resources, prompts and completions, which people choose in a client.
             on_list_resources=reading(
-                lambda given: resources.list_cases(tools, given.cursor if given else None)
+                lambda request: resources.list_cases(tools, request.cursor if request else None)
             ),
-            on_list_resource_templates=reading(lambda given: resources.TEMPLATES),
-            on_read_resource=reading(lambda given: resources.read_resource(tools, str(given.uri))),
+            on_list_resource_templates=reading(lambda request: resources.TEMPLATES),
+            on_read_resource=reading(
+                lambda request: resources.read_resource(tools, str(request.uri))
+            ),
             on_list_prompts=reading(
-                lambda given: wire.ListPromptsResult(prompts=list(resources.PROMPTS.values()))
+                lambda request: wire.ListPromptsResult(prompts=list(resources.PROMPTS.values()))
             ),
             on_get_prompt=reading(
-                lambda given: resources.render_prompt(given.name, given.arguments)
+                lambda request: resources.render_prompt(request.name, request.arguments)
             ),
             on_completion=reading(
-                lambda given: resources.complete_argument(
-                    tools, given.argument.name, given.argument.value
+                lambda request: resources.complete_argument(
+                    tools, request.argument.name, request.argument.value
                 )
             ),
         )
@@ -159,9 +161,9 @@ class MasisServer:
         its hint.
         """
 
-        async def handle(ctx: Context, given: Any) -> R:
+        async def handle(ctx: Context, request: Any) -> R:
             try:
-                return await self._readers.do(lambda gone: read(given))
+                return await self._readers.do(lambda gone: read(request))
             except MasisError as error:
                 raise MCPError(
                     code=wire.INVALID_PARAMS, message=str(error), data=error.about

@@ -57,10 +57,10 @@ def gather_sources(
     case = cache(partial(_case_or_none, workbench))
 
     def chunk(case_id: str, evidence_id: str) -> Evidence | None:
-        held = case(case_id)
+        stored_case = case(case_id)
         return (
-            next((chunk for chunk in held.evidence if chunk.id == evidence_id), None)
-            if held
+            next((chunk for chunk in stored_case.evidence if chunk.id == evidence_id), None)
+            if stored_case
             else None
         )
 
@@ -69,7 +69,7 @@ def gather_sources(
     # them.
     alone = [source_id for source_id, place in places.items() if not chunk(*place)]
     holders = workbench.store.evidence.cases_with(alone, limit=_NEAR) if alone else {}
-    found: dict[Place, ToolSource] = {}
+    tool_sources: dict[Place, ToolSource] = {}
     wrong: list[str] = []
     for source_id, place in places.items():
         held_by = holders.get(source_id)
@@ -83,7 +83,7 @@ def gather_sources(
                 f" {addresses}"
             )
         elif there := chunk(*place):
-            found.setdefault(place, ToolSource(there, source_id, address(*place)))
+            tool_sources.setdefault(place, ToolSource(there, source_id, address(*place)))
         else:
             wrong.append(_why_nothing(workbench, source_id, case(place[0])))
     if wrong:
@@ -92,7 +92,7 @@ def gather_sources(
             hint="search_evidence and get_case give ids of stored evidence.",
             field="sourceIds",
         )
-    sources = (*map(ToolSource, inline), *found.values())
+    sources = (*map(ToolSource, inline), *tool_sources.values())
     shared = Counter(source.chunk.id for source in sources)
     return tuple(
         (
@@ -134,8 +134,11 @@ def _why_nothing(workbench: Workbench, source_id: str, case: Case | None) -> str
             f" {quote_id(address(case_id, 'ID'))}"
         )
     ids = [chunk.id for chunk in case.evidence]
-    near = [address(case_id, similar) for similar in _similar_ids(evidence_id, ids) or ids[:_NEAR]]
-    return f"case {quote_id(case_id)} has no evidence {quote_id(evidence_id)}{_among(near)}"
+    similar_addresses = [
+        address(case_id, similar) for similar in _similar_ids(evidence_id, ids) or ids[:_NEAR]
+    ]
+    among = _among(similar_addresses)
+    return f"case {quote_id(case_id)} has no evidence {quote_id(evidence_id)}{among}"
 
 
 def near_cases(workbench: Workbench, case_id: str) -> str:
@@ -148,13 +151,15 @@ def near_runs(workbench: Workbench, run_id: str) -> str:
     are none.
     """
     ids = workbench.store.evidence.newest_ids("runs")
-    beginning = [known for known in ids if known.startswith(run_id)] if len(run_id) >= 4 else []
+    beginning = (
+        [stored_id for stored_id in ids if stored_id.startswith(run_id)] if len(run_id) >= 4 else []
+    )
     return _among(beginning[:_NEAR] or _similar_ids(run_id, ids))
 
 
 def _similar_ids(text: str, ids: Sequence[str]) -> list[str]:
     return difflib.get_close_matches(
-        text[:100], [known for known in ids if len(known) <= 200], n=_NEAR, cutoff=0.5
+        text[:100], [stored_id for stored_id in ids if len(stored_id) <= 200], n=_NEAR, cutoff=0.5
     )
 
 
@@ -172,7 +177,7 @@ _WORD = re.compile(r"\w+")
 
 def best_chunks(case: Case, text: str) -> list[FoundEvidence]:
     """Return up to five chunks of a case that contain the most of the words, best first."""
-    words = list(dict.fromkeys(_without_accents(found.group()) for found in _WORD.finditer(text)))[
+    words = list(dict.fromkeys(_without_accents(match.group()) for match in _WORD.finditer(text)))[
         :_WORDS
     ]
     texts = ((chunk, _without_accents(chunk.text)) for chunk in case.evidence)
@@ -199,7 +204,7 @@ def _excerpt(text: str, plain: str, words: list[str]) -> str:
     # positions in ``text``.
     if len(plain) != len(text):
         return text[:EXCERPT]
-    first = min((at for word in words if (at := plain.find(word)) >= 0), default=0)
+    first = min((position for word in words if (position := plain.find(word)) >= 0), default=0)
     start = max(0, first - EXCERPT // 4)
     cut = text[start : start + EXCERPT]
     return f"{'…' if start else ''}{cut}{'…' if start + EXCERPT < len(text) else ''}"

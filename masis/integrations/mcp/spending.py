@@ -31,11 +31,11 @@ class Receipt:
         """Return the receipt in one line."""
         if not self.calls:
             return "No model was asked; this cost nothing."
-        asked = ", ".join(f"{model} ({count})" for model, count in self.models.items())
+        calls_per_model = ", ".join(f"{model} ({count})" for model, count in self.models.items())
         open_ends = (
             f"; {self.unpriced} calls of unknown price are not counted" if self.unpriced else ""
         )
-        return f"Models asked: {asked}. Cost: {self.cost_usd:.4f} USD{open_ends}."
+        return f"Models asked: {calls_per_model}. Cost: {self.cost_usd:.4f} USD{open_ends}."
 
 
 _receipt: contextvars.ContextVar[Receipt | None] = contextvars.ContextVar(

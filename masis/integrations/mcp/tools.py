@@ -176,11 +176,11 @@ class InlineCase(CamelRecord):
 
     @model_validator(mode="before")
     @classmethod
-    def _normalize(cls, given: Any) -> Any:
+    def _normalize(cls, value: Any) -> Any:
         """Convert numeric ids and other forms of evidence to ours, as all imports do."""
-        if not isinstance(given, Mapping):
-            return given
-        fields = {**given, "id": id_text(given["id"])} if "id" in given else dict(given)
+        if not isinstance(value, Mapping):
+            return value
+        fields = {**value, "id": id_text(value["id"])} if "id" in value else dict(value)
         evidence = fields.get("evidence")
         if isinstance(evidence, str):
             try:
@@ -229,32 +229,35 @@ class CallWatch(NamedTuple):
         return False
 
 
-def read_arguments(model: type[BaseModel], given: Mapping[str, Any]) -> BaseModel:
+def read_arguments(model: type[BaseModel], received: Mapping[str, Any]) -> BaseModel:
     """Validate the arguments of a tool or a prompt. Raises InputError naming each wrong one."""
     fields = {field.alias or name: field for name, field in model.model_fields.items()}
     wrong = []
-    for name in (name for name in given if name not in fields):
-        near = difflib.get_close_matches(name[:60], fields, n=1)
-        wrong.append(
-            f"There is no argument {visible(name)}{f' (did you mean {near[0]}?)' if near else ''}."
-        )
+    for name in (name for name in received if name not in fields):
+        similar = difflib.get_close_matches(name[:60], fields, n=1)
+        suggestion = f" (did you mean {similar[0]}?)" if similar else ""
+        wrong.append(f"There is no argument {visible(name)}{suggestion}.")
     try:
-        refuse_unstorable(given, "the arguments")
-        read = model.model_validate({name: given[name] for name in fields if name in given})
+        refuse_unstorable(received, "the arguments")
+        arguments = model.model_validate(
+            {name: received[name] for name in fields if name in received}
+        )
     except PydanticCustomError as error:
         wrong.append(f"{error.message()}.")
     except ValidationError as error:
         wrong += [visible(str(problem), 300) for problem in explain_all(error)]
     if not wrong:
-        return read
-    more = f"{len(wrong) - _WRONG_NAMED} more are wrong. " if len(wrong) > _WRONG_NAMED else ""
+        return arguments
+    others_line = (
+        f"{len(wrong) - _WRONG_NAMED} more are wrong. " if len(wrong) > _WRONG_NAMED else ""
+    )
     needed = [name for name, field in fields.items() if field.is_required()]
     optional = [name for name in fields if name not in needed]
     parts = [f"required: {', '.join(needed)}"] if needed else []
     parts += [f"optional: {', '.join(optional)}"] if optional else []
     raise InputError(
         " ".join(dict.fromkeys(wrong[:_WRONG_NAMED])),
-        hint=f"{more}Arguments {'; '.join(parts)}." if parts else "It has no arguments.",
+        hint=f"{others_line}Arguments {'; '.join(parts)}." if parts else "It has no arguments.",
         field="arguments",
     )
 
@@ -326,9 +329,9 @@ class Tool(NamedTuple):
         """Return the arguments of a call by parameter name. Raises InputError naming each wrong
         one.
         """
-        given = {name: value for name, value in received.items() if value is not None}
-        read = read_arguments(self.metadata.arg_model, self.metadata.pre_parse_json(given))
-        return {name: getattr(read, name) for name in type(read).model_fields}
+        non_null = {name: value for name, value in received.items() if value is not None}
+        arguments = read_arguments(self.metadata.arg_model, self.metadata.pre_parse_json(non_null))
+        return {name: getattr(arguments, name) for name in type(arguments).model_fields}
 
     def call(self, tools: Tools, arguments: dict[str, Any], watch: CallWatch) -> dict[str, Any]:
         """Run the tool and return the structured result that ``output_schema`` describes."""

@@ -1,1 +1,1 @@
-"""One call to a model: retry, limits, schemas, reading the reply."""
+"""One call to a model: retries, limits, schemas and parsing the reply."""

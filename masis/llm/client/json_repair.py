@@ -17,8 +17,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple, TypeVar
 
 M = TypeVar("M")
-# Blanks, "// comments" and "/* comments */".
-_BLANK = re.compile(r"(?:\s+|//[^\n]*(?:\n|\Z)|/\*(?:[^*]|\*(?!/))*\*/)*")
+# Whitespace, "// comments" and "/* comments */".
+_WHITESPACE = re.compile(r"(?:\s+|//[^\n]*(?:\n|\Z)|/\*(?:[^*]|\*(?!/))*\*/)*")
 # A number as JSON writes it, and also "5." and ".5".
 _NUMBER = re.compile(r"-?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
 # The three quotation marks of Python come first, or they would be read as an empty text.
@@ -54,8 +54,8 @@ _JSON_WORDS = ("true", "false", "null", "NaN", "Infinity", "-Infinity")
 
 
 class RepairRefused(ValueError):
-    """The text doesn't say what was proposed; the message names the kind of place without quoting
-    it.
+    """The text differs from the proposed reading; the message names the difference without quoting
+    the text.
     """
 
 
@@ -85,16 +85,16 @@ def verify_repair(
         RepairRefused: The text doesn't match the proposal.
 
     """
-    walk = _Walk(text, start, names, words)
-    value = walk.object(proposed, outermost=True)
-    return VerifiedRepair(value, walk.at, tuple(dict.fromkeys(walk.repairs)))
+    reader = _TextReader(text, start, names, words)
+    value = reader.object(proposed, outermost=True)
+    return VerifiedRepair(value, reader.offset, tuple(dict.fromkeys(reader.repairs)))
 
 
-class _Walk:
-    """One walk along a text."""
+class _TextReader:
+    """Reads a text from ``offset`` on and compares it with the proposed values."""
 
     def __init__(self, text: str, start: int, names: Iterable[str], words: Iterable[str]) -> None:
-        self.text, self.at, self.words = text, start, frozenset(words)
+        self.text, self.offset, self.words = text, start, frozenset(words)
         self.repairs: list[str] = []
         # The longest name first: an alternation takes the first one that matches.
         known = "|".join(sorted(map(re.escape, names), key=len, reverse=True))
@@ -106,25 +106,25 @@ class _Walk:
 
     def object(self, proposed: dict[str, Any], outermost: bool = False) -> dict[str, Any]:
         """Return the fields of an object in the order in which they are written."""
-        made: dict[str, Any] = {}
+        fields: dict[str, Any] = {}
         for key, value in self._members("{", "}", proposed.items(), outermost):
             if not isinstance(key, str):
                 raise RepairRefused("a field without a name")
             self._key(key)
-            self._take(":")
-            made[key] = self.value(value)
-        return made
+            self._expect(":")
+            fields[key] = self.value(value)
+        return fields
 
     def value(self, proposed: Any) -> Any:
-        """Return the value at the current position, whatever its type."""
+        """Return the value of any type at the current offset."""
         if isinstance(proposed, dict):
             return self.object(proposed)
         if isinstance(proposed, list):
             return [self.value(item) for item in self._members("[", "]", proposed)]
-        self._blank()
+        self._skip_whitespace()
         if not isinstance(proposed, str):
             return self._literal(proposed)
-        opened = _OPENING.match(self.text, self.at)
+        opened = _OPENING.match(self.text, self.offset)
         if opened is None:
             return self._bare(proposed)
         self._read_quoted(proposed, opened.group())
@@ -136,7 +136,7 @@ class _Walk:
         """Yield each member between two delimiters and skip the commas; the caller reads the
         members.
         """
-        self._take(opening)
+        self._expect(opening)
         number = 0
         for number, member in enumerate(members, 1):
             if number > 1 and not self._accept(","):
@@ -145,43 +145,43 @@ class _Walk:
         if number and self._accept(","):
             self.repairs.append("a comma too many")
         if self._accept(closing):
-            self.closed = self.at
+            self.closed = self.offset
         elif (
             outermost
-            and not self.text[self.closed : self.at].strip()
+            and not self.text[self.closed : self.offset].strip()
             and self.closed > 0
-            and not self.text[self.at :].strip().strip("`").strip()  # but a closing code fence
+            and not self.text[self.offset :].strip().strip("`").strip()  # but a closing code fence
         ):
             self.repairs.append("a missing last brace")
         else:
             raise RepairRefused(f"there is no {closing!r} where one was read")
 
-    def _blank(self) -> None:
-        found = _BLANK.match(self.text, self.at)
-        end = found.end() if found else self.at
-        if "/" in self.text[self.at : end]:
+    def _skip_whitespace(self) -> None:
+        match = _WHITESPACE.match(self.text, self.offset)
+        end = match.end() if match else self.offset
+        if "/" in self.text[self.offset : end]:
             self.repairs.append("a comment")
-        self.at = end
+        self.offset = end
 
-    def _accept(self, sign: str) -> bool:
-        self._blank()
-        there = self.text.startswith(sign, self.at)
-        self.at += there
-        return there
+    def _accept(self, token: str) -> bool:
+        self._skip_whitespace()
+        is_present = self.text.startswith(token, self.offset)
+        self.offset += is_present
+        return is_present
 
-    def _take(self, sign: str) -> None:
-        if not self._accept(sign):
-            raise RepairRefused(f"there is no {sign!r} where one was read")
+    def _expect(self, token: str) -> None:
+        if not self._accept(token):
+            raise RepairRefused(f"there is no {token!r} where one was read")
 
     def _key(self, key: str) -> None:
-        self._blank()
-        opened = _OPENING.match(self.text, self.at)
+        self._skip_whitespace()
+        opened = _OPENING.match(self.text, self.offset)
         if opened is None:
-            bare = _BARE_KEY.match(self.text, self.at)
+            bare = _BARE_KEY.match(self.text, self.offset)
             if bare is None or bare.group() != key:
                 raise RepairRefused("a field is not where it was read")
             self.repairs.append("a name without quotes")
-            self.at = bare.end()
+            self.offset = bare.end()
             return
         self._read_quoted(key, opened.group())
 
@@ -189,23 +189,23 @@ class _Walk:
         """Read a quoted text with its escapes resolved; if it has an unescaped quote, check that it
         is a single text.
         """
-        self.at += len(quote)
-        unescaped, broken = 0, False
-        for sign in proposed:
-            taken = self._escape_length(sign)
-            if not taken:
-                if not self.text.startswith(sign, self.at):
+        self.offset += len(quote)
+        unescaped, has_line_break = 0, False
+        for character in proposed:
+            length = self._escape_length(character)
+            if not length:
+                if not self.text.startswith(character, self.offset):
                     raise RepairRefused("a text differs from what was read")
-                taken = 1
-                unescaped += sign == quote[0]
-                broken = broken or sign < " "
-            self.at += taken
-        if not self.text.startswith(quote, self.at):
+                length = 1
+                unescaped += character == quote[0]
+                has_line_break = has_line_break or character < " "
+            self.offset += length
+        if not self.text.startswith(quote, self.offset):
             raise RepairRefused("a text goes on, or breaks off")
-        self.at += len(quote)
+        self.offset += len(quote)
         if quote != '"':
             self.repairs.append("quotes of another kind")
-        if broken:
+        if has_line_break:
             self.repairs.append("a line break in a text")
         if unescaped:
             # Quotes inside a text come in pairs. An odd one may mark the text's real end.
@@ -215,31 +215,31 @@ class _Walk:
                 raise RepairRefused("a text may have swallowed what follows it")
             self.repairs.append("a quote in a text")
 
-    def _escape_length(self, sign: str) -> int:
+    def _escape_length(self, character: str) -> int:
         """Return the length of the escape sequence for this character here, or 0."""
-        text, at = self.text, self.at
-        if not text.startswith("\\", at):
+        text, offset = self.text, self.offset
+        if not text.startswith("\\", offset):
             return 0
-        following = text[at + 1 : at + 2]
-        if _ESCAPES.get(following) == sign:
+        following = text[offset + 1 : offset + 2]
+        if _ESCAPES.get(following) == character:
             return 2
         if following == "u":
-            code = ord(sign)
+            code = ord(character)
             # JSON writes a character beyond U+FFFF as a pair of UTF-16 surrogates (RFC 8259, 7).
             units = [code] if code < 0x10000 else [0xD7C0 + (code >> 10), 0xDC00 + (code & 0x3FF)]
-            wanted = "".join(f"\\u{unit:04x}" for unit in units)
-            if text[at : at + len(wanted)].lower() == wanted:
-                return len(wanted)
+            escape = "".join(f"\\u{unit:04x}" for unit in units)
+            if text[offset : offset + len(escape)].lower() == escape:
+                return len(escape)
         return 0
 
     def _bare(self, proposed: str) -> Any:
         """Read a word without quotes, up to the next delimiter: a literal, or a word that the
         record allows.
         """
-        found = _BARE.match(self.text, self.at)
-        if found is None or found.group().strip() != proposed:
+        match = _BARE.match(self.text, self.offset)
+        if match is None or match.group().strip() != proposed:
             raise RepairRefused("a word is not where it was read")
-        self.at += len(proposed)
+        self.offset += len(proposed)
         self._expect_end()
         if proposed.lower() in _WORDS:
             if proposed not in _JSON_WORDS:
@@ -252,32 +252,32 @@ class _Walk:
 
     def _literal(self, proposed: float | bool | None) -> Any:
         """Read a number, a boolean or a null."""
-        word = proposed is None or isinstance(proposed, bool)
-        found = (_BARE_KEY if word else _NUMBER).match(self.text, self.at)
-        written = found.group() if found else ""
-        # "self" stands for a word that isn't in the table; it is no proposed value, unlike None.
+        is_word = proposed is None or isinstance(proposed, bool)
+        match = (_BARE_KEY if is_word else _NUMBER).match(self.text, self.offset)
+        written = match.group() if match else ""
+        # "self" is the default for unknown words, because unlike None it is never a proposed value.
         try:
-            same = (
+            is_same = (
                 _WORDS.get(written.lower(), self) is proposed
-                if word
+                if is_word
                 else float(written) == float(proposed or 0)
             )
         except (OverflowError, ValueError, TypeError):
-            same = False
-        if not same:
+            is_same = False
+        if not is_same:
             raise RepairRefused("a word or a number differs from what was read")
-        self.at += len(written)
+        self.offset += len(written)
         self._expect_end()
-        if word and written not in _JSON_WORDS:
+        if is_word and written not in _JSON_WORDS:
             self.repairs.append("a word of another language")
         return proposed
 
     def _expect_end(self) -> None:
         """Check that the word or number ends here."""
-        at = self.at
-        self._blank()
-        if at == self.at and self.text[at : at + 1] not in (",", "}", "]"):
+        start = self.offset
+        self._skip_whitespace()
+        if start == self.offset and self.text[start : start + 1] not in (",", "}", "]"):
             raise RepairRefused("a word or a number goes on, or breaks off")
-        follows = self.text[self.at : self.at + 1]
-        if follows not in (",", "}", "]") and "\n" not in self.text[at : self.at]:
+        next_character = self.text[self.offset : self.offset + 1]
+        if next_character not in (",", "}", "]") and "\n" not in self.text[start : self.offset]:
             raise RepairRefused("a word or a number goes on, or breaks off")

@@ -1,4 +1,4 @@
-"""Asks a model in a role until a reply can be read or no further try makes sense.
+"""Calls a model in a role until a reply can be read or no further try makes sense.
 
 This is the only module that waits for a slot, retries, falls back to another reply format, enforces
 deadlines and counts usage (REQ-CRITIC-032). A provider makes one try; the ``RunControl`` holds the
@@ -24,7 +24,7 @@ from masis.errors import BadReply, ContextFull, ProviderFailed, StepError
 from masis.llm.client import schemas, shared_schema
 from masis.llm.client.limits import Limiter
 from masis.llm.client.reply_parsing import UnreadableReply, parse, validate_record
-from masis.llm.client.retry import Again, NoTimeToRetry, RetryCancelled, RetryPolicy
+from masis.llm.client.retry import NoTimeToRetry, Retry, RetryCancelled, RetryPolicy
 from masis.llm.client.server_capabilities import ServerCapabilities
 from masis.llm.prices import cost
 from masis.llm.providers.base import (
@@ -34,7 +34,7 @@ from masis.llm.providers.base import (
     Provider,
     TokenUsage,
     TryFailed,
-    whole_characters,
+    replace_surrogates,
 )
 from masis.llm.providers.provider_errors import LARGER_CONTEXT
 from masis.llm.recordings import OUTCOMES as RECORDED_OUTCOMES
@@ -52,7 +52,7 @@ S = TypeVar("S", bound=BaseModel)
 log = logging.getLogger(__name__)
 
 RAW_KEPT = 20_000
-"""How many characters of an unreadable reply are kept with the record."""
+"""How many characters of an unreadable reply are recorded."""
 
 RETRYABLE: frozenset[FailureKind] = frozenset({"rate", "server", "unreachable", "reset"})
 """Failures that may be over when the same request is sent again."""
@@ -85,25 +85,25 @@ class Model:
     (``masis/audit/output_validation.py``).
     """
     replies: Replies | None = None
-    """Recorded replies that are searched before the model is asked."""
+    """Recorded replies that are searched before the model is called."""
     record: Callable[[Sequence[RecordedReply]], None] | None = None
-    """Writes the replies to a question to disk. Raises OSError if that fails."""
+    """Writes the replies to a request to disk. Raises OSError if that fails."""
     log_texts: bool = False
     """Whether prompts and replies are logged at DEBUG; they are never logged at INFO
     (REQ-CRITIC-SEC-003).
     """
 
-    _times_asked: Counter[tuple[str, int]] = field(default_factory=Counter)
-    _counting: threading.Lock = field(default_factory=threading.Lock)
+    _request_counts: Counter[tuple[str, int]] = field(default_factory=Counter)
+    _count_lock: threading.Lock = field(default_factory=threading.Lock)
 
     def request_key(self, prompt: RolePrompt, temperature: float | None) -> RequestKey:
         """Return the key that identifies the reply to a prompt sent now.
 
-        The samples of a judge have numbers of their own. If a run asks the same question again, for
-        example because an answer returned to an earlier text, the count continues.
+        Each sample of a judge has its own number. If a run repeats a request, for example because
+        an answer returned to an earlier text, the count continues.
         """
-        # A prompt that was made elsewhere, as by DSPy, is its text without the run's mark, which is
-        # always another.
+        # A prompt that was made elsewhere, as by DSPy, has no digest. Its text is used instead,
+        # without the mark of the fences, which differs from run to run.
         digest = (
             prompt.asked
             or hashlib.sha256(
@@ -111,15 +111,15 @@ class Model:
             ).hexdigest()
         )
         sample = SAMPLE.get()
-        with self._counting:
-            before = self._times_asked[digest, sample.number]
-            self._times_asked[digest, sample.number] += 1
+        with self._count_lock:
+            earlier = self._request_counts[digest, sample.number]
+            self._request_counts[digest, sample.number] += 1
         return RequestKey(
             role=self.role,
             prompt=prompt.version,
             model=self.name,
             asked=digest,
-            sample=sample.number + before * sample.of,
+            sample=sample.number + earlier * sample.of,
             temperature=temperature,
         )
 
@@ -171,7 +171,7 @@ def _usable_reply(reply: ModelReply) -> ModelReply:
         TryFailed: The text is empty.
 
     """
-    text, answered_by = whole_characters(reply.text), _short_name(reply.answered_by)
+    text, answered_by = replace_surrogates(reply.text), _short_name(reply.answered_by)
     if not text.strip():
         raise TryFailed(
             "empty", "the reply is empty", raw=text, answered_by=answered_by, tokens=reply.tokens
@@ -187,16 +187,16 @@ _SOURCE_LABEL: dict[ReplySource, str] = {
 
 
 class _Stop(Exception):
-    """Ends the tries of a call, with its outcome and the reason."""
+    """Ends the tries of a call with an outcome and a reason."""
 
-    def __init__(self, outcome: CallOutcome, why: str) -> None:
-        super().__init__(why)
+    def __init__(self, outcome: CallOutcome, reason: str) -> None:
+        super().__init__(reason)
         self.outcome: CallOutcome = outcome
-        self.why = why
+        self.reason = reason
 
 
 class _ModelRequest(Generic[R]):
-    """One question in progress."""
+    """One request in progress."""
 
     def __init__(
         self,
@@ -207,10 +207,10 @@ class _ModelRequest(Generic[R]):
         temperature: float | None,
     ) -> None:
         self.model, self.control, self.shape = model, model.control, shape
-        self.prompt = RolePrompt(*(whole_characters(part) for part in prompt))
+        self.prompt = RolePrompt(*(replace_surrogates(part) for part in prompt))
         self.max_tokens, self.temperature = max_tokens, temperature
-        self.began = self.control.budget.seconds()
-        self.until: float | None = None
+        self.started_s = self.control.budget.seconds()
+        self.deadline_s: float | None = None
         self.limit = ""
         self.tries = 0
         self.tokens = TokenUsage()
@@ -218,12 +218,12 @@ class _ModelRequest(Generic[R]):
         self.mode: ReplyMode = model.capabilities.mode
         self.answered_by: str | None = None
         self.failed: TryFailed | None = None
-        self.unread = ""
-        self.asked_once_more = False
+        self.parse_error = ""
+        self.has_retried_once = False
         self.repaired: tuple[str, ...] = ()
-        self.under_way = observation.Observation()
-        self.asked = model.request_key(self.prompt, temperature)
-        self.got: list[RecordedReply] = []
+        self.observation = observation.Observation()
+        self.key = model.request_key(self.prompt, temperature)
+        self.replies: list[RecordedReply] = []
         """All replies so far, both recorded and new."""
         self.source: ReplySource = model.replies.source if model.replies else "model"
 
@@ -242,7 +242,7 @@ class _ModelRequest(Generic[R]):
             system=self.prompt.system,
             question="\n\n".join((self.prompt.shared, self.prompt.task)),
         )
-        with observation.observe(start) as self.under_way:
+        with observation.observe(start) as self.observation:
             return self._ask()
 
     def _ask(self) -> R:
@@ -250,35 +250,35 @@ class _ModelRequest(Generic[R]):
         try:
             answer = self.model.retry.run(
                 self._attempt,
-                self._again,
+                self._classify,
                 left_s=self._left_s,
                 pause=self.control.cancellation.pause,
                 on_retry=self._on_retry,
             )
         except _Stop as stop:
-            outcome, why = stop.outcome, stop.why
+            outcome, reason = stop.outcome, stop.reason
         except TryFailed as failed:
-            outcome, why = OUTCOMES.get(failed.trouble, "failed"), failed.message
+            outcome, reason = OUTCOMES.get(failed.trouble, "failed"), failed.message
         except NoTimeToRetry as stop:
-            outcome, why = "out_of_time", f"{self.failed}; {stop}"
+            outcome, reason = "out_of_time", f"{self.failed}; {stop}"
         except RetryCancelled:
-            outcome, why = "stopped", f"stopped while it waited to try again: {self.failed}"
+            outcome, reason = "stopped", f"stopped while it waited to try again: {self.failed}"
         else:
             self._record("answered", "")
             return answer
         if outcome == "out_of_time":
             limit = self.limit or self.control.budget.limit()
-            why = (
-                f"{why}. The limit was {limit} s: raise it in masis.toml or with --set"
+            reason = (
+                f"{reason}. The limit was {limit} s: raise it in masis.toml or with --set"
                 f" {limit.partition(' ')[0]}=..."
             )
-        # One failure and three in a row say different things about a server.
-        why = why if self.tries < 2 else f"{why} (after {self.tries} tries)"
-        self._record(outcome, why)
-        raise self._error(outcome, f"{self.model.name}: {why}") from self.failed
+        # The number of failures in a row tells how serious the problem is.
+        reason = reason if self.tries < 2 else f"{reason} (after {self.tries} tries)"
+        self._record(outcome, reason)
+        raise self._error(outcome, f"{self.model.name}: {reason}") from self.failed
 
     def _attempt(self) -> R:
-        """Ask once, and ask in another format while the server refuses the format; that doesn't
+        """Call once, and again in another format while the server refuses the format; that doesn't
         count as a retry.
         """
         # learn() changes the capabilities each time, and returns None once nothing is left to
@@ -289,69 +289,73 @@ class _ModelRequest(Generic[R]):
                 return self._read_reply(self._recorded_reply() or self._try(call), call)
             except TryFailed as failed:
                 self.failed = failed
-                self._spend(failed.answered_by, failed.tokens)
+                self._add_usage(failed.answered_by, failed.tokens)
                 learned = self.model.capabilities.learn(failed, call)
                 if learned is None:
                     if self.source == "model" and (
                         outcome := RECORDED_OUTCOMES.get(failed.trouble)
                     ):
-                        self._note(outcome, failed.raw or "")
+                        self._add_reply(outcome, failed.raw or "")
                     raise
                 if learned:
                     self._report_retry(learned, failed.trouble, 0.0)
 
     def _recorded_reply(self) -> ModelReply | None:
-        """Return the recorded reply to this attempt, or None if the model must be asked.
+        """Return the recorded reply to this attempt, or None if the model must be called.
 
-        Once the model is asked, the rest of the request uses the model as well.
+        Once the model is called, the rest of the request uses the model as well.
 
         Raises:
-            TryFailed: The recorded reply was a refusal, or none was recorded and the model may not
-                be asked.
+            TryFailed: The recorded reply was a refusal, or none was recorded and the model must not
+                be called.
 
         """
-        replies, attempt = self.model.replies, len(self.got) + 1
+        replies, attempt = self.model.replies, len(self.replies) + 1
         if replies is None or self.source == "model":
             return None
-        found = replies.find(self.asked.model_copy(update={"attempt": attempt}))
-        if found is None:
+        recorded = replies.find(self.key.model_copy(update={"attempt": attempt}))
+        if recorded is None:
             # Later attempts mustn't mix with recorded ones: a retry is an answer to a failure that
             # the recording doesn't have.
             self.source = "model"
             return None
         self.tries += 1
-        self.got.append(found)
-        self.answered_by = shown_name(found.model)
-        if found.prompt != self.prompt.version:
+        self.replies.append(recorded)
+        self.answered_by = shown_name(recorded.model)
+        if recorded.prompt != self.prompt.version:
             self.control.calls.warn(
                 f"older_prompt {self.prompt.version}",
                 f"{self.model.role}: the recorded reply is to the prompt"
-                f" {shown_name(found.prompt)}; today's is {self.prompt.version}, to which the model"
-                " might have replied otherwise.",
+                f" {shown_name(recorded.prompt)}; today's is {self.prompt.version}, to which the"
+                " model might have replied otherwise.",
                 once=True,
             )
-        if found.outcome != "replied":
+        if recorded.outcome != "replied":
             raise TryFailed(
-                found.outcome, f"recorded as {found.outcome.replace('_', ' ')}", raw=found.reply
+                recorded.outcome,
+                f"recorded as {recorded.outcome.replace('_', ' ')}",
+                raw=recorded.reply,
             )
-        return ModelReply(found.reply, self.answered_by, TokenUsage())
+        return ModelReply(recorded.reply, self.answered_by, TokenUsage())
 
-    def _note(self, outcome: Outcome, text: str) -> None:
+    def _add_reply(self, outcome: Outcome, text: str) -> None:
         """Add a reply that the model has just sent."""
         if self.model.replies is not None or self.model.record is not None:
-            asked = self.asked.model_dump() | {"attempt": len(self.got) + 1}
-            self.got.append(RecordedReply(**asked, date=utc_now(), outcome=outcome, reply=text))
+            key_fields = self.key.model_dump() | {"attempt": len(self.replies) + 1}
+            self.replies.append(
+                RecordedReply(**key_fields, date=utc_now(), outcome=outcome, reply=text)
+            )
 
-    def _keep(self, *, answered: bool) -> None:
-        """Store all replies in the recording, but cache only replies to a question that was
+    def _store_replies(self, *, answered: bool) -> None:
+        """Store all replies in the recording, but cache only the replies to a request that was
         answered.
         """
         # A failure would otherwise be replayed from the cache when the user tries again.
         if answered and self.model.replies is not None and self.source == "model":
-            self.model.replies.keep(self.got)
-        if self.model.record is not None and self.got:
+            self.model.replies.keep(self.replies)
+        if self.model.record is not None and self.replies:
             try:
-                self.model.record(self.got)
+                self.model.record(self.replies)
             except OSError as error:
                 self.control.calls.warn(
                     "record",
@@ -359,18 +363,18 @@ class _ModelRequest(Generic[R]):
                     once=True,
                 )
 
-    def _again(self, error: BaseException) -> Again | None:
+    def _classify(self, error: BaseException) -> Retry | None:
         """Return a retry if the failure may be over at the next try."""
         if not isinstance(error, TryFailed):
             return None
         # All calls to this address share the rate limit, so none of them should start now.
         if error.trouble == "rate" and error.retry_after_s:
-            self.model.limiter.hold(error.retry_after_s)
+            self.model.limiter.pause(error.retry_after_s)
         if error.trouble in RETRYABLE:
-            return Again(error.retry_after_s)
-        if error.trouble in RETRYABLE_ONCE and not self.asked_once_more:
-            self.asked_once_more = True
-            return Again(at_once=True)
+            return Retry(error.retry_after_s)
+        if error.trouble in RETRYABLE_ONCE and not self.has_retried_once:
+            self.has_retried_once = True
+            return Retry(at_once=True)
         return None
 
     def _on_retry(self, wait_s: float) -> None:
@@ -381,21 +385,21 @@ class _ModelRequest(Generic[R]):
     def _next_call(self) -> Call:
         capabilities, correction = self.model.capabilities, ""
         self.mode = "text" if self.shape is TextReply else capabilities.mode
-        if self.unread:
+        if self.parse_error:
             self.mode = capabilities.plainer_if_unproven(self.mode)
             correction = (
-                f"A reply before this one could not be read: {self.unread}. Keep to the form asked"
-                " for."
+                f"A reply before this one could not be read: {self.parse_error}. Keep to the form"
+                " asked for."
             )
-        common = (
+        is_shared = (
             self.mode == "json_schema"
             and self.model.provider.schema_in_cache
-            and shared_schema.worthwhile(self.prompt, self.shape)
+            and shared_schema.should_share(self.prompt, self.shape)
         )
         return Call(
             self.model.model,
-            shared_schema.asked_in(self.prompt, self.shape) if common else self.prompt,
-            schemas.reply_schema(shared_schema.CommonReply if common else self.shape),
+            shared_schema.for_shared_schema(self.prompt, self.shape) if is_shared else self.prompt,
+            schemas.reply_schema(shared_schema.CommonReply if is_shared else self.shape),
             self.mode,
             self.max_tokens,
             self.temperature,
@@ -417,34 +421,34 @@ class _ModelRequest(Generic[R]):
                     "out_of_time", self.failed.message if self.failed else "no time was left to ask"
                 )
             # The deadline of a call starts when it is first sent, not while it waits for a slot.
-            if self.until is None:
+            if self.deadline_s is None:
                 self.limit = self.control.budget.limit()
-                self.until = self.control.budget.seconds() + self.control.budget.left_s()
+                self.deadline_s = self.control.budget.seconds() + self.control.budget.left_s()
             self.tries += 1
             if self.model.log_texts:
                 log.debug(
                     "%s is asked: %s", self.model.name, "\n\n".join((*self.prompt[:2], call.task()))
                 )
-            began = self.control.budget.seconds()
+            started_s = self.control.budget.seconds()
             reply = _usable_reply(
                 self.model.provider.answer(call._replace(timeout_s=self._left_s()))
             )
             self.model.limiter.record_reply(
-                self.control.budget.seconds() - began, self.prompt.version
+                self.control.budget.seconds() - started_s, self.prompt.version
             )
         except TryFailed as failed:
             if failed.trouble == "timeout":
                 self.model.limiter.timed_out()
-            failed.raw = whole_characters(failed.raw) if failed.raw else failed.raw
+            failed.raw = replace_surrogates(failed.raw) if failed.raw else failed.raw
             failed.answered_by = _short_name(failed.answered_by)
             raise
         finally:
-            self.model.limiter.give()
+            self.model.limiter.release()
         # After the slot is released, because these steps don't use the server.
         self._refuse_if_cut(call, reply)
-        self._spend(reply.answered_by, reply.tokens)
-        self._note("replied", reply.text)
-        self.under_way.emit(observation.Replied(reply.text))
+        self._add_usage(reply.answered_by, reply.tokens)
+        self._add_reply("replied", reply.text)
+        self.observation.emit(observation.Replied(reply.text))
         if self.model.log_texts:
             log.debug("%s replies: %s", self.model.name, reply.text[:RAW_KEPT])
         return reply
@@ -470,14 +474,16 @@ class _ModelRequest(Generic[R]):
 
     def _wait_for_turn(self) -> None:
         """Wait for a slot; the time spent in the queue doesn't count against the deadline."""
-        if self.model.limiter.take_at_once():
+        if self.model.limiter.try_acquire():
             return
-        began = self.control.budget.seconds()
+        started_s = self.control.budget.seconds()
         with self.control.budget.pause_while_queued():
-            taken = self.model.limiter.take(lambda: not self.control.cancellation.is_cancelled)
-        if self.until is not None:
-            self.until += self.control.budget.seconds() - began
-        if not taken:
+            is_acquired = self.model.limiter.acquire(
+                lambda: not self.control.cancellation.is_cancelled
+            )
+        if self.deadline_s is not None:
+            self.deadline_s += self.control.budget.seconds() - started_s
+        if not is_acquired:
             raise _Stop("stopped", "stopped before it was asked")
 
     def _read_reply(self, reply: ModelReply, call: Call) -> R:
@@ -486,55 +492,60 @@ class _ModelRequest(Generic[R]):
             return self.shape(text=reply.text)
         try:
             # reply_schema() is cached, so identity is enough.
-            common = call.schema is schemas.reply_schema(shared_schema.CommonReply)
+            is_shared = call.schema is schemas.reply_schema(shared_schema.CommonReply)
             parsed = (
-                shared_schema.parse_from(reply.text, self.shape)
-                if common
+                shared_schema.parse_shared(reply.text, self.shape)
+                if is_shared
                 else parse(reply.text, self.shape)
             )
         except UnreadableReply as error:
             capabilities.read_badly(call.mode)
-            if (repaired := self._repair_reply(reply.text, common)) is not None:
+            if (repaired := self._repair_reply(reply.text, is_shared)) is not None:
                 return repaired
-            self.unread = str(error)
-            raise TryFailed("malformed", self.unread, raw=reply.text) from None
-        if changed := capabilities.read_well(call.mode):
-            self._report_retry(changed, "malformed", 0.0)
+            self.parse_error = str(error)
+            raise TryFailed("malformed", self.parse_error, raw=reply.text) from None
+        if change := capabilities.read_well(call.mode):
+            self._report_retry(change, "malformed", 0.0)
         self._report_repairs(parsed.repairs)
         return parsed.record
 
-    def _repair_reply(self, text: str, common: bool) -> R | None:
+    def _repair_reply(self, text: str, is_shared: bool) -> R | None:
         """Return the record in a malformed reply if the output validator can read it with
         certainty.
         """
         if (
-            common
-            and (held := self._rescue_record(text, shared_schema.holding(self.shape))) is not None
+            is_shared
+            and (
+                shared_record := self._rescue_record(
+                    text, shared_schema.with_only_field_of(self.shape)
+                )
+            )
+            is not None
         ):
-            return shared_schema.record_in_shared(held, self.shape)
+            return shared_schema.record_in_shared(shared_record, self.shape)
         return self._rescue_record(text, self.shape)
 
     def _rescue_record(self, text: str, shape: type[S]) -> S | None:
-        found = self.model.rescue(text, shape)
-        if found is None:
+        repair = self.model.rescue(text, shape)
+        if repair is None:
             return None
         try:
-            answer = validate_record(found.value, text, shape)
+            record = validate_record(repair.value, text, shape)
         except UnreadableReply:
             return None
-        self._report_repairs(found.repairs)
-        return answer
+        self._report_repairs(repair.repairs)
+        return record
 
     def _report_repairs(self, repairs: tuple[str, ...]) -> None:
         """Record the repairs that were needed to read the reply."""
         if not repairs:
             return
         self.repaired = repairs
-        words = ", ".join(repairs)
-        self._log_trouble(f"a reply was repaired: {words}", {})
+        repairs_text = ", ".join(repairs)
+        self._log_trouble(f"a reply was repaired: {repairs_text}", {})
         self.control.calls.emit(
             "call_repaired",
-            f"{self.model.role}: the reply was repaired before it was read: {words}",
+            f"{self.model.role}: the reply was repaired before it was read: {repairs_text}",
             role=self.model.role,
             model=self.model.name,
             repaired=list(repairs),
@@ -544,31 +555,33 @@ class _ModelRequest(Generic[R]):
         """Return the seconds left for all tries together, counted from the first slot."""
         return (
             self.control.budget.left_s()
-            if self.until is None
-            else self.until - self.control.budget.seconds()
+            if self.deadline_s is None
+            else self.deadline_s - self.control.budget.seconds()
         )
 
-    def _spend(self, answered_by: str | None, tokens: TokenUsage) -> None:
+    def _add_usage(self, answered_by: str | None, tokens: TokenUsage) -> None:
         self.answered_by = answered_by or self.answered_by
         self.tokens = self.tokens.plus(tokens)
 
     def _report_retry(self, message: str, trouble: FailureKind, wait_s: float) -> None:
         model = self.model
-        of = {"role": model.role, "model": model.name, "trouble": trouble, "tries": self.tries}
-        self._log_trouble(f"try {self.tries}: {trouble}", {"event": "try_failed", **of})
+        details = {"role": model.role, "model": model.name, "trouble": trouble, "tries": self.tries}
+        self._log_trouble(f"try {self.tries}: {trouble}", {"event": "try_failed", **details})
         self.control.calls.emit(
-            "call_retried", f"{model.role}: {message}", **of, wait_s=round(wait_s, 3)
+            "call_retried", f"{model.role}: {message}", **details, wait_s=round(wait_s, 3)
         )
 
-    def _log_trouble(self, words: str, fields: dict[str, object]) -> None:
+    def _log_trouble(self, message: str, fields: dict[str, object]) -> None:
         case_id = self.control.calls.case_id
-        of = f" for case {case_id[:80]!r}" if case_id else ""
-        about = {"fields": {**fields, "case": case_id}}
-        log.warning("%s %s%s: %s", self.model.role, self.model.name, of, words, extra=about)
+        case_note = f" for case {case_id[:80]!r}" if case_id else ""
+        record_fields = {"fields": {**fields, "case": case_id}}
+        log.warning(
+            "%s %s%s: %s", self.model.role, self.model.name, case_note, message, extra=record_fields
+        )
 
     def _record(self, outcome: CallOutcome, error: str) -> None:
         model, place = self.model, self.control.calls.place
-        self._keep(answered=outcome == "answered")
+        self._store_replies(answered=outcome == "answered")
         call = ModelCall(
             role=model.role,
             step=place.step,
@@ -579,7 +592,7 @@ class _ModelRequest(Generic[R]):
             mode=self.mode,
             outcome=outcome,
             tries=self.tries,
-            ms=(self.control.budget.seconds() - self.began) * 1000,
+            ms=(self.control.budget.seconds() - self.started_s) * 1000,
             prompt_tokens=self.tokens.prompt,
             cached_tokens=self.tokens.cached,
             completion_tokens=self.tokens.completion,
@@ -589,7 +602,7 @@ class _ModelRequest(Generic[R]):
             source=self.source,
         )
         self.control.calls.record(call)
-        self.under_way.result = call
+        self.observation.result = call
         log.info(
             "%s %s, %s: %s after %s, %.0f ms, %d + %d tokens",
             *(
@@ -619,5 +632,7 @@ class _ModelRequest(Generic[R]):
         if outcome in ("refused", "cut_off", "empty", "malformed"):
             raw = self.failed.raw if self.failed else None
             return BadReply(message, kind=outcome, raw=None if raw is None else raw[:RAW_KEPT])
-        full = self.failed is not None and self.failed.trouble == "too_long"
-        return ContextFull(message) if outcome == "failed" and full else ProviderFailed(message)
+        is_too_long = self.failed is not None and self.failed.trouble == "too_long"
+        return (
+            ContextFull(message) if outcome == "failed" and is_too_long else ProviderFailed(message)
+        )

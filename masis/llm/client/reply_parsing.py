@@ -1,4 +1,4 @@
-r"""Parses a model's reply into the record that was asked for.
+r"""Parses a model's reply into the requested record.
 
 Servers that don't enforce a schema send JSON in a code fence, with prose around it, after some
 thinking, or more than once. The last object counts, since earlier ones may be quoted from the
@@ -32,18 +32,18 @@ LONGEST_REPLY = 1_000_000
 
 _DECODER = json.JSONDecoder()
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
-_HALF_CHARACTER = re.compile(r"\\u[dD][89a-fA-F]")
+_ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 # "{}" or "{ "name" :". Most braces in prose and code are followed by something else, and a failed
 # decoding costs time.
 _OPENING = re.compile(r'\{(?=\s{0,200}(?:\}|"[^"\\]{0,200}"\s{0,200}:))')
 _PATIENCE = 20
-"""How often, on average, each character may be read before a reply counts as not JSON, which keeps
+"""How often, on average, each character may be read before a reply counts as not JSON. It keeps
 the time linear.
 """
 
 
 class UnreadableReply(ValueError):
-    """The text isn't the record that was asked for; the message says why without quoting it."""
+    """The text isn't the requested record; the message gives the reason without quoting it."""
 
 
 class _FoundObject(NamedTuple):
@@ -74,11 +74,11 @@ def parse(text: str, shape: type[R]) -> ParsedReply[R]:
         return _parse(text, shape)
     except UnreadableReply:
         # Only tried after strict parsing failed, so that a valid reply is never changed.
-        mended, repairs = _mend_json(text)
+        corrected, repairs = _correct_json(text)
         if not repairs:
             raise
-        found = _parse(mended, shape)
-        return found._replace(repairs=(*repairs, *found.repairs))
+        parsed = _parse(corrected, shape)
+        return parsed._replace(repairs=(*repairs, *parsed.repairs))
 
 
 def parse_reply(text: str, shape: type[R]) -> R:
@@ -93,35 +93,37 @@ def parse_reply(text: str, shape: type[R]) -> R:
 
 def _parse(text: str, shape: type[R]) -> ParsedReply[R]:
     names = shape.model_fields.keys()
-    whole = None
+    value = None
     with contextlib.suppress(ValueError, RecursionError):
-        whole = json.loads(text)
-    if isinstance(whole, dict):
-        return _record_in(whole, text, shape)
-    found = list(_objects(text))
-    if not found:
+        value = json.loads(text)
+    if isinstance(value, dict):
+        return _record_in(value, text, shape)
+    objects = list(_objects(text))
+    if not objects:
         raise UnreadableReply("the reply holds no JSON object")
     last_named = max(text.rfind(f'"{name}"') for name in names)
-    last_field, behind = None, len(text)
-    for candidate in reversed(found):
+    last_partial, next_start = None, len(text)
+    for candidate in reversed(objects):
         # A brace after this object that no later object explains, with a field's name behind it,
         # begins a record that was cut off. An earlier object must not be read in its place.
-        if 0 <= text.find("{", candidate.end, behind) < last_named:
+        if 0 <= text.find("{", candidate.end, next_start) < last_named:
             raise UnreadableReply("the last JSON object of the reply is not finished")
         fields = len(candidate.value.keys() & names)
-        # With less than half of the fields it is a remark about the record: {"confidence": "high"}
-        # was considered.
+        # With less than half of the fields it is a remark about the record, as in {"confidence":
+        # "high"} was considered.
         if 2 * fields >= len(names) or (not fields and _unwrap_record(candidate.value, shape)):
             return _record_in(candidate.value, text, shape)
-        last_field, behind = last_field or (candidate if fields else None), candidate.start
-    return _record_in((last_field or found[-1]).value, text, shape)
+        last_partial, next_start = last_partial or (candidate if fields else None), candidate.start
+    return _record_in((last_partial or objects[-1]).value, text, shape)
 
 
 def _record_in(value: dict[str, Any], text: str, shape: type[R]) -> ParsedReply[R]:
     if value.keys() & shape.model_fields.keys():
         return ParsedReply(validate_record(value, text, shape))
-    if (inside := _unwrap_record(value, shape)) is not None:
-        return ParsedReply(validate_record(inside, text, shape), ("a wrapper around the record",))
+    if (unwrapped := _unwrap_record(value, shape)) is not None:
+        return ParsedReply(
+            validate_record(unwrapped, text, shape), ("a wrapper around the record",)
+        )
     return ParsedReply(validate_record(value, text, shape))
 
 
@@ -141,7 +143,7 @@ def _unwrap_record(
     """Return the record inside an object that has none of its fields; None if other values could be
     the record as well.
 
-    Texts beside it don't count, such as the ``type`` and ``title`` of an echoed schema.
+    Text fields next to it don't count, such as the ``type`` and ``title`` of an echoed schema.
     """
     # "required" and the definitions of an echoed schema hold names and schemas, never values.
     nested = [
@@ -176,7 +178,7 @@ _ESCAPE = re.compile(r'\\(?:(?P<known>["\\/bfnrt]|u[0-9a-fA-F]{4})|(?P<quote>\')
 _LINE_BREAKS = str.maketrans({"\n": "\\n", "\r": "\\r", "\t": "\\t"})
 
 
-def _mend_json(text: str) -> tuple[str, tuple[str, ...]]:
+def _correct_json(text: str) -> tuple[str, tuple[str, ...]]:
     """Return a reply with its unambiguous defects corrected to strict JSON, and the names of the
     repairs.
     """
@@ -186,10 +188,10 @@ def _mend_json(text: str) -> tuple[str, tuple[str, ...]]:
         if match["known"]:
             return match[0]
         repairs["a backslash that escapes nothing"] = None
-        # \' is the quote in JavaScript and Python; JSON has no such escape
+        # \' is an escaped quote in JavaScript and Python; JSON has no such escape.
         return "'" if match["quote"] else "\\\\"
 
-    def mend(match: re.Match[str]) -> str:
+    def correct(match: re.Match[str]) -> str:
         if match["comma"]:
             repairs["a comma too many"] = None
             return ""
@@ -197,17 +199,20 @@ def _mend_json(text: str) -> tuple[str, tuple[str, ...]]:
         if "\\" in written:
             written = _ESCAPE.sub(escaped, written)
         # isprintable() is a fast test that most texts pass.
-        if not written.isprintable() and (flat := written.translate(_LINE_BREAKS)) != written:
+        if (
+            not written.isprintable()
+            and (without_breaks := written.translate(_LINE_BREAKS)) != written
+        ):
             repairs["a line break in a text"] = None
-            written = flat
+            written = without_breaks
         return written
 
     # A quote in the prose before the object would make every text end where it begins.
     opening = text.find("{")
     if opening < 0:
         return text, ()
-    mended = text[:opening] + _STRING_OR_COMMA.sub(mend, text[opening:])
-    return mended, tuple(repairs)
+    corrected = text[:opening] + _STRING_OR_COMMA.sub(correct, text[opening:])
+    return corrected, tuple(repairs)
 
 
 def record_at_the_end(text: str) -> str | None:
@@ -219,11 +224,11 @@ def record_at_the_end(text: str) -> str | None:
     """
     if len(text) > LONGEST_REPLY:
         return None
-    found = list(_objects(text))
+    objects = list(_objects(text))
     # strip("`") removes a closing code fence.
-    if not found or text[found[-1].end :].strip().strip("`").strip():
+    if not objects or text[objects[-1].end :].strip().strip("`").strip():
         return None
-    return text[found[-1].start : found[-1].end]
+    return text[objects[-1].start : objects[-1].end]
 
 
 def _objects(text: str) -> Iterator[_FoundObject]:
@@ -251,8 +256,8 @@ def validate_record(value: dict[str, Any], text: str, shape: type[R]) -> R:
 
     """
     try:
-        if _HALF_CHARACTER.search(text):
-            value = _whole_characters(value)
+        if _ESCAPED_SURROGATE.search(text):
+            value = _replace_surrogates(value)
         return shape.model_validate(value)
     except ValidationError as error:
         raise UnreadableReply(_validation_reason(error)) from None
@@ -262,22 +267,22 @@ def validate_record(value: dict[str, Any], text: str, shape: type[R]) -> R:
 
 def _validation_reason(error: ValidationError) -> str:
     """Say which fields are wrong and how, without their values."""
-    wrong = [
+    problems = [
         f"{'.'.join(map(str, problem['loc']))[:80] or 'reply'}: {problem['msg']}"
         for problem in error.errors()
     ]
-    more = f" and {len(wrong) - 3} more" if len(wrong) > 3 else ""
-    return "; ".join(wrong[:3]) + more
+    more = f" and {len(problems) - 3} more" if len(problems) > 3 else ""
+    return "; ".join(problems[:3]) + more
 
 
-def _whole_characters(value: Any) -> Any:
+def _replace_surrogates(value: Any) -> Any:
     """Replace lone surrogates in a value, which JSON can contain but files and databases can't
     store.
     """
     if isinstance(value, str):
         return _LONE_SURROGATE.sub("\ufffd", value)
     if isinstance(value, list):
-        return [_whole_characters(item) for item in value]
+        return [_replace_surrogates(item) for item in value]
     if isinstance(value, dict):
-        return {_whole_characters(key): _whole_characters(item) for key, item in value.items()}
+        return {_replace_surrogates(key): _replace_surrogates(item) for key, item in value.items()}
     return value

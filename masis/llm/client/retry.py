@@ -19,12 +19,12 @@ from typing import NamedTuple, TypeVar
 T = TypeVar("T")
 
 
-class Again(NamedTuple):
-    """The decision to retry, after at least ``asked_s`` seconds if the server asked for them, or at
+class Retry(NamedTuple):
+    """The decision to retry, after at least ``after_s`` seconds if the server asked for them, or at
     once.
     """
 
-    asked_s: float | None = None
+    after_s: float | None = None
     at_once: bool = False
 
 
@@ -40,7 +40,7 @@ class RetryCancelled(Exception):
     """The run was cancelled during the wait for the next try."""
 
 
-Classify = Callable[[BaseException], Again | None]
+Classify = Callable[[BaseException], Retry | None]
 OnRetry = Callable[[float], None]
 
 
@@ -72,7 +72,7 @@ class RetryPolicy:
 
         Args:
             attempt: Makes one attempt. The error of the last one is raised.
-            classify: Returns ``Again`` for an error that is worth a retry, None for any other.
+            classify: Returns ``Retry`` for an error that is worth a retry, None for any other.
             left_s: Returns the seconds left for the wait and the attempts after it.
             pause: Waits for some seconds; returns False if the run was cancelled meanwhile.
             on_retry: Called with the seconds of each wait before it starts.
@@ -88,10 +88,12 @@ class RetryPolicy:
                 return attempt()
             except Exception as error:
                 retry += 1
-                again = classify(error)
-                if again is None or retry > self.retries:
+                decision = classify(error)
+                if decision is None or retry > self.retries:
                     raise
-                wait_s = 0.0 if again.at_once else max(self.backoff_s(retry), again.asked_s or 0.0)
+                wait_s = (
+                    0.0 if decision.at_once else max(self.backoff_s(retry), decision.after_s or 0.0)
+                )
                 if wait_s > left_s():
                     raise NoTimeToRetry(wait_s) from error
             on_retry(wait_s)
@@ -114,11 +116,11 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     if (seconds := _seconds(value)) is not None:
         return seconds
     try:
-        at = email.utils.parsedate_to_datetime(value)
+        date = email.utils.parsedate_to_datetime(value)
     except ValueError:
         return None
-    at = at if at.tzinfo else at.replace(tzinfo=datetime.UTC)
-    return max(0.0, (at - datetime.datetime.now(datetime.UTC)).total_seconds())
+    date = date if date.tzinfo else date.replace(tzinfo=datetime.UTC)
+    return max(0.0, (date - datetime.datetime.now(datetime.UTC)).total_seconds())
 
 
 def _seconds(value: str | None) -> float | None:

@@ -15,12 +15,12 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 
-KEPT = ("type", "enum", "description")
-DROPPED = ("title", "default", "additionalProperties", "required", "discriminator")
+KEPT_KEYWORDS = ("type", "enum", "description")
+DROPPED_KEYWORDS = ("title", "default", "additionalProperties", "required", "discriminator")
 
 
 class ReplySchema(NamedTuple):
-    """The name of a reply's form, its schema, and the schema as text for prompts."""
+    """The name of a reply type, its schema, and the schema as text for prompts."""
 
     name: str
     schema: dict[str, Any]
@@ -49,78 +49,86 @@ def name_of(shape: type[BaseModel]) -> str:
     return re.sub(r"[^a-z0-9_]", "_", snake)[:64]
 
 
-def strict(schema: dict[str, Any], where: str = "reply") -> dict[str, Any]:
-    """Return a schema in strict form; ``where`` names its place in errors."""
-    converted = _strict(schema, where)
+def strict(schema: dict[str, Any], path: str = "reply") -> dict[str, Any]:
+    """Return a schema in strict form; ``path`` names its position in errors."""
+    converted = _strict(schema, path)
     if definitions := schema.get("$defs"):
-        defined = {name: _strict(part, f"{where}.{name}") for name, part in definitions.items()}
-        converted, left = _inline_definitions(converted, defined)
-        if left:
-            converted["$defs"] = left
+        definitions_ = {name: _strict(part, f"{path}.{name}") for name, part in definitions.items()}
+        converted, remaining = _inline_definitions(converted, definitions_)
+        if remaining:
+            converted["$defs"] = remaining
     return converted
 
 
 def _inline_definitions(
-    schema: dict[str, Any], defined: dict[str, Any]
+    schema: dict[str, Any], definitions: dict[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Move definitions that are referenced once to their reference, because every call pays for the
     length of the schema. Return the schema and the remaining definitions.
     """
-    whole = json.dumps([schema, defined])
-    once = {name for name in defined if whole.count(f'"#/$defs/{name}"') == 1}
+    text = json.dumps([schema, definitions])
+    referenced_once = {name for name in definitions if text.count(f'"#/$defs/{name}"') == 1}
 
-    def put(part: Any) -> Any:
-        if isinstance(part, dict):
-            name = str(part.get("$ref", "")).removeprefix("#/$defs/")
+    def inline(node: Any) -> Any:
+        if isinstance(node, dict):
+            name = str(node.get("$ref", "")).removeprefix("#/$defs/")
             return (
-                put(defined[name])
-                if name in once
-                else {key: put(value) for key, value in part.items()}
+                inline(definitions[name])
+                if name in referenced_once
+                else {key: inline(value) for key, value in node.items()}
             )
-        return [put(value) for value in part] if isinstance(part, list) else part
+        return [inline(value) for value in node] if isinstance(node, list) else node
 
-    return put(schema), {name: put(value) for name, value in defined.items() if name not in once}
+    return inline(schema), {
+        name: inline(value) for name, value in definitions.items() if name not in referenced_once
+    }
 
 
-def _strict(schema: dict[str, Any], where: str) -> dict[str, Any]:
+def _strict(schema: dict[str, Any], path: str) -> dict[str, Any]:
     if "$ref" in schema:
         return {"$ref": schema["$ref"]}  # strict mode refuses siblings of a reference
-    left = {key: value for key, value in schema.items() if key not in DROPPED and key != "$defs"}
+    remaining = {
+        key: value
+        for key, value in schema.items()
+        if key not in DROPPED_KEYWORDS and key != "$defs"
+    }
     if isinstance(schema.get("additionalProperties"), dict):
         raise TypeError(
-            f"{where}: a mapping with free keys can't be asked for in strict mode; use a list of"
+            f"{path}: a mapping with free keys can't be asked for in strict mode; use a list of"
             " pairs"
         )
-    converted: dict[str, Any] = {key: left.pop(key) for key in KEPT if key in left}
+    converted: dict[str, Any] = {
+        key: remaining.pop(key) for key in KEPT_KEYWORDS if key in remaining
+    }
     # pydantic writes a Literal of one value as const, which some servers don't know.
-    if "const" in left:
-        converted["enum"] = [left.pop("const")]
+    if "const" in remaining:
+        converted["enum"] = [remaining.pop("const")]
     # Strict mode has anyOf but not oneOf. They mean the same here, because the alternatives exclude
     # each other.
     for choice in ("anyOf", "oneOf"):
-        if choice in left:
-            converted["anyOf"] = [_strict(part, where) for part in left.pop(choice)]
-    if "allOf" in left or "prefixItems" in left:
+        if choice in remaining:
+            converted["anyOf"] = [_strict(part, path) for part in remaining.pop(choice)]
+    if "allOf" in remaining or "prefixItems" in remaining:
         raise TypeError(
-            f"{where}: allOf and tuples of fixed length can't be asked for in strict mode"
+            f"{path}: allOf and tuples of fixed length can't be asked for in strict mode"
         )
     if converted.get("type") == "object":
-        properties = left.pop("properties", {})
+        properties = remaining.pop("properties", {})
         converted["properties"] = {
-            name: _strict(part, f"{where}.{name}") for name, part in properties.items()
+            name: _strict(part, f"{path}.{name}") for name, part in properties.items()
         }
         # Strict mode requires every property. A field that may be missing allows null instead.
         converted["required"] = list(properties)
         converted["additionalProperties"] = False
     if converted.get("type") == "array":
-        converted["items"] = _strict(left.pop("items"), f"{where}[]")
+        converted["items"] = _strict(remaining.pop("items"), f"{path}[]")
     if not converted.keys() & {"type", "enum", "anyOf"}:
         raise TypeError(
-            f"{where}: a value of any kind can't be asked for in strict mode; give it a schema"
+            f"{path}: a value of any kind can't be asked for in strict mode; give it a schema"
         )
-    if left:
-        spoken = ", ".join(f"{key}: {value}" for key, value in left.items())
+    if remaining:
+        limits = ", ".join(f"{key}: {value}" for key, value in remaining.items())
         converted["description"] = " ".join(
-            filter(None, (converted.get("description"), f"({spoken})"))
+            filter(None, (converted.get("description"), f"({limits})"))
         )
     return converted

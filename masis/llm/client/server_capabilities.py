@@ -1,8 +1,8 @@
-"""Remembers how a model at an address can be asked, for the life of the process.
+"""Remembers which request formats a model at an address supports, for the life of the process.
 
-A server that refuses strict schemas is asked in JSON mode from then on, and one that refuses that
-gets the schema in the prompt; refused parameters are left out. Some servers accept a schema and
-ignore it. Two unreadable replies in a format that never worked there are enough to change to a
+A server that refuses strict schemas gets requests in JSON mode from then on, and one that refuses
+that gets the schema in the prompt; refused parameters are left out. Some servers accept a schema
+and ignore it. Two unreadable replies in a format that never worked there are enough to change to a
 plainer one that did.
 """
 
@@ -15,17 +15,17 @@ from collections import Counter
 from masis.llm.providers.base import Call, TokenUsage, TryFailed
 from masis.schema.calls import ReplyMode
 
-MOST_ROOM = 16
+MAX_ROOM = 16
 """The highest factor by which the token limit grows for a model that thinks before it replies."""
 DOUBTS = 2
-"""The number of unreadable replies after which a mode that never worked is given up for a plainer
+"""The number of unreadable replies after which a mode that never worked is replaced by a plainer
 one that did.
 """
-WORDS_A_TOKEN, WORDS_A_TOKEN_USUAL = 1.25, 0.85
+WORDS_PER_TOKEN, USUAL_WORDS_PER_TOKEN = 1.25, 0.85
 """Words per token: above the first the prompt was cut; the second shows that tokens never span two
 words.
 
-Common tokenizers split a text at blanks before they merge, so a word has at least one token.
+Common tokenizers split a text at spaces before they merge, so a word has at least one token.
 English has 0.75 words per token, other languages fewer. A few tokenizers have tokens of several
 words. Until a server's counts show that its tokenizer isn't one of them, the higher limit applies.
 """
@@ -33,11 +33,11 @@ _UNSPACED = re.compile(
     "[\u0e00-\u0eff\u0f00-\u0fff\u1000-\u109f\u1780-\u17ff"
     "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\U00020000-\U0003ffff]{8,}"
 )
-"""Runs of Thai, Lao, Tibetan, Burmese, Khmer, kana and Han, which have no blanks between words."""
-CHARACTERS_A_TOKEN_MOST = 4
+"""Runs of Thai, Lao, Tibetan, Burmese, Khmer, kana and Han, which don't separate words."""
+MAX_CHARACTERS_PER_TOKEN = 4
 """The most characters of those scripts per token; tokenizers have 1 to 3."""
 SMALLEST_CONTEXT = 256
-"""Tokens that fit into every model's context, so a shorter prompt is never taken for cut."""
+"""Tokens that fit into every model's context, so a shorter prompt is never considered cut."""
 MODES_IN_WORDS: dict[ReplyMode, str] = {
     "json_schema": "a strict schema",
     "json_object_schema": "JSON mode with the schema beside it",
@@ -50,10 +50,10 @@ MODES_IN_WORDS: dict[ReplyMode, str] = {
 def least_tokens(text: str) -> int:
     """Return the fewest tokens that a text can have, in any language and by any tokenizer.
 
-    Each word between blanks counts as one, and a long run of a script without blanks as more. Long
-    words, repeated blanks and repeated signs add nothing, since tokenizers merge them differently.
+    Each word between spaces counts as one, and a long run of a script without spaces as more. Long
+    words and repeated spaces or symbols add nothing, since tokenizers merge them differently.
     """
-    unspaced = sum(len(run) // CHARACTERS_A_TOKEN_MOST - 1 for run in _UNSPACED.findall(text))
+    unspaced = sum(len(run) // MAX_CHARACTERS_PER_TOKEN - 1 for run in _UNSPACED.findall(text))
     return len(text.split()) + unspaced
 
 
@@ -75,7 +75,7 @@ class ServerCapabilities:
         """
         self._proven: set[ReplyMode] = set()
         self._doubts: Counter[ReplyMode] = Counter()
-        self._words_a_token = WORDS_A_TOKEN
+        self._words_per_token = WORDS_PER_TOKEN
         self._most_counted = 0
 
     def cut_the_prompt(self, sent: str, tokens: TokenUsage) -> bool:
@@ -93,19 +93,19 @@ class ServerCapabilities:
         # The chat template adds tokens of its own, which distort the ratio of a short prompt.
         if words < SMALLEST_CONTEXT:
             return False
-        words_a_token = words / counted
+        words_per_token = words / counted
         with self._lock:
-            if words_a_token > self._words_a_token and 2 * counted >= self._most_counted:
+            if words_per_token > self._words_per_token and 2 * counted >= self._most_counted:
                 return True
             # This tokenizer has a token for each word at least, so from now on a count of fewer
             # tokens than words proves that the prompt was cut.
-            if words_a_token <= WORDS_A_TOKEN_USUAL:
-                self._words_a_token = 1.0
+            if words_per_token <= USUAL_WORDS_PER_TOKEN:
+                self._words_per_token = 1.0
             self._most_counted = max(self._most_counted, counted)
             return False
 
     def learn(self, failed: TryFailed, call: Call) -> str | None:
-        """Change how the server is asked after it refused ``call``, and return the change in words.
+        """Change the request format after the server refused ``call``; return the change in words.
 
         None if there is nothing to change; empty if another call made the same change meanwhile.
         """
@@ -120,7 +120,7 @@ class ServerCapabilities:
                 self.without |= {failed.parameter}
                 return f"{failed.parameter!r} is not sent any more"
             # The reply was cut off by thoughts, which count against the same token limit.
-            if failed.trouble == "cut_off" and failed.tokens.thought and call.room < MOST_ROOM:
+            if failed.trouble == "cut_off" and failed.tokens.thought and call.room < MAX_ROOM:
                 # Another call has raised the limit since this one was sent, so just try again.
                 if self.room > call.room:
                     return ""
@@ -154,21 +154,23 @@ class ServerCapabilities:
         with self._lock:
             self._proven.add(mode)
             current = self.mode
-            plainer = self._modes.index(mode) > self._modes.index(current)
-            if plainer and current not in self._proven and self._doubts[current] >= DOUBTS:
+            is_plainer = self._modes.index(mode) > self._modes.index(current)
+            if is_plainer and current not in self._proven and self._doubts[current] >= DOUBTS:
                 return self._step_down(current, mode)
             return ""
 
     def _plainer(self, mode: ReplyMode) -> ReplyMode | None:
-        at = self._modes.index(mode) + 1
-        return self._modes[at] if at < len(self._modes) else None
+        next_index = self._modes.index(mode) + 1
+        return self._modes[next_index] if next_index < len(self._modes) else None
 
-    def _step_down(self, mode: ReplyMode, to: ReplyMode) -> str:
+    def _step_down(self, mode: ReplyMode, plainer: ReplyMode) -> str:
         # Concurrent calls in the old mode fail too; only the first of them changes the mode.
-        if self._modes.index(self.mode) >= self._modes.index(to):
+        if self._modes.index(self.mode) >= self._modes.index(plainer):
             return ""
-        self.mode = to
-        return f"replies are asked for by {MODES_IN_WORDS[to]} instead of {MODES_IN_WORDS[mode]}"
+        self.mode = plainer
+        return (
+            f"replies are asked for by {MODES_IN_WORDS[plainer]} instead of {MODES_IN_WORDS[mode]}"
+        )
 
 
 _known: dict[tuple[str, str, ReplyMode | None], ServerCapabilities] = {}

@@ -2,9 +2,9 @@
 
 OpenAI and Anthropic cache a prompt by its beginning, and put the schema before the messages. Calls
 with different schemas therefore share nothing: the evaluator's call can't use the evidence that the
-critic's call put into the cache. Above ``COMMON_FROM`` characters, all calls of a run use one
-schema with a field for each kind of reply, of which one is filled. It's some 1,100 tokens longer
-than a schema of its own, which pays off from about 5,500 tokens of evidence if cached tokens cost
+critic's call put into the cache. Above ``SHARED_FROM`` characters, all calls of a run use one
+schema with a field for each kind of reply, of which one is filled. It has about 1,100 tokens more
+than a separate schema, which pays off from about 5,500 tokens of evidence if cached tokens cost
 half. Other servers keep the schema out of their caches (``Provider.schema_in_cache``), so it would
 only cost there.
 
@@ -34,8 +34,8 @@ from masis.llm.roles.replies import (
 
 R = TypeVar("R", bound=BaseModel)
 
-COMMON_FROM = 32_000
-"""Characters of question and evidence from which the shared schema is used, some 8,000 tokens."""
+SHARED_FROM = 32_000
+"""The shared schema is used from this many characters of question and evidence (8,000 tokens)."""
 
 
 class CommonReply(RoleReply):
@@ -54,12 +54,12 @@ _FIELD: dict[type[BaseModel], str] = {
 }
 
 
-def worthwhile(prompt: RolePrompt, shape: type[BaseModel]) -> bool:
+def should_share(prompt: RolePrompt, shape: type[BaseModel]) -> bool:
     """Return whether the shared schema pays off for this prompt."""
-    return shape in _FIELD and len(prompt.shared) >= COMMON_FROM
+    return shape in _FIELD and len(prompt.shared) >= SHARED_FROM
 
 
-def asked_in(prompt: RolePrompt, shape: type[BaseModel]) -> RolePrompt:
+def for_shared_schema(prompt: RolePrompt, shape: type[BaseModel]) -> RolePrompt:
     """Return the prompt for the shared schema, which names the field to fill.
 
     Its instructions follow the question and the evidence, so that calls share their beginning.
@@ -71,17 +71,17 @@ def asked_in(prompt: RolePrompt, shape: type[BaseModel]) -> RolePrompt:
     )
 
 
-def parse_from(text: str, shape: type[R]) -> ParsedReply[R]:
+def parse_shared(text: str, shape: type[R]) -> ParsedReply[R]:
     """Return the record in the requested field and the repairs; other fields are ignored.
 
-    A server that accepts a schema without enforcing it may send the bare record, which is read too.
+    A server that accepts a schema without enforcing it may send the record alone; it's read too.
 
     Raises:
         UnreadableReply: The reply has neither.
 
     """
     try:
-        form = parse(text, holding(shape))
+        form = parse(text, with_only_field_of(shape))
         return ParsedReply(record_in_shared(form.record, shape), form.repairs)
     except UnreadableReply:
         with contextlib.suppress(UnreadableReply):
@@ -96,7 +96,7 @@ def record_in_shared(form: BaseModel, shape: type[R]) -> R:
 
 
 @cache
-def holding(shape: type[BaseModel]) -> type[BaseModel]:
+def with_only_field_of(shape: type[BaseModel]) -> type[BaseModel]:
     """Return a model of the shared schema with only the field of this record."""
     fields = {_FIELD[shape]: (shape, ...)}
     filled: type[BaseModel] = create_model(  # type: ignore[call-overload]

@@ -52,7 +52,7 @@ FailureKind = Literal[
 
 @dataclass(frozen=True)
 class Endpoint:
-    """The place where a provider is reached.
+    """The address of a provider, its key and its limits.
 
     Attributes:
         concurrency: The highest number of calls that may run at once.
@@ -79,7 +79,7 @@ class Endpoint:
 
 
 class TokenUsage(NamedTuple):
-    """The tokens that a try was billed for.
+    """The billed tokens of a try.
 
     ``cached`` and ``written`` (to the provider's cache) are parts of ``prompt``; ``thought`` is
     part of ``completion``.
@@ -238,13 +238,13 @@ def http_client(default: type, address: str) -> Any:
     """
     if not is_loopback(urlsplit(address).hostname or ""):
         return default(follow_redirects=False)
-    http = transport_of(default)
+    http_library = transport_of(default)
     # Our own limiter decides how many calls run at once, so the client must not queue any.
-    limits = http.Limits(max_connections=None, max_keepalive_connections=100)
-    return http.AsyncClient(follow_redirects=False, trust_env=False, limits=limits)
+    limits = http_library.Limits(max_connections=None, max_keepalive_connections=100)
+    return http_library.AsyncClient(follow_redirects=False, trust_env=False, limits=limits)
 
 
-def whole_characters(text: str) -> str:
+def replace_surrogates(text: str) -> str:
     """Replace lone surrogates in a text, which JSON can contain but files and databases can't
     store.
     """

@@ -16,8 +16,8 @@ from masis.llm.providers.base import FailureKind, TryFailed
 
 LONGEST_MESSAGE = 300
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
-"""Control characters, and invisible ones that reverse or hide a part of a line, which a terminal or
-a page would obey.
+"""Control characters and invisible ones, with which a server's message could reverse or hide parts
+of a line in a terminal or page.
 """
 LARGER_CONTEXT = (
     "Start the server with a larger context (llama-server -c 32768, OLLAMA_CONTEXT_LENGTH=32768,"
@@ -25,6 +25,7 @@ LARGER_CONTEXT = (
 )
 # "sk-...", "gsk_...", "hf_...", "AIza...": the beginnings of vendors' keys.
 _KEY = re.compile(r"\b(?:sk|key|pk|gsk|xai|hf|AIza)[-_][\w*.\-]{6,400}", re.IGNORECASE)
+# The reply format by name: "response_format", "structured output", "guided_json", "grammar".
 _FORMAT = re.compile(
     r"response[_ ]?format|json[_ ]?(?:schema|object|mode)|output[_ ](?:config|format)"
     r"|structured[_ ]output|guided[_ ](?:json|decoding)|grammar|tool_choice"
@@ -35,21 +36,25 @@ _NAMES_FORMAT = re.compile(r"response[_ ]?format|json[_ ]?schema", re.IGNORECASE
 """The words for an unsupported reply format in an error with status 500 (llama-cpp-python)."""
 _NO_KEY_STORE = re.compile(r"no connected db|no_db_connection", re.IGNORECASE)
 """The error of LiteLLM's proxy for a wrong key if it has no database of keys."""
+# "maximum context length is 8192 tokens", "prompt is too long", "exceeds the available context"
 _TOO_LONG = re.compile(
     r"context[_ ](?:length|window|size)|maximum context|prompt is too long"
     r"|too many (?:input )?tokens|exceeds? the (?:available )?context",
     re.IGNORECASE,
 )
+# "max_tokens is not supported", "Extra inputs are not permitted", "is deprecated for this model"
 _UNSUPPORTED = re.compile(
     r"unsupported|not support|n't support|unrecognized|unknown|unexpected|not permitted"
     r"|not allowed|deprecated|extra inputs|unavailable|only the default",
     re.IGNORECASE,
 )
+# "The model `gpt-9` does not exist", "no such model", "not_found_error ... model: claude-9"
 _NO_MODEL = re.compile(
     r"\bmodel\b.{0,200}?(?:not (?:found|exist|available)|n't (?:found|exist)|unknown)"
     r"|(?:no such|unknown|invalid) model|model_not_found|not_found_error.{0,20}model",
     re.IGNORECASE | re.DOTALL,
 )
+# "System role not supported", "role 'system' isn't supported"
 _SYSTEM = re.compile(
     r"system.{0,20}(?:role|message|prompt).{0,40}support"
     r"|(?:role|message).{0,10}.system.{0,40}support",
@@ -110,8 +115,8 @@ def from_status(
         headers: The response's headers.
         body: The response's body, parsed or not (see ``refusal``).
         key_name: The variable with the key; empty if there is none.
-        model: The model that was asked.
-        key: The key, which is removed from the server's words.
+        model: The model that was called.
+        key: The key, which is removed from the server's message.
         provider: The name of the provider's table in the configuration.
         parameters: The parameters that the API sends, of those in ``PARAMETERS``.
         error_field: The field of the body that holds the message, if it isn't a usual one.
@@ -119,32 +124,32 @@ def from_status(
         address_end: The end that addresses of this API have, such as ``/v1``.
 
     """
-    said = refusal(body, error_field)._replace(sent=parameters)
-    words = f"{said.code} {said.parameter} {said.message}"
-    by_rules: FailureKind = next(
-        (trouble for trouble, fits in _RULES if fits(status, said, words)), "request"
+    server_refusal = refusal(body, error_field)._replace(sent=parameters)
+    text = f"{server_refusal.code} {server_refusal.parameter} {server_refusal.message}"
+    common_kind: FailureKind = next(
+        (kind for kind, fits in _RULES if fits(status, server_refusal, text)), "request"
     )
-    trouble = (classify(status, said) if classify else None) or by_rules
-    if trouble == "key" and key_name:
+    kind = (classify(status, server_refusal) if classify else None) or common_kind
+    if kind == "key" and key_name:
         message = f"the key was not accepted ({status}). Check {key_name}."
-    elif trouble == "key":
-        where = f"[providers.{provider}] of masis.toml"
+    elif kind == "key":
+        table = f"[providers.{provider}] of masis.toml"
         message = (
-            f"a key is needed ({status}). Name the variable that holds it: key_env in {where}."
+            f"a key is needed ({status}). Name the variable that holds it: key_env in {table}."
         )
     else:
-        own = scrub_error(said.message, key)
-        message = _MESSAGES.get(trouble, "refused as asked ({status}){quoted}").format(
+        quoted = scrub_error(server_refusal.message, key)
+        message = _MESSAGES.get(kind, "refused as asked ({status}){quoted}").format(
             status=status,
-            quoted=f": {own}" if own else "",
+            quoted=f": {quoted}" if quoted else "",
             model=model,
             address_end=f", up to the {address_end}" if address_end else "",
         )
     return TryFailed(
-        trouble,
+        kind,
         message,
         retry_after_s=retry_after(headers),
-        parameter=_parameter(said) if trouble == "parameter" else None,
+        parameter=_parameter(server_refusal) if kind == "parameter" else None,
     )
 
 
@@ -179,13 +184,13 @@ def from_connection(error: BaseException, address: str) -> TryFailed:
     """Return the failure for a connection's error, judged by the error and its causes."""
     names: list[str] = []
     cause = ""
-    at: BaseException | None = error
+    current: BaseException | None = error
     # The SDKs wrap the HTTP library's errors, and that wraps the socket's. The innermost message
     # says most.
-    while at is not None and len(names) < 10:
-        names.append(type(at).__name__)
-        cause = str(at) or cause
-        at = at.__cause__ or at.__context__
+    while current is not None and len(names) < 10:
+        names.append(type(current).__name__)
+        cause = str(current) or cause
+        current = current.__cause__ or current.__context__
     # Before the other timeouts, since nothing was sent yet.
     if "ConnectTimeout" in names:
         return TryFailed("unreachable", f"{address} does not accept connections in time")
@@ -244,79 +249,80 @@ def scrub_error(text: str, key: str = "") -> str:
     return text if len(text) <= LONGEST_MESSAGE else text[: LONGEST_MESSAGE - 1] + "…"
 
 
+# "refusal" is the server's message and codes, "text" is all of it in one string.
 _RULES: tuple[tuple[FailureKind, Callable[[int, ServerRefusal, str], object]], ...] = (
-    # Groq reports so that the model didn't follow the schema.
-    ("malformed", lambda status, said, words: "json_validate_failed" in words),
+    # Groq's code for a reply that doesn't follow the schema.
+    ("malformed", lambda status, refusal, text: "json_validate_failed" in text),
     (
         "refused",
-        lambda status, said, words: (
-            "content_filter" in said.code or "content management policy" in words
+        lambda status, refusal, text: (
+            "content_filter" in refusal.code or "content management policy" in text
         ),
     ),
     (
         "quota",
-        lambda status, said, words: (
+        lambda status, refusal, text: (
             # OpenAI reports an empty account with 429 too, which no wait changes.
-            status == 429 and re.search("insufficient_quota|credit balance", words)
+            status == 429 and re.search("insufficient_quota|credit balance", text)
         ),
     ),
-    ("rate", lambda status, said, words: status == 429),
-    ("key", lambda status, said, words: _NO_KEY_STORE.search(words)),
+    ("rate", lambda status, refusal, text: status == 429),
+    ("key", lambda status, refusal, text: _NO_KEY_STORE.search(text)),
     (
         "format",
-        lambda status, said, words: (
+        lambda status, refusal, text: (
             # llama-cpp-python raises on an unknown format, and its server reports that as an
             # internal error.
-            status >= 500 and _NAMES_FORMAT.search(f"{said.parameter} {said.message}")
+            status >= 500 and _NAMES_FORMAT.search(f"{refusal.parameter} {refusal.message}")
         ),
     ),
-    ("too_long", lambda status, said, words: status >= 500 and _TOO_LONG.search(said.message)),
+    ("too_long", lambda status, refusal, text: status >= 500 and _TOO_LONG.search(refusal.message)),
     (
         "server",
         # 408 is a timeout and 409 a lock on the server; the SDKs of OpenAI and Anthropic retry
         # both.
-        lambda status, said, words: status in (408, 409) or (status >= 500 and status != 501),
+        lambda status, refusal, text: status in (408, 409) or (status >= 500 and status != 501),
     ),
-    ("key", lambda status, said, words: status == 401),
-    ("quota", lambda status, said, words: status == 402),
-    ("forbidden", lambda status, said, words: status == 403),
+    ("key", lambda status, refusal, text: status == 401),
+    ("quota", lambda status, refusal, text: status == 402),
+    ("forbidden", lambda status, refusal, text: status == 403),
     # Redirects aren't followed (``base.http_client``).
-    ("address", lambda status, said, words: 300 <= status < 400),
+    ("address", lambda status, refusal, text: 300 <= status < 400),
     # The rest tells apart the causes of a 400, 404, 413, 415, 422 or 501.
-    ("too_long", lambda status, said, words: status == 413 or _TOO_LONG.search(words)),
-    ("quota", lambda status, said, words: "credit balance" in words),
+    ("too_long", lambda status, refusal, text: status == 413 or _TOO_LONG.search(text)),
+    ("quota", lambda status, refusal, text: "credit balance" in text),
     (
         "parameter",
-        lambda status, said, words: (
-            "effort" in said.sent and "effort" in words and _UNSUPPORTED.search(words)
+        lambda status, refusal, text: (
+            "effort" in refusal.sent and "effort" in text and _UNSUPPORTED.search(text)
         ),
     ),
     (
         "format",
-        lambda status, said, words: _FORMAT.search(said.parameter if status == 404 else words),
+        lambda status, refusal, text: _FORMAT.search(refusal.parameter if status == 404 else text),
     ),
-    ("parameter", lambda status, said, words: _parameter(said) and _UNSUPPORTED.search(words)),
-    ("parameter", lambda status, said, words: _parameter(said) == "system"),
-    ("model", lambda status, said, words: _NO_MODEL.search(words) or said.parameter == "model"),
-    ("format", lambda status, said, words: status in (404, 405) and _FORMAT.search(words)),
-    ("address", lambda status, said, words: status in (404, 405)),
-    ("key", lambda status, said, words: _WRONG_KEY.search(words)),
+    ("parameter", lambda status, refusal, text: _parameter(refusal) and _UNSUPPORTED.search(text)),
+    ("parameter", lambda status, refusal, text: _parameter(refusal) == "system"),
+    ("model", lambda status, refusal, text: _NO_MODEL.search(text) or refusal.parameter == "model"),
+    ("format", lambda status, refusal, text: status in (404, 405) and _FORMAT.search(text)),
+    ("address", lambda status, refusal, text: status in (404, 405)),
+    ("key", lambda status, refusal, text: _WRONG_KEY.search(text)),
     # Unsupported media type and not implemented.
-    ("format", lambda status, said, words: status in (415, 501)),
+    ("format", lambda status, refusal, text: status in (415, 501)),
 )
 """Rules from the most to the least certain, of which the first match counts; without a match, the
 failure is ``request``.
 """
 
 
-def _parameter(said: ServerRefusal) -> str | None:
-    sent = [name for name in PARAMETERS if name in said.sent]
-    if said.parameter in sent:
-        return said.parameter
+def _parameter(refusal: ServerRefusal) -> str | None:
+    sent = [name for name in PARAMETERS if name in refusal.sent]
+    if refusal.parameter in sent:
+        return refusal.parameter
     for name in sent:
         # "max_tokens", and "effort" in "reasoning_effort", but not in "efforts"
         pattern = _SYSTEM.pattern if name == "system" else rf"(?<![a-z]){name}(?![a-z])"
-        if re.search(pattern, said.message, re.IGNORECASE):
+        if re.search(pattern, refusal.message, re.IGNORECASE):
             return name
     return None
 

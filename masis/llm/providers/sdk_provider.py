@@ -28,12 +28,12 @@ from masis.llm.providers.provider_errors import LARGER_CONTEXT
 from masis.schema.calls import ReplyMode
 
 RAW_MOST = 2000
-"""The most bytes of an unreadable body that are kept."""
+"""The most bytes of an unreadable body that are recorded."""
 FULL_BELOW = 0.9
 """A reply that was cut off below this share of its token limit filled the model's context."""
 
 End = Literal["whole", "declined", "filtered", "limit", "context"]
-"""The end of a reply: whole, declined by the model, stopped by a filter, or cut off at the token
+"""How a reply ended: whole, declined by the model, stopped by a filter, or cut off at the token
 limit or the end of the context.
 """
 
@@ -108,15 +108,17 @@ class SdkProvider(ABC):
         # OpenRouter and others send an error with status 200, also beside choices that are null or
         # empty.
         if error := self._error_in(body):
-            held = {"error": error}
-            raise self._failure(provider_errors.status_within(held), {}, held, call)
-        said = self._completion(body, call)
-        if said is None:
+            error_body = {"error": error}
+            raise self._failure(provider_errors.status_within(error_body), {}, error_body, call)
+        completion = self._completion(body, call)
+        if completion is None:
             raise self._no_reply(content, body)
-        answered_by = said.answered_by if isinstance(said.answered_by, str) else None
-        if failure := _failure(said, call.token_limit):
-            raise TryFailed(*failure, raw=said.text, answered_by=answered_by, tokens=said.tokens)
-        return ModelReply(said.text, answered_by, said.tokens)
+        answered_by = completion.answered_by if isinstance(completion.answered_by, str) else None
+        if failure := _failure(completion, call.token_limit):
+            raise TryFailed(
+                *failure, raw=completion.text, answered_by=answered_by, tokens=completion.tokens
+            )
+        return ModelReply(completion.text, answered_by, completion.tokens)
 
     def _parse_body(self, content: bytes) -> dict[str, Any]:
         """Return the object that a server sent, empty if there is none.
@@ -147,15 +149,17 @@ class SdkProvider(ABC):
             message = (
                 f"{message} but a web page: check the address, and whether a proxy wants a sign-in"
             )
-        elif own := provider_errors.scrub_error(provider_errors.refusal(body).message, self._key):
-            message = f"{message}: {own}"
+        elif server_message := provider_errors.scrub_error(
+            provider_errors.refusal(body).message, self._key
+        ):
+            message = f"{message}: {server_message}"
         return TryFailed("malformed", message, raw=content[:RAW_MOST].decode("utf-8", "replace"))
 
     async def _body(self, call: Call) -> bytes:
         """Return the body that the server sends within the time of the call.
 
         The client's own timeout restarts with every received byte. The outer timeout doesn't, so a
-        server that keeps the connection open with blanks can't exceed the deadline.
+        server that keeps the connection open by sending spaces can't exceed the deadline.
 
         Raises:
             TryFailed: The try failed, or time ran out.
@@ -163,11 +167,11 @@ class SdkProvider(ABC):
         """
         failed: TryFailed
         timeout = self._sdk.Timeout(call.timeout_s, connect=min(CONNECT_S, call.timeout_s))
-        asked = self._resource.with_streaming_response.create(
+        request = self._resource.with_streaming_response.create(
             **self._request(call), timeout=timeout
         )
         try:
-            async with asyncio.timeout(call.timeout_s), asked as response:
+            async with asyncio.timeout(call.timeout_s), request as response:
                 return await body_of(response.iter_bytes())
         except TimeoutError:
             failed = TryFailed("timeout", "no answer in the time given")
@@ -213,11 +217,11 @@ def _events(content: bytes) -> tuple[list[dict[str, Any]], bool]:
     return events, done
 
 
-def _failure(said: Completion, limit: int) -> tuple[FailureKind, str] | None:
+def _failure(completion: Completion, limit: int) -> tuple[FailureKind, str] | None:
     """Return the reason why a reply can't be used, or None; ``limit`` is its token limit."""
-    tokens = said.tokens
+    tokens = completion.tokens
     # A reply that stops far below its token limit wasn't cut by that limit: the context was full.
-    match said.end:
+    match completion.end:
         case "declined":
             return "refused", "the model declined to answer"
         case "filtered":

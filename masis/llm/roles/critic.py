@@ -30,7 +30,7 @@ from masis.schema.base import Unscored
 from masis.schema.rules import IssueType
 
 PROMPT = "critic"
-TOKENS_LEAST, TOKENS_MOST = 3_000, 8_000
+MIN_TOKENS, MAX_TOKENS = 3_000, 8_000
 UNSUPPORTED: frozenset[IssueType] = frozenset({"hallucination", "unsupported"})
 GAPS: frozenset[IssueType] = frozenset({"logical", "incomplete_reasoning"})
 
@@ -51,12 +51,12 @@ class ModelCritic:
         return JudgedBy(model=self.asker.name, version=self.version or load(PROMPT).version)
 
     def critique(self, context: AuditContext) -> CritiqueJudgement | Unscored:
-        """Return the judgement as the model gave it.
+        """Return the model's judgement.
 
         If there is none, ``Unscored`` has a code: CRITIC-ERR-003 if the provider failed, 001 if the
         model refused, 005 if its reply isn't a critique.
         """
-        most = min(TOKENS_MOST, TOKENS_LEAST + len(context.answer) // 2)
+        most = min(MAX_TOKENS, MIN_TOKENS + len(context.answer) // 2)
         try:
             reply = self.asker.ask(
                 prompt(context, self.asker.control.fence),
@@ -74,11 +74,13 @@ class ModelCritic:
 
 def prompt(context: AuditContext, mark: str) -> RolePrompt:
     """Return the critic's prompt."""
-    judged = [answer(context.answer)]
+    sections = [answer(context.answer)]
     if context.reasoning_steps:
         steps = enumerate(context.reasoning_steps, 1)
-        judged.append(rows("REASONING", ({"step": number, "text": text} for number, text in steps)))
-    return compose(PROMPT, mark, question_and_evidence(context.query, context.evidence), judged)
+        sections.append(
+            rows("REASONING", ({"step": number, "text": text} for number, text in steps))
+        )
+    return compose(PROMPT, mark, question_and_evidence(context.query, context.evidence), sections)
 
 
 def judgement(reply: CritiqueReply, context: AuditContext) -> CritiqueJudgement:
@@ -90,8 +92,8 @@ def judgement(reply: CritiqueReply, context: AuditContext) -> CritiqueJudgement:
         (citation.marker_start, citation.marker_end)
         for citation in context.citation_audit.citations
     ]
-    named = dict.fromkeys(name for raised in reply.issues for name in raised.evidence_ids)
-    unknown = [name for name in named if chunks.id_of(name) is None]
+    names = dict.fromkeys(name for raised in reply.issues for name in raised.evidence_ids)
+    unknown = [name for name in names if chunks.id_of(name) is None]
     return CritiqueJudgement(
         confidence=reply.confidence,
         hallucination_detected=reply.hallucination_detected,
@@ -130,8 +132,8 @@ def _objection(
     raised: RaisedIssue, text: str, markers: list[tuple[int, int]], chunks: Chunks
 ) -> Objection:
     quote = raised.location or None
-    if quote and (place := locate_quote(quote, text, markers)):
-        quote = text[place.start : place.end]
+    if quote and (position := locate_quote(quote, text, markers)):
+        quote = text[position.start : position.end]
     return Objection(
         type=raised.type,
         rule=f"critic_{raised.type}",

@@ -1,6 +1,4 @@
-"""The drafter with a model, which writes a cited answer from the evidence and the steps that led to
-it.
-"""
+"""The drafter with a model, which writes a cited answer from the evidence, with its reasoning."""
 
 from __future__ import annotations
 
@@ -21,7 +19,7 @@ from masis.schema.audit import Draft, JudgedBy
 from masis.schema.case import Evidence
 
 PROMPT = "drafter"
-TOKENS_MOST = 2_000
+MAX_TOKENS = 2_000
 
 
 @dataclass(frozen=True)
@@ -44,9 +42,9 @@ class ModelDrafter:
             BadReply: The reply has no answer (CRITIC-ERR-001).
 
         """
-        asked = prompt(query, evidence, self.asker.control.fence)
+        role_prompt = prompt(query, evidence, self.asker.control.fence)
         reply = self.asker.ask(
-            asked, DraftReply, max_tokens=TOKENS_MOST, temperature=self.temperature
+            role_prompt, DraftReply, max_tokens=MAX_TOKENS, temperature=self.temperature
         )
         text = without_fences(reply.answer)
         if not text:

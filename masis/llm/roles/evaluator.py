@@ -30,7 +30,7 @@ from masis.schema.base import Unscored
 from masis.settings import Settings
 
 PROMPT = "evaluator"
-TOKENS_MOST = 1_500
+MAX_TOKENS = 1_500
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class ModelEvaluator:
         return JudgedBy(model=self.asker.name, version=load(PROMPT).version)
 
     def evaluate(self, context: AuditContext, critique: Critique) -> EvaluationJudgement | Unscored:
-        """Return the scores as the model gave them.
+        """Return the model's scores.
 
         If there are none, ``Unscored`` has the code CRITIC-ERR-003 for a failed provider, else 001.
         """
@@ -55,7 +55,7 @@ class ModelEvaluator:
             reply = self.asker.ask(
                 prompt(context, critique, self.asker.control.fence),
                 EvaluationReply,
-                max_tokens=TOKENS_MOST,
+                max_tokens=MAX_TOKENS,
                 temperature=self.temperature,
             )
         except StepError as error:

@@ -22,13 +22,13 @@ T = TypeVar("T")
 
 WINDOW = 600
 """The most characters of one passage, which ends with a sentence if possible."""
-LEAST = 2 * WINDOW
-"""The characters of evidence below which it isn't cut further, because a call that still doesn't
+MIN_EVIDENCE = 2 * WINDOW
+"""Evidence isn't cut below this number of characters, because a call that still doesn't
 fit is too long for another reason.
 """
-LEFT_OUT = "\n[...]\n"
+OMISSION = "\n[...]\n"
 """Separates two passages of a chunk if the text between them was left out."""
-# Up to WINDOW characters that end with a sentence or line, else before a blank, else anywhere.
+# Up to WINDOW characters that end with a sentence or line, else before a space, else anywhere.
 _PASSAGE = re.compile(
     rf"(?s).{{1,{WINDOW}}}(?:(?<=[.!?\n])(?=\s)|\Z)|.{{1,{WINDOW}}}(?=\s)|.{{1,{WINDOW}}}"
 )
@@ -57,17 +57,17 @@ def ask_within_context(
         ContextFull: Hardly any evidence fits.
 
     """
-    room = asker.control.evidence_room
+    rooms = asker.control.evidence_room
     while True:
-        fitted = narrow_evidence(evidence, about, room.get(asker.name, math.inf))
+        fitted = narrow_evidence(evidence, about, rooms.get(asker.name, math.inf))
         try:
             return ask(fitted), fitted
         except ContextFull:
             sent = sum(len(chunk.text) for chunk in fitted.evidence)
-            if sent // 2 < LEAST:
+            if sent // 2 < MIN_EVIDENCE:
                 raise
             # Parallel calls may have learned a smaller room meanwhile, which is kept.
-            room[asker.name] = min(room.get(asker.name, sent), sent // 2)
+            rooms[asker.name] = min(rooms.get(asker.name, sent), sent // 2)
 
 
 def narrow_evidence(
@@ -82,45 +82,53 @@ def narrow_evidence(
     if total <= room:
         return EvidenceWindow(evidence)
     passages = [
-        (at, text) for at, chunk in enumerate(evidence) for text in _PASSAGE.findall(chunk.text)
+        (index, text)
+        for index, chunk in enumerate(evidence)
+        for text in _PASSAGE.findall(chunk.text)
     ]
-    words = [_telling_words(text) for _, text in passages]
-    spread = Counter(word for passage_words in words for word in passage_words)
-    wanted = [_rank_passages(_telling_words(text), words, spread) for text in about]
+    words = [_distinctive_words(text) for _, text in passages]
+    frequencies = Counter(word for passage_words in words for word in passage_words)
+    rankings = [_rank_passages(_distinctive_words(text), words, frequencies) for text in about]
     chosen: set[int] = set()
     left = room
     # In turns, so that each claim gets its best passage before any gets its second.
-    for place in range(len(passages)):
-        for ranked in wanted:
-            number = ranked[place]
+    for rank in range(len(passages)):
+        for ranking in rankings:
+            number = ranking[rank]
             if number not in chosen and len(passages[number][1]) <= left:
                 chosen.add(number)
                 left -= len(passages[number][1])
-    kept = [passages[number] for number in sorted(chosen)]
+    passages_kept = [passages[number] for number in sorted(chosen)]
     chunks = tuple(
-        evidence[at].model_copy(update={"text": LEFT_OUT.join(text for _, text in group)})
-        for at, group in (
-            (at, list(group)) for at, group in groupby(kept, key=lambda passage: passage[0])
+        evidence[index].model_copy(update={"text": OMISSION.join(text for _, text in group)})
+        for index, group in (
+            (index, list(group))
+            for index, group in groupby(passages_kept, key=lambda passage: passage[0])
         )
     )
     return EvidenceWindow(chunks, (room - left) / total)
 
 
 def _rank_passages(
-    claim: frozenset[str], passages: Sequence[frozenset[str]], spread: Counter[str]
+    claim: frozenset[str], passages: Sequence[frozenset[str]], frequencies: Counter[str]
 ) -> list[int]:
-    """Return the numbers of the passages, starting with the one that shares the most telling words
-    with the claim; rare words count more.
+    """Return the numbers of the passages, starting with the most similar to the claim.
+
+    Similarity counts the shared distinctive words; rare words count more.
     """
     # Inverse document frequency, as in BM25.
-    worth = {word: math.log(1 + len(passages) / spread[word]) for word in claim if word in spread}
+    weights = {
+        word: math.log(1 + len(passages) / frequencies[word])
+        for word in claim
+        if word in frequencies
+    }
     return sorted(
         range(len(passages)),
-        key=lambda n: -sum(worth.get(word, 0.0) for word in passages[n] & claim),
+        key=lambda n: -sum(weights.get(word, 0.0) for word in passages[n] & claim),
     )
 
 
-def _telling_words(text: str) -> frozenset[str]:
+def _distinctive_words(text: str) -> frozenset[str]:
     return frozenset(
         word for word in _WORD.findall(text.casefold()) if len(word) > 2 or word.isdigit()
     )

@@ -1,13 +1,13 @@
-"""Composes prompts from versioned files, with fences around every text from outside.
+"""Composes prompts from versioned files, with fences around every untrusted text.
 
 A prompt has four parts, ordered from the least to the most variable so that providers can serve the
 beginning from their caches: ``frame`` (the same for all roles), ``instructions`` (the same for all
 cases of a role), ``shared`` (question and evidence) and ``task`` (the answer and anything else to
 judge, then a reminder).
 
-In a prompt file in ``prompts/``, the line ``{{sections}}`` marks the place of the fenced texts, and
-``{{include NAME}}`` inserts rules that several prompts share (``prompts/parts/``). Texts from
-outside are never inserted into the instructions, which are therefore always the same, byte for
+In a prompt file in ``prompts/``, the line ``{{sections}}`` is replaced by the fenced texts, and
+``{{include NAME}}`` inserts rules that several prompts share (``prompts/parts/``). Untrusted
+texts are never inserted into the instructions, which are therefore always the same, byte for
 byte. All files share one version (``prompts_version``), because the instructions of the roles build
 on each other and a model takes the exam with all of them.
 """
@@ -32,9 +32,9 @@ R = TypeVar("R", bound=BaseModel)
 FOLDER = Path(__file__).parent / "prompts"
 FRAME = "frame"
 ORIGIN = ("title", "type", "path", "section", "page", "author", "date", "published", "updated")
-"""Keys of a chunk that are sent with it, beside id and source."""
-ORIGIN_MOST = 300
-"""The most characters of each that are sent."""
+"""Keys of a chunk that are sent with it, in addition to id and source."""
+MAX_ORIGIN = 300
+"""The most characters of each of these values that are sent."""
 VERSION = 5
 """Increase this with every change of a prompt that may change a model's replies."""
 _SECTIONS = "\n{{sections}}\n"
@@ -50,8 +50,8 @@ _CONTROL_WORD = re.compile(
     )""",
     re.VERBOSE,
 )
-"""The beginning of control words in the chat templates of local models, which mark whose turn it
-is: ``<|im_start|>``, ``[INST]``, ``</s>``.
+"""The beginning of control words in the chat templates of local models, which separate the turns of
+a conversation: ``<|im_start|>``, ``[INST]``, ``</s>``.
 """
 _DISARMED = re.compile(rf"([<\[]){_JOINER}")
 # JSON allows these inside a string, but str.splitlines and many readers treat them as line ends.
@@ -63,7 +63,7 @@ class RolePrompt(NamedTuple):
 
     Attributes:
         version: The name of the prompt file and the version of all prompts.
-        asked: The digest of the texts from outside, without instructions and fences. Empty if the
+        asked: The digest of the untrusted texts, without instructions and fences. Empty if the
             prompt was made elsewhere, as by DSPy.
 
     """
@@ -128,7 +128,7 @@ class PromptFile(NamedTuple):
 
 
 class Section(NamedTuple):
-    """A text from outside, to be put into a fence of this name."""
+    """An untrusted text, to be put into a fence with this name."""
 
     name: str
     text: str
@@ -173,7 +173,7 @@ def compose(
     """
     file = load(name)
     # The {} stays, because the digests of earlier recordings include it.
-    asked = json.dumps([name, shared, judged, {}], sort_keys=True)
+    content = json.dumps([name, shared, judged, {}], sort_keys=True)
     mark = unforgeable(mark, [section.text for section in (*shared, *judged)])
     opening = f"The mark of all fences below: {mark}"
     return RolePrompt(
@@ -181,7 +181,7 @@ def compose(
         shared="\n\n".join([opening, *(fence(section, mark) for section in shared)]),
         task="\n\n".join([*(fence(section, mark) for section in judged), file.after]),
         version=file.version,
-        asked=hashlib.sha256(asked.encode()).hexdigest(),
+        asked=hashlib.sha256(content.encode()).hexdigest(),
         instructions=file.before,
     )
 
@@ -191,12 +191,12 @@ def unforgeable(mark: str, texts: Sequence[str]) -> str:
 
     A run's mark can't be guessed, but a model that saw it can write it into an answer.
     """
-    tries, folded = 0, [text.casefold() for text in texts]
-    chosen = mark
-    while any(chosen.casefold() in text for text in folded):
-        tries += 1
-        chosen = hashlib.sha256(f"{mark}\0{tries}".encode()).hexdigest()[:16]
-    return chosen
+    attempt, folded = 0, [text.casefold() for text in texts]
+    candidate = mark
+    while any(candidate.casefold() in text for text in folded):
+        attempt += 1
+        candidate = hashlib.sha256(f"{mark}\0{attempt}".encode()).hexdigest()[:16]
+    return candidate
 
 
 def fence(section: Section, mark: str) -> str:
@@ -236,14 +236,14 @@ def _chunk_origin(chunk: Evidence) -> dict[str, Any]:
     """Return the facts that help to understand a chunk, such as its title, author and date, but
     nothing about its retrieval.
     """
-    known = chunk.model_extra or {}
+    extra = chunk.model_extra or {}
     origin = {
-        name: known[name]
+        name: extra[name]
         for name in ORIGIN
-        if isinstance(known.get(name), str | int) and known[name] != ""
+        if isinstance(extra.get(name), str | int) and extra[name] != ""
     }
-    cut = {name: str(value)[:ORIGIN_MOST] for name, value in origin.items()}
-    return {"id": chunk.id, "source": chunk.source, **cut}
+    shortened = {name: str(value)[:MAX_ORIGIN] for name, value in origin.items()}
+    return {"id": chunk.id, "source": chunk.source, **shortened}
 
 
 def question_and_evidence(query: str, evidence: Iterable[Evidence]) -> tuple[Section, ...]:

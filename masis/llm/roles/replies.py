@@ -1,4 +1,4 @@
-"""The records that models are asked for, one for each prompt.
+"""The records that the prompts request from models, one for each prompt.
 
 A model writes the fields in this order, so reasons come before the verdicts that rest on them. Each
 field has a kind (``Number``, ``ChunkName``, ``VerdictWord``), and ``tolerances.py`` lists its
@@ -44,14 +44,14 @@ Number = Annotated[
     BeforeValidator(tolerant("score")),
     WithJsonSchema({"type": "number"}),
 ]
-"""A score as the model gave it, of any type."""
+"""A model's score, of any type."""
 Count = Annotated[
     Any,
     BeforeValidator(_storable),
     BeforeValidator(tolerant("row")),
     WithJsonSchema({"type": "integer"}),
 ]
-"""The number of a row, as the model gave it."""
+"""The model's number of a row, of any type."""
 Text = Annotated[str, BeforeValidator(_storable)]
 """Text without NUL and lone surrogates, which databases and files can't store."""
 TextOrEmpty = Annotated[
@@ -108,7 +108,7 @@ class RaisedIssue(RoleReply):
     evidence_ids: ListOrEmpty[ChunkName] = []
 
 
-CONTENT_FROM = 0.8
+SATISFIED_FROM = 0.8
 """A critic's scores from this value on mean that nothing important is wrong; the lower anchors of
 its scales describe faults.
 """
@@ -131,7 +131,7 @@ class CritiqueReply(RoleReply):
     critique_confidence: Number
 
     @model_validator(mode="after")
-    def _has_the_issues_it_speaks_of(self) -> Self:
+    def _check_issues_are_listed(self) -> Self:
         """Accept a reply without a list of issues only if the rest of it says that there are none,
         since some models omit empty lists.
         """
@@ -141,8 +141,8 @@ class CritiqueReply(RoleReply):
             normalise_score("score", value).value
             for value in (self.confidence, self.overall_quality_score)
         ]
-        content = all(score is not None and score >= CONTENT_FROM for score in scores)
-        if self.hallucination_detected or self.needs_retry or not content:
+        is_satisfied = all(score is not None and score >= SATISFIED_FROM for score in scores)
+        if self.hallucination_detected or self.needs_retry or not is_satisfied:
             raise ValueError("no issues are given, and a flag or a score says that there are some")
         return self
 

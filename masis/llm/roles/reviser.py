@@ -1,9 +1,9 @@
 """The reviser with a model, which writes a better answer and lists its changes and the issues they
 resolve.
 
-Its description of its own work isn't trusted. Changes, kept passages and issue ids that the texts
-don't confirm are left out of the record, and the loop audits the revised answer from the start
-(REQ-CRITIC-008 to REQ-CRITIC-012).
+Its description of its own work isn't trusted. Changes, preserved passages and issue ids that the
+texts don't confirm are left out of the record, and the loop audits the revised answer from the
+start (REQ-CRITIC-008 to REQ-CRITIC-012).
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ from masis.schema.case import Severity
 from masis.schema.rules import GROUNDLESS
 
 PROMPT = "reviser"
-TOKENS_LEAST, TOKENS_MOST = 2_000, 12_000
-ISSUES_MOST = 60
+MIN_TOKENS, MAX_TOKENS = 2_000, 12_000
+MAX_ISSUES = 60
 """The most issues that one revision is asked to resolve, the most serious first; the next audit
 finds the rest.
 """
-PRESERVED_MOST = 10
+MAX_PRESERVED = 10
 """The most preserved sentences to record, which are assertions in both answers word for word."""
-_GRAVITY: tuple[Severity, ...] = ("critical", "high", "medium", "low")
+_BY_SEVERITY: tuple[Severity, ...] = ("critical", "high", "medium", "low")
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class ModelReviser:
             InvalidRevision: The reply isn't a revision (CRITIC-ERR-006).
 
         """
-        most = min(TOKENS_MOST, TOKENS_LEAST + len(context.answer))
+        most = min(MAX_TOKENS, MIN_TOKENS + len(context.answer))
         try:
             reply = self.asker.ask(
                 prompt(context, critique, issues, self.asker.control.fence),
@@ -95,32 +95,34 @@ def prompt(
     context: AuditContext, critique: Critique, issues: Sequence[Issue], mark: str
 ) -> RolePrompt:
     """Return the reviser's prompt."""
-    found, view = briefing(context, critique, issues)
+    issue_rows, overview = briefing(context, critique, issues)
     return compose(
         PROMPT,
         mark,
         question_and_evidence(context.query, context.evidence),
-        [answer(context.answer), rows("ISSUES", found), rows("CRITIQUE", [view])],
+        [answer(context.answer), rows("ISSUES", issue_rows), rows("CRITIQUE", [overview])],
     )
 
 
 def briefing(
     context: AuditContext, critique: Critique, issues: Sequence[Issue]
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Return the most serious issues by place and cause, and the critic's overall view."""
-    most_serious = sorted(issues, key=lambda issue: _GRAVITY.index(issue.severity))[:ISSUES_MOST]
-    found = [_issue_row(group, context.claims) for group in _by_place_and_cause(most_serious)]
+    """Return the most serious issues by position and cause, and the critic's overall view."""
+    most_serious = sorted(issues, key=lambda issue: _BY_SEVERITY.index(issue.severity))[:MAX_ISSUES]
+    issue_rows = [
+        _issue_row(group, context.claims) for group in _by_position_and_cause(most_serious)
+    ]
     raised = {text for issue in issues for text in (issue.quote, issue.description)}
-    view = {
+    overview = {
         "reasoning": critique.critique_reasoning,
         "unsupported_claims": [text for text in critique.unsupported_claims if text not in raised],
         "logical_gaps": [text for text in critique.logical_gaps if text not in raised],
         "conflicting_evidence": critique.conflicting_evidence,
     }
-    return found, view
+    return issue_rows, overview
 
 
-def _by_place_and_cause(issues: Sequence[Issue]) -> list[list[Issue]]:
+def _by_position_and_cause(issues: Sequence[Issue]) -> list[list[Issue]]:
     """Group the issues, since citations, claims and critic often find the same fault in the same
     words.
     """
@@ -135,17 +137,17 @@ def _by_place_and_cause(issues: Sequence[Issue]) -> list[list[Issue]]:
     return groups
 
 
-def _is_same_fault(one: Issue, other: Issue) -> bool:
+def _is_same_fault(first: Issue, second: Issue) -> bool:
     """Return whether both issues find the same words unsupported, or the same thing missing."""
-    if None in (one.start, one.end, other.start, other.end):
+    if None in (first.start, first.end, second.start, second.end):
         return (
-            one.start == other.start
-            and one.type == other.type
-            and one.description == other.description
+            first.start == second.start
+            and first.type == second.type
+            and first.description == second.description
         )
-    overlap = (one.start or 0) < (other.end or 0) and (other.start or 0) < (one.end or 0)
-    groundless = {one.type in GROUNDLESS, other.type in GROUNDLESS}
-    return overlap and (groundless == {True} or one.type == other.type)
+    overlap = (first.start or 0) < (second.end or 0) and (second.start or 0) < (first.end or 0)
+    groundless = {first.type in GROUNDLESS, second.type in GROUNDLESS}
+    return overlap and (groundless == {True} or first.type == second.type)
 
 
 def _issue_row(group: Sequence[Issue], claims: Sequence[ClaimCheck]) -> dict[str, Any]:
@@ -167,7 +169,7 @@ def _issue_row(group: Sequence[Issue], claims: Sequence[ClaimCheck]) -> dict[str
         "quote": first.quote,
         "evidence_ids": _unique_texts(name for issue in group for name in issue.evidence_ids),
     }
-    denied = [
+    contradictions = [
         conflict
         for issue in group
         if issue.rule == "contradicted_claim"
@@ -175,8 +177,11 @@ def _issue_row(group: Sequence[Issue], claims: Sequence[ClaimCheck]) -> dict[str
         if (check.claim.start, check.claim.end) == (issue.start, issue.end)
         for conflict in check.contradictions
     ]
-    if denied:
-        row |= {"answer_words": denied[0].claim_text, "evidence_words": denied[0].evidence_text}
+    if contradictions:
+        row |= {
+            "answer_words": contradictions[0].claim_text,
+            "evidence_words": contradictions[0].evidence_text,
+        }
     return row
 
 
@@ -199,9 +204,11 @@ def revision(
     if new == old.strip():
         new = old
     ids = {issue.id for issue in issues}
-    changes = tuple(_to_change(made, ids) for made in reply.changes if _visible(made, old, new))
-    lost = len(reply.changes) - len(changes)
-    note = f" ({lost} of the changes it named are not in the texts.)" if lost else ""
+    changes = tuple(
+        _to_change(change, ids) for change in reply.changes if _is_in_texts(change, old, new)
+    )
+    dropped = len(reply.changes) - len(changes)
+    note = f" ({dropped} of the changes it named are not in the texts.)" if dropped else ""
     reasons = [
         (name, rejection.reason.strip())
         for rejection in reply.rejected
@@ -223,7 +230,7 @@ def revision(
         + note,
         updated_confidence=normalise_score("updated_confidence", reply.updated_confidence).value,
         issues_addressed=tuple(addressed),
-        preserved_content=tuple(preserved)[:PRESERVED_MOST],
+        preserved_content=tuple(preserved)[:MAX_PRESERVED],
         changes=changes,
         rejected=tuple(
             RejectedIssue(issue_id=name, reason=reason) for name, reason in rejected.items()
@@ -232,9 +239,9 @@ def revision(
     )
 
 
-def _visible(made: ChangeMade, old: str, new: str) -> bool:
+def _is_in_texts(change: ChangeMade, old: str, new: str) -> bool:
     """Return whether the old answer has the replaced words and the new one the new words."""
-    before, after = made.before.strip(), made.after.strip()
+    before, after = change.before.strip(), change.after.strip()
     if before == after:
         return False
     return (not before or locate_quote(before, old) is not None) and (
@@ -242,11 +249,11 @@ def _visible(made: ChangeMade, old: str, new: str) -> bool:
     )
 
 
-def _to_change(made: ChangeMade, ids: set[str]) -> AnswerChange:
+def _to_change(change: ChangeMade, ids: set[str]) -> AnswerChange:
     return AnswerChange(
-        kind=made.kind,
-        before=made.before.strip(),
-        after=made.after.strip(),
-        why=made.why,
-        issue_ids=tuple(dict.fromkeys(name for name in made.issue_ids if name in ids)),
+        kind=change.kind,
+        before=change.before.strip(),
+        after=change.after.strip(),
+        why=change.why,
+        issue_ids=tuple(dict.fromkeys(name for name in change.issue_ids if name in ids)),
     )

@@ -33,7 +33,7 @@ _PLAIN = re.compile(rf"{_NUMBER}(?:[eE][-+]?[0-9]{{1,3}})?")
 _COMMA = re.compile(r"([-+]?[0-9]{1,3}),([0-9]{1,15})")
 _PERCENT = re.compile(r"(.{1,40}?)\s?(?:%|percent|per cent)", re.IGNORECASE)
 # "4/5", "8 out of 10"
-_OF = re.compile(rf"({_NUMBER})\s?(?:/|out of|of)\s?({_NUMBER})", re.IGNORECASE)
+_FRACTION = re.compile(rf"({_NUMBER})\s?(?:/|out of|of)\s?({_NUMBER})", re.IGNORECASE)
 _ROW = re.compile(
     r"""(?:(?P<noun>claim|sentence|statement|row|item|verdict|number|no)\b\.?)?  # "Claim 3"
         \s{0,3}[#:]?\s{0,3}  # "Claim #3", "Claim: 3"
@@ -52,18 +52,18 @@ _NOUN_BEFORE_A_NAME = re.compile(
 )
 
 
-def chunk_names(written: str) -> Iterator[str]:
+def chunk_names(name: str) -> Iterator[str]:
     """Yield the possible readings of a chunk name, starting with the exact text.
 
     The others omit brackets around the name, and a leading noun such as "chunk". The exact text is
     first because a chunk may really be called ``Evidence 1``.
     """
-    yield written
-    bare = written.strip(_BRACKETS)
-    if bare != written:
-        yield bare
-    if found := _NOUN_BEFORE_A_NAME.fullmatch(bare):
-        yield found[1].strip(_BRACKETS)
+    yield name
+    without_brackets = name.strip(_BRACKETS)
+    if without_brackets != name:
+        yield without_brackets
+    if match := _NOUN_BEFORE_A_NAME.fullmatch(without_brackets):
+        yield match[1].strip(_BRACKETS)
 
 
 UNREAD = object()
@@ -71,7 +71,7 @@ UNREAD = object()
 
 
 def short_text(value: Any) -> str:
-    """Return a short text without surrounding blanks, quotes and emphasis, or an empty string
+    """Return a short text without surrounding whitespace, quotes and emphasis, or an empty string
     otherwise.
     """
     return (
@@ -94,32 +94,32 @@ def _number_in_text(value: Any) -> Any:
 
 
 def _decimal_comma(value: Any) -> Any:
-    found = _COMMA.fullmatch(short_text(value))
-    if found is None or (len(found[2]) == 3 and found[1].strip("+-0")):
+    match = _COMMA.fullmatch(short_text(value))
+    if match is None or (len(match[2]) == 3 and match[1].strip("+-0")):
         return UNREAD  # 1,500 may be one and a half, or fifteen hundred
-    return float(f"{found[1]}.{found[2]}")
+    return float(f"{match[1]}.{match[2]}")
 
 
 def _percentage(value: Any) -> Any:
-    found = _PERCENT.fullmatch(short_text(value))
-    if found is None:
+    match = _PERCENT.fullmatch(short_text(value))
+    if match is None:
         return UNREAD
-    numbers = (read(found[1]) for read in (_number_in_text, _decimal_comma))
+    numbers = (read(match[1]) for read in (_number_in_text, _decimal_comma))
     return next((number / 100 for number in numbers if number is not UNREAD), UNREAD)
 
 
 def _fraction_of(value: Any) -> Any:
-    found = _OF.fullmatch(short_text(value))
-    if found is None:
+    match = _FRACTION.fullmatch(short_text(value))
+    if match is None:
         return UNREAD
-    part, whole = float(found[1]), float(found[2])
-    return part / whole if 0 <= part <= whole and whole > 0 else UNREAD
+    part, total = float(match[1]), float(match[2])
+    return part / total if 0 <= part <= total and total > 0 else UNREAD
 
 
 def _row_number(value: Any) -> Any:
     text = short_text(value)
-    found = _ROW.fullmatch(text) if text else None
-    return int(found["number"]) if found else UNREAD
+    match = _ROW.fullmatch(text) if text else None
+    return int(match["number"]) if match else UNREAD
 
 
 def _number_as_name(value: Any) -> Any:
@@ -223,7 +223,7 @@ TOLERANCES: tuple[Tolerance, ...] = (
 SYNONYMS: dict[str, dict[str, str]] = {
     "severity": {
         **dict.fromkeys(("blocker", "fatal"), "critical"),
-        # the loop and a reviewer treat critical alike
+        # Not "critical", although the loop and reviewers treat both alike.
         **dict.fromkeys(("major", "severe", "serious"), "high"),
         **dict.fromkeys(("moderate", "med"), "medium"),
         **dict.fromkeys(
@@ -287,11 +287,11 @@ unchanged.
 
 def tolerant(kind: Kind, words: str = "") -> Callable[[Any], Any]:
     """Return the function that reads values of this kind; ``words`` names a word's closed set."""
-    known = [tolerance for tolerance in TOLERANCES if tolerance.kind == kind]
+    tolerances = [tolerance for tolerance in TOLERANCES if tolerance.kind == kind]
     synonyms = SYNONYMS.get(words, {})
 
     def read(value: Any) -> Any:
-        for tolerance in known:
+        for tolerance in tolerances:
             read_value = tolerance.read(value)
             if read_value is not UNREAD:
                 value = read_value

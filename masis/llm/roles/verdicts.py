@@ -42,8 +42,8 @@ SURE_FROM = 0.65
 """
 SILENT_FROM = 0.35
 """The same limit for "unsupported" and "partial", which only say that the evidence is silent."""
-RAW_MOST = 4_000
-WORDS_LEAST, CHARACTERS_LEAST = 2, 8
+MAX_RAW = 4_000
+MIN_WORDS, MIN_CHARACTERS = 2, 8
 """The words or characters that a quotation needs to count, unless it has a figure: "the" occurs in
 every chunk.
 """
@@ -100,7 +100,7 @@ class Chunks:
         )
 
     def quotes(self, evidence_id: str, words: str, score: float) -> tuple[Quote, ...]:
-        """Return the places where the chunk contains these words; one for each part of a quote with
+        """Return the passages of the chunk with these words; one for each part of a quote with
         an ellipsis.
         """
         text = self.texts[evidence_id]
@@ -124,12 +124,12 @@ class ClaimJudgement(NamedTuple):
     denies: bool = False
 
 
-def judge(claim: Claim, given: Verdict, chunks: Chunks, judged_by: str) -> ClaimJudgement:
+def judge(claim: Claim, reply: Verdict, chunks: Chunks, judged_by: str) -> ClaimJudgement:
     """Check a model's verdict on a claim against the evidence.
 
     Args:
         claim: The claim that was judged.
-        given: The verdict as the model wrote it.
+        reply: The model's verdict.
         chunks: The evidence of the case.
         judged_by: The name of the model.
 
@@ -138,62 +138,62 @@ def judge(claim: Claim, given: Verdict, chunks: Chunks, judged_by: str) -> Claim
         word isn't a verdict.
 
     """
-    word = _VERDICTS.get(str(given.verdict))
+    word = _VERDICTS.get(str(reply.verdict))
     if word is None:
-        raw = given.model_dump_json()[:RAW_MOST]
+        raw = reply.model_dump_json()[:MAX_RAW]
         reason = "the verifier's word is no verdict"
         return unscored_claim(
             claim, Unscored(reason=reason, code=StepError.code, raw=raw), judged_by
         )
-    passages = [_PlacedPassage.of(passage, chunks) for passage in given.evidence]
-    denied = [passage for passage in passages if passage.stance == "contradicts" and passage.found]
-    if denied and word in ("unsupported", "partial"):
-        word = "contradicted"  # a passage that denies the claim counts, whatever word goes with it
+    passages = [_LocatedPassage.of(passage, chunks) for passage in reply.evidence]
+    denying = [passage for passage in passages if passage.stance == "contradicts" and passage.found]
+    if denying and word in ("unsupported", "partial"):
+        word = "contradicted"  # A passage that denies the claim counts, whatever the verdict is.
     denies = word == "contradicted" or any(passage.stance == "contradicts" for passage in passages)
-    doubt = _doubt(word, claim, given, passages, chunks)
+    doubt = _doubt(word, claim, reply, passages, chunks)
     if doubt:
         check = _undecided_check(claim, "unverifiable", doubt, judged_by)
         return ClaimJudgement(
             check.model_copy(update={"abstained": "quotation"}), doubt=doubt, denies=denies
         )
     stances = _stances(word, passages)
-    if word != "unverifiable" and not _sure(word, given):
-        return ClaimJudgement(_either_way(claim, given, judged_by), stances, denies=denies)
-    against = [
+    if word != "unverifiable" and not _is_sure(word, reply):
+        return ClaimJudgement(_either_way(claim, reply, judged_by), stances, denies=denies)
+    all_contradictions = [
         contradiction
-        for passage in denied
-        if (contradiction := _contradicting_places(claim, passage, chunks, given)) is not None
+        for passage in denying
+        if (contradiction := _contradiction(claim, passage, chunks, reply)) is not None
     ]
-    by_place = {
+    by_position = {
         (
             contradiction.evidence_id,
             contradiction.evidence_start,
             contradiction.evidence_end,
         ): contradiction
-        for contradiction in reversed(against)
+        for contradiction in reversed(all_contradictions)
     }
-    contradictions = tuple(reversed(by_place.values()))  # the first of each place
-    supporting = any(passage.credits and passage.found for passage in passages)
+    contradictions = tuple(reversed(by_position.values()))  # the first at each position
+    has_support = any(passage.credits and passage.found for passage in passages)
     check = ClaimCheck(
         claim=claim,
         verdict=word,
         support=_SUPPORT.get(word),
-        confidence=normalise_score("confidence", given.confidence).value,
+        confidence=normalise_score("confidence", reply.confidence).value,
         sources=tuple(
             chunk for chunk, stance in stances.items() if stance in _SOURCES.get(word, ())
         ),
         quotes=_found_quotes(passages),
         contradictions=contradictions if word in ("contradicted", "supported") else (),
-        issue=_verdict_issue(word, given, passages),
-        steps=_steps(given) if word == "supported" else "",
+        issue=_verdict_issue(word, reply, passages),
+        steps=_steps(reply) if word == "supported" else "",
         judged_by=judged_by,
-        sources_disagree=bool(contradictions) and supporting,
-        abstained="either_way" if given.verdict == _EITHER_WAY else None,
+        sources_disagree=bool(contradictions) and has_support,
+        abstained="either_way" if reply.verdict == _EITHER_WAY else None,
     )
     return ClaimJudgement(check, stances, denies=denies)
 
 
-def judged_again(first: ClaimJudgement | None, second: ClaimJudgement) -> ClaimJudgement:
+def merge_judgements(first: ClaimJudgement | None, second: ClaimJudgement) -> ClaimJudgement:
     """Return the second judgement of a claim, or the first if the second is unscored.
 
     If the model first spoke against a claim and then called it supported, it contradicted itself,
@@ -217,7 +217,7 @@ def judged_again(first: ClaimJudgement | None, second: ClaimJudgement) -> ClaimJ
     return second
 
 
-def worse(first: ClaimJudgement | None, second: ClaimJudgement) -> ClaimJudgement:
+def more_serious(first: ClaimJudgement | None, second: ClaimJudgement) -> ClaimJudgement:
     """Return the more serious of two verdicts on the same words, so that an earlier denial is never
     lost.
     """
@@ -248,10 +248,10 @@ def judge_by_number(
     by_number = _verdicts_by_number(verdicts, len(claims))
     judgements = []
     for number, claim in enumerate(claims, 1):
-        judged: ClaimJudgement | None = None
-        for given in by_number.get(number, ()):
-            judged = worse(judged, judge(claim, given, chunks, judged_by))
-        judgements.append(judged or unscored_claim(claim, _NONE, judged_by))
+        judgement: ClaimJudgement | None = None
+        for verdict in by_number.get(number, ()):
+            judgement = more_serious(judgement, judge(claim, verdict, chunks, judged_by))
+        judgements.append(judgement or unscored_claim(claim, _NONE, judged_by))
     return tuple(judgements)
 
 
@@ -269,24 +269,24 @@ def _verdicts_by_number(
     for verdict in verdicts:
         if (number := number_of(verdict.number)) is not None:
             by_number[number].append(verdict)
-    wanted = set(range(1, count + 1))
-    if 0 not in by_number or wanted <= by_number.keys():
+    numbers = set(range(1, count + 1))
+    if 0 not in by_number or numbers <= by_number.keys():
         return by_number
-    counted_from_0 = by_number.keys() == {number - 1 for number in wanted}
-    return {number + 1: given for number, given in by_number.items()} if counted_from_0 else {}
+    counted_from_0 = by_number.keys() == {number - 1 for number in numbers}
+    return {number + 1: group for number, group in by_number.items()} if counted_from_0 else {}
 
 
 def unscored_batch(
     batch: Sequence[Claim], error: StepError, judged_by: str
 ) -> tuple[ClaimJudgement, ...]:
     """Return unscored judgements for a batch of claims whose call failed."""
-    why = Unscored.of(error)
-    return tuple(unscored_claim(claim, why, judged_by) for claim in batch)
+    unscored = Unscored.of(error)
+    return tuple(unscored_claim(claim, unscored, judged_by) for claim in batch)
 
 
-def of_passages(judgement: ClaimJudgement, share: float) -> ClaimJudgement:
-    """Return the judgement if the verifier read only this share of the evidence, since it can't
-    know what the rest says.
+def for_partial_evidence(judgement: ClaimJudgement, share: float) -> ClaimJudgement:
+    """Return the judgement for a verifier that read only this share of the evidence, and so can't
+    know the rest.
     """
     stances = {
         chunk: stance for chunk, stance in judgement.stances.items() if stance != "leaves_open"
@@ -309,23 +309,34 @@ def unverifiable(claims: Sequence[Claim], judged_by: str) -> tuple[ClaimJudgemen
     )
 
 
-def unscored_claim(claim: Claim, why: Unscored, judged_by: str) -> ClaimJudgement:
+def unscored_claim(claim: Claim, unscored: Unscored, judged_by: str) -> ClaimJudgement:
     """Return the judgement of a claim that has no verdict."""
-    issue = f"{why.reason[:1].upper()}{why.reason[1:]}."
-    return ClaimJudgement(_undecided_check(claim, "unscored", issue, judged_by, why), {}, issue)
+    issue = f"{unscored.reason[:1].upper()}{unscored.reason[1:]}."
+    return ClaimJudgement(
+        _undecided_check(claim, "unscored", issue, judged_by, unscored), {}, issue
+    )
 
 
-def _either_way(claim: Claim, given: Verdict, judged_by: str) -> ClaimCheck:
-    """Return the check of a claim on which the verifier gave a verdict that it isn't sure of."""
-    sure = normalise_score("confidence", given.confidence).value
-    how = "did not say how sure it is" if sure is None else f"is not sure of it ({sure:.2g})"
-    issue = f"The verifier called this {given.verdict} and {how}. {given.reasoning.strip()}".strip()
+def _either_way(claim: Claim, verdict: Verdict, judged_by: str) -> ClaimCheck:
+    """Return the check of a claim whose verdict the verifier isn't sure of."""
+    confidence = normalise_score("confidence", verdict.confidence).value
+    certainty = (
+        "did not say how sure it is"
+        if confidence is None
+        else f"is not sure of it ({confidence:.2g})"
+    )
+    reasoning = verdict.reasoning.strip()
+    issue = f"The verifier called this {verdict.verdict} and {certainty}. {reasoning}".strip()
     check = _undecided_check(claim, "unverifiable", issue, judged_by)
-    return check.model_copy(update={"abstained": "either_way", "confidence": sure})
+    return check.model_copy(update={"abstained": "either_way", "confidence": confidence})
 
 
 def _undecided_check(
-    claim: Claim, verdict: ClaimVerdict, issue: str, judged_by: str, why: Unscored | None = None
+    claim: Claim,
+    verdict: ClaimVerdict,
+    issue: str,
+    judged_by: str,
+    unscored: Unscored | None = None,
 ) -> ClaimCheck:
     return ClaimCheck(
         claim=claim,
@@ -334,21 +345,21 @@ def _undecided_check(
         confidence=None,
         issue=issue,
         judged_by=judged_by,
-        unscored=why,
+        unscored=unscored,
     )
 
 
-def number_of(given: object) -> int | None:
+def number_of(value: object) -> int | None:
     """Return a number that a model may write as 2, 2.0 or "2", or None if it isn't a number."""
-    if isinstance(given, str) and given.strip().isdecimal() and len(given) < 10:
-        return int(given)
-    if isinstance(given, bool) or not isinstance(given, int | float) or given != given // 1:
+    if isinstance(value, str) and value.strip().isdecimal() and len(value) < 10:
+        return int(value)
+    if isinstance(value, bool) or not isinstance(value, int | float) or value != value // 1:
         return None
-    return int(given)
+    return int(value)
 
 
-class _PlacedPassage(NamedTuple):
-    """A verdict's statement on one chunk, with the place of the quoted words in it.
+class _LocatedPassage(NamedTuple):
+    """A verdict's statement on one chunk, with the position of the quoted words in it.
 
     ``found`` is also true if the words occur in the line that names the chunk's source.
     """
@@ -361,31 +372,31 @@ class _PlacedPassage(NamedTuple):
 
     @property
     def credits(self) -> bool:
-        """Return whether the passage is said to support the claim or a part of it."""
+        """Whether the verifier says that the passage supports the claim or a part of it."""
         return self.stance in ("supports", "supports_together")
 
     @classmethod
-    def of(cls, passage: QuotedPassage, chunks: Chunks) -> _PlacedPassage:
-        """Return a passage with its place in the evidence."""
+    def of(cls, passage: QuotedPassage, chunks: Chunks) -> _LocatedPassage:
+        """Return a passage with its position in the evidence."""
         chunk, stance = chunks.id_of(passage.evidence_id), _STANCES.get(str(passage.stance))
         if chunk is None or stance is None or stance == "leaves_open":
             return cls(passage, chunk, stance)
         quotes = chunks.quotes(chunk, passage.quote, _SCORE[stance])
         in_source = not quotes and locate_quote(passage.quote, chunks.sources[chunk]) is not None
-        says = _says_anything(passage.quote, chunks.texts[chunk])
-        return cls(passage, chunk, stance, quotes, says and (bool(quotes) or in_source))
+        is_specific = _is_specific(passage.quote, chunks.texts[chunk])
+        return cls(passage, chunk, stance, quotes, is_specific and (bool(quotes) or in_source))
 
 
 _WORD = re.compile(r"[^\W_]+")
 _WIDE = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff]{3}")
-"""Three characters of Korean or of a script without blanks: about a word with its particle."""
+"""Three characters of Korean or of a script without spaces: about a word with its particle."""
 
 
-def _says_anything(quote: str, text: str) -> bool:
+def _is_specific(quote: str, text: str) -> bool:
     """Return whether a quotation is specific enough to count.
 
     It is if it has a figure, is the whole of a short chunk, or has two words, one long word or
-    several characters of a script without blanks. Function words alone don't count, because "of
+    several characters of a script without spaces. Function words alone don't count, because "of
     the" occurs in every chunk.
     """
     words = _WORD.findall(quote.casefold())
@@ -393,54 +404,56 @@ def _says_anything(quote: str, text: str) -> bool:
         return True
     if words and quote.strip(" .\"'") == text.strip(" .\"'"):
         return True
-    enough = (
-        len(words) >= WORDS_LEAST
-        or sum(map(len, words)) >= CHARACTERS_LEAST
+    is_long_enough = (
+        len(words) >= MIN_WORDS
+        or sum(map(len, words)) >= MIN_CHARACTERS
         or _WIDE.search(quote) is not None
     )
-    return enough and not all(map(is_function_word, words))
+    return is_long_enough and not all(map(is_function_word, words))
 
 
 def _doubt(
     word: ClaimVerdict,
     claim: Claim,
-    given: Verdict,
-    passages: Sequence[_PlacedPassage],
+    reply: Verdict,
+    passages: Sequence[_LocatedPassage],
     chunks: Chunks,
 ) -> str:
     """Return the reason why a valid verdict can't count, or an empty string if it can."""
     if word == "contradicted":
-        denying = [placed for placed in passages if placed.stance == "contradicts"]
-        return "" if any(placed.found for placed in denying) else _not_found("denies", denying)
+        denying = [passage for passage in passages if passage.stance == "contradicts"]
+        return "" if any(passage.found for passage in denying) else _not_found("denies", denying)
     if word != "supported":
         return ""
-    crediting = [placed for placed in passages if placed.credits]
-    alone = [placed for placed in crediting if placed.stance == "supports"]
+    crediting = [passage for passage in passages if passage.credits]
+    alone = [passage for passage in crediting if passage.stance == "supports"]
     if not crediting:
-        if _says_nothing_is_said(claim) and all(
-            placed.stance == "leaves_open" for placed in passages
+        if _is_about_silence(claim) and all(
+            passage.stance == "leaves_open" for passage in passages
         ):
             return ""
         return _not_found("supports", crediting)
     if misquoted := [
-        placed for placed in passages if placed.stance == "contradicts" and not placed.found
+        passage for passage in passages if passage.stance == "contradicts" and not passage.found
     ]:
         return _not_found("denies", misquoted)
-    if not any(placed.found for placed in alone) and not all(placed.found for placed in crediting):
-        return _not_found("supports", [placed for placed in crediting if not placed.found])
-    return _wrong_calculation(given, chunks)
+    if not any(passage.found for passage in alone) and not all(
+        passage.found for passage in crediting
+    ):
+        return _not_found("supports", [passage for passage in crediting if not passage.found])
+    return _wrong_calculation(reply, chunks)
 
 
-def _not_found(does: str, passages: Sequence[_PlacedPassage]) -> str:
+def _not_found(verb: str, passages: Sequence[_LocatedPassage]) -> str:
     if not passages:
-        return f"The verifier names no chunk that {does} this."
-    unknown = [placed.passage.evidence_id for placed in passages if placed.chunk is None]
+        return f"The verifier names no chunk that {verb} this."
+    unknown = [passage.passage.evidence_id for passage in passages if passage.chunk is None]
     if unknown:
         return f"The verifier rests this on {join_names(unknown)}, which the case doesn't have."
-    names = join_names(list(dict.fromkeys(placed.chunk for placed in passages if placed.chunk)))
-    if not any(placed.passage.quote.strip() for placed in passages):
+    names = join_names(list(dict.fromkeys(passage.chunk for passage in passages if passage.chunk)))
+    if not any(passage.passage.quote.strip() for passage in passages):
         return f"The verifier quotes no words of {names}."
-    if any(placed.quotes for placed in passages):
+    if any(passage.quotes for passage in passages):
         return f"What the verifier quotes from {names} says too little."
     return f"The words that the verifier quotes from {names} are not there."
 
@@ -459,7 +472,7 @@ _DOCUMENT_TELLS = re.compile(
     re.IGNORECASE,
 )
 
-# What a source says "that" is about the world, and so is a negation in it: "the report states that
+# A clause with "that" is about the world, and so is a negation in it: "the report states that
 # no fee is due" needs a quotation, "the report doesn't state that a fee is due" has none.
 _CLAUSE_END = re.compile(r"[.!?;]\s|:|(?<!\w)(?:that|dass|daß|que|che)(?!\w).*", re.IGNORECASE)
 
@@ -467,7 +480,7 @@ _CLAUSE_END = re.compile(r"[.!?;]\s|:|(?<!\w)(?:that|dass|daß|que|che)(?!\w).*"
 _NO_MORE_THAN_ONE_WORD = re.compile(r"\s+(?:no\s+\w+|nothing)\W*", re.IGNORECASE)
 
 
-def _says_nothing_is_said(claim: Claim) -> bool:
+def _is_about_silence(claim: Claim) -> bool:
     """Return whether a claim only says that the sources are silent, which no quotation could
     confirm.
     """
@@ -475,39 +488,40 @@ def _says_nothing_is_said(claim: Claim) -> bool:
     return any(
         hedges(text)
         or any(
-            (negates(clause) and _SOURCE_WORD.search(clause) is not None) or _is_untold(clause)
+            (negates(clause) and _SOURCE_WORD.search(clause) is not None)
+            or _says_document_is_silent(clause)
             for clause in _CLAUSE_END.split(text)
         )
         for text in texts
     )
 
 
-def _is_untold(clause: str) -> bool:
+def _says_document_is_silent(clause: str) -> bool:
     """Return whether a clause says that a document doesn't tell something."""
-    tells = _DOCUMENT_TELLS.search(clause)
-    if tells is None:
+    statement = _DOCUMENT_TELLS.search(clause)
+    if statement is None:
         return False
-    rest = clause[tells.end() :]
-    return negates(clause[: tells.end()]) or _NO_MORE_THAN_ONE_WORD.fullmatch(rest) is not None
+    rest = clause[statement.end() :]
+    return negates(clause[: statement.end()]) or _NO_MORE_THAN_ONE_WORD.fullmatch(rest) is not None
 
 
-def _wrong_calculation(given: Verdict, chunks: Chunks) -> str:
-    calculation = check_calculation(given.calculation)
+def _wrong_calculation(reply: Verdict, chunks: Chunks) -> str:
+    calculation = check_calculation(reply.calculation)
     if calculation.right is False:
-        return f"The verifier's calculation is wrong: {given.calculation.strip()}."
+        return f"The verifier's calculation is wrong: {reply.calculation.strip()}."
     if unknown := unknown_operands(calculation, [*chunks.texts.values(), *chunks.sources.values()]):
         numbers = join_names([f"{number:g}" for number in unknown])
         return f"The verifier calculates with {numbers}, which no chunk has."
     return ""
 
 
-def _sure(word: ClaimVerdict, given: Verdict) -> bool:
-    confidence = normalise_score("confidence", given.confidence).value
-    least = SURE_FROM if word in ("supported", "contradicted") else SILENT_FROM
-    return confidence is not None and confidence >= least
+def _is_sure(word: ClaimVerdict, reply: Verdict) -> bool:
+    confidence = normalise_score("confidence", reply.confidence).value
+    threshold = SURE_FROM if word in ("supported", "contradicted") else SILENT_FROM
+    return confidence is not None and confidence >= threshold
 
 
-def _stances(word: ClaimVerdict, passages: Sequence[_PlacedPassage]) -> dict[str, Stance]:
+def _stances(word: ClaimVerdict, passages: Sequence[_LocatedPassage]) -> dict[str, Stance]:
     """Return the stance of each chunk; if a verdict mentions a chunk twice, the later stance
     counts.
 
@@ -515,13 +529,13 @@ def _stances(word: ClaimVerdict, passages: Sequence[_PlacedPassage]) -> dict[str
     support a part support the claim if no other chunk is needed.
     """
     stances: dict[str, Stance] = {}
-    for placed in passages:
+    for passage in passages:
         if (
-            placed.chunk is not None
-            and placed.stance is not None
-            and (placed.found or placed.stance == "leaves_open")
+            passage.chunk is not None
+            and passage.stance is not None
+            and (passage.found or passage.stance == "leaves_open")
         ):
-            stances[placed.chunk] = placed.stance
+            stances[passage.chunk] = passage.stance
     crediting = [
         chunk for chunk, stance in stances.items() if stance in ("supports", "supports_together")
     ]
@@ -530,47 +544,49 @@ def _stances(word: ClaimVerdict, passages: Sequence[_PlacedPassage]) -> dict[str
     return stances
 
 
-def _found_quotes(passages: Sequence[_PlacedPassage]) -> tuple[Quote, ...]:
+def _found_quotes(passages: Sequence[_LocatedPassage]) -> tuple[Quote, ...]:
     """Return the quotations that occur in their chunks, without duplicates."""
     quotes = {
         (quote.evidence_id, quote.start, quote.end): quote
-        for placed in passages
-        if placed.found
-        for quote in placed.quotes
+        for passage in passages
+        if passage.found
+        for quote in passage.quotes
     }
     return tuple(quotes.values())
 
 
-def _contradicting_places(
-    claim: Claim, placed: _PlacedPassage, chunks: Chunks, given: Verdict
+def _contradiction(
+    claim: Claim, located: _LocatedPassage, chunks: Chunks, reply: Verdict
 ) -> Contradiction | None:
-    """The two places that contradict each other; all of the claim where its words at fault aren't
-    in it.
+    """Return the two passages that contradict each other; None if the evidence has no such words.
 
-    A model is shown the line that names a chunk's source, and may find the contradiction there.
+    If the claim doesn't contain the words at fault, the whole claim is used. The evidence may be
+    the line that names the chunk's source, because the model sees that line too.
     """
-    passage, chunk = placed.passage, placed.chunk
+    passage, chunk = located.passage, located.chunk
     if chunk is None:
         return None
-    mine = locate_quote(passage.claim_words, claim.text, claim.markers)
-    theirs = locate_quote(passage.quote, chunks.texts[chunk])
-    in_source = _in_source(claim, passage, chunk, chunks, given)
-    if theirs is None and not in_source:
+    in_claim = locate_quote(passage.claim_words, claim.text, claim.markers)
+    in_evidence = locate_quote(passage.quote, chunks.texts[chunk])
+    in_source = _in_source(claim, passage, chunk, chunks, reply)
+    if in_evidence is None and not in_source:
         return None
-    mine_start, mine_end = (mine.start, mine.end) if mine else (0, len(claim.text))
-    start, end = (0, 0) if in_source or theirs is None else (theirs.start, theirs.end)
-    sure = normalise_score("confidence", given.confidence).value
+    claim_start, claim_end = (in_claim.start, in_claim.end) if in_claim else (0, len(claim.text))
+    start, end = (
+        (0, 0) if in_source or in_evidence is None else (in_evidence.start, in_evidence.end)
+    )
+    confidence = normalise_score("confidence", reply.confidence).value
     return Contradiction(
         kind="source" if in_source else "stated",
-        claim_start=mine_start,
-        claim_end=mine_end,
-        claim_text=claim.text[mine_start:mine_end],
+        claim_start=claim_start,
+        claim_end=claim_end,
+        claim_text=claim.text[claim_start:claim_end],
         evidence_id=chunk,
         evidence_start=start,
         evidence_end=end,
         evidence_text=chunks.sources[chunk] if in_source else chunks.texts[chunk][start:end],
-        reason=given.reasoning.strip(),
-        strength=1.0 if sure is None else sure,
+        reason=reply.reasoning.strip(),
+        strength=1.0 if confidence is None else confidence,
     )
 
 
@@ -578,7 +594,7 @@ _NAME = re.compile(r"[^\W\d_][\w'’-]{2,}|\d+")
 
 
 def _in_source(
-    claim: Claim, passage: QuotedPassage, chunk: str, chunks: Chunks, given: Verdict
+    claim: Claim, passage: QuotedPassage, chunk: str, chunks: Chunks, reply: Verdict
 ) -> bool:
     """Return whether the contradiction of a claim is in the line that names the chunk's source.
 
@@ -589,13 +605,16 @@ def _in_source(
     text, source = chunks.texts[chunk], chunks.sources[chunk]
     if locate_quote(passage.quote, text) is None:
         return locate_quote(passage.quote, source) is not None
-    spoken_of = f"{claim.text} {given.reasoning}".casefold()
-    if set(_NAME.findall(passage.quote.casefold())) & set(_NAME.findall(spoken_of)):
+    claim_and_reason = f"{claim.text} {reply.reasoning}".casefold()
+    if set(_NAME.findall(passage.quote.casefold())) & set(_NAME.findall(claim_and_reason)):
         return False
-    named = {name for name in _NAME.findall(source) if name[0].isupper() or name[0].isdigit()}
-    elsewhere = f"{text} {claim.text}".casefold()
+    source_names = {
+        name for name in _NAME.findall(source) if name[0].isupper() or name[0].isdigit()
+    }
+    text_and_claim = f"{text} {claim.text}".casefold()
     return any(
-        name.casefold() not in elsewhere for name in named & set(_NAME.findall(given.reasoning))
+        name.casefold() not in text_and_claim
+        for name in source_names & set(_NAME.findall(reply.reasoning))
     )
 
 
@@ -607,20 +626,20 @@ _SOURCES: dict[ClaimVerdict, tuple[Stance, ...]] = {
 
 
 def _verdict_issue(
-    word: ClaimVerdict, given: Verdict, passages: Sequence[_PlacedPassage]
+    word: ClaimVerdict, reply: Verdict, passages: Sequence[_LocatedPassage]
 ) -> str | None:
     parts = []
     if word != "supported":
         parts.append(
-            given.reasoning.strip() or (_READ_IN_TWO_WAYS if given.verdict == _EITHER_WAY else "")
+            reply.reasoning.strip() or (_READ_IN_TWO_WAYS if reply.verdict == _EITHER_WAY else "")
         )
     unquoted = [
-        placed.chunk
-        for placed in passages
-        if placed.chunk
-        and placed.stance in _SCORE
-        and placed.passage.quote.strip()
-        and not placed.found
+        passage.chunk
+        for passage in passages
+        if passage.chunk
+        and passage.stance in _SCORE
+        and passage.passage.quote.strip()
+        and not passage.found
     ]
     if unquoted:
         parts.append(
@@ -629,15 +648,15 @@ def _verdict_issue(
     return " ".join(filter(None, parts)) or None
 
 
-def _steps(given: Verdict) -> str:
-    return " ".join(filter(None, (given.calculation.strip(), given.reasoning.strip())))
+def _steps(reply: Verdict) -> str:
+    return " ".join(filter(None, (reply.calculation.strip(), reply.reasoning.strip())))
 
 
-# Whether each reference of a sentence supports it, from what the verifier said about the chunks.
+# Findings on the references of a sentence, derived from the verifier's stances on the chunks.
 #
-# A sentence may be judged in several claims: one chunk then supports one of them, another chunk
-# another, and neither is redundant. So each reference is judged once a sentence, and recorded with
-# the claim it has most to do with.
+# A sentence may be judged in several claims. If one chunk supports one of them and another chunk
+# another, neither is redundant. So each reference is judged once per sentence, and recorded with
+# the claim that it's most closely related to.
 
 _CLOSEST: tuple[Stance | None, ...] = (
     "supports",
@@ -713,17 +732,17 @@ def _others_suffice(cited: str, group: Sequence[ClaimJudgement]) -> tuple[str, .
     """Return the other cited chunks if they support every claim of the sentence in full, else
     nothing.
     """
-    bearing: list[str] = []
+    sufficient: list[str] = []
     for judgement in group:
         others = [
-            c
-            for c in judgement.check.claim.cited
-            if c != cited and judgement.stances.get(c) == "supports"
+            chunk
+            for chunk in judgement.check.claim.cited
+            if chunk != cited and judgement.stances.get(chunk) == "supports"
         ]
         if not others:
             return ()
-        bearing.extend(others[:1])
-    return tuple(dict.fromkeys(bearing))
+        sufficient.extend(others[:1])
+    return tuple(dict.fromkeys(sufficient))
 
 
 def _better_chunk(group: Sequence[ClaimJudgement]) -> str | None:

@@ -28,7 +28,7 @@ from masis.audit.text.assertions import is_assertion
 from masis.audit.text.quotes import locate_quote
 from masis.errors import ContextFull, StepError
 from masis.llm.providers.provider_errors import LARGER_CONTEXT
-from masis.llm.roles.claim_places import in_order, passed_over, place_claims
+from masis.llm.roles.claim_places import in_order, place_claims, uncovered_assertions
 from masis.llm.roles.evidence_window import EvidenceWindow, ask_within_context
 from masis.llm.roles.prompting import (
     Asker,
@@ -53,14 +53,14 @@ from masis.llm.roles.replies import (
 from masis.llm.roles.verdicts import (
     Chunks,
     ClaimJudgement,
+    for_partial_evidence,
     judge,
     judge_by_number,
-    judged_again,
-    of_passages,
+    merge_judgements,
+    more_serious,
     unscored_batch,
     unverifiable,
     with_references,
-    worse,
 )
 from masis.schema.audit import (
     AbsentFigure,
@@ -76,15 +76,15 @@ from masis.settings import Settings
 
 
 class Extractions:
-    """A thread-safe cache of the latest ``most`` extractions, by answer, question, model and
+    """A thread-safe cache of the latest ``size`` extractions, by answer, question, model and
     prompt.
 
     The claims of an answer that was extracted before aren't extracted again (DRAFT-CRITIQUE-CACHE).
     """
 
-    def __init__(self, most: int = 512) -> None:
-        self._most = most
-        self._kept: dict[str, Sequence[ListedClaim]] = {}
+    def __init__(self, size: int = 512) -> None:
+        self._size = size
+        self._cached: dict[str, Sequence[ListedClaim]] = {}
         self._lock = threading.Lock()
 
     @staticmethod
@@ -97,31 +97,33 @@ class Extractions:
     def get(self, key: str) -> Sequence[ListedClaim] | None:
         """Return the cached extraction, or None if there is none."""
         with self._lock:
-            if key in self._kept:
-                self._kept[key] = self._kept.pop(key)  # behind all others
-            return self._kept.get(key)
+            if key in self._cached:
+                self._cached[key] = self._cached.pop(
+                    key
+                )  # moved to the end, as the most recently used
+            return self._cached.get(key)
 
-    def keep(self, key: str, found: Sequence[ListedClaim]) -> None:
+    def keep(self, key: str, listed: Sequence[ListedClaim]) -> None:
         """Store an extraction; the least recently used one is dropped when the cache is full."""
         with self._lock:
-            self._kept[key] = found
-            if len(self._kept) > self._most:
-                del self._kept[next(iter(self._kept))]
+            self._cached[key] = listed
+            if len(self._cached) > self._size:
+                del self._cached[next(iter(self._cached))]
 
 
 def located_claims(
-    found: Sequence[ListedClaim], answer: str, audit: CitationAudit
+    listed: Sequence[ListedClaim], answer: str, audit: CitationAudit
 ) -> tuple[Claim, ...]:
     """Return the listed claims in the order of the answer, and assertions that the list omits."""
-    placed = place_claims(found, answer, audit)
-    return in_order([*placed, *passed_over(placed, audit)])
+    located = place_claims(listed, answer, audit)
+    return in_order([*located, *uncovered_assertions(located, audit)])
 
 
 CLAIMS, EXTRACT, VERIFY, COMPLETENESS = "claims", "claims_extract", "claims_verify", "completeness"
-MISSING_MOST = 8
-CLAIMS_TOKENS, CLAIMS_TOKENS_A_SENTENCE = 1_500, 700
-EXTRACT_TOKENS_LEAST, EXTRACT_TOKENS_MOST = 1_000, 8_000
-VERIFY_TOKENS, VERIFY_TOKENS_A_CLAIM = 300, 450
+MAX_MISSING = 8
+CLAIMS_TOKENS, CLAIMS_TOKENS_PER_SENTENCE = 1_500, 700
+MIN_EXTRACT_TOKENS, MAX_EXTRACT_TOKENS = 1_000, 8_000
+VERIFY_TOKENS, VERIFY_TOKENS_PER_CLAIM = 300, 450
 COMPLETENESS_TOKENS = 1_500
 CLAIMS_TEMPERATURE = EXTRACT_TEMPERATURE = VERIFY_TEMPERATURE = 0.1
 COMPLETENESS_TEMPERATURE = 0.2
@@ -188,53 +190,57 @@ class ModelVerifier:
             BadReply: The reply has no list of claims (CRITIC-ERR-001).
 
         """
-        known = Chunks(evidence)
+        case_chunks = Chunks(evidence)
         sentences = sum(map(is_assertion, audit.sentences))
         fits = 0 < sentences <= self.settings.claims_batch
-        if fits and known.readable and self.settings.check_factual and not self.in_steps:
-            # in steps, each claim goes with as much of the evidence as fits
+        if fits and case_chunks.readable and self.settings.check_factual and not self.in_steps:
+            # The calls in steps send as much of the evidence as fits.
             with suppress(ContextFull):
-                return self._at_once(answer, audit, query, evidence, known, completeness)
-        found = self.extract(answer, audit, query)
-        return found, self.check(found, query, answer, evidence, completeness=completeness)
+                return self._check_in_one_call(
+                    answer, audit, query, evidence, case_chunks, completeness
+                )
+        claims = self.extract(answer, audit, query)
+        return claims, self.check(claims, query, answer, evidence, completeness=completeness)
 
-    def _at_once(
+    def _check_in_one_call(
         self,
         text: str,
         audit: CitationAudit,
         query: str,
         evidence: Sequence[Evidence],
-        known: Chunks,
+        case_chunks: Chunks,
         completeness: bool,
     ) -> tuple[tuple[Claim, ...], ClaimResults]:
         reply = self.asker.ask(
             claims_prompt(audit, question_and_evidence(query, evidence), self.asker.control.fence),
             CheckedClaimsReply,
             # A sentence can hold several claims, each with reasons and quotations.
-            max_tokens=CLAIMS_TOKENS + CLAIMS_TOKENS_A_SENTENCE * len(audit.sentences),
+            max_tokens=CLAIMS_TOKENS + CLAIMS_TOKENS_PER_SENTENCE * len(audit.sentences),
             temperature=CLAIMS_TEMPERATURE,
         )
-        given: dict[Claim, ClaimJudgement] = {}
+        judgements: dict[Claim, ClaimJudgement] = {}
         for claim, row in zip(place_claims(reply.claims, text, audit), reply.claims, strict=True):
-            judged = judge(claim, row, known, self.asker.name)
+            judged = judge(claim, row, case_chunks, self.asker.name)
             # A row without words of the answer can't confirm any of them, but may deny one.
             if claim.text or judged.denies:
-                given[claim] = worse(given.get(claim), judged)
-        found = in_order([*given, *passed_over(given, audit)])
-        # What the list passed over, or judged in a way that can't be followed, is asked about on
-        # its own: neither a careless reply nor an answer that tells the model what to skip keeps it
-        # from being judged.
-        left = [claim for claim in found if claim not in given or given[claim].doubt]
-        doubts = {claim: each.doubt for claim, each in given.items() if each.doubt}
-        parts = run_concurrently(self._batches(left, query, evidence, known, doubts))
+                judgements[claim] = more_serious(judgements.get(claim), judged)
+        claims = in_order([*judgements, *uncovered_assertions(judgements, audit)])
+        # Claims that the list omits, and verdicts that can't be confirmed, get a second call.
+        # Otherwise a careless reply, or an answer that tells the model what to skip, could keep a
+        # claim from being judged.
+        open_claims = [
+            claim for claim in claims if claim not in judgements or judgements[claim].doubt
+        ]
+        doubts = {claim: judged.doubt for claim, judged in judgements.items() if judged.doubt}
+        parts = run_concurrently(self._batches(open_claims, query, evidence, case_chunks, doubts))
         for part in parts:
             if isinstance(part, _CallResult):
-                for each in part.judged:
-                    claim = each.check.claim
-                    given[claim] = judged_again(given.get(claim), each)
-        missing = self._missing_points(reply.missing, known) if completeness else ()
-        checks = with_references([given[claim] for claim in found], known)
-        return found, ClaimResults(self._with_figures(checks, evidence), missing)
+                for judged in part.judged:
+                    claim = judged.check.claim
+                    judgements[claim] = merge_judgements(judgements.get(claim), judged)
+        missing = self._missing_points(reply.missing, case_chunks) if completeness else ()
+        checks = with_references([judgements[claim] for claim in claims], case_chunks)
+        return claims, ClaimResults(self._with_figures(checks, evidence), missing)
 
     def _with_figures(
         self, checks: Sequence[ClaimCheck], evidence: Sequence[Evidence]
@@ -246,17 +252,21 @@ class ModelVerifier:
         """
         if self.absent_figures is None:
             return tuple(checks)
-        plain = [
+        uncalculated = [
             check
             for check in checks
             if check.verdict == "supported" and not has_valid_calculation(check.steps)
         ]
-        found = self.absent_figures([check.claim for check in plain], evidence) if plain else ()
-        marked = dict(zip([check.claim for check in plain], found, strict=True))
+        absent = (
+            self.absent_figures([check.claim for check in uncalculated], evidence)
+            if uncalculated
+            else ()
+        )
+        figures_by_claim = dict(zip([check.claim for check in uncalculated], absent, strict=True))
         return tuple(
             (
                 check.model_copy(update={"figures": figures})
-                if (figures := in_digits(marked.get(check.claim, ())))
+                if (figures := in_digits(figures_by_claim.get(check.claim, ())))
                 else check
             )
             for check in checks
@@ -273,16 +283,16 @@ class ModelVerifier:
         if not self.settings.check_factual or not answer.strip():
             return ()
         key = Extractions.key(self.asker.name, load(EXTRACT).version, query, answer)
-        found = self.extractions.get(key)
-        if found is None:
-            found = self.asker.ask(
+        listed = self.extractions.get(key)
+        if listed is None:
+            listed = self.asker.ask(
                 extract_prompt(audit, query, self.asker.control.fence),
                 ClaimsReply,
-                max_tokens=min(EXTRACT_TOKENS_MOST, EXTRACT_TOKENS_LEAST + len(answer)),
+                max_tokens=min(MAX_EXTRACT_TOKENS, MIN_EXTRACT_TOKENS + len(answer)),
                 temperature=EXTRACT_TEMPERATURE,
             ).claims
-            self.extractions.keep(key, found)
-        return located_claims(found, answer, audit)
+            self.extractions.keep(key, listed)
+        return located_claims(listed, answer, audit)
 
     def verify(
         self, claims: Sequence[Claim], evidence: Sequence[Evidence]
@@ -300,17 +310,26 @@ class ModelVerifier:
         completeness: bool,
     ) -> ClaimResults:
         """Judge all claims in parallel calls and, on request, find the missing points."""
-        known = Chunks(evidence)
-        if not known.readable:
-            return ClaimResults(tuple(each.check for each in unverifiable(claims, self.asker.name)))
-        tasks = self._batches(claims, query, evidence, known)
+        case_chunks = Chunks(evidence)
+        if not case_chunks.readable:
+            return ClaimResults(
+                tuple(judged.check for judged in unverifiable(claims, self.asker.name))
+            )
+        tasks = self._batches(claims, query, evidence, case_chunks)
         if completeness:
             tasks.append(
-                partial(self._missing, question_and_evidence(query or "", evidence), answer, known)
+                partial(
+                    self._missing, question_and_evidence(query or "", evidence), answer, case_chunks
+                )
             )
         parts = run_concurrently(tasks)
-        judged = [each for part in parts if isinstance(part, _CallResult) for each in part.judged]
-        checks = self._with_figures(with_references(judged, known), evidence)
+        judged = [
+            judgement
+            for part in parts
+            if isinstance(part, _CallResult)
+            for judgement in part.judged
+        ]
+        checks = self._with_figures(with_references(judged, case_chunks), evidence)
         last = parts[-1] if completeness else _CallResult()
         if isinstance(last, StepError):
             return ClaimResults(checks, (), Unscored.of(last))
@@ -321,7 +340,7 @@ class ModelVerifier:
         claims: Sequence[Claim],
         query: str | None,
         evidence: Sequence[Evidence],
-        known: Chunks,
+        case_chunks: Chunks,
         doubts: Mapping[Claim, str] | None = None,
     ) -> list[Callable[[], _CallResult]]:
         """Return a task for each batch of claims; ``doubts`` is given when they are judged for a
@@ -330,25 +349,31 @@ class ModelVerifier:
         size = self.settings.claims_batch
         ask = self._verdicts if doubts is None else partial(self._ask, doubts=doubts)
         return [
-            partial(ask, claims[first : first + size], query, evidence, known)
+            partial(ask, claims[first : first + size], query, evidence, case_chunks)
             for first in range(0, len(claims), size)
         ]
 
     def _verdicts(
-        self, batch: Sequence[Claim], query: str | None, evidence: Sequence[Evidence], known: Chunks
+        self,
+        batch: Sequence[Claim],
+        query: str | None,
+        evidence: Sequence[Evidence],
+        case_chunks: Chunks,
     ) -> _CallResult:
         """Judge a batch of claims, and ask once more about verdicts that can't be confirmed."""
-        first = self._ask(batch, query, evidence, known, {})
-        doubts = {each.check.claim: each.doubt for each in first.judged if each.doubt}
+        first = self._ask(batch, query, evidence, case_chunks, {})
+        doubts = {judged.check.claim: judged.doubt for judged in first.judged if judged.doubt}
         # If the call itself failed, its retries are used up already (``client/model.py``).
         if not doubts or not first.replied:
             return first
-        again = self._ask(list(doubts), query, evidence, known, doubts)
-        second = {each.check.claim: each for each in again.judged}
+        retry = self._ask(list(doubts), query, evidence, case_chunks, doubts)
+        second = {judged.check.claim: judged for judged in retry.judged}
         return _CallResult(
             tuple(
-                judged_again(each, second[claim]) if (claim := each.check.claim) in second else each
-                for each in first.judged
+                merge_judgements(judged, second[claim])
+                if (claim := judged.check.claim) in second
+                else judged
+                for judged in first.judged
             )
         )
 
@@ -357,50 +382,54 @@ class ModelVerifier:
         batch: Sequence[Claim],
         query: str | None,
         evidence: Sequence[Evidence],
-        known: Chunks,
+        case_chunks: Chunks,
         doubts: Mapping[Claim, str],
     ) -> _CallResult:
-        def ask(fitted: EvidenceWindow) -> VerdictsReply:
-            sent = fitted.evidence
+        def ask(window: EvidenceWindow) -> VerdictsReply:
+            sent = window.evidence
             shared = chunks(sent) if query is None else question_and_evidence(query, sent)
             return self.asker.ask(
                 verify_prompt(batch, shared, self.asker.control.fence, doubts),
                 VerdictsReply,
-                max_tokens=VERIFY_TOKENS + VERIFY_TOKENS_A_CLAIM * len(batch),
+                max_tokens=VERIFY_TOKENS + VERIFY_TOKENS_PER_CLAIM * len(batch),
                 temperature=VERIFY_TEMPERATURE,
             )
 
-        about = [claim.statement or without_markers(claim) for claim in batch]
+        claim_texts = [claim.statement or without_markers(claim) for claim in batch]
         try:
-            reply, fitted = ask_within_context(self.asker, evidence, about, ask)
+            reply, window = ask_within_context(self.asker, evidence, claim_texts, ask)
         except StepError as error:
             return _CallResult(unscored_batch(batch, error, self.asker.name), replied=False)
-        found = judge_by_number(batch, reply.verdicts, known, self.asker.name)
-        if fitted.share >= 1.0:
-            return _CallResult(found)
+        judgements = judge_by_number(batch, reply.verdicts, case_chunks, self.asker.name)
+        if window.share >= 1.0:
+            return _CallResult(judgements)
         self.asker.control.calls.warn(
             "evidence_cut",
             f"The evidence does not fit the context of {self.asker.name}: each claim was judged by"
-            f" the passages that share most words with it, {fitted.share:.0%} of the evidence for"
+            f" the passages that share most words with it, {window.share:.0%} of the evidence for"
             " the first. What no passage supports is not confirmed rather than unsupported."
             f" {LARGER_CONTEXT}",
         )
-        return _CallResult(tuple(of_passages(each, fitted.share) for each in found))
+        return _CallResult(
+            tuple(for_partial_evidence(judgement, window.share) for judgement in judgements)
+        )
 
-    def _missing(self, shared: Sequence[Section], text: str, known: Chunks) -> _CallResult:
+    def _missing(self, shared: Sequence[Section], text: str, case_chunks: Chunks) -> _CallResult:
         reply = self.asker.ask(
             completeness_prompt(text, shared, self.asker.control.fence),
             CompletenessReply,
             max_tokens=COMPLETENESS_TOKENS,
             temperature=COMPLETENESS_TEMPERATURE,
         )
-        return _CallResult(missing=self._missing_points(reply.missing, known))
+        return _CallResult(missing=self._missing_points(reply.missing, case_chunks))
 
     def _missing_points(
-        self, missing: Sequence[LeftOut], known: Chunks
+        self, missing: Sequence[LeftOut], case_chunks: Chunks
     ) -> tuple[MissingPoint, ...]:
-        points = (missing_point(each, known) for each in missing if each.description.strip())
-        return tuple(dict.fromkeys(points))[:MISSING_MOST]
+        points = (
+            missing_point(point, case_chunks) for point in missing if point.description.strip()
+        )
+        return tuple(dict.fromkeys(points))[:MAX_MISSING]
 
 
 def claims_prompt(audit: CitationAudit, shared: Sequence[Section], mark: str) -> RolePrompt:
@@ -458,24 +487,26 @@ def completeness_prompt(text: str, shared: Sequence[Section], mark: str) -> Role
 
 def without_markers(claim: Claim) -> str:
     """Return the claim's text without its citation markers."""
-    parts, at = [], 0
+    parts, offset = [], 0
     for start, end in sorted(claim.markers):
-        parts.append(claim.text[at:start])
-        at = max(at, end)
-    return "".join([*parts, claim.text[at:]]).strip()
+        parts.append(claim.text[offset:start])
+        offset = max(offset, end)
+    return "".join([*parts, claim.text[offset:]]).strip()
 
 
-def missing_point(left_out: LeftOut, known: Chunks) -> MissingPoint:
-    """Return a missing point, with its place in the evidence if the named chunk contains the
+def missing_point(left_out: LeftOut, case_chunks: Chunks) -> MissingPoint:
+    """Return a missing point, with its position in the evidence if the named chunk contains the
     quotation.
     """
-    chunk = known.id_of(left_out.evidence_id) if left_out.evidence_id else None
-    place = locate_quote(left_out.quote, known.texts[chunk]) if chunk and left_out.quote else None
+    chunk = case_chunks.id_of(left_out.evidence_id) if left_out.evidence_id else None
+    position = (
+        locate_quote(left_out.quote, case_chunks.texts[chunk]) if chunk and left_out.quote else None
+    )
     weight = normalise_score("importance", left_out.importance).value
     return MissingPoint(
         description=left_out.description.strip(),
         evidence_id=chunk,
-        start=place.start if place else None,
-        end=place.end if place else None,
+        start=position.start if position else None,
+        end=position.end if position else None,
         weight=0.5 if weight is None else weight,
     )

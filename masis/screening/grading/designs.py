@@ -1,4 +1,4 @@
-"""Recognizes which of 14 types a study is from its abstract, with a linear classifier.
+"""Recognizes the type of a study (one of 14) from its abstract, with a linear classifier.
 
 ``tools/fit_study_types.py`` fits it on StudyTypeTeller's training file; docs/screening.md has its
 accuracy. Its features are words and pairs of words, separately for title and text, each with the
@@ -35,15 +35,15 @@ _CUE_OF = {
 }
 PARTS = 4
 """The number of parts of equal length in which cues are counted."""
-REACH = 4.0
+MAX_CUE_DEVIATION = 4.0
 """Standardized cues are clipped at this many standard deviations."""
-FEWEST_WORDS = 3
+MIN_WORDS = 3
 """With fewer known words no type is recognized, as in another language, numbers or no text."""
-MOST_WORDS = 4
+MAX_EXCERPTS = 4
 """The number of excerpts shown for a type."""
 # A run of letters, a number with its separators ("1,204", "0·05"), or one of "%" and "=".
 _WORD = re.compile(r"[^\W\d_]+|\d[\d.,·]*|[%=]")
-_SHORTEST_DRUG = 6
+_MIN_DRUG_LENGTH = 6
 # Words that the classifier may use, but that explain nothing when they are shown as an excerpt.
 _EMPTY_WORDS = frozenset(
     """
@@ -68,7 +68,7 @@ class RecognisedType(NamedTuple):
 
 def is_drug(word: str) -> bool:
     """Return whether a word in lower case has an ending that is typical of names of drugs."""
-    return len(word) >= _SHORTEST_DRUG and word not in NO_DRUGS and word.endswith(DRUG_ENDINGS)
+    return len(word) >= _MIN_DRUG_LENGTH and word not in NO_DRUGS and word.endswith(DRUG_ENDINGS)
 
 
 @lru_cache(maxsize=50_000)
@@ -81,7 +81,7 @@ def _cue(word: str) -> int | None:
 
 
 class AbstractTerms:
-    """The words of a title or text in lower case, with their places and counts.
+    """The words of a title or text in lower case, with their positions and counts.
 
     Every number is the word ``0``. ``terms`` counts words and pairs of neighboring words.
     """
@@ -96,14 +96,14 @@ class AbstractTerms:
 
     def find(self, term: str) -> tuple[int, int] | None:
         """Return the first and the end index of the words in which a term first occurs."""
-        looked_for = term.split()
-        size = len(looked_for)
-        found = (
-            (at, at + size)
-            for at in range(len(self.words))
-            if self.words[at : at + size] == looked_for
+        words = term.split()
+        size = len(words)
+        matches = (
+            (start, start + size)
+            for start in range(len(self.words))
+            if self.words[start : start + size] == words
         )
-        return next(found, None)
+        return next(matches, None)
 
 
 def design_cues(title: AbstractTerms, text: AbstractTerms) -> Array:
@@ -115,28 +115,28 @@ def design_cues(title: AbstractTerms, text: AbstractTerms) -> Array:
     size = len(text.words)
     counts = np.zeros((1 + PARTS, len(CUE_NAMES)))
     parts = [(0, word) for word in title.words] + [
-        (1 + at * PARTS // size, word) for at, word in enumerate(text.words)
+        (1 + index * PARTS // size, word) for index, word in enumerate(text.words)
     ]
     for part, word in parts:
         if (cue := _cue(word)) is not None:
             counts[part, cue] += 1
-    whole = counts[1:].sum(axis=0)
+    totals = counts[1:].sum(axis=0)
     lengths = [np.log1p(size), np.log1p(len(title.words)), float(size < 100), float(size < 50)]
     phrases = []
-    for read in (title, text):
-        joined = f" {' '.join(read.words)} "
+    for section in (title, text):
+        joined = f" {' '.join(section.words)} "
         # Pairs of words are counted already. Longer phrases are searched in the joined text, where
-        # the blanks around them keep them from matching parts of words.
+        # the spaces around them keep them from matching parts of words.
         phrases += [
-            read.terms[phrase] if phrase.count(" ") == 1 else joined.count(f" {phrase} ")
+            section.terms[phrase] if phrase.count(" ") == 1 else joined.count(f" {phrase} ")
             for phrase in PHRASES
         ]
     cues = (
         np.log1p(counts).ravel(),
-        np.log1p(whole),
-        whole > 0,
+        np.log1p(totals),
+        totals > 0,
         counts[0] > 0,
-        20 * whole / max(size, 20),  # Per 20 words, so that the values are about as large as 1.
+        20 * totals / max(size, 20),  # Per 20 words, so that the values are about as large as 1.
     )
     return np.concatenate([*cues, lengths, np.log1p(phrases)])
 
@@ -153,16 +153,20 @@ class TermBlock(NamedTuple):
     weights: Array
     scale: Array
 
-    def contributions(self, read: AbstractTerms) -> tuple[list[str], Array]:
+    def contributions(self, terms_of_text: AbstractTerms) -> tuple[list[str], Array]:
         """Return the known terms of a text and the contribution of each to the score of each type.
 
         The vector of the terms' values has length 1, so that long texts don't score higher.
         """
-        found = {term: count for term, count in read.terms.items() if term in self.rows}
-        at = [self.rows[term] for term in found]
-        values = (1 + np.log(np.array(list(found.values()), dtype=np.float32))) * self.idf[at]
+        known_terms = {
+            term: count for term, count in terms_of_text.terms.items() if term in self.rows
+        }
+        rows = [self.rows[term] for term in known_terms]
+        values = (1 + np.log(np.array(list(known_terms.values()), dtype=np.float32))) * self.idf[
+            rows
+        ]
         values /= np.sqrt(values @ values) or 1.0
-        return list(found), values[:, None] * self.weights[at] * self.scale
+        return list(known_terms), values[:, None] * self.weights[rows] * self.scale
 
 
 class StudyTypeClassifier(NamedTuple):
@@ -183,10 +187,12 @@ class StudyTypeClassifier(NamedTuple):
             "text": AbstractTerms(text),
         }
         terms = {place: getattr(self, place).contributions(part) for place, part in read.items()}
-        if sum(term[0].isalpha() for names, _ in terms.values() for term in names) < FEWEST_WORDS:
+        if sum(term[0].isalpha() for names, _ in terms.values() for term in names) < MIN_WORDS:
             return RecognisedType()
         cues = np.clip(
-            (design_cues(read["title"], read["text"]) - self.centre) / self.spread, -REACH, REACH
+            (design_cues(read["title"], read["text"]) - self.centre) / self.spread,
+            -MAX_CUE_DEVIATION,
+            MAX_CUE_DEVIATION,
         )
         scores = (
             self.intercept
@@ -228,7 +234,7 @@ def _strongest_terms(
             shown.append(
                 AbstractWords(start=start, end=end, text=read[place].text[start:end], place=place)
             )
-        if len(shown) == MOST_WORDS:
+        if len(shown) == MAX_EXCERPTS:
             break
     return tuple(shown)
 

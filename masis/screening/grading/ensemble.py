@@ -63,10 +63,10 @@ class Ensemble:
     @property
     def usage(self) -> Usage:
         """The usage of all graders in total."""
-        spent = [grader.usage for grader in self.graders]
-        costs = [usage.cost_usd for usage in spent if usage.cost_usd is not None]
+        usages = [grader.usage for grader in self.graders]
+        costs = [usage.cost_usd for usage in usages if usage.cost_usd is not None]
         counts = {
-            name: sum(getattr(usage, name) for usage in spent)
+            name: sum(getattr(usage, name) for usage in usages)
             for name in Usage.model_fields
             if name != "cost_usd"
         }
@@ -74,19 +74,19 @@ class Ensemble:
 
     def grade(self, question: str, abstracts: Sequence[Abstract]) -> tuple[Grade, ...]:
         """Return one combined grade for each abstract, in the same order."""
-        about = designs_asked_about(question)
+        question_designs = designs_asked_about(question)
         by_grader = [
             {grade.abstract_id: grade for grade in grader.grade(question, abstracts)}
             for grader in self.graders
         ]
-        graders, judged_by = len(self.graders), self.judged_by
+        count, judged_by = len(self.graders), self.judged_by
         return tuple(
             join_grades(
                 [grades[abstract.id] for grades in by_grader if abstract.id in grades],
                 abstract,
-                graders,
+                count,
                 judged_by,
-                about,
+                question_designs,
             )
             for abstract in abstracts
         )
@@ -105,8 +105,10 @@ def join_grades(
         Opinion(**{name: getattr(grade, name) for name in Opinion.model_fields}) for grade in grades
     )
     if 2 * len(scored) < graders or not scored:
-        why = Unscored(reason=f"only {len(scored)} of {graders} graders scored it")
-        return unscored_grade(abstract, judged_by, why).model_copy(update={"opinions": opinions})
+        unscored = Unscored(reason=f"only {len(scored)} of {graders} graders scored it")
+        return unscored_grade(abstract, judged_by, unscored).model_copy(
+            update={"opinions": opinions}
+        )
     scores = ("relevance_score", "methodology_score", "methodology_raw")
     relevance, method, raw = (median(getattr(grade, name) for grade in scored) for name in scores)
     qualities = [grade.quality or 0.0 for grade in scored]
@@ -117,9 +119,9 @@ def join_grades(
         designs, key=lambda name: (rubric.HIERARCHY[name].prior, name) if name else (-1.0, "")
     )
     adequate = multimode(grade.sample_size_adequate for grade in scored)
-    enough = adequate[0] if len(adequate) == 1 else None
-    advice = recommend(relevance, method, design, enough, about, closest.publication)
-    agreeing = sum(grade.recommendation == advice.recommendation for grade in scored)
+    is_adequate = adequate[0] if len(adequate) == 1 else None
+    decision = recommend(relevance, method, design, is_adequate, about, closest.publication)
+    agreeing = sum(grade.recommendation == decision.recommendation for grade in scored)
     doubt, spread = "", max(qualities) - min(qualities)
     if design not in NO_STUDY and 2 * agreeing <= len(scored):
         doubt = "The graders don't agree: at most half recommend the result of the combined scores."
@@ -128,17 +130,17 @@ def join_grades(
     by_grader = ", ".join(f"{grade.judged_by.model} {grade.recommendation}" for grade in scored)
     reasons: dict[OverrideField, GradeReason] = {
         **closest.reasons,
-        "recommendation": GradeReason(text=f"{doubt or advice.why} Graders: {by_grader}."),
+        "recommendation": GradeReason(text=f"{doubt or decision.why} Graders: {by_grader}."),
     }
     return closest.model_copy(
         update={
-            **scored_fields(relevance, raw, method, design, enough),
+            **scored_fields(relevance, raw, method, design, is_adequate),
             "study_type": next(
                 (grade.study_type for grade in scored if grade.design == design),
                 closest.study_type,
             ),
-            "recommendation": "needs_more" if doubt else advice.recommendation,
-            "rule": "disagreement" if doubt else advice.rule,
+            "recommendation": "needs_more" if doubt else decision.recommendation,
+            "rule": "disagreement" if doubt else decision.rule,
             "reasons": reasons,
             "judged_by": judged_by,
             "opinions": opinions,
@@ -150,4 +152,4 @@ def join_grades(
 def pair_agreement(opinions: Sequence[object]) -> float | None:
     """Return the share of pairs of opinions that are equal; None for fewer than two opinions."""
     pairs = list(combinations(opinions, 2))
-    return sum(one == other for one, other in pairs) / len(pairs) if pairs else None
+    return sum(first == second for first, second in pairs) / len(pairs) if pairs else None

@@ -31,7 +31,7 @@ from masis.schema.wording import with_article
 from masis.screening.grading import rubric
 from masis.screening.grading.hierarchy import sure_design
 from masis.screening.grading.recommendation import (
-    Advice,
+    RuleResult,
     recommend,
     scored_fields,
     with_prior_floor,
@@ -94,40 +94,40 @@ def grade_of(
             its relevance is unknown although nothing failed.
 
     """
-    published = publication_of(abstract)
-    status = None if published is None else published.status
+    publication = publication_of(abstract)
+    status = None if publication is None else publication.status
     sizes, size = sample_sizes(abstract.text), study_size(abstract.text)
-    enough = size_adequacy(abstract, design, sizes, size)
+    adequacy = size_adequacy(abstract, design, sizes, size)
     score = with_prior_floor(methodology, design)
-    advice = recommend(relevance, score, design, enough.value, about, status)
-    if unmatched and advice.rule != "not_a_study":
-        advice = Advice("needs_more", "unmatched", reasons["relevance_score"].text)
-    known = {
+    decision = recommend(relevance, score, design, adequacy.value, about, status)
+    if unmatched and decision.rule != "not_a_study":
+        decision = RuleResult("needs_more", "unmatched", reasons["relevance_score"].text)
+    all_reasons = {
         **reasons,
-        "sample_size_adequate": enough.reason,
-        "recommendation": GradeReason(text=advice.why),
+        "sample_size_adequate": adequacy.reason,
+        "recommendation": GradeReason(text=decision.why),
     }
-    if "methodology_score" in known:
-        known["methodology_score"] = with_floor_note(
-            known["methodology_score"], methodology, design
+    if "methodology_score" in all_reasons:
+        all_reasons["methodology_score"] = with_floor_note(
+            all_reasons["methodology_score"], methodology, design
         )
     unscored = None
-    if advice.rule == "unscored":
+    if decision.rule == "unscored":
         missing: GradeField = "relevance_score" if relevance is None else "methodology_score"
-        reason = known[missing].text if missing in known else f"it has no {missing}"
+        reason = all_reasons[missing].text if missing in all_reasons else f"it has no {missing}"
         unscored = Unscored(reason=reason)
     return Grade(
         abstract_id=abstract.id,
-        **scored_fields(relevance, methodology, score, design, enough.value),
+        **scored_fields(relevance, methodology, score, design, adequacy.value),
         sample_sizes=sizes,
         study_size=size,
         study_type=study_type,
         study_type_confidence=confidence,
         publication=status,
         registrations=registrations_of(abstract),
-        recommendation=advice.recommendation,
-        rule=advice.rule,
-        reasons=known,
+        recommendation=decision.recommendation,
+        rule=decision.rule,
+        reasons=all_reasons,
         judged_by=judged_by,
         unscored=unscored,
     )
@@ -137,36 +137,38 @@ def with_floor_note(reason: GradeReason, raw: float | None, design: Design | Non
     """Return the reason of a methodology score, with a note if the design's floor raised it."""
     if raw is None or design is None or raw >= rubric.HIERARCHY[design].prior:
         return reason
-    place = rubric.HIERARCHY[design]
+    rank = rubric.HIERARCHY[design]
     text = (
-        f"{reason.text} Raised from {raw:.2f} to {place.prior:.2f}, the floor of"
+        f"{reason.text} Raised from {raw:.2f} to {rank.prior:.2f}, the floor of"
         f" {with_article(DESIGN[design])}."
     )
     return GradeReason(text=text, words=reason.words)
 
 
-def unscored_grade(abstract: Abstract, judged_by: JudgedBy, why: Unscored) -> Grade:
+def unscored_grade(abstract: Abstract, judged_by: JudgedBy, unscored: Unscored) -> Grade:
     """Return the grade of an abstract that couldn't be graded: unscored, and needs more.
 
     Records that aren't studies are recognized without a grader, so they are still discarded.
     """
-    sure = sure_design(abstract)
+    certain_design = sure_design(abstract)
     reasons: dict[OverrideField, GradeReason] = (
-        {} if sure is None else {"design": GradeReason(text=sure.why, words=sure.words)}
+        {}
+        if certain_design is None
+        else {"design": GradeReason(text=certain_design.why, words=certain_design.words)}
     )
-    design = None if sure is None else sure.design
+    design = None if certain_design is None else certain_design.design
     grade = grade_of(
         abstract, judged_by, relevance=None, methodology=None, design=design, reasons=reasons
     )
     if grade.rule == "not_a_study":
         return grade
-    said = GradeReason(text=f"It couldn't be graded: {why.reason.rstrip('.')}.")
+    reason_text = GradeReason(text=f"It couldn't be graded: {unscored.reason.rstrip('.')}.")
     return grade.model_copy(
-        update={"unscored": why, "reasons": {**reasons, "recommendation": said}}
+        update={"unscored": unscored, "reasons": {**reasons, "recommendation": reason_text}}
     )
 
 
-# Is the study large enough to be plausible? The sizes are in ``rubric.ADEQUATE_SIZE``. The answer
+# Whether a study is large enough to be plausible, by ``rubric.ADEQUATE_SIZE``. The result
 # is None if size doesn't matter (one case, a review without a search), if no size is stated, or if
 # the design is unknown. A size that isn't stated doesn't count as too small.
 
@@ -197,36 +199,36 @@ def size_adequacy(
         return SizeAdequacy(
             None, GradeReason(text="The design is unknown, and so is the size that it needs.")
         )
-    least, of, source = rubric.ADEQUATE_SIZE[design]
-    if least is None:
+    minimum, unit, source = rubric.ADEQUATE_SIZE[design]
+    if minimum is None:
         return SizeAdequacy(None, GradeReason(text=f"Size doesn't matter here: {source}."))
-    missing = f"The number of {of} isn't stated."
+    missing = f"The number of {unit} isn't stated."
     if design in ("meta_analysis", "systematic_review"):
         stated = sizes if size is None else (size, *sizes)
         studies = [other for other in stated if {*other.unit.lower().split()[-1:]} & _STUDIES]
-        most = max(
+        largest = max(
             (other for other in stated if other not in studies),
             key=lambda other: other.value,
             default=None,
         )
         size = next(iter(studies), None)
         missing = "Neither the number of studies nor that of participants is stated."
-        if most is not None and (
-            size is None or size.value < least <= rubric.OPTIMAL_INFORMATION <= most.value
+        if largest is not None and (
+            size is None or size.value < minimum <= rubric.OPTIMAL_INFORMATION <= largest.value
         ):
-            size, least, of = most, rubric.OPTIMAL_INFORMATION, "participants"
+            size, minimum, unit = largest, rubric.OPTIMAL_INFORMATION, "participants"
             source = "GRADE, optimal information size"
     if size is None:
         return SizeAdequacy(None, GradeReason(text=missing))
     # An arm implies at least one other group, which is assumed to be of the same size.
-    counted = 2 * size.value if size.kind == "arm" and of != "studies" else size.value
-    enough = counted >= least
+    counted = 2 * size.value if size.kind == "arm" and unit != "studies" else size.value
+    is_enough = counted >= minimum
     text = (
-        f"{counted:,} {of}, {'at least' if enough else 'fewer than'} the {least:,} that are"
+        f"{counted:,} {unit}, {'at least' if is_enough else 'fewer than'} the {minimum:,} that are"
         f" plausible ({source})."
     )
     words = AbstractWords(start=size.start, end=size.end, text=abstract.text[size.start : size.end])
-    return SizeAdequacy(enough, GradeReason(text=text, words=(words,)))
+    return SizeAdequacy(is_enough, GradeReason(text=text, words=(words,)))
 
 
 # The formats of trial registration numbers: ClinicalTrials.gov, ISRCTN, and the registries of
@@ -241,8 +243,8 @@ _REGISTERED = re.compile(
 
 def registrations_of(abstract: Abstract) -> tuple[str, ...]:
     """Return the trial registration numbers in an abstract, which identify reports of one study."""
-    found = _REGISTERED.findall(f"{abstract.title}\n{abstract.text[:LONGEST_READ]}")
-    return tuple(dict.fromkeys(re.sub(r"[\s:]", "", number).upper() for number in found))
+    numbers = _REGISTERED.findall(f"{abstract.title}\n{abstract.text[:LONGEST_READ]}")
+    return tuple(dict.fromkeys(re.sub(r"[\s:]", "", number).upper() for number in numbers))
 
 
 # The cache of grades.

@@ -45,7 +45,7 @@ _WORDINGS = {
 }
 _OF_RECORD: dict[str, Design] = _TABLES["of_record"]
 # The more specific designs of a type, each with its wording. The first one that matches is used.
-_FINER: dict[StudyType, list[tuple[Design, str]]] = {
+_SPECIFIC_DESIGNS: dict[StudyType, list[tuple[Design, str]]] = {
     study_type: each["designs"] for each in _TABLES["finer"] for study_type in each["types"]
 }
 # The classifier can take a trial or a review for one of these types, so clear words overrule it.
@@ -57,7 +57,7 @@ _MAY_BE_REVIEW: frozenset[StudyType] = frozenset(
 )
 
 
-LEAST_SURE = 0.5
+MIN_CONFIDENCE = 0.5
 """The least probability of a type for which an abstract is discarded: more than all others have."""
 
 # Designs whose abstracts are discarded: without results, or with a prior below the minimum.
@@ -92,14 +92,14 @@ def place_design(
             f"Recognized as {name}, but its words say that it was randomized.",
             words,
         )
-    for design, wording in _FINER.get(study_type, ()):
+    for design, wording in _SPECIFIC_DESIGNS.get(study_type, ()):
         if words := _first_words(wording, abstract):
             return Placement(design, f"Its words make it {with_article(DESIGN[design])}.", words)
     design = rubric.DESIGN_OF[study_type]
     state, words = find_statement(_WORDINGS["random"], abstract)
     if design in ("randomised_trial", "other") and state == "denied":
         return Placement("non_randomised_study", "Its words say that it wasn't randomized.", words)
-    if design in _DISCARDING and confidence < LEAST_SURE:
+    if design in _DISCARDING and confidence < MIN_CONFIDENCE:
         return Placement(
             "other", f"Recognized as {name}, but with too little confidence ({confidence:.2f})."
         )
@@ -129,14 +129,14 @@ def sure_design(abstract: Abstract) -> Placement | None:
 
 
 def _place_review(study_type: StudyType, abstract: Abstract) -> Placement | None:
-    """Return the place of a systematic review or meta-analysis; None for other studies.
+    """Return the placement of a systematic review or meta-analysis; None for other studies.
 
     Its type, its title or the methods in its text can identify it.
     """
     searched = _first_words("searched_text", abstract)
-    titled = _first_words("review_title" if searched else "review_named_title", abstract)
-    did = _first_words("review_done_text", abstract) if study_type in _MAY_BE_REVIEW else ()
-    if not (study_type == "human_systematic_review" or titled or did):
+    in_title = _first_words("review_title" if searched else "review_named_title", abstract)
+    described = _first_words("review_done_text", abstract) if study_type in _MAY_BE_REVIEW else ()
+    if not (study_type == "human_systematic_review" or in_title or described):
         return None
     if pooled := _first_words("pooled", abstract):
         return Placement("meta_analysis", "Its words say that results were pooled.", pooled)

@@ -8,7 +8,7 @@ two for protection against bias (randomization, blinding, adjustment, the search
 or a half for the rest.
 
     score = ceiling of the design
-            x min(1, points reported / ``WHOLE`` of the points a design can have)
+            x min(1, points reported / ``FULL_POINTS_SHARE`` of the points a design can have)
 
 The ceiling limits the score that a design can reach by good reporting (GRADE: observational
 evidence starts low, even if it is well reported). The prior is applied as a floor afterwards, in
@@ -33,7 +33,7 @@ from masis.schema.screening import (
 from masis.screening.grading.sample_size import sample_sizes, study_size
 from masis.screening.grading.wording import Wording, find_statement, joined_forms, read_tables
 
-WHOLE = 0.8
+FULL_POINTS_SHARE = 0.8
 """The share of the points that counts as all, because 250 words can't report everything."""
 
 _TABLES = read_tables(Path(__file__).with_name("appraisal.toml"))
@@ -63,7 +63,7 @@ ITEM_STATE_NAMES: dict[ItemState, str] = {
 }
 
 
-class ReadItem(NamedTuple):
+class AppraisedItem(NamedTuple):
     """An item of a design's checklist: its points, its state in the abstract, and the words."""
 
     item: AppraisalItem
@@ -86,12 +86,12 @@ def methodology(abstract: Abstract, design: Design) -> Methodology:
     return score_items(design, appraise(abstract, design))
 
 
-def appraise(abstract: Abstract, design: Design) -> tuple[ReadItem, ...]:
+def appraise(abstract: Abstract, design: Design) -> tuple[AppraisedItem, ...]:
     """Return every item of the design's checklist with its state; none if there is only a title."""
     if not abstract.text.strip():
         return ()
     return tuple(
-        ReadItem(
+        AppraisedItem(
             item,
             points,
             *(_size(abstract) if item == "size" else find_statement(_ITEMS[item], abstract)),
@@ -101,40 +101,44 @@ def appraise(abstract: Abstract, design: Design) -> tuple[ReadItem, ...]:
 
 
 def apply_corrections(
-    items: Iterable[ReadItem], corrections: Mapping[AppraisalItem, ItemState]
-) -> tuple[ReadItem, ...]:
+    items: Iterable[AppraisedItem], corrections: Mapping[AppraisalItem, ItemState]
+) -> tuple[AppraisedItem, ...]:
     """Return the items with the states that a person set.
 
     A corrected item has no words, because the words that were found support the old state.
     """
     return tuple(
         (
-            ReadItem(read.item, read.points, corrections[read.item])
-            if corrections.get(read.item, read.state) != read.state
-            else read
+            AppraisedItem(item.item, item.points, corrections[item.item])
+            if corrections.get(item.item, item.state) != item.state
+            else item
         )
-        for read in items
+        for item in items
     )
 
 
-def score_items(design: Design, items: Sequence[ReadItem]) -> Methodology:
+def score_items(design: Design, items: Sequence[AppraisedItem]) -> Methodology:
     """Score a design's checklist by the items that are stated."""
     checklist, ceiling = CHECKLIST[design], CEILING[design]
-    stated = [read for read in items if read.state == "stated"]
+    stated = [item for item in items if item.state == "stated"]
     absent = sorted(
-        (read.item for read in items if read.state != "stated"), key=lambda item: -checklist[item]
+        (item.item for item in items if item.state != "stated"), key=lambda item: -checklist[item]
     )
-    points = sum(read.points for read in stated)
-    score = round(ceiling * min(1.0, points / (WHOLE * sum(read.points for read in items))), 4)
-    says = ", ".join(LABELS[read.item] for read in stated) or "no item of its design's checklist"
+    points = sum(item.points for item in stated)
+    score = round(
+        ceiling * min(1.0, points / (FULL_POINTS_SHARE * sum(item.points for item in items))), 4
+    )
+    stated_labels = (
+        ", ".join(LABELS[item.item] for item in stated) or "no item of its design's checklist"
+    )
     text = (
-        f"Reports {says} ({points:g} of {sum(checklist.values()):g} points, at most {ceiling:.2f}"
-        " by design)."
+        f"Reports {stated_labels} ({points:g} of {sum(checklist.values()):g} points, at most"
+        f" {ceiling:.2f} by design)."
     )
     if absent:
         text += f" Not reported: {', '.join(LABELS[item] for item in absent[:4])}."
     return Methodology(
-        score, GradeReason(text=text, words=tuple(word for read in stated for word in read.words))
+        score, GradeReason(text=text, words=tuple(word for item in stated for word in item.words))
     )
 
 
@@ -151,8 +155,10 @@ def sentence_of(words: AbstractWords, abstract: Abstract) -> tuple[str, int]:
 
 def _size(abstract: Abstract) -> tuple[ItemState, tuple[AbstractWords, ...]]:
     """Return whether a size is stated, and its words; the first part's words if it is a sum."""
-    whole, sizes = study_size(abstract.text), sample_sizes(abstract.text)
-    stated = [size for size in sizes if whole is not None and size.value == whole.value] or sizes
+    study_size_, sizes = study_size(abstract.text), sample_sizes(abstract.text)
+    stated = [
+        size for size in sizes if study_size_ is not None and size.value == study_size_.value
+    ] or sizes
     words = (
         AbstractWords(start=size.start, end=size.end, text=abstract.text[size.start : size.end])
         for size in stated[:1]

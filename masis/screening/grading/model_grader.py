@@ -39,10 +39,10 @@ from masis.screening.grading.grader import grade_of, unscored_grade
 from masis.screening.grading.hierarchy import designs_asked_about, sure_design
 
 PROMPT = "grader"
-TOKENS_MOST = 1_800
+MAX_TOKENS = 1_800
 LONGEST_TEXT = 20_000
 """The most characters of an abstract that are sent. A longer text isn't an abstract."""
-_QUOTES = 8
+_MAX_QUOTES = 8
 
 
 def _slug(value: Any) -> Any:
@@ -105,9 +105,9 @@ class ModelGrader:
         The calls run concurrently within the provider's limit. If a call fails, the abstract is
         unscored.
         """
-        about = designs_asked_about(question)
+        question_designs = designs_asked_about(question)
         results = run_concurrently(
-            [partial(self._ask, question, abstract, about) for abstract in abstracts]
+            [partial(self._ask, question, abstract, question_designs) for abstract in abstracts]
         )
         return tuple(
             (
@@ -131,9 +131,9 @@ class ModelGrader:
             return unscored_grade(
                 abstract, self.judged_by, Unscored(reason="there is nothing to read")
             )
-        asked = prompt(question_text, abstract, self.asker.control.fence)
+        role_prompt = prompt(question_text, abstract, self.asker.control.fence)
         reply = self.asker.ask(
-            asked, GradeReply, max_tokens=TOKENS_MOST, temperature=self.temperature
+            role_prompt, GradeReply, max_tokens=MAX_TOKENS, temperature=self.temperature
         )
         # The rules decide; the model's own recommendation is only mentioned if it differs.
         grade = self._grade(reply, abstract, about)
@@ -194,30 +194,33 @@ def _score_reason(
     """Return the model's reason for a score, introduced by a note if it gave no valid score."""
     if score is not None:
         return _quoted_reason(text, quotes, abstract)
-    wrote = f" It wrote: {text.strip()}" if text.strip() else ""
-    return _quoted_reason(f"The model gave no score from 0 to 1.{wrote}", quotes, abstract)
+    reply_note = f" It wrote: {text.strip()}" if text.strip() else ""
+    return _quoted_reason(f"The model gave no score from 0 to 1.{reply_note}", quotes, abstract)
 
 
 def _quoted_reason(text: str, quotes: Sequence[str], abstract: Abstract) -> GradeReason:
     """Return the model's reason, with those of its quotes that are in the abstract."""
-    found = [
+    located = [
         words
-        for quote in quotes[:_QUOTES]
+        for quote in quotes[:_MAX_QUOTES]
         if (words := _locate_in_abstract(quote, abstract)) is not None
     ]
     return GradeReason(
-        text=text.strip() or "No reason was given.", words=tuple(dict.fromkeys(found))
+        text=text.strip() or "No reason was given.", words=tuple(dict.fromkeys(located))
     )
 
 
 def _locate_in_abstract(quote: str, abstract: Abstract) -> AbstractWords | None:
-    places: tuple[tuple[Literal["text", "title"], str], ...] = (
+    sources: tuple[tuple[Literal["text", "title"], str], ...] = (
         ("text", abstract.text),
         ("title", abstract.title),
     )
-    for name, source in places:
-        if place := locate_quote(quote, source):
+    for name, source in sources:
+        if position := locate_quote(quote, source):
             return AbstractWords(
-                start=place.start, end=place.end, text=source[place.start : place.end], place=name
+                start=position.start,
+                end=position.end,
+                text=source[position.start : position.end],
+                place=name,
             )
     return None

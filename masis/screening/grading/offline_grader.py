@@ -34,29 +34,33 @@ class OfflineGrader:
         parsed, about = read_question(question), designs_asked_about(question)
         return tuple(self._grade(parsed, about, abstract) for abstract in abstracts)
 
-    def _grade(self, question: Question, about: frozenset[Design], abstract: Abstract) -> Grade:
-        found, why = designs.recognise(abstract), "No study type was recognized."
-        if found.study_type is not None:
-            named = with_article(STUDY_TYPE[found.study_type])
-            why = f"Reads like {named} (probability {found.confidence:.2f} among 14 types)."
-        place = place_design(found.study_type, abstract, found.confidence)
+    def _grade(
+        self, question: Question, question_designs: frozenset[Design], abstract: Abstract
+    ) -> Grade:
+        recognized, reason = designs.recognise(abstract), "No study type was recognized."
+        if recognized.study_type is not None:
+            type_name = with_article(STUDY_TYPE[recognized.study_type])
+            reason = (
+                f"Reads like {type_name} (probability {recognized.confidence:.2f} among 14 types)."
+            )
+        placement = place_design(recognized.study_type, abstract, recognized.confidence)
         match = relevance_by_meaning(question, abstract)
-        method = methodology(abstract, place.design)
+        method = methodology(abstract, placement.design)
         return grade_of(
             abstract,
             self.judged_by,
-            about,
+            question_designs,
             relevance=match.score,
             methodology=method.score,
-            design=place.design,
+            design=placement.design,
             reasons={
                 "relevance_score": match.reason,
                 "methodology_score": method.reason,
-                "study_type": GradeReason(text=why, words=found.words),
-                "design": GradeReason(text=place.why, words=place.words),
+                "study_type": GradeReason(text=reason, words=recognized.words),
+                "design": GradeReason(text=placement.why, words=placement.words),
             },
-            study_type=found.study_type,
-            confidence=found.confidence if found.study_type else None,
+            study_type=recognized.study_type,
+            confidence=recognized.confidence if recognized.study_type else None,
             unmatched=match.unmatched,
         )
 

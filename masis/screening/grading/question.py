@@ -37,15 +37,15 @@ PARTS: tuple[Part, ...] = ("population", "intervention", "comparison", "outcome"
 _HERE = Path(__file__).parent
 RARE = 0.75
 """The rarity of a word that occurs in fewer than one of a hundred abstracts."""
-RARE_ENOUGH = 0.35
+DISTINCTIVE_FROM = 0.35
 """A word this rare distinguishes abstracts: "stroke" does, "adults" doesn't."""
-LEAST_WEIGHT = 0.3
+MIN_WEIGHT = 0.3
 """The least weight of a word in a question, even if it is very common."""
 LONGEST_QUESTION = 2_000
 """The most characters of a question that are read; the rest of a pasted page is ignored."""
 LONGEST_CONCEPTS = 2_000
 """The most characters of one line of concepts."""
-MOST_CONCEPTS = 20
+MAX_CONCEPTS = 20
 """The most concepts of one part."""
 # The most words of a phrase in synonyms.txt, and of neighboring words that form one concept.
 _LONGEST_PHRASE = 5
@@ -101,20 +101,20 @@ def synonyms() -> dict[tuple[str, ...], tuple[Phrase, ...]]:
     """Return the synonyms and narrower terms of each phrase in ``synonyms.txt``, by its stems."""
     # A line is "name = synonym: kind, kind". Synonyms match each other. Kinds match a question
     # about the name, but not the other way around.
-    met: dict[tuple[str, ...], dict[tuple[str, ...], Phrase]] = {}
+    names_by_stems: dict[tuple[str, ...], dict[tuple[str, ...], Phrase]] = {}
     for line in (_HERE / "synonyms.txt").read_text(encoding="utf-8").splitlines():
         if not line or line.startswith("#"):
             continue
         equal, _, kinds = line.partition(":")
-        same = [phrase_of(text) for text in equal.split("=")]
-        under = [phrase_of(text) for text in kinds.split(",") if text.strip()]
-        for phrase in same:
-            met.setdefault(phrase.stems, {}).update(
-                {other.stems: other for other in (*same, *under)}
+        equal_names = [phrase_of(text) for text in equal.split("=")]
+        narrower = [phrase_of(text) for text in kinds.split(",") if text.strip()]
+        for phrase in equal_names:
+            names_by_stems.setdefault(phrase.stems, {}).update(
+                {other.stems: other for other in (*equal_names, *narrower)}
             )
     return {
         roots: tuple(other for other in others.values() if other.stems != roots)
-        for roots, others in met.items()
+        for roots, others in names_by_stems.items()
     }
 
 
@@ -131,11 +131,11 @@ _LINE = re.compile(
 
 def concept_lines(text: str) -> dict[Part, str]:
     """Return the lines of concepts in a text by part; if a part has two lines, the last one."""
-    found: dict[Part, str] = {}
+    lines: dict[Part, str] = {}
     for line in _LINE.finditer(text):
         part = next(name for name in PARTS if name == line.group(1).lower())
-        found[part] = " ".join(line.group(2)[:LONGEST_CONCEPTS].split())
-    return found
+        lines[part] = " ".join(line.group(2)[:LONGEST_CONCEPTS].split())
+    return lines
 
 
 def written_lines(concepts: Mapping[Part, str]) -> str:
@@ -162,9 +162,9 @@ def changed_lines(question: str, concepts: Mapping[Part, str]) -> str:
 
     The other parts get no line, so that they change if the question changes.
     """
-    read = concepts_as_text(question)
+    original = concepts_as_text(question)
     return written_lines(
-        {part: text for part, text in concepts.items() if " ".join(text.split()) != read[part]}
+        {part: text for part, text in concepts.items() if " ".join(text.split()) != original[part]}
     )
 
 
@@ -178,16 +178,16 @@ def read_question(text: str) -> Question:
     """
     lines = concept_lines(text)
     question = (_LINE.sub("", text).strip() if lines else text)[:LONGEST_QUESTION]
-    read = _concepts_of_question(question)
+    found = _concepts_of_question(question)
     if not lines:
-        return Question(question, read)
+        return Question(question, found)
     concepts: list[Concept] = []
     for part in PARTS:
         if part in lines:
             concepts.extend(_concepts_of_line(lines[part], part))
         else:
-            concepts.extend(concept for concept in read if concept.part == part)
-    # Reversed twice, so that the first of two equal concepts is kept, in its place.
+            concepts.extend(concept for concept in found if concept.part == part)
+    # Reversed twice, so that the first of two equal concepts is kept at its position.
     distinct = {(concept.stems or (concept.name,)): concept for concept in reversed(concepts)}
     kept = tuple(reversed(distinct.values()))
     return Question(_as_words(kept), kept, tuple(lines))
@@ -199,17 +199,21 @@ def concepts_as_text(text: str) -> dict[Part, str]:
     A line that is already in the text is returned unchanged.
     """
     question = read_question(_LINE.sub("", text).strip() if concept_lines(text) else text)
-    found: dict[Part, str] = dict.fromkeys(PARTS, "")
+    lines: dict[Part, str] = dict.fromkeys(PARTS, "")
     end, last = 0, ""
     for concept in question.concepts:
         start = question.text.find(concept.name, end)
-        # Concepts with only blanks between them were one phrase, so they get no comma.
-        together = concept.part == last and start >= end and not question.text[end:start].strip()
+        # Concepts with only spaces between them were one phrase, so they get no comma.
+        is_same_phrase = (
+            concept.part == last and start >= end and not question.text[end:start].strip()
+        )
         name = " ".join(concept.name.split())
-        before = found.get(concept.part, "")
-        found[concept.part] = f"{before}{' ' if together else ', '}{name}" if before else name
+        earlier = lines.get(concept.part, "")
+        lines[concept.part] = (
+            f"{earlier}{' ' if is_same_phrase else ', '}{name}" if earlier else name
+        )
         end, last = (start + len(concept.name), concept.part) if start >= end else (end, "")
-    return found | concept_lines(text)
+    return lines | concept_lines(text)
 
 
 def _concepts_of_question(text: str) -> tuple[Concept, ...]:
@@ -223,21 +227,21 @@ def _concepts_of_line(line: str, part: Part) -> list[Concept]:
 
     A concept without any letter that English abstracts use has no stems.
     """
-    found: list[Concept] = []
+    concepts: list[Concept] = []
     for piece in line.split(","):
         names = [name.strip() for name in piece.split("=") if name.strip()]
         searchable = [name for name in names if _is_searchable(name)]
-        read = _concepts_of_question(names[0]) if len(names) == 1 and searchable else ()
-        found.extend(concept._replace(part=part) for concept in read)
-        if names and not read:
-            found.append(
+        parsed = _concepts_of_question(names[0]) if len(names) == 1 and searchable else ()
+        concepts.extend(concept._replace(part=part) for concept in parsed)
+        if names and not parsed:
+            concepts.append(
                 _concept_from_names(
                     names[0],
                     [phrase for phrase in map(_content_phrase, searchable) if phrase.stems],
                     part,
                 )
             )
-    return found[:MOST_CONCEPTS]
+    return concepts[:MAX_CONCEPTS]
 
 
 def _concept_from_names(name: str, phrases: Sequence[Phrase], part: Part) -> Concept:
@@ -245,21 +249,25 @@ def _concept_from_names(name: str, phrases: Sequence[Phrase], part: Part) -> Con
     if not phrases:
         return Concept(name, part, (), (), 1.0, ())
     first, *others = phrases
-    known = [other for phrase in phrases for other in synonyms().get(phrase.stems, ())]
-    also = {other.stems: other for other in (*others, *known) if other.stems != first.stems}
-    return _weighted_concept(first.text, part, first.stems)._replace(others=tuple(also.values()))
+    synonyms_ = [other for phrase in phrases for other in synonyms().get(phrase.stems, ())]
+    other_names = {
+        other.stems: other for other in (*others, *synonyms_) if other.stems != first.stems
+    }
+    return _weighted_concept(first.text, part, first.stems)._replace(
+        others=tuple(other_names.values())
+    )
 
 
 def _weighted_concept(name: str, part: Part, stems: tuple[str, ...]) -> Concept:
-    rarities = tuple(max(LEAST_WEIGHT, rarity(root)) for root in stems)
+    rarities = tuple(max(MIN_WEIGHT, rarity(root)) for root in stems)
     return Concept(name, part, stems, rarities, max(rarities), synonyms().get(stems, ()))
 
 
 def _content_phrase(text: str) -> Phrase:
     """Return a phrase with the stems of its content words, or of all words if it has none."""
     words = tokens(text)
-    naming = [word for word in words if word.weight > 0]
-    return Phrase(text, tuple(word.stem for word in naming or words))
+    content_words = [word for word in words if word.weight > 0]
+    return Phrase(text, tuple(word.stem for word in content_words or words))
 
 
 def _is_searchable(text: str) -> bool:
@@ -286,33 +294,39 @@ def _concepts_by_stems(text: str, *, framing: bool) -> dict[tuple[str, ...], Con
     ``framing`` says whether words that frame a question count as content. A longer run becomes one
     concept per word.
     """
-    found: dict[tuple[str, ...], Concept] = {}
+    concepts: dict[tuple[str, ...], Concept] = {}
     words = tokens(text)
     part: Part = "intervention"
     run: list[Token] = []
-    at, before = 0, 0
+    index, previous_end = 0, 0
 
     def add(*grouped: Token) -> None:
         stems = tuple(word.stem for word in grouped)
-        if stems not in found:
-            found[stems] = _weighted_concept(text[grouped[0].start : grouped[-1].end], part, stems)
+        if stems not in concepts:
+            concepts[stems] = _weighted_concept(
+                text[grouped[0].start : grouped[-1].end], part, stems
+            )
 
     def end_run() -> None:
         for grouped in [run] if 0 < len(run) <= _LONGEST_CONCEPT else [[word] for word in run]:
             add(*grouped)
         run.clear()
 
-    while at < len(words):
-        word, length = words[at], _known_phrase_length(words, at)
-        names = word.weight > 0 and (framing or not _frames(word))
-        listed = length > 1 or (length > 0 and names)
-        if listed or not names or any(sign in ",;:?.()/" for sign in text[before : word.start]):
+    while index < len(words):
+        word, length = words[index], _known_phrase_length(words, index)
+        is_content = word.weight > 0 and (framing or not _frames(word))
+        is_phrase = length > 1 or (length > 0 and is_content)
+        if (
+            is_phrase
+            or not is_content
+            or any(sign in ",;:?.()/" for sign in text[previous_end : word.start])
+        ):
             end_run()
-        if listed:
-            add(*words[at : at + length])
-        elif names:
+        if is_phrase:
+            add(*words[index : index + length])
+        elif is_content:
             run.append(word)
-        elif "," in text[before : word.start] and word.text.lower() in _LISTED["asks"]:
+        elif "," in text[previous_end : word.start] and word.text.lower() in _LISTED["asks"]:
             part = "intervention"  # In "In older adults, does ...", the population ends here.
         elif word.text.lower() in _LISTED["to population"]:
             part = "population"
@@ -320,10 +334,10 @@ def _concepts_by_stems(text: str, *, framing: bool) -> dict[tuple[str, ...], Con
             part = "comparison"
         elif word.stem in _TO_OUTCOME:
             part = "outcome"
-        at += length if listed else 1
-        before = words[at - 1].end
+        index += length if is_phrase else 1
+        previous_end = words[index - 1].end
     end_run()
-    return found
+    return concepts
 
 
 def _frames(word: Token) -> bool:
@@ -333,9 +347,9 @@ def _frames(word: Token) -> bool:
     return word.text.isdigit() or (frames and word.text.lower() not in ("rat", "rats"))
 
 
-def _known_phrase_length(words: Sequence[Token], at: int) -> int:
+def _known_phrase_length(words: Sequence[Token], start: int) -> int:
     """Return the length of the longest phrase of ``synonyms.txt`` that starts at a word, or 0."""
-    for length in range(min(_LONGEST_PHRASE, len(words) - at), 0, -1):
-        if tuple(word.stem for word in words[at : at + length]) in synonyms():
+    for length in range(min(_LONGEST_PHRASE, len(words) - start), 0, -1):
+        if tuple(word.stem for word in words[start : start + length]) in synonyms():
             return length
     return 0

@@ -20,7 +20,7 @@ NO_STUDY: frozenset[Design | None] = frozenset({"notice", "protocol"})
 """Designs of records without results of a study. The rules don't keep them, and they don't vote."""
 
 
-class Advice(NamedTuple):
+class RuleResult(NamedTuple):
     """A recommendation, the rule that gave it, and the reason in a sentence."""
 
     recommendation: Recommendation
@@ -47,23 +47,30 @@ def recommend(
     adequate: bool | None,
     asked_of: frozenset[Design] = frozenset(),
     publication: PublicationStatus | None = None,
-) -> Advice:
+) -> RuleResult:
     """Return the recommendation for an abstract with these scores.
 
     ``asked_of`` are designs that the question itself is about (animals, cells), which makes them
     direct evidence. ``publication`` is the kind of a record that doesn't count as a study.
     """
-    place = None if design is None else rubric.HIERARCHY[design]
-    inconclusive = place is not None and not place.concludes and design not in asked_of
-    named = with_article(DESIGN[design] if design else "study").capitalize()
-    kind = with_article(PUBLICATION[publication] if publication else DESIGN[design or "notice"])
+    rank = None if design is None else rubric.HIERARCHY[design]
+    inconclusive = rank is not None and not rank.concludes and design not in asked_of
+    design_name = with_article(DESIGN[design] if design else "study").capitalize()
+    publication_name = with_article(
+        PUBLICATION[publication] if publication else DESIGN[design or "notice"]
+    )
     quality = quality_of(relevance, methodology)
-    unknown = (
+    unknown_reason = (
         "Its design wasn't recognized, so it's unknown how far it can be trusted. Read it and set"
         " the design."
     )
     rules: tuple[tuple[Rule, Recommendation, bool, str], ...] = (
-        ("not_a_study", "discard", design in NO_STUDY, f"It is {kind} and doesn't count."),
+        (
+            "not_a_study",
+            "discard",
+            design in NO_STUDY,
+            f"It is {publication_name} and doesn't count.",
+        ),
         # Before "unscored", because an irrelevant abstract needs no methodology score.
         (
             "off_topic",
@@ -80,9 +87,9 @@ def recommend(
             "of_concern",
             "needs_more",
             publication == "of_concern",
-            f"It is {kind}. Read the reason before you count it.",
+            f"It is {publication_name}. Read the reason before you count it.",
         ),
-        ("unknown_design", "needs_more", design in (None, "other"), unknown),
+        ("unknown_design", "needs_more", design in (None, "other"), unknown_reason),
         (
             "weak_method",
             "discard",
@@ -99,7 +106,7 @@ def recommend(
             "weak_design",
             "needs_more",
             inconclusive,
-            f"{named} can't support a conclusion by itself.",
+            f"{design_name} can't support a conclusion by itself.",
         ),
         (
             "underpowered",
@@ -114,22 +121,25 @@ def recommend(
         ),
         ("borderline_quality", "needs_more", *_under("Quality", quality, rubric.KEEP_QUALITY)),
     )
-    why = f"Relevance {_two(relevance)}, methodology {_two(methodology)}: quality {_two(quality)}."
+    summary = (
+        f"Relevance {_format_score(relevance)}, methodology {_format_score(methodology)}:"
+        f" quality {_format_score(quality)}."
+    )
     return next(
-        (Advice(given, rule, why) for rule, given, holds, why in rules if holds),
-        Advice("keep", "strong", why),
+        (RuleResult(advice, rule, why) for rule, advice, is_true, why in rules if is_true),
+        RuleResult("keep", "strong", summary),
     )
 
 
-def _under(name: str, score: float | None, least: float, means: str = "") -> tuple[bool, str]:
+def _under(name: str, score: float | None, minimum: float, meaning: str = "") -> tuple[bool, str]:
     """Return whether a score is too low, and the sentence for that case."""
     return (
-        score is not None and score < least - _EDGE,
-        f"{name} {_two(score)} is under {least:.2f}{means}.",
+        score is not None and score < minimum - _EDGE,
+        f"{name} {_format_score(score)} is under {minimum:.2f}{meaning}.",
     )
 
 
-def _two(score: float | None) -> str:
+def _format_score(score: float | None) -> str:
     return "not scored" if score is None else f"{score:.2f}"
 
 

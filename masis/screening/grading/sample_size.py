@@ -25,13 +25,13 @@ from masis.screening.grading.wording import LONGEST_READ, joined_forms, read_tab
 Family = Literal["people", "animals", "studies", "other"]
 Kind = Literal["total", "arm", "of"]
 Form = Literal["noun", "bare", "n", "of", "sample", "groups", "single"]
-"""How a number is written, in the order above: before its unit ("48 patients"), without a unit of
+"""The form of a number, in the order above: before its unit ("48 patients"), without a unit of
 its own ("and 30 with headache"), as "n = 48", as the whole of a share ("42 of 50"), after "a sample
 of", as "groups of 10", or as an article ("a 49-year-old woman").
 """
 
 _LISTS = read_word_lists(Path(__file__).parent / "sample_words.txt")
-_LIST = {name: frozenset(words) for name, words in _LISTS.items()}
+_WORDS = {name: frozenset(words) for name, words in _LISTS.items()}
 _FAMILIES: tuple[Family, ...] = ("people", "animals", "studies", "other")
 FAMILY: dict[str, Family] = {
     word: family for family in reversed(_FAMILIES) for word in _LISTS[family]
@@ -42,13 +42,13 @@ _FORM = {
     name: re.compile(joined_forms(forms, _TABLES["names"]))
     for name, forms in _TABLES["forms"].items()
 }
-# The forms of a number whose unit was said before, by the words ahead and behind.
+# The forms of a number whose unit was named before, by the words ahead and behind.
 _WITHOUT_UNIT: tuple[tuple[Form, re.Pattern[str], re.Pattern[str]], ...] = tuple(
     (
         row["form"],
         *(
-            re.compile(joined_forms([each], _TABLES["names"]))
-            for each in (row["ahead"], f"(?:{row['behind']})(?!\\w)")
+            re.compile(joined_forms([pattern], _TABLES["names"]))
+            for pattern in (row["ahead"], f"(?:{row['behind']})(?!\\w)")
         ),
     )
     for row in _TABLES["without_unit"]
@@ -60,12 +60,12 @@ def family_of(unit: str, behind: str = "who") -> Family | None:
 
     People of a trade that isn't listed ("bakers") are recognized by the words after them ("who").
     """
-    named = (
-        unit not in _LIST["staff"] | _LIST["measure"]
+    is_trade = (
+        unit not in _WORDS["staff"] | _WORDS["measure"]
         and _FORM["trade"].fullmatch(unit)
         and _FORM["does"].match(behind)
     )
-    return FAMILY.get(unit) or ("people" if named else None)
+    return FAMILY.get(unit) or ("people" if is_trade else None)
 
 
 _TOKEN = re.compile(
@@ -75,11 +75,11 @@ _TOKEN = re.compile(
     r"|\d+(?:[.,·]\d+)*"
     # A word, also with an apostrophe.
     r"|[^\W\d_]+(?:['’][^\W\d_]+)*"
-    # Any other character is a token of its own, so also a hyphen.
+    # Any other character, including a hyphen, is a separate token.
     r"|\S"
 )
 # A number with more digits can't be a sample size.
-_MOST_DIGITS = 10
+_MAX_DIGITS = 10
 # Scales that are numbers without a digit before them: "a hundred patients".
 _BARE_SCALES = frozenset({"hundred", "thousand", "million"})
 _MULTIPLES = {"dozen": 12, "thousand": 1_000, "million": 1_000_000}
@@ -111,7 +111,7 @@ class SizeMention(NamedTuple):
     kind: Kind | None = None
 
     @property
-    def whose(self) -> Family | None:
+    def total_key(self) -> Family | None:
         """The key of the total that this number belongs to.
 
         People, animals and unnamed units have a common total, and other families have their own.
@@ -141,7 +141,7 @@ def _read_sizes(text: str) -> tuple[tuple[SampleSize, ...], SampleSize | None]:
     reader = MentionClassifier(tokens)
     # A case report often states no number, so "a 49-year-old woman" counts as one patient.
     if all(mention.kind == "of" for mention in reader.counted.values()):
-        single = {(mention.value, mention.whose): mention for mention in tokens.single_case()}
+        single = {(mention.value, mention.total_key): mention for mention in tokens.single_case()}
         reader.counted = single | reader.counted
     return tuple(map(tokens.size, reader.counted.values())), reader.study_size()
 
@@ -159,18 +159,18 @@ class TextTokens:
         """Return the token at an index, or "" outside the text."""
         return self.words[index] if 0 <= index < len(self.words) else ""
 
-    def ahead(self, index: int, count: int, least: int = 0) -> str:
-        """Return the ``count`` tokens before an index, joined by blanks."""
-        return " ".join(self.words[max(least, index - count) : index])
+    def ahead(self, index: int, count: int, first_index: int = 0) -> str:
+        """Return the ``count`` tokens before an index, joined by spaces."""
+        return " ".join(self.words[max(first_index, index - count) : index])
 
     def behind(self, index: int, count: int, limit: int | None = None) -> str:
-        """Return ``count`` tokens from an index on, joined by blanks."""
+        """Return ``count`` tokens from an index on, joined by spaces."""
         return " ".join(
             self.words[index : index + count if limit is None else min(limit, index + count)]
         )
 
     def is_glued(self, index: int) -> bool:
-        """Return whether a token follows the one before it without a blank."""
+        """Return whether a token follows the one before it without a space."""
         return 0 < index < len(self.spans) and self.spans[index - 1][1] == self.spans[index][0]
 
     def numerals(self, first: int = 0, after: int | None = None) -> list[TokenNumeral]:
@@ -211,9 +211,9 @@ def _number_at(words: Sequence[str], index: int) -> TokenNumeral | None:
     value: float | None = None
     if word[0].isdecimal():
         digits = re.sub(r"[,\s]", "", word)
-        # "3,5" is a decimal number, or a list without blanks.
+        # "3,5" is a decimal number, or a list without spaces.
         decimal_comma = "," in word and len(word.rsplit(",", 1)[1]) != 3
-        if digits.isdigit() and len(digits) <= _MOST_DIGITS and not decimal_comma:
+        if digits.isdigit() and len(digits) <= _MAX_DIGITS and not decimal_comma:
             value = int(digits)
     elif word in NUMBER_WORDS or word in _BARE_SCALES or word == "dozen":
         number = read_cardinal(words, index, joined_after=SCALES, bare_scales=_BARE_SCALES)
@@ -227,33 +227,33 @@ def _number_at(words: Sequence[str], index: int) -> TokenNumeral | None:
     return None if value is None else TokenNumeral(int(value), index, after)
 
 
-# Find the numbers that count units.
+# Step 2: find the numbers that count units.
 
 _DASHES = frozenset("-–‐‑—")
-# Signs before a number that isn't a count: a bound, a price, a measurement, part of a formula.
+# Symbols before a number that isn't a count: a bound, a price, a measurement, part of a formula.
 _SIGNS_BEFORE = frozenset("±<>≥≤=~$€£#+*^×/\\.−") | _DASHES
 # The most tokens between a number and its unit.
-_SPAN = 9
+_MAX_UNIT_DISTANCE = 9
 # The most units that belong to another one, as in "4 controls for each case". More are a group.
-_MOST_EACH = 12
+_MAX_PER_UNIT = 12
 
 
 def mentions(tokens: TextTokens) -> list[SizeMention]:
     """Return all numbers that count units, in order."""
-    listed: list[SizeMention] = []
-    before: TokenNumeral | None = None
+    found: list[SizeMention] = []
+    previous: TokenNumeral | None = None
     for numeral in tokens.numerals():
-        mention = _mention(tokens, numeral, before)
-        if mention is None and listed and _shares_unit(tokens, listed[-1], numeral):
-            form: Form = "n" if listed[-1].form == "n" else "bare"
-            mention = listed[-1]._replace(
+        mention = _mention(tokens, numeral, previous)
+        if mention is None and found and _shares_unit(tokens, found[-1], numeral):
+            form: Form = "n" if found[-1].form == "n" else "bare"
+            mention = found[-1]._replace(
                 value=numeral.value, form=form, first=numeral.first, after=numeral.after
             )
         if mention:
-            listed.append(mention)
+            found.append(mention)
         if tokens.word(numeral.after) != "%":
-            before = numeral
-    return listed
+            previous = numeral
+    return found
 
 
 def _shares_unit(tokens: TextTokens, earlier: SizeMention, numeral: TokenNumeral) -> bool:
@@ -265,13 +265,13 @@ def _shares_unit(tokens: TextTokens, earlier: SizeMention, numeral: TokenNumeral
     between = tokens.words[earlier.after : numeral.first]
     if numeral.value <= 3 or _like_a_year(tokens, numeral) or _counts_no_units(tokens, numeral):
         return False
-    if {".", ":"} & set(between) or not _LIST["coordinating"] & set(between):
+    if {".", ":"} & set(between) or not _WORDS["coordinating"] & set(between):
         return False
     if earlier.form == "n":  # "(n = 77 and 73)"
         return len(between) == 1 and between[0] != ","
     if tokens.word(numeral.after).isalpha() and between[-1] != "than":
         return _repeats_number(between, tokens.words[numeral.after : numeral.after + 2])
-    return between[-1] in _LIST["named_group"] or (
+    return between[-1] in _WORDS["named_group"] or (
         between[-1].isalpha() and between[-1] == tokens.word(earlier.first - 1)
     )
 
@@ -291,7 +291,7 @@ def _repeats_number(between: Sequence[str], behind: Sequence[str]) -> bool:
         return False
     return (
         tuple(behind) in set(pairwise(between))
-        if behind[0] in _LIST["auxiliary"]
+        if behind[0] in _WORDS["auxiliary"]
         else behind[0] in between[:-1]
     )
 
@@ -302,18 +302,18 @@ def _mention(
     """Return a number as a mention of units, or None if it counts something else."""
     value, first, after = numeral
     if _FORM["n"].search(tokens.ahead(first, 2)):
-        if tokens.word(after) in _LIST["measure"]:
+        if tokens.word(after) in _WORDS["measure"]:
             return None
         mention = _with_unit(tokens, numeral, "n")
-        beside = _FORM["share_ahead"].search(tokens.ahead(first - 2, 2)) or _FORM[
+        has_share = _FORM["share_ahead"].search(tokens.ahead(first - 2, 2)) or _FORM[
             "share_behind"
         ].match(tokens.behind(after, 4))
         if _is_of_each_group(tokens, numeral, mention):
             return mention._replace(form="groups")
-        return mention._replace(first=first - 2, share=mention.share or bool(beside))
+        return mention._replace(first=first - 2, share=mention.share or bool(has_share))
     mention = _with_unit(tokens, numeral, "noun")
-    if whole := _whole_of_part(tokens, numeral, before, mention):
-        return whole
+    if total := _whole_of_part(tokens, numeral, before, mention):
+        return total
     if _counts_no_units(tokens, numeral):
         return None
     if _is_of_each_group(tokens, numeral, mention):
@@ -322,43 +322,49 @@ def _mention(
     if not mention.unit and word.isalpha() and _FORM["they_were"].search(tokens.ahead(first, 2)):
         return mention._replace(form="sample")
     # In "a total of 166 infusions", the number is followed by a plural that isn't a unit.
-    counts = (
+    is_count = (
         mention.unit
         or family_of(word)
-        or word in _LIST["stop"]
+        or word in _WORDS["stop"]
         or not (word[:1].isalpha() and word.endswith("s"))
     )
-    compared = _LIST["control"] & set(tokens.ahead(first, 4).split())
-    if counts and not compared and _FORM["of_sample"].search(tokens.ahead(first, 4)):
+    is_compared = _WORDS["control"] & set(tokens.ahead(first, 4).split())
+    if is_count and not is_compared and _FORM["of_sample"].search(tokens.ahead(first, 4)):
         return mention._replace(form="sample")
     if mention.unit:
         return mention if value > 1 else None
-    joined = after + (
-        word.isalpha() and word not in _LIST["stop"] | {"and", "or"} and word[-1] != "s"
+    next_index = after + (
+        word.isalpha() and word not in _WORDS["stop"] | {"and", "or"} and word[-1] != "s"
     )
-    a_range = joined == after and (
+    is_range = next_index == after and (
         tokens.word(first - 1) == "between" or _like_a_year(tokens, numeral)
     )
-    if tokens.word(joined) in ("and", "or", "versus", "vs", "v") and not a_range:
-        next_one = _number_at(tokens.words, joined + 1) if joined + 1 < len(tokens.words) else None
-        infants = next_one and _with_unit(tokens, next_one, "noun")
+    if tokens.word(next_index) in ("and", "or", "versus", "vs", "v") and not is_range:
+        next_numeral = (
+            _number_at(tokens.words, next_index + 1) if next_index + 1 < len(tokens.words) else None
+        )
+        next_mention = next_numeral and _with_unit(tokens, next_numeral, "noun")
         # "394 male and 360 female infants", "77 and 73 patients": both numbers have the same unit.
-        if infants and infants.unit:
-            return mention._replace(after=joined, unit=infants.unit, family=infants.family)
+        if next_mention and next_mention.unit:
+            return mention._replace(
+                after=next_index, unit=next_mention.unit, family=next_mention.family
+            )
     if value > 3:
         ahead, behind = tokens.ahead(first, 24).split(" . ")[-1], tokens.behind(after, 10)
         if share := _FORM["share_beside"].match(tokens.behind(after, 6)):
             after += share.group().count(" ") + 1
             behind = tokens.behind(after, 10)
         for form, words_ahead, words_behind in _WITHOUT_UNIT:
-            said = words_behind.match(behind) if words_ahead.search(ahead) else None
-            if said and not (share and form == "bare"):
+            behind_match = words_behind.match(behind) if words_ahead.search(ahead) else None
+            if behind_match and not (share and form == "bare"):
                 # In "interviews (32 in all)", the number counts the plural before the bracket.
-                named = tokens.word(first - 2) if tokens.word(first - 1) == "(" else ""
-                other = form == "sample" and named.endswith("s") and named not in FAMILY
-                taken = said.group().count(" ") + 1 if form == "sample" else 0
-                return None if other else SizeMention(value, form, first, after + taken)
-        if word in _LIST["chose"]:  # As in "88 chose surgery and 97 chose drugs".
+                noun = tokens.word(first - 2) if tokens.word(first - 1) == "(" else ""
+                counts_noun = form == "sample" and noun.endswith("s") and noun not in FAMILY
+                extra_tokens = behind_match.group().count(" ") + 1 if form == "sample" else 0
+                return (
+                    None if counts_noun else SizeMention(value, form, first, after + extra_tokens)
+                )
+        if word in _WORDS["chose"]:  # As in "88 chose surgery and 97 chose drugs".
             return mention._replace(form="bare")
     return None
 
@@ -366,7 +372,7 @@ def _mention(
 def _counts_no_units(tokens: TextTokens, numeral: TokenNumeral) -> bool:
     """Return whether a number's neighbors show that it is a range, a compound, a dose or a year."""
     before, after = tokens.word(numeral.first - 1), tokens.word(numeral.after)
-    if after in ("%", "°", ":", "=", "±") or after in _LIST["measure"]:
+    if after in ("%", "°", ":", "=", "±") or after in _WORDS["measure"]:
         return True
     if tokens.is_glued(numeral.after) and (after in _DASHES or after == "/" or after[0].isalpha()):
         return True
@@ -375,13 +381,13 @@ def _counts_no_units(tokens: TextTokens, numeral: TokenNumeral) -> bool:
         return True
     if before in _SIGNS_BEFORE:
         return glued or before not in _DASHES | {"."}
-    if numeral.value <= _MOST_EACH and _FORM["for_each"].search(
-        tokens.ahead(numeral.first, 2 * _SPAN)
+    if numeral.value <= _MAX_PER_UNIT and _FORM["for_each"].search(
+        tokens.ahead(numeral.first, 2 * _MAX_UNIT_DISTANCE)
     ):
         return True
     if after == "to" and tokens.word(numeral.after + 1)[:1].isdecimal():  # As in "158 to 1162".
         return True
-    return _like_a_year(tokens, numeral) and before in _LIST["time"]
+    return _like_a_year(tokens, numeral) and before in _WORDS["time"]
 
 
 def _like_a_year(tokens: TextTokens, numeral: TokenNumeral) -> bool:
@@ -393,34 +399,36 @@ def _with_unit(tokens: TextTokens, numeral: TokenNumeral, form: Form) -> SizeMen
 
     In "48 consecutive stroke patients" the unit is "patients".
     """
-    plain = best = SizeMention(numeral.value, form, numeral.first, numeral.after)
-    share, here, limit = False, numeral.after, numeral.after + _SPAN
-    while here < min(len(tokens.words), limit):
-        word = tokens.words[here]
+    without_unit = best = SizeMention(numeral.value, form, numeral.first, numeral.after)
+    share, index, limit = False, numeral.after, numeral.after + _MAX_UNIT_DISTANCE
+    while index < min(len(tokens.words), limit):
+        word = tokens.words[index]
         if word == "(":
-            if (close := _closing(tokens, here)) is None:
+            if (close := _closing(tokens, index)) is None:
                 break
-            share = share or "%" in tokens.words[here:close]
+            share = share or "%" in tokens.words[index:close]
             if not share and (
-                here == numeral.after or (not best.unit and tokens.word(here - 1).endswith("s"))
+                index == numeral.after or (not best.unit and tokens.word(index - 1).endswith("s"))
             ):
                 break
-            here, limit = close, limit + close - here
-        elif age := _FORM["age"].match(tokens.behind(here, 6)):
-            old = here + age.group().count(" ") + 1
-            if tokens.words[old - 1] == "olds":
-                best = plain._replace(after=old, unit="year-olds", family="people", share=share)
-            here, limit = old, limit + old - here
-        elif word in _DASHES and tokens.is_glued(here):  # As in "knock-in".
-            here += 1 if tokens.word(here + 1) in FAMILY else 2
-        elif word not in _LIST["stop"] and (word[0].isalpha() or word in ",/'\"“”’"):
+            index, limit = close, limit + close - index
+        elif age := _FORM["age"].match(tokens.behind(index, 6)):
+            after_age = index + age.group().count(" ") + 1
+            if tokens.words[after_age - 1] == "olds":
+                best = without_unit._replace(
+                    after=after_age, unit="year-olds", family="people", share=share
+                )
+            index, limit = after_age, limit + after_age - index
+        elif word in _DASHES and tokens.is_glued(index):  # As in "knock-in".
+            index += 1 if tokens.word(index + 1) in FAMILY else 2
+        elif word not in _WORDS["stop"] and (word[0].isalpha() or word in ",/'\"“”’"):
             # In "in eleven homes, staff were trained", the unit ends at the comma.
-            listed = word == "," and _FORM["plural"].fullmatch(tokens.word(here - 1))
-            if listed or (best.unit and (not word[0].isalpha() or word in ("and", "or"))):
+            is_list = word == "," and _FORM["plural"].fullmatch(tokens.word(index - 1))
+            if is_list or (best.unit and (not word[0].isalpha() or word in ("and", "or"))):
                 break
-            here += 1
-            if family := family_of(word, tokens.behind(here, 4)):
-                best = plain._replace(after=here, unit=word, family=family, share=share)
+            index += 1
+            if family := family_of(word, tokens.behind(index, 4)):
+                best = without_unit._replace(after=index, unit=word, family=family, share=share)
         else:
             break
     if best.unit and tokens.word(best.after) == "(" and (close := _closing(tokens, best.after)):
@@ -442,34 +450,36 @@ def _whole_of_part(
 
     Examples: "42 of 50", "11 of the 15 patients", "five (14%) of 36 subjects", "(14/15, 93%)".
     """
-    linking = numeral.first - 1
-    linking -= tokens.word(linking) in ("the", "all", "these", "those", "our")
-    if tokens.word(linking) not in ("of", "/") or before is None or before.value > numeral.value:
+    link_index = numeral.first - 1
+    link_index -= tokens.word(link_index) in ("the", "all", "these", "those", "our")
+    if tokens.word(link_index) not in ("of", "/") or before is None or before.value > numeral.value:
         return None
-    between = tokens.words[before.after : linking]
-    plain = [word for word in between if word[0].isalpha()]
+    between = tokens.words[before.after : link_index]
+    words_between = [word for word in between if word[0].isalpha()]
     if {".", ";"} & set(between) or not all(
-        word in FAMILY or word in ("out", "cases", "ci") for word in plain
+        word in FAMILY or word in ("out", "cases", "ci") for word in words_between
     ):
         return None
     # In "89 eyes of 89 patients", the eyes aren't a part of the patients.
-    if mention.family == "people" and any(FAMILY.get(word) == "other" for word in plain):
+    if mention.family == "people" and any(FAMILY.get(word) == "other" for word in words_between):
         return None
-    unit = mention.unit or next((word for word in plain if word in FAMILY), "")
-    past = _closing(tokens, mention.after) if tokens.word(mention.after) == "(" else mention.after
+    unit = mention.unit or next((word for word in words_between if word in FAMILY), "")
+    after_bracket = (
+        _closing(tokens, mention.after) if tokens.word(mention.after) == "(" else mention.after
+    )
     # In "90 of the 97 randomised", the second number is the sample.
-    if {tokens.word(numeral.after), tokens.word(mention.after)} & _LIST["by_chance"]:
+    if {tokens.word(numeral.after), tokens.word(mention.after)} & _WORDS["by_chance"]:
         return mention
-    does = set(tokens.behind(past or mention.after, 3).split())
-    if does & (_LIST["gathered"] | _LIST["replied"] | _LIST["pool"]) or _FORM["response"].search(
-        tokens.ahead(before.first, 8)
-    ):
+    words_after = set(tokens.behind(after_bracket or mention.after, 3).split())
+    if words_after & (_WORDS["gathered"] | _WORDS["replied"] | _WORDS["pool"]) or _FORM[
+        "response"
+    ].search(tokens.ahead(before.first, 8)):
         return mention._replace(value=before.value, form="sample", first=before.first)
-    enclosed = tokens.word(before.first - 1) in ("(", ";", ",", "[")
+    is_enclosed = tokens.word(before.first - 1) in ("(", ";", ",", "[")
     if (
         not unit
         and "%" not in between
-        and (not enclosed if tokens.word(linking) == "/" else numeral.value < 5)
+        and (not is_enclosed if tokens.word(link_index) == "/" else numeral.value < 5)
     ):
         return None
     return mention._replace(form="of", first=before.first, unit=unit, family=FAMILY.get(unit))
@@ -477,13 +487,16 @@ def _whole_of_part(
 
 def _is_of_each_group(tokens: TextTokens, numeral: TokenNumeral, mention: SizeMention) -> bool:
     """Return whether a number is the size of each group ("groups of 10", "10 rats per group")."""
-    stated = tokens.ahead(numeral.first, 2) in ("groups of", "arms of")
-    return stated or _FORM["per_group"].match(tokens.behind(mention.after, _SPAN)) is not None
+    says_groups_of = tokens.ahead(numeral.first, 2) in ("groups of", "arms of")
+    return (
+        says_groups_of
+        or _FORM["per_group"].match(tokens.behind(mention.after, _MAX_UNIT_DISTANCE)) is not None
+    )
 
 
-# Find the mentions that are sample sizes, and classify them. docs/screening.md defines the kinds.
-# The words around a number, and the total before it, tell people who were studied from people who
-# had an outcome.
+# Step 3: find the mentions that are sample sizes, and classify them by the kinds of
+# docs/screening.md. The words around a number, and the total before it, distinguish people who
+# were studied from people who had an outcome.
 
 _STUDIED: tuple[Family | None, ...] = ("people", "animals", None)
 # Kinds and families in the order in which they give the size of a study.
@@ -496,16 +509,16 @@ _SIZE_PREFERENCE: tuple[tuple[Kind, tuple[Family | None, ...]], ...] = (
 )
 _VALUE = attrgetter("value")
 # The least sum of parts (smaller sums occur by chance), and the most words between the parts.
-_LEAST_SUM, _PARTS_WITHIN = 20, 40
+_MIN_SUM, _MAX_PARTS_DISTANCE = 20, 40
 
 
 class MentionClassifier:
     """Classifies the mentions of one abstract in order; a later one depends on the earlier ones."""
 
     def __init__(self, tokens: TextTokens) -> None:
-        self.tokens, self.found = tokens, mentions(tokens)
+        self.tokens, self.mentions = tokens, mentions(tokens)
         words, spans, text = tokens.words, tokens.spans, tokens.text
-        # A sentence ends at a stop that isn't followed by a lowercase letter, as in "vs. placebo".
+        # A sentence ends at a stop, unless a lowercase letter follows, as in "vs. placebo".
         ends = [
             at + 1
             for at, word in enumerate(words)
@@ -514,40 +527,40 @@ class MentionClassifier:
         ]
         self.sentences = list(zip([0, *ends[:-1]], ends, strict=True)) if ends else []
         self.headings = [
-            at for at, _ in self.sentences if words[at] in _LIST["background"] | _LIST["heading"]
+            at for at, _ in self.sentences if words[at] in _WORDS["background"] | _WORDS["heading"]
         ]
-        self.is_review = sum(word in _LIST["review"] for word in words) >= 2
+        self.is_review = sum(word in _WORDS["review"] for word in words) >= 2
         self.several_n = (
-            sum(mention.form == "n" and not mention.share for mention in self.found) > 1
+            sum(mention.form == "n" and not mention.share for mention in self.mentions) > 1
         )
         # The largest total so far, by family.
-        self.whole: Counter[Family | None] = Counter()
+        self.totals: Counter[Family | None] = Counter()
         # The sum of the groups so far, by family.
-        self.arms: Counter[Family | None] = Counter()
+        self.arm_sums: Counter[Family | None] = Counter()
         # The start of the sentence with the last group.
-        self.with_arms = -1
+        self.last_arm_sentence = -1
         # Groups of the same size as another one, which ``counted`` can't hold twice.
         self.repeated: list[SizeMention] = []
         # The mentions that are sample sizes, each with its kind.
         self.counted: dict[tuple[int, Family | None], SizeMention] = {}
-        for index in range(len(self.found)):
+        for index in range(len(self.mentions)):
             self._classify(index)
 
     def _classify(self, index: int) -> None:
-        mention = self.found[index]
-        key = (mention.value, mention.whose)
+        mention = self.mentions[index]
+        key = (mention.value, mention.total_key)
         if (counted := self.counted.get(key)) is not None:
-            alike = (mention.form == "n" and self.several_n) or self._is_paired(index)
-            if counted.kind == "arm" and alike and not mention.share:
+            is_repeated_arm = (mention.form == "n" and self.several_n) or self._is_paired(index)
+            if counted.kind == "arm" and is_repeated_arm and not mention.share:
                 self.repeated.append(mention)
-                self.arms[mention.whose] += mention.value
+                self.arm_sums[mention.total_key] += mention.value
         elif (kind := None if self._is_of_others(mention) else self._kind(index)) is not None:
             self.counted[key] = mention._replace(kind=kind)
             if kind == "arm":
-                self.with_arms = self._sentence(mention)[0]
-                self.arms[mention.whose] += mention.value
+                self.last_arm_sentence = self._sentence(mention)[0]
+                self.arm_sums[mention.total_key] += mention.value
             if kind == "total":
-                self.whole[mention.whose] = max(self.whole[mention.whose], mention.value)
+                self.totals[mention.total_key] = max(self.totals[mention.total_key], mention.value)
 
     def study_size(self) -> SampleSize | None:
         """Return the largest size of the first kind that is stated, or the sum of the groups."""
@@ -559,7 +572,7 @@ class MentionClassifier:
             ]
             if not matching:
                 continue
-            whole = max(matching, key=_VALUE)
+            total = max(matching, key=_VALUE)
             arms = [
                 mention
                 for mention in self.counted.values()
@@ -569,10 +582,10 @@ class MentionClassifier:
                 kind == "total"
                 and len(arms) == 1
                 and arms[0].form in ("noun", "n")
-                and arms[0].value >= whole.value
+                and arms[0].value >= total.value
             ):
                 # A single group as large as the total is a control group matched to it.
-                return self.tokens.size(whole._replace(value=whole.value + arms[0].value))
+                return self.tokens.size(total._replace(value=total.value + arms[0].value))
             if families == _STUDIED and arms and kind in ("total", "arm"):
                 groups = self._sum_of_arms(max(arms, key=_VALUE))
                 first, end = self._sentence(groups)
@@ -581,15 +594,15 @@ class MentionClassifier:
                 stated = any(
                     mention.kind == "total" and first <= mention.first < end for mention in matching
                 )
-                parts = forms == {"bare"} and not words & _LIST["by_chance"]
-                formed = words & _LIST["grouped"] or (
-                    forms == {"noun"} and groups.first < whole.first
+                are_unnamed_parts = forms == {"bare"} and not words & _WORDS["by_chance"]
+                are_groups = words & _WORDS["grouped"] or (
+                    forms == {"noun"} and groups.first < total.first
                 )
                 # Groups of a sentence without a total of its own may be more than the total stated
                 # elsewhere, which then counts only some of them.
-                if kind == "arm" or (formed and not (stated or parts)):
-                    whole = max(whole, groups, key=_VALUE)
-            return self.tokens.size(whole)
+                if kind == "arm" or (are_groups and not (stated or are_unnamed_parts)):
+                    total = max(total, groups, key=_VALUE)
+            return self.tokens.size(total)
         return None
 
     def _sum_of_arms(self, arm: SizeMention) -> SizeMention:
@@ -602,7 +615,7 @@ class MentionClassifier:
                 numeral.value
                 for numeral in self.tokens.numerals()
                 if 1 < numeral.value < 13
-                and _LIST["several"]
+                and _WORDS["several"]
                 & set(near := self.tokens.words[numeral.after : numeral.after + 3])
                 and not {"per", "each"} & set(near)
             ]
@@ -610,21 +623,21 @@ class MentionClassifier:
                 self.tokens.ahead(arm.first, 24, self._sentence(arm)[0])
             )
             # Groups that are listed ("to A, B or C") have a comma between all but the last two.
-            named = 2 + len(re.findall(r" , \S", alternatives[1])) if alternatives else 2
-            return arm._replace(value=arm.value * max(groups, default=named), kind="total")
+            listed_groups = 2 + len(re.findall(r" , \S", alternatives[1])) if alternatives else 2
+            return arm._replace(value=arm.value * max(groups, default=listed_groups), kind="total")
         arms = [
             *self.repeated,
             *(mention for mention in self.counted.values() if mention.kind == "arm"),
         ]
         arms = sorted(
-            other for other in arms if other.form != "groups" and other.whose == arm.whose
+            other for other in arms if other.form != "groups" and other.total_key == arm.total_key
         )
-        together = [
+        by_sentence = [
             [other for other in arms if first <= other.first < after]
             for first, after in self.sentences
         ]
         # Groups of one sentence belong together. Later sentences often repeat them or count others.
-        arms = next((group for group in together if len(group) > 1), arms)
+        arms = next((group for group in by_sentence if len(group) > 1), arms)
         if len(arms) < 2:
             return arm
         first, after = min(other.first for other in arms), max(other.after for other in arms)
@@ -637,7 +650,7 @@ class MentionClassifier:
         first, end = self._sentence(mention)
         heading = max((start for start in self.headings if start <= mention.first), default=-1)
         # Numbers in the background section of a structured abstract are from other sources.
-        if len(self.headings) > 1 and self.tokens.word(heading) in _LIST["background"]:
+        if len(self.headings) > 1 and self.tokens.word(heading) in _WORDS["background"]:
             return True
         before = self.tokens.ahead(mention.first, mention.first - first).split(" ; ")[-1]
         after = self.tokens.behind(mention.after, 8, end).split(";")[0]
@@ -652,7 +665,7 @@ class MentionClassifier:
 
     def _kind(self, index: int) -> Kind | None:
         """Return the kind of a mention, or None if it isn't a sample size."""
-        mention = self.found[index]
+        mention = self.mentions[index]
         if (mention.family == "studies" and not self.is_review) or (
             mention.family == "other" and mention.value < 3
         ):
@@ -663,7 +676,7 @@ class MentionClassifier:
             case "groups":
                 return "arm"
             case "bare":
-                died = self.tokens.word(mention.after) in _LIST["outcome"] - _LIST["was_or_had"]
+                died = self.tokens.word(mention.after) in _WORDS["outcome"] - _WORDS["was_or_had"]
                 return "arm" if self._is_paired(index) and not died else None
         if self._is_pool(index):
             return "of"
@@ -675,80 +688,95 @@ class MentionClassifier:
         return self._kind_of_noun(index)
 
     def _kind_of_n(self, index: int) -> Kind | None:
-        mention = self.found[index]
-        later = [other.value for other in self.found[index + 1 :] if other.form == "n"]
+        mention = self.mentions[index]
+        later = [other.value for other in self.mentions[index + 1 :] if other.form == "n"]
         if mention.share:
             return None
         # The numbers after a total often add up to it: "n = 80 (drug, n = 41; placebo, n = 39)".
         if any(sum(later[:count]) == mention.value for count in range(2, min(6, len(later) + 1))):
             return "total"
-        if self.whole and self._words(self._sentence(mention)[0], mention.first) & _LIST["control"]:
+        if (
+            self.totals
+            and self._words(self._sentence(mention)[0], mention.first) & _WORDS["control"]
+        ):
             return "arm"
-        greater = max(self.whole.values(), default=0) > mention.value
-        return "arm" if greater or self.several_n or self._is_paired(index) else "total"
+        has_larger_total = max(self.totals.values(), default=0) > mention.value
+        return "arm" if has_larger_total or self.several_n or self._is_paired(index) else "total"
 
     def _kind_of_noun(self, index: int) -> Kind | None:
-        mention = self.found[index]
+        mention = self.mentions[index]
         first, end = self._sentence(mention)
         near = self._words(mention.after, min(end, mention.after + 10))
         ahead = self._words(max(first, mention.first - 4), mention.first)
-        whole = max(self.whole[mention.whose], self.arms[mention.whose])
+        total = max(self.totals[mention.total_key], self.arm_sums[mention.total_key])
         behind = self.tokens.words[mention.after : min(end, mention.after + 8)]
-        verb = next((word for word in behind if word in _LIST["outcome"]), "")
-        if whole and self._words(mention.first, mention.after) & _LIST["control"]:
+        verb = next((word for word in behind if word in _WORDS["outcome"]), "")
+        if total and self._words(mention.first, mention.after) & _WORDS["control"]:
             return "arm"
-        of_more = any(other.form == "of" and other.value > mention.value for other in self.found)
+        has_larger_pool = any(
+            other.form == "of" and other.value > mention.value for other in self.mentions
+        )
         # In "39 of 6332. Of these 39", the second 39 repeats a part.
-        part = self.tokens.word(mention.first - 1) in ("these", "those") and of_more
-        if mention.share or part or (whole and verb in _LIST["outcome"] - _LIST["was_or_had"]):
+        repeats_part = self.tokens.word(mention.first - 1) in ("these", "those") and has_larger_pool
+        if (
+            mention.share
+            or repeats_part
+            or (total and verb in _WORDS["outcome"] - _WORDS["was_or_had"])
+        ):
             return None
         if self._is_sum(index) or _FORM["in_all"].match(self.tokens.behind(mention.after, 2)):
             return "total"
-        paired = self._is_paired(index)
-        if whole == 0:
-            return "arm" if paired else "total"
-        if paired and whole == self.arms[mention.whose] and self.with_arms == first:
+        is_paired = self._is_paired(index)
+        if total == 0:
+            return "arm" if is_paired else "total"
+        if (
+            is_paired
+            and total == self.arm_sums[mention.total_key]
+            and self.last_arm_sentence == first
+        ):
             return "arm"
-        if mention.value >= whole or ((near | ahead) & _LIST["whole"] and not paired):
+        if mention.value >= total or ((near | ahead) & _WORDS["whole"] and not is_paired):
             return "total"
         if verb in ("have", "has", "had"):
             return None
-        return "arm" if paired or self._words(first, end) & _LIST["grouped"] else None
+        return "arm" if is_paired or self._words(first, end) & _WORDS["grouped"] else None
 
     def _is_pool(self, index: int) -> bool:
         """Return whether a sample was selected from this number.
 
         In "402 adults were screened and 306 were enrolled", 402 is the pool.
         """
-        mention = self.found[index]
+        mention = self.mentions[index]
         first, end = self._sentence(mention)
-        smaller = [other for other in self.found[index + 1 :] if other.value < mention.value]
+        smaller = [other for other in self.mentions[index + 1 :] if other.value < mention.value]
         later = [other for other in smaller if other.first < end]
-        stop = min(
+        clause_end = min(
             end, mention.after + 20, *(other.first - (other.form == "sample") for other in later)
         )
         start = mention.after if mention.form == "sample" and not mention.unit else mention.first
-        clause = _FORM["clause_ends"].split(self.tokens.behind(start, stop - start))[0].split()
+        clause = (
+            _FORM["clause_ends"].split(self.tokens.behind(start, clause_end - start))[0].split()
+        )
         ahead = self.tokens.words[max(first, mention.first - 6) : mention.first]
-        said = {*clause, *(() if "," in ahead or mention.form == "sample" else ahead)}
-        if said & _LIST["gathered"]:
+        words = {*clause, *(() if "," in ahead or mention.form == "sample" else ahead)}
+        if words & _WORDS["gathered"]:
             return False
         # The sample is stated in the same sentence, or in the next one that refers back to it.
         after = next((sentence for sentence in self.sentences if sentence[0] == end), (end, end))[1]
-        sampled = [other for other in smaller if other.form == "sample"]
-        sampled = [
-            other for other in sampled if other.first < (after if self._refers_back(other) else end)
+        samples = [other for other in smaller if other.form == "sample"]
+        samples = [
+            other for other in samples if other.first < (after if self._refers_back(other) else end)
         ]
         if any(
-            self.tokens.word(other.after - 1) in _LIST["replied"] or self._refers_back(other)
-            for other in sampled
+            self.tokens.word(other.after - 1) in _WORDS["replied"] or self._refers_back(other)
+            for other in samples
         ):
             return True
-        if said & _LIST["pool"] or not said & _LIST["possible"]:
-            return bool(said & _LIST["pool"])
-        enter = _LIST["gathered"] | _LIST["replied"]
-        return bool(sampled) or any(
-            other.form == "groups" or self._words(other.after, other.after + 3) & enter
+        if words & _WORDS["pool"] or not words & _WORDS["possible"]:
+            return bool(words & _WORDS["pool"])
+        enrolment_words = _WORDS["gathered"] | _WORDS["replied"]
+        return bool(samples) or any(
+            other.form == "groups" or self._words(other.after, other.after + 3) & enrolment_words
             for other in later
         )
 
@@ -764,17 +792,17 @@ class MentionClassifier:
 
         An example is "88 patients, 45 in one arm, 43 in the other".
         """
-        mention = self.found[index]
+        mention = self.mentions[index]
         end = self._sentence(mention)[1]
-        parts = [other.value for other in self.found[index + 1 : index + 6] if other.first < end]
+        parts = [other.value for other in self.mentions[index + 1 : index + 6] if other.first < end]
         if any(sum(parts[:count]) == mention.value for count in range(2, len(parts) + 1)):
             return True
-        later = self.tokens.numerals(mention.after, mention.after + _PARTS_WITHIN)
+        later = self.tokens.numerals(mention.after, mention.after + _MAX_PARTS_DISTANCE)
         runs = [
             later[start : start + count] for start in range(len(later) - 1) for count in range(2, 6)
         ]
         # Parts without a unit count too, but only within one sentence, and not if one of them is 1.
-        return mention.value >= _LEAST_SUM and any(
+        return mention.value >= _MIN_SUM and any(
             sum(part.value for part in run) == mention.value
             and min(run).value > 1
             and not any(run[0].first < first <= run[-1].first for first, _ in self.sentences)
@@ -783,52 +811,67 @@ class MentionClassifier:
 
     def _is_paired(self, index: int) -> bool:
         """Return whether another number in the sentence counts another group of the same kind."""
-        mention = self.found[index]
+        mention = self.mentions[index]
         first, end = self._sentence(mention)
         if (
             self.tokens.word(mention.first - 1) in ("of", "among", "amongst")
             and mention.first < first + 4
         ):
             return False
-        near = (*self.found[max(0, index - 2) : index], *self.found[index + 1 : index + 3])
+        neighbors = (
+            *self.mentions[max(0, index - 2) : index],
+            *self.mentions[index + 1 : index + 3],
+        )
         return any(
             self._are_two_groups(*sorted((mention, other), key=lambda either: either.first))
-            for other in near
+            for other in neighbors
             if other.form in ("noun", "bare", "n")
             and not other.share
             and first <= other.first < end
         )
 
-    def _are_two_groups(self, one: SizeMention, other: SizeMention) -> bool:
+    def _are_two_groups(self, first: SizeMention, second: SizeMention) -> bool:
         """Return whether two numbers of a sentence, in order, count two groups of the same kind."""
-        said, forms = self.tokens.words[one.after : other.first], {one.form, other.form}
-        between = frozenset(said)
-        before = [self.tokens.word(mention.first - 1) for mention in (one, other)]
-        behind = [self.tokens.word(mention.after) for mention in (one, other)]
-        if "n" in forms and not (between & _LIST["control"] and len(forms) == 2):
+        words_between, forms = (
+            self.tokens.words[first.after : second.first],
+            {first.form, second.form},
+        )
+        between = frozenset(words_between)
+        before = [self.tokens.word(mention.first - 1) for mention in (first, second)]
+        behind = [self.tokens.word(mention.after) for mention in (first, second)]
+        if "n" in forms and not (between & _WORDS["control"] and len(forms) == 2):
             return False
-        if one.value == other.value and {"all", "these"} & set(before):
+        if first.value == second.value and {"all", "these"} & set(before):
             return False
-        alike = (
+        are_alike = (
             before[0] == before[1]
             or behind[0] == behind[1]
-            or bool(_LIST["named_group"] & set(before))
+            or bool(_WORDS["named_group"] & set(before))
         )
-        alike = alike or _repeats_number(said, self.tokens.words[other.after : other.after + 2])
-        loose = ";" in between or not between & _LIST["coordinating"] - {","}
-        if (loose and forms == {"bare", "noun"} and not alike) or _FORM["from_these"].search(
-            " ".join(said[-4:])
+        are_alike = are_alike or _repeats_number(
+            words_between, self.tokens.words[second.after : second.after + 2]
+        )
+        is_loose = ";" in between or not between & _WORDS["coordinating"] - {","}
+        if (is_loose and forms == {"bare", "noun"} and not are_alike) or _FORM["from_these"].search(
+            " ".join(words_between[-4:])
         ):
             return False
         # "Ten clinics with 48 patients": units of units aren't groups next to each other.
-        nested = one.unit != other.unit and len(_LIST["of_several"] & {one.unit, other.unit}) == 1
+        is_nested = (
+            first.unit != second.unit and len(_WORDS["of_several"] & {first.unit, second.unit}) == 1
+        )
         # In "five (three women, ...)", the second number is a part of the first.
-        inside = "n" not in forms and "(" in between and ")" not in between
+        is_inside = "n" not in forms and "(" in between and ")" not in between
         # In "one school (360 pupils); another (340 pupils)", each has brackets of its own.
-        apart = {"(", ")"} <= between
-        joined = apart or ((between & _LIST["joining"] or alike) and not inside)
+        have_own_brackets = {"(", ")"} <= between
+        are_joined = have_own_brackets or (
+            (between & _WORDS["joining"] or are_alike) and not is_inside
+        )
         return bool(
-            one.whose == other.whose and not nested and joined and not between & _LIST["pool"]
+            first.total_key == second.total_key
+            and not is_nested
+            and are_joined
+            and not between & _WORDS["pool"]
         )
 
     def _sentence(self, mention: SizeMention) -> tuple[int, int]:

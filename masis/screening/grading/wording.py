@@ -11,11 +11,11 @@ from typing import Any, Literal, NamedTuple
 from masis.schema.screening import Abstract, AbstractWords, ItemState
 
 # Characters before and after a wording in which a denial is searched.
-_LOOK_BACK = 120
+_CONTEXT = 120
 LONGEST_READ = 20_000
 """The most characters of a text or title that are read. A longer text isn't an abstract."""
 # The most occurrences of a wording that are examined, which bounds the time for hostile texts.
-_TRIES = 8
+_MAX_MENTIONS = 8
 
 
 def read_word_lists(path: Path) -> dict[str, list[str]]:
@@ -36,7 +36,7 @@ def read_tables(path: Path) -> dict[str, Any]:
 
 
 def joined_forms(forms: Iterable[str], names: Mapping[str, str] | None = None) -> str:
-    """Join alternative forms into one pattern, without line breaks and the blanks after them.
+    """Join alternative forms into one pattern, without line breaks and the spaces after them.
 
     ``%NAME%`` is replaced by the form of that name in ``names``. A form may use the names above it.
     """
@@ -49,7 +49,7 @@ def joined_forms(forms: Iterable[str], names: Mapping[str, str] | None = None) -
 
 _TABLES = read_tables(Path(__file__).with_name("denial_words.toml"))
 # The words around a method word that deny it, or say that it is planned or of other studies.
-_SAYS = {
+_PATTERNS = {
     name: re.compile(joined_forms(forms, _TABLES["names"]), re.I)
     for name, forms in _TABLES["forms"].items()
 }
@@ -85,7 +85,7 @@ class Wording:
         self._result, self.places = result, places
 
     def search(self, text: str) -> tuple[int, int] | None:
-        """Return the place of the first stated occurrence, or None."""
+        """Return the start and end of the first stated occurrence, or None."""
         return next(
             (
                 (mention.start, mention.end)
@@ -96,42 +96,46 @@ class Wording:
         )
 
     def mentions(self, text: str) -> Iterator[WordingMention]:
-        """Yield the occurrences with their states, at most ``_TRIES`` + 1."""
+        """Yield the occurrences with their states, at most ``_MAX_MENTIONS`` + 1."""
         lowered = text.lower()
         # Some characters change their length, such as "İ", and would shift all offsets after them.
         pattern, searched = (
             (self._lowered, lowered) if len(lowered) == len(text) else (self._pattern, text)
         )
-        for tried, found in enumerate(pattern.finditer(searched, 0, LONGEST_READ)):
-            state = _mention_state(text, *found.span(), result=self._result)
-            yield WordingMention(*found.span(), state)
-            if tried >= _TRIES:
+        for index, match in enumerate(pattern.finditer(searched, 0, LONGEST_READ)):
+            state = _mention_state(text, *match.span(), result=self._result)
+            yield WordingMention(*match.span(), state)
+            if index >= _MAX_MENTIONS:
                 return
 
 
 def _mention_state(text: str, start: int, end: int, *, result: bool = False) -> MentionState:
-    """Return whether a wording at this place is stated, planned or denied.
+    """Return whether a wording at this position is stated, planned or denied.
 
-    It is also denied if its subject is nobody ("none of the patients were blinded").
+    It is also denied if its subject is "none" or "nobody" ("none of the patients were blinded").
     """
-    before, after = text[max(0, start - _LOOK_BACK) : start], text[end : end + _LOOK_BACK]
-    if _SAYS["comparing"].match(text, start, end):
+    before, after = text[max(0, start - _CONTEXT) : start], text[end : end + _CONTEXT]
+    if _PATTERNS["comparing"].match(text, start, end):
         return (
             "denied"
-            if _SAYS["not_compared"].search(before) or _SAYS["with_itself"].match(after)
+            if _PATTERNS["not_compared"].search(before) or _PATTERNS["with_itself"].match(after)
             else "stated"
         )
-    if _SAYS["denied_after"].match(after):
+    if _PATTERNS["denied_after"].match(after):
         return "denied"
-    subject = _SAYS["verb"].match(text, start) and _SAYS["nobody"].search(before)
+    has_empty_subject = _PATTERNS["verb"].match(text, start) and _PATTERNS["nobody"].search(before)
     if not result and (
-        _SAYS["denied"].search(before) or _SAYS["nobody_was"].search(before) or subject
+        _PATTERNS["denied"].search(before)
+        or _PATTERNS["nobody_was"].search(before)
+        or has_empty_subject
     ):
         return "denied"
-    elsewhere = _SAYS["others"].search(before) and _SAYS["studies"].match(after)
+    is_about_others = _PATTERNS["others"].search(before) and _PATTERNS["studies"].match(after)
     return (
         "planned"
-        if elsewhere or _SAYS["planned"].search(before) or _SAYS["planned_after"].match(after)
+        if is_about_others
+        or _PATTERNS["planned"].search(before)
+        or _PATTERNS["planned_after"].match(after)
         else "stated"
     )
 
@@ -143,7 +147,7 @@ def find_statement(
 
     If it is stated anywhere, it counts as stated. Otherwise its first mention counts.
     """
-    other: tuple[ItemState, tuple[AbstractWords, ...]] = ("not_stated", ())
+    first_mention: tuple[ItemState, tuple[AbstractWords, ...]] = ("not_stated", ())
     for place in wording.places:
         source = abstract.text if place == "text" else abstract.title
         for mention in wording.mentions(source):
@@ -155,6 +159,6 @@ def find_statement(
             )
             if mention.state == "stated":
                 return "stated", (words,)
-            if other[0] == "not_stated":
-                other = mention.state, (words,)
-    return other
+            if first_mention[0] == "not_stated":
+                first_mention = mention.state, (words,)
+    return first_mention

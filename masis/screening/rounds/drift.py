@@ -1,7 +1,7 @@
 """Detects drift: people disagree with a grader's or reviewer's grades more or less than before.
 
 A judgement is 1 if a person changed a grade and 0 if they agreed with it. The first ``BASELINE``
-judgements give a mean and a standard deviation, which is raised to ``LEAST_DEVIATION`` if it is
+judgements give a mean and a standard deviation, which is raised to ``MIN_DEVIATION`` if it is
 smaller. From then on, two running sums (CUSUM; Page 1954, Biometrika 41:100) add up how far each
 judgement is above and below that mean, in standard deviations, minus an allowance. A sum above the
 limit is drift. The sums restart after an alarm, so that a lasting change raises further alarms.
@@ -27,7 +27,7 @@ ALLOWANCE = 0.5
 """Half of the smallest change that should be found, in standard deviations."""
 LIMIT = 14.0
 """A sum above this, in standard deviations, is drift (benchmarks/screening_drift.py)."""
-LEAST_DEVIATION = 0.4
+MIN_DEVIATION = 0.4
 """The least standard deviation, that of a rate of 20% (benchmarks/screening_drift.py).
 
 Without it, the first disagreement after a baseline without any would be drift.
@@ -72,7 +72,7 @@ def drift(
     baseline: int = BASELINE,
     allowance: float = ALLOWANCE,
     limit: float = LIMIT,
-    least_deviation: float = LEAST_DEVIATION,
+    least_deviation: float = MIN_DEVIATION,
 ) -> Drift:
     """Return whether the rate of disagreement has drifted, and at which judgements.
 
@@ -91,16 +91,16 @@ def drift(
     deviation = max(least_deviation, pstdev(values[:baseline]))
     up = down = 0.0
     for number, value in enumerate(values[baseline:], baseline):
-        away = (value - usual) / deviation
+        distance = (value - usual) / deviation
         # Sums don't fall below 0, so that a long stable stretch can't hide a later change.
-        up, down = max(0.0, up + away - allowance), max(0.0, down - away - allowance)
+        up, down = max(0.0, up + distance - allowance), max(0.0, down - distance - allowance)
         points.append(DriftPoint(number, value, up, down, max(up, down) > limit))
         if points[-1].alarm:
             up = down = 0.0
-    found = Drift(usual, tuple(points), f"No drift from the usual {usual:.0%} disagreement.")
-    if not (alarms := found.alarms):
-        return found
-    times = "once" if len(alarms) == 1 else f"{len(alarms)} times"
-    change = "more" if found.direction == "up" else "less"
-    noticed = f"Drift, noticed {times}, first at judgement {alarms[0] + 1}"
-    return found._replace(why=f"{noticed}: {change} disagreement than the usual {usual:.0%}.")
+    result = Drift(usual, tuple(points), f"No drift from the usual {usual:.0%} disagreement.")
+    if not (alarms := result.alarms):
+        return result
+    count_text = "once" if len(alarms) == 1 else f"{len(alarms)} times"
+    change = "more" if result.direction == "up" else "less"
+    notice = f"Drift, noticed {count_text}, first at judgement {alarms[0] + 1}"
+    return result._replace(why=f"{notice}: {change} disagreement than the usual {usual:.0%}.")

@@ -42,21 +42,24 @@ _SHARE = 0.5  # The division by 2 in the formula above.
 
 def acceptances(screening: Screening) -> tuple[AcceptedStudy, ...]:
     """Return an entry for each abstract kept in the sufficient round; none without such a round."""
-    enough = next((past for past in screening.rounds if past.ruling.decision == "sufficient"), None)
-    if screening.decision != "sufficient" or enough is None:
+    sufficient_round = next(
+        (finished for finished in screening.rounds if finished.ruling.decision == "sufficient"),
+        None,
+    )
+    if screening.decision != "sufficient" or sufficient_round is None:
         return ()
     return tuple(
         AcceptedStudy(
             study_type=grade.study_type,
             design=grade.design,
             quality=grade.quality,
-            round=enough.number,
-            required=enough.ruling.required_average,
+            round=sufficient_round.number,
+            required=sufficient_round.ruling.required_average,
             screening_id=screening.id,
             at=screening.finished_at,
         )
         for grade in screening.grades
-        if grade.abstract_id in enough.retrieved
+        if grade.abstract_id in sufficient_round.retrieved
         and grade.recommendation == "keep"
         and grade.quality is not None
     )
@@ -84,10 +87,11 @@ def shift(entries: Sequence[AcceptedStudy], bound: float) -> Shift:
         )
     # Each quality is compared with the average required in its own round, which differs by round.
     newest = conclusive[-NEWEST:]
-    above = fmean(entry.quality - entry.required for entry in newest)
-    moved = max(-bound, min(bound, -_SHARE * above))
-    distance = f"were {abs(above):.3f} {'above' if above >= 0 else 'below'} the required average"
-    return Shift(round(moved, 6), f"The newest {len(newest)} acceptances {distance} on average.")
+    mean_excess = fmean(entry.quality - entry.required for entry in newest)
+    change = max(-bound, min(bound, -_SHARE * mean_excess))
+    side = "above" if mean_excess >= 0 else "below"
+    distance = f"were {abs(mean_excess):.3f} {side} the required average"
+    return Shift(round(change, 6), f"The newest {len(newest)} acceptances {distance} on average.")
 
 
 def adapt_thresholds(settings: Settings, entries: Sequence[AcceptedStudy]) -> Thresholds:
@@ -97,18 +101,18 @@ def adapt_thresholds(settings: Settings, entries: Sequence[AcceptedStudy]) -> Th
         return thresholds
     change = shift(entries, settings.screening_memory_bound)
     # A setting may require less than the general minimum, and memory must not raise it.
-    least = min(settings.screening_required_least, *thresholds.required_average)
-    moved = tuple(
-        round(min(1.0, max(least, average + change.by)), 6)
+    minimum = min(settings.screening_required_least, *thresholds.required_average)
+    averages = tuple(
+        round(min(1.0, max(minimum, average + change.by)), 6)
         for average in thresholds.required_average
     )
-    before = thresholds.required_average if moved != thresholds.required_average else ()
+    own_average = thresholds.required_average if averages != thresholds.required_average else ()
     return thresholds.model_copy(
         update={
-            "required_average": moved,
+            "required_average": averages,
             "adapted_by": change.by,
             "adapted_why": change.why,
-            "own_average": before,
+            "own_average": own_average,
         }
     )
 
@@ -121,40 +125,48 @@ def threshold_effects(rounds: Sequence[Round], thresholds: Thresholds) -> tuple[
     """
     without_memory = thresholds.before_memory
     # The same thresholds without the decay: the average of the first round is required in all.
-    level = without_memory.model_copy(
+    without_decay = without_memory.model_copy(
         update={"required_average": without_memory.required_average[:1]}
     )
     effects: list[str] = []
-    for past in rounds:
-        ruling, without = past.ruling, without_memory.average_required_in(past.number)
-        enough, average = ruling.decision == "sufficient", f"{ruling.average or 0:.3f}"
-        if _sufficiency_under(without_memory, past) != ruling.decision:
-            how, then = (
-                ("reaches", "have been required") if enough else ("is under", "have sufficed")
+    for finished in rounds:
+        ruling, average_without_memory = (
+            finished.ruling,
+            without_memory.average_required_in(finished.number),
+        )
+        is_sufficient, average = ruling.decision == "sufficient", f"{ruling.average or 0:.3f}"
+        if _sufficiency_under(without_memory, finished) != ruling.decision:
+            comparison, alternative = (
+                ("reaches", "have been required")
+                if is_sufficient
+                else ("is under", "have sufficed")
             )
             effects.append(
-                f"The acceptance memory decided round {past.number}: the kept average {average}"
-                f" {how} {ruling.required_average:.3f}; without memory {without:.3f} would {then}."
+                f"The acceptance memory decided round {finished.number}: the kept average {average}"
+                f" {comparison} {ruling.required_average:.3f}; without memory"
+                f" {average_without_memory:.3f} would {alternative}."
             )
-        if _sufficiency_under(level, past) != _sufficiency_under(without_memory, past):
+        if _sufficiency_under(without_decay, finished) != _sufficiency_under(
+            without_memory, finished
+        ):
             effects.append(
-                f"The requirement that falls by round decided round {past.number}: the kept average"
-                f" {average} reaches {without:.3f}, not the"
+                f"The requirement that falls by round decided round {finished.number}: the kept"
+                f" average {average} reaches {average_without_memory:.3f}, not the"
                 f" {without_memory.average_required_in(0):.3f} of "
                 f"the first round."
             )
-        if enough:
+        if is_sufficient:
             break
     return tuple(effects)
 
 
-def _sufficiency_under(thresholds: Thresholds, past: Round) -> Sufficiency:
+def _sufficiency_under(thresholds: Thresholds, finished: Round) -> Sufficiency:
     """Return the decision of a finished round if these thresholds had applied."""
-    ruling = past.ruling
+    ruling = finished.ruling
     return make_ruling(
         ruling.tally,
         ruling.average,
-        past.number,
+        finished.number,
         thresholds,
         studies=ruling.studies,
         enough_alone=ruling.enough_alone,

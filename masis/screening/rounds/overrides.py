@@ -66,14 +66,16 @@ def validate_override(override: Override) -> Override:
         "sample_size_adequate": (True, False),
     }
     if name in ("relevance_score", "methodology_score"):
-        fits = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
+        is_valid = (
+            isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
+        )
     else:
         # The types are compared too, because ``1 == True`` in Python.
-        fits = any(
+        is_valid = any(
             value == other and type(value) is type(other)
             for other in allowed.get(name, ITEM_STATES)
         )
-    if value is not None and not fits:
+    if value is not None and not is_valid:
         raise InputError(
             f"{value!r} isn't a valid {name.replace('_', ' ')}",
             hint="Choose another value.",
@@ -87,13 +89,13 @@ def effective_overrides(overrides: Iterable[Override]) -> dict[str, dict[Overrid
 
     An override whose value is None undoes the earlier ones of its field.
     """
-    found: dict[str, dict[OverrideField, Override]] = {}
+    by_abstract: dict[str, dict[OverrideField, Override]] = {}
     for override in overrides:
-        fields = found.setdefault(override.abstract_id, {})
+        fields = by_abstract.setdefault(override.abstract_id, {})
         fields.pop(override.field, None)
         if override.value is not None:
             fields[override.field] = override
-    return {abstract_id: fields for abstract_id, fields in found.items() if fields}
+    return {abstract_id: fields for abstract_id, fields in by_abstract.items() if fields}
 
 
 def apply_overrides(
@@ -112,14 +114,16 @@ def apply_overrides(
     """
     if not overrides:
         return grade
-    by_person = {
+    reasons_of_person = {
         name: GradeReason(text=f"{override.reviewer}: {override.reason}", given=override.reason)
         for name, override in overrides.items()
     }
     # The direction of a finding isn't part of any score, so nothing needs to be computed again.
     if overrides.keys() == {"direction"}:
-        said = {"direction": overrides["direction"].value, "overridden": ("direction",)}
-        return grade.model_copy(update={**said, "reasons": {**grade.reasons, **by_person}})
+        changes = {"direction": overrides["direction"].value, "overridden": ("direction",)}
+        return grade.model_copy(
+            update={**changes, "reasons": {**grade.reasons, **reasons_of_person}}
+        )
 
     def value(name: OverrideField, machine: Any) -> Any:
         return overrides[name].value if name in overrides else machine
@@ -138,16 +142,16 @@ def apply_overrides(
         for item in APPRAISAL_ITEMS
         if item in overrides
     }
-    raw, reasons = _appraise_again(grade, corrections, design, abstract)
-    method: float | None = value("methodology_score", with_prior_floor(raw, design))
+    raw, reasons = _rescore_methodology(grade, corrections, design, abstract)
+    methodology: float | None = value("methodology_score", with_prior_floor(raw, design))
     relevance: float | None = value("relevance_score", grade.relevance_score)
-    enough: bool | None = value("sample_size_adequate", grade.sample_size_adequate)
+    is_adequate: bool | None = value("sample_size_adequate", grade.sample_size_adequate)
     # A person who sets a design says that the record is a study, whatever its record or title says.
     publication = None if "design" in overrides else grade.publication
-    advice = recommend(
-        relevance, method, design, enough, designs_asked_about(question), publication
+    decision = recommend(
+        relevance, methodology, design, is_adequate, designs_asked_about(question), publication
     )
-    recommendation, rule, why = advice
+    recommendation, rule, why = decision
     unmatched = grade.rule == "unmatched" and rule == "unscored"
     disagreement = grade.rule == "disagreement" and not overrides.keys() & _RESOLVES_DISAGREEMENT
     # Two rules depend on more than the scores, so that ``recommend`` can't find them again.
@@ -160,7 +164,7 @@ def apply_overrides(
     if "recommendation" in overrides:
         recommendation, rule = cast("Recommendation", overrides["recommendation"].value), "person"
     changed: dict[str, Any] = {
-        **scored_fields(relevance, raw, method, design, enough),
+        **scored_fields(relevance, raw, methodology, design, is_adequate),
         "study_type": study_type,
         "publication": publication,
         "recommendation": recommendation,
@@ -169,7 +173,7 @@ def apply_overrides(
             **grade.reasons,
             **reasons,
             "recommendation": GradeReason(text=why),
-            **by_person,
+            **reasons_of_person,
         },
         "overridden": tuple(overrides),
         "corrections": corrections,
@@ -179,7 +183,7 @@ def apply_overrides(
     return grade.model_copy(update=changed)
 
 
-def _appraise_again(
+def _rescore_methodology(
     grade: Grade,
     corrections: Mapping[AppraisalItem, ItemState],
     design: Design | None,
@@ -190,27 +194,27 @@ def _appraise_again(
     If the checklist gave the score, it is scored again. If a model gave it, a correction only adds
     or subtracts the points of the item, because the checklist doesn't explain the rest.
     """
-    read = () if abstract is None or design is None else appraise(abstract, design)
-    if not corrections or not read or design is None:
+    items = () if abstract is None or design is None else appraise(abstract, design)
+    if not corrections or not items or design is None:
         return grade.methodology_raw, {}
     before, after = (
-        score_items(design, read),
-        score_items(design, apply_corrections(read, corrections)),
+        score_items(design, items),
+        score_items(design, apply_corrections(items, corrections)),
     )
-    said = ", ".join(
+    corrected = ", ".join(
         f"{LABELS[item]}: {ITEM_STATE_NAMES[state]}" for item, state in corrections.items()
     )
     if grade.judged_by.model == OFFLINE:
         reason = GradeReason(
-            text=f"{after.reason.text} Set by a person: {said}.", words=after.reason.words
+            text=f"{after.reason.text} Set by a person: {corrected}.", words=after.reason.words
         )
         return after.score, {"methodology_score": with_floor_note(reason, after.score, design)}
     if grade.methodology_raw is None or before.score is None or after.score is None:
         return grade.methodology_raw, {}
     old = grade.reasons.get("methodology_score", GradeReason(text=""))
-    moved = after.score - before.score
-    text = f"{old.text} Set by a person, which changes it by {moved:+.2f}: {said}.".strip()
-    score = round(min(1.0, max(0.0, grade.methodology_raw + moved)), 4)
+    change = after.score - before.score
+    text = f"{old.text} Set by a person, which changes it by {change:+.2f}: {corrected}.".strip()
+    score = round(min(1.0, max(0.0, grade.methodology_raw + change)), 4)
     return score, {"methodology_score": GradeReason(text=text, words=old.words)}
 
 
@@ -227,30 +231,32 @@ def apply_review(
     """
     effective = effective_overrides(overrides)
     abstracts = abstracts or {}
-    asked = question_of(screening.question, screening.settings)
+    question = question_of(screening.question, screening.settings)
     grades = tuple(
         apply_overrides(
             grade,
             effective.get(grade.abstract_id, {}),
-            question=asked,
+            question=question,
             abstract=abstracts.get(grade.abstract_id),
         )
         for grade in screening.grades
     )
     by_id = {grade.abstract_id: grade for grade in grades}
-    rounds = tuple(_redo_round(made, by_id, screening) for made in screening.rounds)
+    rounds = tuple(_redo_round(finished, by_id, screening) for finished in screening.rounds)
     kept = tuple(grade.abstract_id for grade in grades if grade.recommendation == "keep")
     outcome, reasons = screening.outcome, screening.reasons
     if effective and outcome in ("sufficient", "conflicting", "evidence_insufficient"):
-        enough = next((made for made in rounds if made.ruling.decision == "sufficient"), None)
-        found = synthesise(screening.question, grades, abstracts)
-        outcome = settled_outcome(found) if enough else "evidence_insufficient"
-        last = enough or (rounds[-1] if rounds else None)
+        sufficient_round = next(
+            (finished for finished in rounds if finished.ruling.decision == "sufficient"), None
+        )
+        synthesis = synthesise(screening.question, grades, abstracts)
+        outcome = settled_outcome(synthesis) if sufficient_round else "evidence_insufficient"
+        last = sufficient_round or (rounds[-1] if rounds else None)
         changed = sum(len(fields) for fields in effective.values())
         reasons = (
             f"A person set {count_noun(changed, 'value')}.",
             *((f"Round {last.number}: {last.ruling.why}",) if last else ()),
-            *((found.summary,) if enough else ()),
+            *((synthesis.summary,) if sufficient_round else ()),
             *threshold_effects(rounds, screening.thresholds),
         )
     return screening.model_copy(
@@ -265,13 +271,15 @@ def apply_review(
     )
 
 
-def _redo_round(made: Round, grades: Mapping[str, Grade], screening: Screening) -> Round:
+def _redo_round(finished: Round, grades: Mapping[str, Grade], screening: Screening) -> Round:
     """Return a round with a new ruling on all abstracts that were retrieved up to it."""
     retrieved = {
         abstract_id
         for earlier in screening.rounds
-        if earlier.number <= made.number
+        if earlier.number <= finished.number
         for abstract_id in earlier.retrieved
     }
-    known = [grade for abstract_id, grade in grades.items() if abstract_id in retrieved]
-    return made.model_copy(update={"ruling": ruling(made.number, known, screening.thresholds)})
+    retrieved_grades = [grade for abstract_id, grade in grades.items() if abstract_id in retrieved]
+    return finished.model_copy(
+        update={"ruling": ruling(finished.number, retrieved_grades, screening.thresholds)}
+    )

@@ -22,7 +22,7 @@ from masis.screening.grading.question import Concept, Question, read_question
 from masis.screening.grading.relevance import relevance
 from masis.views.screening import DESIGN
 
-MOST_QUERIES = 3
+MAX_QUERIES = 3
 """Queries per round: enough for the three largest gaps, few enough to read."""
 RECENT_YEARS = 5
 """If the newest relevant abstract is older than this, newer ones are searched for. Half of all
@@ -87,11 +87,11 @@ def searched_text(question: str) -> str:
 
 
 def find_gaps(
-    question: str, seen: Sequence[GradedAbstract], year: int | None = None
+    question: str, graded_abstracts: Sequence[GradedAbstract], year: int | None = None
 ) -> tuple[Gap, ...]:
     """Return the gaps in the evidence, the most important first; ``year`` is the current year."""
     parsed = read_question(question)
-    if not seen:
+    if not graded_abstracts:
         return (
             Gap(
                 "Scope: the searches found nothing.",
@@ -99,38 +99,45 @@ def find_gaps(
             ),
         )
     related = [
-        graded for graded in seen if (graded.grade.relevance_score or 0) >= rubric.DISCARD_RELEVANCE
+        graded
+        for graded in graded_abstracts
+        if (graded.grade.relevance_score or 0) >= rubric.DISCARD_RELEVANCE
     ]
     relevant = [
         graded for graded in related if (graded.grade.relevance_score or 0) >= rubric.KEEP_RELEVANCE
     ]
-    found: list[Gap] = []
+    gaps: list[Gap] = []
     if not relevant:
-        found.append(
+        gaps.append(
             Gap(
-                f"Scope: of {count_noun(len(seen), 'abstract')} found, none is relevant.",
+                f"Scope: of {count_noun(len(graded_abstracts), 'abstract')} found, none is"
+                " relevant.",
                 only=_rename_concepts(parsed, parsed.concepts),
             )
         )
-    found += _concept_gap(parsed, related or seen)
-    away = len(seen) - len(related)
-    if 2 * away >= len(seen):
-        found.append(Gap(f"Scope: {away} of {len(seen)} are about something else."))
-    found += _design_gaps(relevant or related, "relevant" if relevant else "related")
-    if small := sum(graded.grade.sample_size_adequate is False for graded in relevant):
-        what = f"Size: {small} of {len(relevant)} relevant abstracts have too small a sample."
-        found.append(Gap(what, ("multicentre", "large", "trial")))
+    gaps += _concept_gap(parsed, related or graded_abstracts)
+    off_topic = len(graded_abstracts) - len(related)
+    if 2 * off_topic >= len(graded_abstracts):
+        gaps.append(Gap(f"Scope: {off_topic} of {len(graded_abstracts)} are about something else."))
+    gaps += _design_gaps(relevant or related, "relevant" if relevant else "related")
+    if undersized := sum(graded.grade.sample_size_adequate is False for graded in relevant):
+        what = f"Size: {undersized} of {len(relevant)} relevant abstracts have too small a sample."
+        gaps.append(Gap(what, ("multicentre", "large", "trial")))
     newest = max(
         (graded.abstract.year for graded in relevant if graded.abstract.year is not None),
         default=None,
     )
     if year is not None and newest is not None and newest < year - RECENT_YEARS:
-        found.append(
+        gaps.append(
             Gap(f"Recency: the newest relevant abstract is from {newest}.", since=newest + 1)
         )
-    if partly := sum(graded.grade.rule == "borderline_relevance" for graded in seen):
-        found.append(Gap(f"Concept: {partly} of {len(seen)} are only partly about the question."))
-    return tuple(found) or (
+    if partial := sum(graded.grade.rule == "borderline_relevance" for graded in graded_abstracts):
+        gaps.append(
+            Gap(
+                f"Concept: {partial} of {len(graded_abstracts)} are only partly about the question."
+            )
+        )
+    return tuple(gaps) or (
         Gap(
             "Design: the average quality of the kept abstracts is too low.",
             _SEARCHED["randomised_trial"],
@@ -141,31 +148,31 @@ def find_gaps(
 
 def next_queries(
     question: str,
-    missing: Sequence[Gap],
-    tried: Iterable[Query],
+    gaps: Sequence[Gap],
+    earlier: Iterable[Query],
     limit: int,
     *,
     has_next_page: bool = False,
 ) -> tuple[Query, ...]:
-    """Return at most ``MOST_QUERIES`` new queries for the next round, one for each gap.
+    """Return at most ``MAX_QUERIES`` new queries for the next round, one for each gap.
 
     If there is none and the question's own search ``has_next_page``, the query for that page is
     returned, ``limit`` abstracts further down.
     """
-    base, tried = (
+    base, earlier = (
         " ".join(concept.name for concept in read_question(question).concepts) or question,
-        list(tried),
+        list(earlier),
     )
-    asked = {_query_key(query) for query in tried if not query.offset}
+    used_keys = {_query_key(query) for query in earlier if not query.offset}
     queries: list[Query] = []
-    for query in filter(None, (_query_for(gap, base) for gap in missing)):
-        if _query_key(query) not in asked and len(queries) < MOST_QUERIES:
-            asked.add(_query_key(query))
+    for query in filter(None, (_query_for(gap, base) for gap in gaps)):
+        if _query_key(query) not in used_keys and len(queries) < MAX_QUERIES:
+            used_keys.add(_query_key(query))
             queries.append(query)
     if queries or not has_next_page:
         return tuple(queries)
     question = searched_text(question)
-    offset = limit + max((query.offset for query in tried if query.text == question), default=0)
+    offset = limit + max((query.offset for query in earlier if query.text == question), default=0)
     what = "Scope: the last results of the question's own search still include relevant abstracts."
     return (
         Query(
@@ -195,14 +202,14 @@ def _query_for(gap: Gap, base: str) -> Query | None:
     if not words and gap.since is None and not gap.only:
         return None
     text = " ".join([gap.only or base, *words])
-    added = f" Added: {', '.join(words)}." if words else ""
+    note = f" Added: {', '.join(words)}." if words else ""
     if gap.only:
-        added = f" Searched for instead: {gap.only}.{added}"
+        note = f" Searched for instead: {gap.only}.{note}"
     if gap.since is not None:
-        added += f" From {gap.since} on."
+        note += f" From {gap.since} on."
     return Query(
         text=text,
-        why=f"{gap.what}{added}",
+        why=f"{gap.what}{note}",
         aims_at=gap.what,
         design=gap.design,
         since=gap.since,
@@ -220,25 +227,30 @@ def _concept_gap(parsed: Question, related: Sequence[GradedAbstract]) -> list[Ga
     Its other names are searched for. If none are known, it is searched for together with the rarest
     other concept, without the rest of the question.
     """
-    met: Counter[Concept] = Counter()
+    match_counts: Counter[Concept] = Counter()
     for graded in related:
-        met.update(
+        match_counts.update(
             match.concept
             for match in relevance(parsed, graded.abstract).met
             if match.share >= rubric.KEEP_RELEVANCE
         )
     concept = min(
-        (known for known in parsed.concepts if known.stems), key=met.__getitem__, default=None
+        (known for known in parsed.concepts if known.stems),
+        key=match_counts.__getitem__,
+        default=None,
     )
-    if concept is None or 2 * met[concept] >= len(related):
+    if concept is None or 2 * match_counts[concept] >= len(related):
         return []
-    of_related = count_noun(len(related), "related abstract")
-    what = f"Concept: “{concept.name}” ({concept.part}) is named in {met[concept]} of {of_related}."
+    related_count = count_noun(len(related), "related abstract")
+    what = (
+        f"Concept: “{concept.name}” ({concept.part}) is named in {match_counts[concept]} of"
+        f" {related_count}."
+    )
     if concept.others:
         return [Gap(what, only=_rename_concepts(parsed, [concept]))]
-    rest = [other for other in parsed.concepts if other is not concept]
-    main = max(rest, key=lambda other: other.weight) if len(rest) > 1 else None
-    return [Gap(what, only=f"{main.name} {concept.name}")] if main else []
+    others = [other for other in parsed.concepts if other is not concept]
+    rarest = max(others, key=lambda other: other.weight) if len(others) > 1 else None
+    return [Gap(what, only=f"{rarest.name} {concept.name}")] if rarest else []
 
 
 def _rename_concepts(parsed: Question, concepts: Sequence[Concept]) -> str:
@@ -255,7 +267,7 @@ def _rename_concepts(parsed: Question, concepts: Sequence[Concept]) -> str:
     )
 
 
-def _design_gaps(relevant: Sequence[GradedAbstract], called: str) -> list[Gap]:
+def _design_gaps(relevant: Sequence[GradedAbstract], adjective: str) -> list[Gap]:
     """Return a gap for each conclusive design that few relevant studies have.
 
     Cohort studies are searched for only if there are few trials and reviews.
@@ -265,23 +277,23 @@ def _design_gaps(relevant: Sequence[GradedAbstract], called: str) -> list[Gap]:
     counts = Counter(
         _COUNTS_AS.get(graded.grade.design, graded.grade.design) for graded in relevant
     )
-    strong = counts["randomised_trial"] + counts["systematic_review"]
-    found = []
+    strong_studies = counts["randomised_trial"] + counts["systematic_review"]
+    gaps = []
     for design, words in _SEARCHED.items():
         name, count = DESIGN[design], counts[design]
-        if max(count, strong if design == "cohort_study" else 0) < _ENOUGH_OF_A_DESIGN:
-            several = "cohort studies" if design == "cohort_study" else None
-            few = f"only {count_noun(count, name, several)}" if count else f"no {name}"
-            what = f"Design: {few} among {count_noun(len(relevant), f'{called} abstract')}."
-            found.append(Gap(what, words, design=design))
+        if max(count, strong_studies if design == "cohort_study" else 0) < _ENOUGH_OF_A_DESIGN:
+            plural = "cohort studies" if design == "cohort_study" else None
+            shortage = f"only {count_noun(count, name, plural)}" if count else f"no {name}"
+            what = f"Design: {shortage} among {count_noun(len(relevant), f'{adjective} abstract')}."
+            gaps.append(Gap(what, words, design=design))
     weak = sum(
         graded.grade.rule in ("weak_design", "weak_method", "borderline_method")
         for graded in relevant
     )
-    if weak and not found:
+    if weak and not gaps:
         what = (
             f"Design: {weak} of {len(relevant)} relevant abstracts can't support a conclusion"
             " because of their design or method."
         )
-        found.append(Gap(what, _SEARCHED["randomised_trial"], design="randomised_trial"))
-    return found
+        gaps.append(Gap(what, _SEARCHED["randomised_trial"], design="randomised_trial"))
+    return gaps

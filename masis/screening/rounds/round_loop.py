@@ -82,7 +82,7 @@ def screen(
     screening_id: str,
     thresholds: Thresholds | None = None,
     limit: int | None = None,
-    given_whole: bool = False,
+    is_complete_set: bool = False,
     cancelled: Callable[[], bool] = lambda: False,
     progress: ResumePoint | None = None,
     keep: Callable[[FinishedRound], None] = lambda finished: None,
@@ -102,8 +102,8 @@ def screen(
         thresholds: The thresholds, if memory adapted them; those of the settings unless given.
         limit: How many abstracts a round takes from each source; ``screening_retrieve`` unless
             given.
-        given_whole: Whether the sources return one complete set for every query. Then records with
-            the same title stay separate, and later rounds only apply their thresholds.
+        is_complete_set: Whether the sources return one complete set for every query. Then records
+            with the same title stay separate, and later rounds only apply their thresholds.
         cancelled: Called between searches and batches. If it returns True, the screening ends as
             cancelled.
         progress: The finished rounds to resume from.
@@ -119,7 +119,7 @@ def screen(
         screening_id,
         thresholds or ruling.thresholds_of(settings),
         limit or settings.screening_retrieve,
-        given_whole,
+        is_complete_set,
         cancelled,
         keep,
         now,
@@ -142,7 +142,7 @@ class _ScreeningRun:
     screening_id: str
     thresholds: Thresholds
     limit: int
-    given_whole: bool
+    is_complete_set: bool
     cancelled: Callable[[], bool]
     keep: Callable[[FinishedRound], None]
     now: Callable[[], str]
@@ -153,13 +153,13 @@ class _ScreeningRun:
     seq: int = 0
 
     @property
-    def asked(self) -> str:
+    def question_with_concepts(self) -> str:
         """The question with the concepts that a person wrote, as graders and searches read it."""
         return with_concepts(self.question, self.settings.screening_concepts)
 
     def steps(self, progress: ResumePoint) -> ScreeningSteps:
         started_at = self.now()
-        self.pool.by_title = not self.given_whole
+        self.pool.by_title = not self.is_complete_set
         self.seq = progress.events
         for finished in progress.finished:
             self.rounds.append(finished.round)
@@ -198,46 +198,54 @@ class _ScreeningRun:
     def _rounds(self) -> Generator[ScreeningEvent, None, tuple[Outcome, tuple[str, ...]]]:
         while True:
             # The last sufficient round counts, even if a later one found nothing more.
-            enough = next(
-                (past for past in reversed(self.rounds) if past.ruling.decision == "sufficient"),
+            sufficient_round = next(
+                (
+                    finished
+                    for finished in reversed(self.rounds)
+                    if finished.ruling.decision == "sufficient"
+                ),
                 None,
             )
-            count, most = len(self.rounds), self.settings.screening_max_rounds
-            if enough and count >= min(self.settings.screening_least_rounds, most):
-                return self._final_outcome(enough)
-            if next_queries := self._queries() if count < most else ():
+            count, max_rounds = len(self.rounds), self.settings.screening_max_rounds
+            if sufficient_round and count >= min(self.settings.screening_least_rounds, max_rounds):
+                return self._final_outcome(sufficient_round)
+            if next_queries := self._queries() if count < max_rounds else ():
                 failed = yield from self._round(next_queries)
                 if failed:
                     return "error", (
                         "None of the sources could be searched.",
                         *self.warnings[-len(self.retrievers) :],
                     )
-            elif enough:
-                return self._final_outcome(enough, queries.NO_FURTHER_QUERY)
+            elif sufficient_round:
+                return self._final_outcome(sufficient_round, queries.NO_FURTHER_QUERY)
             else:
-                limit = f"The limit of {count} rounds was reached without sufficient evidence."
-                why = limit if count >= most else queries.NO_FURTHER_QUERY
+                limit_reason = (
+                    f"The limit of {count} rounds was reached without sufficient evidence."
+                )
+                reason = limit_reason if count >= max_rounds else queries.NO_FURTHER_QUERY
                 # Quote the last round in which anything relevant voted, or else the last round.
                 last = next(
-                    (past for past in reversed(self.rounds) if past.ruling.tally.votes),
+                    (finished for finished in reversed(self.rounds) if finished.ruling.tally.votes),
                     self.rounds[-1],
                 )
                 return "evidence_insufficient", (
                     f"Round {last.number}: {last.ruling.why}",
                     relevant_words(self.grades.values()),
-                    why,
+                    reason,
                     *self.rounds[-1].missing,
                 )
 
-    def _final_outcome(self, enough: Round, *also: str) -> tuple[Outcome, tuple[str, ...]]:
+    def _final_outcome(
+        self, sufficient_round: Round, *more_reasons: str
+    ) -> tuple[Outcome, tuple[str, ...]]:
         """Return the outcome of sufficient evidence, with the reasons."""
         synthesis = synthesise(self.question, self.grades.values(), self.pool.by_id)
-        why = f"Round {enough.number}: {enough.ruling.why}"
+        reason = f"Round {sufficient_round.number}: {sufficient_round.ruling.why}"
         return settled_outcome(synthesis), (
-            why,
+            reason,
             relevant_words(self.grades.values()),
             synthesis.summary,
-            *also,
+            *more_reasons,
         )
 
     def _round(self, queries_sent: tuple[Query, ...]) -> Generator[ScreeningEvent, None, bool]:
@@ -266,32 +274,34 @@ class _ScreeningRun:
         identified, abstracts = self._take(hits)
         # A known abstract is graded again if a record of this round marks it as retracted.
         new = tuple(abstract for abstract in abstracts if abstract.id not in self.grades)
-        again = tuple(
+        changed = tuple(
             self.pool.by_id[abstract_id]
             for abstract_id in sorted(self.pool.changed & self.grades.keys())
         )
         self.pool.changed.clear()
         data = {"identified": identified, "retrieved": len(abstracts), "new": len(new)}
         yield self._event("searched", round=number, data=data)
-        graded = yield from self._grade((*new, *again), number)
+        graded = yield from self._grade((*new, *changed), number)
         self._drop_absorbed()
-        ruled = ruling.ruling(number, self.grades.values(), self.thresholds)
-        gaps = self._gaps() if ruled.decision == "retrieve_more" else ()
+        round_ruling = ruling.ruling(number, self.grades.values(), self.thresholds)
+        gaps = self._gaps() if round_ruling.decision == "retrieve_more" else ()
         finished = Round(
             number=number,
             queries=queries_sent,
             identified=identified,
             retrieved=tuple(abstract.id for abstract in abstracts),
             new=tuple(abstract.id for abstract in new),
-            ruling=ruled,
+            ruling=round_ruling,
             missing=tuple(dict.fromkeys(gap.what for gap in gaps)),
             warnings=warnings,
         )
         unseen = (abstract for abstract in abstracts if abstract.id not in seen_before)
         self.rounds.append(finished)
-        self.keep(FinishedRound(finished, (*unseen, *again), graded))
-        summary = ruled.model_dump(include={"required_average", "average", "consensus", "decision"})
-        summary |= ruled.tally.model_dump(include={"keep", "discard", "needs_more"})
+        self.keep(FinishedRound(finished, (*unseen, *changed), graded))
+        summary = round_ruling.model_dump(
+            include={"required_average", "average", "consensus", "decision"}
+        )
+        summary |= round_ruling.tally.model_dump(include={"keep", "discard", "needs_more"})
         yield self._event("round_finished", round=number, data=summary)
         return False
 
@@ -301,18 +311,18 @@ class _ScreeningRun:
         A record of an earlier round doesn't count again when another query finds it. The hits of
         the searches are taken in turn, so that the limit doesn't favor the first search.
         """
-        identified, earlier, taken = 0, frozenset(self.pool.seen), dict[str, Abstract]()
+        identified, seen_before, abstracts = 0, frozenset(self.pool.seen), dict[str, Abstract]()
         for hit in filter(None, chain.from_iterable(zip_longest(*hits))):
-            if len(taken) < self.limit * len(self.retrievers):
-                identified += hit.id not in earlier
+            if len(abstracts) < self.limit * len(self.retrievers):
+                identified += hit.id not in seen_before
                 abstract = self.pool.add(hit)
-                taken[abstract.id] = abstract
-        return identified, tuple(taken.values())
+                abstracts[abstract.id] = abstract
+        return identified, tuple(abstracts.values())
 
     def _queries(self) -> tuple[Query, ...]:
         if not self.rounds:
-            return queries.first_queries(self.asked)
-        first = queries.searched_text(self.asked)
+            return queries.first_queries(self.question_with_concepts)
+        first = queries.searched_text(self.question_with_concepts)
         question_rounds = [
             finished
             for finished in self.rounds
@@ -324,12 +334,12 @@ class _ScreeningRun:
             else []
         )
         return queries.next_queries(
-            self.asked,
+            self.question_with_concepts,
             self._gaps(),
             [query for finished in self.rounds for query in finished.queries],
             self.limit,
             has_next_page=(
-                not self.given_whole and queries.is_next_page_worth_reading(page, self.limit)
+                not self.is_complete_set and queries.is_next_page_worth_reading(page, self.limit)
             ),
         )
 
@@ -338,7 +348,7 @@ class _ScreeningRun:
             queries.GradedAbstract(self.pool.by_id[abstract_id], grade)
             for abstract_id, grade in self.grades.items()
         )
-        return queries.find_gaps(self.asked, seen, year_of(self.now()))
+        return queries.find_gaps(self.question_with_concepts, seen, year_of(self.now()))
 
     def _grade(
         self, abstracts: Sequence[Abstract], number: int
@@ -347,7 +357,7 @@ class _ScreeningRun:
         for start in range(0, len(abstracts), BATCH):
             self._stop_if_cancelled()
             batch = abstracts[start : start + BATCH]
-            batch_grades = one_grade_each(self.grader, self.asked, batch)
+            batch_grades = one_grade_each(self.grader, self.question_with_concepts, batch)
             graded.extend(batch_grades)
             self.grades.update({grade.abstract_id: grade for grade in batch_grades})
             data = {"done": len(graded), "of": len(abstracts)}
@@ -406,10 +416,11 @@ def one_grade_each(
     """
     try:
         by_id = {grade.abstract_id: grade for grade in grader.grade(question, abstracts)}
-        why = "the grader didn't grade it"
+        reason = "the grader didn't grade it"
     except MasisError as error:
-        by_id, why = {}, str(error)
+        by_id, reason = {}, str(error)
     return tuple(
-        by_id.get(abstract.id) or unscored_grade(abstract, grader.judged_by, Unscored(reason=why))
+        by_id.get(abstract.id)
+        or unscored_grade(abstract, grader.judged_by, Unscored(reason=reason))
         for abstract in abstracts
     )

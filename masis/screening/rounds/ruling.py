@@ -17,7 +17,7 @@ from masis.screening.grading.recommendation import NO_STUDY
 from masis.settings import Settings
 
 # Tolerance of comparisons: as floats, 0.56 * 25 is 14.000000000000002, but 14 of 25 is 56%.
-_SAME = 1e-9
+_TOLERANCE = 1e-9
 
 
 def thresholds_of(settings: Settings) -> Thresholds:
@@ -28,17 +28,19 @@ def thresholds_of(settings: Settings) -> Thresholds:
     judged more leniently.
     """
     first, step = settings.screening_required_first, settings.screening_required_step
-    least, required = settings.screening_required_least, [first]
+    minimum, averages = settings.screening_required_least, [first]
     pace = min(1.0, settings.screening_retrieve / rubric.PAGE)
     # The last value holds for all later rounds, so the list ends at the minimum.
     while (
-        required[-1] > least + _SAME and step > 0 and len(required) < settings.screening_max_rounds
+        averages[-1] > minimum + _TOLERANCE
+        and step > 0
+        and len(averages) < settings.screening_max_rounds
     ):
-        fallen = int(len(required) * pace + _SAME)
-        required.append(round(max(least, first - step * fallen), 6))
+        steps = int(len(averages) * pace + _TOLERANCE)
+        averages.append(round(max(minimum, first - step * steps), 6))
     return Thresholds(
         least_studies=settings.screening_least_studies,
-        required_average=tuple(required),
+        required_average=tuple(averages),
         keep_share=settings.screening_keep_share,
         discard_share=settings.screening_discard_share,
     )
@@ -69,11 +71,11 @@ def consensus(votes: VoteTally, thresholds: Thresholds = DEFAULT) -> Sufficiency
     If half or more are ``discard``, more is retrieved. Otherwise three fifths or more ``keep`` are
     sufficient. With any other mix, more is retrieved.
     """
-    if not votes.votes or votes.discard >= thresholds.discard_share * votes.votes - _SAME:
+    if not votes.votes or votes.discard >= thresholds.discard_share * votes.votes - _TOLERANCE:
         return "retrieve_more"
     return (
         "sufficient"
-        if votes.keep >= thresholds.keep_share * votes.votes - _SAME
+        if votes.keep >= thresholds.keep_share * votes.votes - _TOLERANCE
         else "retrieve_more"
     )
 
@@ -92,7 +94,7 @@ def votes_on(grade: Grade) -> bool:
         return False
     if grade.relevance_score is None:
         return grade.rule != "unmatched"
-    return grade.relevance_score >= rubric.KEEP_RELEVANCE - _SAME
+    return grade.relevance_score >= rubric.KEEP_RELEVANCE - _TOLERANCE
 
 
 def average_quality(grades: Iterable[Grade]) -> float | None:
@@ -124,26 +126,28 @@ def make_ruling(
     evidence without others.
     """
     required = thresholds.average_required_in(number)
-    agreed = consensus(votes, thresholds)
+    votes_consensus = consensus(votes, thresholds)
     studies = votes.keep if studies is None else studies
     too_few = studies < thresholds.least_studies and not enough_alone
-    reached = votes.keep > 0 and average is not None and average >= required - _SAME
+    reaches_average = votes.keep > 0 and average is not None and average >= required - _TOLERANCE
     quality = "no abstract is kept, so the evidence can't be sufficient"
     if votes.keep:
         quality = "the kept abstracts have no scores to average"
         if average is not None:
-            held = "reaches" if reached else "is under"
-            quality = f"the kept average {average:.3f} {held} the required {required:.2f}"
-        quality += f"; {_least(studies, enough_alone, thresholds.least_studies)}"
+            comparison = "reaches" if reaches_average else "is under"
+            quality = f"the kept average {average:.3f} {comparison} the required {required:.2f}"
+        quality += f"; {_study_count_text(studies, enough_alone, thresholds.least_studies)}"
     return Ruling(
         required_average=required,
         average=average,
         tally=votes,
-        consensus=agreed,
+        consensus=votes_consensus,
         decision=(
-            "sufficient" if agreed == "sufficient" and reached and not too_few else "retrieve_more"
+            "sufficient"
+            if votes_consensus == "sufficient" and reaches_average and not too_few
+            else "retrieve_more"
         ),
-        why=_ruling_reason(votes, agreed, quality, thresholds),
+        why=_ruling_reason(votes, votes_consensus, quality, thresholds),
         studies=studies,
         enough_alone=enough_alone,
         too_few=too_few,
@@ -157,22 +161,26 @@ def independent_studies(grades: Iterable[Grade]) -> tuple[int, bool]:
     is enough alone, and so is a randomized trial of ``rubric.LARGE_TRIAL`` participants.
     """
     groups: list[set[str]] = []
-    alone = False
+    enough_alone = False
     for grade in grades:
         if grade.recommendation != "keep":
             continue
-        mine = set(grade.registrations) or {f"record {grade.abstract_id}"}
+        identifiers = set(grade.registrations) or {f"record {grade.abstract_id}"}
         # A report with two registry numbers can connect groups that were separate until now.
-        shared = [group for group in groups if group & mine]
-        groups = [group for group in groups if not group & mine] + [mine.union(*shared)]
+        shared = [group for group in groups if group & identifiers]
+        groups = [group for group in groups if not group & identifiers] + [
+            identifiers.union(*shared)
+        ]
         size = (
             0
             if grade.study_size is None or grade.study_size.kind == "of"
             else grade.study_size.value
         )
-        large = grade.design == "randomised_trial" and size >= rubric.LARGE_TRIAL
-        alone = alone or large or grade.design in ("meta_analysis", "systematic_review")
-    return len(groups), alone
+        is_large = grade.design == "randomised_trial" and size >= rubric.LARGE_TRIAL
+        enough_alone = (
+            enough_alone or is_large or grade.design in ("meta_analysis", "systematic_review")
+        )
+    return len(groups), enough_alone
 
 
 def ruling(number: int, grades: Iterable[Grade], thresholds: Thresholds = DEFAULT) -> Ruling:
@@ -180,54 +188,54 @@ def ruling(number: int, grades: Iterable[Grade], thresholds: Thresholds = DEFAUL
 
     Only the relevant ones vote (``votes_on``).
     """
-    found = tuple(grades)
-    votes = tuple(grade for grade in found if votes_on(grade))
-    voted = tally(votes).model_copy(update={"not_relevant": len(found) - len(votes)})
-    studies, alone = independent_studies(votes)
+    all_grades = tuple(grades)
+    voting = tuple(grade for grade in all_grades if votes_on(grade))
+    vote_tally = tally(voting).model_copy(update={"not_relevant": len(all_grades) - len(voting)})
+    studies, alone = independent_studies(voting)
     return make_ruling(
-        voted, average_quality(votes), number, thresholds, studies=studies, enough_alone=alone
+        vote_tally, average_quality(voting), number, thresholds, studies=studies, enough_alone=alone
     )
 
 
 def _ruling_reason(
-    votes: VoteTally, agreed: Sufficiency, quality: str, thresholds: Thresholds
+    votes: VoteTally, votes_consensus: Sufficiency, quality: str, thresholds: Thresholds
 ) -> str:
     """Return the votes and the decision as a sentence; ``quality`` is its part on the kept ones."""
     if not votes.votes:
-        found = (
+        opening = (
             f"Of {count_noun(votes.not_relevant, 'abstract')} found, none is relevant to the"
             " question"
             if votes.not_relevant
             else "Nothing was found"
         )
-        return f"{found}, so there is nothing to agree on."
+        return f"{opening}, so there is nothing to agree on."
     shares = (
         f"{votes.keep} of {votes.votes} keep ({votes.keep / votes.votes:.0%}), {votes.discard}"
         f" discard ({votes.discard / votes.votes:.0%}), {votes.needs_more} need more"
     )
     verdict = "mixed signals: retrieve more"
-    if agreed == "sufficient":
+    if votes_consensus == "sufficient":
         verdict = f"at least {thresholds.keep_share:.0%} keep: they agree"
-    elif votes.discard >= thresholds.discard_share * votes.votes - _SAME:
+    elif votes.discard >= thresholds.discard_share * votes.votes - _TOLERANCE:
         verdict = f"at least {thresholds.discard_share:.0%} discard: retrieve more"
     others = count_noun(votes.not_relevant, "other abstract has", "other abstracts have")
-    aside = (
+    note = (
         f" {others} no vote, because they aren't shown to be about the question."
         if votes.not_relevant
         else ""
     )
-    return f"{shares}; {verdict}; {quality}.{aside}"
+    return f"{shares}; {verdict}; {quality}.{note}"
 
 
-def _least(studies: int, enough_alone: bool, least: int) -> str:
+def _study_count_text(studies: int, enough_alone: bool, minimum: int) -> str:
     """Return the number of independent studies kept, next to the required one, as text."""
     kept = count_noun(studies, "independent study", "independent studies")
-    large = f"a trial of {rubric.LARGE_TRIAL} or more"
-    if studies >= least:
-        return f"{kept} kept, at least {least} required"
+    large_trial = f"a trial of {rubric.LARGE_TRIAL} or more"
+    if studies >= minimum:
+        return f"{kept} kept, at least {minimum} required"
     if enough_alone:
-        return f"{kept} kept, a systematic review or {large} among them: enough alone"
-    return f"too few: {kept} kept, {least} required, or one systematic review or {large}"
+        return f"{kept} kept, a systematic review or {large_trial} among them: enough alone"
+    return f"too few: {kept} kept, {minimum} required, or one systematic review or {large_trial}"
 
 
 def relevant_words(grades: Iterable[Grade]) -> str:

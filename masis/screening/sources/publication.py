@@ -76,16 +76,16 @@ def publication_of(abstract: Abstract) -> Publication | None:
 
 
 def _by_type(abstract: Abstract) -> Publication | None:
-    reports = any(_publication_match("study_type", each) for each in abstract.publication_types)
+    is_study = any(_publication_match("study_type", name) for name in abstract.publication_types)
     for status, pattern in _OF_TYPE.items():
         for name in abstract.publication_types:
             if not pattern.search(name):
                 continue
-            letter = name.lower().startswith("letter") and _publication_match(
+            reports_results = name.lower().startswith("letter") and _publication_match(
                 "result", abstract.text[:LONGEST_READ]
             )
             # A letter to the editor that reports results is a short study, not a comment.
-            if status == "comment" and (reports or letter):
+            if status == "comment" and (is_study or reports_results):
                 continue
             return Publication(
                 status, f"Its record says “{name[:80]}”: {with_article(PUBLICATION[status])}."
@@ -99,22 +99,26 @@ def _protocol(abstract: Abstract, text: str) -> Publication | None:
         return None
     title = abstract.title[:LONGEST_READ]
     planned = list(_WORDING["planned"].finditer(text))
-    titled = _publication_match("protocol_title", title) or (
+    title_match = _publication_match("protocol_title", title) or (
         _publication_match("maybe_protocol_title", title) if planned else None
     )
     # Without a title that says so, one planned step isn't enough: many studies mention future work.
     # A text that reports more steps as done than as planned isn't a protocol either.
-    if len(planned) < (2 if not titled else 0) or len(planned) < len(
+    if len(planned) < (2 if not title_match else 0) or len(planned) < len(
         _WORDING["happened"].findall(text)
     ):
         return None
     words = tuple(
-        AbstractWords(start=each.start(), end=each.end(), text=each.group()) for each in planned[:3]
+        AbstractWords(start=match.start(), end=match.end(), text=match.group())
+        for match in planned[:3]
     )
-    if titled:
+    if title_match:
         words = (
             AbstractWords(
-                start=titled.start(), end=titled.end(), text=titled.group(), place="title"
+                start=title_match.start(),
+                end=title_match.end(),
+                text=title_match.group(),
+                place="title",
             ),
             *words,
         )
@@ -137,18 +141,24 @@ class PublicationNotice(NamedTuple):
 
 def notice_of(abstract: Abstract) -> PublicationNotice | None:
     """Return the notice that a record is; None if it isn't a notice."""
-    found = publication_of(abstract)
-    if found is None or found.status not in _NOTICES:
+    publication = publication_of(abstract)
+    if publication is None or publication.status not in _NOTICES:
         return None
-    own = {normal_doi(abstract.doi or ""), normal_pmid(abstract.pmid or "")}
-    dois = {doi for each in abstract.notice_about if (doi := normal_doi(each)) and doi not in own}
+    own_ids = {normal_doi(abstract.doi or ""), normal_pmid(abstract.pmid or "")}
+    dois = {
+        doi
+        for record_id in abstract.notice_about
+        if (doi := normal_doi(record_id)) and doi not in own_ids
+    }
     pmids = {
         pmid
-        for each in abstract.notice_about
-        if not normal_doi(each) and (pmid := normal_pmid(each)) not in own
+        for record_id in abstract.notice_about
+        if not normal_doi(record_id) and (pmid := normal_pmid(record_id)) not in own_ids
     }
     title = study_title_key(abstract.title)
-    return PublicationNotice(found.status, frozenset(dois), frozenset(filter(None, pmids)), title)
+    return PublicationNotice(
+        publication.status, frozenset(dois), frozenset(filter(None, pmids)), title
+    )
 
 
 def study_title_key(title: str) -> str | None:
@@ -180,8 +190,8 @@ def apply_notice(study: Abstract, status: PublicationStatus) -> Abstract:
     return study.model_copy(update={"publication_types": (*study.publication_types, mark)})
 
 
-def merge_notices(first: Abstract, again: Abstract) -> Abstract:
+def merge_notices(first: Abstract, second: Abstract) -> Abstract:
     """Return a record, marked as retracted or of concern if another record of its study is."""
-    if first == again or (found := publication_of(again)) is None:
+    if first == second or (found := publication_of(second)) is None:
         return first
     return first if publication_of(first) is not None else apply_notice(first, found.status)

@@ -1,7 +1,7 @@
 """Searches PubMed: ``esearch`` finds the records, ``efetch`` returns them as XML.
 
 The words of a query are joined with AND, and PubMed maps them to subject headings and ranks the
-records by relevance. If fewer than ``FEWEST`` records contain all the words, the words are joined
+records by relevance. If fewer than ``MIN_HITS`` records contain all the words, the words are joined
 with OR. The choice depends on the query alone, so that the pages of one search are consistent.
 
 Requests follow NCBI's rules (https://www.ncbi.nlm.nih.gov/books/NBK25497/). Each request names a
@@ -29,28 +29,28 @@ from pydantic import SecretStr
 from masis import version
 from masis.audit.control.run_control import CancelToken
 from masis.errors import InputError, RetrievalFailed, SettingsError
-from masis.llm.client.retry import Again, NoTimeToRetry, RetryCancelled, RetryPolicy, retry_after
+from masis.llm.client.retry import NoTimeToRetry, Retry, RetryCancelled, RetryPolicy, retry_after
 from masis.schema.screening import Abstract, Design
 from masis.screening.sources.pubmed_xml import read_articles
-from masis.screening.sources.records import collapse_blanks
+from masis.screening.sources.records import collapse_whitespace
 from masis.screening.sources.retrievers import search_terms
 from masis.settings import Settings, secret
 
 ADDRESS = "https://eutils.ncbi.nlm.nih.gov/entrez/eutils"
 TOOL = "masis-workbench"
-REQUESTS_A_SECOND, REQUESTS_A_SECOND_WITH_KEY = 3, 10
+REQUESTS_PER_SECOND, REQUESTS_PER_SECOND_WITH_KEY = 3, 10
 RETRY = RetryPolicy(retries=3, base_s=2.0, cap_s=8.0)
 LONGEST_WAIT_S = 60.0
 """If the server asks for a longer wait, the search fails, and the message says how long to wait."""
 TIMEOUT_S, DEADLINE_S = 30.0, 120.0
 """Seconds without a byte, and seconds for a whole reply."""
-MOST_BYTES = 64 * 1024 * 1024
-FEWEST = 20
+MAX_BYTES = 64 * 1024 * 1024
+MIN_HITS = 20
 """If fewer records contain every word of a query, records with any of the words are searched."""
-FETCHED_AT_ONCE = 200
+FETCH_BATCH = 200
 """Ids per efetch request."""
-MOST_REACHABLE = 9_999
-"""Records that esearch can return for one query; its manual (NBK25499) names this limit."""
+MAX_OFFSET = 9_999
+"""The records that esearch can return for one query (limit of its manual, NBK25499)."""
 # Timeouts, rate limits and server errors. Other statuses would be the same on the next try.
 _RETRYABLE_STATUSES = frozenset({408, 429, 500, 502, 503, 504})
 _LOCAL = ("127.0.0.1", "localhost", "::1")
@@ -67,12 +67,12 @@ class Pace:
 
     def __init__(
         self,
-        a_second: float,
+        per_second: float,
         *,
         seconds: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        self._interval = 1.0 / a_second
+        self._interval = 1.0 / per_second
         self._seconds, self._sleep = seconds, sleep
         self._lock = threading.Lock()
         self._next = float("-inf")
@@ -94,9 +94,9 @@ _PACES: dict[tuple[str, int], Pace] = {}
 
 def pace_for(address: str, *, with_key: bool) -> Pace:
     """Return the pace that all requests of this process to an address share."""
-    a_second = REQUESTS_A_SECOND_WITH_KEY if with_key else REQUESTS_A_SECOND
-    # ``setdefault`` is atomic, so that two threads can't each get a pace of their own.
-    return _PACES.setdefault((address, a_second), Pace(a_second))
+    per_second = REQUESTS_PER_SECOND_WITH_KEY if with_key else REQUESTS_PER_SECOND
+    # ``setdefault`` is atomic, so that two threads get the same pace.
+    return _PACES.setdefault((address, per_second), Pace(per_second))
 
 
 class _Filter(NamedTuple):
@@ -162,34 +162,34 @@ class PubMed:
         Raises RetrievalFailed.
         """
         terms = search_terms(query)
-        filtered = DESIGN_FILTERS.get(design) if design else None
-        if filtered is not None:  # The filter's field covers these words already.
-            terms = tuple(term for term in terms if term not in filtered.words) or terms
-        limit = min(limit, MOST_REACHABLE - offset)
+        design_filter = DESIGN_FILTERS.get(design) if design else None
+        if design_filter is not None:  # The filter's field covers these words already.
+            terms = tuple(term for term in terms if term not in design_filter.words) or terms
+        limit = min(limit, MAX_OFFSET - offset)
         if not terms or limit < 1:
             return ()
         ids: Sequence[str] = ()
         for words in dict.fromkeys((" AND ".join(terms), " OR ".join(terms))):
-            asked = {
+            parameters = {
                 "db": "pubmed",
                 "term": words,
                 "sort": "relevance",
                 "retstart": str(offset),
                 "retmax": str(limit),
             }
-            if filtered is not None:
-                asked["term"] = f"({words}) AND ({filtered.term})"
+            if design_filter is not None:
+                parameters["term"] = f"({words}) AND ({design_filter.term})"
             if since is not None:  # esearch requires mindate and maxdate together.
-                asked |= {"datetype": "pdat", "mindate": str(since), "maxdate": "3000"}
-            total, ids = self._ask("esearch", asked, _read_hits)
-            if total >= FEWEST:
+                parameters |= {"datetype": "pdat", "mindate": str(since), "maxdate": "3000"}
+            total, ids = self._ask("esearch", parameters, _read_hits)
+            if total >= MIN_HITS:
                 break
-        found: dict[str, Abstract] = {}
-        for start in range(0, len(ids), FETCHED_AT_ONCE):
-            batch = ",".join(ids[start : start + FETCHED_AT_ONCE])
-            asked = {"db": "pubmed", "retmode": "xml", "rettype": "abstract", "id": batch}
-            found |= self._ask("efetch", asked, _read_articles)
-        return tuple(found[pmid] for pmid in ids if pmid in found)
+        abstracts: dict[str, Abstract] = {}
+        for start in range(0, len(ids), FETCH_BATCH):
+            batch = ",".join(ids[start : start + FETCH_BATCH])
+            parameters = {"db": "pubmed", "retmode": "xml", "rettype": "abstract", "id": batch}
+            abstracts |= self._ask("efetch", parameters, _read_articles)
+        return tuple(abstracts[pmid] for pmid in ids if pmid in abstracts)
 
     def _ask(
         self, utility: str, parameters: Mapping[str, str], read: Callable[[bytes], Read]
@@ -220,9 +220,9 @@ class PubMed:
 
     def _post(self, utility: str, parameters: Mapping[str, str]) -> bytes:
         """Return the whole reply, or raise UnreadablePubMedReply if it is too large or too slow."""
-        identified = {**parameters, "tool": TOOL, "email": self.email}
+        form = {**parameters, "tool": TOOL, "email": self.email}
         if self.key is not None:
-            identified["api_key"] = self.key.get_secret_value()
+            form["api_key"] = self.key.get_secret_value()
         # Ask for an uncompressed reply: a small compressed one could unpack to more than the limit.
         headers = {
             "User-Agent": f"{TOOL}/{version.APP}",
@@ -232,14 +232,14 @@ class PubMed:
         url = f"{self.address.rstrip('/')}/{utility}.fcgi"
         started, received = time.monotonic(), bytearray()
         with self._client.stream(
-            "POST", url, data=identified, headers=headers, timeout=TIMEOUT_S
+            "POST", url, data=form, headers=headers, timeout=TIMEOUT_S
         ) as reply:
             reply.raise_for_status()
             try:
                 for part in reply.iter_bytes():
                     received += part
-                    if len(received) > MOST_BYTES:
-                        raise UnreadablePubMedReply(f"more than {MOST_BYTES // 2**20} MiB came")
+                    if len(received) > MAX_BYTES:
+                        raise UnreadablePubMedReply(f"more than {MAX_BYTES // 2**20} MiB came")
                     # The client's timeout counts from the last byte, so a slow reply never times
                     # out.
                     if time.monotonic() - started > DEADLINE_S:
@@ -251,32 +251,33 @@ class PubMed:
     def _failure(self, utility: str, error: BaseException | None) -> str:
         """Return a message that says why a request failed and what to do."""
         # The body of the reply isn't shown, since it may repeat the key.
-        asked = f"PubMed ({self.address}, {utility})"
+        service = f"PubMed ({self.address}, {utility})"
         if isinstance(error, UnreadablePubMedReply):
-            return f"{asked} sent a reply that can't be read: {error}."
+            return f"{service} sent a reply that can't be read: {error}."
         if not isinstance(error, httpx2.HTTPStatusError):
             reason = f"{type(error).__name__}: {error}"[:200]
             return (
-                f"{asked} can't be reached ({reason}). Check the network, or search a local corpus."
+                f"{service} can't be reached ({reason}). Check the network, or search a local"
+                " corpus."
             )
         status, hint = error.response.status_code, "Check screening_pubmed_address."
         if status == 429:
-            more = "." if self.key else ", or set NCBI_API_KEY, which allows ten a second."
-            hint = f"Too many requests came from your address. Wait a minute{more}"
+            advice = "." if self.key else ", or set NCBI_API_KEY, which allows ten a second."
+            hint = f"Too many requests came from your address. Wait a minute{advice}"
         elif status in (400, 401, 403) and self.key is not None:
             hint = "Check NCBI_API_KEY, which may be wrong or revoked."
         elif status >= 500:
             hint = "The service has a problem. Try again later, or search a local corpus."
-        return f"{asked} answered {status}. {hint}"
+        return f"{service} answered {status}. {hint}"
 
 
-def _retry_advice(error: BaseException) -> Again | None:
+def _retry_advice(error: BaseException) -> Retry | None:
     """Return when to retry after an error, or None if a retry can't help."""
     if isinstance(error, httpx2.HTTPStatusError):
         wait = retry_after(error.response.headers)
-        return Again(wait) if error.response.status_code in _RETRYABLE_STATUSES else None
+        return Retry(wait) if error.response.status_code in _RETRYABLE_STATUSES else None
     return (
-        Again() if isinstance(error, UnreadablePubMedReply | httpx2.HTTPError | OSError) else None
+        Retry() if isinstance(error, UnreadablePubMedReply | httpx2.HTTPError | OSError) else None
     )
 
 
@@ -292,15 +293,16 @@ def pubmed_of(settings: Settings, cancellation: CancelToken | None = None) -> Pu
             "PubMed requires an e-mail address. Set screening_pubmed_email"
             " (MASIS_SCREENING_PUBMED_EMAIL) to yours."
         )
-    given = settings.screening_pubmed_address.strip()
-    address, parts = given.rstrip("/"), urlsplit(given)
+    configured = settings.screening_pubmed_address.strip()
+    address, parts = configured.rstrip("/"), urlsplit(configured)
     if parts.scheme != "https" and not (parts.scheme == "http" and parts.hostname in _LOCAL):
         raise SettingsError(
-            f"screening_pubmed_address is {given[:100]!r}, but must begin with https://."
+            f"screening_pubmed_address is {configured[:100]!r}, but must begin with https://."
         )
     if not parts.hostname or parts.query or parts.fragment or parts.username:
         raise SettingsError(
-            f"screening_pubmed_address is {given[:100]!r}, but must be a URL such as {ADDRESS}."
+            f"screening_pubmed_address is {configured[:100]!r}, but must be a URL such as"
+            f" {ADDRESS}."
         )
     key = secret("NCBI_API_KEY") if address == ADDRESS else None
     return PubMed(email, address, key, pause=(cancellation or CancelToken()).pause)
@@ -317,16 +319,18 @@ def _read_hits(reply: bytes) -> tuple[int, Sequence[str]]:
         raise UnreadablePubMedReply("it declares entities, which aren't allowed") from error
     if root.tag != "eSearchResult":
         raise UnreadablePubMedReply(f"it is <{str(root.tag)[:60]}>, not <eSearchResult>")
-    if (said := root.findtext("ERROR")) is not None:
+    if (message := root.findtext("ERROR")) is not None:
         raise RetrievalFailed(
-            f"PubMed couldn't search: {collapse_blanks(said)[:200]}. Rephrase the question, or try"
-            " again later."
+            f"PubMed couldn't search: {collapse_whitespace(message)[:200]}. Rephrase the question,"
+            " or try again later."
         )
     count = (root.findtext("Count") or "").strip()
     if not (count.isascii() and count.isdigit()):
         raise UnreadablePubMedReply("it has no count")
     ids = dict.fromkeys(
-        pmid for each in root.iterfind("IdList/Id") if (pmid := (each.text or "").strip()).isdigit()
+        pmid
+        for element in root.iterfind("IdList/Id")
+        if (pmid := (element.text or "").strip()).isdigit()
     )
     return int(count), tuple(ids)
 
@@ -335,13 +339,13 @@ def _read_articles(reply: bytes) -> dict[str, Abstract]:
     """Return the abstracts by PubMed id. Records that the server didn't return are missing."""
     if b"<PubmedArticleSet" not in reply[:10_000] and b"<ERROR>" in reply[:10_000]:
         raise RetrievalFailed("PubMed found records but couldn't return them. Try again later.")
-    found: dict[str, Abstract] = {}
+    abstracts: dict[str, Abstract] = {}
     try:
         for article in read_articles(io.BytesIO(reply), source="pubmed"):
             if isinstance(article.found, Abstract):
-                found[article.found.pmid or ""] = article.found
+                abstracts[article.found.pmid or ""] = article.found
             elif article.found.line is not None:  # Only an error in the XML itself has a line.
                 raise UnreadablePubMedReply(article.found.problem)
     except InputError as error:
         raise UnreadablePubMedReply(error.problem) from error
-    return found
+    return abstracts

@@ -17,7 +17,7 @@ from defusedxml import ElementTree as SafeElementTree
 from masis.errors import InputError
 from masis.schema.screening import Abstract
 from masis.screening.sources.publication import OF_CONCERN_TYPE, RETRACTED_TYPE
-from masis.screening.sources.records import abstract_of, collapse_blanks
+from masis.screening.sources.records import abstract_of, collapse_whitespace
 
 _RECORDS = ("PubmedArticle", "PubmedBookArticle")
 _LINK = "CommentsCorrectionsList/CommentsCorrections[@RefType='{}']"
@@ -26,7 +26,7 @@ _HINT = "Export it from PubMed again, or delete everything after the last good r
 
 
 class ReadArticle(NamedTuple):
-    """One record of the file: its number from 1, and the abstract or what is wrong with it."""
+    """One record of the file: its number from 1, and the abstract or the error."""
 
     number: int
     found: Abstract | InputError
@@ -54,15 +54,15 @@ def read_articles(stream: IO[bytes], *, source: str) -> Iterator[ReadArticle]:
         problem = (
             f"is incomplete or not XML ({str(error).split(':')[0]}, column {error.position[1] + 1})"
         )
-        found = InputError(
+        last_error = InputError(
             problem, hint=_HINT, line=error.position[0], field=f"after record {number}"
         )
-        yield ReadArticle(number + 1, found)
+        yield ReadArticle(number + 1, last_error)
     except DefusedXmlException as error:
-        refused = InputError(
+        error_ = InputError(
             "declares entities, which aren't allowed", hint="Export it from PubMed again."
         )
-        raise refused from error
+        raise error_ from error
 
 
 def _refuse_other_documents(root: ElementTree.Element) -> None:
@@ -106,7 +106,7 @@ def _article(record: ElementTree.Element, number: int, source: str) -> Abstract 
 
 def _element_text(element: ElementTree.Element | None) -> str:
     """Return the text of an element without markup such as <i> and <sup>."""
-    return "" if element is None else collapse_blanks("".join(element.itertext()))
+    return "" if element is None else collapse_whitespace("".join(element.itertext()))
 
 
 def _first_text(element: ElementTree.Element, *paths: str) -> str:
@@ -115,8 +115,8 @@ def _first_text(element: ElementTree.Element, *paths: str) -> str:
         (
             text
             for path in paths
-            for each in element.iterfind(path)
-            if (text := _element_text(each))
+            for child in element.iterfind(path)
+            if (text := _element_text(child))
         ),
         "",
     )
@@ -126,7 +126,7 @@ def _section_texts(article: ElementTree.Element) -> str:
     """Return the sections of the abstract, one per line, with their labels: ``METHODS: ...``."""
     sections = []
     for section in article.iterfind("Abstract/AbstractText"):
-        label = collapse_blanks(section.get("Label") or "").rstrip(":")
+        label = collapse_whitespace(section.get("Label") or "").rstrip(":")
         text = _element_text(section)
         sections.append(f"{label}: {text}" if label and text else text)
     return "\n".join(sections)
@@ -175,4 +175,4 @@ def _study_details(body: ElementTree.Element, article: ElementTree.Element) -> d
         name: [text for element in elements if (text := _element_text(element))]
         for name, elements in listed.items()
     }
-    return {name: each for name, each in texts.items() if each}
+    return {name: values for name, values in texts.items() if values}

@@ -3,10 +3,10 @@
 The id is the PubMed id if there is one, else the DOI, else a digest of title and year. So the same
 record has the same id, no matter which file or database it comes from.
 
-Databases write the same record in different ways, so DOIs are compared without resolver and case,
+Databases write the same record differently, so DOIs are compared without resolver and case,
 and titles without case, accents and punctuation. Two records with different PubMed ids, DOIs or
-years are different even if their titles are the same (an erratum and a reprint have ids of their
-own). A short title ("Editorial") isn't compared, because many records share it.
+years are different even if their titles are the same (an erratum and a reprint have their own
+ids). A short title ("Editorial") isn't compared, because many records share it.
 """
 
 from __future__ import annotations
@@ -48,23 +48,21 @@ def abstract_of(
     Raises InputError, which names no file or line, if there is neither a title nor an abstract, or
     if a text can't be stored.
     """
-    title, text = collapse_blanks(title), collapse_lines(text)
+    title, text = collapse_whitespace(title), collapse_lines(text)
     if not (title or text):
         raise InputError(
             "has neither a title nor an abstract", hint="Add one of them, or remove the record."
         )
-    known_doi, known_pmid = normal_doi(doi), normal_pmid(pmid)
+    doi_, pmid_ = normal_doi(doi), normal_pmid(pmid)
     fields: dict[str, Any] = {
-        "id": _record_id(
-            known_pmid, known_doi, f"{title}\n{year_of(year)}\n{'' if title else text}"
-        ),
+        "id": _record_id(pmid_, doi_, f"{title}\n{year_of(year)}\n{'' if title else text}"),
         "title": title,
         "text": text,
         "year": year_of(year),
-        "journal": collapse_blanks(journal) or None,
+        "journal": collapse_whitespace(journal) or None,
         "authors": tuple(_unique_nonempty(authors)),
-        "doi": known_doi,
-        "pmid": known_pmid,
+        "doi": doi_,
+        "pmid": pmid_,
         "url": url.strip() or None,
         "keywords": tuple(_unique_nonempty(keywords)),
         "publication_types": tuple(_unique_nonempty(publication_types)),
@@ -80,29 +78,29 @@ def validate_abstract(fields: dict[str, Any]) -> Abstract:
         return Abstract.model_validate(fields)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        place = ".".join(map(str, first["loc"])) or None
+        field = ".".join(map(str, first["loc"])) or None
         problem = first["msg"].removeprefix("Value error, ").removeprefix("Input ")
-        raise InputError(problem, hint="Correct it, or remove the record.", field=place) from error
+        raise InputError(problem, hint="Correct it, or remove the record.", field=field) from error
 
 
-def collapse_blanks(text: str) -> str:
-    """Return the text with every run of blanks and line breaks as one blank."""
+def collapse_whitespace(text: str) -> str:
+    """Return the text with every run of whitespace as one space."""
     return " ".join(text.split())
 
 
 def collapse_lines(text: str) -> str:
-    """Return the text with each line collapsed and without blank lines, so that sections remain."""
-    return "\n".join(filter(None, map(collapse_blanks, text.splitlines())))
+    """Return the text with each line collapsed and without empty lines, so that sections remain."""
+    return "\n".join(filter(None, map(collapse_whitespace, text.splitlines())))
 
 
 def year_of(text: str) -> int | None:
     """Return the first year in a date of any format: ``2019 Jan-Feb``, ``2019/01/05/``."""
-    found = _YEAR.search(text[:200])
-    return int(found.group()) if found else None
+    match = _YEAR.search(text[:200])
+    return int(match.group()) if match else None
 
 
 def _unique_nonempty(texts: Iterable[str]) -> Iterable[str]:
-    return dict.fromkeys(filter(None, map(collapse_blanks, texts)))
+    return dict.fromkeys(filter(None, map(collapse_whitespace, texts)))
 
 
 def _record_id(pmid: str | None, doi: str | None, content: str) -> str:
@@ -113,12 +111,12 @@ def _record_id(pmid: str | None, doi: str | None, content: str) -> str:
     return f"record-{hashlib.sha256(content.encode(errors='replace')).hexdigest()[:_DIGEST_DIGITS]}"
 
 
-# The same study reported twice.
+# Finding records of the same study.
 
 SHORTEST_DISTINCTIVE_TITLE = 24
 """Letters and digits that a title needs before it can identify a record."""
 
-# "10.", the registrant's code and a suffix without blanks: "10.1136/bmj.n71".
+# "10.", the registrant's code and a suffix without whitespace: "10.1136/bmj.n71".
 _DOI = re.compile(r"10\.\d{4,9}/\S+")
 _DIGITS = re.compile(r"\d{1,12}")
 
@@ -142,40 +140,40 @@ def record_keys(abstract: Abstract) -> RecordKeys:
     )
 
 
-def same_record(one: RecordKeys, other: RecordKeys) -> bool:
+def same_record(first: RecordKeys, second: RecordKeys) -> bool:
     """Return whether two records are the same, by DOI, by PubMed id or by title."""
     if any(
-        mine is not None and mine == theirs
-        for mine, theirs in ((one.doi, other.doi), (one.pmid, other.pmid))
+        left is not None and left == right
+        for left, right in ((first.doi, second.doi), (first.pmid, second.pmid))
     ):
         return True
-    apart = (
-        _differ(one.doi, other.doi)
-        or _differ(one.pmid, other.pmid)
-        or _differ(one.year, other.year)
+    are_different = (
+        _differ(first.doi, second.doi)
+        or _differ(first.pmid, second.pmid)
+        or _differ(first.year, second.year)
     )
-    return one.title is not None and one.title == other.title and not apart
+    return first.title is not None and first.title == second.title and not are_different
 
 
-def _differ(one: str | int | None, other: str | int | None) -> bool:
-    return one is not None and other is not None and one != other
+def _differ(first: str | int | None, second: str | int | None) -> bool:
+    return first is not None and second is not None and first != second
 
 
 def normal_doi(text: str) -> str | None:
     """Return ``https://doi.org/10.1000/ABC.`` as ``10.1000/abc``; None without a DOI."""
     # The pattern allows any suffix, so it also matches the punctuation that follows a DOI.
-    found = _DOI.search(text[:2000])
-    return found.group().rstrip(".,;)]}>\"'").casefold() if found else None
+    match = _DOI.search(text[:2000])
+    return match.group().rstrip(".,;)]}>\"'").casefold() if match else None
 
 
 def normal_pmid(text: str) -> str | None:
     """Return ``PMID: 0123`` as ``123``; None without a number."""
-    found = _DIGITS.search(text[:200])
-    return (found.group().lstrip("0") or None) if found else None
+    match = _DIGITS.search(text[:200])
+    return (match.group().lstrip("0") or None) if match else None
 
 
 def title_key(title: str) -> str | None:
-    """Return a title without case, accents, blanks and punctuation; None for a short title."""
+    """Return a title without case, accents, whitespace and punctuation; None for a short title."""
     # NFKD separates a letter from its accent, which ``isalnum`` then drops.
     plain = unicodedata.normalize("NFKD", title[:2000]).casefold()
     key = "".join(filter(str.isalnum, plain))

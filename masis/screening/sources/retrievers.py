@@ -61,7 +61,7 @@ READ_FOR_YEAR = 200
 def search_source(retriever: Retriever, query: Query, limit: int) -> tuple[Abstract, ...]:
     """Search a source, with its own filters for design and year if it has them.
 
-    Otherwise the words of the query stand for the design, and the year is checked here.
+    Otherwise only the words of the query express the design, and the year is checked here.
     """
     if query.design is None and query.since is None:
         return retriever.search(query.text, limit, query.offset)
@@ -71,10 +71,8 @@ def search_source(retriever: Retriever, query: Query, limit: int) -> tuple[Abstr
         )
     if query.since is None:
         return retriever.search(query.text, limit, query.offset)
-    found = retriever.search(query.text, max(limit, READ_FOR_YEAR), query.offset)
-    return tuple(each for each in found if each.year is not None and each.year >= query.since)[
-        :limit
-    ]
+    results = retriever.search(query.text, max(limit, READ_FOR_YEAR), query.offset)
+    return tuple(hit for hit in results if hit.year is not None and hit.year >= query.since)[:limit]
 
 
 # k1 and b of BM25 (Robertson and Zaragoza 2009): how fast repetitions of a word stop counting, and
@@ -82,7 +80,7 @@ def search_source(retriever: Retriever, query: Query, limit: int) -> tuple[Abstr
 _SATURATION = 1.2
 _LENGTH = 0.75
 # How many times a word of the title counts.
-_TITLE = 3
+_TITLE_WEIGHT = 3
 
 
 class InMemoryRetriever:
@@ -97,12 +95,12 @@ class InMemoryRetriever:
         self.name = name
         self._abstracts: list[Abstract] = []
         self._counts: list[Counter[str]] = []
-        self._holding: Counter[str] = Counter()
+        self._document_counts: Counter[str] = Counter()
         for abstract in abstracts:
             counts = _count_stems(abstract)
             self._abstracts.append(abstract)
             self._counts.append(counts)
-            self._holding.update(counts.keys())
+            self._document_counts.update(counts.keys())
         self._abstracts = with_notices(self._abstracts)
         self._lengths = [sum(counts.values()) for counts in self._counts]
 
@@ -112,27 +110,26 @@ class InMemoryRetriever:
 
     def search(self, query: str, limit: int, offset: int = 0) -> tuple[Abstract, ...]:
         """Return at most ``limit`` abstracts from ``offset`` on, best first."""
-        held, roots = (
+        count, stems = (
             len(self._abstracts),
             sorted({token.stem for token in tokens(query) if token.weight}),
         )
         # BM25's inverse document frequency. The 1 inside the logarithm keeps it positive for words
         # that more than half of the abstracts contain.
-        rare = {
-            root: math.log(1 + (held - (n := self._holding[root]) + 0.5) / (n + 0.5))
-            for root in roots
+        idf = {
+            stem: math.log(1 + (count - (n := self._document_counts[stem]) + 0.5) / (n + 0.5))
+            for stem in stems
         }
-        mean = sum(self._lengths) / max(1, held) or 1.0
+        mean = sum(self._lengths) / max(1, count) or 1.0
 
         def score(index: int) -> float:
             counts = self._counts[index]
             damped = _SATURATION * (1 - _LENGTH + _LENGTH * self._lengths[index] / mean)
             return sum(
-                rare[root] * (n := counts[root]) * (_SATURATION + 1) / (n + damped)
-                for root in roots
+                idf[stem] * (n := counts[stem]) * (_SATURATION + 1) / (n + damped) for stem in stems
             )
 
-        order = sorted(range(held), key=lambda index: (-score(index), index))
+        order = sorted(range(count), key=lambda index: (-score(index), index))
         return tuple(self._abstracts[index] for index in order[offset : offset + limit])
 
 
@@ -156,14 +153,14 @@ def _count_stems(abstract: Abstract) -> Counter[str]:
     counts = Counter(token.stem for token in tokens(abstract.text) if token.weight)
     for token in tokens(abstract.title):
         if token.weight:
-            counts[token.stem] += _TITLE
+            counts[token.stem] += _TITLE_WEIGHT
     return counts
 
 
-MOST_TERMS = 64
+MAX_TERMS = 64
 """Terms used of one query. A question has about ten; searching a pasted page would take seconds."""
 
-_LONGEST = 80
+_MAX_TERM_LENGTH = 80
 # Letters and digits, also joined by hyphens or apostrophes: "double-blind", "Crohn's".
 _WORD = re.compile(r"[^\W_]+(?:[-'’][^\W_]+)*")
 
@@ -176,7 +173,7 @@ def search_terms(query: str) -> tuple[str, ...]:
     terms = dict.fromkeys(
         word.replace("’", "'").removesuffix("'s")
         for match in _WORD.finditer(query.casefold())
-        if len(word := match.group()) <= _LONGEST
+        if len(word := match.group()) <= _MAX_TERM_LENGTH
     )
     content = [term for term in terms if term not in STOPWORDS]
-    return tuple((content or list(terms))[:MOST_TERMS])
+    return tuple((content or list(terms))[:MAX_TERMS])

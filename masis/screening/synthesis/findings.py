@@ -78,31 +78,34 @@ def finding(question: str, abstract: Abstract) -> Finding:
     """Return the finding of an abstract on a question; its ``words`` are in ``abstract.text``."""
     if publication_of(abstract):
         return Finding(abstract.id, None, "unclear")
-    best, read = _answering_sentence(question, abstract.text[:LONGEST_READ])
+    best, direction_ = _answering_sentence(question, abstract.text[:LONGEST_READ])
     return Finding(
         abstract.id,
         AbstractWords(start=best.start, end=best.end, text=best.text) if best else None,
-        read,
+        direction_,
     )
 
 
 def finding_of(question: str, grade: Grade, abstract: Abstract) -> Finding:
     """Return the finding of a graded abstract, with the direction that a person set, if any."""
-    found = finding(question, abstract)
-    return found if grade.direction is None else found._replace(direction=grade.direction)
+    computed = finding(question, abstract)
+    return computed if grade.direction is None else computed._replace(direction=grade.direction)
 
 
-def direction(question: str, said: str) -> Direction:
+def direction(question: str, statement: str) -> Direction:
     """Return the direction of a statement as an answer to the question."""
-    if _finding_match("unsure", said):
+    if _finding_match("unsure", statement):
         return "unclear"
     # "A improved, but mortality did not differ": each clause has its own direction. The clause that
     # shares the most words with the question decides, if it states one.
-    asked = _stems(question)
-    clauses = [clause for clause in _WORDING["break"].split(said) if clause.strip()]
-    closest = sorted(clauses, key=lambda clause: -len(_stems(clause) & asked))
-    read = (_clause_direction(question, clause) for clause in closest)
-    return next((found for found in read if found != "unclear"), "unclear")
+    question_stems = _stems(question)
+    clauses = [clause for clause in _WORDING["break"].split(statement) if clause.strip()]
+    closest = sorted(clauses, key=lambda clause: -len(_stems(clause) & question_stems))
+    directions = (_clause_direction(question, clause) for clause in closest)
+    return next(
+        (clause_direction for clause_direction in directions if clause_direction != "unclear"),
+        "unclear",
+    )
 
 
 def _clause_direction(question: str, clause: str) -> Direction:
@@ -128,12 +131,12 @@ def _is_opposite(question: str, clause: str) -> bool:
     # The question names no change, or both, so that no change is the opposite.
     if less == more:
         return False
-    against, along = (
+    opposite_words, asked_words = (
         (_WORDING["more"], _WORDING["less"]) if less else (_WORDING["less"], _WORDING["more"])
     )
     return (
-        bool(against.search(clause))
-        and not along.search(clause)
+        bool(opposite_words.search(clause))
+        and not asked_words.search(clause)
         and not _finding_match("asks_good", clause)
     )
 
@@ -145,10 +148,10 @@ def _answering_sentence(question: str, text: str) -> tuple[_SectionSentence | No
     few words with the question, the direction is unclear: in ``benchmarks/screening_directions.py``
     the directions of such sentences are right at most half of the time.
     """
-    sentences, asked = _section_sentences(text), _stems(question)
+    sentences, question_stems = _section_sentences(text), _stems(question)
     labeled = any(_finding_match("concluding", sentence.section) for sentence in sentences)
     tail = [] if labeled else sentences[-_TAIL:]
-    named = [
+    candidates = [
         sentence
         for sentence in sentences
         if not _finding_match("not_yet", sentence.section)
@@ -156,10 +159,10 @@ def _answering_sentence(question: str, text: str) -> tuple[_SectionSentence | No
     ]
     concluding = [
         sentence
-        for sentence in named
+        for sentence in candidates
         if _finding_match("concluding", sentence.section) or sentence in tail
     ]
-    if not named:
+    if not candidates:
         return None, "unclear"
 
     def rank(sentence: _SectionSentence) -> tuple[int, int]:
@@ -169,16 +172,16 @@ def _answering_sentence(question: str, text: str) -> tuple[_SectionSentence | No
             _finding_match("none", sentence.text) or _finding_match("some", sentence.text)
         )
         return (
-            len(_stems(sentence.text) & asked)
+            len(_stems(sentence.text) & question_stems)
             + stated
             - 2 * bool(_finding_match("advises", sentence.text)),
             -sentence.start,
         )
 
-    best = max(concluding or named, key=rank)
-    least = _SHARED if best in concluding else _SHARED_RESULT
-    shared = len(_stems(best.text) & asked) >= least * len(asked)
-    return best, direction(question, best.text) if shared else "unclear"
+    best = max(concluding or candidates, key=rank)
+    min_share = _SHARED if best in concluding else _SHARED_RESULT
+    is_related = len(_stems(best.text) & question_stems) >= min_share * len(question_stems)
+    return best, direction(question, best.text) if is_related else "unclear"
 
 
 @lru_cache(maxsize=64)
@@ -197,22 +200,22 @@ def _outcomes(question: str) -> tuple[frozenset[str], ...]:
     return tuple(stems for name in names if (stems := _stems(name)))
 
 
-def _names_outcome(question: str, said: str) -> bool:
+def _names_outcome(question: str, sentence: str) -> bool:
     """Return whether a sentence has most words of one of the names of the question's outcome."""
-    said_stems = _stems(said)
-    return any(2 * len(stems & said_stems) > len(stems) for stems in _outcomes(question))
+    sentence_stems = _stems(sentence)
+    return any(2 * len(stems & sentence_stems) > len(stems) for stems in _outcomes(question))
 
 
 def _section_sentences(text: str) -> list[_SectionSentence]:
     """Return the sentences without section labels, each with the name of its section."""
-    found, section = [], ""
+    sentences, section = [], ""
     for span in split_sentences(text):
         start = span.start
         if label := _LABEL.match(text, span.start, span.end):
             section, start = label.group(1), label.end()
         if start < span.end:
-            found.append(_SectionSentence(start, span.end, section, text[start : span.end]))
-    return found
+            sentences.append(_SectionSentence(start, span.end, section, text[start : span.end]))
+    return sentences
 
 
 def _stems(text: str) -> frozenset[str]:
@@ -241,30 +244,30 @@ def synthesise(
 
 def synthesis_of(findings: Iterable[Finding]) -> Synthesis:
     """Return how many of these findings have each direction, and whether they agree."""
-    found = tuple(findings)
+    findings_ = tuple(findings)
     counts: dict[Direction, int] = {
-        name: sum(finding.direction == name for finding in found) for name in DIRECTIONS
+        name: sum(finding.direction == name for finding in findings_) for name in DIRECTIONS
     }
     stated = sum(counts.values()) - counts["unclear"]
-    most = max(counts[name] for name in DIRECTIONS if name != "unclear")
-    agree = None if stated < 2 else most >= AGREE_SHARE * stated
-    return Synthesis(found, counts, agree, _direction_summary(counts, stated, agree))
+    largest = max(counts[name] for name in DIRECTIONS if name != "unclear")
+    agree = None if stated < 2 else largest >= AGREE_SHARE * stated
+    return Synthesis(findings_, counts, agree, _direction_summary(counts, stated, agree))
 
 
-def settled_outcome(found: Synthesis) -> Outcome:
+def settled_outcome(synthesis: Synthesis) -> Outcome:
     """Return the outcome of enough evidence: sufficient, or conflicting if the studies disagree."""
-    return "conflicting" if found.agree is False else "sufficient"
+    return "conflicting" if synthesis.agree is False else "sufficient"
 
 
 def _direction_summary(counts: dict[Direction, int], stated: int, agree: bool | None) -> str:
-    said = ", ".join(
+    counts_text = ", ".join(
         f"{counts[name]} {DIRECTION[name].text}" for name in DIRECTIONS if counts[name]
     )
-    if not said:
+    if not counts_text:
         return "No abstract is kept, so there is no direction to count."
     if agree is None:
-        return f"Direction of effect: {said}. Fewer than two studies state a direction."
-    of_stated = f"{AGREE_SHARE:.0%} of the {stated} with a stated direction agree"
-    return f"Direction of effect: {said}. " + (
-        f"At least {of_stated}." if agree else f"Fewer than {of_stated}, so they conflict."
+        return f"Direction of effect: {counts_text}. Fewer than two studies state a direction."
+    agreement = f"{AGREE_SHARE:.0%} of the {stated} with a stated direction agree"
+    return f"Direction of effect: {counts_text}. " + (
+        f"At least {agreement}." if agree else f"Fewer than {agreement}, so they conflict."
     )

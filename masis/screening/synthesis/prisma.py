@@ -36,17 +36,17 @@ def read_criteria(written: str) -> tuple[Criterion, ...]:
 
     A line without a label is an exclusion criterion.
     """
-    found = []
+    criteria = []
     for line in written.splitlines()[:MOST_CRITERIA]:
         head, _, rest = line.partition(":")
-        named = head.strip().lower()
-        kind: Literal["include", "exclude"] = "include" if named == "include" else "exclude"
-        text = " ".join((rest if named in ("include", "exclude") else line).split())[
+        label = head.strip().lower()
+        kind: Literal["include", "exclude"] = "include" if label == "include" else "exclude"
+        text = " ".join((rest if label in ("include", "exclude") else line).split())[
             :LONGEST_CRITERION
         ]
         if text:
-            found.append(Criterion(kind, text))
-    return tuple(dict.fromkeys(found))
+            criteria.append(Criterion(kind, text))
+    return tuple(dict.fromkeys(criteria))
 
 
 def criteria_of(settings: dict[str, object]) -> tuple[Criterion, ...]:
@@ -87,10 +87,10 @@ def flow(
 
 def _exclusion_reason(grade: Grade, criteria: Sequence[Criterion]) -> str:
     """Return the criterion that a person discarded the abstract for, or the text of the rule."""
-    why = grade.reasons.get("recommendation")
-    by_person = why.given if grade.rule == "person" and why is not None else ""
-    named = (criterion.reason for criterion in criteria if by_person == criterion.reason)
-    return next(named, rule_text(grade))
+    reason_ = grade.reasons.get("recommendation")
+    by_person = reason_.given if grade.rule == "person" and reason_ is not None else ""
+    matches = (criterion.reason for criterion in criteria if by_person == criterion.reason)
+    return next(matches, rule_text(grade))
 
 
 # The diagram. All text is escaped. The palette is an argument, so that the page can draw a light
@@ -126,7 +126,7 @@ def prisma_svg(screening: Screening, palette: Palette = LIGHT) -> str:
     flow = screening.flow
     sources = ", ".join(name.removeprefix("corpus:") for name in screening.retrievers)
     excluded = [(exclusion.label, exclusion.count) for exclusion in flow.excluded]
-    out = sum(count for _, count in excluded)
+    excluded_count = sum(count for _, count in excluded)
     if len(excluded) > _MOST_REASONS:
         rest = sum(count for _, count in excluded[_MOST_REASONS - 1 :])
         excluded = [*excluded[: _MOST_REASONS - 1], ("other reasons", rest)]
@@ -134,21 +134,24 @@ def prisma_svg(screening: Screening, palette: Palette = LIGHT) -> str:
         ("need more evidence", flow.undecided - flow.unscored),
         ("couldn't be graded", flow.unscored),
     ]
-    repeated, kept = "Duplicates removed", f"Outcome: {screening.outcome.replace('_', ' ')}"
+    duplicates_label, outcome_label = (
+        "Duplicates removed",
+        f"Outcome: {screening.outcome.replace('_', ' ')}",
+    )
     rows: tuple[tuple[list[str], list[str]], ...] = (
         (
             _box("Records identified", flow.identified, f"Sources: {sources}"),
-            _box(repeated, flow.duplicates),
+            _box(duplicates_label, flow.duplicates),
         ),
         (
             _box("Records screened", flow.screened, "Titles and abstracts"),
-            _box("Excluded", out, *_count_reasons(excluded)),
+            _box("Excluded", excluded_count, *_count_reasons(excluded)),
         ),
         (
             _box("Not excluded", flow.kept + flow.undecided),
             _box("Undecided", flow.undecided, *_count_reasons(undecided)),
         ),
-        (_box("Abstracts kept", flow.kept, kept), []),
+        (_box("Abstracts kept", flow.kept, outcome_label), []),
     )
     parts: list[str] = []
     y, edges = _TOP, [_TOP]
@@ -230,9 +233,9 @@ def _draw_box(lines: Sequence[str], x: int, y: int, width: int, palette: Palette
     parts = [f'<rect {outline} fill="{palette.box}" stroke="{palette.line}"/>']
     for number, line in enumerate(lines):
         weight = ' font-weight="bold"' if number == 0 else ""
-        place = y + _PAD + 13 + number * _LINE
+        baseline = y + _PAD + 13 + number * _LINE
         parts.append(
-            f'<text x="{x + _PAD}" y="{place}"{weight} '
+            f'<text x="{x + _PAD}" y="{baseline}"{weight} '
             f'fill="{palette.text}">'
             f"{_xml_text(line)}</text>"
         )

@@ -17,7 +17,15 @@ from pydantic import BaseModel
 from masis.integrations.baml import DEEPEST, LONGEST, MOST_BRACKETS, repair_record
 from masis.llm.client import shared_schema
 from masis.llm.roles import replies
-from tests.llm.canned import ALL, PROMPT_OF, critique, listed, raised, revision, verdict
+from tests.llm.canned import (
+    ALL,
+    PROMPT_OF,
+    critic_issue,
+    critique,
+    listed_claim,
+    revision,
+    verdict,
+)
 
 SHAPE: dict[str, type[BaseModel]] = {prompt: shape for shape, prompt in PROMPT_OF.items()}
 WORDS = (
@@ -25,7 +33,9 @@ WORDS = (
 )
 FULL: dict[str, dict[str, Any]] = {
     **ALL,
-    "claims_extract": {"claims": [listed(1, WORDS, "It is long."), listed(2, "b", "c")]},
+    "claims_extract": {
+        "claims": [listed_claim(1, WORDS, "It is long."), listed_claim(2, "b", "c")]
+    },
     "completeness": {
         "missing": [{"description": WORDS, "evidence_id": "", "quote": "1931", "importance": 0.5}]
     },
@@ -37,7 +47,7 @@ FULL: dict[str, dict[str, Any]] = {
     },
     "critic": critique(
         critique_reasoning=WORDS,
-        issues=[raised(), raised(severity="low", location="")],
+        issues=[critic_issue(), critic_issue(severity="low", location="")],
         conflicting_evidence=["one", "two"],
     ),
     "reviser": revision(
@@ -165,7 +175,7 @@ def test_truncated_or_ambiguous_replies_arent_completed(role: str, kind: str) ->
     "role", ["critic", "reviser", "evaluator", "claims_verify", "completeness"]
 )
 def test_the_shared_schema_is_read(role: str) -> None:
-    shape = shared_schema.holding(SHAPE[role])
+    shape = shared_schema.with_only_field_of(SHAPE[role])
     field = next(iter(shape.model_fields))
     found = repair_record(json.dumps({field: FULL[role]})[:-1] + ",}", shape)
     assert shared_schema.record_in_shared(shape.model_validate(found.value), SHAPE[role]) == SHAPE[
@@ -174,7 +184,7 @@ def test_the_shared_schema_is_read(role: str) -> None:
 
 
 def test_quoted_numbers_and_scalars_for_lists_are_read() -> None:
-    text = json.dumps(critique(conflicting_evidence="one", issues=raised()))[:-1] + ",}"
+    text = json.dumps(critique(conflicting_evidence="one", issues=critic_issue()))[:-1] + ",}"
     found = repair_record(text, replies.CritiqueReply)
     read = replies.CritiqueReply.model_validate(found.value)
     assert read.conflicting_evidence == ["one"]
@@ -183,7 +193,7 @@ def test_quoted_numbers_and_scalars_for_lists_are_read() -> None:
 
 @pytest.mark.parametrize("word", ["very high", "grave", "high?"])
 def test_an_unknown_enum_value_isnt_coerced(word: str) -> None:
-    text = json.dumps(critique(issues=[raised(severity=word)]))[:-1] + ",}"
+    text = json.dumps(critique(issues=[critic_issue(severity=word)]))[:-1] + ",}"
     assert repair_record(text, replies.CritiqueReply) is None
 
 

@@ -1,4 +1,4 @@
-"""The bridge, states about it, and the graph of the specs around the nodes."""
+"""Evidence about a bridge, states with answers about it, and graphs of the nodes."""
 
 from __future__ import annotations
 
@@ -28,36 +28,36 @@ RIGHT = (
 )
 
 
-def asked(answer: str = WRONG, **more: Any) -> dict[str, Any]:
-    """A state in which an answer waits for the critic."""
+def state_with(answer: str = WRONG, **fields: Any) -> dict[str, Any]:
+    """Return a state with an answer that the critic hasn't judged yet."""
     state = {
         "user_query": QUESTION,
         "draft_answer": answer,
         "evidence": list(EVIDENCE),
         "retry_count": 0,
     }
-    return state | more
+    return state | fields
 
 
 def thread(name: str = "t") -> dict[str, Any]:
-    """The configuration of a thread."""
+    """Return the configuration of a thread."""
     return {"configurable": {"thread_id": name}}
 
 
 def chain(nodes: dict[str, Any], state: Any = MasisState) -> Any:
-    """A graph of nodes one after the other."""
+    """Return a graph that runs the nodes in this order."""
     graph = StateGraph(state).add_sequence(list(nodes.items()))
     return graph.add_edge(START, next(iter(nodes)))
 
 
 def audited(settings: Settings | None = None, checkpointer: Any = None) -> Any:
-    """critic -> evaluator."""
+    """Return the graph critic -> evaluator."""
     nodes = {"critic": critic_node(settings), "evaluator": evaluator_node(settings)}
     return chain(nodes).compile(checkpointer=checkpointer)
 
 
 def reviewed(bench: Workbench, checkpointer: Any, settings: Settings | None = None) -> Any:
-    """critic -> keep -> person, who is asked again after an escalation."""
+    """Return the graph critic -> keep -> person; an escalation returns to the person."""
     graph = chain(
         {"critic": critic_node(settings), "keep": keep_node(bench), "person": person_node(bench)}
     )

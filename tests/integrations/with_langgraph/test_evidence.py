@@ -27,12 +27,12 @@ from tests.integrations.with_langgraph.graphs import chain, thread
 
 QUESTIONS = json.loads((demo_folder() / "questions.json").read_text(encoding="utf-8"))
 
-_strong = next(each for each in QUESTIONS if each["kind"] == "strong")
+_strong = next(question for question in QUESTIONS if question["kind"] == "strong")
 STRONG, SETTINGS = (
     {"user_query": _strong["question"]},
     Settings(screening_retrieve=_strong["retrieve"]),
 )
-"""A question that the corpus has evidence enough for."""
+"""A question for which the corpus has sufficient evidence."""
 
 
 def corpus() -> InMemoryRetriever:
@@ -40,28 +40,32 @@ def corpus() -> InMemoryRetriever:
 
 
 @pytest.mark.spec("AESOP-DECISION", "AESOP-ROUNDS")
-@pytest.mark.parametrize("asked", QUESTIONS, ids=[each["id"] for each in QUESTIONS])
-def test_the_graph_decides_like_a_screening_of_the_same_corpus(asked: dict[str, Any]) -> None:
-    settings = Settings(screening_retrieve=asked["retrieve"])
-    state = evidence_graph([corpus()], settings).invoke({"user_query": asked["question"]})
-    work = screen(
-        asked["question"], [corpus()], offline_grader(), settings, screening_id=new_screening_id()
+@pytest.mark.parametrize("question", QUESTIONS, ids=[question["id"] for question in QUESTIONS])
+def test_the_graph_decides_like_a_screening_of_the_same_corpus(question: dict[str, Any]) -> None:
+    settings = Settings(screening_retrieve=question["retrieve"])
+    state = evidence_graph([corpus()], settings).invoke({"user_query": question["question"]})
+    steps = screen(
+        question["question"],
+        [corpus()],
+        offline_grader(),
+        settings,
+        screening_id=new_screening_id(),
     )
-    expected = run_to_completion(work)
+    expected = run_to_completion(steps)
     assert state["decision"] == expected.decision
     assert len(state["trace"]) == len(expected.rounds)
     assert {chunk["abstract_id"] for chunk in state["evidence"]} == set(expected.kept)
     rulings = [(entry["decision"], entry["average_quality"]) for entry in state["trace"]]
-    assert rulings == [(each.ruling.decision, each.ruling.average) for each in expected.rounds]
+    assert rulings == [(past.ruling.decision, past.ruling.average) for past in expected.rounds]
 
 
 @pytest.mark.spec("AESOP-ASYNC", "AESOP-DECISION")
 def test_the_node_returns_kept_and_discarded_abstracts_and_gaps() -> None:
-    weak = next(each for each in QUESTIONS if each["kind"] == "weak")
-    found = corpus().search(weak["question"], 10)
+    weak = next(question for question in QUESTIONS if question["kind"] == "weak")
+    abstracts = corpus().search(weak["question"], 10)
     state = {
         "user_query": weak["question"],
-        "abstracts": {each.id: each.model_dump(mode="json") for each in found},
+        "abstracts": {abstract.id: abstract.model_dump(mode="json") for abstract in abstracts},
     }
     update = evidence_critic_node().invoke(state)
     assert update["decision"] == "retrieve_more"
@@ -71,7 +75,7 @@ def test_the_node_returns_kept_and_discarded_abstracts_and_gaps() -> None:
     assert update["rounds"] == 1
     (entry,) = update["trace"]
     assert entry["keep"] + entry["discard"] + entry["needs_more"] + entry["not_relevant"] == len(
-        found
+        abstracts
     )
     assert json.loads(json.dumps(update, allow_nan=False)) == update
 
@@ -100,35 +104,44 @@ def test_as_a_subgraph_it_feeds_other_nodes_without_duplicates() -> None:
     assert {"screening", "last_citation_audit"} <= set(state["metrics"])
 
 
-class Theirs(BaseRetriever):
-    """A retriever of LangChain's make over the demo abstracts."""
+class LangChainDemoRetriever(BaseRetriever):
+    """A LangChain retriever over the demo abstracts."""
 
     def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
         return [
-            Document(page_content=each.text, metadata={"id": each.id, "title": each.title})
-            for each in corpus().search(query, 60)
+            Document(
+                page_content=abstract.text,
+                metadata={"id": abstract.id, "title": abstract.title},
+            )
+            for abstract in corpus().search(query, 60)
         ]
 
 
 def test_langchain_retrievers_and_functions_can_be_sources() -> None:
-    plain: Any = lambda query: corpus().search(query, 60)  # noqa: E731
-    ours, *others = (
-        evidence_graph([source], SETTINGS).invoke(STRONG) for source in (corpus(), Theirs(), plain)
+    search_function: Any = lambda query: corpus().search(query, 60)  # noqa: E731
+    expected, *states = (
+        evidence_graph([source], SETTINGS).invoke(STRONG)
+        for source in (corpus(), LangChainDemoRetriever(), search_function)
     )
-    assert ours["decision"] == "sufficient"
-    for state in others:
+    assert expected["decision"] == "sufficient"
+    for state in states:
         assert state["decision"] == "sufficient"
-        kept = [[chunk["abstract_id"] for chunk in each["evidence"]] for each in (ours, state)]
+        kept = [
+            [chunk["abstract_id"] for chunk in compared["evidence"]]
+            for compared in (expected, state)
+        ]
         assert kept[0] == kept[1]
 
 
 def test_a_failing_source_doesnt_end_the_round() -> None:
-    def away(query: str) -> list[Document]:
+    def unreachable(query: str) -> list[Document]:
         raise ConnectionError("secret-host:5432 refused")
 
-    state = evidence_graph([away, corpus()], SETTINGS).invoke(STRONG)
+    state = evidence_graph([unreachable, corpus()], SETTINGS).invoke(STRONG)
     assert state["decision"] == "sufficient"
-    assert state["metrics"]["warnings"] == ["away: it can't be asked, or read: ConnectionError."]
+    assert state["metrics"]["warnings"] == [
+        "unreachable: it can't be asked, or read: ConnectionError."
+    ]
 
 
 def test_unusable_sources_and_graders_are_reported_at_construction() -> None:

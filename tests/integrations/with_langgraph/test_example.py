@@ -1,6 +1,4 @@
-"""The documented example as written: stopped at the interrupt, its process ended, gone on with in
-another.
-"""
+"""The documented example as written: it stops at the interrupt, and another process resumes it."""
 
 from __future__ import annotations
 
@@ -21,7 +19,7 @@ MAIN = runpy.run_path(str(EXAMPLE / "graph.py"))["main"]
 
 
 def documented(number: int, db: Path) -> list[str]:
-    """The arguments of a command as the page has it, on a database of the test's."""
+    """Return the arguments of a documented command, with the test's database."""
     page = (ROOT / "docs" / "frameworks.md").read_text(encoding="utf-8")
     commands = [
         line.split()
@@ -32,24 +30,24 @@ def documented(number: int, db: Path) -> list[str]:
 
 
 def in_process(*arguments: str) -> dict[str, Any]:
-    """What a process of its own says on stdout."""
-    told: dict[str, Any] = json.loads(example("langgraph/graph.py", *arguments).stdout)
-    return told
+    """Run the example in a separate process and return its output."""
+    output: dict[str, Any] = json.loads(example("langgraph/graph.py", *arguments).stdout)
+    return output
 
 
-def ran(*arguments: str, expect: int = 0) -> dict[str, Any]:
-    """What the command says on stdout, on files opened anew; run in this process, which has
-    imported all.
-    """
-    done = CliRunner().invoke(MAIN, list(arguments))
-    assert done.exit_code == expect, done.stderr
-    told: dict[str, Any] = json.loads(done.stdout) if done.stdout else {"stderr": done.stderr}
-    return told
+def run_command(*arguments: str, expect: int = 0) -> dict[str, Any]:
+    """Run the command in this process, which is faster, and return its output."""
+    result = CliRunner().invoke(MAIN, list(arguments))
+    assert result.exit_code == expect, result.stderr
+    output: dict[str, Any] = (
+        json.loads(result.stdout) if result.stdout else {"stderr": result.stderr}
+    )
+    return output
 
 
 @pytest.fixture
 def db(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(ROOT)  # from where the page gives its commands
+    monkeypatch.chdir(ROOT)  # the documented commands run in this folder
     return tmp_path / "ferry.db"
 
 
@@ -57,7 +55,9 @@ def db(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_new_process_resumes_after_a_decision(db: Path) -> None:
     stopped = in_process(*documented(0, db))
     assert stopped["next"] == ["person"]
-    assert ran(*documented(1, db), expect=1)["next"] == ["person"]  # nobody has decided yet
+    assert run_command(*documented(1, db), expect=1)["next"] == [
+        "person"
+    ]  # there is no decision yet
 
     bench = Workbench.open(db)
     opened = bench.cases.open(stopped["review"]["case_id"])
@@ -83,13 +83,16 @@ def test_a_new_process_resumes_after_a_decision(db: Path) -> None:
     ]
     assert len(ended["metrics"]["confidence_history"]) == 2
     assert set(ended["metrics"]["node_latency_ms"]) == {"critic", "synthesizer", "evaluator"}
-    whole = {key for key in stopped if key not in ("next", "review", "trace")}
-    assert {key: ended[key] for key in whole} == {key: stopped[key] for key in whole}
-    assert ran("resume", "ferry", "--db", str(db)) == ended
+    state_keys = {key for key in stopped if key not in ("next", "review", "trace")}
+    assert {key: ended[key] for key in state_keys} == {key: stopped[key] for key in state_keys}
+    assert run_command("resume", "ferry", "--db", str(db)) == ended
 
 
 def test_resuming_an_unknown_thread_is_reported(db: Path) -> None:
-    ran("start", str(EXAMPLE / "ferry.json"), "--db", str(db))
-    again = ran("start", str(EXAMPLE / "ferry.json"), "--db", str(db), expect=2)
-    assert "is under way" in again["stderr"]
-    assert "thread_id: isn't known" in ran("resume", "nobody", "--db", str(db), expect=1)["stderr"]
+    run_command("start", str(EXAMPLE / "ferry.json"), "--db", str(db))
+    second = run_command("start", str(EXAMPLE / "ferry.json"), "--db", str(db), expect=2)
+    assert "is under way" in second["stderr"]
+    assert (
+        "thread_id: isn't known"
+        in run_command("resume", "nobody", "--db", str(db), expect=1)["stderr"]
+    )

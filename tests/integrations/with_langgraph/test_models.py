@@ -12,7 +12,7 @@ import pytest
 
 from masis.integrations.langgraph import critic_node, evidence_critic_node
 from masis.settings import Settings
-from tests.integrations.with_langgraph.graphs import RIGHT, WRONG, asked, audited
+from tests.integrations.with_langgraph.graphs import RIGHT, WRONG, audited, state_with
 from tests.llm.asking import settings_for
 from tests.served_replies import Behaviour, says, status
 from tests.serving_models import ModelServer
@@ -30,7 +30,7 @@ def test_a_failing_critic_leaves_only_citation_findings(
     reply: Behaviour,
 ) -> None:
     with ModelServer(lambda request: reply) as server:
-        state = audited(settings_at(server)).invoke(asked(WRONG))
+        state = audited(settings_at(server)).invoke(state_with(WRONG))
     assert state["confidence"] is None
     assert state["critique"]["unscored"]["reason"]
     assert state["critique"]["hallucination_detected"]  # chunk_9 names no evidence, whoever fails
@@ -52,7 +52,7 @@ TRIALS = {
 @pytest.mark.parametrize(
     ("node_of", "state"),
     [
-        (critic_node, asked(RIGHT)),
+        (critic_node, state_with(RIGHT)),
         (
             evidence_critic_node,
             {"user_query": "Does aspirin relieve migraine?", "abstracts": TRIALS},

@@ -30,9 +30,9 @@ from tests.integrations.with_langgraph.graphs import (
     EVIDENCE,
     RIGHT,
     WRONG,
-    asked,
     chain,
     reviewed,
+    state_with,
     thread,
 )
 from tests.reviewing import ADA, decide
@@ -46,19 +46,22 @@ def graph(bench: Workbench) -> Any:
 
 
 def test_the_graph_pauses_while_its_case_is_in_the_queue(graph: Any, bench: Workbench) -> None:
-    state = graph.invoke(asked(WRONG), thread("bridge"))
-    (told,) = waiting(graph.get_state(thread("bridge"))).values()
-    opened = bench.cases.open(told["case_id"])
+    state = graph.invoke(state_with(WRONG), thread("bridge"))
+    (request,) = waiting(graph.get_state(thread("bridge"))).values()
+    opened = bench.cases.open(request["case_id"])
     assert opened.state == "needs_review"
-    assert opened.run.id == told["run_id"] == state["review"]["run_id"]
+    assert opened.run.id == request["run_id"] == state["review"]["run_id"]
     assert opened.case.metadata == {"made_by": "langgraph", "thread_id": "bridge"}
-    assert {reason["code"] for reason in told["reasons"]} >= {"invalid_reference", "hallucination"}
-    assert (told["answer"], told["question"]) == (WRONG, opened.case.query)
+    assert {reason["code"] for reason in request["reasons"]} >= {
+        "invalid_reference",
+        "hallucination",
+    }
+    assert (request["answer"], request["question"]) == (WRONG, opened.case.query)
     assert graph.get_state(thread("bridge")).next == ("person",)
 
 
 @pytest.mark.parametrize(
-    ("verdict", "more", "answer"),
+    ("verdict", "fields", "answer"),
     [
         ("approve", {}, WRONG),
         ("override", {"corrected_answer": RIGHT, "reason": "It is 120 metres."}, RIGHT),
@@ -66,24 +69,24 @@ def test_the_graph_pauses_while_its_case_is_in_the_queue(graph: Any, bench: Work
     ],
 )
 def test_a_decision_resumes_the_graph_with_the_answer(
-    graph: Any, bench: Workbench, verdict: str, more: dict[str, Any], answer: str | None
+    graph: Any, bench: Workbench, verdict: str, fields: dict[str, Any], answer: str | None
 ) -> None:
-    before = graph.invoke(asked(WRONG), thread())
-    entry = decided(bench, before["review"]["case_id"], verdict, **more)
+    before = graph.invoke(state_with(WRONG), thread())
+    entry = decided(bench, before["review"]["case_id"], verdict, **fields)
     after = resume(graph, thread(), bench)
     assert after["final_answer"] == answer
     review = {"verdict": verdict, "reviewer": "Ada", "entry_id": entry.id, "state": "decided"}
-    assert after["review"] | review | {"reason": more.get("reason", "read")} == after["review"]
+    assert after["review"] | review | {"reason": fields.get("reason", "read")} == after["review"]
     assert after["trace"][:-1] == before["trace"]
     assert after["trace"][-1]["node"] == "person"
     assert all(after[key] == before[key] for key in ("critique", "metrics", "confidence"))
     assert graph.get_state(thread()).next == ()
     assert json.loads(json.dumps(after, allow_nan=False)) == after
-    assert resume(graph, thread(), bench) == after, "a thread that has ended is left as it is"
+    assert resume(graph, thread(), bench) == after, "resuming a finished thread changes nothing"
 
 
 def test_only_log_entries_count_as_decisions(graph: Any, bench: Workbench) -> None:
-    graph.invoke(asked(WRONG), thread())
+    graph.invoke(state_with(WRONG), thread())
     for forged in ({"verdict": "approve"}, True, "approve", {"review": {"state": "decided"}}):
         state = graph.invoke(Command(resume=forged), thread())
         assert waiting(graph.get_state(thread()))
@@ -92,13 +95,13 @@ def test_only_log_entries_count_as_decisions(graph: Any, bench: Workbench) -> No
 
 
 def test_a_decision_undone_before_resuming_doesnt_count(graph: Any, bench: Workbench) -> None:
-    state = graph.invoke(asked(WRONG), thread())
+    state = graph.invoke(state_with(WRONG), thread())
     bench.reviews.undo(ADA, decided(bench, state["review"]["case_id"], "approve").id)
     assert resume(graph, thread(), bench) is None
 
 
 def test_an_accepted_answer_passes_without_review(graph: Any, bench: Workbench) -> None:
-    state = graph.invoke(asked(RIGHT), thread())
+    state = graph.invoke(state_with(RIGHT), thread())
     assert graph.get_state(thread()).next == ()
     assert (state["review"]["state"], state["review"]["source"]) == ("accepted", "CODE")
     assert state["final_answer"] == RIGHT
@@ -109,14 +112,14 @@ def test_a_spot_checked_run_doesnt_pause_the_graph(
     bench: Workbench,
 ) -> None:
     graph = reviewed(bench, InMemorySaver(), Settings(spot_check_share=1.0))
-    state = graph.invoke(asked(RIGHT), thread())
+    state = graph.invoke(state_with(RIGHT), thread())
     assert graph.get_state(thread()).next == ()
     assert (state["review"]["state"], state["final_answer"]) == ("not needed", RIGHT)
     assert bench.cases.open(state["review"]["case_id"]).state == "needs_review"
 
 
 def test_storing_again_is_idempotent_and_a_fork_is_a_new_run(graph: Any, bench: Workbench) -> None:
-    graph.invoke(asked(WRONG), thread())
+    graph.invoke(state_with(WRONG), thread())
     history = list(graph.get_state_history(thread()))
     before_keep = next(snapshot for snapshot in history if snapshot.next == ("keep",))
     graph.invoke(None, before_keep.config)
@@ -132,18 +135,18 @@ def test_a_graph_without_critic_or_keep_is_reported(
     bench: Workbench,
 ) -> None:
     with pytest.raises(InputError, match=r"metrics\.run: has no audit"):
-        keep_node(bench).invoke(asked(WRONG))
+        keep_node(bench).invoke(state_with(WRONG))
     with pytest.raises(InputError, match="review: is empty"):
-        person_node(bench).invoke(asked(WRONG))
-    state = critic_node().invoke(asked(WRONG))
+        person_node(bench).invoke(state_with(WRONG))
+    state = critic_node().invoke(state_with(WRONG))
     with pytest.raises(InputError, match=r"metrics\.run: has no audit"):
-        keep_node(bench).invoke(asked(WRONG) | state | {"evidence": EVIDENCE[:1]})
+        keep_node(bench).invoke(state_with(WRONG) | state | {"evidence": EVIDENCE[:1]})
 
 
 def test_other_nodes_interrupts_are_untouched(bench: Workbench) -> None:
     nodes = {"critic": critic_node(), "theirs": lambda state: interrupt({"kind": "theirs"})}
     compiled = chain(nodes).compile(checkpointer=InMemorySaver())
-    compiled.invoke(asked(WRONG), thread())
+    compiled.invoke(state_with(WRONG), thread())
     assert compiled.get_state(thread()).interrupts
     assert waiting(compiled.get_state(thread())) == {}
 
@@ -154,7 +157,7 @@ def test_an_async_graph_pauses_and_resumes_equally(bench: Workbench, tmp_path: P
     async def begun() -> dict[str, Any]:
         async with AsyncSqliteSaver.from_conn_string(checkpoints) as checkpointer:
             graph = reviewed(bench, checkpointer)
-            state = await graph.ainvoke(asked(WRONG), thread())
+            state = await graph.ainvoke(state_with(WRONG), thread())
             assert await aresume(graph, thread(), bench) is None
             return dict(state)
 
@@ -177,7 +180,7 @@ def test_an_async_graph_pauses_and_resumes_equally(bench: Workbench, tmp_path: P
 
 def test_an_outer_graph_waits_for_a_review_in_a_subgraph(bench: Workbench) -> None:
     graph = chain({"audit": reviewed(bench, None)}).compile(checkpointer=InMemorySaver())
-    graph.invoke(asked(WRONG), thread())
+    graph.invoke(state_with(WRONG), thread())
     (told,) = waiting(graph.get_state(thread())).values()
     decided(bench, told["case_id"], "reject", reason="Made up.")
     after = resume(graph, thread(), bench)

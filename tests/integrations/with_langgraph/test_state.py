@@ -23,7 +23,7 @@ from masis.integrations.langgraph.state import (
     plain_evidence,
     replaced_evidence,
 )
-from tests.integrations.with_langgraph.graphs import EVIDENCE, asked, audited, thread
+from tests.integrations.with_langgraph.graphs import EVIDENCE, audited, state_with, thread
 
 SAFE = JsonPlusSerializer(allowed_msgpack_modules=None)
 """Reads back plain values only: what a checkpointer in strict mode does."""
@@ -147,7 +147,7 @@ def test_abstracts_of_any_type_are_read() -> None:
 def test_a_strict_checkpointer_restores_the_state() -> None:
     documents = [Document(id=each["id"], page_content=each["text"]) for each in EVIDENCE]
     graph = audited(checkpointer=InMemorySaver(serde=SAFE))
-    state = graph.invoke(asked(evidence=documents), thread())
+    state = graph.invoke(state_with(evidence=documents), thread())
     kept = graph.get_state(thread()).values
     assert kept == state
     assert json.loads(json.dumps(kept, allow_nan=False)) == kept

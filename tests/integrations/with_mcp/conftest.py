@@ -1,4 +1,4 @@
-"""An MCP server over HTTP for all tests of the folder; each test uses cases of its own."""
+"""An MCP server over HTTP for all tests in the folder; each test uses its own cases."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ BRIDGE = case(
 
 
 class McpServer:
-    """A database that is served over one transport, and clients on an event loop of their own."""
+    """A database that is served over one transport, and clients on a separate event loop."""
 
     def __init__(self, transport: str, database: Path, *arguments: str, **environment: str) -> None:
         self.transport, self.database, self.arguments = transport, database, arguments
@@ -57,7 +57,7 @@ class McpServer:
         self.url = ""
         self.inside: Any = None
         self.closing = contextlib.ExitStack()
-        self._kept: Client | None = None
+        self._client: Client | None = None
 
     @property
     def command(self) -> list[str]:
@@ -76,7 +76,7 @@ class McpServer:
 
     @contextlib.asynccontextmanager
     async def client(self, **options: Any) -> AsyncIterator[Client]:
-        """Open a new client; over stdio, each one starts a server of its own."""
+        """Open a new client; over stdio, each one starts its own server."""
         server: Any = self.url or self.inside
         if self.transport == "stdio":
             server = StdioServerParameters(
@@ -89,17 +89,17 @@ class McpServer:
         async with Client(server, **options) as client:
             yield client
 
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine on the clients' event loop with a time limit and return its result."""
-        return self._portal.call(asyncio.wait_for, work, PATIENCE_S)
+        return self._portal.call(asyncio.wait_for, coroutine, PATIENCE_S)
 
     def use(self, work: Callable[[Client], Coroutine[Any, Any, T]]) -> T:
         """Run ``work`` with the client that stays open and return its result."""
-        if self._kept is None:
-            self._kept = self.closing.enter_context(
+        if self._client is None:
+            self._client = self.closing.enter_context(
                 self._portal.wrap_async_context_manager(self.client())
             )
-        return self.run(work(self._kept))
+        return self.run(work(self._client))
 
     def call(self, tool: str, arguments: dict[str, Any], **options: Any) -> CallToolResult:
         """Call a tool and return the result, which may be an error."""

@@ -1,4 +1,4 @@
-"""The documented example, run as written, and what the page says about it."""
+"""The documented example runs as written and prints the documented output."""
 
 from __future__ import annotations
 
@@ -17,17 +17,15 @@ PAGE = ROOT / "docs" / "frameworks.md"
 def test_the_example_prints_the_documented_output(
     transport: str, tmp_path: Path, mcp_server: McpServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # over stdio the example starts a server itself
+    # Over stdio, the example starts a server itself.
     arguments = [mcp_server.url] if transport == "http" else []
     monkeypatch.chdir(tmp_path)
-    done = example("mcp/check_an_answer.py", *arguments)
-    shown = re.search(r"```text\n(run finished.*?)```", PAGE.read_text(), re.DOTALL)
-    assert _heads(done.stdout) == _heads(shown.group(1)), done.stdout
-    assert "run_audit: 15 of 15: done" in done.stderr
+    result = example("mcp/check_an_answer.py", *arguments)
+    documented = re.search(r"```text\n(run finished.*?)```", PAGE.read_text(), re.DOTALL)
+    assert _heads(result.stdout) == _heads(documented.group(1)), result.stdout
+    assert "run_audit: 15 of 15: done" in result.stderr
 
 
 def _heads(printed: str) -> list[str]:
-    """Each line up to its first colon: scores and wordings of the offline auditor may change, what
-    is told does not.
-    """
+    """Return each line up to its first colon, because the scores and texts after it may change."""
     return [line.partition(":")[0] for line in printed.splitlines()]

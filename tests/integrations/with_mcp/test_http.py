@@ -37,14 +37,19 @@ HELLO = {
 
 
 def status(mcp_server: McpServer, body: bytes = json.dumps(HELLO).encode(), **headers: str) -> int:
-    """What the server answers to a request with these headers."""
-    usual = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
-    sent = usual | {name.replace("_", "-"): value for name, value in headers.items()}
-    return httpx2.post(mcp_server.url, content=body, headers=sent, timeout=60).status_code
+    """Return the status of a request with these headers."""
+    default_headers = {
+        "Content-Type": "application/json",
+        "Accept": "application/json, text/event-stream",
+    }
+    all_headers = default_headers | {
+        name.replace("_", "-"): value for name, value in headers.items()
+    }
+    return httpx2.post(mcp_server.url, content=body, headers=all_headers, timeout=60).status_code
 
 
 def refused(*arguments: str, database: Path) -> str:
-    """What ``masis mcp`` says as it refuses to serve."""
+    """Return the exit code and message of ``masis mcp`` when it refuses to start."""
     refusal = CliRunner().invoke(
         main, ["mcp", "--transport", "http", "--db", str(database), *arguments]
     )
@@ -78,17 +83,17 @@ def test_remote_clients_need_an_allowed_host_and_the_secret(database: Path) -> N
         assert status(mcp_server) == 401
         assert status(mcp_server, Authorization="Bearer open sesame") == 401
         assert status(mcp_server, Authorization="Basic open sesame, please") == 401
-        known = {"Authorization": "Bearer open sesame, please"}
-        assert status(mcp_server, **known) == 200
+        credentials = {"Authorization": "Bearer open sesame, please"}
+        assert status(mcp_server, **credentials) == 200
         assert status(mcp_server, Authorization="bearer open sesame, please") == 200, (
             "the scheme's case doesn't matter"
         )
-        assert status(mcp_server, **known, Host="audits.example.org") == 200
-        assert status(mcp_server, **known, Host="evil.example.org") == 421
+        assert status(mcp_server, **credentials, Host="audits.example.org") == 200
+        assert status(mcp_server, **credentials, Host="evil.example.org") == 421
 
         async def with_secret() -> dict[str, Any]:
             async with (
-                httpx2.AsyncClient(headers=known) as http_client,
+                httpx2.AsyncClient(headers=credentials) as http_client,
                 Client(streamable_http_client(mcp_server.url, http_client=http_client)) as client,
             ):
                 return structured(await client.call_tool("get_case", {"caseId": "bridge"}))
@@ -108,16 +113,16 @@ def test_requests_and_wrong_secrets_are_rate_limited(
     token = "open sesame, please"
     with TestClient(transports.app(server, (), token), base_url="http://127.0.0.1:8765") as client:
         guesses = [client.post("/mcp", headers={"authorization": f"Bearer {n}"}) for n in range(5)]
-        assert [each.status_code for each in guesses] == [401, 401, 401, 429, 429]
-        asked = [
+        assert [guess.status_code for guess in guesses] == [401, 401, 401, 429, 429]
+        requests = [
             client.post("/mcp", headers={"authorization": f"Bearer {token}"}) for _ in range(3)
         ]
-        assert [each.status_code for each in asked] == [
+        assert [response.status_code for response in requests] == [
             415,
             415,
             429,
-        ], "guesses shut nobody out who knows the secret"
-        assert int(asked[2].headers["retry-after"]) > 1
+        ], "wrong guesses don't block clients with the secret"
+        assert int(requests[2].headers["retry-after"]) > 1
     server.close()
     workbench.close()
 
@@ -132,7 +137,7 @@ def test_a_public_address_needs_a_flag_and_a_secret(tmp_path: Path) -> None:
     )
     assert without_secret.startswith("2: ")
     assert "MASIS_MCP_TOKEN" in without_secret
-    assert not database.exists(), "nothing was begun"
+    assert not database.exists(), "nothing was created"
 
 
 @pytest.mark.parametrize(
@@ -142,7 +147,12 @@ def test_a_public_address_needs_a_flag_and_a_secret(tmp_path: Path) -> None:
         ("127.8.9.1", (), None, True),
         ("localhost", (), None, True),
         ("::1", (), None, True),
-        ("127.0.0.1", ("audits.example.org",), None, False),  # behind a proxy others reach it too
+        (
+            "127.0.0.1",
+            ("audits.example.org",),
+            None,
+            False,
+        ),  # a proxy makes it reachable for others
         ("127.0.0.1", ("audits.example.org",), "s" * 16, True),
         ("0.0.0.0", (), "s" * 16, False),
         ("::", (), "s" * 16, False),
@@ -150,7 +160,7 @@ def test_a_public_address_needs_a_flag_and_a_secret(tmp_path: Path) -> None:
         ("192.0.2.1", (), "s" * 16, False),
         ("audits.example.org", (), "s" * 16, False),
         ("0.0.0.0", ("audits.example.org",), "s" * 16, True),
-        ("0.0.0.0", ("audits.example.org",), "s" * 15, False),  # a secret that could be guessed
+        ("0.0.0.0", ("audits.example.org",), "s" * 15, False),  # the secret is too short
     ],
 )
 def test_reachable_addresses_are_recognized(
@@ -166,9 +176,9 @@ def test_reachable_addresses_are_recognized(
 def test_a_port_in_use_is_named(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        told = refused("--port", str(port), database=tmp_path / "m.db")
-    assert told.startswith("1: ")
-    assert f"127.0.0.1:{port}: can't listen on this address" in told
+        message = refused("--port", str(port), database=tmp_path / "m.db")
+    assert message.startswith("1: ")
+    assert f"127.0.0.1:{port}: can't listen on this address" in message
 
 
 def test_simple_request_content_types_are_rejected(mcp_server: McpServer) -> None:

@@ -34,7 +34,7 @@ SLOW = "evaluation_reply"
 
 
 class Models:
-    """A scripted provider whose judge does not answer until it is let."""
+    """A scripted provider whose evaluator hangs while ``waits`` is true."""
 
     def __init__(self) -> None:
         self.waits = True
@@ -43,26 +43,26 @@ class Models:
     def _script(self, request: Request) -> Behaviour | None:
         return Behaviour(hang_s=4.0) if self.waits and request.schema_name == SLOW else None
 
-    def asked_for(self, name: str) -> int:
-        """How often this was asked for."""
+    def request_count(self, name: str) -> int:
+        """Return the number of requests for this schema."""
         return sum(request.schema_name == name for request in self.server.requests)
 
 
 @pytest.fixture
 def models() -> Iterator[Models]:
-    made = Models()
-    with made.server:
-        yield made
+    scripted = Models()
+    with scripted.server:
+        yield scripted
 
 
 def state(database: Path) -> list[str]:
     return [run.state for run in Workbench.open(database).store.runs.for_case("bridge")]
 
 
-async def under_way(client: Client, models: Models) -> asyncio.Future[Any]:
-    """The audit of the bridge, once it waits for its judge."""
+async def audit_waiting_for_judge(client: Client, models: Models) -> asyncio.Future[Any]:
+    """Start the audit of the bridge, and return it when it waits for the evaluator."""
     call = asyncio.ensure_future(client.call_tool("run_audit", {"caseId": "bridge"}))
-    await until_async(lambda: models.asked_for(SLOW), "the judge is asked")
+    await until_async(lambda: models.request_count(SLOW), "the evaluator is called")
     return call
 
 
@@ -73,36 +73,39 @@ def test_a_cancelled_audit_stops_and_can_be_resumed(
     with asking(models.server, transport, database) as mcp_server:
 
         async def call_and_cancel(client: Client) -> None:
-            call = await under_way(client, models)
+            call = await audit_waiting_for_judge(client, models)
             call.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await call
 
         mcp_server.use(call_and_cancel)
         until(lambda: state(database) == ["interrupted"], "the run is interrupted")
-        paid = {
-            name: models.asked_for(name)
+        first_calls = {
+            name: models.request_count(name)
             for name in ("claims_reply", "verdicts_reply", "critique_reply")
         }
-        assert paid["critique_reply"] == 1
+        assert first_calls["critique_reply"] == 1
         models.waits = False
         run = structured(mcp_server.call("run_audit", {"caseId": "bridge"}))
     assert run["state"] == "finished"
     assert run["reused"] is False
-    assert state(database) == ["finished"], "the same run went on"
-    first = {name: models.asked_for(name) for name in paid}
+    assert state(database) == ["finished"], "the same run was resumed"
+    all_calls = {name: models.request_count(name) for name in first_calls}
     assert run["iterations"][0]["scores"]["overall_score"] is not None
-    assert first["claims_reply"] == paid["claims_reply"] * run["iterations"][-1]["iteration_number"]
+    assert (
+        all_calls["claims_reply"]
+        == first_calls["claims_reply"] * run["iterations"][-1]["iteration_number"]
+    )
 
 
 def test_a_long_audit_doesnt_block_other_calls(database: Path, models: Models) -> None:
     with asking(models.server, "http", database, "--concurrency", "1") as mcp_server:
 
-        async def meanwhile(client: Client) -> None:
+        async def call_other_tools(client: Client) -> None:
             second = {"case": {**BRIDGE, "id": "second", "query": "How long?"}}
             calls = [
                 asyncio.ensure_future(client.call_tool("run_audit", second)),
-                await under_way(client, models),
+                await audit_waiting_for_judge(client, models),
             ]
             for tool, arguments in (
                 ("list_queue", {}),
@@ -111,13 +114,13 @@ def test_a_long_audit_doesnt_block_other_calls(database: Path, models: Models) -
             ):
                 structured(await client.call_tool(tool, arguments))
             assert not any(call.done() for call in calls)
-            assert models.asked_for(SLOW) == 1, (
+            assert models.request_count(SLOW) == 1, (
                 "one audit at a time, as --concurrency says; the other waits"
             )
             for call in calls:
                 call.cancel()
 
-        mcp_server.use(meanwhile)
+        mcp_server.use(call_other_tools)
 
 
 def test_concurrent_audits_of_one_case_are_merged(database: Path, models: Models) -> None:
@@ -134,20 +137,20 @@ def test_concurrent_audits_of_one_case_are_merged(database: Path, models: Models
     assert sorted(run["reused"] for run in runs) == [False, True, True]
 
 
-def spoken(mcp_server: McpServer) -> subprocess.Popen[str]:
-    """A server on pipes, to be spoken to by hand."""
+def piped_server(mcp_server: McpServer) -> subprocess.Popen[str]:
+    """Start a server on pipes, for messages written by hand."""
     return started(
         mcp_server.command, mcp_server.environment, stdin=subprocess.PIPE, stderr=subprocess.PIPE
     )
 
 
-def speak(process: subprocess.Popen[str], message: str) -> None:
+def send(process: subprocess.Popen[str], message: str) -> None:
     process.stdin.write(message)
     process.stdin.flush()
 
 
-def heard(process: subprocess.Popen[str], number: int) -> dict[int, dict[str, Any]]:
-    """So many answers, by the number of what they answer."""
+def read_answers(process: subprocess.Popen[str], number: int) -> dict[int, dict[str, Any]]:
+    """Read this many answers, and return them by request id."""
     answers = [json.loads(process.stdout.readline()) for _ in range(number)]
     return {answer["id"]: answer for answer in answers}
 
@@ -170,10 +173,10 @@ AUDIT = line("tools/call", 2, name="run_audit", arguments={"caseId": "bridge"})
 def test_stdout_carries_only_the_protocol_and_eof_ends_the_server(
     database: Path,
 ) -> None:
-    process = spoken(McpServer("stdio", database, "--log", "debug"))
+    process = piped_server(McpServer("stdio", database, "--log", "debug"))
     wrong = line("tools/call", 3, name="get_run", arguments={"runId": "x"}) + line("no/such", 4)
-    speak(process, f"{HELLO}this is no JSON\n\n{AUDIT}{wrong}")
-    answers = heard(process, 4)
+    send(process, f"{HELLO}this is no JSON\n\n{AUDIT}{wrong}")
+    answers = read_answers(process, 4)
     assert {answer["jsonrpc"] for answer in answers.values()} == {"2.0"}
     rest, log = process.communicate(timeout=100)
     assert rest == ""
@@ -189,17 +192,17 @@ def test_stdout_carries_only_the_protocol_and_eof_ends_the_server(
 def test_a_too_long_message_is_rejected_and_the_next_is_served(
     database: Path,
 ) -> None:
-    process = spoken(McpServer("stdio", database))
+    process = piped_server(McpServer("stdio", database))
     call = {
         "name": "audit_citations",
         "arguments": {"answer": "x" * (limits.BODY + 200_000), "evidence": [{"id": "1"}]},
     }
     message = {"method": "tools/call", "params": call}
     head, end = {"jsonrpc": "2.0", "id": 2} | message, message | {"jsonrpc": "2.0", "id": 3}
-    speak(process, f"{HELLO}{json.dumps(head)}\n{json.dumps(end)}\n{line('ping', 4)}")
-    answers = heard(process, 4)
+    send(process, f"{HELLO}{json.dumps(head)}\n{json.dumps(end)}\n{line('ping', 4)}")
+    answers = read_answers(process, 4)
     process.communicate(timeout=100)
-    assert [answers[each]["error"]["data"] for each in (2, 3)] == [
+    assert [answers[request_id]["error"]["data"] for request_id in (2, 3)] == [
         f"message longer than {limits.BODY} bytes"
     ] * 2
     assert answers[4]["result"] == {}
@@ -209,9 +212,9 @@ def test_a_too_long_message_is_rejected_and_the_next_is_served(
 def test_an_audit_interrupted_by_shutdown_can_be_resumed(
     how: str, database: Path, models: Models
 ) -> None:
-    process = spoken(asking(models.server, "stdio", database))
-    speak(process, HELLO + AUDIT)
-    until(lambda: models.asked_for(SLOW), "the judge is asked")
+    process = piped_server(asking(models.server, "stdio", database))
+    send(process, HELLO + AUDIT)
+    until(lambda: models.request_count(SLOW), "the evaluator is called")
     if process.stdin and how == "the end of input":
         process.stdin.close()
         process.stdin = None
@@ -222,22 +225,20 @@ def test_an_audit_interrupted_by_shutdown_can_be_resumed(
     assert "Traceback" not in log
     (run,) = Workbench.open(database).store.runs.for_case("bridge")
     assert run.state == "interrupted"
-    assert run.why == "CallerGone in the middle of the audit", (
-        "the server ended in order instead of being found lost"
-    )
+    assert run.why == "CallerGone in the middle of the audit", "the server shut down cleanly"
 
 
 def test_a_signal_shuts_the_http_server_down_cleanly(database: Path, models: Models) -> None:
     with asking(models.server, "http", database) as mcp_server:
 
-        async def leave_one_under_way(client: Client) -> None:
-            call = await under_way(client, models)
+        async def leave_one_waiting(client: Client) -> None:
+            call = await audit_waiting_for_judge(client, models)
             assert mcp_server.process is not None
             code = await asyncio.to_thread(ended, mcp_server.process, signal.SIGINT)
             assert code == 130
             with contextlib.suppress(Exception):
                 await call
 
-        mcp_server.use(leave_one_under_way)
+        mcp_server.use(leave_one_waiting)
         assert "Traceback" not in mcp_server.log.read_text()
     assert state(database) == ["interrupted"]

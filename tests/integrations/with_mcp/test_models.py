@@ -1,4 +1,4 @@
-"""The tools with language models behind them: a scripted provider on loopback."""
+"""The tools with language models from a scripted provider on loopback."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_the_operator_chooses_models_and_clients_see_the_data_flow(
     assert set(run["models"].values()) == {"here:m"}
     assert run["usage"]["calls"] > 0
     assert {"claims_reply", "critique_reply", "evaluation_reply"} <= {
-        each.schema_name for each in served.requests
+        request.schema_name for request in served.requests
     }
 
 
@@ -78,57 +78,57 @@ def test_a_failing_model_is_unscored_and_the_audit_can_be_repeated(
     assert critique["unscored"]
     assert first["warnings"]
     assert first["final_quality_score"] is None
-    assert second["reused"] is False, "a run that a failure cut short is no reason not to audit"
+    assert second["reused"] is False, "a failed run isn't reused"
     assert second["final_quality_score"] is not None
 
 
 def test_long_checks_send_progress(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("masis.integrations.mcp.server.ALIVE_S", 0.25)
-    told: list[tuple[float, float | None, str | None]] = []
+    updates: list[tuple[float, float | None, str | None]] = []
 
     async def progress(done: float, total: float | None, message: str | None) -> None:
-        told.append((done, total, message))
+        updates.append((done, total, message))
 
     with ModelServer(latency_ms=1000, keys=[KEY]) as server, opened(database, server) as mcp_server:
         assert structured(mcp_server.call("verify_claims", CLAIMS, progress_callback=progress))[
             "checks"
         ]
-    assert told[0][1:] == (None, "seconds, still at work")
+    assert updates[0][1:] == (None, "seconds, still at work")
 
 
 def test_a_result_lists_models_and_cost(database: Path, served: ModelServer) -> None:
     with opened(database, served, price=True) as mcp_server:
         checked = mcp_server.call("verify_claims", CLAIMS)
         audited = mcp_server.call("run_audit", {"caseId": "bridge"})
-        again = mcp_server.call("run_audit", {"caseId": "bridge"})
-        read = mcp_server.call("get_case", {"caseId": "bridge"})
-    spent = [result.meta["masis/cost"] for result in (checked, audited, again) if result.meta]
-    assert spent[0]["models"] == {"here:m": 1}
-    assert spent[0]["cost_usd"] > 0
-    assert spent[1]["calls"] == structured(audited)["usage"]["calls"]
-    assert spent[1]["cost_usd"] == pytest.approx(structured(audited)["usage"]["cost_usd"])
-    assert spent[2]["calls"] == 0
+        reused = mcp_server.call("run_audit", {"caseId": "bridge"})
+        case_result = mcp_server.call("get_case", {"caseId": "bridge"})
+    costs = [result.meta["masis/cost"] for result in (checked, audited, reused) if result.meta]
+    assert costs[0]["models"] == {"here:m": 1}
+    assert costs[0]["cost_usd"] > 0
+    assert costs[1]["calls"] == structured(audited)["usage"]["calls"]
+    assert costs[1]["cost_usd"] == pytest.approx(structured(audited)["usage"]["cost_usd"])
+    assert costs[2]["calls"] == 0
     assert "Models asked: here:m (1). Cost: " in checked.content[-1].text
-    assert "this cost nothing" in again.content[-1].text
-    assert not read.meta or "masis/cost" not in read.meta
+    assert "this cost nothing" in reused.content[-1].text
+    assert not case_result.meta or "masis/cost" not in case_result.meta
 
 
 def test_the_cost_limit_stops_only_model_calls(database: Path, served: ModelServer) -> None:
     with opened(database, served, price=True, max_cost=0.0001) as mcp_server:
-        cut = mcp_server.call("run_audit", {"caseId": "bridge"})
-        asked = len(served.requests)
+        cancelled = mcp_server.call("run_audit", {"caseId": "bridge"})
+        request_count = len(served.requests)
         refused = [
             mcp_server.call("verify_claims", CLAIMS),
             mcp_server.call("run_audit", {"caseId": "bridge"}),
             mcp_server.call("critique_answer", CRITIQUED),
         ]
-        read = mcp_server.call("get_case", {"caseId": "bridge"})
-    assert structured(cut)["termination_reason"] == "cancelled"
-    assert len(served.requests) == asked, "no model is asked once the limit is reached"
-    for each in refused:
-        assert each.is_error
-        assert "the limit of this server is reached" in each.content[0].text
-    assert not read.is_error
+        unaffected = mcp_server.call("get_case", {"caseId": "bridge"})
+    assert structured(cancelled)["termination_reason"] == "cancelled"
+    assert len(served.requests) == request_count, "no model is called after the limit is reached"
+    for result in refused:
+        assert result.is_error
+        assert "the limit of this server is reached" in result.content[0].text
+    assert not unaffected.is_error
 
 
 def test_with_a_cost_limit_an_unpriced_model_is_called_once(

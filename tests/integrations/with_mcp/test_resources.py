@@ -18,20 +18,20 @@ from tests.reviewing import ADA
 
 def test_runs_and_cases_are_json_resources(mcp_server: McpServer) -> None:
     case = {**BRIDGE, "id": "à/b%2F c?#", "query": "How long is the bridge of à?"}
-    made, whole = (
+    audited, fetched = (
         mcp_server.result("run_audit", case=case),
         mcp_server.result("get_case", caseId=case["id"]),
     )
-    (run,), (kept,) = (
-        mcp_server.use(lambda client, uri=each["uri"]: client.read_resource(uri)).contents
-        for each in (made, whole)
+    (run_resource,), (case_resource,) = (
+        mcp_server.use(lambda client, uri=result["uri"]: client.read_resource(uri)).contents
+        for result in (audited, fetched)
     )
-    assert run.mime_type == kept.mime_type == "application/json"
-    assert Run.model_validate(json.loads(run.text)) == mcp_server.workbench().store.runs.get(
-        made["run_id"]
-    )
-    assert json.loads(kept.text) == whole
-    assert json.loads(kept.text)["case"] == case
+    assert run_resource.mime_type == case_resource.mime_type == "application/json"
+    assert Run.model_validate(
+        json.loads(run_resource.text)
+    ) == mcp_server.workbench().store.runs.get(audited["run_id"])
+    assert json.loads(case_resource.text) == fetched
+    assert json.loads(case_resource.text)["case"] == case
 
 
 def test_resources_are_listed_in_pages_newest_first(mcp_server: McpServer) -> None:
@@ -85,47 +85,49 @@ def test_an_unknown_resource_is_reported_with_the_known_kinds(
 def test_clients_of_the_previous_protocol_are_served(
     mcp_server: McpServer, bridge: dict[str, Any]
 ) -> None:
-    told: list[float] = []
+    updates: list[float] = []
 
     async def progress(done: float, total: float | None, message: str | None) -> None:
-        told.append(done)
+        updates.append(done)
 
     async def legacy() -> Any:
         async with mcp_server.client(mode="legacy") as client:
             assert client.instructions is not None
             assert client.server_info.name == "masis-workbench"
-            made = await client.call_tool(
+            audited = await client.call_tool(
                 "run_audit", {"caseId": bridge["id"]}, progress_callback=progress
             )
             return [
                 client.protocol_version,
-                structured(made),
-                await client.read_resource(structured(made)["uri"]),
+                structured(audited),
+                await client.read_resource(structured(audited)["uri"]),
             ]
 
-    version, made, resource = mcp_server.run(legacy())
+    version, audited, resource = mcp_server.run(legacy())
     assert version < "2026"
-    assert told[-1] == 15.0
-    assert json.loads(resource.contents[0].text)["id"] == made["run_id"]
+    assert updates[-1] == 15.0
+    assert json.loads(resource.contents[0].text)["id"] == audited["run_id"]
 
 
 def test_prompts_and_ids_are_completed(mcp_server: McpServer, bridge: dict[str, Any]) -> None:
     template = ResourceTemplateReference(uri="masis://case/{case_id}")
 
-    async def typed(client: Client) -> list[Any]:
+    async def complete_ids(client: Client) -> list[Any]:
         listed = await client.list_prompts()
         prompt = await client.get_prompt(
             "check_draft", {"question": "How long?", "draft": "It is long."}
         )
         with pytest.raises(MCPError) as wrong:
             await client.get_prompt("explain_run", {})
-        of_case = await client.complete(template, {"name": "case_id", "value": bridge["id"]})
-        return [listed.prompts, prompt.messages, wrong.value, of_case.completion]
+        completion = await client.complete(template, {"name": "case_id", "value": bridge["id"]})
+        return [listed.prompts, prompt.messages, wrong.value, completion.completion]
 
-    listed, messages, wrong, of_case = mcp_server.use(typed)
+    listed, messages, wrong, completion = mcp_server.use(complete_ids)
     assert [prompt.name for prompt in listed] == ["check_draft", "explain_run", "whats_waiting"]
-    assert [(each.name, each.required) for each in listed[1].arguments] == [("run_id", True)]
+    assert [(argument.name, argument.required) for argument in listed[1].arguments] == [
+        ("run_id", True)
+    ]
     assert messages[0].role == "user"
     assert '"draft": "It is long."' in messages[0].content.text
     assert (wrong.code, "run_id: is missing" in wrong.message) == (-32602, True)
-    assert bridge["id"] in of_case.values
+    assert bridge["id"] in completion.values

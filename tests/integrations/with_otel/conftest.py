@@ -1,4 +1,4 @@
-"""OpenTelemetry's in-memory exporters, and the audits they are shown."""
+"""OpenTelemetry's in-memory exporters, and audits whose telemetry they receive."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ class Points:
         return sum(point.sum if hasattr(point, "sum") else point.value for point in self.points)
 
     def values(self, attribute: str) -> set[Any]:
-        """What an attribute is in the points."""
+        """Return the values of an attribute."""
         return {point.attributes.get(attribute) for point in self.points}
 
 
 @dataclass
-class Seen:
-    """What has arrived."""
+class Exported:
+    """The spans and metrics that were exported."""
 
     spans: InMemorySpanExporter
     reader: InMemoryMetricReader
@@ -63,20 +63,22 @@ class Seen:
         return [span for span in self.spans.get_finished_spans() if span.name == name]
 
     def one(self, name: str) -> ReadableSpan:
-        (found,) = self.named(name)
-        return found
+        (span,) = self.named(name)
+        return span
 
     def audited(
         self, case: Case, script: Any = None, issues: Any = "always", **settings: Any
     ) -> Run:
-        """An audit by a scripted model, with no more than two iterations."""
+        """Run an audit with a scripted model and at most two iterations."""
         with ModelServer(script or (lambda request: None), issues=issues) as server:
             return run_audit(case, settings_here(server, **({"max_iterations": 2} | settings)))
 
     def path(self, span: ReadableSpan) -> list[str]:
-        """The names of a span and those above it, from the root."""
+        """Return the names of a span's ancestors from the root, and its own name."""
         by_id = {
-            each.context.span_id: each for each in self.spans.get_finished_spans() if each.context
+            other.context.span_id: other
+            for other in self.spans.get_finished_spans()
+            if other.context
         }
         names = [span.name]
         while span.parent is not None and span.parent.span_id in by_id:
@@ -85,42 +87,42 @@ class Seen:
         return names[::-1]
 
     def text(self) -> str:
-        """All that the spans say."""
+        """Return the text of all spans."""
         return "\n".join(span.to_json() for span in self.spans.get_finished_spans())
 
 
-def told(span: ReadableSpan) -> dict[str, Any]:
-    """The attributes of a span."""
+def attributes_of(span: ReadableSpan) -> dict[str, Any]:
+    """Return the attributes of a span."""
     return dict(span.attributes or {})
 
 
-Watch = Callable[..., Seen]
+Watch = Callable[..., Exported]
 
 
 @pytest.fixture
 def watch() -> Iterator[Watch]:
-    """Begins to watch; what arrives is in the value returned."""
-    begun: list[telemetry.Telemetry] = []
+    """Return a function that starts telemetry and returns what it exports."""
+    started: list[telemetry.Telemetry] = []
 
-    def watching(**settings: Any) -> Seen:
+    def start(**settings: Any) -> Exported:
         spans, reader = InMemorySpanExporter(), InMemoryMetricReader()
         tracers = TracerProvider()
         tracers.add_span_processor(SimpleSpanProcessor(spans))
-        begun.append(
+        started.append(
             telemetry.start(
                 Settings(**settings),
                 tracer_provider=tracers,
                 meter_provider=MeterProvider([reader]),
             )
         )
-        return Seen(spans, reader, tracers)
+        return Exported(spans, reader, tracers)
 
-    yield watching
-    for each in begun:
-        each.end()
+    yield start
+    for telemetry_ in started:
+        telemetry_.end()
 
 
 @pytest.fixture
-def seen(watch: Watch) -> Seen:
-    """What is watched, without texts."""
+def seen(watch: Watch) -> Exported:
+    """Return the exported spans and metrics, with default settings."""
     return watch()

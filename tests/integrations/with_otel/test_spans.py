@@ -1,4 +1,4 @@
-"""A span a run, iteration, step and model call, in their places, without a text."""
+"""Runs, iterations, steps and model calls have nested spans without texts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from masis.observers.observation import run_to_completion
 from masis.schema.screening import Abstract
 from masis.settings import ROLES
 from tests.cases import case_of
-from tests.integrations.with_otel.conftest import Seen, Watch, told
+from tests.integrations.with_otel.conftest import Exported, Watch, attributes_of
 from tests.llm.asking import KEY, settings_here
 from tests.scripted import MAJOR, ScriptedCritic, ScriptedReviser, roles, said
 from tests.served_replies import Behaviour, Request
@@ -42,7 +42,7 @@ AGENTS = ("verifier", "critic", "reviser", "evaluator")
 TEXTS = ("walrus sleeps", "skagen", "lanterns", "where does")
 
 
-def test_an_audit_is_a_tree_of_spans(seen: Seen) -> None:
+def test_an_audit_is_a_tree_of_spans(seen: Exported) -> None:
     run = seen.audited(CASE)
     paths = {"/".join(seen.path(span)) for span in seen.spans.get_finished_spans()}
     top = "invoke_workflow audit/iteration"
@@ -66,10 +66,12 @@ def test_an_audit_is_a_tree_of_spans(seen: Seen) -> None:
     ]
 
 
-def test_model_calls_follow_the_semantic_conventions(seen: Seen) -> None:
+def test_model_calls_follow_the_semantic_conventions(seen: Exported) -> None:
     run = seen.audited(CASE, issues="none", prices={"here:m": {"input": 1.0, "output": 2.0}})
-    call = next(each for each in run.calls if each.role == "critic")
-    span = next(span for span in seen.named("chat m") if told(span)["masis.role"] == "critic")
+    call = next(call for call in run.calls if call.role == "critic")
+    span = next(
+        span for span in seen.named("chat m") if attributes_of(span)["masis.role"] == "critic"
+    )
     assert span.kind is SpanKind.CLIENT
     assert call.prompt_tokens
     assert call.completion_tokens
@@ -87,12 +89,12 @@ def test_model_calls_follow_the_semantic_conventions(seen: Seen) -> None:
         "masis.iteration": 1,
         "masis.cost_usd": call.cost_usd,
     }
-    assert told(span) | attributes == told(span)
+    assert attributes_of(span) | attributes == attributes_of(span)
     agent = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "critic"}
-    assert agent.items() <= told(seen.one("invoke_agent critic")).items()
+    assert agent.items() <= attributes_of(seen.one("invoke_agent critic")).items()
 
 
-def test_replayed_calls_are_marked_and_not_counted(seen: Seen, tmp_path: Path) -> None:
+def test_replayed_calls_are_marked_and_not_counted(seen: Exported, tmp_path: Path) -> None:
     file = tmp_path / "replies.jsonl"
     recorded = seen.audited(CASE, issues="none", max_iterations=1, record=str(file))
     seen.spans.clear()
@@ -101,11 +103,11 @@ def test_replayed_calls_are_marked_and_not_counted(seen: Seen, tmp_path: Path) -
         CASE,
         Settings.model_validate(dict.fromkeys(ROLES, f"replay:{file}") | {"max_iterations": 1}),
     )
-    spans = list(map(told, seen.named("chat here:m")))
+    spans = list(map(attributes_of, seen.named("chat here:m")))
     assert len(spans) == recorded.usage.calls
-    assert {(each["masis.source"], each["gen_ai.provider.name"]) for each in spans} == {
-        ("replay", "replay")
-    }
+    assert {
+        (attributes["masis.source"], attributes["gen_ai.provider.name"]) for attributes in spans
+    } == {("replay", "replay")}
     assert seen.metrics()["gen_ai.client.operation.duration"].count == before
 
 
@@ -122,9 +124,9 @@ def test_names_follow_the_semantic_conventions() -> None:
     assert ours <= theirs
 
 
-def test_a_run_span_records_its_ending(seen: Seen) -> None:
+def test_a_run_span_records_its_ending(seen: Exported) -> None:
     run = run_audit(CASE, Settings(max_iterations=1))
-    found = told(seen.one("invoke_workflow audit"))
+    found = attributes_of(seen.one("invoke_workflow audit"))
     assert "invalid_reference" in found["masis.review_reasons"]
     ended = {
         "masis.run.id": run.id,
@@ -138,7 +140,7 @@ def test_a_run_span_records_its_ending(seen: Seen) -> None:
 
 
 @pytest.mark.spec("MASIS-CRITIC-TELEMETRY", "MASIS-EVAL-TELEMETRY")
-def test_critic_and_evaluator_emit_the_fields_of_their_specs(seen: Seen) -> None:
+def test_critic_and_evaluator_emit_the_fields_of_their_specs(seen: Exported) -> None:
     run = run_audit(CASE, Settings(max_iterations=1))
     (emitted,) = [event for event in seen.one("critique").events if event.name == "critic"]
     iteration = run.iterations[0]
@@ -184,15 +186,17 @@ def test_spans_have_no_text_by_default(watch: Watch) -> None:
     assert not [text for text in TEXTS if text in bare.text().lower()]
     assert KEY not in whole.text()
     call = next(
-        found for found in map(told, whole.named("chat m")) if found["masis.role"] == "critic"
+        found
+        for found in map(attributes_of, whole.named("chat m"))
+        if found["masis.role"] == "critic"
     )
     assert "walrus sleeps" in call["gen_ai.input.messages"]
     assert "gen_ai.system_instructions" in call
     assert '"assistant"' in call["gen_ai.output.messages"]
-    assert told(whole.named("invoke_workflow audit")[0])["masis.question"] == CASE.query
+    assert attributes_of(whole.named("invoke_workflow audit")[0])["masis.question"] == CASE.query
 
 
-def test_parallel_audits_have_separate_span_trees(seen: Seen) -> None:
+def test_parallel_audits_have_separate_span_trees(seen: Exported) -> None:
     tracer = seen.tracers.get_tracer("web")
     cases = [CASE.model_copy(update={"id": f"walrus-{number}"}) for number in range(6)]
 
@@ -214,11 +218,11 @@ def test_parallel_audits_have_separate_span_trees(seen: Seen) -> None:
         (run,) = [
             span for span in seen.named("invoke_workflow audit") if span.parent == request.context
         ]
-        assert told(run)["masis.case.id"] == case.id
+        assert attributes_of(run)["masis.case.id"] == case.id
     runs = seen.named("invoke_workflow audit")
     assert len(runs) == 9
     assert len([run for run in runs if run.parent is None]) == 3
-    for span in seen.spans.get_finished_spans():  # every span's run is the one of its trace
+    for span in seen.spans.get_finished_spans():  # each span belongs to the run of its trace
         if span.name.startswith("invoke_agent"):
             assert seen.path(span)[-3:-1] == ["invoke_workflow audit", "iteration"]
     by_trace = {run.context.trace_id for run in runs if run.context}
@@ -226,32 +230,32 @@ def test_parallel_audits_have_separate_span_trees(seen: Seen) -> None:
     assert {span.context.trace_id for span in seen.named("chat m") if span.context} == by_trace
 
 
-def test_a_failed_reviser_is_an_error_in_step_and_run(seen: Seen) -> None:
+def test_a_failed_reviser_is_an_error_in_step_and_run(seen: Exported) -> None:
     failing = roles(
         critic=ScriptedCritic([said(0.5, objections=(MAJOR,))]),
         reviser=ScriptedReviser([ReviserFailed("no walrus sleeps here")]),
     )
     run_to_completion(loop.audit(CASE, failing, Settings(), run_id="r1"))
     step, run = seen.one("revision"), seen.one("invoke_workflow audit")
-    for each in (step, run):
-        assert (each.status.status_code, each.status.description) == (
+    for span in (step, run):
+        assert (span.status.status_code, span.status.description) == (
             StatusCode.ERROR,
             "CRITIC-ERR-002",
         )
-    assert told(step)["error.type"] == "CRITIC-ERR-002"
+    assert attributes_of(step)["error.type"] == "CRITIC-ERR-002"
     assert seen.path(step) == ["invoke_workflow audit", "iteration", "revision"]
     assert seen.one("critique").status.status_code is StatusCode.UNSET
     assert "walrus sleeps" not in seen.text()
 
 
-def test_a_call_without_a_reply_is_an_error_with_its_attempts(seen: Seen) -> None:
+def test_a_call_without_a_reply_is_an_error_with_its_attempts(seen: Exported) -> None:
     def busy(request: Request) -> Behaviour | None:
         return Behaviour(status=500) if request.schema_name == "critique_reply" else None
 
     seen.audited(CASE, busy, "none", max_iterations=1, max_retries=1)
     (call,) = [span for span in seen.named("chat m") if span.status.status_code is StatusCode.ERROR]
-    assert (call.status.description, told(call)["error.type"]) == ("failed", "failed")
-    assert told(call)["masis.tries"] == 2
+    assert (call.status.description, attributes_of(call)["error.type"]) == ("failed", "failed")
+    assert attributes_of(call)["masis.tries"] == 2
     step = seen.one("invoke_agent critic")
     assert (step.status.status_code, step.status.description) == (
         StatusCode.ERROR,
@@ -260,7 +264,7 @@ def test_a_call_without_a_reply_is_an_error_with_its_attempts(seen: Seen) -> Non
     assert [event.name for event in step.events] == ["call_retried", "warning", "critic"]
 
 
-def test_an_interrupted_run_ends_its_spans(seen: Seen) -> None:
+def test_an_interrupted_run_ends_its_spans(seen: Exported) -> None:
     def stop(event: masis.Event) -> None:
         if event.step == "critique":
             raise KeyboardInterrupt
@@ -277,25 +281,25 @@ def test_an_interrupted_run_ends_its_spans(seen: Seen) -> None:
     assert not seen.metrics()
 
 
-def test_a_cancelled_run_isnt_an_error(seen: Seen) -> None:
+def test_a_cancelled_run_isnt_an_error(seen: Exported) -> None:
     run_to_completion(loop.audit(CASE, roles(), Settings(), run_id="r1", cancelled=lambda: True))
     run = seen.one("invoke_workflow audit")
     assert run.status.status_code is StatusCode.UNSET
-    assert told(run)["masis.termination_reason"] == "cancelled"
+    assert attributes_of(run)["masis.termination_reason"] == "cancelled"
 
 
-def test_a_draft_critique_has_a_parent_span(seen: Seen) -> None:
+def test_a_draft_critique_has_a_parent_span(seen: Exported) -> None:
     critique_draft(
         "How long?", "It is 30 seconds long.", [{"id": "1", "content": "It is 60 seconds long."}]
     )
     draft, audit = seen.one("invoke_workflow critique_draft"), seen.one("invoke_workflow audit")
     assert audit.parent == draft.context
-    assert told(audit)["masis.operation"] == "critique_draft"
-    assert told(draft)["masis.is_valid"] is False
-    assert told(draft)["masis.sources"] == 1
+    assert attributes_of(audit)["masis.operation"] == "critique_draft"
+    assert attributes_of(draft)["masis.is_valid"] is False
+    assert attributes_of(draft)["masis.sources"] == 1
 
 
-def test_a_screening_and_its_rounds_have_spans(seen: Seen) -> None:
+def test_a_screening_and_its_rounds_have_spans(seen: Exported) -> None:
     abstracts = [
         Abstract(
             id=str(number),
@@ -304,22 +308,22 @@ def test_a_screening_and_its_rounds_have_spans(seen: Seen) -> None:
         )
         for number in range(3)
     ]
-    found = masis.screen_abstracts("Does sleep help?", abstracts)
+    result = masis.screen_abstracts("Does sleep help?", abstracts)
     screening = seen.one("invoke_workflow screen_abstracts")
-    assert told(screening)["masis.outcome"] == found.outcome
-    assert told(screening)["masis.rounds"] == len(found.rounds)
-    assert [span.parent for span in seen.named("round")] == [screening.context] * len(found.rounds)
+    assert attributes_of(screening)["masis.outcome"] == result.outcome
+    assert attributes_of(screening)["masis.rounds"] == len(result.rounds)
+    assert [span.parent for span in seen.named("round")] == [screening.context] * len(result.rounds)
     assert "walrus" not in seen.text().lower()
 
 
 def test_log_lines_have_trace_ids(watch: Watch) -> None:
     lines: list[dict[str, Any]] = []
 
-    class Kept(logging.Handler):
+    class RecordingHandler(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
             lines.append(json.loads(JsonLine().format(record)))
 
-    logger, handler = logging.getLogger("masis"), Kept()
+    logger, handler = logging.getLogger("masis"), RecordingHandler()
     logger.addHandler(handler)
     logger.setLevel(logging.INFO)
     try:

@@ -1,4 +1,4 @@
-"""When telemetry is on, when it is off, where it goes, and that nothing waits for it."""
+"""Starting and ending telemetry: where it is sent, and that audits never wait for it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ CASE = Case.model_validate(case("bridge"))
 
 
 class Collector:
-    """What OTLP sends to a collector over HTTP."""
+    """Records the spans and metrics that OTLP sends over HTTP."""
 
     def __init__(self) -> None:
         self.spans: list[Any] = []
@@ -43,7 +43,7 @@ class Collector:
         if path == "/v1/traces":
             for resource in ExportTraceServiceRequest.FromString(body).resource_spans:
                 self.resources.append(
-                    {each.key: each.value.string_value for each in resource.resource.attributes}
+                    {item.key: item.value.string_value for item in resource.resource.attributes}
                 )
                 self.spans += [span for scope in resource.scope_spans for span in scope.spans]
         else:
@@ -55,7 +55,7 @@ class Collector:
 
 @contextlib.contextmanager
 def collecting(answer_s: float = 0.0) -> Iterator[Collector]:
-    """A collector on loopback, which takes its time to answer; the environment names it."""
+    """Run a collector on loopback that answers after this delay, and set its address."""
     collector = Collector()
 
     class Handler(Quiet):
@@ -74,13 +74,13 @@ def collecting(answer_s: float = 0.0) -> Iterator[Collector]:
 
 @pytest.fixture
 def collector() -> Iterator[Collector]:
-    with collecting() as found:
-        yield found
+    with collecting() as running:
+        yield running
 
 
 @pytest.fixture
 def closed(monkeypatch: pytest.MonkeyPatch) -> str:
-    """The address of a port where nobody listens."""
+    """Return the address of a port that no server listens on."""
     address = f"http://127.0.0.1:{closed_port()}"
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", address)
     return address
@@ -93,10 +93,10 @@ def test_disabled_telemetry_doesnt_import_opentelemetry() -> None:
         " [1].', evidence=[{'id': '1', 'text': 'So.'}]));print([name for name in sys.modules if"
         " name.startswith('opentelemetry')])"
     )
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
     )
-    assert done.stdout.strip() == "[]"
+    assert result.stdout.strip() == "[]"
 
 
 def test_spans_and_metrics_reach_a_collector_over_http(
@@ -105,16 +105,16 @@ def test_spans_and_metrics_reach_a_collector_over_http(
     monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment.name=test")
     with telemetry.start(Settings(telemetry="otlp")) as on:
         assert on.on
-        assert telemetry.start(Settings(telemetry="otlp")) is on  # once a process
+        assert telemetry.start(Settings(telemetry="otlp")) is on  # once per process
         run = run_audit(CASE, Settings(max_iterations=2))
     assert not on.on
     assert {"invoke_workflow audit", "iteration", "critique"} <= {
         span.name for span in collector.spans
     }
     (audit,) = [span for span in collector.spans if span.name == "invoke_workflow audit"]
-    told = {each.key: each.value for each in audit.attributes}
-    assert told["masis.run.id"].string_value == run.id
-    assert told["masis.total_iterations"].int_value == run.total_iterations
+    attributes = {item.key: item.value for item in audit.attributes}
+    assert attributes["masis.run.id"].string_value == run.id
+    assert attributes["masis.total_iterations"].int_value == run.total_iterations
     (point,) = collector.metrics["masis.loop.iterations"].histogram.data_points
     assert (point.count, point.sum) == (1, run.total_iterations)
     assert collector.metrics["critique_latency_ms"].unit == "ms"
@@ -126,34 +126,35 @@ def test_spans_and_metrics_reach_a_collector_over_http(
 
 
 @pytest.fixture(autouse=True)
-def no_thread_is_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A sender that goes on trying draws random numbers, which Hypothesis reports in whatever test
-    comes next.
+def _join_exporter_threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Join exporter threads, because a retrying one uses random numbers.
+
+    Hypothesis would report that in the next test.
     """
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "2")
     before = set(threading.enumerate())
     yield
-    for each in set(threading.enumerate()) - before:
-        if "Otel" in each.name or "telemetry" in each.name or each.name.startswith("Thread-"):
-            each.join(timeout=30)
+    for thread in set(threading.enumerate()) - before:
+        if "Otel" in thread.name or "telemetry" in thread.name or thread.name.startswith("Thread-"):
+            thread.join(timeout=30)
 
 
 def test_an_unreachable_collector_is_reported_once_without_failing_audits(
     closed: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    bare = [run_audit(CASE) for _ in range(5)]
+    untraced = [run_audit(CASE) for _ in range(5)]
     on = telemetry.start(Settings(telemetry="otlp"))
     runs = [run_audit(CASE) for _ in range(5)]
     on.end(within_s=1.0)
-    assert [run.final_answer for run in runs] == [run.final_answer for run in bare]
+    assert [run.final_answer for run in runs] == [run.final_answer for run in untraced]
     until(lambda: any(record.name == "masis.telemetry" for record in caplog.records), "a warning")
-    told = [
+    warnings = [
         record
         for record in caplog.records
         if record.name == "masis.telemetry" and record.levelname == "WARNING"
     ]
-    assert len(told) == 1
-    assert "isn't delivered" in told[0].getMessage()
+    assert len(warnings) == 1
+    assert "isn't delivered" in warnings[0].getMessage()
 
 
 def test_an_unresponsive_collector_delays_exit_only_briefly() -> None:
@@ -161,7 +162,7 @@ def test_an_unresponsive_collector_delays_exit_only_briefly() -> None:
         on = telemetry.start(Settings(telemetry="otlp"))
         run_audit(CASE)
         on.end(within_s=0.5)
-        assert not slow.spans, "the end came before the answer"
+        assert not slow.spans, "telemetry ended before the collector answered"
 
 
 def case_file(tmp_path: Path, count: int) -> Path:
@@ -179,14 +180,14 @@ def test_metrics_are_sent_after_ctrl_c(tmp_path: Path, collector: Collector) -> 
     }
     with start(
         "audit", case_file(tmp_path, 3000), "--log", "info", environment=environment, cwd=tmp_path
-    ) as under_way:
-        assert under_way.stderr is not None
-        for line in under_way.stderr:
+    ) as process:
+        assert process.stderr is not None
+        for line in process.stderr:
             if "ends after" in line:
                 break
-        under_way.send_signal(signal.SIGINT)
-        under_way.communicate(timeout=60)
-    assert under_way.returncode == 130
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+    assert process.returncode == 130
     assert [span for span in collector.spans if span.name == "invoke_workflow audit"]
     assert "masis.loop.duration" in collector.metrics
 

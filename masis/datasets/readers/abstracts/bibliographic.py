@@ -25,7 +25,7 @@ from masis.datasets.readers.lines import read_raw_lines, utf8_error
 from masis.errors import InputError
 from masis.schema.screening import Abstract
 from masis.screening.sources.publication import OF_CONCERN_TYPE, RETRACTED_TYPE
-from masis.screening.sources.records import abstract_of, collapse_blanks
+from masis.screening.sources.records import abstract_of, collapse_whitespace
 
 MAX_LINE_BYTES = 4 * 1024 * 1024
 """The longest line. Many exports have a whole abstract on one line, but none is this long."""
@@ -337,7 +337,7 @@ def _bibtex_abstract(entry: Entry, block: RecordBlock, source: str) -> Abstract:
         or fields.get("booktitle")
         or "",
         authors=map(
-            strip_tex, split_multiple_persons_names(collapse_blanks(raw.get("author", "")))
+            strip_tex, split_multiple_persons_names(collapse_whitespace(raw.get("author", "")))
         ),
         doi=raw.get("doi", "").replace("\\", ""),
         pmid=fields.get("pmid", ""),

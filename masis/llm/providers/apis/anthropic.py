@@ -94,20 +94,23 @@ class Anthropic(SdkProvider):
             output["format"] = {"type": "json_schema", "schema": call.schema.schema}
         # In ``extra_body``, because the SDK transforms typed parameters, above all a schema, which
         # takes a millisecond per call.
-        more: dict[str, Any] = {"output_config": output} if output else {}
+        extra_body: dict[str, Any] = {"output_config": output} if output else {}
         if call.mode == "json_object":
             tool = {
                 "name": call.schema.name,
                 "description": "Hand in the reply.",
                 "input_schema": call.schema.schema,
             }
-            more |= {"tools": [tool], "tool_choice": {"type": "tool", "name": call.schema.name}}
+            extra_body |= {
+                "tools": [tool],
+                "tool_choice": {"type": "tool", "name": call.schema.name},
+            }
         return {
             "model": call.model,
             "max_tokens": call.token_limit,
             "system": [system],
             "messages": [{"role": "user", "content": [shared, {"type": "text", "text": task}]}],
-            "extra_body": more,
+            "extra_body": extra_body,
         }
 
     def _error_in(self, body: dict[str, Any]) -> Any:
@@ -177,8 +180,8 @@ def _block_text(blocks: list[Any]) -> str:
         match block:
             case {"type": "text", "text": str(text)}:
                 parts.append(text)
-            case {"type": "tool_use", "input": str(written)}:  # of a stream
-                parts.append(written)
+            case {"type": "tool_use", "input": str(arguments)}:  # of a stream
+                parts.append(arguments)
             case {"type": "tool_use"}:
                 parts.append(json.dumps(block.get("input"), ensure_ascii=False))
     return "\n".join(parts)

@@ -95,7 +95,7 @@ class OpenAICompatible(SdkProvider):
             ]
         # All other parameters are in ``extra_body``. The SDK transforms typed parameters, above all
         # a schema, which takes a millisecond per call, and its releases know different ones.
-        more: dict[str, Any] = {}
+        extra_body: dict[str, Any] = {}
         limits = (
             ("max_completion_tokens", "max_tokens")
             if self._is_openai
@@ -104,24 +104,24 @@ class OpenAICompatible(SdkProvider):
         # OpenAI's reasoning models refuse max_tokens, and older compatible servers don't know
         # max_completion_tokens. If the server refuses one, the other is sent.
         if limit := next((name for name in limits if name not in call.without), None):
-            more[limit] = call.token_limit
+            extra_body[limit] = call.token_limit
         if call.temperature is not None and "temperature" not in call.without:
-            more["temperature"] = call.temperature
+            extra_body["temperature"] = call.temperature
         if self._endpoint.effort and "effort" not in call.without:
-            more["reasoning_effort"] = self._endpoint.effort
+            extra_body["reasoning_effort"] = self._endpoint.effort
         if call.mode == "json_schema":
-            given = {"name": call.schema.name, "strict": True, "schema": call.schema.schema}
-            more["response_format"] = {"type": "json_schema", "json_schema": given}
+            schema = {"name": call.schema.name, "strict": True, "schema": call.schema.schema}
+            extra_body["response_format"] = {"type": "json_schema", "json_schema": schema}
         elif call.mode == "json_object_schema":
-            more["response_format"] = {"type": "json_object", "schema": call.schema.schema}
+            extra_body["response_format"] = {"type": "json_object", "schema": call.schema.schema}
         elif call.mode == "json_object":
-            more["response_format"] = {"type": "json_object"}
+            extra_body["response_format"] = {"type": "json_object"}
         if self._is_openai and "prompt_cache_key" not in call.without:
             digest = hashlib.sha256(prompt.cached.encode()).hexdigest()
             # Requests with the same key tend to be routed to the same machine, whose cache then has
             # their beginning (platform.openai.com/docs/guides/prompt-caching).
-            more["prompt_cache_key"] = digest[:32]
-        return {"model": call.model, "messages": messages, "extra_body": more}
+            extra_body["prompt_cache_key"] = digest[:32]
+        return {"model": call.model, "messages": messages, "extra_body": extra_body}
 
     def _error_in(self, body: dict[str, Any]) -> Any:
         if error := body.get("error"):
@@ -139,8 +139,10 @@ class OpenAICompatible(SdkProvider):
                 "type": body.get("type"),
             }
         # OpenRouter and some proxies leave out the object around code and message.
-        bare = "choices" not in body and "code" in body and isinstance(body.get("message"), str)
-        return {"message": body["message"], "code": body["code"]} if bare else None
+        is_bare_error = (
+            "choices" not in body and "code" in body and isinstance(body.get("message"), str)
+        )
+        return {"message": body["message"], "code": body["code"]} if is_bare_error else None
 
     def _of_events(self, events: list[dict[str, Any]], done: bool) -> dict[str, Any] | None:
         """Return the completion of a stream, with joined texts and the last value of every other
@@ -153,8 +155,8 @@ class OpenAICompatible(SdkProvider):
             body |= {name: event[name] for name in ("model", "usage", "error") if event.get(name)}
             choice = _first_choice(event)
             finish = choice.get("finish_reason") or finish
-            said = choice.get("delta") or choice.get("message")
-            texts = said if isinstance(said, dict) else {}
+            delta = choice.get("delta") or choice.get("message")
+            texts = delta if isinstance(delta, dict) else {}
             # Texts arrive in pieces, all other fields as a whole.
             for name in (*REASONING, "content", "refusal"):
                 if isinstance(texts.get(name), str):
@@ -180,8 +182,8 @@ class OpenAICompatible(SdkProvider):
         )
         # A refusal has a field of its own, because it can't follow the requested schema
         # (platform.openai.com/docs/guides/structured-outputs#refusals).
-        if isinstance(declined := message.get("refusal"), str) and declined.strip():
-            return Completion(declined, body.get("model"), tokens, "declined")
+        if isinstance(refusal := message.get("refusal"), str) and refusal.strip():
+            return Completion(refusal, body.get("model"), tokens, "declined")
         end = ENDS.get(str(choice.get("finish_reason")), "whole")
         text = _message_text(message.get("content"))
         if call.mode != "text" and not text.strip():
