@@ -414,7 +414,7 @@ def test_a_carried_issue_is_counted_once_per_iteration() -> None:
         1
     ]
     assert third.citation_audit.penalty_factor == pytest.approx(0.45)
-    assert third.issues[-1].reason.count("still stands") == 1
+    assert third.issues[-1].reason.count("still there") == 1
     assert len({each.id for each in third.issues}) == len(third.issues)
 
 
