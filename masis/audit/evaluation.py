@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple, Protocol
 
 from masis.audit.context import AuditContext
-from masis.audit.measures.scores import cap_score, normalise_score, score_of
+from masis.audit.measures.scores import cap_score, normalize_score, score_of
 from masis.schema.audit import (
     CitationAudit,
     Critique,
@@ -114,7 +114,7 @@ def _overall(judgement: EvaluationJudgement, scores: dict[str, Score], settings:
         "completeness": settings.completeness_weight,
         "reasoning_quality": settings.reasoning_weight,
     }
-    normalized = normalise_score("overall_score", judgement.overall_score)
+    normalized = normalize_score("overall_score", judgement.overall_score)
     if any(score.value is None for score in scores.values()):
         return Score(name="overall_score", raw=normalized.raw, value=None)
     mean = round(sum(weights[name] * (scores[name].value or 0.0) for name in DIMENSIONS), 3)

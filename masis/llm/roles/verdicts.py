@@ -18,7 +18,7 @@ from masis.audit.citations.hedges import hedges
 from masis.audit.languages import is_function_word, negates
 from masis.audit.markers import index_of
 from masis.audit.markers.source_words import RESULT_WORD, SOURCE_WORD
-from masis.audit.measures.scores import normalise_score
+from masis.audit.measures.scores import normalize_score
 from masis.audit.text.quotes import locate_quote, located_parts
 from masis.errors import StepError
 from masis.llm.roles.prompting import rearm
@@ -178,7 +178,7 @@ def judge(claim: Claim, given: Verdict, chunks: Chunks, judged_by: str) -> Claim
         claim=claim,
         verdict=word,
         support=_SUPPORT.get(word),
-        confidence=normalise_score("confidence", given.confidence).value,
+        confidence=normalize_score("confidence", given.confidence).value,
         sources=tuple(
             chunk for chunk, stance in stances.items() if stance in _SOURCES.get(word, ())
         ),
@@ -317,7 +317,7 @@ def unscored_claim(claim: Claim, why: Unscored, judged_by: str) -> ClaimJudgemen
 
 def _either_way(claim: Claim, given: Verdict, judged_by: str) -> ClaimCheck:
     """Return the check of a claim on which the verifier gave a verdict that it isn't sure of."""
-    sure = normalise_score("confidence", given.confidence).value
+    sure = normalize_score("confidence", given.confidence).value
     how = "did not say how sure it is" if sure is None else f"is not sure of it ({sure:.2g})"
     issue = f"The verifier called this {given.verdict} and {how}. {given.reasoning.strip()}".strip()
     check = _undecided_check(claim, "unverifiable", issue, judged_by)
@@ -502,7 +502,7 @@ def _wrong_calculation(given: Verdict, chunks: Chunks) -> str:
 
 
 def _sure(word: ClaimVerdict, given: Verdict) -> bool:
-    confidence = normalise_score("confidence", given.confidence).value
+    confidence = normalize_score("confidence", given.confidence).value
     least = SURE_FROM if word in ("supported", "contradicted") else SILENT_FROM
     return confidence is not None and confidence >= least
 
@@ -559,7 +559,7 @@ def _contradicting_places(
         return None
     mine_start, mine_end = (mine.start, mine.end) if mine else (0, len(claim.text))
     start, end = (0, 0) if in_source or theirs is None else (theirs.start, theirs.end)
-    sure = normalise_score("confidence", given.confidence).value
+    sure = normalize_score("confidence", given.confidence).value
     return Contradiction(
         kind="source" if in_source else "stated",
         claim_start=mine_start,
