@@ -87,9 +87,9 @@ def answers(count: int) -> ScriptedReviser:
 
 @pytest.mark.spec("REQ-CRITIC-015", "REQ-CRITIC-017")
 def test_a_clean_answer_needs_one_iteration() -> None:
-    result_ = run()
-    assert (result_.termination_reason, result_.total_iterations) == ("no_issues", 1)
-    assert result_.iterations[0].revision is None
+    audit_run = run()
+    assert (audit_run.termination_reason, audit_run.total_iterations) == ("no_issues", 1)
+    assert audit_run.iterations[0].revision is None
 
 
 @pytest.mark.spec("REQ-CRITIC-020")
