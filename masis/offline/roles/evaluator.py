@@ -19,7 +19,7 @@ from masis.offline.matching.key_points import (
     share_met,
     stems,
 )
-from masis.offline.roles.verifier import COVERED_FROM
+from masis.offline.roles.verifier import COVERED_SHARE
 from masis.schema.audit import Claim, ClaimCheck, Critique, JudgedBy, Measurement
 from masis.schema.base import Unscored
 
@@ -161,7 +161,7 @@ def completeness(context: AuditContext) -> tuple[Measurement, ...]:
     def covered_by(text: str) -> float:
         own = stems(text)
         parts = [
-            min(1.0, share_covered(point.passage, own) / COVERED_FROM) * point.relevance
+            min(1.0, share_covered(point.passage, own) / COVERED_SHARE) * point.relevance
             for point in points
         ]
         return sum(parts) / sum(weights) if weights else share_met(query_terms(context.query), own)
