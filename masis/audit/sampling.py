@@ -27,7 +27,7 @@ from masis.schema.base import Unscored
 
 CRITIC_SCORES = ("confidence", "overall_quality_score", "critique_confidence")
 
-JudgementT = TypeVar("J", CritiqueJudgement, EvaluationJudgement)
+JudgementT = TypeVar("JudgementT", CritiqueJudgement, EvaluationJudgement)
 
 
 class Sample(NamedTuple):
