@@ -564,7 +564,7 @@ reverse, which is lower because the evidence may say more.
 NEAREST, NEAREST_BACK = 0.9, 0.6
 """The same two shares, from which the rest of the sentences may differ."""
 _DIGITS_EXCHANGED = 3
-"""Digits that a number needs for its exchange to be an alteration: 41.2 for 14.2, not 12 for 21."""
+"""Digits a number needs for their exchange to be an alteration: 41.2 for 14.2, not 12 for 21."""
 _FEWEST_WORDS, _WORDS_BESIDE, _WHOLE = 2, 5, 0.95
 """Content words that a claim needs, equal words beside two figures, and the share of a claim that
 counts as all of it.
@@ -610,11 +610,13 @@ def _rival_confidence(
     if not words:
         return 0.0
     shared = match.coverage((i,), words)
-    around = _surroundings(match.sentence, fact, passage, other)
+    neighbor_share = _surroundings(match.sentence, fact, passage, other)
     if _is_altered(fact, other):
         exchanged = likeness(fact, other) == 1.0
-        near = shared + around >= (LEAST_EXCHANGED if exchanged else LEAST_ALTERED)
-        sure = near and (exchanged or shared >= NEAREST or not calculable(fact))
+        has_same_surroundings = shared + neighbor_share >= (
+            LEAST_EXCHANGED if exchanged else LEAST_ALTERED
+        )
+        sure = has_same_surroundings and (exchanged or shared >= NEAREST or not calculable(fact))
         # The value of another year rarely has the same digits in another order, so the dates of
         # such a pair may differ.
         timed = not _has_digits_exchanged(fact, other)
@@ -624,16 +626,18 @@ def _rival_confidence(
     before, other_before = text[: fact.start], passage.text[: other.start]
     if fact.kind == "date" and words_of(before)[-1:] != words_of(other_before)[-1:]:
         return 0.0
-    back = _surroundings(passage, other, match.sentence, fact)
-    near = around >= NEAREST and back >= NEAREST_BACK
-    enough = near or (shared >= LEAST_SHARED and around >= LEAST_AROUND and back >= LEAST_BACK)
+    reverse_share = _surroundings(passage, other, match.sentence, fact)
+    has_same_surroundings = neighbor_share >= NEAREST and reverse_share >= NEAREST_BACK
+    enough = has_same_surroundings or (
+        shared >= LEAST_SHARED and neighbor_share >= LEAST_AROUND and reverse_share >= LEAST_BACK
+    )
     enough = enough and not calculable(fact)
-    named = () if near else words
+    named = () if has_same_surroundings else words
     if not enough or not _is_about_the_same(
         match, fact, facts, i, other, named, whole=shared >= _WHOLE
     ):
         return 0.0
-    return 0.5 * shared + 0.5 * around
+    return 0.5 * shared + 0.5 * neighbor_share
 
 
 def _has_all_words_of(passage: EvidencePassage, sentence: ParsedSentence) -> bool:
@@ -658,8 +662,8 @@ def _has_same_neighbors(text: str, fact: Fact, evidence: str, other: Fact) -> bo
     )
     after, stated_after = words_of(text[fact.end :]), words_of(evidence[other.end :])
     sides = [
-        sum(takewhile(bool, map(eq, mine, stated)))
-        for mine, stated in ((before, stated_before), (after, stated_after))
+        sum(takewhile(bool, map(eq, claim_words, evidence_words)))
+        for claim_words, evidence_words in ((before, stated_before), (after, stated_after))
     ]
     ends = len(before) == 0 or len(after) == 0  # the claim begins or ends with the figure
     return (min(sides) >= 1 or ends) and sum(sides) >= _WORDS_BESIDE
@@ -709,14 +713,16 @@ def _is_about_the_same(
         ]
         if words or rivals or mate.kind != "date" or not _is_dated(match, mate, passage.document):
             return False
-    if any(match.weights[at] >= NAMED and match.hits[i].get(at, 0.0) < 1.0 for at in words):
+    if any(
+        match.weights[index] >= NAMED and match.hits[i].get(index, 0.0) < 1.0 for index in words
+    ):
         return False
-    theirs = _name_before(passage, other.start, inner=altered)
-    mine = _name_before(sentence, fact.start, inner=altered)
-    if theirs and theirs not in sentence.content and (mine or not whole):
+    evidence_name = _name_before(passage, other.start, inner=altered)
+    claim_name = _name_before(sentence, fact.start, inner=altered)
+    if evidence_name and evidence_name not in sentence.content and (claim_name or not whole):
         return False
-    return not mine or any(
-        mine in earlier.content
+    return not claim_name or any(
+        claim_name in earlier.content
         for earlier in match.passages[max(0, i - _LOOK_BACK) : i + 1]
         if earlier.document == passage.document
     )
@@ -783,20 +789,24 @@ def _surroundings(
 
     Neighbors are three words on either side of `fact`, and four on either side of `other`.
     """
-    mine = [*sentence.content_before(fact.start, 3), *sentence.content_after(fact.end, 3)]
-    theirs = {
+    claim_words = [*sentence.content_before(fact.start, 3), *sentence.content_after(fact.end, 3)]
+    evidence_stems = {
         word.stem
         for word in (*passage.content_before(other.start, 4), *passage.content_after(other.end, 4))
     }
-    weight = sum(word.weight for word in mine)
-    return sum(word.weight for word in mine if word.stem in theirs) / weight if weight else 0.0
+    weight = sum(word.weight for word in claim_words)
+    return (
+        sum(word.weight for word in claim_words if word.stem in evidence_stems) / weight
+        if weight
+        else 0.0
+    )
 
 
 def _has_same_noun(match: Match, fact: Fact, i: int, other: Fact) -> bool:
     """Return whether the same noun directly follows both: "450 people", "300 people"."""
-    mine = match.sentence.content_after(fact.end, 1)
-    theirs = match.passages[i].content_after(other.end, 1)
-    return bool(mine and theirs) and mine[0].stem == theirs[0].stem
+    claim_nouns = match.sentence.content_after(fact.end, 1)
+    evidence_nouns = match.passages[i].content_after(other.end, 1)
+    return bool(claim_nouns and evidence_nouns) and claim_nouns[0].stem == evidence_nouns[0].stem
 
 
 class Quotable:
@@ -807,7 +817,7 @@ class Quotable:
 
     @cached_property
     def _words(self) -> list[tuple[str, ...]]:
-        return [_bare_words(text) for text in self._texts]
+        return [_words_without_punctuation(text) for text in self._texts]
 
     def find_absent(self, claim: str, question: str) -> Iterator[Contradiction]:
         """Yield a signal for each quotation of the claim that evidence and question lack."""
@@ -820,8 +830,12 @@ class Quotable:
                 continue
             if _SUGGESTED.search(claim[max(0, start - 1 - _LONGEST_INTRODUCTION) : start - 1]):
                 continue
-            parts = [words for part in _LEFT_OUT.split(quoted) if (words := _bare_words(part)[:1])]
-            sources = (*self._words, _bare_words(question))
+            parts = [
+                words
+                for part in _LEFT_OUT.split(quoted)
+                if (words := _words_without_punctuation(part)[:1])
+            ]
+            sources = (*self._words, _words_without_punctuation(question))
             if not any(
                 all(any(words in reading for reading in source) for (words,) in parts)
                 for source in sources
@@ -830,7 +844,7 @@ class Quotable:
                 yield _absent_words("quotation", start, end, quoted, reason, 0.9)
 
 
-def _bare_words(text: str) -> tuple[str, ...]:
+def _words_without_punctuation(text: str) -> tuple[str, ...]:
     """Return the words and figures of a text in the comparison form, one string per reading.
 
     Differences in case and punctuation aren't reported. Text in square brackets, which is a marker
