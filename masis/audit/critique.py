@@ -1,6 +1,6 @@
 """Critique: a critic's judgement of an answer, and the rules in code around it.
 
-Confidence is normalised (MASIS-CRITIC-P5) and multiplied by the penalty factor (MASIS-CRITIC-P6).
+Confidence is normalized (MASIS-CRITIC-P5) and multiplied by the penalty factor (MASIS-CRITIC-P6).
 Fabricated references (MASIS-CRITIC-P3) and open issues force the flags for hallucination and retry.
 The result has the fields of CRITIC-LOOP-CRITIC-OUTPUT: issues, quality score, confidence in the
 critique, ``has_major_issues``.

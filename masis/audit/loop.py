@@ -635,7 +635,7 @@ class AuditRun:
         critique_result, evaluation_result, stopped = done.critique, done.evaluation, False
         try:
             if critique_result is None or critique_result.unscored:
-                critique_result, found_issues = yield from self._criticise(context)
+                critique_result, found_issues = yield from self._criticize(context)
                 self._step_done(critique=critique_result, issues=found_issues)
             else:
                 found_issues = done.issues
@@ -780,7 +780,7 @@ class AuditRun:
         )
         return claim_results, report
 
-    def _criticise(
+    def _criticize(
         self, context: AuditContext
     ) -> Generator[Event, None, tuple[Critique, tuple[Issue, ...]]]:
         number, critic = context.iteration_number, self.roles.critic

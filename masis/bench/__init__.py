@@ -1,4 +1,4 @@
-"""Measures the auditor on labelled data: `run_bench` measures a file, `render` formats the report.
+"""Measures the auditor on labeled data: `run_bench` measures a file, `render` formats the report.
 
 A file is recognized by the keys of its first row. It is split by question and document into one
 half for development and one for the reported metrics. Baselines are measured on the same rows.
@@ -61,7 +61,7 @@ def run_bench(
     The 95% intervals come from `bootstrap` resamples of the groups; equal seeds give equal reports.
 
     Args:
-        path: A file of labelled rows, or of runs, of which only the results of whole audits are
+        path: A file of labeled rows, or of runs, of which only the results of whole audits are
             measured.
         half: The half of the rows to measure.
         bootstrap: The number of resamples.
@@ -284,7 +284,7 @@ def _task_rows(task: Task, file: str, line: int, row: Mapping[str, Any]) -> list
 
 
 def read_rows(path: Path, half: Half) -> tuple[Task, list[tuple[BenchRow, str]]]:
-    """Read the labelled claims of the half from a file or folder, each with its group.
+    """Read the labeled claims of the half from a file or folder, each with its group.
 
     Raises:
         InputError: The file isn't of a known set, or a row lacks fields.

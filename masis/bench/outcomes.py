@@ -65,7 +65,7 @@ def score_issues(case: Mapping[str, Any], issues: Sequence[Issue]) -> IssueScore
     """Compare the issues of a case's original answer with its gold labels.
 
     Args:
-        case: The case with ``labels``, as in a file of labelled cases.
+        case: The case with ``labels``, as in a file of labeled cases.
         issues: The issues that the audit raised.
 
     """
@@ -186,7 +186,7 @@ def target_outcomes(
 
     Args:
         runs: The runs to measure.
-        cases: The labelled cases of the runs; may be empty.
+        cases: The labeled cases of the runs; may be empty.
         bootstrap: The number of resamples for an interval; 0 for none.
         seed: The seed of the resampling.
 

@@ -72,7 +72,7 @@ Row = Mapping[str, Any]
 
 
 def predict_fabricated(cases: Sequence[Row]) -> list[Prediction]:
-    """Return for each labelled or flagged reference a prediction of whether it is fabricated."""
+    """Return for each labeled or flagged reference a prediction of whether it is fabricated."""
     predictions: list[Prediction] = []
     for case in cases:
         flagged_counts = Counter(
@@ -357,8 +357,8 @@ def expertqa_rows(row: Row) -> Iterable[BenchRow]:
             )
 
 
-def labelled_rows(row: Row) -> Iterable[BenchRow]:
-    """Yield the labelled claims of a case with all its evidence; anything but supported is
+def labeled_rows(row: Row) -> Iterable[BenchRow]:
+    """Yield the labeled claims of a case with all its evidence; anything but supported is
     positive.
 
     The labels of our own cases are verdicts; others only say whether the evidence supports a claim.
@@ -433,7 +433,7 @@ EXPERTQA = Task(
 )
 """The uncited claims of this set also measure the exemptions of the citation engine."""
 
-DEMO_GOLD = Task("Demo gold", _is_ours, labelled_rows, "not supported")
+DEMO_GOLD = Task("Demo gold", _is_ours, labeled_rows, "not supported")
 """The labels of our own cases also name fabricated references and altered facts."""
 
 TASKS: tuple[Task, ...] = (
@@ -461,7 +461,7 @@ TASKS: tuple[Task, ...] = (
     Task(
         "Labelled cases",
         partial(_has_claim_labels, key="supported"),
-        labelled_rows,
+        labeled_rows,
         "not supported",
     ),
 )

@@ -107,7 +107,7 @@ def compare_verifiers(
     seed: int = 20250101,
     on_progress: OnProgress = lambda done, total: None,
 ) -> VerifierComparison:
-    """Measure several verifiers on the same labelled claims of a file or folder.
+    """Measure several verifiers on the same labeled claims of a file or folder.
 
     The 95% intervals come from ``bootstrap`` resamples of the groups.
 

@@ -386,8 +386,8 @@ def _citation_status(
         among_facts=unit.opens
         and is_labelled_fact(text)
         and any(
-            is_labelled_fact(answer[neighbour.start : neighbour.end])
-            for neighbour in (*units[max(number - 1, 0) : number], *units[number + 1 : number + 2])
+            is_labelled_fact(answer[neighbor.start : neighbor.end])
+            for neighbor in (*units[max(number - 1, 0) : number], *units[number + 1 : number + 2])
         ),
     )
     return (

@@ -96,7 +96,7 @@ def is_probably_not_a_citation(
         and len(body) <= 2
         and _POWER_BEFORE.search(answer[max(0, start - 6) : start])
     ):
-        return True  # mm[2], R[2], 5 × 10[7]: a power whose raised digit came in brackets
+        return True  # mm[2], R[2], 5 × 10[7]: a power whose raised digit is in brackets
     if after == "=" and before.isalnum():
         return True  # ?ids[1]=7
     is_before_element = _ELEMENT_AFTER.match(answer, end) is not None

@@ -293,10 +293,10 @@ def _read_part(
                 for id_ in chunk_ids or [None]
             ]
     if label := _LABEL.match(text):  # "Source: chunk_2", "Source: Document 9"
-        labelled = part.after(label.end())
-        worded = _WORDED.fullmatch(labelled.text)
+        labeled_part = part.after(label.end())
+        worded = _WORDED.fullmatch(labeled_part.text)
         if references := (
-            _read_worded(labelled, worded, index) if worded else _read_id(labelled, index)
+            _read_worded(labeled_part, worded, index) if worded else _read_id(labeled_part, index)
         ):
             return references
     if len(text) >= 3 and (ids := index.resolve_source(text)):

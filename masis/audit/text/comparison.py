@@ -494,7 +494,7 @@ FOLDS: tuple[Fold, ...] = (
     ),
     Fold(
         "invisible characters",
-        "soft hyphens, zero-width blanks, direction marks and variation selectors, but not joiners,"
+        "soft hyphens, zero-width spaces, direction marks and variation selectors, but not joiners,"
         " which distinguish words",
         "readers don't see them; a soft hyphen at the end of a line shows that the word continues",
         ("The of\u00adfice is open.", "The office is open."),
@@ -562,16 +562,16 @@ FOLDS: tuple[Fold, ...] = (
         signs="".join(_DOUBLE | _SINGLE | {"‴"}),
     ),
     Fold(
-        "blanks",
-        "kind and number of blanks and line ends",
-        "they only affect the layout; one blank and none stay different",
+        "spaces",
+        "kind and number of spaces and line ends",
+        "they only affect the layout; a single space and no space stay different",
         ("The\u00a0dam  is\nsafe.", "The dam is safe."),
         ("The dam is under ground.", "The dam is underground."),
         _fold_whitespace,
     ),
     Fold(
         "dashes",
-        "kinds of dashes between two words, and the blanks around one",
+        "kinds of dashes between two words, and the spaces around one",
         "the kind depends on font and keyboard; next to a figure and after a letter, a dash may be"
         " a sign",
         (
@@ -585,7 +585,7 @@ FOLDS: tuple[Fold, ...] = (
     Fold(
         "minus",
         "kinds of minus before a figure, and the word",
-        "each of them makes the figure negative if a blank or sign is before it",
+        "each of them makes the figure negative if a space or sign is before it",
         ("It fell to \u22125 degrees.", "It fell to minus 5 degrees."),
         ("It fell to \u22125 degrees.", "It fell to 5 degrees."),
         _pattern(
@@ -691,8 +691,8 @@ FOLDS: tuple[Fold, ...] = (
         signs=".",
     ),
     Fold(
-        "blank before a unit",
-        "a blank between a figure and an unmistakable unit",
+        "space before a unit",
+        "a space between a figure and an unmistakable unit",
         "people write either; letters that may be names or words stay",
         ("The dose is 5 mg.", "The dose is 5mg."),
         ("It is the 3 D model.", "It is the 3D model."),
@@ -700,8 +700,8 @@ FOLDS: tuple[Fold, ...] = (
         signs="0123456789",
     ),
     Fold(
-        "blanks beside punctuation",
-        "a blank before a closing sign and after an opening bracket",
+        "spaces next to punctuation",
+        "a space before a closing sign and after an opening bracket",
         "some languages and tokenizers add one; a sign that starts a word (!ready, .5) stays",
         ("It grew by 5 % ( or so ) .", "It grew by 5% (or so)."),
         ("It runs when !ready holds.", "It runs when ready! holds."),
