@@ -142,7 +142,7 @@ def verify_claims(
     # On a thread, so that ``cancelled`` is also checked while a model or the rules are busy.
     ended = threading.Event()
     future = start_in_thread(
-        lambda: roles.verifier.verify(checked_claims, chunks), "claims", then=ended.set
+        lambda: roles.verifier.verify(checked_claims, chunks), "claims", on_done=ended.set
     )
     try:
         while not cancelled():

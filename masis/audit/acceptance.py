@@ -70,8 +70,8 @@ def assess(
 ) -> Acceptability:
     """Apply the rule to the original answer, which reviewers see first and which may be in use.
 
-    If a revision was chosen and the settings accept one unread (``review_revised`` off), the rule
-    applies to the revision. There are no reasons exactly if every check passes.
+    If a revision was chosen and the settings accept an unread one (``review_revised`` off), the
+    rule applies to the revision. The list of reasons is empty if and only if every check passes.
 
     Args:
         iterations: The iterations of the run.
@@ -86,13 +86,13 @@ def assess(
     if termination == "no_answer":
         checks = [_check_answered(case)]
     elif chosen is None:
-        nothing = _failed_check(
+        no_iteration = _failed_check(
             "checkable",
             "no iteration was finished",
             "nothing_checked",
             "No iteration was finished.",
         )
-        checks = [_check_answered(case), nothing, _check_ending(termination)]
+        checks = [_check_answered(case), no_iteration, _check_ending(termination)]
     else:
         judged = iterations[0 if settings.review_revised else chosen]
         checks = [
@@ -183,8 +183,8 @@ def claim_reasons(checks: Sequence[ClaimCheck]) -> tuple[ReviewReason, ...]:
 
     There are none if the evidence supports all claims and contradicts none of them. An undecided
     claim isn't flagged as wrong, but it isn't certified either. The same applies to a figure that
-    isn't in the evidence and may be calculated, and for a word that a tagger marks, whatever a
-    second verifier says of the claim. The check ``scored`` handles claims without a verdict.
+    isn't in the evidence and may be calculated, and to a word that a tagger marks, even if a second
+    verifier supports the claim. The check ``scored`` handles claims without a verdict.
     """
     verdicts = [check.verdict for check in checks]
     reasons = [
@@ -253,18 +253,18 @@ def is_coverable(run: Run) -> bool:
     )
 
 
-def waive(assessed: Acceptability, *, guarantee: int) -> Acceptability:
+def waive(assessment: Acceptability, *, guarantee: int) -> Acceptability:
     """Return an assessment whose reasons a guarantee waives.
 
     Raises:
         ValueError: A reason can't be waived.
 
     """
-    codes = tuple(dict.fromkeys(reason.code for reason in assessed.reasons))
+    codes = tuple(dict.fromkeys(reason.code for reason in assessment.reasons))
     if not WAIVABLE.issuperset(codes):
         raise ValueError(f"no guarantee waives {', '.join(sorted(set(codes) - WAIVABLE))}")
     return Acceptability(
-        assessed.acceptance.model_copy(update={"guarantee": guarantee, "waived": codes}), ()
+        assessment.acceptance.model_copy(update={"guarantee": guarantee, "waived": codes}), ()
     )
 
 
@@ -289,21 +289,23 @@ FAULT_OF_REFERENCE, FAULT_OF_HALLUCINATION, FAULT_OF_DOUBT = 0.9, 0.6, 0.3
 def fault_probability(iteration: Iteration) -> float:
     """Estimate the probability that an audited answer is faulty, for the order of the queue.
 
-    The signs (each claim by its verdict, a fabricated reference, an issue of the critic) count as
-    independent: the answer is sound only if none of them is a fault. A low confidence adds a
-    little.
+    The signals (the verdict on each claim, each fabricated reference, each issue from the critic)
+    are treated as independent, so the answer is sound only if none of them is a real fault. Low
+    confidence adds a little.
     """
     confidence = iteration.critique.confidence
-    signs = [FAULT_OF_DOUBT * (1.0 - (0.5 if confidence is None else confidence))]
+    fault_probabilities = [FAULT_OF_DOUBT * (1.0 - (0.5 if confidence is None else confidence))]
     audit = iteration.citation_audit
-    signs += [FAULT_OF_REFERENCE] * len((*audit.invalid_citations, *audit.carried_references))
-    signs += [_claim_fault_probability(check) for check in iteration.claims]
-    signs += [
+    fault_probabilities += [FAULT_OF_REFERENCE] * len(
+        (*audit.invalid_citations, *audit.carried_references)
+    )
+    fault_probabilities += [_claim_fault_probability(check) for check in iteration.claims]
+    fault_probabilities += [
         FAULT_OF_ISSUE[issue.severity] for issue in iteration.issues if issue.source == "critic"
     ]
     if iteration.critique.hallucination_detected and not _has_flagged_words(iteration):
-        signs.append(FAULT_OF_HALLUCINATION)
-    return 1.0 - prod(1.0 - sign for sign in signs)
+        fault_probabilities.append(FAULT_OF_HALLUCINATION)
+    return 1.0 - prod(1.0 - probability for probability in fault_probabilities)
 
 
 def _claim_fault_probability(check: ClaimCheck) -> float:
@@ -339,13 +341,13 @@ def disagreement(iteration: Iteration) -> float:
 def contested_words(iteration: Iteration, settings: Settings) -> tuple[ReviewReason, ...]:
     """Return the reasons for review where critic and verifier disagree about the same words.
 
-    Either the critic says that the evidence doesn't support the words, or the answer as a whole,
-    and the verifier found nothing against them. At severity low that is about wording ("a little
-    too strong": three of 23 sound demo answers have one), so it counts only if the critic says
-    outright that the words are denied or invented. Or the verifier found words contradicted, and
-    the critic is content with them and with the answer.
+    There are two kinds of disagreement. In the first, the critic says that the evidence doesn't
+    support the words, or the answer as a whole, and the verifier found nothing against them. An
+    issue of severity low is usually about wording (three of 23 sound demo answers have one), so it
+    counts only if the critic calls the words contradicted or invented. In the second, the verifier
+    found words contradicted, and the critic didn't object to them or to the answer.
 
-    Rules that criticise by the verifier's own verdicts (offline) can't disagree with it.
+    The offline critic derives its issues from the verifier's verdicts, so it can't disagree.
     """
     doubted = [
         issue
@@ -358,10 +360,10 @@ def contested_words(iteration: Iteration, settings: Settings) -> tuple[ReviewRea
     ]
     reasons = []
     if doubted:
-        words = _quote_first(issue.quote or issue.description for issue in doubted)
+        quoted_words = _quote_first(issue.quote or issue.description for issue in doubted)
         message = (
-            f"The critic says that the evidence doesn't support {words}; the claim check found"
-            " nothing against it."
+            f"The critic says that the evidence doesn't support {quoted_words}; the claim check"
+            " found nothing against it."
         )
         reasons.append(ReviewReason(code="disagreement", message=message))
     confidence = _raw_score(iteration.critique.scores, "confidence", iteration.critique.confidence)
@@ -372,7 +374,7 @@ def contested_words(iteration: Iteration, settings: Settings) -> tuple[ReviewRea
             for issue in iteration.issues
             if issue.source == "critic" and issue.type in GROUNDLESS
         ]
-        missed = [
+        missed_claims = [
             check.claim.text
             for check in iteration.claims
             if check.verdict == "contradicted"
@@ -383,10 +385,10 @@ def contested_words(iteration: Iteration, settings: Settings) -> tuple[ReviewRea
                 for issue in critic_flags
             )
         ]
-        if missed:
+        if missed_claims:
             message = (
-                f"The claim check found {_quote_first(missed)} contradicted; the critic found"
-                f" nothing against it and has a confidence of {confidence:.2f} in the answer."
+                f"The claim check found {_quote_first(missed_claims)} contradicted; the critic"
+                f" found nothing against it and has a confidence of {confidence:.2f} in the answer."
             )
             reasons.append(ReviewReason(code="disagreement", message=message))
     return tuple(reasons)
@@ -429,8 +431,8 @@ def _quote_first(texts: Iterable[str]) -> str:
     """Return the first distinct texts in quotation marks, and how many more there are."""
     distinct = list(dict.fromkeys(texts))
     shown = ", ".join(f"“{shorten(text, 80)}”" for text in distinct[:CONTESTED_SHOWN])
-    more = len(distinct) - CONTESTED_SHOWN
-    return f"{shown} and {more} more" if more > 0 else shown
+    omitted_count = len(distinct) - CONTESTED_SHOWN
+    return f"{shown} and {omitted_count} more" if omitted_count > 0 else shown
 
 
 def _raw_score(scores: tuple[Score, ...], name: str, final: float | None) -> float | None:
@@ -497,8 +499,8 @@ def _check_serious_issues(judged: Iteration) -> _Check:
 def _has_flagged_words(judged: Iteration) -> bool:
     """Return whether citations or claims flag the answer.
 
-    A reported hallucination is then the same fault. A fabricated reference also counts if its
-    marker was removed since, because it is reported as a hallucination too.
+    A reported hallucination is then the same fault. A fabricated reference still counts after its
+    marker was removed, because it is reported as a hallucination too.
     """
     audit, flagged_verdicts = judged.citation_audit, {verdict for verdict, _, _ in FLAGGED_VERDICTS}
     fabricated = audit.invalid_citations or audit.carried_references
@@ -533,18 +535,20 @@ def _check_instructions(judged: Iteration, original: Iteration) -> _Check:
     use, was written under its influence.
     """
     instruction_issues = _issues_with_code(judged, "instruction")
-    answers = sum(issue.start is not None for issue in instruction_issues)
-    chunks = len({name for issue in instruction_issues for name in issue.evidence_ids})
-    before = any(issue.start is not None for issue in _issues_with_code(original, "instruction"))
-    places = [
-        *(["the answer"] if answers else ["the original answer"] if before else []),
-        *([count_noun(chunks, "chunk") + " of evidence"] if chunks else []),
+    in_answer = sum(issue.start is not None for issue in instruction_issues)
+    chunk_count = len({name for issue in instruction_issues for name in issue.evidence_ids})
+    is_in_original = any(
+        issue.start is not None for issue in _issues_with_code(original, "instruction")
+    )
+    locations = [
+        *(["the answer"] if in_answer else ["the original answer"] if is_in_original else []),
+        *([count_noun(chunk_count, "chunk") + " of evidence"] if chunk_count else []),
     ]
-    if not places:
+    if not locations:
         return _Check("instructions", "no instructions in answer or evidence")
-    where = " and ".join(places)
-    message = f"There are instructions to a reader, a model or a tool in {where}."
-    return _failed_check("instructions", f"instructions in {where}", "instruction", message)
+    location_text = " and ".join(locations)
+    message = f"There are instructions to a reader, a model or a tool in {location_text}."
+    return _failed_check("instructions", f"instructions in {location_text}", "instruction", message)
 
 
 def _check_screening(case: Case, settings: Settings) -> _Check:
@@ -616,22 +620,23 @@ def _check_threshold(
 def _check_disagreement(judged: Iteration, settings: Settings) -> _Check:
     """Check that the judges agree.
 
-    That is critic and verifier about the words, the scores about the answer, and the samples of a
-    judge with each other.
+    The critic and the verifier must agree about the words, the scores must be close to each other,
+    and so must the samples of one judge.
     """
-    distance = disagreement(judged)
+    score_distance = disagreement(judged)
     contested = contested_words(judged, settings)
     reasons = [*contested, *_judge_spread_reasons(judged, settings)]
     scored = judged.critique.confidence is not None
-    if scored and distance > settings.review_disagreement:
+    if scored and score_distance > settings.review_disagreement:
         message = (
-            f"Citation engine, critic and evaluator are {distance:.2f} apart; the limit is"
+            f"Citation engine, critic and evaluator are {score_distance:.2f} apart; the limit is"
             f" {settings.review_disagreement:.2f}."
         )
         reasons.append(ReviewReason(code="disagreement", message=message))
-    words = "critic and claim check differ about words of the answer; " if contested else ""
+    words_detail = "critic and claim check differ about words of the answer; " if contested else ""
     detail = (
-        f"{words}scores {distance:.2f} apart, must be at most {settings.review_disagreement:.2f}"
+        f"{words_detail}scores {score_distance:.2f} apart, must be at most"
+        f" {settings.review_disagreement:.2f}"
     )
     return _Check("disagreement", detail, tuple(reasons))
 
@@ -674,14 +679,16 @@ def _check_scored(judged: Iteration) -> _Check:
         ),
         *(["the evaluation"] if evaluation is not None and evaluation.unscored else []),
         *(["the claims"] if report.unscored else []),
-        *(["what is left out"] if report.completeness_unscored else []),
+        *(["the missing points"] if report.completeness_unscored else []),
     ]
-    if claims := sum(check.verdict == "unscored" for check in judged.claims):
-        unscored.append(count_noun(claims, "claim"))
+    if unscored_claims := sum(check.verdict == "unscored" for check in judged.claims):
+        unscored.append(count_noun(unscored_claims, "claim"))
     if not unscored:
         return _Check("scored", "all requested steps are scored")
-    names = ", ".join(unscored)
-    return _failed_check("scored", f"unscored: {names}", "unscored", f"Unscored: {names}.")
+    step_names = ", ".join(unscored)
+    return _failed_check(
+        "scored", f"unscored: {step_names}", "unscored", f"Unscored: {step_names}."
+    )
 
 
 def _check_checkable(judged: Iteration, evidence: Sequence[Evidence]) -> _Check:
@@ -700,10 +707,10 @@ def _check_checkable(judged: Iteration, evidence: Sequence[Evidence]) -> _Check:
             "nothing_checked",
             "The answer makes no claim that could be checked.",
         )
-    if foreign := [check for check in judged.claims if check.abstained == "language"]:
+    if unchecked_claims := [check for check in judged.claims if check.abstained == "language"]:
         message = (
-            f"{count_noun(len(foreign), 'claim')} could not be checked because of the language."
-            f" {foreign[0].issue or ''}"
+            f"{count_noun(len(unchecked_claims), 'claim')} could not be checked because of the"
+            f" language. {unchecked_claims[0].issue or ''}"
         )
         return _failed_check("checkable", detail, "language", message.strip())
     return _Check("checkable", detail)
@@ -711,10 +718,10 @@ def _check_checkable(judged: Iteration, evidence: Sequence[Evidence]) -> _Check:
 
 def _check_limits(judged: Iteration) -> _Check:
     """Check that no part of the answer or evidence was left unchecked."""
-    left_out = judged.claim_report.unchecked
-    if not left_out:
+    unchecked_parts = judged.claim_report.unchecked
+    if not unchecked_parts:
         return _Check("limits", "answer and evidence are within the limits")
-    message = " ".join(left_out)
+    message = " ".join(unchecked_parts)
     return _failed_check(
         "limits", message, "not_all_checked", f"Not everything was checked: {message}"
     )

@@ -30,8 +30,8 @@ CONSTANTS = (
 """Numbers that a calculation may use without evidence: calendars, per cent, small counts,
 conversions.
 """
-CONSTANT_WITHIN = 0.005
-"""The allowed rounding of a conversion factor, as a share of it."""
+CONSTANT_TOLERANCE = 0.005
+"""The allowed relative rounding error of a conversion factor."""
 
 _SCALES = {
     **dict.fromkeys(("thousand", "tausend", "mille", "k"), 1e3),
@@ -56,14 +56,14 @@ _TOKEN = re.compile(
     r"(?P<word>[^\W\d_]+(?:[.²³/][^\W\d_]*)*|[$€£¥°²³.,]))",
     re.IGNORECASE,
 )
-# "≈", "about", "rund": one side is approximate.
-_ABOUT = re.compile(
+# "≈", "about", "rund" show that one side is approximate.
+_APPROXIMATE = re.compile(
     r"≈|≃|~|\b(?:about|roughly|approx\w*|around|nearly|almost|rund|etwa|circa|ca|environ|unos|"
     r"unas)\b",
     re.IGNORECASE,
 )
-ABOUT_WITHIN, EXACT_WITHIN = 0.01, 0.001
-"""The allowed difference between the sides, as a share: if one is approximate, and otherwise."""
+APPROXIMATE_TOLERANCE, EXACT_TOLERANCE = 0.01, 0.001
+"""The allowed relative difference between the sides: if one is approximate, and if none is."""
 # "=", "is", "ergibt", "→" join the sides of a calculation.
 _EQUALS = re.compile(r"=|≈|≃|~|\bis\b|\bequals\b|\bergibt\b|→|⇒", re.IGNORECASE)
 _OPERATORS = {
@@ -90,9 +90,9 @@ class _Side(NamedTuple):
     operands: tuple[float, ...]
     computed: bool
     step: float
-    """Half of the last digit of a plain number: the difference that rounding may hide."""
-    within: tuple[float, ...] = ()
-    """The values of its brackets."""
+    """Half of the last digit of a plain number, which is the largest possible rounding error."""
+    bracket_values: tuple[float, ...] = ()
+    """The values of the expressions in brackets."""
 
 
 def check_calculation(text: str) -> Calculation:
@@ -112,7 +112,7 @@ def check_calculation(text: str) -> Calculation:
     """
     calculation = _check_calculation(text[:LONGEST])
     if calculation.right is not True and _GROUPING_STOP.search(text):
-        # "240.000 - 168.000" may be thousands. A calculation that is right in one reading is right.
+        # "240.000 - 168.000" may be thousands. The calculation is right if either reading is.
         grouped = _check_calculation(
             _GROUPING_STOP.sub(lambda number: number[0].replace(".", ""), text[:LONGEST])
         )
@@ -126,7 +126,7 @@ _GROUPING_STOP = re.compile(r"(?<![\d.,])[1-9]\d{0,2}(?:\.\d{3})+(?![\d.])")
 
 def _check_calculation(text: str) -> Calculation:
     operands: list[float] = []
-    agreements: list[bool] = []
+    side_agreements: list[bool] = []
     results: list[float] = []
     for part in re.split(r"[;\n]", text):
         sides = [_evaluate_side(side) for side in _EQUALS.split(part)]
@@ -136,21 +136,25 @@ def _check_calculation(text: str) -> Calculation:
         computed = [side for side in read_sides if side.computed]
         if not computed:
             continue
-        results += [value for side in read_sides for value in (side.value, *side.within)]
+        results += [value for side in read_sides for value in (side.value, *side.bracket_values)]
         operands += [number for side in computed for number in side.operands]
-        first = computed[0]
-        within = ABOUT_WITHIN if _ABOUT.search(part) else EXACT_WITHIN
-        agreements.append(
-            all(_sides_agree(first, side, within) for side in read_sides if side is not first)
+        reference_side = computed[0]
+        tolerance = APPROXIMATE_TOLERANCE if _APPROXIMATE.search(part) else EXACT_TOLERANCE
+        side_agreements.append(
+            all(
+                _sides_agree(reference_side, side, tolerance)
+                for side in read_sides
+                if side is not reference_side
+            )
         )
     starting_numbers = tuple(
         number for number in operands if not any(math.isclose(number, result) for result in results)
     )
-    return Calculation(all(agreements) if agreements else None, starting_numbers)
+    return Calculation(all(side_agreements) if side_agreements else None, starting_numbers)
 
 
 # "180 / 240", "$1,200 x 3", "12% of 48", "2000 ms = 2 s": two numbers and an operator.
-_COMPUTES = re.compile(
+_ARITHMETIC = re.compile(
     r"""\d\s*[%)]?[^\W\d_]{0,12}           # a number, with its unit
         \s*[-+*/×÷−–:x]\s*
         [^\W\d_$€£]{0,3}\s*[($€£]?\s*\d   # another
@@ -163,7 +167,8 @@ _COMPUTES = re.compile(
 def has_valid_calculation(text: str) -> bool:
     """Return whether a text has two numbers with an operator between them and no wrong result."""
     return (
-        _COMPUTES.search(text[:LONGEST]) is not None and check_calculation(text).right is not False
+        _ARITHMETIC.search(text[:LONGEST]) is not None
+        and check_calculation(text).right is not False
     )
 
 
@@ -180,33 +185,33 @@ def unknown_operands(calculation: Calculation, texts: Iterable[str]) -> tuple[fl
     }
     unknown = []
     for number in dict.fromkeys(calculation.operands):
-        rounding = 1e-12 if number == int(number) else CONSTANT_WITHIN
+        rounding = 1e-12 if number == int(number) else CONSTANT_TOLERANCE
         is_constant = any(math.isclose(number, value, rel_tol=rounding) for value in CONSTANTS)
         if not is_constant and not any(
             math.isclose(number, value * scale, rel_tol=1e-9)
             for value in known_numbers
-            for scale in _READINGS
+            for scale in _SCALE_FACTORS
         ):
             unknown.append(number)
     return tuple(unknown)
 
 
-_READINGS = (1.0, 1e3, 1e6, 1e9, 1e-2, 1e2)
-"""The factors of a number written in thousands, millions, billions or per cent."""
+_SCALE_FACTORS = (1.0, 1e3, 1e6, 1e9, 1e-2, 1e2)
+"""The factors between a number and its notation in thousands, millions, billions or per cent."""
 
 
-def _numeral_values(written: str) -> tuple[float, ...]:
+def _numeral_values(numeral: str) -> tuple[float, ...]:
     """Return the possible values of a numeral: a comma groups digits or precedes decimals."""
-    plain = re.sub(r"['’\u00a0\u202f ]", "", written)
-    readings = {plain.replace(",", "")}
-    if _GROUPING_STOP.fullmatch(plain):
-        readings.add(plain.replace(".", ""))
-    if plain.count(",") == 1 and "." not in plain:
-        readings.add(plain.replace(",", "."))
-    return tuple(float(reading) for reading in readings)
+    compact = re.sub(r"['’\u00a0\u202f ]", "", numeral)
+    spellings = {compact.replace(",", "")}
+    if _GROUPING_STOP.fullmatch(compact):
+        spellings.add(compact.replace(".", ""))
+    if compact.count(",") == 1 and "." not in compact:
+        spellings.add(compact.replace(",", "."))
+    return tuple(float(spelling) for spelling in spellings)
 
 
-def _sides_agree(computed: _Side, other: _Side, within: float) -> bool:
+def _sides_agree(computed: _Side, other: _Side, tolerance: float) -> bool:
     """Return whether two sides agree within the rounding of the written number.
 
     A percentage and the share with the same value agree.
@@ -217,7 +222,7 @@ def _sides_agree(computed: _Side, other: _Side, within: float) -> bool:
     # A share may be written in per cent, and "2.86 - 1.9 = 0.96 million" names the scale only once.
     return any(
         abs(computed.value - other.value * factor)
-        <= max(step * factor, within * abs(other.value * factor))
+        <= max(step * factor, tolerance * abs(other.value * factor))
         for factor in (1.0, 0.01, 100.0, 1e-3, 1e-6, 1e-9)
     )
 
@@ -234,12 +239,12 @@ def _evaluate_side(text: str) -> _Side | None:
     tokens = _tokenize_calculation(text)
     if tokens is None or not any(token.kind == "number" for token in tokens):
         return None
-    reader = _ExpressionParser(tokens)
+    parser = _ExpressionParser(tokens)
     try:
-        value = reader.total()
+        value = parser.total()
     except (_NotArithmetic, ZeroDivisionError, OverflowError):
         return None
-    if not reader.at_end or not math.isfinite(value):
+    if not parser.at_end or not math.isfinite(value):
         return None
     numbers = [token for token in tokens if token.kind == "number"]
     computed = len(numbers) > 1
@@ -248,7 +253,7 @@ def _evaluate_side(text: str) -> _Side | None:
         tuple(token.value for token in numbers) if computed else (),
         computed,
         0.0 if computed else numbers[0].step,
-        tuple(reader.brackets),
+        tuple(parser.brackets),
     )
 
 
@@ -270,17 +275,18 @@ def _tokenize_calculation(text: str) -> list[_CalculationToken] | None:
                 if decimals is None or (grouped and "." not in match["number"])
                 else len(decimals[1])
             )
-            # "1,500" in a calculation is fifteen hundred: three digits after a comma are a group.
+            # "1,500" in a calculation is fifteen hundred, since three digits after a comma are a
+            # group.
             thousands = decimals is not None and len(decimals[1]) == 3 and "," in match["number"]
-            best = max(values) if thousands else min(values)
-            tokens.append(_CalculationToken("number", best, 0.5 * 10.0**-digits))
+            value = max(values) if thousands else min(values)
+            tokens.append(_CalculationToken("number", value, 0.5 * 10.0**-digits))
         elif match["operator"]:
-            written = match["operator"].lower()
-            tokens.append(_CalculationToken(_OPERATORS.get(written, written)))
+            sign = match["operator"].lower()
+            tokens.append(_CalculationToken(_OPERATORS.get(sign, sign)))
         elif match["percent"]:
             _scale_last(tokens, 0.01, percent=True)
         elif match["word"].lower() in _MONTHS:
-            return None  # a date: days after another date aren't a sum
+            return None  # a date, as in "10 days after 5 May"; this isn't arithmetic
         elif (scale := _SCALES.get(match["word"].lower().rstrip("."))) is not None:
             _scale_last(tokens, scale)
     return tokens
@@ -317,7 +323,7 @@ class _ExpressionParser:
             self._at += 1
             right = self._product()
             if self._behind_percent() and not percent:
-                raise _NotArithmetic  # "200 + 10%" may mean 220
+                raise _NotArithmetic  # "200 + 10%" may mean 200.1 or 220
             value = value + right if kind == "+" else value - right
         return value
 

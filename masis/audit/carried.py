@@ -23,7 +23,7 @@ from masis.schema.rules import ISSUE_TYPES, rule_of
 from masis.schema.run import Iteration
 
 SAME_STATEMENT_SHARE = 0.7
-"""The share of a flagged sentence's content words from which another sentence says the same.
+"""The share of a flagged sentence's content words that a sentence with the same meaning must have.
 
 It is below 1 because rewording a statement doesn't fix it.
 """
@@ -34,44 +34,44 @@ Each issue is compared with every sentence, so without a limit the time would gr
 of the answer's length.
 """
 _MIN_WORDS = 3
-"""The content words that flagged words need to be recognized by themselves.
+"""The fewest content words by which a flagged phrase can be recognized without its sentence.
 
-Fewer are searched for together with their sentence.
+A shorter phrase is searched for together with its sentence.
 """
 # From the least serious, so that positions can be compared.
 _SEVERITIES = ("low", "medium", "high", "critical")
-# A sentence with a negation more or less doesn't say the same: "is", "isn't", "never is".
+# A sentence with a negation doesn't say the same as one without: "is", "isn't", "never is".
 _NEGATION = re.compile(
     r"\b(?:not|no|never|none|nor|neither|without|cannot)\b|n['’]t\b", re.IGNORECASE
 )
 
 
 def issues_still_open(
-    before: Iteration,
+    previous: Iteration,
     answer: str,
     audit: CitationAudit,
     checks: Sequence[ClaimCheck],
     new_issues: Sequence[Issue],
 ) -> tuple[Issue, ...]:
-    """Return the issues of the iteration before that are still open and that no new issue repeats.
+    """Return the previous iteration's issues that are still open and that no new issue repeats.
 
     They have positions in the new answer and ``carried_from`` set; their ids are assigned later.
 
     Args:
-        before: The iteration before.
+        previous: The previous iteration.
         answer: The new answer.
         audit: The citation audit of the new answer.
         checks: The checks of the claims of the new answer.
         new_issues: The issues of citations and claims in the new answer.
 
     """
-    revised = _RevisedAnswer(before, answer, audit)
-    flagging = sorted(filter(_flags_statement, before.issues), key=lambda issue: not issue.major)[
-        :MAX_CARRIED
-    ]
+    revised = _RevisedAnswer(previous, answer, audit)
+    flagging_issues = sorted(
+        filter(_flags_statement, previous.issues), key=lambda issue: not issue.major
+    )[:MAX_CARRIED]
     return tuple(
-        _reopen_at(issue, statement, before.iteration_number)
-        for issue in flagging
+        _reopen_at(issue, statement, previous.iteration_number)
+        for issue in flagging_issues
         if (statement := revised.find_statement(issue)) is not None
         and not _is_confirmed(statement, checks)
         and not raised_again(issue, statement.start, statement.end, new_issues)
@@ -141,36 +141,36 @@ def raised_again(issue: Issue, start: int, end: int, new_issues: Sequence[Issue]
 
     """
     return any(
-        other.start is not None
-        and other.end is not None
-        and other.start < end
-        and start < other.end
+        new_issue.start is not None
+        and new_issue.end is not None
+        and new_issue.start < end
+        and start < new_issue.end
         and (
-            other.rule == issue.rule
+            new_issue.rule == issue.rule
             or (
-                other.source == issue.source != "citations"
-                and _SEVERITIES.index(other.severity) >= _SEVERITIES.index(issue.severity)
+                new_issue.source == issue.source != "citations"
+                and _SEVERITIES.index(new_issue.severity) >= _SEVERITIES.index(issue.severity)
             )
         )
-        for other in new_issues
+        for new_issue in new_issues
     )
 
 
 class _RevisedAnswer:
     """A new answer, searched for the statements that an earlier iteration flagged."""
 
-    def __init__(self, before: Iteration, answer: str, audit: CitationAudit) -> None:
-        self._answer, self._audit = before.answer, before.citation_audit
+    def __init__(self, previous: Iteration, answer: str, audit: CitationAudit) -> None:
+        self._answer, self._audit = previous.answer, previous.citation_audit
         self._ends = [sentence.end for sentence in self._audit.sentences]
         self._inside = citations_by_sentence(self._audit)
         self._sources: dict[int, StatementSpan | None] = {}
-        inside = citations_by_sentence(audit)
+        new_citations = citations_by_sentence(audit)
         self._new = [
             StatementSpan(
                 sentence.start,
                 sentence.end,
                 sentence.text,
-                _stretch_keys(sentence.text, sentence.start, inside[number]),
+                _content_without_markers(sentence.text, sentence.start, new_citations[number]),
             )
             for number, sentence in enumerate(audit.sentences)
             if is_assertion(sentence)
@@ -185,7 +185,7 @@ class _RevisedAnswer:
     def find_statement(self, issue: Issue) -> StatementSpan | None:
         """Return the sentence that says most of a flagged statement, if one still says it.
 
-        If none does, two neighbours may: splitting a sentence doesn't fix it.
+        If none does, two adjacent sentences may, because splitting a sentence doesn't fix it.
         """
         assert issue.start is not None
         assert issue.end is not None
@@ -196,16 +196,16 @@ class _RevisedAnswer:
         if rule_of(issue.rule).carried_with == "sentence":
             if index not in self._sources:
                 self._sources[index] = self._best_match(
-                    _stretch_keys(sentence.text, sentence.start, self._inside[index])
+                    _content_without_markers(sentence.text, sentence.start, self._inside[index])
                 )
             return self._sources[index]
-        flagged_keys = _stretch_keys(
+        flagged_keys = _content_without_markers(
             self._answer[issue.start : issue.end], issue.start, self._inside[index]
         )
         required = frozenset[str]()
         if len(flagged_keys) < _MIN_WORDS:
             flagged_keys, required = (
-                _stretch_keys(sentence.text, sentence.start, self._inside[index]),
+                _content_without_markers(sentence.text, sentence.start, self._inside[index]),
                 flagged_keys,
             )
         required |= {key for key in flagged_keys if key[0].isdecimal()}
@@ -219,7 +219,7 @@ class _RevisedAnswer:
     ) -> StatementSpan | None:
         """Return the sentence that shares the most flagged words, if it shares enough of them.
 
-        If no sentence does, pairs of neighbouring sentences are compared.
+        If no sentence does, pairs of adjacent sentences are compared.
         """
         for candidates in (self._new, self._pairs) if flagged_keys else ():
             matches = [
@@ -234,19 +234,21 @@ class _RevisedAnswer:
         return None
 
 
-def _stretch_keys(text: str, start: int, inside: Sequence[Citation]) -> frozenset[str]:
-    """Return the content of a part of an answer that begins at ``start``, without its markers.
+def _content_without_markers(
+    text: str, start: int, citations: Sequence[Citation]
+) -> frozenset[str]:
+    """Return the content keys of a part of an answer that begins at ``start``, without its markers.
 
     Otherwise a marker that a revision removed or replaced would make two statements differ.
     """
     end = start + len(text)
     spans = {
         (citation.marker_start, citation.marker_end)
-        for citation in inside
+        for citation in citations
         if citation.marker_start < end and citation.marker_end > start
     }
-    for first, last in sorted(spans, reverse=True):
-        text = f"{text[: max(first - start, 0)]} {text[last - start :]}"
+    for marker_start, marker_end in sorted(spans, reverse=True):
+        text = f"{text[: max(marker_start - start, 0)]} {text[marker_end - start :]}"
     return frozenset(
         content_keys(re.sub(re.escape(CITATION_NEEDED), " ", text, flags=re.IGNORECASE))
     )
@@ -277,16 +279,18 @@ def _is_confirmed(statement: StatementSpan, checks: Sequence[ClaimCheck]) -> boo
     return verdicts == {"supported"}
 
 
-def _reopen_at(issue: Issue, statement: StatementSpan, number: int) -> Issue:
-    since = issue.carried_from or number
-    still = f"Raised in iteration {since}: the sentence still stands, and nothing confirms it."
-    reason = issue.reason if issue.carried_from else f"{issue.reason} {still}".strip()
+def _reopen_at(issue: Issue, statement: StatementSpan, previous_number: int) -> Issue:
+    first_number = issue.carried_from or previous_number
+    note = (
+        f"Raised in iteration {first_number}: the sentence is still there, and nothing confirms it."
+    )
+    reason = issue.reason if issue.carried_from else f"{issue.reason} {note}".strip()
     quote = issue.quote if issue.rule == "fabricated_reference" else statement.text
     update = {
         "start": statement.start,
         "end": statement.end,
         "quote": quote,
-        "carried_from": since,
+        "carried_from": first_number,
         "reason": reason,
     }
     return issue.model_copy(update=update)

@@ -1,6 +1,6 @@
 """Checks of an answer that other packages add.
 
-A check is a function of a case and an answer, which yields what is wrong with the answer. Its
+A check is a function of a case and an answer that yields the answer's problems as objections. Its
 issues are merged with those of citations and claims: pages show them, the reviser gets them, and a
 serious one sends the case to a person. A package adds a check with an entry point of the group
 ``masis.checks`` (``docs/extending.md``), and the setting ``checks`` names the checks that run.
@@ -24,7 +24,7 @@ CHECKS_GROUP = "masis.checks"
 """The group of entry points by which a package adds a check."""
 
 AnswerCheck = Callable[[Case, str], Iterable[Objection]]
-"""Yields what is wrong with an answer to a case. It must not depend on anything else, because an
+"""Yields the problems of an answer to a case. It must not depend on anything else, because an
 interrupted audit runs it again."""
 
 
@@ -36,15 +36,19 @@ def checks_named(names: str) -> dict[str, AnswerCheck]:
             can't be loaded.
 
     """
-    wanted = dict.fromkeys(name.strip() for name in names.split(",") if name.strip())
-    points = {name: added_entry_point(CHECKS_GROUP, name, setting="checks") for name in wanted}
+    requested = dict.fromkeys(name.strip() for name in names.split(",") if name.strip())
+    entry_points = {
+        name: added_entry_point(CHECKS_GROUP, name, setting="checks") for name in requested
+    }
     try:
-        return {name: point.load() for name, point in points.items()}
+        return {name: entry_point.load() for name, entry_point in entry_points.items()}
     except (ImportError, AttributeError) as error:
         raise SettingsError(f"checks: a check can't be loaded. {error}") from error
 
 
-def run_checks(names: str, case: Case, answer: str, before: Sequence[Issue]) -> tuple[Issue, ...]:
+def run_checks(
+    names: str, case: Case, answer: str, earlier_issues: Sequence[Issue]
+) -> tuple[Issue, ...]:
     """Return the issues that the named checks raise, numbered after the earlier ones.
 
     A check that fails raises a serious issue about its failure. Otherwise the answer would seem to
@@ -54,10 +58,10 @@ def run_checks(names: str, case: Case, answer: str, before: Sequence[Issue]) -> 
     for name, check in checks_named(names).items():
         rule = f"check_{name}"
         try:
-            objections = [found._replace(rule=rule) for found in check(case, answer)]
-        except Exception as error:  # noqa: BLE001 (a package's check runs code of its own)
+            objections = [objection._replace(rule=rule) for objection in check(case, answer)]
+        except Exception as error:  # noqa: BLE001 (a plug-in's check may raise anything)
             description = f"The check {name} failed: {type(error).__name__}: {error}"
             suggestion = "Fix the check, or remove it from the setting checks."
             objections = [Objection("ambiguity", rule, "high", description, "", suggestion)]
-        issues += raise_issues("checks", objections, answer, [*before, *issues]).issues
+        issues += raise_issues("checks", objections, answer, [*earlier_issues, *issues]).issues
     return tuple(issues)

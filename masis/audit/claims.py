@@ -1,6 +1,6 @@
-"""Claims: what the answer asserts, which evidence supports it, and the rules that follow in code.
+"""Claims: the assertions of an answer, the evidence for them, and the rules applied in code.
 
-These are the report's confidence (DRAFT-CRITIQUE-CONFIDENCE), severity by support
+The rules are the report's confidence (DRAFT-CRITIQUE-CONFIDENCE), severity by support
 (DRAFT-CRITIQUE-SEVERITY) and the strictness filter (compileIssues).
 """
 
@@ -69,7 +69,7 @@ class Verifier(Protocol):
         *,
         completeness: bool,
     ) -> ClaimResults:
-        """Judge each claim as ``verify`` does and, if asked for, find what the answer leaves out.
+        """Judge each claim as ``verify`` does and, if requested, find the points left out.
 
         The verifier decides whether to do both in parallel. A claim that could not be judged is
         unscored.
@@ -104,11 +104,11 @@ def check_answer(
     evidence: Sequence[Evidence],
     *,
     completeness: bool,
-    within: Callable[[Sequence[Claim]], tuple[Claim, ...]] = tuple,
+    select_claims: Callable[[Sequence[Claim]], tuple[Claim, ...]] = tuple,
 ) -> tuple[tuple[Claim, ...], ClaimResults]:
-    """Return all claims, and a check for each that ``within`` keeps.
+    """Return all claims, and a check for each one that ``select_claims`` keeps.
 
-    If ``completeness`` is asked for, the results also have what the answer leaves out.
+    If ``completeness`` is requested, the results also have the points that the answer leaves out.
 
     Raises:
         StepError: Nothing could be judged at all.
@@ -118,16 +118,16 @@ def check_answer(
         claims, results = verifier.check_answer(
             answer, audit, query, evidence, completeness=completeness
         )
-        checked_claims = within(claims)
+        checked_claims = select_claims(claims)
     else:
         claims = verifier.extract(answer, audit, query)
-        checked_claims = within(claims)
+        checked_claims = select_claims(claims)
         results = verifier.check(checked_claims, query, answer, evidence, completeness=completeness)
     return claims, results._replace(checks=one_check_each(checked_claims, results.checks))
 
 
 def one_check_each(claims: Sequence[Claim], checks: Sequence[ClaimCheck]) -> tuple[ClaimCheck, ...]:
-    """Match the checks to their claims; a claim without one is unscored, never supported.
+    """Match the checks to their claims; a claim without a check is unscored, never supported.
 
     Verdicts are matched by position only if claim and check agree on the words.
     """
@@ -160,7 +160,7 @@ def report(
 ) -> ClaimReport:
     """Return the figures of a claim check.
 
-    Undecided claims count as not verified and are left out of the mean. If the claims could not
+    Undecided claims count as not verified and are excluded from the mean. If the claims could not
     even be found (``unscored``), there is no confidence.
     """
     supports = [
@@ -187,11 +187,11 @@ def report(
 
 
 def withhold_verdict(
-    check: ClaimCheck, why: Literal["language", "instruction", "limits"], reason: str
+    check: ClaimCheck, code: Literal["language", "instruction", "limits"], reason: str
 ) -> ClaimCheck:
     """Return the check without its verdict.
 
-    It also loses the support, quotes and findings, which look like a verdict.
+    The support, quotes and findings are removed too, because they look like a verdict.
     """
     references = tuple(
         ReferenceCheck(
@@ -212,7 +212,7 @@ def withhold_verdict(
             "uncovered": (),
             "references": references,
             "issue": reason,
-            "abstained": why,
+            "abstained": code,
         }
     )
 

@@ -1,6 +1,6 @@
 """Critique: a critic's judgement of an answer, and the rules in code around it.
 
-Confidence is normalised (MASIS-CRITIC-P5) and multiplied by the penalty factor (MASIS-CRITIC-P6).
+Confidence is normalized (MASIS-CRITIC-P5) and multiplied by the penalty factor (MASIS-CRITIC-P6).
 Fabricated references (MASIS-CRITIC-P3) and open issues force the flags for hallucination and retry.
 The result has the fields of CRITIC-LOOP-CRITIC-OUTPUT: issues, quality score, confidence in the
 critique, ``has_major_issues``.
@@ -19,7 +19,7 @@ from masis.schema.case import Severity
 from masis.schema.rules import IssueType
 
 NOT_RUN = Unscored(reason="the critic was not run: the depth of the audit is quick")
-"""The result if no critique was requested. It's neither a failure nor a score."""
+"""The result if no critique was requested, which is neither a failure nor a score."""
 
 
 class Objection(NamedTuple):
@@ -36,7 +36,7 @@ class Objection(NamedTuple):
 
 
 class CritiqueJudgement(NamedTuple):
-    """The critic's judgement before any rule in code. Numbers are unchanged: 0.85, 85 or nonsense.
+    """The critic's judgement before any rule in code, with unchanged numbers (0.85, 85 or invalid).
 
     ``hallucination_detected`` and ``needs_retry`` are the critic's own flags, which can only add to
     those that follow from the issues.
@@ -115,20 +115,20 @@ def apply_critique_rules(
         notes: Further notes.
 
     """
-    major = any(issue.major for issue in issues)
-    hallucinated = audit.hallucination_detected or any(
+    has_major_issues = any(issue.major for issue in issues)
+    has_hallucination = audit.hallucination_detected or any(
         is_hallucination(issue.type, issue.rule, issue.severity) for issue in issues
     )
-    retry = audit.needs_retry or major
+    needs_retry = audit.needs_retry or has_major_issues
     if isinstance(judgement, Unscored):
         return Critique(
             confidence=None,
-            hallucination_detected=hallucinated,
-            needs_retry=retry,
+            hallucination_detected=has_hallucination,
+            needs_retry=needs_retry,
             overall_quality_score=None,
             critique_confidence=None,
             critique_reasoning="",
-            has_major_issues=major,
+            has_major_issues=has_major_issues,
             notes=notes,
             judged_by=judged_by,
             unscored=judgement,
@@ -140,15 +140,15 @@ def apply_critique_rules(
     )
     return Critique(
         confidence=confidence.value,
-        hallucination_detected=judgement.hallucination_detected or hallucinated,
+        hallucination_detected=judgement.hallucination_detected or has_hallucination,
         unsupported_claims=judgement.unsupported_claims,
         logical_gaps=judgement.logical_gaps,
         conflicting_evidence=judgement.conflicting_evidence,
-        needs_retry=judgement.needs_retry or retry,
+        needs_retry=judgement.needs_retry or needs_retry,
         overall_quality_score=quality.value,
         critique_confidence=critique_confidence.value,
         critique_reasoning=judgement.critique_reasoning,
-        has_major_issues=major,
+        has_major_issues=has_major_issues,
         notes=(*judgement.notes, *notes),
         scores=(confidence, quality, critique_confidence),
         hallucination_votes=judgement.hallucination_votes,

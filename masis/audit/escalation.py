@@ -1,7 +1,7 @@
 """Two verifiers in a row: the second is asked only about claims that the first left undecided.
 
-The first is a screen that costs nothing; the second understands more, and costs time or money. The
-record with the claims says which verifier was asked about how many, and what that saved
+The first is a filter that costs nothing; the second understands more, but costs time or money. The
+record with the claims has the number of claims sent to each verifier, and the savings
 (``ClaimReport.escalation``).
 """
 
@@ -16,15 +16,15 @@ from masis.schema.audit import CitationAudit, Claim, ClaimCheck, Escalation, Jud
 from masis.schema.case import ClaimVerdict, Evidence
 from masis.schema.run import LocalModel
 
-UNSETTLED: frozenset[ClaimVerdict] = frozenset({"unverifiable", "partial", "unscored"})
+UNDECIDED_VERDICTS: frozenset[ClaimVerdict] = frozenset({"unverifiable", "partial", "unscored"})
 """Verdicts of the first verifier that send a claim to the second."""
 
 
 class Savings(NamedTuple):
     """The calls to a language model that were made and those that were saved.
 
-    The saved ones are counted against the second verifier alone. ``cost_usd`` estimates their cost;
-    it is None if no price is known or no model is asked.
+    The saved ones are those that the second verifier would have needed. ``cost_usd`` estimates
+    their cost; it is None if no price is known or no model is asked.
     """
 
     calls: int = 0
@@ -51,7 +51,7 @@ class EscalatingVerifier:
     first: Verifier
     second: Any
     names: tuple[str, str]
-    spare: EstimateSavings = lambda *asked: Savings()
+    spare: EstimateSavings = lambda *arguments: Savings()
 
     @property
     def judged_by(self) -> JudgedBy:
@@ -150,11 +150,11 @@ class EscalatingVerifier:
 
         The second value is the number of claims that the second verifier was asked about.
         """
-        readable = any(chunk.text.strip() for chunk in evidence)
+        has_text = any(chunk.text.strip() for chunk in evidence)
         undecided = [
             position
             for position, check in enumerate(checks)
-            if readable and check.verdict in UNSETTLED
+            if has_text and check.verdict in UNDECIDED_VERDICTS
         ]
         if not undecided:
             return tuple(checks), 0

@@ -1,6 +1,6 @@
-"""Evaluation: four scores, capped by the state of the citations (MASIS-EVAL-P5, MASIS-EVAL-LOWEST).
+"""Evaluation: four scores, capped by citation problems (MASIS-EVAL-P5, MASIS-EVAL-LOWEST).
 
-Scores are normalised (Problem 6) and capped (Problem 5); then the weighted mean is recomputed and
+Scores are normalized (Problem 6) and capped (Problem 5); then the weighted mean is recomputed and
 rounded to 3 decimals. Uncited sentences cap faithfulness whether or not the answer cites, and the
 lowest cap wins.
 """
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple, Protocol
 
 from masis.audit.context import AuditContext
-from masis.audit.measures.scores import cap_score, normalise_score, score_of
+from masis.audit.measures.scores import cap_score, normalize_score, score_of
 from masis.schema.audit import (
     CitationAudit,
     Critique,
@@ -91,15 +91,19 @@ def faithfulness_bounds(
     audit: CitationAudit, critique: Critique, settings: Settings
 ) -> Iterator[tuple[float, str, str]]:
     """Yield the upper bounds of faithfulness with their rule and reason; the lowest wins."""
-    fabricated = audit.invalid_citations or audit.carried_references
-    uncited = len(audit.uncited_claims)
+    has_fabricated_reference = audit.invalid_citations or audit.carried_references
+    uncited_count = len(audit.uncited_claims)
     if audit.invalid_citations or audit.hallucination_detected or critique.hallucination_detected:
-        reason = "fabricated reference" if fabricated else "the critique found a hallucination"
+        reason = (
+            "fabricated reference"
+            if has_fabricated_reference
+            else "the critique found a hallucination"
+        )
         yield settings.hallucination_faithfulness_cap, "hallucination_cap", reason
-    reason = f"{uncited} sentences carry no citation"
-    if uncited >= settings.many_uncited_cap_from:
+    reason = f"{uncited_count} sentences carry no citation"
+    if uncited_count >= settings.many_uncited_cap_from:
         yield settings.many_uncited_faithfulness_cap, "many_uncited_cap", reason
-    elif uncited >= settings.uncited_cap_from:
+    elif uncited_count >= settings.uncited_cap_from:
         yield settings.uncited_faithfulness_cap, "uncited_cap", reason
 
 
@@ -110,11 +114,14 @@ def _overall(judgement: EvaluationJudgement, scores: dict[str, Score], settings:
         "completeness": settings.completeness_weight,
         "reasoning_quality": settings.reasoning_weight,
     }
-    judged = normalise_score("overall_score", judgement.overall_score)
+    normalized = normalize_score("overall_score", judgement.overall_score)
     if any(score.value is None for score in scores.values()):
-        return Score(name="overall_score", raw=judged.raw, value=None)
+        return Score(name="overall_score", raw=normalized.raw, value=None)
     mean = round(sum(weights[name] * (scores[name].value or 0.0) for name in DIMENSIONS), 3)
     rule = FiredRule(
-        rule="weighted_mean", before=judged.raw, after=mean, why="recomputed from the four scores"
+        rule="weighted_mean",
+        before=normalized.raw,
+        after=mean,
+        why="recomputed from the four scores",
     )
-    return Score(name="overall_score", raw=judged.raw, value=min(mean, 1.0), rules=(rule,))
+    return Score(name="overall_score", raw=normalized.raw, value=min(mean, 1.0), rules=(rule,))

@@ -72,19 +72,22 @@ class RaisedIssues(NamedTuple):
 
 
 def raise_issues(
-    source: IssueSource, objections: Iterable[Objection], answer: str, before: Sequence[Issue]
+    source: IssueSource,
+    objections: Iterable[Objection],
+    answer: str,
+    earlier_issues: Sequence[Issue],
 ) -> RaisedIssues:
     """Return objections as issues, numbered after the earlier ones.
 
-    A quote that isn't in the answer gives no position.
+    An issue whose quote isn't in the answer has no position.
     """
     issues, notes = [], []
     contradicted_spans = [
-        (issue.start, issue.end) for issue in before if issue.type == "contradiction"
+        (issue.start, issue.end) for issue in earlier_issues if issue.type == "contradiction"
     ]
     for objection in objections:
-        place = locate_quote(objection.quote, answer) if objection.quote else None
-        if objection.quote and place is None:
+        position = locate_quote(objection.quote, answer) if objection.quote else None
+        if objection.quote and position is None:
             notes.append(
                 f"{objection.description} (quoted, but not in the answer: {objection.quote})"
             )
@@ -95,32 +98,33 @@ def raise_issues(
                 objection.description,
                 objection.reason,
                 objection.suggestion,
-                place=place,
-                quote=answer[place.start : place.end] if place else None,
+                position=position,
+                quote=answer[position.start : position.end] if position else None,
                 evidence_ids=objection.evidence_ids,
                 type_=objection.type,
-                severity=_severity_of(objection, place, contradicted_spans),
+                severity=_severity_of(objection, position, contradicted_spans),
             )
         )
-    return RaisedIssues(tuple(number_issues(issues, len(before) + 1)), tuple(notes))
+    return RaisedIssues(tuple(number_issues(issues, len(earlier_issues) + 1)), tuple(notes))
 
 
 def _severity_of(
     objection: Objection,
-    place: QuotePosition | None,
+    position: QuotePosition | None,
     contradicted_spans: Sequence[tuple[int | None, int | None]],
 ) -> Severity:
     """Return the critic's severity, at least high if it quotes words that the evidence contradicts.
 
-    That is so if the critic says it, or if it finds no support for words that the claim check found
-    contradicted (``contradicted_spans``).
+    They are contradicted if the critic says so, or if it finds no support for words that the claim
+    check found contradicted (``contradicted_spans``).
     """
-    if objection.severity == "critical" or place is None or objection.rule == SOURCE_CONFLICT:
+    if objection.severity == "critical" or position is None or objection.rule == SOURCE_CONFLICT:
         return objection.severity
     if objection.type == "contradiction":
         return "high"
     overlaps = any(
-        (start or 0) < place.end and place.start < (end or 0) for start, end in contradicted_spans
+        (start or 0) < position.end and position.start < (end or 0)
+        for start, end in contradicted_spans
     )
     return "high" if overlaps and objection.type in GROUNDLESS else objection.severity
 
@@ -128,7 +132,7 @@ def _severity_of(
 INSTRUCTION_IN_ANSWER = "instruction_in_answer"
 INSTRUCTION_IN_EVIDENCE = "instruction_in_evidence"
 MAX_INSTRUCTIONS = 20
-"""The most issues that one text raises. Further ones wouldn't tell a reviewer anything new."""
+"""The most issues that one text raises. More of them wouldn't help a reviewer."""
 
 
 def _from_instructions(answer: str, evidence: Sequence[Evidence]) -> Iterable[Issue]:
@@ -141,7 +145,7 @@ def _from_instructions(answer: str, evidence: Sequence[Evidence]) -> Iterable[Is
             f"Text of this kind ({instruction.label}) doesn't answer the question and may"
             " manipulate its reader.",
             "Remove it.",
-            place=QuotePosition(instruction.start, instruction.end),
+            position=QuotePosition(instruction.start, instruction.end),
             quote=answer[instruction.start : instruction.end],
         )
     for chunk in evidence:
@@ -163,12 +167,13 @@ def _from_instructions(answer: str, evidence: Sequence[Evidence]) -> Iterable[Is
 
 def _from_citations(audit: CitationAudit, evidence: Sequence[Evidence]) -> Iterable[Issue]:
     # If no reference is an id of the evidence, the answer may number the chunks in their order.
-    invalid = [citation.status == "invalid" for citation in audit.citations]
-    names = {citation.reference for citation in audit.citations}
-    counts = all(
-        name.isdecimal() and len(name) < 4 and 1 <= int(name) <= len(evidence) for name in names
+    are_invalid = [citation.status == "invalid" for citation in audit.citations]
+    references = {citation.reference for citation in audit.citations}
+    may_be_positions = all(
+        name.isdecimal() and len(name) < 4 and 1 <= int(name) <= len(evidence)
+        for name in references
     )
-    places = _CHUNK_NUMBER_HINT if counts and all(invalid) else ""
+    position_hint = _CHUNK_NUMBER_HINT if may_be_positions and all(are_invalid) else ""
     for citation in audit.citations:
         if citation.status == "invalid":
             yield _make_issue(
@@ -176,9 +181,9 @@ def _from_citations(audit: CitationAudit, evidence: Sequence[Evidence]) -> Itera
                 "fabricated_reference",
                 f"The reference {citation.reference!r} names no evidence of this case.",
                 "No chunk has this id, neither to the letter nor by number or position.",
-                f"Cite the chunk that says this, or drop the sentence.{places}",
+                f"Cite the chunk that says this, or drop the sentence.{position_hint}",
                 # A citation attached to the answer has no marker, so the issue covers its sentence.
-                place=(
+                position=(
                     QuotePosition(citation.marker_start, citation.marker_end)
                     if citation.marker_start < citation.marker_end
                     else QuotePosition(citation.start, citation.end)
@@ -194,7 +199,7 @@ def _from_citations(audit: CitationAudit, evidence: Sequence[Evidence]) -> Itera
                 "This sentence asserts something and cites nothing.",
                 sentence.why,
                 "Cite the chunk that says this, or drop the sentence.",
-                place=QuotePosition(sentence.start, sentence.end),
+                position=QuotePosition(sentence.start, sentence.end),
                 quote=sentence.text,
             )
 
@@ -229,16 +234,16 @@ def _from_quotes(audit: CitationAudit) -> Iterable[Issue]:
     for check in audit.quotes:
         if check.finding == "verbatim":
             continue
-        rule, described, reason = _QUOTE_ISSUES[check.finding]
+        rule, template, reason = _QUOTE_ISSUES[check.finding]
         quote = shorten(check.quote, 200)
         yield _make_issue(
             "citations",
             rule,
-            described.format(id=check.evidence_id, other=check.found_in, quote=quote),
+            template.format(id=check.evidence_id, other=check.found_in, quote=quote),
             reason,
             "Quote the evidence word for word and cite the chunk that has the words, or remove the"
             " sentence.",
-            place=QuotePosition(check.start, check.end) if check.start < check.end else None,
+            position=QuotePosition(check.start, check.end) if check.start < check.end else None,
             evidence_ids=(check.found_in or check.evidence_id,),
         )
 
@@ -311,7 +316,7 @@ def _unverified_issue(check: ClaimCheck, grade: Severity) -> Issue:
         f"{opening}: “{check.claim.text}”",
         check.issue or default_reason,
         _claim_hint(check),
-        place=_place(check),
+        position=_claim_position(check),
         quote=check.claim.text,
         evidence_ids=check.sources,
         severity=grade,
@@ -320,13 +325,21 @@ def _unverified_issue(check: ClaimCheck, grade: Severity) -> Issue:
 
 def _claim_hint(check: ClaimCheck) -> str:
     if check.contradictions:
-        first = check.contradictions[0]
-        claim_words = f"“{first.claim_text}”"
-        evidence_words = f"“{first.evidence_text.rstrip(' .,;:')}”"
-        if not first.evidence_text:
+        contradiction = check.contradictions[0]
+        claim_words = f"“{contradiction.claim_text}”"
+        evidence_words = f"“{contradiction.evidence_text.rstrip(' .,;:')}”"
+        if not contradiction.evidence_text:
             return f"Remove or verify {claim_words}: it isn't in the evidence."
-        name = f"[{first.evidence_id}]" if first.evidence_id.isdigit() else first.evidence_id
-        source = f"the source of {name} reads" if first.kind == "source" else f"{name} says"
+        chunk_name = (
+            f"[{contradiction.evidence_id}]"
+            if contradiction.evidence_id.isdigit()
+            else contradiction.evidence_id
+        )
+        source = (
+            f"the source of {chunk_name} reads"
+            if contradiction.kind == "source"
+            else f"{chunk_name} says"
+        )
         return f"Correct {claim_words}: {source} {evidence_words}."
     if check.figures:
         return f"See how {check.figures[0].claim_text} was calculated."
@@ -350,7 +363,7 @@ def _reference_issues(check: ClaimCheck, settings: Settings) -> Iterable[Issue]:
                 f"{reference.evidence_id} does not say this; {reference.better} does.",
                 reference.reason,
                 f"Cite {reference.better} instead of {reference.evidence_id}.",
-                place=_place(check),
+                position=_claim_position(check),
                 quote=check.claim.text,
                 evidence_ids=(
                     reference.evidence_id,
@@ -365,13 +378,13 @@ def _reference_issues(check: ClaimCheck, settings: Settings) -> Iterable[Issue]:
                 " alone.",
                 reference.reason,
                 f"Drop the reference to {reference.evidence_id}.",
-                place=_place(check),
+                position=_claim_position(check),
                 quote=check.claim.text,
                 evidence_ids=(reference.evidence_id,),
             )
 
 
-def _place(check: ClaimCheck) -> QuotePosition | None:
+def _claim_position(check: ClaimCheck) -> QuotePosition | None:
     if check.claim.start is None or check.claim.end is None:
         return None
     return QuotePosition(check.claim.start, check.claim.end)
@@ -384,14 +397,14 @@ def _make_issue(
     reason: str,
     suggestion: str,
     *,
-    place: QuotePosition | None = None,
+    position: QuotePosition | None = None,
     quote: str | None = None,
     evidence_ids: tuple[str, ...] = (),
     point: str = "",
     type_: IssueType | None = None,
     severity: Severity | None = None,
 ) -> Issue:
-    """Return an issue; without a type or severity of its own it has those of its rule."""
+    """Return an issue; its type and severity default to those of its rule."""
     words = quotation_key(quote or description)
     return Issue(
         id="",
@@ -403,8 +416,8 @@ def _make_issue(
         description=description,
         reason=reason,
         suggestion=suggestion,
-        start=place.start if place else None,
-        end=place.end if place else None,
+        start=position.start if position else None,
+        end=position.end if position else None,
         quote=quote,
         evidence_ids=evidence_ids,
         point=point,
@@ -414,14 +427,14 @@ def _make_issue(
 def about_same_words(issues: Iterable[Issue]) -> list[list[Issue]]:
     """Group the issues about the same words, which a reader sees as one issue.
 
-    The issues of the checks set the words. The critic speaks of whole sentences, which may have
-    several faults, so its issue joins the first of them. If it concerns no words but says that a
-    missing point is left out, it joins the issue of that point.
+    The issues of the checks determine the words. The critic's issues concern whole sentences, which
+    may have several faults, so a critic's issue joins the first of them. If it concerns no words
+    but says that a missing point is left out, it joins the issue of that point.
     """
     groups: list[list[Issue]] = []
     # The groups with a position. They don't overlap, and are in the order of the answer, so that
     # bisect finds the first one that ends after an issue's start.
-    placed_groups: list[tuple[int, int, list[Issue]]] = []
+    positioned_groups: list[tuple[int, int, list[Issue]]] = []
 
     def breadth(issue: Issue) -> tuple[bool, int]:
         return issue.source == "critic", (issue.end or 0) - (issue.start or 0)
@@ -436,18 +449,20 @@ def about_same_words(issues: Iterable[Issue]) -> list[list[Issue]]:
             else:
                 same_point.append(issue)
             continue
-        at = bisect_left(placed_groups, issue.start, key=lambda group: group[1] - 1)
-        if at < len(placed_groups) and placed_groups[at][0] < max(issue.end, issue.start + 1):
-            placed_groups[at][2].append(issue)
+        index = bisect_left(positioned_groups, issue.start, key=lambda group: group[1] - 1)
+        if index < len(positioned_groups) and positioned_groups[index][0] < max(
+            issue.end, issue.start + 1
+        ):
+            positioned_groups[index][2].append(issue)
             continue
         groups.append([issue])
-        placed_groups.insert(at, (issue.start, issue.end, groups[-1]))
+        positioned_groups.insert(index, (issue.start, issue.end, groups[-1]))
     return groups
 
 
 # "revenue": a word of four letters or more.
 _WORD = re.compile(r"\w{4,}")
-_LETTERS = 4
+_STEM_LENGTH = 4
 """The number of first letters by which two forms of a word count as the same."""
 MIN_REPEATED_SHARE = 0.5
 """The share of a missing point's words that a critic's issue must have to be about that point."""
@@ -458,7 +473,7 @@ def word_stems(text: str) -> set[str]:
 
     Two sentences about the same topic share some of them.
     """
-    return {word.casefold()[:_LETTERS] for word in _WORD.findall(text)}
+    return {word.casefold()[:_STEM_LENGTH] for word in _WORD.findall(text)}
 
 
 def _is_about_missing_point(issue: Issue, point: Issue) -> bool:
@@ -469,11 +484,11 @@ def _is_about_missing_point(issue: Issue, point: Issue) -> bool:
         or point.rule != "missing_information"
     ):
         return False
-    missing = word_stems(point.point)
-    shared = len(missing & word_stems(f"{issue.description} {issue.reason}"))
+    point_stems = word_stems(point.point)
+    shared_count = len(point_stems & word_stems(f"{issue.description} {issue.reason}"))
     return (
         bool(set(issue.evidence_ids) & set(point.evidence_ids))
-        and shared >= MIN_REPEATED_SHARE * len(missing) > 0
+        and shared_count >= MIN_REPEATED_SHARE * len(point_stems) > 0
     )
 
 

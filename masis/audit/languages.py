@@ -15,8 +15,8 @@ from functools import cached_property
 from importlib import resources
 
 _WORD = re.compile(r"[^\W\d_]+")
-_EVIDENCE_OF_LETTERS = 2
-"""How many function words a letter that only one language has counts for."""
+_LETTER_WEIGHT = 2
+"""A letter that only one language uses counts as this many function words."""
 
 _FILE = resources.files("masis.audit").joinpath("languages.toml")
 _CONTENT = tomllib.loads(_FILE.read_text(encoding="utf-8"))
@@ -113,13 +113,13 @@ _NEGATIONS = frozenset(
 # "isn't", "don’t".
 _CONTRACTED_NEGATION = re.compile(r"n['’]t\Z")
 # Negations in Chinese, Japanese and Korean, which are not separate words.
-_NEGATION_WITHOUT_BLANKS = re.compile(r"不|没|沒|未|無|无|ない|ません|ず|않|없|아니")
+_UNSPACED_NEGATION = re.compile(r"不|没|沒|未|無|无|ない|ません|ず|않|없|아니")
 
 
 def is_negation(word: str) -> bool:
     """Return whether a lower-case word negates a sentence, in the languages of most answers.
 
-    Words that restrict it ("only") count, too.
+    Words that restrict a sentence ("only") count too.
     """
     return word in _NEGATIONS or _CONTRACTED_NEGATION.search(word) is not None
 
@@ -128,10 +128,10 @@ def negates(text: str) -> bool:
     """Return whether a text has a negation."""
     # A word, possibly with an apostrophe: "isn't".
     words = re.findall(r"[^\W\d_]+(?:['’][^\W\d_]+)?", text.lower())
-    return any(map(is_negation, words)) or _NEGATION_WITHOUT_BLANKS.search(text) is not None
+    return any(map(is_negation, words)) or _UNSPACED_NEGATION.search(text) is not None
 
 
-_JOINING = frozenset(
+_CONNECTING_WORDS = frozenset(
     """
         addition additionally also altogether besides conclusion consequently contrast example
         finally furthermore hence however instance likewise moreover namely nevertheless nonetheless
@@ -148,11 +148,11 @@ _JOINING = frozenset(
 
 
 def is_function_word(word: str) -> bool:
-    """Return whether a lower-case word asserts nothing by itself in some language.
+    """Return whether a lower-case word has no content of its own in some language.
 
     Such a word only joins others ("the", "und") or opens sentences.
     """
-    return word in _FUNCTION_WORDS or word in STARTERS or word in _JOINING
+    return word in _FUNCTION_WORDS or word in STARTERS or word in _CONNECTING_WORDS
 
 
 def guess_languages(text: str) -> tuple[int, int]:
@@ -171,10 +171,10 @@ def guess_languages(text: str) -> tuple[int, int]:
             counts[name] += word_counts[word]
     for name, letters in _LETTERS.items():
         if any(letter in text for letter in letters):
-            counts[name] += _EVIDENCE_OF_LETTERS
-    highest = max(counts.values(), default=0)
-    likely = sum(_BITS[name] for name, count in counts.items() if count * 2 >= highest)
-    best = sum(_BITS[name] for name, count in counts.items() if count == highest)
+            counts[name] += _LETTER_WEIGHT
+    highest_count = max(counts.values(), default=0)
+    likely = sum(_BITS[name] for name, count in counts.items() if count * 2 >= highest_count)
+    best = sum(_BITS[name] for name, count in counts.items() if count == highest_count)
     return likely, best
 
 
@@ -187,7 +187,7 @@ class TextLanguages:
     def __init__(
         self, text: str, start: int = 0, end: int | None = None, around: TextLanguages | None = None
     ) -> None:
-        """Store the span, and the surrounding text for a span that doesn't indicate a language."""
+        """Store the span, and the surrounding text whose languages apply if the span shows none."""
         self._text, self._start, self._end, self._around = text, start, end, around
 
     @cached_property
@@ -217,7 +217,7 @@ class TextLanguages:
         return not likely or bool(languages & likely)
 
     def surely_have(self, table: WordTable, spelling: str) -> bool:
-        """Return whether a language that the text is known to be in lists the spelling."""
+        """Return whether a language that the text is known to use lists the spelling."""
         languages = table.get(spelling)
         return languages is not None and bool(languages & _EVERYWHERE or languages & self._guess[0])
 

@@ -14,8 +14,8 @@ from masis.schema.audit import CitationAudit, Claim, ClaimCheck, Revision
 from masis.schema.case import Evidence
 from masis.settings import Settings
 
-_SENTENCE_WITHIN = 2_000
-"""How many characters before the limit the last sentence may end, so that no sentence is cut."""
+_SENTENCE_END_WINDOW = 2_000
+"""The last sentence may end this many characters before the limit, so that no sentence is cut."""
 NOT_ALL_EVIDENCE = (
     "Not all of the evidence was checked, so it isn't known whether something is missing from it."
 )
@@ -27,7 +27,7 @@ def answer_within(answer: str, settings: Settings) -> str:
     if len(answer) <= limit:
         return answer
     ends = [
-        answer.rfind(stop, max(0, limit - _SENTENCE_WITHIN), limit) + 1
+        answer.rfind(stop, max(0, limit - _SENTENCE_END_WINDOW), limit) + 1
         for stop in (".", "!", "?", "\n", "。")
     ]
     return answer[: max(ends) or limit]
@@ -72,13 +72,17 @@ def claims_within(
 
     They keep only citations of evidence that is checked.
     """
-    ids = {chunk.id for chunk in evidence}
+    checked_ids = {chunk.id for chunk in evidence}
     return tuple(
         (
             claim
-            if ids.issuperset(claim.cited)
+            if checked_ids.issuperset(claim.cited)
             else claim.model_copy(
-                update={"cited": tuple(name for name in claim.cited if name in ids)}
+                update={
+                    "cited": tuple(
+                        evidence_id for evidence_id in claim.cited if evidence_id in checked_ids
+                    )
+                }
             )
         )
         for claim in claims[: settings.max_claims]
@@ -92,28 +96,28 @@ def limit_warnings(
 ) -> Iterator[str]:
     """Yield a warning for each part that was not checked.
 
-    Each pair has the whole and the checked part.
+    Each pair has the full value and the checked part.
     """
-    texts = [sum(len(chunk.text) for chunk in chunks) for chunks in evidence]
-    for whole, part, unit in (
+    text_lengths = [sum(len(chunk.text) for chunk in chunks) for chunks in evidence]
+    for total, checked, unit in (
         (len(answer[0]), len(answer[1]), "characters of the answer"),
         (claims[0], claims[1], "claims"),
         (len(evidence[0]), len(evidence[1]), "chunks of evidence"),
-        (texts[0], texts[1], "characters of evidence"),
+        (text_lengths[0], text_lengths[1], "characters of evidence"),
     ):
-        if part < whole:
-            yield f"{part:,} of {whole:,} {unit} were checked."
+        if checked < total:
+            yield f"{checked:,} of {total:,} {unit} were checked."
 
 
-def append_unchecked_tail(revision: Revision, checked: str, whole: str) -> Revision:
+def append_unchecked_tail(revision: Revision, checked_answer: str, full_answer: str) -> Revision:
     """Return a revision of the checked part of an answer with the unchecked rest appended."""
     return revision.model_copy(
-        update={"revised_answer": revision.revised_answer + whole[len(checked) :]}
+        update={"revised_answer": revision.revised_answer + full_answer[len(checked_answer) :]}
     )
 
 
 def without_absence(checks: Iterable[ClaimCheck]) -> tuple[ClaimCheck, ...]:
-    """Withhold the verdicts that rest on missing evidence, because not all of it was checked."""
+    """Withhold verdicts that say evidence is missing, because not all of it was checked."""
     return tuple(
         (
             withhold_verdict(check, "limits", NOT_ALL_EVIDENCE)

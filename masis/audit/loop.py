@@ -68,8 +68,8 @@ from masis.settings import Settings
 
 T = TypeVar("T")
 
-# Drafting writes an answer for a case without one. No rule in code follows it; the role decides
-# alone.
+# Drafting writes an answer for a case without one. No rule in code changes the draft; the role
+# decides alone.
 
 
 class Drafter(Protocol):
@@ -97,7 +97,7 @@ class Roles:
         offline_rules: The version of the offline rules, None if no role uses them.
         control: The control object that roles with a model were built with.
         calls_models: Whether a role calls models. Steps then run on a thread, so that the loop can
-            report events and stop while a call is under way.
+            report events and stop while a call is in progress.
         prompts: The version of each role's prompts.
         local_models: The model files on this machine that roles use.
         unexamined: The judging models that have not passed the exam; empty if all have.
@@ -122,10 +122,10 @@ class Roles:
 
 @dataclass(frozen=True)
 class AuditProgress:
-    """The state of an interrupted run: its finished iterations, the last with its revision.
+    """The state of an interrupted run: its finished iterations, with the last one's revision.
 
     Attributes:
-        steps: The finished steps of the iteration after those.
+        steps: The finished steps of the iteration in progress.
         rewritten: Whether the last revision was written outside of the audit. It's then audited
             even if its text equals the answer before it. An equal revision by the reviser ends the
             loop.
@@ -155,7 +155,7 @@ class Clock:
 
 # A run reports events to observers, warnings to the record, and lines to the log.
 #
-# Log lines hold counts, scores and codes but no texts (REQ-CRITIC-SEC-003). Texts are logged at
+# Log lines have counts, scores and codes but no texts (REQ-CRITIC-SEC-003). Texts are logged at
 # DEBUG if ``log_texts`` allows it (REQ-CRITIC-OBS-004). Each line also has its values as
 # ``fields``, for logs that programs read (``masis/observers/log_records.py``).
 
@@ -181,7 +181,7 @@ class RunReporter:
         self.seq = 0
 
     def event(
-        self, kind: Any, *, message: str = "", data: dict[str, Any] | None = None, **where: Any
+        self, kind: Any, *, message: str = "", data: dict[str, Any] | None = None, **position: Any
     ) -> Event:
         """Return the next event of the run."""
         self.seq += 1
@@ -193,7 +193,7 @@ class RunReporter:
             kind=kind,
             message=message,
             data=data or {},
-            **where,
+            **position,
         )
 
     def notice(self, notice: CallNotice) -> Event:
@@ -241,15 +241,15 @@ class RunReporter:
         """
         serious = code == "CRITIC-ERR-003" or (code is not None and step in LOGGED_AS_ERRORS)
         # CRITIC-ERR-004, the limit of iterations, has no step.
-        places = [
+        position_parts = [
             f"step {step}" if step else "",
             f"iteration {number}" if number is not None else "",
         ]
-        place = ", ".join(filter(None, places))
+        position = ", ".join(filter(None, position_parts))
         self.log(
             logging.ERROR if serious else logging.WARNING,
             "warning",
-            " in ".join(filter(None, (code or logged or "a warning", place))),
+            " in ".join(filter(None, (code or logged or "a warning", position))),
             {"code": code, "step": step, "iteration": number},
         )
         self.log_text("warning", message)
@@ -302,13 +302,13 @@ class AuditRun:
         self.control.calls.case_id = self.case.id
         # Without models a step runs on this thread, so nothing else checks for cancellation.
         if not self.roles.calls_models:
-            self.control.cancellation.ask = self.cancelled
+            self.control.cancellation.is_requested = self.cancelled
         self.reporter = RunReporter(
             self.run_id, self.case.id, self.clock, log_texts=self.settings.log_texts
         )
         self.step_ms: dict[str, float] = {}
         self.mark = 0
-        """The number of calls that the draft and the iterations already hold; later ones are still
+        """The number of calls that the draft and the iterations already have; later ones are still
         unassigned.
         """
 
@@ -418,7 +418,7 @@ class AuditRun:
                 while not wait([future], POLL_S).done:
                     yield from self._notices()
                     if self.cancelled():
-                        # The call under way ends by itself, and its reply is not read.
+                        # The call in progress ends by itself, and its reply is discarded.
                         self.control.cancellation.cancel()
                         raise Cancelled
                 yield from self._notices()
@@ -527,7 +527,7 @@ class AuditRun:
     ) -> Generator[Event, None, tuple[TerminationReason | None, Revision | None]]:
         """Return either a reason to stop or the next revision.
 
-        A run that was interrupted after a revision goes on with that revision.
+        A run that was interrupted after a revision continues with that revision.
         """
         reason = routing.stop_reason(self.iterations, self.settings)
         last = self.iterations[-1]
@@ -606,13 +606,13 @@ class AuditRun:
                 answer, checked_answer, citation_audit, evidence, number
             )
             self._step_done(claims=claim_results.checks, claim_report=report)
-        dropped = dropped_claims(self.iterations, checked_answer)
+        dropped_checks = dropped_claims(self.iterations, checked_answer)
         found_issues = issues.merge_issues(
             citation_audit,
             claim_results.checks,
             report.missing,
             self.settings,
-            dropped,
+            dropped_checks,
             answer=checked_answer,
             evidence=evidence,
         )
@@ -635,7 +635,7 @@ class AuditRun:
         critique_result, evaluation_result, stopped = done.critique, done.evaluation, False
         try:
             if critique_result is None or critique_result.unscored:
-                critique_result, found_issues = yield from self._criticise(context)
+                critique_result, found_issues = yield from self._criticize(context)
                 self._step_done(critique=critique_result, issues=found_issues)
             else:
                 found_issues = done.issues
@@ -645,7 +645,7 @@ class AuditRun:
                 evaluation_result = yield from self._evaluate(context, critique_result)
                 self._step_done(evaluation=evaluation_result)
         except Cancelled:
-            # The earlier iterations are the result. Half an audit of a revision says nothing about
+            # The earlier iterations are the result. Half an audit of a revision tells nothing about
             # the original answer.
             if self.iterations:
                 raise
@@ -730,7 +730,9 @@ class AuditRun:
                 case.query,
                 evidence,
                 completeness=self.settings.check_completeness,
-                within=lambda all_claims: limits.claims_within(all_claims, evidence, self.settings),
+                select_claims=lambda all_claims: limits.claims_within(
+                    all_claims, evidence, self.settings
+                ),
             )
             extracted = len(extracted_claims)
             checks = (
@@ -756,17 +758,17 @@ class AuditRun:
             message = f"{failures.count(failure)} claims are unscored: {failure[1]}"
             yield from self.reporter.warn(failure[0], "claims", message, number)
         if completeness_unscored := claim_results.completeness_unscored:
-            message = f"What is left out could not be determined: {completeness_unscored.reason}"
+            message = f"The missing points could not be determined: {completeness_unscored.reason}"
             yield from self.reporter.warn(completeness_unscored.code, "claims", message, number)
         data = step_events.of_claims(claim_results.checks, claim_results.missing)
         yield self.reporter.step_finished("claims", number, data)
         counts = (0, 0) if unscored else (extracted, len(claim_results.checks))
-        left_out = tuple(
+        limit_messages = tuple(
             limits.limit_warnings((whole_answer, answer), (case.evidence, evidence), counts)
         )
-        if left_out and number == 1:
+        if limit_messages and number == 1:
             yield from self.reporter.warn(
-                None, None, f"Not everything was checked: {' '.join(left_out)}"
+                None, None, f"Not everything was checked: {' '.join(limit_messages)}"
             )
         report = claims.report(
             claim_results.checks,
@@ -774,19 +776,19 @@ class AuditRun:
             unscored,
             claim_results.completeness_unscored,
             claim_results.escalation,
-            left_out,
+            limit_messages,
         )
         return claim_results, report
 
-    def _criticise(
+    def _criticize(
         self, context: AuditContext
     ) -> Generator[Event, None, tuple[Critique, tuple[Issue, ...]]]:
         number, critic = context.iteration_number, self.roles.critic
         if self.settings.depth == "quick":
-            left_out = critique.apply_critique_rules(
+            skipped_critique = critique.apply_critique_rules(
                 critique.NOT_RUN, context.citation_audit, context.issues, critic.judged_by
             )
-            return left_out, context.issues
+            return skipped_critique, context.issues
         yield from self._begin_step("critique", number)
         judgement = yield from self._run_step_work("critique", lambda: critic.critique(context))
         raised = issues.RaisedIssues((), ())
@@ -858,15 +860,15 @@ class AuditRun:
         yield self.reporter.step_finished("revision", last.iteration_number, data)
         return revision
 
-    def _context_from_iteration(self, done: Iteration) -> AuditContext:
-        missing = done.claim_report.missing
+    def _context_from_iteration(self, iteration: Iteration) -> AuditContext:
+        missing = iteration.claim_report.missing
         return self._context(
-            done.iteration_number,
-            done.answer,
-            done.citation_audit,
-            done.claims,
+            iteration.iteration_number,
+            iteration.answer,
+            iteration.citation_audit,
+            iteration.claims,
             missing,
-            done.issues,
+            iteration.issues,
         )
 
     def _context(
@@ -878,11 +880,19 @@ class AuditRun:
         missing: tuple[MissingPoint, ...],
         found_issues: tuple[Issue, ...],
     ) -> AuditContext:
-        part = limits.answer_within(answer, self.settings)
+        checked_answer = limits.answer_within(answer, self.settings)
         evidence = limits.evidence_within(self.case.evidence, cited, self.settings)
         steps = self.draft.reasoning_steps if self.draft else self.case.reasoning_steps
         return AuditContext(
-            self.case.query, part, evidence, cited, checks, missing, found_issues, number, steps
+            self.case.query,
+            checked_answer,
+            evidence,
+            cited,
+            checks,
+            missing,
+            found_issues,
+            number,
+            steps,
         )
 
     def _build_run(self, started_at: str, reason: TerminationReason) -> Run:
@@ -933,7 +943,7 @@ class AuditRun:
             usage=Usage.of(
                 (
                     *draft_calls,
-                    *(call for it in self.iterations for call in it.calls),
+                    *(call for iteration in self.iterations for call in iteration.calls),
                     *unassigned_calls,
                 )
             ),
@@ -965,7 +975,7 @@ def audit(
         case_digest: The digest of the case's content, for the record.
         cancelled: Returns whether to stop. It is called between steps, while a step waits for a
             model, and between claims that are checked without one.
-        progress: The stored state of an interrupted run, to go on from there.
+        progress: The stored state of an interrupted run, which the audit continues.
         keep: Called with the draft, each iteration and each step that may have cost something, as
             soon as it is finished.
         clock: The source of times.

@@ -87,14 +87,14 @@ class PydanticValidator:
             InvalidRevision: It doesn't pass; the error names the first defect.
 
         """
-        checked = _parse_revision(revision)
-        if fault := next(faults(checked.revised_answer, context), None):
+        parsed = _parse_revision(revision)
+        if defect := next(faults(parsed.revised_answer, context), None):
             raise InvalidRevision(
-                f"The revised answer is invalid: {fault}.", raw=checked.revised_answer
+                f"The revised answer is invalid: {defect}.", raw=parsed.revised_answer
             )
-        if self.answer is not None and checked.revised_answer != context.answer:
-            _check_answer_form(checked.revised_answer, self.answer)
-        return checked
+        if self.answer is not None and parsed.revised_answer != context.answer:
+            _check_answer_form(parsed.revised_answer, self.answer)
+        return parsed
 
     def repair(self, text: str, shape: type[BaseModel]) -> RepairedRecord | None:
         """Return None: a malformed reply isn't repaired."""
@@ -139,20 +139,20 @@ def validate_revision(
 
 def faults(answer: str, context: AuditContext) -> Iterator[str]:
     """Yield the defects in a revision's form, in words for people and without quotes from it."""
-    before = context.answer
+    previous_answer = context.answer
     if not answer.strip():
         yield "it is empty"
-    longest = max(LONGEST_ANSWER, 2 * len(before))
-    if len(answer) > longest:
-        yield f"it has {len(answer):,} characters, more than the limit of {longest:,}"
-    if Counter(_UNPRINTABLE.findall(answer)) - Counter(_UNPRINTABLE.findall(before)):
+    limit = max(LONGEST_ANSWER, 2 * len(previous_answer))
+    if len(answer) > limit:
+        yield f"it has {len(answer):,} characters, more than the limit of {limit:,}"
+    if Counter(_UNPRINTABLE.findall(answer)) - Counter(_UNPRINTABLE.findall(previous_answer)):
         yield "it adds control characters to the answer before it"
-    if _FORM.match(answer) and not _FORM.match(before):
+    if _FORM.match(answer) and not _FORM.match(previous_answer):
         yield "it is a JSON form of a reply instead of an answer"
-    if count_empty_markers(answer) > count_empty_markers(before):
+    if count_empty_markers(answer) > count_empty_markers(previous_answer):
         yield "it has an empty citation"
     names = {chunk.id for chunk in context.evidence}
-    if unclosed_markers(answer, names) > unclosed_markers(before, names):
+    if unclosed_markers(answer, names) > unclosed_markers(previous_answer, names):
         yield "it has a citation without a closing bracket"
 
 

@@ -1,4 +1,4 @@
-"""Defines revisers, and finds what a revision lost (CRITIC-LOOP-REVISER-OUTPUT)."""
+"""Defines revisers, and finds claims that a revision lost (CRITIC-LOOP-REVISER-OUTPUT)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from masis.schema.run import Iteration
 
 
 class Reviser(Protocol):
-    """Improves an answer by its issues and keeps what was right."""
+    """Fixes the issues of an answer and keeps its correct parts."""
 
     def revise(
         self, context: AuditContext, critique: Critique, issues: Sequence[Issue]
@@ -45,7 +45,7 @@ keeps 99 of 108 claims and notices 95 of 99 removed sentences.
 _STEM = 5
 """The number of letters by which words are compared, so that ``opened`` and ``opening`` match."""
 _MIN_WORDS = 3
-"""The fewest content words of a claim without a number whose loss differs from rewording."""
+"""A claim without a number needs this many content words to be recognized as lost."""
 _FLAGGED_VERDICTS = frozenset[ClaimVerdict]({"contradicted", "unsupported"})
 """Verdicts that leave a claim without any support."""
 
@@ -53,8 +53,8 @@ _FLAGGED_VERDICTS = frozenset[ClaimVerdict]({"contradicted", "unsupported"})
 _WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+")
 _WIDE = "\u2e80"
 """The first character of the scripts without spaces (CJK radicals)."""
-# Frequent words of English, German, French and Spanish that say nothing about the content.
-_EMPTY = frozenset(
+# Frequent words of English, German, French and Spanish that don't identify the content.
+_FUNCTION_WORDS = frozenset(
     """
         the and for are was were has have had been being not but with from that this these those
         which who whom whose its their there then than also such into onto over under about between
@@ -90,13 +90,13 @@ def may_replace(revised: Iteration, earlier: Iteration) -> bool:
 
     It may if it has no more serious issues, keeps every supported claim together with the citations
     that support it, and cites something if the earlier answer cited any claim that isn't flagged. A
-    judge's score alone isn't enough, because a judge that likes fluent text prefers an uncited
+    judge's score alone isn't enough, because a judge that prefers fluent text may prefer an uncited
     answer about something else.
     """
-    serious, serious_before = (
+    serious_count, earlier_serious_count = (
         sum(issue.major for issue in iteration.issues) for iteration in (revised, earlier)
     )
-    if serious > serious_before or dropped_claims((earlier,), revised.answer):
+    if serious_count > earlier_serious_count or dropped_claims((earlier,), revised.answer):
         return False
     if _cites_supported(earlier) and not _cites_validly(revised):
         return False
@@ -126,12 +126,12 @@ def _keeps_citations(check: ClaimCheck, revised: Iteration) -> bool:
     claim = plain_claim(check.claim)
     keys = frozenset(content_keys(claim))
     cited: set[str] = set()
-    for other in revised.claims:
-        other_claim = plain_claim(other.claim)
-        if claim in other_claim or len(
-            keys & frozenset(content_keys(other_claim))
+    for revised_check in revised.claims:
+        revised_claim = plain_claim(revised_check.claim)
+        if claim in revised_claim or len(
+            keys & frozenset(content_keys(revised_claim))
         ) >= KEPT_SHARE * len(keys):
-            cited.update(other.claim.cited)
+            cited.update(revised_check.claim.cited)
     return supporting <= cited
 
 
@@ -183,6 +183,6 @@ def content_keys(text: str) -> Iterator[str]:
         if word[0].isdecimal():
             yield word.replace(",", "")
         elif word[0] > _WIDE:
-            yield from (word[at : at + 2] for at in range(max(1, len(word) - 1)))
-        elif len(word) > 2 and word not in _EMPTY:
+            yield from (word[position : position + 2] for position in range(max(1, len(word) - 1)))
+        elif len(word) > 2 and word not in _FUNCTION_WORDS:
             yield word[:_STEM]

@@ -19,7 +19,7 @@ from masis.audit.context import AuditContext
 from masis.audit.control.concurrency import run_concurrently
 from masis.audit.critique import Critic, CritiqueJudgement, Objection, reports_hallucination
 from masis.audit.evaluation import DIMENSIONS, EvaluationJudgement, Evaluator
-from masis.audit.measures.scores import normalise_score
+from masis.audit.measures.scores import normalize_score
 from masis.audit.text.comparison import quotation_key
 from masis.errors import StepError
 from masis.schema.audit import Critique, JudgedBy
@@ -27,7 +27,7 @@ from masis.schema.base import Unscored
 
 CRITIC_SCORES = ("confidence", "overall_quality_score", "critique_confidence")
 
-J = TypeVar("J", CritiqueJudgement, EvaluationJudgement)
+JudgementT = TypeVar("JudgementT", CritiqueJudgement, EvaluationJudgement)
 
 
 class Sample(NamedTuple):
@@ -116,7 +116,9 @@ class SampledEvaluator(NamedTuple):
         )
 
 
-def _ask_samples(judge: Callable[[], J | Unscored], times: int) -> tuple[list[J], list[Unscored]]:
+def _ask_samples(
+    judge: Callable[[], JudgementT | Unscored], times: int
+) -> tuple[list[JudgementT], list[Unscored]]:
     """Ask a judge several times in parallel.
 
     Returns:
@@ -124,7 +126,7 @@ def _ask_samples(judge: Callable[[], J | Unscored], times: int) -> tuple[list[J]
 
     """
 
-    def ask(number: int) -> J | Unscored:
+    def ask(number: int) -> JudgementT | Unscored:
         # The calling thread runs one of the samples itself and must not keep its number.
         token = SAMPLE.set(Sample(number, times))
         try:
@@ -132,7 +134,7 @@ def _ask_samples(judge: Callable[[], J | Unscored], times: int) -> tuple[list[J]
         finally:
             SAMPLE.reset(token)
 
-    judgements: list[J] = []
+    judgements: list[JudgementT] = []
     failures: list[Unscored] = []
     for outcome in run_concurrently([partial(ask, number) for number in range(1, times + 1)]):
         if isinstance(outcome, StepError):
@@ -144,7 +146,7 @@ def _ask_samples(judge: Callable[[], J | Unscored], times: int) -> tuple[list[J]
     return judgements, failures
 
 
-def _nearest_to_mean(name: str, judgements: Sequence[J]) -> J:
+def _nearest_to_mean(name: str, judgements: Sequence[JudgementT]) -> JudgementT:
     """Return the sample whose score is nearest to the mean, the first one in a tie.
 
     Its words are used for all samples.
@@ -160,31 +162,33 @@ def _nearest_to_mean(name: str, judgements: Sequence[J]) -> J:
 
 def _unique_objections(objections: Sequence[Objection]) -> tuple[Objection, ...]:
     """Merge objections of the same type on the same words and keep the most serious."""
-    grades = ("critical", "high", "medium", "low")
+    severities = ("critical", "high", "medium", "low")
     unique: dict[tuple[str, str], Objection] = {}
     for objection in objections:
         key = (objection.type, quotation_key(objection.quote or objection.description))
         earlier = unique.get(key)
-        if earlier is None or grades.index(objection.severity) < grades.index(earlier.severity):
+        if earlier is None or severities.index(objection.severity) < severities.index(
+            earlier.severity
+        ):
             unique[key] = objection
     return tuple(unique.values())
 
 
-def _merge_texts(judgements: Sequence[J], name: str) -> tuple[str, ...]:
+def _merge_texts(judgements: Sequence[JudgementT], name: str) -> tuple[str, ...]:
     return tuple(
         dict.fromkeys(text for judgement in judgements for text in getattr(judgement, name))
     )
 
 
-def _sample_values(name: str, judgements: Sequence[J]) -> tuple[float | None, ...]:
-    return tuple(normalise_score(name, getattr(judgement, name)).value for judgement in judgements)
+def _sample_values(name: str, judgements: Sequence[JudgementT]) -> tuple[float | None, ...]:
+    return tuple(normalize_score(name, getattr(judgement, name)).value for judgement in judgements)
 
 
-def _sample_mean(name: str, judgements: Sequence[J]) -> float | None:
+def _sample_mean(name: str, judgements: Sequence[JudgementT]) -> float | None:
     known_values = [value for value in _sample_values(name, judgements) if value is not None]
     # Rounded, so that the mean of three times 0.8 is 0.8.
     return round(fmean(known_values), 12) if known_values else None
 
 
-def _sample_failures(failed: Sequence[Unscored], asked: int) -> tuple[str, ...]:
-    return (f"{len(failed)} of {asked} samples failed: {failed[0].reason}",) if failed else ()
+def _sample_failures(failures: Sequence[Unscored], times: int) -> tuple[str, ...]:
+    return (f"{len(failures)} of {times} samples failed: {failures[0].reason}",) if failures else ()

@@ -28,14 +28,14 @@ from masis.audit.stops import SENTENCE_ENDS, ends_sentence, stops_of
 # Splits a text into blocks by its lines: paragraphs, headings, list items, table rows, code, rules.
 #
 # It covers the Markdown that language models write but doesn't parse Markdown. A block is a span of
-# the text with a kind, and every non-blank character is in exactly one of them.
+# the text with a kind, and every visible character is in exactly one block.
 
 BlockKind = Literal["prose", "heading", "item", "row", "code", "rule", "note"]
 """``note`` is the definition of a footnote or of a numbered source: ``[^1]: Smith 2004``."""
 
 
 class TextBlock(NamedTuple):
-    """A span of the text, end excluded, without blanks at its ends."""
+    """A span of the text, end excluded, without surrounding whitespace."""
 
     start: int
     end: int
@@ -63,18 +63,18 @@ _LINE_TAG = re.compile(
 )
 _ENDS_WITH_LINE_TAG = re.compile(_LINE_TAG.pattern + r"\Z", re.IGNORECASE)
 _LONGEST_LINE_TAG = len("</blockquote>")
-# "Sources: ..." is a line of its own, whatever line is before it.
+# "Sources: ..." always begins a block.
 _SOURCE_LINE = re.compile(
     r"[*_]{0,3}(?:sources?|references?|citations?|quellen?)[*_]{0,3}:", re.IGNORECASE
 )
 # A line that ends in a comma or a word such as "the" continues on the next line.
-_GOES_ON = re.compile(
+_LINE_CONTINUES = re.compile(
     r"(?:[,;:–—-]|\b(?:a|an|the|of|in|on|at|to|for|by|with|and|or|but|from|as|that|which|is|are|"
     r"was|were|be|than))\s*\Z",
     re.IGNORECASE,
 )
-_FULL_LINE = 55
-"""The shortest line, in characters, that may have been wrapped. A shorter one ended on purpose."""
+_WRAPPED_LINE_LENGTH = 55
+"""The shortest line, in characters, that may have been wrapped. A shorter line ends on purpose."""
 
 
 def split_blocks(text: str) -> list[TextBlock]:
@@ -132,8 +132,8 @@ def _split_lines(text: str) -> list[str]:
 
 def _trim_block(text: str, start: int, end: int, kind: BlockKind) -> TextBlock:
     piece = text[start:end]
-    leading_blanks = len(piece) - len(piece.lstrip())
-    return TextBlock(start + leading_blanks, start + len(piece.rstrip()), kind)
+    indent = len(piece) - len(piece.lstrip())
+    return TextBlock(start + indent, start + len(piece.rstrip()), kind)
 
 
 def _line_kind(line: str) -> BlockKind:
@@ -154,21 +154,21 @@ def _continues_block(line: str, previous: str, kind: BlockKind, line_kind: Block
         return False
     if _LINE_TAG.fullmatch(stripped):
         return True
-    before = previous.rstrip()
+    previous_text = previous.rstrip()
     tag = (
-        _ENDS_WITH_LINE_TAG.search(before, max(0, len(before) - _LONGEST_LINE_TAG))
-        if before[-1:] == ">"
+        _ENDS_WITH_LINE_TAG.search(previous_text, max(0, len(previous_text) - _LONGEST_LINE_TAG))
+        if previous_text[-1:] == ">"
         else None
     )
     if tag:
-        before = before[: tag.start()].rstrip()
-    if not before:
+        previous_text = previous_text[: tag.start()].rstrip()
+    if not previous_text:
         return False
-    if before[-1] in SENTENCE_ENDS or before[-1] == ":":
-        return len(before) >= _FULL_LINE and before[-1] != ":" and not tag
-    if stripped[0].islower() or _GOES_ON.search(before[-12:]):
+    if previous_text[-1] in SENTENCE_ENDS or previous_text[-1] == ":":
+        return len(previous_text) >= _WRAPPED_LINE_LENGTH and previous_text[-1] != ":" and not tag
+    if stripped[0].islower() or _LINE_CONTINUES.search(previous_text[-12:]):
         return True
-    return len(before) >= _FULL_LINE and not tag
+    return len(previous_text) >= _WRAPPED_LINE_LENGTH and not tag
 
 
 class SentenceUnit(NamedTuple):
@@ -183,7 +183,8 @@ class SentenceUnit(NamedTuple):
 def split_sentences(text: str) -> list[SentenceUnit]:
     """Return the sentences of a text in order, with the kind of their block.
 
-    Every non-blank character belongs to exactly one of them, and none begins or ends with a blank.
+    Every visible character belongs to exactly one sentence, and no sentence begins or ends with
+    whitespace.
     """
     units: list[SentenceUnit] = []
     languages = TextLanguages(text)
@@ -223,11 +224,9 @@ def _block_sentences(
     start, opens = block.start, True
     for end in _boundaries(text, block, languages):
         piece = text[start:end]
-        leading_blanks = len(piece) - len(piece.lstrip())
-        if leading_blanks < len(piece):
-            yield SentenceUnit(
-                start + leading_blanks, start + len(piece.rstrip()), block.kind, opens
-            )
+        indent = len(piece) - len(piece.lstrip())
+        if indent < len(piece):
+            yield SentenceUnit(start + indent, start + len(piece.rstrip()), block.kind, opens)
             start, opens = end, False
     if start < block.end:
         start += len(text[start : block.end]) - len(text[start : block.end].lstrip())
@@ -249,19 +248,19 @@ def _boundaries(text: str, block: TextBlock, languages: TextLanguages) -> Iterat
     block_languages = TextLanguages(text, block.start, block.end, around=languages)
     last_end = block.start
     for stop in stops_of(text, block.start, block.end):
-        at, after = stop.start(), stop.end()
-        if at < last_end:
+        stop_start, stop_end = stop.start(), stop.end()
+        if stop_start < last_end:
             continue
-        index = bisect_right(starts, at) - 1
+        index = bisect_right(starts, stop_start) - 1
         if (
             index >= 0
-            and at < ends[index]
-            and not (after >= ends[index] and text[ends[index] - 1] in ".!?")
+            and stop_start < ends[index]
+            and not (stop_end >= ends[index] and text[ends[index] - 1] in ".!?")
         ):
             continue  # a stop at the end of an address is more likely the sentence's
-        markers_end = trailing_markers_end(text, after, block.end)
+        markers_end = trailing_markers_end(text, stop_end, block.end)
         cited = markers_end is not None and not has_leading_markers
-        end = markers_end if markers_end is not None and cited else after
+        end = markers_end if markers_end is not None and cited else stop_end
         if end >= block.end:
             return
         if ends_sentence(

@@ -1,4 +1,4 @@
-"""Decides whether a stop ends a sentence or belongs to a number, an abbreviation, a date or a name.
+"""Decides whether a stop ends a sentence or belongs to a number, abbreviation, date or name.
 
 The words for this are in ``languages.toml``. Every rule reads a bounded span around the stop, so
 that the time grows linearly with the text.
@@ -82,7 +82,7 @@ _INNER_CAPITAL = re.compile(r"[a-z]{1,3}[A-Z]")
 # The next dot of "wait . . . what".
 _SPACED_STOP = re.compile(r"[.!?](?:[\s.!?]|\Z)")
 # Chinese and Japanese letters.
-_SETS_NO_BLANKS = re.compile(r"[\u2e80-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
+_UNSPACED_LETTER = re.compile(r"[\u2e80-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
 # "1931 " before a stop that may abbreviate "year".
 _YEAR_BEFORE = re.compile(r"\d{3,4}\s\Z")
 # A Roman numeral, as in "Ludwig XIV."
@@ -188,19 +188,21 @@ def ends_sentence(
             return following.isupper() or following == "<" or ord(following) > 0x2E80
         return (
             run[0] in "!?"
-            and _SETS_NO_BLANKS.match(following) is not None
+            and _UNSPACED_LETTER.match(following) is not None
             and not _is_end_of_name(text, position, start, languages)
             and not (
                 _QUOTES_CLOSED & set(run) and tables.QUOTATION_GOES_ON.match(text[end : end + 40])
             )
         )
-    word = _NEXT_WORD.match(text, end, min(limit, end + 60))
-    assert word is not None  # it matches the empty string
-    blanks = text[end : end + 40].lstrip()
-    opens_tag = (cited or marked) and blanks.startswith("<")
-    if blanks and ((blanks[0] in ",;:)]}%=<>" and not opens_tag) or _SPACED_STOP.match(blanks)):
+    next_word_match = _NEXT_WORD.match(text, end, min(limit, end + 60))
+    assert next_word_match is not None  # it matches the empty string
+    text_after = text[end : end + 40].lstrip()
+    opens_tag = (cited or marked) and text_after.startswith("<")
+    if text_after and (
+        (text_after[0] in ",;:)]}%=<>" and not opens_tag) or _SPACED_STOP.match(text_after)
+    ):
         return False
-    next_word = word.group(1) or ""
+    next_word = next_word_match.group(1) or ""
     # The next word of "Blue. [chunk_2] Grass" is an id, whose case is irrelevant.
     lower_follows = not marked and next_word[:1].islower() and not _INNER_CAPITAL.match(next_word)
     is_full_stop = run[0] == "." and not run.startswith(("..", ".!", ".?"))
@@ -209,14 +211,21 @@ def ends_sentence(
         # After a citation, as most sentences of an answer end; no word needs to be looked up.
         return True
     last_word = _LAST_WORD.search(text[max(start, position - 30) : position])
-    stopped = last_word.group() if last_word else ""
-    if is_full_stop and _is_plain_word(stopped):
-        return not lower_follows or (cited and len(stopped) > 2)
+    word_before = last_word.group() if last_word else ""
+    if is_full_stop and _is_plain_word(word_before):
+        return not lower_follows or (cited and len(word_before) > 2)
     context = _StopContext(
-        text, position, start, next_word, text[word.end() : word.end() + 1] == ".", languages
+        text,
+        position,
+        start,
+        next_word,
+        text[next_word_match.end() : next_word_match.end() + 1] == ".",
+        languages,
     )
     if is_full_stop:
-        return _full_stop_ends_sentence(context, stopped, lower_follows=lower_follows, cited=cited)
+        return _full_stop_ends_sentence(
+            context, word_before, lower_follows=lower_follows, cited=cited
+        )
     if lower_follows:
         return run[0] == "." and cited
     if (
@@ -325,11 +334,13 @@ def _wide_sentence_continues(text: str, stop: re.Match[str], start: int) -> bool
 
     It does after the stop of a decimal or of a quotation.
     """
-    at, end, run = stop.start(), stop.end(), stop.group()
+    position, end, run = stop.start(), stop.end(), stop.group()
     if run == "．":
-        return at > start and bool(_FULL_WIDTH.match(text, at - 1) and _FULL_WIDTH.match(text, end))
+        return position > start and bool(
+            _FULL_WIDTH.match(text, position - 1) and _FULL_WIDTH.match(text, end)
+        )
     quoted = not _QUOTES_CLOSED.isdisjoint(run)
-    if not quoted and not text[max(start, at - 20) : at + 1].endswith(_WIDE_NAMES):
+    if not quoted and not text[max(start, position - 20) : position + 1].endswith(_WIDE_NAMES):
         return False
     if tables.QUOTATION_GOES_ON.match(text[end : end + 40]):
         return True
@@ -374,9 +385,11 @@ def _is_ordinal_or_date(context: _StopContext, word: str) -> bool:
     if word.isdecimal() and len(word) <= 4:
         before = context.before(len(word), 10)
         if following[:1].isdecimal():
-            around = before + context.text[context.stop - len(word) : context.stop + 14]
+            context_text = before + context.text[context.stop - len(word) : context.stop + 14]
             stop = len(before) + len(word)
-            return any(date.start() < stop < date.end() for date in _NUMERIC_DATE.finditer(around))
+            return any(
+                date.start() < stop < date.end() for date in _NUMERIC_DATE.finditer(context_text)
+            )
         if _YEAR_AND_MONTH_BEFORE.search(before) and not following[:1].isupper():
             return True  # "1931. 5. 3." in Korean, which has no capitals
     if not (word.isdecimal() and len(word) <= 3) and not _ROMAN.match(word):

@@ -1,9 +1,9 @@
-"""Measures the auditor on labelled data: `run_bench` measures a file, `render` formats the report.
+"""Measures the auditor on labeled data: `run_bench` measures a file, `render` formats the report.
 
-A file is recognised by the keys of its first row. It is split by question and document into one
-half for development and one for the reported metrics. Two baselines are measured on the same rows.
-Our own cases are also audited as a whole, and a file of runs is measured as it is, against the
-targets of the loop.
+A file is recognized by the keys of its first row. It is split by question and document into one
+half for development and one for the reported metrics. Baselines are measured on the same rows.
+For our own cases, complete audits are measured too. A file of runs is measured directly, against
+the targets of the loop.
 """
 
 import json
@@ -37,13 +37,13 @@ ALTERED = frozenset({"altered_number", "altered_date", "swapped_name", "negation
 """The planted changes that count as altered facts in the demo cases (`data/README.md`)."""
 _SETS = ", ".join(task.name for task in TASKS)
 _UNCITED_RULE = (
-    "claims that cite nothing, or nothing there is, count as not attributed: the citation engine"
-    " decides them, no evidence is weighed"
+    "claims without a valid reference count as not attributed, because the citation engine"
+    " decides them without weighing evidence"
 )
 
 Positive = Callable[[BenchRow], bool]
 Judge = Callable[[AssessedRow], tasks.Judgement]
-Raw = tuple[str, int, Mapping[str, Any]]
+RawRow = tuple[str, int, Mapping[str, Any]]
 """A row of a file: the file, the line and the values."""
 
 
@@ -61,7 +61,7 @@ def run_bench(
     The 95% intervals come from `bootstrap` resamples of the groups; equal seeds give equal reports.
 
     Args:
-        path: A file of labelled rows, or of runs, of which only the results of whole audits are
+        path: A file of labeled rows, or of runs, of which only the results of whole audits are
             measured.
         half: The half of the rows to measure.
         bootstrap: The number of resamples.
@@ -73,12 +73,12 @@ def run_bench(
             file and line.
 
     """
-    raw = list(_read_bench_files(path))
-    if raw and is_run(raw[0][2]):
-        return _report_runs(read_runs(raw), bootstrap, seed)
+    raw_rows = list(_read_bench_files(path))
+    if raw_rows and is_run(raw_rows[0][2]):
+        return _report_runs(read_runs(raw_rows), bootstrap, seed)
     return _Benchmark(
-        _recognise_task(raw, path),
-        raw,
+        _recognize_task(raw_rows, path),
+        raw_rows,
         half,
         bootstrap,
         seed,
@@ -101,7 +101,7 @@ def _report_runs(runs: Sequence[Run], bootstrap: int, seed: int) -> BenchReport:
     )
 
 
-def _read_bench_files(path: Path) -> Iterator[Raw]:
+def _read_bench_files(path: Path) -> Iterator[RawRow]:
     files = sorted(path.glob("*.jsonl")) if path.is_dir() else [path]
     for file in files:
         with file.open(encoding="utf-8") as lines:
@@ -120,12 +120,12 @@ def _read_bench_files(path: Path) -> Iterator[Raw]:
                 yield file.name, number, row
 
 
-def _recognise_task(raw_rows: Sequence[Raw], path: Path) -> Task:
+def _recognize_task(raw_rows: Sequence[RawRow], path: Path) -> Task:
     if not raw_rows:
         raise InputError("has no rows", hint=f"Give a file of {_SETS}.", file=path.name)
     file, _, row = raw_rows[0]
     for task in TASKS:
-        if task.recognises(row):
+        if task.recognizes(row):
             return task
     raise InputError(
         "has no labels that can be measured", hint=f"Give a file of {_SETS}.", file=file, line=1
@@ -138,18 +138,18 @@ class _Benchmark:
     def __init__(
         self,
         task: Task,
-        raw: Sequence[Raw],
+        raw_rows: Sequence[RawRow],
         half: Half,
         bootstrap: int,
         seed: int,
         runs: Sequence[Run] | None,
     ) -> None:
         self.task, self.half, self.bootstrap, self.seed = task, half, bootstrap, seed
-        all_rows = [row for place in raw for row in _task_rows(task, *place)]
+        all_rows = [row for raw_row in raw_rows for row in _task_rows(task, *raw_row)]
         self.rows = tasks.assess_rows(in_half(all_rows, half))
         self.fit = [row for row, _ in in_half(all_rows, "fit")]
         self.runs = runs
-        self.cases = _citation_cases(task, [row for _, _, row in raw], half)
+        self.cases = _citation_cases(task, [row for _, _, row in raw_rows], half)
 
     def report(self) -> BenchReport:
         return BenchReport(
@@ -184,13 +184,13 @@ class _Benchmark:
             "claims", meaning, rows, lambda row: row.positive, tasks.judge_by_auditor
         )
         if any(assessed.row.cites_nothing for assessed in rows):
-            name = "the same, claims that cite nothing there is counted as abstentions"
+            name = "the same, with claims without a valid reference as abstentions"
             yield self._reading(
                 name,
                 meaning,
                 rows,
                 lambda row: row.positive,
-                partial(tasks.judge_by_auditor, rule=False),
+                partial(tasks.judge_by_auditor, use_citation_rule=False),
             )
         if any(assessed.row.strict is not None for assessed in rows):
             meaning = "not supported at all, against the rest"
@@ -236,12 +236,14 @@ class _Benchmark:
                 for assessed in rows
             ]
 
-        def overlap(share: tasks.Overlap) -> Judge:
-            threshold = tasks.overlap_threshold(self.fit, positive, share)
-            return lambda assessed: ((value := share(assessed.row)) >= threshold, value)
+        def overlap(overlap_share: tasks.Overlap) -> Judge:
+            threshold = tasks.overlap_threshold(self.fit, positive, overlap_share)
+            return lambda assessed: ((value := overlap_share(assessed.row)) >= threshold, value)
 
         judges = {"auditor": auditor, "always positive": tasks.judge_always_positive}
-        judges |= {baseline: overlap(share) for baseline, share in tasks.OVERLAPS.items()}
+        judges |= {
+            baseline: overlap(overlap_share) for baseline, overlap_share in tasks.OVERLAPS.items()
+        }
         return self._measure(
             name,
             meaning,
@@ -282,14 +284,14 @@ def _task_rows(task: Task, file: str, line: int, row: Mapping[str, Any]) -> list
 
 
 def read_rows(path: Path, half: Half) -> tuple[Task, list[tuple[BenchRow, str]]]:
-    """Read the labelled claims of the half from a file or folder, each with its group.
+    """Read the labeled claims of the half from a file or folder, each with its group.
 
     Raises:
         InputError: The file isn't of a known set, or a row lacks fields.
 
     """
     raw_rows = list(_read_bench_files(path))
-    task = _recognise_task(raw_rows, path)
+    task = _recognize_task(raw_rows, path)
     return task, in_half([row for raw_row in raw_rows for row in _task_rows(task, *raw_row)], half)
 
 

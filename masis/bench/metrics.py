@@ -102,33 +102,37 @@ def compute_metrics(
 def _ranking_measures(
     truth: Array, predicted: Array, abstained: Array, score: Array
 ) -> Callable[[Array], Mapping[str, float | None]]:
-    # Sort once what doesn't depend on the weights, so that a resample costs only a few sums.
+    # The order doesn't depend on the weights, so it is computed once and a resample costs a few
+    # sums.
     order = np.argsort(score, kind="stable")
     sorted_truth = truth[order]
     _, ties = np.unique(score[order], return_inverse=True)
 
     def measure(weights: Array) -> Mapping[str, float | None]:
-        hit, false_alarm = (
+        true_positives, false_positives = (
             float(weights[truth & predicted].sum()),
             float(weights[~truth & predicted].sum()),
         )
-        missed, quiet = (
+        false_negatives, true_negatives = (
             float(weights[truth & ~predicted].sum()),
             float(weights[~truth & ~predicted].sum()),
         )
-        positive_f1, negative_f1 = _f1(hit, false_alarm, missed), _f1(quiet, missed, false_alarm)
-        recall, quiet_recall = (
-            _share_or_none(hit, hit + missed),
-            _share_or_none(quiet, quiet + false_alarm),
+        positive_f1, negative_f1 = (
+            _f1(true_positives, false_positives, false_negatives),
+            _f1(true_negatives, false_negatives, false_positives),
+        )
+        recall, specificity = (
+            _share_or_none(true_positives, true_positives + false_negatives),
+            _share_or_none(true_negatives, true_negatives + false_positives),
         )
         total = float(weights.sum())
         return {
-            "precision": _share_or_none(hit, hit + false_alarm),
+            "precision": _share_or_none(true_positives, true_positives + false_positives),
             "recall": recall,
             "f1": positive_f1,
             "macro_f1": (positive_f1 + negative_f1) / 2,
             "balanced_accuracy": (
-                None if recall is None or quiet_recall is None else (recall + quiet_recall) / 2
+                None if recall is None or specificity is None else (recall + specificity) / 2
             ),
             "auroc": _auroc(weights[order], sorted_truth, ties),
             "coverage": _share_or_none(total - float(weights[abstained].sum()), total),
@@ -137,12 +141,16 @@ def _ranking_measures(
     return measure
 
 
-def _share_or_none(part: float, whole: float) -> float | None:
-    return part / whole if whole else None
+def _share_or_none(part: float, total: float) -> float | None:
+    return part / total if total else None
 
 
-def _f1(hit: float, false_alarm: float, missed: float) -> float:
-    return 2 * hit / (2 * hit + false_alarm + missed) if hit else 0.0
+def _f1(true_positives: float, false_positives: float, false_negatives: float) -> float:
+    return (
+        2 * true_positives / (2 * true_positives + false_positives + false_negatives)
+        if true_positives
+        else 0.0
+    )
 
 
 def _auroc(weights: Array, truth: Array, ties: Array) -> float | None:
@@ -153,7 +161,7 @@ def _auroc(weights: Array, truth: Array, ties: Array) -> float | None:
     # Rows with the same score have the same number in ``ties`` and are counted together.
     positive = np.bincount(ties, weights * truth)
     negative = np.bincount(ties, weights * ~truth)
-    whole = float(positive.sum() * negative.sum())
+    pairs = float(positive.sum() * negative.sum())
     # The negatives with a lower score; those with the same score count half.
-    below = np.cumsum(negative) - negative
-    return float((positive * (below + negative / 2)).sum()) / whole if whole else None
+    lower_negatives = np.cumsum(negative) - negative
+    return float((positive * (lower_negatives + negative / 2)).sum()) / pairs if pairs else None

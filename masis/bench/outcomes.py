@@ -1,7 +1,7 @@
 """Compares the loop with its targets for quality and latency (REQ-CRITIC-NFR-001 to 008).
 
-Shares and 95th percentiles have intervals from resampling cases. docs/models.md explains what they
-mean and what they don't.
+Shares and 95th percentiles have intervals from resampling cases. docs/models.md explains how to
+interpret them.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
@@ -28,7 +28,7 @@ from masis.schema.run import Run
 
 _REDUNDANT = "redundant"
 """The gold label of a citation that is valid, but that the sentence doesn't need."""
-_BY_A_MODEL = "critic_"
+_CRITIC_PREFIX = "critic_"
 
 
 class Hit(NamedTuple):
@@ -65,36 +65,36 @@ def score_issues(case: Mapping[str, Any], issues: Sequence[Issue]) -> IssueScore
     """Compare the issues of a case's original answer with its gold labels.
 
     Args:
-        case: The case with ``labels``, as in a file of labelled cases.
+        case: The case with ``labels``, as in a file of labeled cases.
         issues: The issues that the audit raised.
 
     """
     answer, labels = case.get("answer") or "", case.get("labels") or {}
     findings = [
-        _Finding(label["type"], place_of(answer, label.get("text")))
+        _Finding(label["type"], find_span(answer, label.get("text")))
         for label in labels.get("findings", ())
     ]
     redundant = [
-        place_of(answer, label.get("sentence"))
+        find_span(answer, label.get("sentence"))
         for label in labels.get("citations", ())
         if label["status"] == _REDUNDANT
     ]
-    name = str(case["id"])
+    case_id = str(case["id"])
     reference_labels = {rule.gold_label for rule in RULES.values() if rule.gold_label}
     return IssueScores(
         tuple(
             Hit(
-                name,
+                case_id,
                 finding.kind not in reference_labels,
-                any(_finds(issue, finding, reference_labels) for issue in issues),
+                any(_matches_finding(issue, finding, reference_labels) for issue in issues),
             )
             for finding in findings
         ),
         tuple(
             Hit(
-                name,
+                case_id,
                 not rule_of(issue.rule).gold_label,
-                any(_finds(issue, finding, reference_labels) for finding in findings)
+                any(_matches_finding(issue, finding, reference_labels) for finding in findings)
                 or (
                     rule_of(issue.rule).gold_label == _REDUNDANT
                     and any(_issue_overlaps(issue, span) for span in redundant)
@@ -105,20 +105,20 @@ def score_issues(case: Mapping[str, Any], issues: Sequence[Issue]) -> IssueScore
     )
 
 
-def place_of(answer: str, text: str | None) -> tuple[int, int] | None:
+def find_span(answer: str, text: str | None) -> tuple[int, int] | None:
     """Return the start and end of a text in an answer, or None if the answer lacks it."""
     start = answer.find(text) if text else -1
     return (start, start + len(text or "")) if start >= 0 else None
 
 
-def _finds(issue: Issue, finding: _Finding, reference_labels: Set[str]) -> bool:
+def _matches_finding(issue: Issue, finding: _Finding, reference_labels: Set[str]) -> bool:
     if finding.span is None:
         is_omission = issue.type in OMISSIONS or CRITIC_LOOP_TYPE[issue.type] == finding.kind
         return is_omission and (issue.source != "citations")
     if not _issue_overlaps(issue, finding.span):
         return False
-    if issue.rule.startswith(_BY_A_MODEL):
-        return True  # a model's rule says nothing about which check it corresponds to
+    if issue.rule.startswith(_CRITIC_PREFIX):
+        return True  # a model's rule doesn't correspond to a check
     label = rule_of(issue.rule).gold_label
     return label == finding.kind if label else finding.kind not in reference_labels
 
@@ -129,11 +129,11 @@ def _issue_overlaps(issue: Issue, span: tuple[int, int] | None) -> bool:
     return issue.start < span[1] and span[0] < issue.end
 
 
-FOUND, IMPROVED, CONVERGED = 0.80, 0.70, 0.80
+FOUND_TARGET, IMPROVED_TARGET, CONVERGED_TARGET = 0.80, 0.70, 0.80
 """The required shares: REQ-CRITIC-NFR-006, 007 and 008."""
 IMPROVED_BY = 10.0
 """The percentage by which the quality score of an improved answer rises (REQ-CRITIC-NFR-007)."""
-WITHIN = 3
+CONVERGENCE_LIMIT = 3
 """The number of iterations within which a run should converge (REQ-CRITIC-NFR-008)."""
 CRITIC_MS, REVISER_MS, ITERATION_MS, LOOP_MS = 15_000.0, 15_000.0, 35_000.0, 90_000.0
 """The limits for the 95th percentiles in milliseconds (REQ-CRITIC-NFR-001 to 004)."""
@@ -186,7 +186,7 @@ def target_outcomes(
 
     Args:
         runs: The runs to measure.
-        cases: The labelled cases of the runs; may be empty.
+        cases: The labeled cases of the runs; may be empty.
         bootstrap: The number of resamples for an interval; 0 for none.
         seed: The seed of the resampling.
 
@@ -213,17 +213,20 @@ def target_outcomes(
         ]
 
     iterations = [(run.case_id, iteration) for run in runs for iteration in run.iterations]
-    revised = [
+    revised_runs = [
         run for run in runs if any(iteration.revision is not None for iteration in run.iterations)
     ]
-    ended = [run for run in runs if run.termination_reason != "cancelled"]
-    # A cancelled run says nothing about convergence, so it isn't in the base.
+    completed_runs = [run for run in runs if run.termination_reason != "cancelled"]
+    # A cancelled run can't show convergence, so it isn't in the base.
     converged = [
-        (run.case_id, float(run.ended_well and run.total_iterations <= WITHIN)) for run in ended
+        (run.case_id, float(run.ended_well and run.total_iterations <= CONVERGENCE_LIMIT))
+        for run in completed_runs
     ]
-    convergence = [(run.case_id, float(run.termination_reason == "convergence")) for run in ended]
-    each_iteration = [(case, sum(iteration.step_ms.values())) for case, iteration in iterations]
-    each_loop = [
+    convergence = [
+        (run.case_id, float(run.termination_reason == "convergence")) for run in completed_runs
+    ]
+    iteration_ms = [(case, sum(iteration.step_ms.values())) for case, iteration in iterations]
+    loop_ms = [
         (run.case_id, sum(sum(iteration.step_ms.values()) for iteration in run.iterations))
         for run in runs
         if run.iterations
@@ -233,16 +236,16 @@ def target_outcomes(
         share(
             "improved by 10% or more, of cases revised",
             "REQ-CRITIC-NFR-007",
-            improved(revised),
-            IMPROVED,
+            improved(revised_runs),
+            IMPROVED_TARGET,
         ),
         share("improved by 10% or more, of all cases", "", improved(runs), None),
-        share("converged within 3 iterations", "REQ-CRITIC-NFR-008", converged, CONVERGED),
+        share("converged within 3 iterations", "REQ-CRITIC-NFR-008", converged, CONVERGED_TARGET),
         share("convergence endings, of all cases", "", convergence, None),
         p95("critic, 95th percentile", "REQ-CRITIC-NFR-001", step("critique"), CRITIC_MS),
         p95("reviser, 95th percentile", "REQ-CRITIC-NFR-002", step("revision"), REVISER_MS),
-        p95("iteration, 95th percentile", "REQ-CRITIC-NFR-003", each_iteration, ITERATION_MS),
-        p95("loop, 95th percentile", "REQ-CRITIC-NFR-004", each_loop, LOOP_MS),
+        p95("iteration, 95th percentile", "REQ-CRITIC-NFR-003", iteration_ms, ITERATION_MS),
+        p95("loop, 95th percentile", "REQ-CRITIC-NFR-004", loop_ms, LOOP_MS),
     )
 
 
@@ -260,7 +263,7 @@ def _finding_outcomes(
     found = [hit for scores in scored for hit in scores.found]
     right = [hit for scores in scored for hit in scores.right]
     for name, rule, hits, target in (
-        ("planted issues found", "REQ-CRITIC-NFR-006", found, FOUND),
+        ("planted issues found", "REQ-CRITIC-NFR-006", found, FOUND_TARGET),
         ("issues that are right", "", right, None),
     ):
         yield share(name, rule, _hit_values(hits), target)

@@ -38,7 +38,7 @@ class BenchRow(NamedTuple):
 def group_keys(keys: Sequence[Iterable[str]]) -> list[str]:
     """Return for each row the smallest key of all rows connected with it through shared keys."""
     # Union-find: the smaller of two roots becomes the parent, so that the root of a group is its
-    # smallest key, in whatever order the rows come.
+    # smallest key, whatever the order of the rows.
     parent: dict[str, str] = {}
 
     def root(key: str) -> str:
@@ -53,8 +53,8 @@ def group_keys(keys: Sequence[Iterable[str]]) -> list[str]:
         row_keys = [_row_digest(key) for key in row]
         first_keys.append(row_keys[0])
         for key in row_keys:
-            lower, higher = sorted((root(row_keys[0]), root(key)))
-            parent[higher] = lower
+            smaller, larger = sorted((root(row_keys[0]), root(key)))
+            parent[larger] = smaller
     return [root(first) for first in first_keys]
 
 

@@ -1,4 +1,4 @@
-"""The sets that can be measured, and how their rows become claims with evidence and a label.
+"""The sets that can be measured, and the functions that read their rows as labeled claims.
 
 HAGRID, SummEdits, WiCE, ExpertQA and pairs of premise and hypothesis are read as they are
 published; none of their data is part of this project. The demo cases have gold labels
@@ -72,7 +72,7 @@ Row = Mapping[str, Any]
 
 
 def predict_fabricated(cases: Sequence[Row]) -> list[Prediction]:
-    """Return for each labelled or flagged reference a prediction of whether it is fabricated."""
+    """Return for each labeled or flagged reference a prediction of whether it is fabricated."""
     predictions: list[Prediction] = []
     for case in cases:
         flagged_counts = Counter(
@@ -140,7 +140,7 @@ def _claim_status(answer: str, claim: str, sentences: Sequence[Sentence]) -> str
 # The offline auditor, and three baselines that every auditor must beat.
 
 Judgement = tuple[bool | None, float]
-"""Whether the claim is unsupported (None for an abstention), and how strongly (0 to 1)."""
+"""Whether the claim is unsupported (None for an abstention), and the strength of that, 0 to 1."""
 _WORD = re.compile(r"\w{3,}")
 
 
@@ -149,7 +149,7 @@ class AssessedRow(NamedTuple):
 
     row: BenchRow
     group: str
-    found: ClaimAssessment
+    assessment: ClaimAssessment
 
 
 def assess_rows(rows: Sequence[tuple[BenchRow, str]]) -> list[AssessedRow]:
@@ -164,17 +164,17 @@ def assess_rows(rows: Sequence[tuple[BenchRow, str]]) -> list[AssessedRow]:
     return assessed
 
 
-def judge_by_auditor(assessed: AssessedRow, *, rule: bool = True) -> Judgement:
+def judge_by_auditor(assessed: AssessedRow, *, use_citation_rule: bool = True) -> Judgement:
     """Return positive if the auditor flags the claim, ranked by the lack of support.
 
     Precision then says how often a flag is right. It abstains if there is nothing to check against.
-    A claim that cites nothing isn't attributed; with `rule` that counts as a decision.
+    A claim that cites nothing isn't attributed; with `use_citation_rule` that is a decision.
     """
-    if assessed.row.cites_nothing and rule:
+    if assessed.row.cites_nothing and use_citation_rule:
         return True, 1.0
-    if assessed.found.support is None:
+    if assessed.assessment.support is None:
         return None, 0.5
-    return _DECIDED.get(assessed.found.verdict) == "accused", 1.0 - assessed.found.support
+    return _DECIDED.get(assessed.assessment.verdict) == "accused", 1.0 - assessed.assessment.support
 
 
 def count_decisions(rows: Sequence[AssessedRow]) -> dict[str, int]:
@@ -183,7 +183,7 @@ def count_decisions(rows: Sequence[AssessedRow]) -> dict[str, int]:
         (f"{truth} claims {decision}" for truth in ("true", "faulty") for decision in _DECISIONS), 0
     )
     for assessed in rows:
-        decision = _DECIDED.get(assessed.found.verdict, "not confirmed")
+        decision = _DECIDED.get(assessed.assessment.verdict, "not confirmed")
         counts[f"{'faulty' if assessed.row.positive else 'true'} claims {decision}"] += 1
     return counts
 
@@ -196,7 +196,7 @@ def judge_contradictions(assessed: AssessedRow) -> Judgement:
     """Predict contradicted claims, ranked by the strength of the contradiction, then by lack of
     support.
     """
-    assessment = assessed.found
+    assessment = assessed.assessment
     if assessment.support is None:
         return None, 0.5
     strongest = assessment.signals[0].strength if assessment.signals else 0.0
@@ -219,12 +219,15 @@ def word_overlap_in_window(row: BenchRow) -> float:
     """Return the share of the claim's words that aren't in the best three consecutive sentences, 0
     to 1.
     """
-    words, lowest_share = _row_words(row.claim), 1.0
+    claim_words, lowest_share = _row_words(row.claim), 1.0
     for _, text in row.evidence:
         sentences = [_row_words(text[span.start : span.end]) for span in split_sentences(text)]
         for first in range(len(sentences)):
-            near: set[str] = set().union(*sentences[first : first + _WINDOW])
-            lowest_share = min(lowest_share, len(words - near) / len(words) if words else 1.0)
+            window_words: set[str] = set().union(*sentences[first : first + _WINDOW])
+            lowest_share = min(
+                lowest_share,
+                len(claim_words - window_words) / len(claim_words) if claim_words else 1.0,
+            )
     return lowest_share
 
 
@@ -268,12 +271,12 @@ _BULLET = re.compile(r"\s*(?:[-*•–]|\d{1,2}[.)])\s+")
 
 
 class Task(NamedTuple):
-    """A kind of file: its name, how its rows are recognised and read, and the meaning
-    of positive.
+    """A kind of file: its name, functions that recognize and read its rows, and the meaning of a
+    positive row.
     """
 
     name: str
-    recognises: Callable[[Row], bool]
+    recognizes: Callable[[Row], bool]
     rows: Callable[[Row], Iterable[BenchRow]]
     positive: str
 
@@ -354,8 +357,8 @@ def expertqa_rows(row: Row) -> Iterable[BenchRow]:
             )
 
 
-def labelled_rows(row: Row) -> Iterable[BenchRow]:
-    """Yield the labelled claims of a case with all its evidence; anything but supported is
+def labeled_rows(row: Row) -> Iterable[BenchRow]:
+    """Yield the labeled claims of a case with all its evidence; anything but supported is
     positive.
 
     The labels of our own cases are verdicts; others only say whether the evidence supports a claim.
@@ -364,7 +367,7 @@ def labelled_rows(row: Row) -> Iterable[BenchRow]:
     for number, claim in enumerate(row["labels"].get("claims", ())):
         yield BenchRow(
             id=f"{row['id']}#{number}",
-            claim=_labelled_claim(row, claim["text"]),
+            claim=_labeled_claim(row, claim["text"]),
             evidence=chunks,
             positive=(
                 claim["verdict"] != "supported" if "verdict" in claim else not claim["supported"]
@@ -385,8 +388,8 @@ def pair_rows(row: Row) -> Iterable[BenchRow]:
     )
 
 
-def _labelled_claim(row: Row, text: str) -> str:
-    # Our cases have markers in many styles, and the citation engine knows where they are.
+def _labeled_claim(row: Row, text: str) -> str:
+    # Our cases have markers in many styles, and the citation engine finds all of them.
     answer = row.get("answer") or ""
     start = answer.find(text)
     if start < 0:
@@ -396,9 +399,9 @@ def _labelled_claim(row: Row, text: str) -> str:
         (citation.marker_start, citation.marker_end)
         for citation in audit_citations(answer, evidence).citations
     }
-    for begin, end in sorted(spans, reverse=True):
-        if start <= begin and end <= start + len(text):
-            text = text[: begin - start] + text[end - start :]
+    for marker_start, marker_end in sorted(spans, reverse=True):
+        if start <= marker_start and marker_end <= start + len(text):
+            text = text[: marker_start - start] + text[marker_end - start :]
     bullet = _BULLET.match(text)
     return text[bullet.end() if bullet else 0 :].strip()
 
@@ -430,7 +433,7 @@ EXPERTQA = Task(
 )
 """The uncited claims of this set also measure the exemptions of the citation engine."""
 
-DEMO_GOLD = Task("Demo gold", _is_ours, labelled_rows, "not supported")
+DEMO_GOLD = Task("Demo gold", _is_ours, labeled_rows, "not supported")
 """The labels of our own cases also name fabricated references and altered facts."""
 
 TASKS: tuple[Task, ...] = (
@@ -458,7 +461,7 @@ TASKS: tuple[Task, ...] = (
     Task(
         "Labelled cases",
         partial(_has_claim_labels, key="supported"),
-        labelled_rows,
+        labeled_rows,
         "not supported",
     ),
 )

@@ -1,5 +1,5 @@
-"""Compares verifiers on the same labelled claims: what each accepts, flags, confirms and leaves
-open.
+"""Compares verifiers on the same labeled claims, by the shares of accepted, flagged, confirmed and
+undecided claims.
 
 The verifiers are those of audits with the same settings, so the results hold for audits. Intervals
 come from resampling the groups of rows (questions, documents), with the same resamples for every
@@ -52,7 +52,7 @@ class EstimatedShare:
 
 @dataclass(frozen=True, slots=True)
 class CutoffPoint:
-    """The effect of accepting every claim from this support on."""
+    """The effect of accepting every claim whose support is at least this threshold."""
 
     threshold: float
     faulty_accepted: MetricEstimate
@@ -107,7 +107,7 @@ def compare_verifiers(
     seed: int = 20250101,
     on_progress: OnProgress = lambda done, total: None,
 ) -> VerifierComparison:
-    """Measure several verifiers on the same labelled claims of a file or folder.
+    """Measure several verifiers on the same labeled claims of a file or folder.
 
     The 95% intervals come from ``bootstrap`` resamples of the groups.
 
@@ -199,17 +199,17 @@ def _judge_rows(
     return checks, Usage.of(roles.control.calls.since())
 
 
-def _estimate_share(part: Array, whole: Array, resamples: Resamples) -> MetricEstimate:
-    """Return the share of ``part`` in ``whole``, both boolean for each row, with its interval."""
-    parts = np.bincount(resamples.member, part & whole, minlength=resamples.number)
-    wholes = np.bincount(resamples.member, whole, minlength=resamples.number)
-    if not wholes.sum():
+def _estimate_share(in_part: Array, in_base: Array, resamples: Resamples) -> MetricEstimate:
+    """Return the share of the base rows that are in the part, with its interval."""
+    part_counts = np.bincount(resamples.member, in_part & in_base, minlength=resamples.number)
+    base_counts = np.bincount(resamples.member, in_base, minlength=resamples.number)
+    if not base_counts.sum():
         return MetricEstimate()
-    value = float(parts.sum() / wholes.sum())
+    value = float(part_counts.sum() / base_counts.sum())
     if value in (0.0, 1.0):
         # All resamples of 0% or 100% are equal, so the exact bound for the number of independent
         # groups is used.
-        exact_bound = round(EXACT_TAIL ** (1 / int((wholes > 0).sum())), 4)
+        exact_bound = round(EXACT_TAIL ** (1 / int((base_counts > 0).sum())), 4)
         return (
             MetricEstimate(value, 0.0, round(1 - exact_bound, 4))
             if value == 0
@@ -217,7 +217,11 @@ def _estimate_share(part: Array, whole: Array, resamples: Resamples) -> MetricEs
         )
     return MetricEstimate.of(
         value,
-        [float(parts @ drawn / (wholes @ drawn)) for drawn in resamples.weights if wholes @ drawn],
+        [
+            float(part_counts @ weights / (base_counts @ weights))
+            for weights in resamples.weights
+            if base_counts @ weights
+        ],
     )
 
 
@@ -269,21 +273,21 @@ def _answer_outcomes(
     """Return for each row whether its answer has a faulty claim, has only confirmed ones, and is
     its first row.
 
-    The claims of one answer share the part of their ids before ``#``; a row without it is an answer
-    of its own.
+    The claims of one answer share the part of their ids before ``#``; a row without it is a
+    separate answer.
     """
     members: dict[str, list[int]] = {}
-    for at, row in enumerate(rows):
+    for row_number, row in enumerate(rows):
         answer, separator, _ = row.id.rpartition("#")
-        members.setdefault(answer if separator else f"row {at}", []).append(at)
-    any_faulty, all_confirmed, first = (np.zeros(len(rows), dtype=bool) for _ in range(3))
+        members.setdefault(answer if separator else f"row {row_number}", []).append(row_number)
+    any_faulty, all_confirmed, is_first_row = (np.zeros(len(rows), dtype=bool) for _ in range(3))
     for row_numbers in members.values():
         any_faulty[row_numbers], all_confirmed[row_numbers] = (
             faulty[row_numbers].any(),
             confirmed[row_numbers].all(),
         )
-        first[row_numbers[0]] = True
-    return any_faulty, all_confirmed, first
+        is_first_row[row_numbers[0]] = True
+    return any_faulty, all_confirmed, is_first_row
 
 
 def render_comparison(comparison: VerifierComparison) -> str:

@@ -1,4 +1,4 @@
-"""Small values for tests of the steps."""
+"""Factories of small records for tests of the audit's steps."""
 
 from __future__ import annotations
 
@@ -33,22 +33,22 @@ def case(
     chunk: str = EVIDENCE[0].text,
     **changes: Any,
 ) -> Case:
-    """An answer and the one chunk that bears it out."""
+    """Return a case whose only chunk supports its answer."""
     values = {"id": "bridge", "query": "How long is the bridge?", "answer": answer}
     return Case.model_validate(values | {"evidence": [{"id": "chunk_1", "text": chunk}]} | changes)
 
 
 def citations(
-    invalid: int = 0, uncited: int = 0, *, cites: bool = True, factor: float | None = None
+    invalid: int = 0, uncited: int = 0, *, has_citations: bool = True, factor: float | None = None
 ) -> CitationAudit:
-    """An audit with so many fabricated references and uncited sentences."""
-    penalty = (0.5 if invalid else 1.0) * (0.9 if uncited and (cites or invalid) else 1.0)
+    """Return a citation audit with these numbers of fabricated references and uncited sentences."""
+    penalty = (0.5 if invalid else 1.0) * (0.9 if uncited and (has_citations or invalid) else 1.0)
     return CitationAudit(
         mode="standard",
         citations=(),
         sentences=(),
-        invalid_citations=tuple(f"chunk_{90 + n}" for n in range(invalid)),
-        uncited_claims=tuple(f"Sentence {n}." for n in range(uncited)),
+        invalid_citations=tuple(f"chunk_{90 + number}" for number in range(invalid)),
+        uncited_claims=tuple(f"Sentence {number}." for number in range(uncited)),
         hallucination_detected=invalid > 0,
         needs_retry=invalid > 0,
         penalty_factor=penalty if factor is None else factor,
@@ -56,7 +56,7 @@ def citations(
 
 
 def judgement(**changes: Any) -> CritiqueJudgement:
-    """A content critic."""
+    """Return the judgement of a critic without objections."""
     values: dict[str, Any] = {
         "confidence": 0.8,
         "hallucination_detected": False,
@@ -69,7 +69,7 @@ def judgement(**changes: Any) -> CritiqueJudgement:
 
 
 def issue(severity: Severity = "high", **changes: Any) -> Issue:
-    """An issue of this severity."""
+    """Return an issue of this severity."""
     values: dict[str, Any] = {
         "id": "i1",
         "key": "k",
@@ -79,13 +79,13 @@ def issue(severity: Severity = "high", **changes: Any) -> Issue:
         "severity": severity,
         "description": "It is wrong.",
         "reason": "Because.",
-        "suggestion": "Mend it.",
+        "suggestion": "Fix it.",
     }
     return Issue(**(values | changes))
 
 
 def check(verdict: str = "supported", support: float | None = 0.9, **changes: Any) -> ClaimCheck:
-    """A checked claim."""
+    """Return a claim with this verdict and support."""
     values: dict[str, Any] = {
         "claim": Claim(text="The bridge is long.", start=0, end=19),
         "verdict": verdict,
@@ -95,17 +95,17 @@ def check(verdict: str = "supported", support: float | None = 0.9, **changes: An
     return ClaimCheck(**(values | changes))
 
 
-def conflict(mine: str, theirs: str, **changes: Any) -> Contradiction:
-    """A contradiction between words of a claim and words of the evidence."""
+def conflict(claim_words: str, evidence_words: str, **changes: Any) -> Contradiction:
+    """Return a contradiction between words of a claim and words of the evidence."""
     values: dict[str, Any] = {
         "kind": "number",
         "claim_start": 0,
-        "claim_end": len(mine),
-        "claim_text": mine,
+        "claim_end": len(claim_words),
+        "claim_text": claim_words,
         "evidence_id": "chunk_1",
         "evidence_start": 0,
-        "evidence_end": len(theirs),
-        "evidence_text": theirs,
+        "evidence_end": len(evidence_words),
+        "evidence_text": evidence_words,
         "reason": "",
     }
     return Contradiction(**(values | changes))
@@ -114,7 +114,7 @@ def conflict(mine: str, theirs: str, **changes: Any) -> Contradiction:
 def verdict(
     audit: CitationAudit | None = None, issues: tuple[Issue, ...] = (), **changes: Any
 ) -> Critique:
-    """A critique after the rules."""
+    """Return a critique to which the rules have been applied."""
     return critique.apply_critique_rules(
         judgement(**changes), audit or citations(), issues, JUDGED_BY
     )
@@ -123,7 +123,7 @@ def verdict(
 def iteration(
     number: int = 1, quality: float | None = 0.8, issues: tuple[Issue, ...] = (), **changes: Any
 ) -> Iteration:
-    """An audited answer of this quality."""
+    """Return an iteration with an audited answer of this quality."""
     audit = changes.pop("citation_audit", citations())
     checks = changes.pop("claims", (check(),))
     values: dict[str, Any] = {
@@ -141,7 +141,7 @@ def iteration(
 
 
 def context(**changes: Any) -> AuditContext:
-    """What a role sees."""
+    """Return the input of a role."""
     values: dict[str, Any] = {
         "query": "How long is the bridge?",
         "answer": "The bridge is long.",
@@ -156,11 +156,13 @@ def context(**changes: Any) -> AuditContext:
 
 
 def claimed(answer: str, verdict: str = "supported", **changes: Any) -> Iteration:
-    """An iteration of this answer, each sentence of it a claim with this verdict."""
+    """Return an iteration of this answer, with a claim of this verdict for each sentence."""
     audit = audit_citations(answer, EVIDENCE)
-    inside = citations_by_sentence(audit)
+    citations_of = citations_by_sentence(audit)
     checks = tuple(
-        check(verdict, claim=claim_within(number, sentence.text, sentence.start, inside[number]))
+        check(
+            verdict, claim=claim_within(number, sentence.text, sentence.start, citations_of[number])
+        )
         for number, sentence in enumerate(audit.sentences)
     )
     return iteration(answer=answer, claims=checks, citation_audit=audit, **changes)

@@ -1,6 +1,4 @@
-"""What is accepted without a person and why everything else is not; the gate that every improved
-answer passes.
-"""
+"""The rule that decides whether an answer needs review, and the validation of revisions."""
 
 from __future__ import annotations
 
@@ -60,12 +58,12 @@ def case_of(**changes: Any) -> Case:
 
 
 def assessed(**changes: Any) -> acceptance.Acceptability:
-    about = {
+    case_values = {
         name: changes.pop(name) for name in ("evidence", "screening", "answer") if name in changes
     }
     termination = changes.pop("termination", "no_issues")
-    chosen = changes.pop("settings", Settings(review_uncited_answers=False))
-    return acceptance.assess([iteration(**changes)], case_of(**about), termination, chosen)
+    settings_ = changes.pop("settings", Settings(review_uncited_answers=False))
+    return acceptance.assess([iteration(**changes)], case_of(**case_values), termination, settings_)
 
 
 ABSENT = AbsentFigure(kind="number", claim_start=14, claim_end=18, claim_text="long")
@@ -77,13 +75,17 @@ def codes(**changes: Any) -> list[str]:
 
 
 def test_an_answer_that_passes_every_check_is_accepted() -> None:
-    found = assessed()
-    assert found.reasons == ()
-    assert found.acceptance.passed
-    assert found.acceptance.rule == acceptance.RULE_VERSION
-    assert [check.name for check in found.acceptance.checks] == list(get_args(CheckName))
+    assessment = assessed()
+    assert assessment.reasons == ()
+    assert assessment.acceptance.passed
+    assert assessment.acceptance.rule == acceptance.RULE_VERSION
+    assert [check.name for check in assessment.acceptance.checks] == list(get_args(CheckName))
     assert (
-        next(each.detail for each in found.acceptance.checks if each.name == "claims")
+        next(
+            acceptance_check.detail
+            for acceptance_check in assessment.acceptance.checks
+            if acceptance_check.name == "claims"
+        )
         == "1 of 1 claim supported"
     )
 
@@ -138,17 +140,17 @@ def test_an_offline_draft_from_a_screening_isnt_certified() -> None:
     sufficient = {"id": "s1", "outcome": "sufficient"}
     (reason,) = assessed(screening=sufficient).reasons
     assert (reason.code, reason.tier) == ("screening_draft", "not_certified")
-    asked = Settings(review_uncited_answers=False, verifier="openai:gpt-4o")
-    assert codes(screening=sufficient, settings=asked) == []
+    with_model = Settings(review_uncited_answers=False, verifier="openai:gpt-4o")
+    assert codes(screening=sufficient, settings=with_model) == []
 
 
 def test_failed_claim_extraction_is_unscored() -> None:
-    failed = claims.report(
+    failed_report = claims.report(
         (), unscored=Unscored(reason="the server timed out", code="CRITIC-ERR-003")
     )
-    found = assessed(claims=(), claim_report=failed)
-    assert "unscored" in {reason.code for reason in found.reasons}
-    assert not any("makes no claim" in reason.message for reason in found.reasons)
+    assessment = assessed(claims=(), claim_report=failed_report)
+    assert "unscored" in {reason.code for reason in assessment.reasons}
+    assert not any("makes no claim" in reason.message for reason in assessment.reasons)
 
 
 def test_thresholds_are_inclusive() -> None:
@@ -157,39 +159,39 @@ def test_thresholds_are_inclusive() -> None:
 
 
 def gaps(*anchors: float) -> set[float]:
-    """How far two of these values can be apart."""
-    return {round(abs(one - other), 6) for one in anchors for other in anchors}
+    """Return all differences between two of these values."""
+    return {round(abs(first - second), 6) for first in anchors for second in anchors}
 
 
 def test_thresholds_lie_between_the_anchors_of_their_scale() -> None:
-    """A judge who keeps to the anchors is then never on the edge: a hair more or less doesn't
-    decide.
-    """
+    """A score on an anchor is then never close to a threshold."""
     confidence, quality, rubric = (1, 0.8, 0.5, 0.2, 0), (1, 0.7, 0.4, 0), (1, 0.5, 0)
     uncited = SETTINGS.uncited_claim_penalty
     assert SETTINGS.review_threshold not in {
         *confidence,
-        *(round(uncited * each, 6) for each in confidence),
+        *(round(uncited * anchor, 6) for anchor in confidence),
     }
     assert SETTINGS.review_quality not in {
         *quality,
-        *(round(uncited * each, 6) for each in quality),
+        *(round(uncited * anchor, 6) for anchor in quality),
     }
     assert SETTINGS.max_judge_spread not in gaps(*confidence) | gaps(*quality) | gaps(*rubric)
     assert SETTINGS.review_disagreement not in gaps(*confidence, *rubric, uncited, 1)
 
 
 def test_a_supported_claim_with_a_conflict_is_never_accepted() -> None:
-    turned = conflict("The", "The", reason="Granted in the claim, forbidden in the evidence")
+    contradiction = conflict("The", "The", reason="Granted in the claim, forbidden in the evidence")
     assert "contradicted_claim" in codes(
-        claims=(check("supported", 0.9, contradictions=(turned,)),)
+        claims=(check("supported", 0.9, contradictions=(contradiction,)),)
     )
 
 
 def test_a_serious_issue_explained_by_another_reason_isnt_repeated() -> None:
-    found = codes(claims=(check("contradicted", 0.1),), issues=(issue("high", source="claims"),))
-    assert "contradicted_claim" in found
-    assert "serious_issue" not in found
+    reason_codes = codes(
+        claims=(check("contradicted", 0.1),), issues=(issue("high", source="claims"),)
+    )
+    assert "contradicted_claim" in reason_codes
+    assert "serious_issue" not in reason_codes
 
 
 GROUNDLESS_TYPES = ["contradiction", "unsupported", "hallucination", "factual", "outdated"]
@@ -210,92 +212,115 @@ GROUNDLESS_TYPES = ["contradiction", "unsupported", "hallucination", "factual", 
 def test_words_flagged_by_the_critic_but_confirmed_by_the_verifier_are_a_disagreement(
     type_: str, severity: Any
 ) -> None:
-    accused = issue(severity, type=type_, start=4, end=10, quote="bridge")
-    reasons = assessed(issues=(accused,)).reasons
-    (told,) = [reason.message for reason in reasons if reason.code == "disagreement"]
-    assert told.startswith("The critic says that the evidence doesn't support “bridge”;")
+    critic_issue = issue(severity, type=type_, start=4, end=10, quote="bridge")
+    reasons = assessed(issues=(critic_issue,)).reasons
+    (message,) = [reason.message for reason in reasons if reason.code == "disagreement"]
+    assert message.startswith("The critic says that the evidence doesn't support “bridge”;")
 
 
 @pytest.mark.parametrize(
-    "other", ["contradicted", "unsupported", "partial", "unverifiable", "unscored"]
+    "verdict_", ["contradicted", "unsupported", "partial", "unverifiable", "unscored"]
 )
-def test_words_flagged_by_both_arent_a_disagreement(other: str) -> None:
-    accused = issue("medium", type="unsupported", start=4, end=10, quote="bridge")
-    assert "disagreement" not in codes(claims=(check(other, 0.1),), issues=(accused,))
+def test_words_flagged_by_both_arent_a_disagreement(verdict_: str) -> None:
+    critic_issue = issue("medium", type="unsupported", start=4, end=10, quote="bridge")
+    assert "disagreement" not in codes(claims=(check(verdict_, 0.1),), issues=(critic_issue,))
 
 
-def test_critic_issues_of_other_types_or_places_arent_a_disagreement() -> None:
-    for minor in ("ambiguity", "logical", "missing_info"):
-        assert codes(issues=(issue("medium", type=minor, start=4, end=10),)) == []
-    for wording in ("unsupported", "factual", "outdated"):
-        assert codes(issues=(issue("low", type=wording, start=4, end=10),)) == []
-    elsewhere = check("contradicted", 0.1, claim=Claim(text="It opened in 1932.", start=30, end=48))
-    accused = issue("medium", type="unsupported", start=4, end=10, quote="bridge")
-    told = [r.message for r in assessed(claims=(check(), elsewhere), issues=(accused,)).reasons]
-    assert any("“bridge”" in message for message in told)
+def test_critic_issues_of_other_types_or_positions_arent_a_disagreement() -> None:
+    for type_ in ("ambiguity", "logical", "missing_info"):
+        assert codes(issues=(issue("medium", type=type_, start=4, end=10),)) == []
+    for wording_type in ("unsupported", "factual", "outdated"):
+        assert codes(issues=(issue("low", type=wording_type, start=4, end=10),)) == []
+    other_check = check(
+        "contradicted", 0.1, claim=Claim(text="It opened in 1932.", start=30, end=48)
+    )
+    critic_issue = issue("medium", type="unsupported", start=4, end=10, quote="bridge")
+    messages = [
+        reason.message
+        for reason in assessed(claims=(check(), other_check), issues=(critic_issue,)).reasons
+    ]
+    assert any("“bridge”" in message for message in messages)
 
 
 def test_a_critic_issue_without_a_quote_disagrees_with_confirmed_claims() -> None:
-    accused = issue("medium", type="contradiction", description="The year is wrong.")
-    assert {"disagreement", "hallucination"} <= set(codes(issues=(accused,)))
+    critic_issue = issue("medium", type="contradiction", description="The year is wrong.")
+    assert {"disagreement", "hallucination"} <= set(codes(issues=(critic_issue,)))
     assert "disagreement" not in codes(
-        issues=(accused,), claims=(check(), check("contradicted", 0.1))
+        issues=(critic_issue,), claims=(check(), check("contradicted", 0.1))
     )
 
 
-@pytest.mark.parametrize(("confidence", "apart"), [(0.95, True), (0.7, True), (0.6, False)])
+@pytest.mark.parametrize(
+    ("confidence", "is_disagreement"), [(0.95, True), (0.7, True), (0.6, False)]
+)
 def test_a_contradicted_claim_missed_by_a_confident_critic_is_a_disagreement(
-    confidence: float, apart: bool
+    confidence: float, is_disagreement: bool
 ) -> None:
-    denied = check("contradicted", 0.1)
-    found = assessed(claims=(denied,), critique=verdict(confidence=confidence)).reasons
-    told = [reason.message for reason in found if reason.code == "disagreement"]
-    assert any("“The bridge is long.” contradicted" in message for message in told) is apart
-    seen = issue("high", type="factual", start=4, end=10)
-    found = assessed(
-        claims=(denied,), critique=verdict(confidence=confidence), issues=(seen,)
+    contradicted_check = check("contradicted", 0.1)
+    reasons = assessed(
+        claims=(contradicted_check,), critique=verdict(confidence=confidence)
     ).reasons
-    assert not any("contradicted; the critic" in reason.message for reason in found)
+    messages = [reason.message for reason in reasons if reason.code == "disagreement"]
+    assert (
+        any("“The bridge is long.” contradicted" in message for message in messages)
+        is is_disagreement
+    )
+    critic_issue = issue("high", type="factual", start=4, end=10)
+    reasons = assessed(
+        claims=(contradicted_check,),
+        critique=verdict(confidence=confidence),
+        issues=(critic_issue,),
+    ).reasons
+    assert not any("contradicted; the critic" in reason.message for reason in reasons)
 
 
 def test_offline_critic_rules_based_on_verdicts_cant_disagree() -> None:
-    offline = critique.apply_critique_rules(
+    offline_critique = critique.apply_critique_rules(
         factories.judgement(confidence=0.9), citations(), (), JUDGED_BY_RULES
     )
-    assert "disagreement" not in codes(claims=(check("contradicted", 0.1),), critique=offline)
+    assert "disagreement" not in codes(
+        claims=(check("contradicted", 0.1),), critique=offline_critique
+    )
 
 
 def test_many_disputed_passages_are_counted_and_the_first_ones_quoted() -> None:
-    accused = [
-        issue("medium", type="factual", start=4, end=10, quote=f"word {n}") for n in range(5)
+    critic_issues = [
+        issue("medium", type="factual", start=4, end=10, quote=f"word {number}")
+        for number in range(5)
     ]
-    (told,) = [
-        r.message for r in assessed(issues=tuple(accused)).reasons if r.code == "disagreement"
+    (message,) = [
+        reason.message
+        for reason in assessed(issues=tuple(critic_issues)).reasons
+        if reason.code == "disagreement"
     ]
-    assert "“word 0”, “word 1”, “word 2” and 2 more" in told
+    assert "“word 0”, “word 1”, “word 2” and 2 more" in message
 
 
 def test_serious_issues_are_counted_as_on_the_pages() -> None:
-    places = (("claims", 0, 40), ("claims", 42, 80), ("critic", 0, 80))
-    found = [issue("high", source=source, start=start, end=end) for source, start, end in places]
-    reasons = assessed(claims=(check("unsupported", 0.1),), issues=tuple(found)).reasons
+    spans = (("claims", 0, 40), ("claims", 42, 80), ("critic", 0, 80))
+    open_issues = [
+        issue("high", source=source, start=start, end=end) for source, start, end in spans
+    ]
+    reasons = assessed(claims=(check("unsupported", 0.1),), issues=tuple(open_issues)).reasons
     assert "2 serious issues are open." in [reason.message for reason in reasons]
 
 
 def test_a_chosen_revision_needs_review() -> None:
-    made = [iteration(1, 0.4, issues=(issue("critical"),)), iteration(2, 0.9)]
-    reasons = acceptance.assess(made, case_of(), "no_issues", SETTINGS).reasons
+    iterations = [iteration(1, 0.4, issues=(issue("critical"),)), iteration(2, 0.9)]
+    reasons = acceptance.assess(iterations, case_of(), "no_issues", SETTINGS).reasons
     assert "1 serious issue" in next(
         reason.message for reason in reasons if reason.code == "revised"
     )
-    unread = acceptance.assess(made, case_of(), "no_issues", Settings(review_revised=False)).reasons
-    assert "revised" not in {reason.code for reason in unread}
+    unread_reasons = acceptance.assess(
+        iterations, case_of(), "no_issues", Settings(review_revised=False)
+    ).reasons
+    assert "revised" not in {reason.code for reason in unread_reasons}
 
 
 def test_a_run_without_an_iteration_needs_review() -> None:
-    found = acceptance.assess([], case_of(), "error", SETTINGS)
-    assert {reason.code for reason in found.reasons} == {"error", "nothing_checked"}
-    assert not found.acceptance.passed
+    assessment = acceptance.assess([], case_of(), "error", SETTINGS)
+    assert {reason.code for reason in assessment.reasons} == {"error", "nothing_checked"}
+    assert not assessment.acceptance.passed
 
 
 def test_every_reason_has_a_tier() -> None:
@@ -319,47 +344,51 @@ def test_every_reason_has_a_tier() -> None:
 
 
 def test_a_figure_missing_from_the_evidence_is_uncertified_and_unwaivable() -> None:
-    found = assessed(claims=(check("unverifiable", 0.5, figures=(ABSENT,)),))
-    reason = next(each for each in found.reasons if each.code == "figure_not_in_evidence")
+    assessment = assessed(claims=(check("unverifiable", 0.5, figures=(ABSENT,)),))
+    reason = next(
+        reason_ for reason_ in assessment.reasons if reason_.code == "figure_not_in_evidence"
+    )
     assert (reason.tier, reason.message) == (
         "not_certified",
         "long isn't in the evidence; it may be calculated.",
     )
     with pytest.raises(ValueError, match="figure_not_in_evidence"):
-        acceptance.waive(found, guarantee=1)
+        acceptance.waive(assessment, guarantee=1)
 
 
 def test_tagged_words_are_uncertified_and_unwaivable() -> None:
-    found = assessed(claims=(check("unverifiable", 0.5, marked=(MARKED,)),))
-    reason = next(each for each in found.reasons if each.code == "words_marked")
+    assessment = assessed(claims=(check("unverifiable", 0.5, marked=(MARKED,)),))
+    reason = next(reason_ for reason_ in assessment.reasons if reason_.code == "words_marked")
     assert (reason.tier, reason.message) == (
         "not_certified",
         "The tagger finds no support for “long”.",
     )
     with pytest.raises(ValueError, match="words_marked"):
-        acceptance.waive(found, guarantee=1)
+        acceptance.waive(assessment, guarantee=1)
 
 
 def test_an_unjudged_claim_is_uncertified_and_unwaivable() -> None:
-    found = assessed(claims=(check("unscored", None),))
-    assert [(reason.code, reason.tier) for reason in found.reasons] == [
+    assessment = assessed(claims=(check("unscored", None),))
+    assert [(reason.code, reason.tier) for reason in assessment.reasons] == [
         ("unscored", "not_certified")
     ]
     with pytest.raises(ValueError, match="unscored"):
-        acceptance.waive(found, guarantee=1)
+        acceptance.waive(assessment, guarantee=1)
 
 
 def test_spot_checks_are_seeded_and_match_the_requested_share() -> None:
-    drawn = [acceptance.drawn_for_spot_check(f"case-{n}", SETTINGS) for n in range(4000)]
-    assert 0.03 < sum(drawn) / len(drawn) < 0.07
-    assert drawn == [acceptance.drawn_for_spot_check(f"case-{n}", SETTINGS) for n in range(4000)]
-    assert drawn != [
-        acceptance.drawn_for_spot_check(f"case-{n}", Settings(spot_check_seed=1))
-        for n in range(4000)
+    draws = [acceptance.drawn_for_spot_check(f"case-{number}", SETTINGS) for number in range(4000)]
+    assert 0.03 < sum(draws) / len(draws) < 0.07
+    assert draws == [
+        acceptance.drawn_for_spot_check(f"case-{number}", SETTINGS) for number in range(4000)
+    ]
+    assert draws != [
+        acceptance.drawn_for_spot_check(f"case-{number}", Settings(spot_check_seed=1))
+        for number in range(4000)
     ]
     assert not any(
-        acceptance.drawn_for_spot_check(f"case-{n}", Settings(spot_check_share=0))
-        for n in range(100)
+        acceptance.drawn_for_spot_check(f"case-{number}", Settings(spot_check_share=0))
+        for number in range(100)
     )
 
 
@@ -369,12 +398,14 @@ CASE = factories.case(
 )
 
 
-def audited(filled: loop.Roles, chosen: Settings = SETTINGS) -> Run:
-    return run_to_completion(loop.audit(CASE, filled, chosen, run_id="r1", clock=ticking()))
+def audited(filled_roles: loop.Roles, settings_: Settings = SETTINGS) -> Run:
+    return run_to_completion(
+        loop.audit(CASE, filled_roles, settings_, run_id="r1", clock=ticking())
+    )
 
 
 class ArbitraryVerifier(ContentVerifier):
-    """Gives each claim a verdict from a list, over and over; may fail."""
+    """A verifier that repeats a list of verdicts, or fails."""
 
     def __init__(self, verdicts: list[ClaimVerdict], fails: bool) -> None:
         self.verdicts, self.fails = verdicts, fails
@@ -385,10 +416,10 @@ class ArbitraryVerifier(ContentVerifier):
         return tuple(self._check(claim, index) for index, claim in enumerate(claims))
 
     def _check(self, claim: Claim, index: int) -> ClaimCheck:
-        given = self.verdicts[index % len(self.verdicts)]
-        unscored = Unscored(reason="no verdict came") if given == "unscored" else None
+        verdict_ = self.verdicts[index % len(self.verdicts)]
+        unscored = Unscored(reason="no verdict came") if verdict_ == "unscored" else None
         return ClaimCheck(
-            claim=claim, verdict=given, support=None, confidence=None, unscored=unscored
+            claim=claim, verdict=verdict_, support=None, confidence=None, unscored=unscored
         )
 
 
@@ -471,8 +502,7 @@ def test_the_acceptance_property_isnt_vacuous() -> None:
     assert not audited(roles()).needs_review
 
 
-# The last gate: what an improved answer must be, who may judge it, and what becomes of one that
-# does not pass
+# Validation of revisions: valid answers, the validators, and the end of the loop after an invalid one
 
 ANSWER = "The bridge is 120 metres long [chunk_1]."
 GOOD = "The bridge is 120 metres long [chunk_1]. It opened in 1931 [chunk_2]."
@@ -490,16 +520,16 @@ def revision(answer: Any, **changes: Any) -> Revision:
 
 def run_with(*answers: str, validator: OutputValidator | None = None) -> Run:
     case = Case(id="bridge", query="How long?", answer=ANSWER, evidence=EVIDENCE)
-    filled = roles(
+    filled_roles = roles(
         critic=ScriptedCritic(
             [said(0.4, objections=(MAJOR,)), said(0.6, objections=(MAJOR,)), said(0.9)]
         ),
         reviser=ScriptedReviser(answers),
     )
     if validator is not None:
-        filled = replace(filled, validator=validator)
+        filled_roles = replace(filled_roles, validator=validator)
     return run_to_completion(
-        loop.audit(case, filled, Settings(), run_id="run", case_digest=case.digest())
+        loop.audit(case, filled_roles, Settings(), run_id="run", case_digest=case.digest())
     )
 
 
@@ -514,7 +544,7 @@ def test_a_storable_answer_passes_unchanged(answer: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "why"),
+    ("answer", "reason"),
     [
         ("", "it is empty"),
         (" \n\t", "it is empty"),
@@ -535,18 +565,22 @@ def test_a_storable_answer_passes_unchanged(answer: str) -> None:
         ("The bridge is 120 metres long [", "without a closing bracket"),
     ],
 )
-def test_an_invalid_revision_is_rejected_with_a_reason(answer: str, why: str) -> None:
-    with pytest.raises(InvalidRevision, match=why) as raised:
+def test_an_invalid_revision_is_rejected_with_a_reason(answer: str, reason: str) -> None:
+    with pytest.raises(InvalidRevision, match=reason) as raised:
         PydanticValidator().validate(revision(answer), context(answer=ANSWER))
     assert raised.value.code == "CRITIC-ERR-006"
 
 
 def test_faults_of_the_previous_answer_dont_fail_validation() -> None:
-    before = "A \x00 stands here [] and here [chunk_1 and {"
-    found = PydanticValidator().validate(revision(before + " more"), context(answer=before))
-    assert found.revised_answer == before + " more"
+    previous_answer = "A \x00 stands here [] and here [chunk_1 and {"
+    validated = PydanticValidator().validate(
+        revision(previous_answer + " more"), context(answer=previous_answer)
+    )
+    assert validated.revised_answer == previous_answer + " more"
     with pytest.raises(InvalidRevision):
-        PydanticValidator().validate(revision(before + " \x00"), context(answer=before))
+        PydanticValidator().validate(
+            revision(previous_answer + " \x00"), context(answer=previous_answer)
+        )
 
 
 def test_the_rejection_reason_doesnt_quote_the_answer() -> None:
@@ -556,22 +590,22 @@ def test_the_rejection_reason_doesnt_quote_the_answer() -> None:
 
 
 @pytest.mark.parametrize(
-    "given",
+    "invalid_revision",
     [None, "text", {"revised_answer": GOOD}, revision(None), revision(GOOD, updated_confidence=7)],
 )
 @pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")
-def test_a_reviser_without_a_revision_is_rejected(given: Any) -> None:
+def test_a_reviser_without_a_revision_is_rejected(invalid_revision: Any) -> None:
     with pytest.raises(InvalidRevision, match="malformed"):
-        PydanticValidator().validate(given, context())
+        PydanticValidator().validate(invalid_revision, context())
 
 
 @given(st.text(max_size=200))
 def test_any_text_passes_or_is_rejected_but_is_never_changed(text: str) -> None:
     try:
-        found = PydanticValidator().validate(revision(text), context(answer=ANSWER))
+        validated = PydanticValidator().validate(revision(text), context(answer=ANSWER))
     except InvalidRevision:
         return
-    assert found.revised_answer == text
+    assert validated.revised_answer == text
 
 
 @pytest.mark.spec("REQ-CRITIC-028", "REQ-CRITIC-031", "CRITIC-ERR-006")
@@ -587,15 +621,15 @@ def test_an_invalid_revision_ends_the_loop_with_the_best_answer() -> None:
 
 @pytest.mark.spec("REQ-CRITIC-028")
 def test_the_validator_sees_every_revision_and_nothing_else() -> None:
-    seen: list[str] = []
+    validated_answers: list[str] = []
 
     class Listening(PydanticValidator):
         def validate(self, revision: Revision, context: Any) -> Revision:
-            seen.append(revision.revised_answer)
+            validated_answers.append(revision.revised_answer)
             return super().validate(revision, context)
 
     run = run_with(GOOD, GOOD + " More.", validator=Listening())
-    assert seen == [GOOD, GOOD + " More."]
+    assert validated_answers == [GOOD, GOOD + " More."]
     assert run.total_iterations == 3
 
 
@@ -613,8 +647,8 @@ def test_a_failing_validator_drops_the_revision_but_not_the_run() -> None:
 @pytest.mark.spec("REQ-CRITIC-028")
 def test_a_standalone_revision_is_validated(monkeypatch: pytest.MonkeyPatch) -> None:
     run = run_with(GOOD)
-    filled = roles(reviser=ScriptedReviser(["Broken [chunk_1"]))
-    monkeypatch.setattr(stepwise, "build_roles", lambda settings: filled)
+    filled_roles = roles(reviser=ScriptedReviser(["Broken [chunk_1"]))
+    monkeypatch.setattr(stepwise, "build_roles", lambda settings: filled_roles)
     with pytest.raises(InvalidRevision, match="without a closing bracket"):
         stepwise.revise_once(
             Case(id="bridge", query="How long?", answer=ANSWER, evidence=EVIDENCE), run, Settings()
@@ -622,7 +656,7 @@ def test_a_standalone_revision_is_validated(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 class Answered(BaseModel):
-    """A team's own form of an answer."""
+    """A team's own model for answers in JSON."""
 
     text: str
     sources: list[str]
@@ -630,17 +664,17 @@ class Answered(BaseModel):
 
 @pytest.mark.spec("REQ-CRITIC-028")
 def test_a_custom_model_can_validate_answers() -> None:
-    ours = PydanticValidator(answer=Answered, name="ours")
-    good = '{"text": "120 metres [chunk_1].", "sources": ["chunk_1"]}'
-    assert run_with(good, validator=ours).iterations[1].answer == good
-    for bad, why in [
+    team_validator = PydanticValidator(answer=Answered, name="ours")
+    valid_answer = '{"text": "120 metres [chunk_1].", "sources": ["chunk_1"]}'
+    assert run_with(valid_answer, validator=team_validator).iterations[1].answer == valid_answer
+    for invalid_answer, reason in [
         ("plain", "it is not JSON"),
         ('{"text": 1}', "wrong in text, sources"),
         ("[" * 99_999, ""),
     ]:
-        run = run_with(bad, validator=ours)
+        run = run_with(invalid_answer, validator=team_validator)
         assert run.final_answer == ANSWER
-        assert f"is not a valid Answered: {why}" in run.warnings[0].message or not why
+        assert f"is not a valid Answered: {reason}" in run.warnings[0].message or not reason
         assert run.warnings[0].code == "CRITIC-ERR-006"
 
 

@@ -1,4 +1,4 @@
-"""A check that another package adds: one entry point, and one name in the setting ``checks``."""
+"""A package adds a check with an entry point, and the setting ``checks`` enables it by name."""
 
 from __future__ import annotations
 
@@ -47,32 +47,32 @@ CASE = Case.model_validate(
 
 @pytest.fixture(autouse=True)
 def package(tmp_path: Path) -> Iterator[None]:
-    """A package that adds two checks."""
+    """Install a package that adds two checks."""
     with installed(tmp_path / "site", ENTRY_POINTS, {"house_checks.py": CHECKS}):
         yield
 
 
-def test_a_check_runs_only_where_the_settings_name_it() -> None:
+def test_a_check_runs_only_if_the_settings_name_it() -> None:
     assert not masis.run_audit(CASE, Settings()).iterations[0].issues
 
 
-def test_its_issue_is_shown_like_others_and_sends_the_case_to_a_person() -> None:
+def test_an_added_checks_issue_is_shown_and_sends_the_case_to_a_person() -> None:
     run = masis.run_audit(CASE, Settings(checks="house-units", max_iterations=1))
     (issue,) = run.iterations[0].issues
     assert (issue.source, issue.rule, issue.quote) == ("checks", "check_house-units", "120 metres")
     assert "serious_issue" in {reason.code for reason in run.review_reasons}
     assert headline(run).text == "one gives metres"
-    (shown,) = answer_view(CASE, run, 0)["issues"]
-    assert shown["label"]["text"] == "house-units"
+    (issue_view,) = answer_view(CASE, run, 0)["issues"]
+    assert issue_view["label"]["text"] == "house-units"
 
 
-def test_a_check_that_fails_never_looks_like_one_that_passed() -> None:
+def test_a_check_that_raises_an_error_doesnt_count_as_passed() -> None:
     run = masis.run_audit(CASE, Settings(checks=" house-broken , house-units", max_iterations=1))
     failed, _ = run.iterations[0].issues
     assert failed.description == "The check house-broken failed: ZeroDivisionError: by zero"
     assert run.needs_review
 
 
-def test_a_check_that_is_not_installed_is_named_before_an_audit_starts() -> None:
+def test_an_unknown_check_is_reported_before_the_audit_starts() -> None:
     with pytest.raises(SettingsError, match=r"no 'house-unit'. Did you mean 'house-units'\?"):
         masis.run_audit(CASE, Settings(checks="house-unit"))

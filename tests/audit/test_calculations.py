@@ -1,6 +1,4 @@
-"""Calculations that a model gives for a figure: which are right, which wrong, and which nobody can
-read.
-"""
+"""Calculations that a model gives for a figure are right, wrong or unreadable."""
 
 from __future__ import annotations
 
@@ -132,15 +130,15 @@ def test_a_difference_within_rounding_isnt_a_fault() -> None:
     assert not check_calculation("2 / 7 = 30%").right
 
 
-written = st.text(max_size=LONGEST) | st.lists(
+calculation_text = st.text(max_size=LONGEST) | st.lists(
     st.sampled_from(
         [*"0123456789+-*/()=.,%;:\n ", "of ", "million ", "1,500", " is ", "x", "²", "٣", "−", "½"]
     )
 ).map("".join)
 
 
-@given(written, written)
+@given(calculation_text, calculation_text)
 def test_no_model_text_raises_an_error(text: str, evidence: str) -> None:
-    found = check_calculation(text)
-    assert found.right in (True, False, None)
-    assert set(unknown_operands(found, [evidence])) <= set(found.operands)
+    calculation = check_calculation(text)
+    assert calculation.right in (True, False, None)
+    assert set(unknown_operands(calculation, [evidence])) <= set(calculation.operands)

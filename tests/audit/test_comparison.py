@@ -1,6 +1,4 @@
-"""The comparison form folds what its table declares, each fold where it applies, and
-nothing else.
-"""
+"""The comparison form applies the folds that its table declares, and changes nothing else."""
 
 from __future__ import annotations
 
@@ -35,22 +33,24 @@ def test_a_fold_equates_its_example_but_not_a_lookalike(fold: Fold) -> None:
 
 @pytest.mark.parametrize("fold", FOLDS, ids=lambda fold: fold.name)
 def test_without_its_fold_an_example_differs(fold: Fold, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(comparison, "FOLDS", tuple(each for each in FOLDS if each is not fold))
+    monkeypatch.setattr(
+        comparison, "FOLDS", tuple(other_fold for other_fold in FOLDS if other_fold is not fold)
+    )
     assert form(fold, fold.same[0]) != form(fold, fold.same[1])
 
 
 def test_a_new_fold_needs_only_its_table_entry(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def colours(text: str) -> object:
+    def american_spelling(text: str) -> object:
         return (
-            comparison.FoldEdit(at, at + 6, "color")
-            for at in range(len(text))
-            if text.startswith("colour", at)
+            comparison.FoldEdit(start, start + 6, "color")
+            for start in range(len(text))
+            if text.startswith("colour", start)
         )
 
-    added = dataclasses.replace(FOLDS[0], name="spelling", edits=colours)
-    monkeypatch.setattr(comparison, "FOLDS", (*FOLDS, added))
+    spelling_fold = dataclasses.replace(FOLDS[0], name="spelling", edits=american_spelling)
+    monkeypatch.setattr(comparison, "FOLDS", (*FOLDS, spelling_fold))
     assert sentence_form("A colour.") == sentence_form("A color.")
     assert quotation_key("its colour") == quotation_key("its color")
 
@@ -61,7 +61,7 @@ def test_every_fold_has_a_unique_name_and_a_reason() -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("first", "second"),
     [
         ("Der Gru\u0308ne Weg ist lang.", "Der Gr\u00fcne Weg ist lang."),
         ("각 is a syllable.", unicodedata.normalize("NFD", "각 is a syllable.")),
@@ -91,12 +91,12 @@ def test_every_fold_has_a_unique_name_and_a_reason() -> None:
         ),
     ],
 )
-def test_typographic_variants_are_equal(one: str, other: str) -> None:
-    assert sentence_form(one) == sentence_form(other)
+def test_typographic_variants_are_equal(first: str, second: str) -> None:
+    assert sentence_form(first) == sentence_form(second)
 
 
 PAIRS = (
-    # superscripts, subscripts and figures of other kinds
+    # superscripts, subscripts and other kinds of digits
     "10⁸ and 10³ and 108 and 10^8 and 10*8 and 10**8 and 10-8 and 10⁻⁸ and 10 8 and 10₈ and ①0",
     "m³ and m² and m and m3 and M³",
     "Fe²⁺ and Fe³⁺ and Fe and Fe2+ and Fe⁺ and Fe²⁻",
@@ -120,7 +120,7 @@ PAIRS = (
     "5′ and 5″ and 5 and 5° and 5‴",
     "1:3 and 13 and 3:1 and 1.3 and 1,3 and 1;3 and 1/3 and 1-3 and 1 3",
     "5% and 5‰ and 5 and 5%p and 5°",
-    # units and codes by their case
+    # units and codes that differ by case
     "MW and mW and Mw and mw",
     "Mb and MB and mb and Mb/s and MB/s and Mbit and Mbyte",
     "pF and PF and Pf",
@@ -132,7 +132,7 @@ PAIRS = (
     "US and us and Us",
     "Polish and polish",
     "NaN and nan and Nan",
-    # signs behind and before a name
+    # signs before and after a name
     "A and A- and A+ and A* and A# and A' and A-- and A++ and A® and A† and A‡ and a",
     "C and C# and C++ and C* and C♯ and F#",
     "BBB and BBB- and BBB+ and BB",
@@ -158,11 +158,11 @@ PAIRS = (
 
 @pytest.mark.parametrize("row", PAIRS)
 def test_meaningful_differences_are_kept(row: str) -> None:
-    written = row.split(" and ") if "and/or" not in row else ["and/or", "and or", "or", "and"]
-    forms = {text: sentence_form(f"The value is {text} in all reports.") for text in written}
-    assert len(set(forms.values())) == len(written), forms
-    at_the_end = {text: sentence_form(f"The value of the day is {text}.") for text in written}
-    assert len(set(at_the_end.values())) == len(written), at_the_end
+    variants = row.split(" and ") if "and/or" not in row else ["and/or", "and or", "or", "and"]
+    forms = {text: sentence_form(f"The value is {text} in all reports.") for text in variants}
+    assert len(set(forms.values())) == len(variants), forms
+    at_the_end = {text: sentence_form(f"The value of the day is {text}.") for text in variants}
+    assert len(set(at_the_end.values())) == len(variants), at_the_end
 
 
 WORDS = st.lists(
@@ -182,14 +182,14 @@ SIGNS = "⁰¹²³⁴⁵⁶⁷⁸⁹₀₁₂₃₊₋⁺⁻+±−*#^~=<>≤≥�
     st.sampled_from(["{0}{1}", "{1}{0}", "{0} {1}", "{0}"]),
 )
 def test_a_sign_added_to_a_figure_is_a_difference(
-    words: list[str], sign: str, figure: int, written: str
+    words: list[str], sign: str, figure: int, template: str
 ) -> None:
-    added = written.format(sign, figure)
-    with_sign = " ".join([*words, added, "kelvin", "again"])
-    without = " ".join([*words, str(figure), "kelvin", "again"])
-    if written == "{0}":
-        without = " ".join([*words, "kelvin", "again"])
-    assert sentence_form(with_sign) != sentence_form(without)
+    figure_with_sign = template.format(sign, figure)
+    with_sign = " ".join([*words, figure_with_sign, "kelvin", "again"])
+    without_sign = " ".join([*words, str(figure), "kelvin", "again"])
+    if template == "{0}":
+        without_sign = " ".join([*words, "kelvin", "again"])
+    assert sentence_form(with_sign) != sentence_form(without_sign)
 
 
 @given(
@@ -200,10 +200,13 @@ def test_a_sign_added_to_a_figure_is_a_difference(
     st.sampled_from(["{0}{1}", "{1}{0}"]),
 )
 def test_a_replaced_sign_is_a_difference(
-    words: list[str], one: str, other: str, figure: int, place: str
+    words: list[str], first_sign: str, second_sign: str, figure: int, template: str
 ) -> None:
-    texts = [f"{' '.join(words)} {place.format(sign, figure)} kelvin" for sign in (one, other)]
-    assert (sentence_form(texts[0]) == sentence_form(texts[1])) == (one == other)
+    texts = [
+        f"{' '.join(words)} {template.format(sign, figure)} kelvin"
+        for sign in (first_sign, second_sign)
+    ]
+    assert (sentence_form(texts[0]) == sentence_form(texts[1])) == (first_sign == second_sign)
 
 
 @given(WORDS, st.text(string.ascii_letters, min_size=1, max_size=3))
@@ -233,10 +236,13 @@ def test_a_sign_or_point_before_a_figure_is_a_difference(
     st.lists(st.integers(0, 999), min_size=1, max_size=3),
 )
 def test_other_figures_in_brackets_are_a_difference(
-    words: list[str], one: list[int], other: list[int]
+    words: list[str], first_figures: list[int], second_figures: list[int]
 ) -> None:
-    texts = [sentence_form(f"{' '.join(words)} {figures} again") for figures in (one, other)]
-    assert (texts[0] == texts[1]) == (one == other)
+    texts = [
+        sentence_form(f"{' '.join(words)} {figures} again")
+        for figures in (first_figures, second_figures)
+    ]
+    assert (texts[0] == texts[1]) == (first_figures == second_figures)
 
 
 PIECES = (
@@ -250,27 +256,27 @@ SENTENCE = st.lists(
 
 @given(SENTENCE)
 def test_the_comparison_form_is_idempotent(text: str) -> None:
-    once = sentence_form(text)
-    # What is folded may stand beside what was taken out, so that a further fold applies; after a
-    # few it is at rest.
+    folded = sentence_form(text)
+    # A fold may bring two characters together, so that another fold applies. After a few rounds
+    # the form no longer changes.
     for _ in range(4):
-        once = sentence_form(once)
-    assert sentence_form(once) == once
+        folded = sentence_form(folded)
+    assert sentence_form(folded) == folded
 
 
 @given(SENTENCE)
 def test_every_character_of_the_form_maps_to_the_text(text: str) -> None:
-    for found in (comparison_form(text), *quotation_forms(text)):
-        assert len(found.text) == len(found.starts) == len(found.ends)
+    for folded in (comparison_form(text), *quotation_forms(text)):
+        assert len(folded.text) == len(folded.starts) == len(folded.ends)
         assert all(
             0 <= start < end <= len(text)
-            for start, end in zip(found.starts, found.ends, strict=True)
+            for start, end in zip(folded.starts, folded.ends, strict=True)
         )
-        assert list(found.starts) == sorted(found.starts)
+        assert list(folded.starts) == sorted(folded.starts)
 
 
 @given(SENTENCE)
-def test_a_folds_declared_characters_are_necessary(text: str) -> None:
+def test_a_fold_changes_only_texts_with_its_declared_characters(text: str) -> None:
     for fold in FOLDS:
         if fold.signs and not set(text) & set(fold.signs):
             assert not list(fold.edits(text)), fold.name
@@ -278,7 +284,7 @@ def test_a_folds_declared_characters_are_necessary(text: str) -> None:
 
 def test_offsets_in_the_form_map_to_the_original() -> None:
     text = "He can't ﬁnd the cafe\u0301 of **Łódź**, 1,500 m away."
-    found = comparison_form(text)
+    folded = comparison_form(text)
     for words, original in (
         ("cannot find", "can't ﬁnd"),
         ("find", "ﬁnd"),
@@ -286,17 +292,17 @@ def test_offsets_in_the_form_map_to_the_original() -> None:
         ("Łódź,", "Łódź**,"),
         ("1500", "1,500"),
     ):
-        at = found.text.index(words)
-        start, end = found.span(at, at + len(words))
+        position = folded.text.index(words)
+        start, end = folded.span(position, position + len(words))
         assert text[start:end] == original
 
 
-def test_ignored_text_counts_as_a_space() -> None:
+def test_an_ignored_span_counts_as_a_space() -> None:
     assert comparison_form("The dam[1] is safe.", [(7, 10)]).text == "The dam is safe."
     assert comparison_form("ab", [(1, 1), (5, 9), (-2, 1)]).text == "ab"
 
 
 def test_a_line_end_hyphen_in_a_quotation_matches_both_ways() -> None:
-    texts = {found.text for found in quotation_forms("a well-\nknown may-\nor")}
+    texts = {quotation_form.text for quotation_form in quotation_forms("a well-\nknown may-\nor")}
     assert {"a well-known may-or", "a wellknown mayor", "a well-known mayor"} <= texts
     assert len(quotation_forms("a well-known mayor")) == 1

@@ -1,4 +1,4 @@
-"""Waiting for work on other threads."""
+"""Threads wait for work on other threads and on the event loop."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.waiting import run_at_once, until
 
 
 class Interrupted(Exception):
-    """What the handler of these tests raises."""
+    """Raised by the signal handler of these tests."""
 
 
 @pytest.fixture
@@ -36,34 +36,34 @@ def interruptible() -> Iterator[None]:
     def on_signal(number: int, frame: FrameType | None) -> None:
         raise Interrupted
 
-    before = signal.signal(signal.SIGUSR1, on_signal)
+    previous_handler = signal.signal(signal.SIGUSR1, on_signal)
     try:
         yield
     finally:
-        signal.signal(signal.SIGUSR1, before)
+        signal.signal(signal.SIGUSR1, previous_handler)
 
 
 @pytest.mark.usefixtures("interruptible")
 def test_a_signal_on_another_thread_ends_the_main_threads_wait() -> None:
     future: Future[None] = Future()
-    over = threading.Event()
+    finished = threading.Event()
 
-    def take_the_signal() -> None:
-        # the main thread's lock is not woken by it
+    def receive_signal() -> None:
+        # This signal doesn't wake a main thread that waits for a lock.
         signal.pthread_kill(threading.get_ident(), signal.SIGUSR1)
-        if not over.wait(20):
+        if not finished.wait(20):
             future.set_result(None)
 
-    thread = threading.Timer(0.3, take_the_signal)
+    thread = threading.Timer(0.3, receive_signal)
     thread.start()
-    began = time.monotonic()
+    start_time = time.monotonic()
     try:
         with pytest.raises(Interrupted):
             wait_for_future(future)
     finally:
-        over.set()
+        finished.set()
         thread.join()
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - start_time < 10
 
 
 def test_errors_of_the_work_are_raised_to_the_waiting_caller() -> None:
@@ -71,37 +71,37 @@ def test_errors_of_the_work_are_raised_to_the_waiting_caller() -> None:
     future.set_exception(TimeoutError("the work's own"))
     with pytest.raises(TimeoutError, match="the work's own"):
         wait_for_future(future)
-    given: list[int] = []
-    late: Future[int] = Future()
-    waiter = threading.Thread(target=lambda: given.append(wait_for_future(late)))
+    results: list[int] = []
+    pending_future: Future[int] = Future()
+    waiter = threading.Thread(target=lambda: results.append(wait_for_future(pending_future)))
     waiter.start()
-    late.set_result(7)
+    pending_future.set_result(7)
     waiter.join()
-    until(lambda: given == [7], "the result is handed on")
+    until(lambda: results == [7], "the waiting thread has the result")
 
 
 def test_awaited_audits_are_queued_and_keep_their_context() -> None:
-    place: ContextVar[str] = ContextVar("place", default="nowhere")
-    gate, under_way = threading.Event(), list[str]()
+    context_name: ContextVar[str] = ContextVar("place", default="nowhere")
+    gate, started = threading.Event(), list[str]()
 
     def work(name: str) -> str:
-        place.set(name)
-        under_way.append(name)
+        context_name.set(name)
+        started.append(name)
         assert gate.wait(20)
         if name == "bad":
-            raise KeyError(place.get())
-        return place.get()
+            raise KeyError(context_name.get())
+        return context_name.get()
 
     names = ["bad", *map(str, range(2 * AUDITS_THAT_WAIT))]
     futures = [start_audit(partial(work, name), calls_models=True) for name in names]
-    until(lambda: len(under_way) == AUDITS_THAT_WAIT, "all threads are taken")
+    until(lambda: len(started) == AUDITS_THAT_WAIT, "all threads are busy")
     assert wait_for_future(start_audit(lambda: "computed", calls_models=False)) == "computed"
-    assert len(under_way) == AUDITS_THAT_WAIT
+    assert len(started) == AUDITS_THAT_WAIT
     gate.set()
     assert [wait_for_future(future) for future in futures[1:]] == names[1:]
     with pytest.raises(KeyError, match="bad"):
         wait_for_future(futures[0])
-    assert place.get() == "nowhere"
+    assert context_name.get() == "nowhere"
 
 
 def test_errors_of_a_coroutine_reach_the_waiting_thread() -> None:
@@ -120,43 +120,43 @@ def test_parallel_tasks_return_their_errors() -> None:
             raise StepError("two")
         return number
 
-    began = time.monotonic()
+    start_time = time.monotonic()
     zero, one, two, three = run_concurrently([partial(task, number) for number in range(4)])
     assert (zero, one, three) == (0, 1, 3)
     assert isinstance(two, StepError)
-    assert time.monotonic() - began < 4 * 0.3
+    assert time.monotonic() - start_time < 4 * 0.3
 
 
 def test_concurrent_threads_get_the_same_event_loop(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    askers, made = 24, list[asyncio.AbstractEventLoop]()
+    thread_count, created_loops = 24, list[asyncio.AbstractEventLoop]()
 
-    def slowly() -> asyncio.AbstractEventLoop:
-        made.append(start())
-        until(lambda: asking.n_waiting == 0, "all threads are past the barrier, and ask")
-        return made[-1]
+    def create_loop_slowly() -> asyncio.AbstractEventLoop:
+        created_loops.append(start())
+        until(lambda: barrier.n_waiting == 0, "all threads have passed the barrier")
+        return created_loops[-1]
 
-    asking = threading.Barrier(askers)
+    barrier = threading.Barrier(thread_count)
     start = concurrency._loop.__wrapped__
-    monkeypatch.setattr(concurrency, "_loop", cache(slowly))
-    served: list[int] = []
+    monkeypatch.setattr(concurrency, "_loop", cache(create_loop_slowly))
+    used_loops: list[int] = []
 
-    async def here() -> None:
-        served.append(id(asyncio.get_running_loop()))
+    async def record_loop() -> None:
+        used_loops.append(id(asyncio.get_running_loop()))
 
     def ask() -> None:
-        asking.wait(20)
-        wait_for_coroutine(here())
+        barrier.wait(20)
+        wait_for_coroutine(record_loop())
 
-    threads = [threading.Thread(target=ask) for _ in range(askers)]
+    threads = [threading.Thread(target=ask) for _ in range(thread_count)]
     run_at_once(threads)
-    for loop in made:
+    for loop in created_loops:
         loop.call_soon_threadsafe(loop.stop)
         until(lambda loop=loop: not loop.is_running(), "the loop ends")
         loop.close()
-    assert len(made) == 1
-    assert served == [id(made[0])] * askers
+    assert len(created_loops) == 1
+    assert used_loops == [id(created_loops[0])] * thread_count
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")

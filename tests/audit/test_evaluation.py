@@ -1,4 +1,4 @@
-"""The rules in code around the critic and the judge, and a judge that is asked several times."""
+"""The rules in code around the critic and the evaluator, and judges that are sampled several times."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from masis.audit import critique, evaluation, loop
 from masis.audit.context import AuditContext
 from masis.audit.critique import Objection
 from masis.audit.evaluation import EvaluationJudgement
-from masis.audit.measures.scores import cap_score, multiply_score, normalise_score
+from masis.audit.measures.scores import cap_score, multiply_score, normalize_score
 from masis.audit.sampling import SAMPLE, Sample, SampledCritic, SampledEvaluator
 from masis.errors import CriticFailed
 from masis.observers.observation import run_to_completion
@@ -30,12 +30,12 @@ from tests.scripted import MAJOR, ScriptedCritic, ScriptedEvaluator, roles, said
 from tests.waiting import PATIENCE_S
 
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
-GENEROUS = EvaluationJudgement(0.95, 0.95, 0.95, 0.95, 0.95)
+HIGH_SCORES = EvaluationJudgement(0.95, 0.95, 0.95, 0.95, 0.95)
 
 
-def evaluated(audit: CitationAudit, judged: Any = GENEROUS, **critique: Any) -> Evaluation:
+def evaluated(audit: CitationAudit, scores: Any = HIGH_SCORES, **critique: Any) -> Evaluation:
     return evaluation.apply_evaluation_rules(
-        judged, audit, verdict(audit, **critique), Settings(), JUDGED_BY
+        scores, audit, verdict(audit, **critique), Settings(), JUDGED_BY
     )
 
 
@@ -47,9 +47,9 @@ def evaluated(audit: CitationAudit, judged: Any = GENEROUS, **critique: Any) -> 
         (citations(), True, 0.4),
         (citations(uncited=4), False, 0.95),
         (citations(uncited=5), False, 0.5),
-        (citations(uncited=9, cites=False), False, 0.5),
+        (citations(uncited=9, has_citations=False), False, 0.5),
         (citations(uncited=10), False, 0.3),
-        (citations(uncited=25, cites=False), False, 0.3),
+        (citations(uncited=25, has_citations=False), False, 0.3),
         (citations(invalid=1, uncited=5), False, 0.4),
         (citations(invalid=1, uncited=10), False, 0.3),
     ],
@@ -57,18 +57,18 @@ def evaluated(audit: CitationAudit, judged: Any = GENEROUS, **critique: Any) -> 
 def test_fabrication_and_uncited_sentences_cap_a_generous_evaluator(
     audit: CitationAudit, hallucination: bool, bound: float
 ) -> None:
-    found = evaluated(audit, hallucination_detected=hallucination)
-    assert found.faithfulness == bound
-    # as the spec's formula rounds
-    assert found.overall_score == pytest.approx(0.35 * bound + 0.65 * 0.95, abs=6e-4)
+    result = evaluated(audit, hallucination_detected=hallucination)
+    assert result.faithfulness == bound
+    # The spec's formula rounds to three decimals.
+    assert result.overall_score == pytest.approx(0.35 * bound + 0.65 * 0.95, abs=6e-4)
 
 
 @pytest.mark.spec("MASIS-EVAL-P6")
 def test_scales_are_normalized_before_caps() -> None:
-    found = evaluated(citations(uncited=5), EvaluationJudgement(95, 88, 72, 60, 80))
-    assert found.faithfulness == 0.5
-    assert found.relevance == pytest.approx(0.88)
-    assert found.overall_score == pytest.approx(
+    result = evaluated(citations(uncited=5), EvaluationJudgement(95, 88, 72, 60, 80))
+    assert result.faithfulness == 0.5
+    assert result.relevance == pytest.approx(0.88)
+    assert result.overall_score == pytest.approx(
         round(0.5 * 0.35 + 0.88 * 0.25 + 0.72 * 0.25 + 0.6 * 0.15, 3)
     )
 
@@ -86,16 +86,16 @@ def test_the_overall_score_is_always_recomputed() -> None:
 
 
 def test_a_dimension_without_a_number_makes_the_overall_score_unscored() -> None:
-    found = evaluated(citations(), EvaluationJudgement(0.9, "high", 0.9, 0.9))
-    assert found.relevance is None
-    assert found.overall_score is None
-    assert "relevance" in found.unscored.reason
-    assert found.faithfulness == 0.9
+    result = evaluated(citations(), EvaluationJudgement(0.9, "high", 0.9, 0.9))
+    assert result.relevance is None
+    assert result.overall_score is None
+    assert "relevance" in result.unscored.reason
+    assert result.faithfulness == 0.9
 
 
 def test_a_failed_evaluator_gives_no_scores() -> None:
-    found = evaluated(citations(), Unscored(reason="refused"))
-    assert (found.faithfulness, found.overall_score) == (None, None)
+    result = evaluated(citations(), Unscored(reason="refused"))
+    assert (result.faithfulness, result.overall_score) == (None, None)
 
 
 def test_an_applied_cap_is_recorded() -> None:
@@ -107,7 +107,7 @@ def test_an_applied_cap_is_recorded() -> None:
 
 @pytest.mark.spec("MASIS-CRITIC-P5", "MASIS-EVAL-P6", "REQ-CRITIC-022")
 @pytest.mark.parametrize(
-    ("given_value", "kept"),
+    ("number", "expected"),
     [
         (0.85, 0.85),
         (85, 0.85),
@@ -121,23 +121,23 @@ def test_an_applied_cap_is_recorded() -> None:
     ],
 )
 def test_both_scales_are_equivalent_and_out_of_range_values_are_clamped(
-    given_value: float, kept: float
+    number: float, expected: float
 ) -> None:
-    assert normalise_score("confidence", given_value).value == pytest.approx(kept)
+    assert normalize_score("confidence", number).value == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(
-    "nonsense", [None, "high", math.nan, math.inf, -math.inf, 10**400, True, [], {}]
+    "invalid_number", [None, "high", math.nan, math.inf, -math.inf, 10**400, True, [], {}]
 )
-def test_non_finite_numbers_are_unscored_never_zero(nonsense: object) -> None:
-    score = normalise_score("confidence", nonsense)
+def test_non_finite_numbers_are_unscored_never_zero(invalid_number: object) -> None:
+    score = normalize_score("confidence", invalid_number)
     assert score.value is None
     assert score.raw is None
 
 
 def test_every_score_adjustment_is_recorded() -> None:
     score = cap_score(
-        normalise_score("faithfulness", 95),
+        normalize_score("faithfulness", 95),
         0.4,
         rule="hallucination_cap",
         why="fabricated reference",
@@ -150,11 +150,11 @@ def test_every_score_adjustment_is_recorded() -> None:
 
 
 def test_a_cap_above_the_score_isnt_recorded() -> None:
-    assert cap_score(normalise_score("faithfulness", 0.2), 0.4, rule="cap", why="").rules == ()
+    assert cap_score(normalize_score("faithfulness", 0.2), 0.4, rule="cap", why="").rules == ()
 
 
 def test_an_unscored_score_stays_unscored() -> None:
-    score = normalise_score("confidence", "high")
+    score = normalize_score("confidence", "high")
     assert (
         cap_score(multiply_score(score, 0.5, rule="penalty", why=""), 0.4, rule="cap", why="").value
         is None
@@ -163,7 +163,7 @@ def test_an_unscored_score_stays_unscored() -> None:
 
 @given(st.floats(allow_nan=True, allow_infinity=True) | st.integers())
 def test_a_score_is_between_0_and_1_or_absent(number: float) -> None:
-    value = normalise_score("x", number).value
+    value = normalize_score("x", number).value
     assert value is None or 0.0 <= value <= 1.0
 
 
@@ -175,34 +175,34 @@ def test_a_score_is_between_0_and_1_or_absent(number: float) -> None:
     "MASIS-CRITIC-OVERRIDE",
 )
 @pytest.mark.parametrize(
-    ("audit", "confidence", "kept", "forced"),
+    ("audit", "confidence", "expected_confidence", "forced"),
     [
         (citations(invalid=1), 0.8, 0.4, True),
         (citations(uncited=3), 0.8, 0.72, False),
-        (citations(uncited=3, cites=False), 0.8, 0.8, False),
+        (citations(uncited=3, has_citations=False), 0.8, 0.8, False),
         (citations(invalid=2, uncited=3), 1.0, 0.45, True),
         (citations(invalid=1), 85, 0.425, True),
     ],
 )
 def test_a_fabricated_citation_forces_hallucination_and_retry(
-    audit: CitationAudit, confidence: float, kept: float, forced: bool
+    audit: CitationAudit, confidence: float, expected_confidence: float, forced: bool
 ) -> None:
-    found = verdict(audit, confidence=confidence)
-    assert found.confidence == pytest.approx(kept)
-    assert (found.hallucination_detected, found.needs_retry) == (forced, forced)
+    critique_result = verdict(audit, confidence=confidence)
+    assert critique_result.confidence == pytest.approx(expected_confidence)
+    assert (critique_result.hallucination_detected, critique_result.needs_retry) == (forced, forced)
 
 
 def test_the_critics_own_flag_is_kept_with_clean_citations() -> None:
-    found = verdict(citations(), hallucination_detected=True, needs_retry=True)
-    assert found.hallucination_detected
-    assert found.needs_retry
+    critique_result = verdict(citations(), hallucination_detected=True, needs_retry=True)
+    assert critique_result.hallucination_detected
+    assert critique_result.needs_retry
 
 
 @pytest.mark.spec("MASIS-CRITIC-P2", "MASIS-CRITIC-LAYERS")
 @pytest.mark.spec("MASIS-CRITIC-P2")
 @pytest.mark.parametrize("source", ["claims", "critic", "citations"])
 @pytest.mark.parametrize(
-    ("type_", "severity", "found"),
+    ("type_", "severity", "is_hallucination"),
     [
         *(
             (type_, severity, True)
@@ -217,15 +217,15 @@ def test_the_critics_own_flag_is_kept_with_clean_citations() -> None:
     ],
 )
 def test_hallucination_follows_from_issues_of_any_source(
-    source: Any, type_: Any, severity: Severity, found: bool
+    source: Any, type_: Any, severity: Severity, is_hallucination: bool
 ) -> None:
-    raised = (issue("low", type="ambiguity"), issue(severity, type=type_, source=source))
-    assert verdict(issues=raised).hallucination_detected is found
-    assert verdict(issues=raised, hallucination_detected=True).hallucination_detected is True
+    issues = (issue("low", type="ambiguity"), issue(severity, type=type_, source=source))
+    assert verdict(issues=issues).hallucination_detected is is_hallucination
+    assert verdict(issues=issues, hallucination_detected=True).hallucination_detected is True
     failed = critique.apply_critique_rules(
-        Unscored(reason="timeout"), citations(), raised, JUDGED_BY
+        Unscored(reason="timeout"), citations(), issues, JUDGED_BY
     )
-    assert failed.hallucination_detected is found
+    assert failed.hallucination_detected is is_hallucination
 
 
 @pytest.mark.spec("MASIS-CRITIC-P2", "CRITIC-LOOP-CRITIC-OUTPUT")
@@ -251,13 +251,17 @@ def test_conflicting_chunks_arent_a_hallucination() -> None:
 
 
 def test_after_a_failed_critic_only_citation_findings_remain() -> None:
-    found = critique.apply_critique_rules(
+    critique_result = critique.apply_critique_rules(
         Unscored(reason="cut off", code="CRITIC-ERR-005"), citations(invalid=1), (), JUDGED_BY
     )
-    assert found.unscored is not None
-    assert found.hallucination_detected
-    assert found.needs_retry
-    assert (found.confidence, found.overall_quality_score, found.critique_confidence) == (
+    assert critique_result.unscored is not None
+    assert critique_result.hallucination_detected
+    assert critique_result.needs_retry
+    assert (
+        critique_result.confidence,
+        critique_result.overall_quality_score,
+        critique_result.critique_confidence,
+    ) == (
         None,
         None,
         None,
@@ -296,8 +300,8 @@ def test_each_score_names_its_applied_rules() -> None:
     assert scores["confidence"].raw == 85
 
 
-# A judge asked several times: the mean counts, the spread shows, and a judge at odds with itself
-# goes to a person
+# If a judge is sampled several times, the mean and the spread are recorded, and a large spread
+# sends the case to a person
 
 CASE = case_of(
     "The bridge is 120 metres long [chunk_1].", {"chunk_1": "The bridge is 120 metres long."}
@@ -305,18 +309,21 @@ CASE = case_of(
 
 
 def audited(
-    critic: ScriptedCritic, times: int, evaluator: ScriptedEvaluator | None = None, **told: object
+    critic: ScriptedCritic,
+    times: int,
+    evaluator: ScriptedEvaluator | None = None,
+    **settings: object,
 ) -> Run:
-    chosen = roles(critic=critic, evaluator=evaluator)
+    chosen_roles = roles(critic=critic, evaluator=evaluator)
     sampled = loop.Roles(
         **{
-            **chosen.__dict__,
+            **chosen_roles.__dict__,
             "critic": SampledCritic(critic, times),
-            "evaluator": SampledEvaluator(chosen.evaluator, times),
+            "evaluator": SampledEvaluator(chosen_roles.evaluator, times),
         }
     )
     return run_to_completion(
-        loop.audit(CASE, sampled, Settings(max_iterations=1, **told), run_id="r")
+        loop.audit(CASE, sampled, Settings(max_iterations=1, **settings), run_id="r")
     )
 
 
@@ -325,18 +332,16 @@ def reasons(run: Run) -> list[str]:
 
 
 def test_samples_are_numbered_in_result_order() -> None:
-    """So that the recorded replies to the same question go to the samples that they
-    were given to.
-    """
-    numbered: list[Sample] = []
-    begin = threading.Barrier(3)
+    """The number decides which recorded reply a repeated sample gets."""
+    seen_samples: list[Sample] = []
+    barrier = threading.Barrier(3)
 
     class Numbered(ScriptedEvaluator):
         def evaluate(
             self, context: AuditContext, critique: Critique
         ) -> EvaluationJudgement | Unscored:
-            begin.wait(PATIENCE_S)
-            numbered.append(sample := SAMPLE.get())
+            barrier.wait(PATIENCE_S)
+            seen_samples.append(sample := SAMPLE.get())
             score = sample.number / 10
             return EvaluationJudgement(score, score, score, score)
 
@@ -347,7 +352,7 @@ def test_samples_are_numbered_in_result_order() -> None:
         0.2,
         0.3,
     )
-    assert sorted(numbered) == [Sample(1, 3), Sample(2, 3), Sample(3, 3)]
+    assert sorted(seen_samples) == [Sample(1, 3), Sample(2, 3), Sample(3, 3)]
     assert SAMPLE.get() == Sample()
 
 
@@ -380,10 +385,10 @@ def test_a_split_hallucination_vote_is_reported_and_a_tie_counts_as_yes() -> Non
 
 
 def test_a_sample_without_flags_votes_through_its_issues() -> None:
-    denied = Objection(
+    contradiction = Objection(
         "contradiction", "critic_contradiction", "medium", "It is wrong.", "Because.", "Mend it."
     )
-    run = audited(ScriptedCritic((said(objections=(denied,)), said(), said())), 3)
+    run = audited(ScriptedCritic((said(objections=(contradiction,)), said(), said())), 3)
     assert run.iterations[0].critique.hallucination_votes == (1, 3)
     assert run.iterations[0].critique.hallucination_detected
     assert "1 of 3 samples of the critic found a hallucination." in {
@@ -409,23 +414,31 @@ def test_without_valid_samples_there_is_no_score() -> None:
 
 
 def test_equal_issues_of_samples_are_merged_with_the_highest_severity() -> None:
-    mild = Objection(
+    minor_objection = Objection(
         "factual", "test", "low", "It is wrong.", "Because.", "Mend it.", quote="120 metres"
     )
-    grave = mild._replace(severity="high")
-    other = MAJOR._replace(type="logical", description="It does not follow.")
-    judged = SampledCritic(
-        ScriptedCritic((said(0.8, objections=(mild,)), said(0.8, objections=(grave, other)))), 2
+    serious_objection = minor_objection._replace(severity="high")
+    other_objection = MAJOR._replace(type="logical", description="It does not follow.")
+    judgement_of_samples = SampledCritic(
+        ScriptedCritic(
+            (
+                said(0.8, objections=(minor_objection,)),
+                said(0.8, objections=(serious_objection, other_objection)),
+            )
+        ),
+        2,
     ).critique(None)
-    assert not isinstance(judged, Unscored)
-    assert {(objection.type, objection.severity) for objection in judged.objections} == {
+    assert not isinstance(judgement_of_samples, Unscored)
+    assert {
+        (objection.type, objection.severity) for objection in judgement_of_samples.objections
+    } == {
         ("factual", "high"),
         ("logical", "high"),
     }
 
 
-class Wavering(ScriptedEvaluator):
-    """Gives another score each time."""
+class AlternatingEvaluator(ScriptedEvaluator):
+    """An evaluator whose scores alternate."""
 
     def evaluate(self, context: object, critique: object) -> EvaluationJudgement:
         self.calls += 1
@@ -433,19 +446,19 @@ class Wavering(ScriptedEvaluator):
         return EvaluationJudgement(score, score, score, score)
 
 
-class InTurn(ScriptedEvaluator):
-    """Gives these judgements in turn, from whichever thread it is asked."""
+class QueuedEvaluator(ScriptedEvaluator):
+    """An evaluator that returns these judgements in turn, whichever thread asks."""
 
     def __init__(self, judgements: Sequence[EvaluationJudgement]) -> None:
         super().__init__()
-        self.left = iter(judgements)
+        self.remaining = iter(judgements)
 
     def evaluate(self, context: AuditContext, critique: Critique) -> EvaluationJudgement:
-        return next(self.left)
+        return next(self.remaining)
 
 
 def test_a_large_evaluator_spread_needs_review() -> None:
-    run = audited(ScriptedCritic(), 2, Wavering())
+    run = audited(ScriptedCritic(), 2, AlternatingEvaluator())
     evaluation = run.iterations[0].evaluation
     assert evaluation.faithfulness == pytest.approx(0.7)
     assert {score.spread for score in evaluation.scores if score.samples} == {0.4}
@@ -453,11 +466,17 @@ def test_a_large_evaluator_spread_needs_review() -> None:
 
 
 def test_a_dimensions_reason_comes_from_the_sample_nearest_the_mean() -> None:
-    def told(value: float) -> EvaluationJudgement:
+    def judgement_with_reason(value: float) -> EvaluationJudgement:
         measured = (Measurement(name="the judge", value=value, meaning=f"I say {value}."),)
         return EvaluationJudgement(value, 0.9, 0.9, 0.9, measurements={"faithfulness": measured})
 
-    run = audited(ScriptedCritic(), 3, InTurn([told(0.9), told(0.2), told(0.7)]))
+    run = audited(
+        ScriptedCritic(),
+        3,
+        QueuedEvaluator(
+            [judgement_with_reason(0.9), judgement_with_reason(0.2), judgement_with_reason(0.7)]
+        ),
+    )
     evaluation = run.iterations[0].evaluation
     score = next(score for score in evaluation.scores if score.name == "faithfulness")
     assert score.value == pytest.approx(0.6)

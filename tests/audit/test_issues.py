@@ -1,6 +1,4 @@
-"""Issues in one list, whoever raised them; claims, and what follows in code from the verdicts on
-them.
-"""
+"""Issues from all sources are merged into one list, and rules in code apply to claim verdicts."""
 
 from __future__ import annotations
 
@@ -25,15 +23,15 @@ SETTINGS = Settings()
 
 
 def test_a_fabricated_reference_is_critical_and_comes_first() -> None:
-    found = issues.merge_issues(
+    merged = issues.merge_issues(
         audit_citations(ANSWER, EVIDENCE), (check("unsupported", 0.1),), (), SETTINGS
     )
-    assert [(issue.id, issue.rule, issue.severity) for issue in found] == [
+    assert [(issue.id, issue.rule, issue.severity) for issue in merged] == [
         ("i1", "fabricated_reference", "critical"),
         ("i2", "uncited_sentence", "medium"),
         ("i3", "unsupported_claim", "high"),
     ]
-    assert ANSWER[found[0].start : found[0].end] == "[chunk_99]"
+    assert ANSWER[merged[0].start : merged[0].end] == "[chunk_99]"
 
 
 @pytest.mark.spec("REQ-CRITIC-005")
@@ -48,23 +46,25 @@ def test_every_issue_has_a_description_a_reason_and_a_suggestion() -> None:
 
 
 def test_a_partly_supported_claim_isnt_called_unsupported() -> None:
-    (found,) = issues.merge_issues(
+    (found_issue,) = issues.merge_issues(
         audit_citations("", EVIDENCE), (check("partial", 0.5),), (), SETTINGS
     )
-    assert found.rule == "partly_supported_claim"
-    assert found.description.startswith("Supported only in part: ")
-    assert found.reason == "The evidence supports part of this claim, not all of it."
-    assert found.suggestion == "Say only what the evidence says, or cite evidence for the rest."
+    assert found_issue.rule == "partly_supported_claim"
+    assert found_issue.description.startswith("Supported only in part: ")
+    assert found_issue.reason == "The evidence supports part of this claim, not all of it."
+    assert (
+        found_issue.suggestion == "Say only what the evidence says, or cite evidence for the rest."
+    )
 
 
 def test_an_unjudged_claim_is_neither_flagged_nor_revised() -> None:
     unjudged = check("unscored", None, issue=None, unscored=Unscored(reason="the server timed out"))
-    (found,) = issues.merge_issues(audit_citations("", EVIDENCE), (unjudged,), (), SETTINGS)
-    assert (found.type, found.rule) == ("missing_info", "unscored_claim")
-    assert found.description == "Not judged: “The bridge is long.”"
-    assert found.reason == "There is no verdict on this claim. That doesn't mean it's wrong."
-    assert found.suggestion == "Audit the answer again, or have a person decide this claim."
-    assert rule_of(found.rule).is_undecided
+    (found_issue,) = issues.merge_issues(audit_citations("", EVIDENCE), (unjudged,), (), SETTINGS)
+    assert (found_issue.type, found_issue.rule) == ("missing_info", "unscored_claim")
+    assert found_issue.description == "Not judged: “The bridge is long.”"
+    assert found_issue.reason == "There is no verdict on this claim. That doesn't mean it's wrong."
+    assert found_issue.suggestion == "Audit the answer again, or have a person decide this claim."
+    assert rule_of(found_issue.rule).is_undecided
 
 
 def objected(
@@ -79,41 +79,49 @@ LENGTH = "The bridge is 90 metres long. It opened in 1931."
 
 
 @pytest.mark.parametrize(
-    ("given", "kept"), [("low", "high"), ("medium", "high"), ("high", "high"), ("critical",) * 2]
+    ("severity", "expected"),
+    [("low", "high"), ("medium", "high"), ("high", "high"), ("critical",) * 2],
 )
-def test_a_quoted_contradiction_is_at_least_serious(given: Severity, kept: Severity) -> None:
-    (found,) = issues.raise_issues("critic", [objected(given)], LENGTH, ()).issues
-    assert found.severity == kept
+def test_a_quoted_contradiction_is_at_least_serious(severity: Severity, expected: Severity) -> None:
+    (raised_issue,) = issues.raise_issues("critic", [objected(severity)], LENGTH, ()).issues
+    assert raised_issue.severity == expected
 
 
 @pytest.mark.parametrize("type_", ["hallucination", "unsupported", "factual", "outdated"])
 def test_unsupported_words_of_a_contradicted_claim_are_serious(
     type_: IssueType,
 ) -> None:
-    denied = check(
+    contradicted_check = check(
         "contradicted", 0.0, claim=Claim(text="The bridge is 90 metres long.", start=0, end=29)
     )
-    before = issues.merge_issues(audit_citations(LENGTH, EVIDENCE), (denied,), (), SETTINGS)
-    told = [objected("low", type_), objected("low", type_, quote="It opened in 1931.")]
+    earlier_issues = issues.merge_issues(
+        audit_citations(LENGTH, EVIDENCE), (contradicted_check,), (), SETTINGS
+    )
+    objections = [objected("low", type_), objected("low", type_, quote="It opened in 1931.")]
     assert [
-        issue.severity for issue in issues.raise_issues("critic", told, LENGTH, before).issues
+        issue.severity
+        for issue in issues.raise_issues("critic", objections, LENGTH, earlier_issues).issues
     ] == [
         "high",
         "low",
     ]
-    assert [issue.severity for issue in issues.raise_issues("critic", told, LENGTH, ()).issues] == [
+    assert [
+        issue.severity for issue in issues.raise_issues("critic", objections, LENGTH, ()).issues
+    ] == [
         "low",
         "low",
     ]
 
 
 def test_other_critic_issues_keep_their_severity() -> None:
-    told = [
+    objections = [
         objected("medium", quote=None),
         objected("medium", quote="80 metres"),
         objected("low", "ambiguity"),
     ]
-    assert [issue.severity for issue in issues.raise_issues("critic", told, LENGTH, ()).issues] == [
+    assert [
+        issue.severity for issue in issues.raise_issues("critic", objections, LENGTH, ()).issues
+    ] == [
         "medium",
         "medium",
         "low",
@@ -137,14 +145,20 @@ def test_each_type_maps_to_both_specs() -> None:
 
 @pytest.mark.spec("DRAFT-CRITIQUE-STRICTNESS", "CRITIC-LOOP-STRATEGY")
 def test_strictness_hides_minor_claims_but_never_fabricated_references() -> None:
-    weak = (check("unsupported", 0.7), check("unsupported", 0.5), check("unsupported", 0.1))
+    unsupported_checks = (
+        check("unsupported", 0.7),
+        check("unsupported", 0.5),
+        check("unsupported", 0.1),
+    )
 
     def rules(strictness: str) -> list[str]:
         settings = Settings(strictness=strictness)
-        found = issues.merge_issues(audit_citations(ANSWER, EVIDENCE), weak, (), settings)
+        merged = issues.merge_issues(
+            audit_citations(ANSWER, EVIDENCE), unsupported_checks, (), settings
+        )
         return [
             issue.severity
-            for issue in found
+            for issue in merged
             if issue.rule in ("unsupported_claim", "fabricated_reference")
         ]
 
@@ -179,18 +193,18 @@ def test_a_contradiction_suggests_the_correct_value() -> None:
         kind="number", claim_start=14, claim_end=17, claim_text="120", evidence_id="chunk_1",
         evidence_start=14, evidence_end=17, evidence_text="130", reason="the evidence has 130",
     )  # fmt: skip
-    found = issues.merge_issues(
+    merged = issues.merge_issues(
         citations(), (check("contradicted", 0.1, contradictions=(contradiction,)),), (), SETTINGS
     )
-    assert found[0].suggestion == "Correct “120”: chunk_1 says “130”."
+    assert merged[0].suggestion == "Correct “120”: chunk_1 says “130”."
     in_source = contradiction.model_copy(
         update={"kind": "source", "evidence_text": "Minutes (Judge Ash)."}
     )
-    found = issues.merge_issues(
+    merged = issues.merge_issues(
         citations(), (check("contradicted", 0.1, contradictions=(in_source,)),), (), SETTINGS
     )
     assert (
-        found[0].suggestion == "Correct “120”: the source of chunk_1 reads “Minutes (Judge Ash)”."
+        merged[0].suggestion == "Correct “120”: the source of chunk_1 reads “Minutes (Judge Ash)”."
     )
 
 
@@ -198,58 +212,63 @@ def test_a_misattributed_reference_suggests_the_right_one() -> None:
     reference = ReferenceCheck(
         evidence_id="chunk_1", finding="misattributed", support=0.1, better="chunk_2"
     )
-    found = issues.merge_issues(citations(), (check(references=(reference,)),), (), SETTINGS)
-    assert [(issue.rule, issue.severity) for issue in found] == [
+    merged = issues.merge_issues(citations(), (check(references=(reference,)),), (), SETTINGS)
+    assert [(issue.rule, issue.severity) for issue in merged] == [
         ("misattributed_reference", "high")
     ]
-    assert "chunk_2" in found[0].suggestion
+    assert "chunk_2" in merged[0].suggestion
 
 
 def test_a_critics_quote_is_located_in_the_answer() -> None:
     objection = Objection("logical", "r", "high", "d", "w", "s", quote="opened  in 1931")
-    found = issues.raise_issues("critic", [objection], ANSWER, ())
-    assert ANSWER[found.issues[0].start : found.issues[0].end] == "opened in 1931"
+    raised = issues.raise_issues("critic", [objection], ANSWER, ())
+    assert ANSWER[raised.issues[0].start : raised.issues[0].end] == "opened in 1931"
 
 
 def test_a_critics_quote_not_in_the_answer_becomes_a_note() -> None:
-    found = issues.raise_issues(
+    raised = issues.raise_issues(
         "critic",
         [Objection("logical", "r", "high", "d", "w", "s", quote="it collapsed")],
         ANSWER,
         (),
     )
-    assert found.issues[0].start is None
-    assert "it collapsed" in found.notes[0]
+    assert raised.issues[0].start is None
+    assert "it collapsed" in raised.notes[0]
 
 
 def test_an_unchanged_fault_keeps_its_issue_key() -> None:
-    here = check("unsupported", 0.1, claim=Claim(text="It  opened in 1931.", start=0, end=19))
-    there = check("unsupported", 0.2, claim=Claim(text="It opened in 1931.", start=40, end=58))
+    first_check = check(
+        "unsupported", 0.1, claim=Claim(text="It  opened in 1931.", start=0, end=19)
+    )
+    second_check = check(
+        "unsupported", 0.2, claim=Claim(text="It opened in 1931.", start=40, end=58)
+    )
     first, second = (
-        issues.merge_issues(citations(), (one,), (), SETTINGS)[0] for one in (here, there)
+        issues.merge_issues(citations(), (check_,), (), SETTINGS)[0]
+        for check_ in (first_check, second_check)
     )
     assert first.key == second.key
 
 
 def test_another_unit_or_sign_changes_the_issue_key() -> None:
     claims = (Claim(text=f"It draws {value}.") for value in ("5 MW", "5 mW", "−5 MW", "5 MW²"))
-    found = [
-        issues.merge_issues(citations(), (check("unsupported", 0.1, claim=one),), (), SETTINGS)[0]
-        for one in claims
+    merged = [
+        issues.merge_issues(citations(), (check("unsupported", 0.1, claim=claim),), (), SETTINGS)[0]
+        for claim in claims
     ]
-    assert len({issue.key for issue in found}) == 4
+    assert len({issue.key for issue in merged}) == 4
 
 
-# Sentences and stretches of them as claims, and what follows in code from the verdicts on them
+# Sentences and parts of sentences as claims, and the rules in code for their verdicts
 
 
 @pytest.mark.spec("DRAFT-CRITIQUE-CONFIDENCE")
 def test_confidence_averages_support_and_the_verified_share() -> None:
-    found = claims.report(
+    report = claims.report(
         (check(support=0.9), check("unsupported", 0.3), check("unsupported", 0.0))
     )
-    assert found.confidence == pytest.approx((0.4 + 1 / 3) / 2)
-    assert (found.facts_checked, found.facts_verified) == (3, 1)
+    assert report.confidence == pytest.approx((0.4 + 1 / 3) / 2)
+    assert (report.facts_checked, report.facts_verified) == (3, 1)
 
 
 @pytest.mark.spec("DRAFT-CRITIQUE-CONFIDENCE")
@@ -277,17 +296,17 @@ def test_severity_follows_verdict_and_support(
 @pytest.mark.spec("DRAFT-CRITIQUE-VERIFY")
 def test_a_claim_without_a_verdict_is_never_supported() -> None:
     first, second = Claim(text="One.", start=0, end=4), Claim(text="Two.", start=5, end=9)
-    matched = claims.one_check_each((first, second), (check(claim=second),))
-    assert [found.verdict for found in matched] == ["unscored", "supported"]
-    assert matched[0].support is None
+    matched_checks = claims.one_check_each((first, second), (check(claim=second),))
+    assert [matched_check.verdict for matched_check in matched_checks] == ["unscored", "supported"]
+    assert matched_checks[0].support is None
 
 
 def test_an_extra_verdict_is_ignored() -> None:
-    only = Claim(text="One.", start=0, end=4)
-    matched = claims.one_check_each(
-        (only,), (check(claim=Claim(text="Invented.")), check("unsupported", 0.1, claim=only))
+    claim = Claim(text="One.", start=0, end=4)
+    matched_checks = claims.one_check_each(
+        (claim,), (check(claim=Claim(text="Invented.")), check("unsupported", 0.1, claim=claim))
     )
-    assert [found.verdict for found in matched] == ["unsupported"]
+    assert [matched_check.verdict for matched_check in matched_checks] == ["unsupported"]
 
 
 TWO_CITED = "How long is it? The bridge is 120 metres long and opened in 1931 [chunk_1][chunk_2]."
@@ -322,8 +341,8 @@ def test_a_partial_sentence_inherits_citations_without_other_markers() -> None:
 
 def test_two_equal_claims_keep_separate_verdicts() -> None:
     first, second = (
-        Claim(text="A and B rose and fell.", statement=said, start=0, end=22)
-        for said in ("A rose.", "B fell.")
+        Claim(text="A and B rose and fell.", statement=statement, start=0, end=22)
+        for statement in ("A rose.", "B fell.")
     )
     checks = [
         ClaimCheck(claim=second, verdict="unsupported", support=0.0, confidence=1.0),
@@ -337,13 +356,15 @@ def test_two_equal_claims_keep_separate_verdicts() -> None:
 
 @pytest.mark.spec("DRAFT-CRITIQUE-STRICTNESS")
 def test_strictness_filters_by_severity() -> None:
-    grades: tuple[Severity, ...] = ("critical", "high", "medium", "low")
-    kept = {
-        how: [grade for grade in grades if claims.is_reported(grade, how)]
-        for how in get_args(Strictness)
+    severities: tuple[Severity, ...] = ("critical", "high", "medium", "low")
+    reported = {
+        strictness: [
+            severity for severity in severities if claims.is_reported(severity, strictness)
+        ]
+        for strictness in get_args(Strictness)
     }
-    assert kept == {
+    assert reported == {
         "lenient": ["critical", "high"],
         "moderate": ["critical", "high", "medium"],
-        "strict": [*grades],
+        "strict": [*severities],
     }

@@ -1,6 +1,4 @@
-"""The loop: order of steps, stops, failed steps, waiting for a model, resumed audits, answers
-beyond the limits.
-"""
+"""The loop: order and failure of steps, waiting for models, resumed audits, and limits of input."""
 
 from __future__ import annotations
 
@@ -58,13 +56,20 @@ def run(
     case: Case = CASE,
     settings: Settings | None = None,
     on_event: Callable[[Event], None] | None = None,
-    **given: Any,
+    **options: Any,
 ) -> Run:
-    extra = {name: given.pop(name) for name in ("cancelled", "progress", "keep") if name in given}
-    work = loop.audit(
-        case, roles(**given), settings or Settings(), run_id="r1", clock=ticking(), **extra
+    audit_options = {
+        name: options.pop(name) for name in ("cancelled", "progress", "keep") if name in options
+    }
+    events = loop.audit(
+        case,
+        roles(**options),
+        settings or Settings(),
+        run_id="r1",
+        clock=ticking(),
+        **audit_options,
     )
-    return run_to_completion(work, on_event)
+    return run_to_completion(events, on_event)
 
 
 def rising(*qualities: float) -> ScriptedCritic:
@@ -73,61 +78,64 @@ def rising(*qualities: float) -> ScriptedCritic:
 
 def answers(count: int) -> ScriptedReviser:
     return ScriptedReviser(
-        [f"The bridge is 120 metres long, version {n} [chunk_1]." for n in "bcdef"[:count]]
+        [
+            f"The bridge is 120 metres long, version {version} [chunk_1]."
+            for version in "bcdef"[:count]
+        ]
     )
 
 
 @pytest.mark.spec("REQ-CRITIC-015", "REQ-CRITIC-017")
 def test_a_clean_answer_needs_one_iteration() -> None:
-    found = run()
-    assert (found.termination_reason, found.total_iterations) == ("no_issues", 1)
-    assert found.iterations[0].revision is None
+    audit_run = run()
+    assert (audit_run.termination_reason, audit_run.total_iterations) == ("no_issues", 1)
+    assert audit_run.iterations[0].revision is None
 
 
 @pytest.mark.spec("REQ-CRITIC-020")
 def test_the_summary_lists_quality_issues_and_changes_per_iteration() -> None:
-    found = run(critic=rising(0.5, 0.6, 0.7), reviser=answers(2))
-    told = found.summary()
-    assert [row["iteration_number"] for row in told] == [1, 2, 3]
-    assert [row["quality_score"] for row in told] == [
+    audit_run = run(critic=rising(0.5, 0.6, 0.7), reviser=answers(2))
+    summary = audit_run.summary()
+    assert [row["iteration_number"] for row in summary] == [1, 2, 3]
+    assert [row["quality_score"] for row in summary] == [
         pytest.approx(quality) for quality in (0.5, 0.6, 0.7)
     ]
-    assert all(MAJOR.description in row["issues_identified"] for row in told)
-    assert [row["changes_made"] for row in told] == ["", "revision 1", "revision 2"]
+    assert all(MAJOR.description in row["issues_identified"] for row in summary)
+    assert [row["changes_made"] for row in summary] == ["", "revision 1", "revision 2"]
 
 
 @pytest.mark.spec("REQ-CRITIC-015", "REQ-CRITIC-018", "REQ-CRITIC-008", "REQ-CRITIC-023")
 def test_iterations_are_separated_by_a_revision() -> None:
-    found = run(
+    audit_run = run(
         critic=ScriptedCritic([said(0.5, objections=(MAJOR,)), said(0.8)]), reviser=answers(1)
     )
-    assert [iteration.answer for iteration in found.iterations] == [
+    assert [iteration.answer for iteration in audit_run.iterations] == [
         CASE.answer,
         answers(1).answers[0],
     ]
-    assert found.iterations[0].revision is not None
-    assert found.iterations[1].improvement_delta == pytest.approx(0.3)
-    assert found.summary()[1]["changes_made"] == "revision 1"
+    assert audit_run.iterations[0].revision is not None
+    assert audit_run.iterations[1].improvement_delta == pytest.approx(0.3)
+    assert audit_run.summary()[1]["changes_made"] == "revision 1"
 
 
 @pytest.mark.spec("REQ-CRITIC-016", "REQ-CRITIC-NFR-011", "CRITIC-ERR-004")
 def test_the_limit_ends_the_loop_with_a_warning_and_the_best_answer() -> None:
-    found = run(critic=rising(0.2, 0.5, 0.8), reviser=answers(3))
-    assert (found.termination_reason, found.total_iterations, found.converged) == (
+    audit_run = run(critic=rising(0.2, 0.5, 0.8), reviser=answers(3))
+    assert (audit_run.termination_reason, audit_run.total_iterations, audit_run.converged) == (
         "max_iterations",
         3,
         False,
     )
-    assert [warning.code for warning in found.warnings] == ["CRITIC-ERR-004"]
-    assert found.best == 2
-    assert found.improvement_percentage == pytest.approx(300)
-    assert "limit" in {reason.code for reason in found.review_reasons}
+    assert [warning.code for warning in audit_run.warnings] == ["CRITIC-ERR-004"]
+    assert audit_run.best == 2
+    assert audit_run.improvement_percentage == pytest.approx(300)
+    assert "limit" in {reason.code for reason in audit_run.review_reasons}
 
 
 @pytest.mark.spec("REQ-CRITIC-017", "REQ-CRITIC-NFR-005")
 def test_a_too_small_improvement_is_convergence() -> None:
-    found = run(critic=rising(0.5, 0.54), reviser=answers(2))
-    assert (found.termination_reason, found.total_iterations, found.converged) == (
+    audit_run = run(critic=rising(0.5, 0.54), reviser=answers(2))
+    assert (audit_run.termination_reason, audit_run.total_iterations, audit_run.converged) == (
         "convergence",
         2,
         True,
@@ -136,54 +144,58 @@ def test_a_too_small_improvement_is_convergence() -> None:
 
 @pytest.mark.spec("REQ-CRITIC-019", "REQ-CRITIC-NFR-010", "MASIS-CRITIC-P7")
 def test_a_worse_revision_is_kept_but_not_chosen() -> None:
-    found = run(critic=rising(0.6, 0.3), reviser=answers(2))
-    assert found.best == 0
-    assert found.final_answer == CASE.answer
-    assert found.total_iterations == 2
+    audit_run = run(critic=rising(0.6, 0.3), reviser=answers(2))
+    assert audit_run.best == 0
+    assert audit_run.final_answer == CASE.answer
+    assert audit_run.total_iterations == 2
 
 
 def test_an_unchanged_revision_ends_the_loop() -> None:
-    found = run(critic=rising(0.5), reviser=ScriptedReviser([CASE.answer or ""]))
-    assert (found.termination_reason, found.total_iterations) == ("convergence", 1)
+    audit_run = run(critic=rising(0.5), reviser=ScriptedReviser([CASE.answer or ""]))
+    assert (audit_run.termination_reason, audit_run.total_iterations) == ("convergence", 1)
 
 
 @pytest.mark.spec("REQ-CRITIC-030", "CRITIC-ERR-005")
 def test_a_failed_critic_leaves_the_iteration_unscored() -> None:
-    found = run(critic=ScriptedCritic([Unscored(reason="cut off", code="CRITIC-ERR-005")]))
-    assert found.termination_reason == "error"
-    assert found.final_answer == CASE.answer
-    assert found.final_quality_score is None
-    assert found.iterations[0].critique.unscored is not None
-    assert [warning.code for warning in found.warnings] == ["CRITIC-ERR-005"]
-    assert {"unscored", "error"} <= {reason.code for reason in found.review_reasons}
+    audit_run = run(critic=ScriptedCritic([Unscored(reason="cut off", code="CRITIC-ERR-005")]))
+    assert audit_run.termination_reason == "error"
+    assert audit_run.final_answer == CASE.answer
+    assert audit_run.final_quality_score is None
+    assert audit_run.iterations[0].critique.unscored is not None
+    assert [warning.code for warning in audit_run.warnings] == ["CRITIC-ERR-005"]
+    assert {"unscored", "error"} <= {reason.code for reason in audit_run.review_reasons}
 
 
 @pytest.mark.spec("REQ-CRITIC-031", "REQ-CRITIC-NFR-010", "CRITIC-ERR-002")
 @pytest.mark.parametrize("revised", [0, 1])
 def test_a_failed_reviser_ends_the_loop_with_the_best_answer(revised: int) -> None:
     reviser = ScriptedReviser([*answers(revised).answers, ReviserFailed("refused")])
-    found = run(critic=rising(0.5, 0.9), reviser=reviser)
-    assert (found.termination_reason, found.best, found.total_iterations) == (
+    audit_run = run(critic=rising(0.5, 0.9), reviser=reviser)
+    assert (audit_run.termination_reason, audit_run.best, audit_run.total_iterations) == (
         "error",
         revised,
         revised + 1,
     )
-    assert found.final_answer == found.iterations[revised].answer
-    assert found.final_quality_score == (0.5, 0.9)[revised]
-    assert [warning.code for warning in found.warnings] == ["CRITIC-ERR-002"]
+    assert audit_run.final_answer == audit_run.iterations[revised].answer
+    assert audit_run.final_quality_score == (0.5, 0.9)[revised]
+    assert [warning.code for warning in audit_run.warnings] == ["CRITIC-ERR-002"]
 
 
 def test_a_failed_drafter_yields_a_run_without_iterations() -> None:
-    undrafted = CASE.model_copy(update={"answer": None})
-    found = run(undrafted, drafter=ScriptedDrafter(error=StepError("refused")))
-    assert (found.total_iterations, found.best, found.termination_reason) == (0, None, "error")
-    assert found.needs_review
+    case = CASE.model_copy(update={"answer": None})
+    audit_run = run(case, drafter=ScriptedDrafter(error=StepError("refused")))
+    assert (audit_run.total_iterations, audit_run.best, audit_run.termination_reason) == (
+        0,
+        None,
+        "error",
+    )
+    assert audit_run.needs_review
 
 
 @pytest.mark.spec("REQ-CRITIC-026")
 def test_a_case_without_an_answer_is_drafted_first() -> None:
-    found = run(CASE.model_copy(update={"answer": None}))
-    assert found.iterations[0].answer == found.draft.answer
+    audit_run = run(CASE.model_copy(update={"answer": None}))
+    assert audit_run.iterations[0].answer == audit_run.draft.answer
 
 
 UNANSWERED = masis.Case(
@@ -196,53 +208,60 @@ UNANSWERED = masis.Case(
 
 
 def test_a_missing_answer_calls_no_role_and_the_run_says_why() -> None:
-    critic, kept = ScriptedCritic([FAIR]), list[object]()
-    found = run(UNANSWERED, critic=critic, keep=kept.append)
-    assert (found.termination_reason, found.draft, found.best, found.converged) == (
+    critic, saved = ScriptedCritic([FAIR]), list[object]()
+    audit_run = run(UNANSWERED, critic=critic, keep=saved.append)
+    assert (audit_run.termination_reason, audit_run.draft, audit_run.best, audit_run.converged) == (
         "no_answer",
         None,
         0,
         False,
     )
-    (only,) = found.iterations
-    assert (only.answer, only.quality_score, only.issues, only.claims) == ("", None, (), ())
-    assert only.critique.unscored
-    assert only.critique.unscored.code is None
-    assert found.incomplete is False
-    assert [each.message for each in found.warnings] == ["The call of the system failed: It broke."]
-    assert [(each.code, each.tier) for each in found.review_reasons] == [
+    (iteration,) = audit_run.iterations
+    assert (iteration.answer, iteration.quality_score, iteration.issues, iteration.claims) == (
+        "",
+        None,
+        (),
+        (),
+    )
+    assert iteration.critique.unscored
+    assert iteration.critique.unscored.code is None
+    assert audit_run.incomplete is False
+    assert [item.message for item in audit_run.warnings] == [
+        "The call of the system failed: It broke."
+    ]
+    assert [(item.code, item.tier) for item in audit_run.review_reasons] == [
         ("answer_failed", "not_certified")
     ]
-    assert kept == [only]
+    assert saved == [iteration]
 
 
 def test_a_missing_answer_can_be_drafted_on_request() -> None:
-    found = run(UNANSWERED, Settings(draft_unanswered=True))
-    assert found.draft
-    assert found.iterations[0].answer == found.draft.answer
-    assert found.review_reasons[0].code == "answer_failed"
+    audit_run = run(UNANSWERED, Settings(draft_unanswered=True))
+    assert audit_run.draft
+    assert audit_run.iterations[0].answer == audit_run.draft.answer
+    assert audit_run.review_reasons[0].code == "answer_failed"
 
 
 def test_a_host_can_supply_the_missing_answer() -> None:
-    before = masis.run_audit(UNANSWERED)
-    after = stepwise.audit_once(UNANSWERED, Settings(), before=before, answer=CASE.answer)
-    assert [each.answer for each in after.iterations] == ["", CASE.answer]
-    assert after.draft is None
-    assert "answer_failed" in {each.code for each in after.review_reasons}
+    first_run = masis.run_audit(UNANSWERED)
+    second_run = stepwise.audit_once(UNANSWERED, Settings(), before=first_run, answer=CASE.answer)
+    assert [item.answer for item in second_run.iterations] == ["", CASE.answer]
+    assert second_run.draft is None
+    assert "answer_failed" in {item.code for item in second_run.review_reasons}
 
 
 @pytest.mark.spec("MASIS-EVAL-ROUTING")
 def test_the_evaluator_runs_per_iteration_or_once_at_the_end() -> None:
-    every, final = ScriptedEvaluator(), ScriptedEvaluator()
-    run(critic=rising(0.2, 0.5, 0.8), reviser=answers(3), evaluator=every)
-    found = run(
+    per_iteration, at_the_end = ScriptedEvaluator(), ScriptedEvaluator()
+    run(critic=rising(0.2, 0.5, 0.8), reviser=answers(3), evaluator=per_iteration)
+    audit_run = run(
         critic=rising(0.2, 0.5, 0.8),
         reviser=answers(3),
-        evaluator=final,
+        evaluator=at_the_end,
         settings=Settings(evaluate="final"),
     )
-    assert (every.calls, final.calls) == (3, 1)
-    assert [iteration.evaluation is not None for iteration in found.iterations] == [
+    assert (per_iteration.calls, at_the_end.calls) == (3, 1)
+    assert [iteration.evaluation is not None for iteration in audit_run.iterations] == [
         False,
         False,
         True,
@@ -251,44 +270,57 @@ def test_the_evaluator_runs_per_iteration_or_once_at_the_end() -> None:
 
 @pytest.mark.spec("MASIS-EVAL-ROUTING")
 def test_the_evaluator_doesnt_affect_routing() -> None:
-    harsh = ScriptedEvaluator(Unscored(reason="refused"))
-    assert run(evaluator=harsh).termination_reason == run().termination_reason == "no_issues"
+    failing_evaluator = ScriptedEvaluator(Unscored(reason="refused"))
+    assert (
+        run(evaluator=failing_evaluator).termination_reason
+        == run().termination_reason
+        == "no_issues"
+    )
 
 
 def test_cancelling_keeps_finished_iterations() -> None:
-    asked = iter([False] * 6 + [True] * 50)
-    found = run(critic=rising(0.2, 0.5, 0.8), reviser=answers(3), cancelled=lambda: next(asked))
-    assert found.termination_reason == "cancelled"
-    assert found.total_iterations == 1
-    assert "cancelled" in {reason.code for reason in found.review_reasons}
-
-
-@pytest.mark.parametrize(("at", "confidence"), [("critique", None), ("evaluation", 0.2)])
-def test_cancelling_the_first_iteration_keeps_finished_steps(
-    at: str, confidence: float | None
-) -> None:
-    begun: list[str] = []
-    kept: list[Any] = []
-
-    def note(event: Event) -> None:
-        if event.kind == "step_finished":
-            begun.append(event.step or "")
-
-    stop = {"critique": "claims", "evaluation": "critique"}[at]
-    found = run(
-        critic=rising(0.2), on_event=note, cancelled=lambda: stop in begun, keep=kept.append
+    cancel_replies = iter([False] * 6 + [True] * 50)
+    audit_run = run(
+        critic=rising(0.2, 0.5, 0.8), reviser=answers(3), cancelled=lambda: next(cancel_replies)
     )
-    (iteration,) = found.iterations
-    assert found.termination_reason == "cancelled"
+    assert audit_run.termination_reason == "cancelled"
+    assert audit_run.total_iterations == 1
+    assert "cancelled" in {reason.code for reason in audit_run.review_reasons}
+
+
+@pytest.mark.parametrize(("step", "confidence"), [("critique", None), ("evaluation", 0.2)])
+def test_cancelling_the_first_iteration_keeps_finished_steps(
+    step: str, confidence: float | None
+) -> None:
+    finished_steps: list[str] = []
+    saved: list[Any] = []
+
+    def record_step(event: Event) -> None:
+        if event.kind == "step_finished":
+            finished_steps.append(event.step or "")
+
+    last_step = {"critique": "claims", "evaluation": "critique"}[step]
+    audit_run = run(
+        critic=rising(0.2),
+        on_event=record_step,
+        cancelled=lambda: last_step in finished_steps,
+        keep=saved.append,
+    )
+    (iteration,) = audit_run.iterations
+    assert audit_run.termination_reason == "cancelled"
     assert iteration.claims
     assert (iteration.critique.confidence, iteration.evaluation) == (confidence, None)
-    assert kept[-1] == iteration
-    assert "cancelled" in {reason.code for reason in found.review_reasons}
+    assert saved[-1] == iteration
+    assert "cancelled" in {reason.code for reason in audit_run.review_reasons}
 
 
 def test_cancelling_before_the_first_step_keeps_the_original() -> None:
-    found = run(cancelled=lambda: True)
-    assert (found.total_iterations, found.best, found.final_answer) == (0, None, CASE.answer)
+    audit_run = run(cancelled=lambda: True)
+    assert (audit_run.total_iterations, audit_run.best, audit_run.final_answer) == (
+        0,
+        None,
+        CASE.answer,
+    )
 
 
 def test_events_are_numbered_complete_and_free_of_text() -> None:
@@ -318,7 +350,7 @@ def test_events_are_numbered_complete_and_free_of_text() -> None:
 def test_evaluator_telemetry_names_each_score() -> None:
     events: list[Event] = []
     evaluator = ScriptedEvaluator(EvaluationJudgement(0.81, 0.62, 0.43, 0.24))
-    found = run(evaluator=evaluator, on_event=events.append)
+    audit_run = run(evaluator=evaluator, on_event=events.append)
     data = next(
         event.data
         for event in events
@@ -330,23 +362,25 @@ def test_evaluator_telemetry_names_each_score() -> None:
     assert data["overall_score"] == pytest.approx(
         0.35 * 0.81 + 0.25 * 0.62 + 0.25 * 0.43 + 0.15 * 0.24, abs=5e-4
     )
-    assert data["duration_ms"] == pytest.approx(found.iterations[0].step_ms["evaluation"], abs=5e-4)
+    assert data["duration_ms"] == pytest.approx(
+        audit_run.iterations[0].step_ms["evaluation"], abs=5e-4
+    )
     assert data["duration_ms"] > 0
 
 
 @pytest.mark.spec("REQ-CRITIC-NFR-004")
 def test_the_loop_deadline_returns_the_results_so_far() -> None:
-    work = loop.audit(
+    events = loop.audit(
         CASE,
         roles(critic=rising(0.2, 0.5, 0.8), reviser=answers(3)),
         Settings(loop_deadline_s=1),
         run_id="r1",
         clock=ticking(0.2),
     )
-    found = run_to_completion(work)
-    assert found.termination_reason == "error"
-    assert found.total_iterations == 1
-    assert any("deadline" in warning.message for warning in found.warnings)
+    audit_run = run_to_completion(events)
+    assert audit_run.termination_reason == "error"
+    assert audit_run.total_iterations == 1
+    assert any("deadline" in warning.message for warning in audit_run.warnings)
 
 
 @pytest.mark.spec("REQ-CRITIC-001", "REQ-CRITIC-002", "REQ-CRITIC-027")
@@ -361,15 +395,14 @@ def test_the_critic_receives_citation_and_claim_results() -> None:
 
 
 def test_the_run_records_models_and_settings() -> None:
-    found = run()
-    assert found.models == {"critic": "scripted"}
-    assert found.settings["max_iterations"] == 3
-    assert found.versions.app
-    assert found.iterations[0].critique.judged_by.model == "scripted"
+    audit_run = run()
+    assert audit_run.models == {"critic": "scripted"}
+    assert audit_run.settings["max_iterations"] == 3
+    assert audit_run.versions.app
+    assert audit_run.iterations[0].critique.judged_by.model == "scripted"
 
 
-# Steps that wait for a model: what they tell meanwhile, how they are stopped, by when they must be
-# done
+# Steps that wait for a model: their notices, cancellation and deadlines
 
 SECRET = "the bridge of sighs"
 SIGHS = factories.case(
@@ -396,8 +429,8 @@ def call(role: str, cost: float | None = 0.01) -> ModelCall:
     )
 
 
-class TellingCritic(ScriptedCritic):
-    """Tells of a retry and leaves a record of its call, as a role with a model does."""
+class RecordingCritic(ScriptedCritic):
+    """A critic that reports a retry and records its call, as a role with a model does."""
 
     control: RunControl
 
@@ -407,7 +440,7 @@ class TellingCritic(ScriptedCritic):
         return super().critique(context)
 
 
-class TellingReviser(ScriptedReviser):
+class RecordingReviser(ScriptedReviser):
     control: RunControl
 
     def revise(self, *given: object) -> Revision:
@@ -415,28 +448,31 @@ class TellingReviser(ScriptedReviser):
         return super().revise(*given)
 
 
-def waiting(
-    critic: ScriptedCritic, reviser: ScriptedReviser | None = None, **others: object
+def roles_with_models(
+    critic: ScriptedCritic, reviser: ScriptedReviser | None = None, **other_roles: object
 ) -> loop.Roles:
     control = RunControl()
     for role in (critic, reviser):
         if role is not None:
             role.control = control
-    chosen = roles(critic=critic, reviser=reviser, **others)
-    return dataclasses.replace(chosen, control=control, calls_models=True)
+    chosen_roles = roles(critic=critic, reviser=reviser, **other_roles)
+    return dataclasses.replace(chosen_roles, control=control, calls_models=True)
 
 
-def waited(
-    chosen: loop.Roles, events: list[Event] | None = None, case: Case = SIGHS, **told: object
+def run_with_models(
+    chosen_roles: loop.Roles,
+    events: list[Event] | None = None,
+    case: Case = SIGHS,
+    **settings_values: object,
 ) -> Run:
-    settings = Settings.model_validate(told)
-    work = loop.audit(case, chosen, settings, run_id="r1", case_digest=case.digest())
-    return run_to_completion(work, events.append if events is not None else None)
+    settings = Settings.model_validate(settings_values)
+    event_stream = loop.audit(case, chosen_roles, settings, run_id="r1", case_digest=case.digest())
+    return run_to_completion(event_stream, events.append if events is not None else None)
 
 
 def test_call_events_arrive_during_their_step() -> None:
     events: list[Event] = []
-    waited(waiting(TellingCritic()), events)
+    run_with_models(roles_with_models(RecordingCritic()), events)
     kinds = [(event.kind, event.step) for event in events if event.step == "critique"]
     assert kinds == [
         ("step_started", "critique"),
@@ -451,17 +487,17 @@ def test_call_events_arrive_during_their_step() -> None:
 @pytest.mark.spec("REQ-CRITIC-NFR-012")
 def test_calls_are_recorded_per_iteration_and_summed_per_role() -> None:
     judgements = (said(0.5, objections=(MAJOR,)), said(0.9))
-    run = waited(waiting(TellingCritic(judgements), TellingReviser()))
-    assert [[c.role for c in iteration.calls] for iteration in run.iterations] == [
+    run = run_with_models(roles_with_models(RecordingCritic(judgements), RecordingReviser()))
+    assert [[call_.role for call_ in iteration.calls] for iteration in run.iterations] == [
         ["critic", "reviser"],
         ["critic"],
     ]
     assert (run.usage.calls, run.usage.prompt_tokens, run.usage.cached_tokens) == (3, 300, 120)
     assert run.usage.cost_usd == pytest.approx(0.02)
-    spent = run.usage_by_role()
-    assert spent["critic"].calls == 2
-    assert spent["critic"].completion_tokens == 20
-    assert spent["reviser"].cost_usd is None
+    usage = run.usage_by_role()
+    assert usage["critic"].calls == 2
+    assert usage["critic"].completion_tokens == 20
+    assert usage["reviser"].cost_usd is None
 
 
 def test_draft_calls_are_recorded_with_the_draft() -> None:
@@ -473,16 +509,16 @@ def test_draft_calls_are_recorded_with_the_draft() -> None:
             return super().draft(*given)
 
     drafter = TellingDrafter()
-    chosen = waiting(TellingCritic(), drafter=drafter)
+    chosen = roles_with_models(RecordingCritic(), drafter=drafter)
     drafter.control = chosen.control
-    run = waited(chosen, case=SIGHS.model_copy(update={"answer": None}))
-    assert [c.role for c in run.draft.calls] == ["drafter"]
-    assert [c.role for c in run.calls] == ["drafter", "critic"]
+    run = run_with_models(chosen, case=SIGHS.model_copy(update={"answer": None}))
+    assert [call_.role for call_ in run.draft.calls] == ["drafter"]
+    assert [call_.role for call_ in run.calls] == ["drafter", "critic"]
     assert run.usage.calls == 2
 
 
 class HangingCritic(ScriptedCritic):
-    """Waits until it is let go."""
+    """A critic that waits until the run is cancelled."""
 
     control: RunControl
     waited_out = False
@@ -496,18 +532,18 @@ class HangingCritic(ScriptedCritic):
 def test_cancelling_doesnt_wait_for_a_pending_reply() -> None:
     stop = threading.Event()
     critic = HangingCritic()
-    chosen = waiting(critic)
-    work = loop.audit(SIGHS, chosen, Settings(), run_id="r1", cancelled=stop.is_set)
+    chosen_roles = roles_with_models(critic)
+    event_stream = loop.audit(SIGHS, chosen_roles, Settings(), run_id="r1", cancelled=stop.is_set)
 
     def stop_at_critique(event: Event) -> None:
         if event.step == "critique":
             stop.set()
 
-    run = run_to_completion(work, stop_at_critique)
+    run = run_to_completion(event_stream, stop_at_critique)
     assert run.termination_reason == "cancelled"
-    assert chosen.control.cancellation.is_cancelled
+    assert chosen_roles.control.cancellation.is_cancelled
     assert not critic.waited_out
-    assert run.usage.calls == 1, "the call that was under way is counted"
+    assert run.usage.calls == 1, "the call in progress is counted"
 
 
 @pytest.mark.spec("REQ-CRITIC-NFR-001", "REQ-CRITIC-NFR-002")
@@ -515,7 +551,7 @@ def test_critic_and_reviser_calls_have_15_seconds_including_retries() -> None:
     control, clock = control_at(Settings())
     assert control.budget.left_s() == 15
     clock[0] += 5
-    assert control.budget.left_s() == 15, "each call has its own"
+    assert control.budget.left_s() == 15, "each call has its own deadline"
 
 
 @pytest.mark.spec("REQ-CRITIC-NFR-003", "REQ-CRITIC-NFR-004")
@@ -530,7 +566,7 @@ def test_calls_respect_the_35_second_iteration_and_90_second_loop_limits() -> No
     clock[0] += 30
     control.budget.begin_iteration()
     clock[0] += 20
-    assert control.budget.left_s() == 4, "90 seconds from the loop's begin, 86 are over"
+    assert control.budget.left_s() == 4, "86 of the loop's 90 seconds have passed"
 
 
 def control_at(settings: Settings) -> tuple[RunControl, list[float]]:
@@ -553,30 +589,32 @@ def test_waiting_for_a_busy_provider_doesnt_count_toward_deadlines() -> None:
 
 
 def test_calls_know_their_current_step() -> None:
-    seen: list[RunPosition] = []
+    positions: list[RunPosition] = []
 
-    class LookingCritic(TellingCritic):
+    class PositionCritic(RecordingCritic):
         def critique(self, context: AuditContext) -> CritiqueJudgement | Unscored:
-            seen.append(self.control.calls.place)
+            positions.append(self.control.calls.place)
             return super().critique(context)
 
-    waited(waiting(LookingCritic()))
-    assert seen == [RunPosition("critique", 1)]
+    run_with_models(roles_with_models(PositionCritic()))
+    assert positions == [RunPosition("critique", 1)]
 
 
-# a run cut short between two steps
+# Runs that are interrupted between two steps
 
 
 class Killed(BaseException):
-    """The process is gone."""
+    """Simulates the end of the process."""
 
 
-def cut_short(bench: Workbench, monkeypatch: pytest.MonkeyPatch, **chosen: Any) -> None:
-    monkeypatch.setattr(audit_service, "build_roles", lambda settings, _replies: waiting(**chosen))
+def interrupt_audit(bench: Workbench, monkeypatch: pytest.MonkeyPatch, **chosen_roles: Any) -> None:
+    monkeypatch.setattr(
+        audit_service, "build_roles", lambda settings, _replies: roles_with_models(**chosen_roles)
+    )
     with pytest.raises(Killed):
         bench.audits.audit(ADA, SIGHS)
     assert [
-        bench.runs.summary(each).case_id for each in bench.store.runs.in_state("interrupted")
+        bench.runs.summary(run_id).case_id for run_id in bench.store.runs.in_state("interrupted")
     ] == [SIGHS.id]
 
 
@@ -588,18 +626,18 @@ class DyingEvaluator(ScriptedEvaluator):
 def test_resuming_retries_a_failed_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bench = Workbench.open(tmp_path / "masis.db")
     bench.cases.add(ADA, [SIGHS])
-    critic = TellingCritic((ProviderFailed("no answer"), said(0.9)))
-    cut_short(bench, monkeypatch, critic=critic, evaluator=DyingEvaluator())
+    critic = RecordingCritic((ProviderFailed("no answer"), said(0.9)))
+    interrupt_audit(bench, monkeypatch, critic=critic, evaluator=DyingEvaluator())
     monkeypatch.setattr(
-        audit_service, "build_roles", lambda settings, _replies: waiting(critic=critic)
+        audit_service, "build_roles", lambda settings, _replies: roles_with_models(critic=critic)
     )
     run = bench.audits.audit(ADA, SIGHS)
     assert run.iterations[0].critique.unscored is None
     assert run.termination_reason == "no_issues"
 
 
-# An audit cut short after any event and resumed ends as one that was never cut short, and asks for
-# no step twice
+# An audit that is interrupted after any event and resumed has the same result as an uninterrupted
+# one, and requests no step twice
 
 FIRST = "The bridge is 120 metres long [chunk_1]."
 SECOND = "The bridge, it says, is 120 metres long [chunk_1]."
@@ -609,9 +647,7 @@ FIRST_CASE = factories.case(FIRST)
 
 @dataclass
 class Judges:
-    """Roles whose replies follow from the answer alone, as those of a model at temperature 0;
-    counts what it asked.
-    """
+    """Roles whose replies depend only on the answer, with a count of their requests."""
 
     qualities: Mapping[str, float]
     rewrites: Mapping[str, str]
@@ -641,7 +677,7 @@ class Judges:
         )
 
     def roles(self) -> loop.Roles:
-        """They wait, as models do, so that steps are kept."""
+        """Return roles that count as calling models, so that finished steps are saved."""
         return loop.Roles(
             drafter=self,
             verifier=ContentVerifier(),
@@ -654,10 +690,8 @@ class Judges:
 
 
 @dataclass
-class Kept:
-    """What a store keeps of a run under way: its draft, its iterations, the steps of the one after
-    them.
-    """
+class SavedProgress:
+    """The saved state of a run in progress: its draft, iterations and finished steps."""
 
     draft: Draft | None = None
     iterations: dict[int, Iteration] = field(default_factory=dict)
@@ -670,44 +704,47 @@ class Kept:
             self.iterations[finished.iteration_number] = finished
         else:
             number = finished.iteration_number
-            before = self.steps.get(number)
-            self.steps[number] = before.with_more(finished) if before else finished
+            earlier_steps = self.steps.get(number)
+            self.steps[number] = earlier_steps.with_more(finished) if earlier_steps else finished
 
     def progress(self, events: int) -> loop.AuditProgress:
-        under_way = self.steps.get(len(self.iterations) + 1)
+        current_steps = self.steps.get(len(self.iterations) + 1)
         return loop.AuditProgress(
-            self.draft, tuple(self.iterations.values()), events, steps=under_way
+            self.draft, tuple(self.iterations.values()), events, steps=current_steps
         )
 
 
 def audited_up_to(
-    case: Case, judges: Judges, settings: Settings, kept: Kept, events: int, stop_after: int = 0
+    case: Case,
+    judges: Judges,
+    settings: Settings,
+    saved: SavedProgress,
+    events: int,
+    stop_after: int = 0,
 ) -> Run | None:
-    """Audit, from what was kept on; None where the audit is cut short after so many events of its
-    own.
-    """
-    work = loop.audit(
+    """Continue the audit from the saved state; return None if it stops after ``stop_after`` events."""
+    event_stream = loop.audit(
         case,
         judges.roles(),
         settings,
         run_id="r1",
-        keep=kept.keep,
-        progress=kept.progress(events),
+        keep=saved.keep,
+        progress=saved.progress(events),
         clock=ticking(),
     )
     if not stop_after:
-        return run_to_completion(work)
+        return run_to_completion(event_stream)
     for _ in range(stop_after):
-        next(work)
-    work.close()
+        next(event_stream)
+    event_stream.close()
     return None
 
 
 def result(run: Run | None) -> dict[str, Any]:
-    """What a run came to, without its times."""
+    """Return the content of a run without its times."""
     times = {"started_at", "finished_at", "iterations", "settings"}
     return run.model_dump(exclude=times) | {
-        "iterations": [each.model_dump(exclude={"step_ms"}) for each in run.iterations]
+        "iterations": [iteration.model_dump(exclude={"step_ms"}) for iteration in run.iterations]
     }
 
 
@@ -736,59 +773,65 @@ def test_resuming_after_any_event_gives_the_same_result(script: str, evaluate: s
     qualities, rewrites, reason, length = SCRIPTS[script]
     settings = Settings.model_validate({"evaluate": evaluate})
     case = FIRST_CASE.model_copy(update={"answer": None})
-    whole = Judges(qualities, rewrites)
+    uninterrupted = Judges(qualities, rewrites)
     events: list[Any] = []
-    work = loop.audit(case, whole.roles(), settings, run_id="r1", clock=ticking())
+    work = loop.audit(case, uninterrupted.roles(), settings, run_id="r1", clock=ticking())
     expected = run_to_completion(work, events.append)
     assert (expected.termination_reason, expected.total_iterations) == (reason, length)
-    for cut in range(1, len(events) + 1):
-        judges, kept = Judges(qualities, rewrites), Kept()
-        audited_up_to(case, judges, settings, kept, 0, stop_after=cut)
-        resumed = audited_up_to(case, judges, settings, kept, cut)
+    for event_count in range(1, len(events) + 1):
+        judges, saved = Judges(qualities, rewrites), SavedProgress()
+        audited_up_to(case, judges, settings, saved, 0, stop_after=event_count)
+        resumed = audited_up_to(case, judges, settings, saved, event_count)
         assert result(resumed) == result(expected), (
-            f"cut short after event {cut}, {events[cut - 1].kind}"
+            f"cut short after event {event_count}, {events[event_count - 1].kind}"
         )
-        twice = judges.asked - whole.asked
-        assert twice.total() <= 1, f"cut short after event {cut}: {twice}"
-        if events[cut - 1].kind in ("step_started", "iteration_finished", "run_finished"):
-            assert not twice, f"cut short after event {cut}"
+        repeated_requests = judges.asked - uninterrupted.asked
+        assert repeated_requests.total() <= 1, (
+            f"cut short after event {event_count}: {repeated_requests}"
+        )
+        if events[event_count - 1].kind in ("step_started", "iteration_finished", "run_finished"):
+            assert not repeated_requests, f"cut short after event {event_count}"
 
 
 def test_an_unchanged_answer_from_a_host_is_audited_again() -> None:
     settings = Settings()
-    first = stepwise.audit_once(FIRST_CASE, settings)
-    again = stepwise.audit_once(FIRST_CASE, settings, before=first, answer=FIRST)
-    assert [each.answer for each in again.iterations] == [FIRST, FIRST]
+    first_run = stepwise.audit_once(FIRST_CASE, settings)
+    second_run = stepwise.audit_once(FIRST_CASE, settings, before=first_run, answer=FIRST)
+    assert [iteration.answer for iteration in second_run.iterations] == [FIRST, FIRST]
 
 
 def test_resuming_doesnt_repeat_an_unchanged_revision() -> None:
-    judges, kept = Judges({FIRST: 0.5}, {FIRST: FIRST}), Kept()
-    audited_up_to(FIRST_CASE, judges, Settings(evaluate="final"), kept, 0)
-    last = kept.iterations[1]
-    # it was cut short while the judge was asked
-    kept.iterations[1] = last.model_copy(update={"evaluation": None})
-    resumed = audited_up_to(FIRST_CASE, judges, Settings(evaluate="final"), kept, 9)
-    assert resumed.iterations == tuple(kept.iterations.values())
+    judges, saved = Judges({FIRST: 0.5}, {FIRST: FIRST}), SavedProgress()
+    audited_up_to(FIRST_CASE, judges, Settings(evaluate="final"), saved, 0)
+    last = saved.iterations[1]
+    # The run was interrupted during the evaluation.
+    saved.iterations[1] = last.model_copy(update={"evaluation": None})
+    resumed = audited_up_to(FIRST_CASE, judges, Settings(evaluate="final"), saved, 9)
+    assert resumed.iterations == tuple(saved.iterations.values())
     assert (judges.asked["revision", FIRST], judges.asked["evaluation", FIRST]) == (1, 2)
 
 
-# An answer or a case beyond the limits is checked within them, says what was not checked, and is
-# never accepted
+# Input beyond the limits is checked up to the limits; the unchecked parts are reported, and the
+# answer needs review
 
 SENTENCE = "The bridge is 120 metres long [chunk_1]. "
 
 
-def limited(case: Case, settings: Settings, **filled: Any) -> Run:
-    work = loop.audit(
-        case, roles(verifier=ContentVerifier(), **filled), settings, run_id="r1", clock=ticking()
+def limited(case: Case, settings: Settings, **chosen_roles: Any) -> Run:
+    event_stream = loop.audit(
+        case,
+        roles(verifier=ContentVerifier(), **chosen_roles),
+        settings,
+        run_id="r1",
+        clock=ticking(),
     )
-    return run_to_completion(work)
+    return run_to_completion(event_stream)
 
 
-def not_all_checked(run: Run) -> bool:
-    """Whether the run says at every place that it did not look at everything."""
-    reason = next((each for each in run.review_reasons if each.code == "not_all_checked"), None)
-    check = next(each for each in run.acceptance.checks if each.name == "limits")
+def reports_unchecked_input(run: Run) -> bool:
+    """Return whether the run reports unchecked input, consistently in every field."""
+    reason = next((item for item in run.review_reasons if item.code == "not_all_checked"), None)
+    check = next(item for item in run.acceptance.checks if item.name == "limits")
     warned = any("Not everything was checked" in warning.message for warning in run.warnings)
     assert (
         (reason is not None)
@@ -802,12 +845,12 @@ def not_all_checked(run: Run) -> bool:
 
 def test_input_within_the_limits_is_checked_completely() -> None:
     run = limited(factories.case(), Settings())
-    assert not not_all_checked(run)
+    assert not reports_unchecked_input(run)
     assert not run.needs_review
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "warning"),
     [
         ({"max_answer_characters": 1_000}, "983 of 12,300 characters of the answer were checked."),
         ({"max_claims": 7}, "7 of 300 claims were checked."),
@@ -816,18 +859,19 @@ def test_input_within_the_limits_is_checked_completely() -> None:
     ],
 )
 def test_input_beyond_a_limit_is_reported_and_needs_review(
-    changes: dict[str, int], said: str
+    changes: dict[str, int], warning: str
 ) -> None:
     evidence = [
         Evidence(
-            id=f"chunk_{n}", text=f"The bridge is 120 metres long, says {n:02} of these sources."
+            id=f"chunk_{number}",
+            text=f"The bridge is 120 metres long, says {number:02} of these sources.",
         )
-        for n in range(40)
+        for number in range(40)
     ]
     run = limited(factories.case(SENTENCE * 300, evidence=evidence), Settings(**changes))
-    assert not_all_checked(run)
+    assert reports_unchecked_input(run)
     assert run.needs_review
-    assert said in " ".join(run.iterations[0].claim_report.unchecked)
+    assert warning in " ".join(run.iterations[0].claim_report.unchecked)
     assert run.iterations[0].answer == SENTENCE * 300
     assert run.iterations[0].citation_audit.invalid_citations == ()
 
@@ -846,14 +890,21 @@ def test_cited_evidence_has_priority_and_unread_chunks_arent_fabricated() -> Non
         "8",
         "9",
     ]
-    cut = evidence_within(evidence, audit, Settings(max_evidence_characters=1_000))
-    assert [(chunk.id, len(chunk.text)) for chunk in cut] == [("1", 200), ("8", 400), ("9", 400)]
-    every = tuple(
+    shortened = evidence_within(evidence, audit, Settings(max_evidence_characters=1_000))
+    assert [(chunk.id, len(chunk.text)) for chunk in shortened] == [
+        ("1", 200),
+        ("8", 400),
+        ("9", 400),
+    ]
+    towers = tuple(
         Evidence(id=str(number), text=f"Tower {number} is {number} metres high.")
         for number in range(1, 10)
     )
     case = Case(
-        id="towers", query="How high?", answer="Tower 8 is 8 metres high [8][9][7].", evidence=every
+        id="towers",
+        query="How high?",
+        answer="Tower 8 is 8 metres high [8][9][7].",
+        evidence=towers,
     )
     [first, *_] = masis.run_audit(case, Settings(max_evidence=2)).iterations
     assert first.citation_audit.invalid_citations == ()
@@ -877,22 +928,27 @@ def test_claims_arent_flagged_if_unread_evidence_might_support_them() -> None:
 
 
 def test_the_unchecked_rest_is_appended_to_the_revision_unchanged() -> None:
-    whole = SENTENCE * 30
+    full_answer = SENTENCE * 30
     settings = Settings(max_answer_characters=1_000, min_iterations=2)
-    head = answer_within(whole, settings)
+    checked_answer = answer_within(full_answer, settings)
     run = limited(
-        factories.case(whole), settings, reviser=ScriptedReviser([head.replace("120", "0120")])
+        factories.case(full_answer),
+        settings,
+        reviser=ScriptedReviser([checked_answer.replace("120", "0120")]),
     )
-    assert run.iterations[1].answer == head.replace("120", "0120") + whole[len(head) :]
+    assert (
+        run.iterations[1].answer
+        == checked_answer.replace("120", "0120") + full_answer[len(checked_answer) :]
+    )
 
 
 @pytest.mark.slow
 def test_an_answer_of_more_than_a_million_characters_takes_bounded_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    # no door takes it; an audit takes whatever is stored
+    # Every entry point rejects such an answer, but a stored one can be audited.
     monkeypatch.setattr(limits, "ANSWER", 2_000_000)
     run = masis.run_audit(factories.case(SENTENCE * 40_000), Settings(max_claims=50))
-    assert not_all_checked(run)
+    assert reports_unchecked_input(run)
     assert len(run.iterations[0].claims) == 50
     assert run.termination_reason != "error"

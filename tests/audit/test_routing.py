@@ -1,5 +1,5 @@
-"""When the loop stops, which answer is best, what a revision lost, and issues that stay until they
-are fixed.
+"""The end of the loop, the choice of the best answer, lost claims, and issues that stay open until
+they are fixed.
 """
 
 from __future__ import annotations
@@ -38,37 +38,47 @@ SETTINGS = Settings()
         ("high", 0.049, "convergence"),
         ("high", -0.2, "convergence"),
         ("high", 0.05, None),
-        ("high", 0.60 - 0.55, None),  # below 0.05 by the arithmetic alone
+        ("high", 0.60 - 0.55, None),  # below 0.05 only because of float arithmetic
     ],
 )
 def test_the_loop_stops_without_major_issues_or_on_convergence(
     severity: Severity, delta: float | None, reason: str | None
 ) -> None:
-    left = (issue(severity),)
+    open_issues = (issue(severity),)
     assert (
         routing.stop_reason(
-            [iteration(issues=left), iteration(2, issues=left, improvement_delta=delta)], SETTINGS
+            [
+                iteration(issues=open_issues),
+                iteration(2, issues=open_issues, improvement_delta=delta),
+            ],
+            SETTINGS,
         )
         == reason
     )
 
 
 def test_before_the_minimum_iterations_only_a_failed_critique_ends_the_loop() -> None:
-    clean, least = [iteration()], Settings(min_iterations=2)
+    clean, two_iterations = [iteration()], Settings(min_iterations=2)
     assert routing.stop_reason(clean, SETTINGS) == "no_issues"
-    assert routing.stop_reason(clean, least) is None
-    assert routing.stop_reason([*clean, iteration(2, improvement_delta=0.0)], least) == "no_issues"
-    faulty = (issue(),)
-    fallen = [iteration(issues=faulty), iteration(2, issues=faulty, improvement_delta=-0.2)]
-    assert routing.stop_reason(fallen, Settings(min_iterations=3)) is None
+    assert routing.stop_reason(clean, two_iterations) is None
+    assert (
+        routing.stop_reason([*clean, iteration(2, improvement_delta=0.0)], two_iterations)
+        == "no_issues"
+    )
+    open_issues = (issue(),)
+    worse_iterations = [
+        iteration(issues=open_issues),
+        iteration(2, issues=open_issues, improvement_delta=-0.2),
+    ]
+    assert routing.stop_reason(worse_iterations, Settings(min_iterations=3)) is None
     assert routing.stop_reason(clean, Settings(min_iterations=5, max_iterations=1)) == "no_issues"
 
 
 @pytest.mark.spec("REQ-CRITIC-016", "REQ-CRITIC-NFR-011")
 def test_the_loop_stops_at_the_limit() -> None:
-    made = [iteration(n, issues=(issue(),), improvement_delta=0.1) for n in (1, 2, 3)]
-    assert routing.stop_reason(made, SETTINGS) == "max_iterations"
-    assert routing.stop_reason(made, Settings(max_iterations=4)) is None
+    iterations = [iteration(n, issues=(issue(),), improvement_delta=0.1) for n in (1, 2, 3)]
+    assert routing.stop_reason(iterations, SETTINGS) == "max_iterations"
+    assert routing.stop_reason(iterations, Settings(max_iterations=4)) is None
 
 
 @pytest.mark.parametrize("limit", [0, 6])
@@ -101,8 +111,8 @@ def test_a_failed_critique_isnt_the_same_as_no_issues(code: str | None, reason: 
 def test_the_best_answer_has_the_highest_quality_and_wins_ties_by_age(
     qualities: list[float | None], best: int
 ) -> None:
-    made = [iteration(n, quality) for n, quality in enumerate(qualities, 1)]
-    assert routing.best_index(made) == best
+    iterations = [iteration(n, quality) for n, quality in enumerate(qualities, 1)]
+    assert routing.best_index(iterations) == best
 
 
 def test_quality_ties_are_broken_by_serious_issues_then_issues() -> None:
@@ -126,12 +136,12 @@ def audited(
     verdict: str = "supported",
     issues: tuple[Issue, ...] = (),
 ) -> Iteration:
-    """An iteration of this number and quality."""
+    """Return an iteration with this number, quality and answer."""
     return claimed(answer, verdict, number=number, quality=quality, issues=issues)
 
 
 @pytest.mark.parametrize(
-    ("revised", "verdict", "why"),
+    ("revised", "verdict", "reason"),
     [
         (
             "Bridges connect people and places in many ways.",
@@ -146,10 +156,10 @@ def audited(
 )
 @pytest.mark.spec("REQ-CRITIC-012", "REQ-CRITIC-019")
 def test_a_revision_that_loses_a_supported_claim_isnt_chosen(
-    revised: str, verdict: str, why: str
+    revised: str, verdict: str, reason: str
 ) -> None:
     original = audited(1, 0.6, BOTH, issues=(issue("high"),))
-    assert routing.best_index([original, audited(2, 0.99, revised, verdict)]) == 0, why
+    assert routing.best_index([original, audited(2, 0.99, revised, verdict)]) == 0, reason
 
 
 @pytest.mark.spec("REQ-CRITIC-019")
@@ -172,8 +182,8 @@ def test_a_revision_with_more_serious_issues_isnt_chosen() -> None:
 @pytest.mark.spec("REQ-CRITIC-019")
 def test_the_best_eligible_revision_is_chosen() -> None:
     original = audited(1, 0.5, BOTH, issues=(issue("high"),))
-    poorer, better = audited(2, 0.99, LENGTH), audited(3, 0.7, f"{YEAR} {LENGTH}")
-    assert routing.best_index([original, poorer, better]) == 2
+    incomplete, better = audited(2, 0.99, LENGTH), audited(3, 0.7, f"{YEAR} {LENGTH}")
+    assert routing.best_index([original, incomplete, better]) == 2
     serious = audited(3, 0.8, BOTH, issues=(issue("high"),))
     assert routing.best_index([original, audited(2, 0.7, BOTH), serious]) == 1
 
@@ -198,18 +208,21 @@ def test_a_fully_flagged_answer_may_be_replaced_by_an_admission() -> None:
 
 
 def test_a_revision_may_drop_questioned_words_and_replace_wrong_references() -> None:
-    there = issue("high", start=BOTH.index(YEAR), end=len(BOTH))
+    issue_of_year = issue("high", start=BOTH.index(YEAR), end=len(BOTH))
     assert (
-        routing.best_index([audited(1, 0.5, BOTH, issues=(there,)), audited(2, 0.9, LENGTH)]) == 1
+        routing.best_index(
+            [audited(1, 0.5, BOTH, issues=(issue_of_year,)), audited(2, 0.9, LENGTH)]
+        )
+        == 1
     )
-    wrong = audited(1, 0.5, "The bridge is 120 metres long [chunk_2].")
+    miscited = audited(1, 0.5, "The bridge is 120 metres long [chunk_2].")
     reference = ReferenceCheck(
         evidence_id="chunk_2", finding="misattributed", support=0.0, better="chunk_1"
     )
-    wrong = wrong.model_copy(
-        update={"claims": (wrong.claims[0].model_copy(update={"references": (reference,)}),)}
+    miscited = miscited.model_copy(
+        update={"claims": (miscited.claims[0].model_copy(update={"references": (reference,)}),)}
     )
-    assert routing.best_index([wrong, audited(2, 0.9, LENGTH)]) == 1
+    assert routing.best_index([miscited, audited(2, 0.9, LENGTH)]) == 1
 
 
 @pytest.mark.spec("REQ-CRITIC-024")
@@ -223,20 +236,19 @@ def test_improvement_is_given_in_percent(
     assert routing.improvement_percentage(initial, final) == percent
 
 
-# What a revision lost is noticed; what it was asked to change, and what it says in other words, is
-# not
+# Claims that a revision lost are noticed, but not requested changes or paraphrases
 
 OLD = f"{LENGTH} {YEAR}"
 
 
-def lost(answer: str, *earlier: Iteration) -> list[str]:
-    return [each.claim.text for each in dropped_claims(earlier or (claimed(OLD),), answer)]
+def lost_claims(answer: str, *earlier: Iteration) -> list[str]:
+    return [check.claim.text for check in dropped_claims(earlier or (claimed(OLD),), answer)]
 
 
 @pytest.mark.spec("REQ-CRITIC-012")
 def test_a_dropped_supported_claim_is_noticed() -> None:
-    assert lost(LENGTH) == [YEAR]
-    assert lost("The bridge is long.") == [LENGTH, YEAR]
+    assert lost_claims(LENGTH) == [YEAR]
+    assert lost_claims("The bridge is long.") == [LENGTH, YEAR]
 
 
 @pytest.mark.parametrize(
@@ -252,65 +264,75 @@ def test_a_dropped_supported_claim_is_noticed() -> None:
     ],
 )
 def test_a_moved_or_reworded_claim_counts_as_kept(answer: str) -> None:
-    assert lost(answer) == []
+    assert lost_claims(answer) == []
 
 
 def test_a_claim_whose_number_changed_is_lost() -> None:
-    assert lost(OLD.replace("120", "90")) == [LENGTH]
+    assert lost_claims(OLD.replace("120", "90")) == [LENGTH]
 
 
 @pytest.mark.parametrize(
     "verdict", ["unsupported", "partial", "contradicted", "unscored", "unverifiable"]
 )
 def test_unsupported_claims_may_be_dropped(verdict: str) -> None:
-    assert lost("Nothing is known.", claimed(OLD, verdict)) == []
+    assert lost_claims("Nothing is known.", claimed(OLD, verdict)) == []
 
 
 def test_questioned_claims_may_be_dropped() -> None:
-    there = issue(start=OLD.index(YEAR), end=len(OLD))
-    assert lost(LENGTH, claimed(OLD, issues=(there,))) == []
+    issue_of_year = issue(start=OLD.index(YEAR), end=len(OLD))
+    assert lost_claims(LENGTH, claimed(OLD, issues=(issue_of_year,))) == []
 
 
 def test_a_wrong_reference_doesnt_excuse_dropping_the_claim() -> None:
-    there = issue(start=OLD.index(YEAR), end=len(OLD), rule="misattributed_reference")
-    assert lost(LENGTH, claimed(OLD, issues=(there,))) == [YEAR]
+    issue_of_year = issue(start=OLD.index(YEAR), end=len(OLD), rule="misattributed_reference")
+    assert lost_claims(LENGTH, claimed(OLD, issues=(issue_of_year,))) == [YEAR]
 
 
 def test_a_claim_lost_earlier_is_still_reported_once() -> None:
-    assert lost(LENGTH, claimed(OLD), claimed(OLD), claimed(LENGTH)) == [YEAR]
+    assert lost_claims(LENGTH, claimed(OLD), claimed(OLD), claimed(LENGTH)) == [YEAR]
 
 
 def test_claims_in_scripts_without_spaces_are_separated() -> None:
     first, second = "大桥全长一百二十米。", "市长于去年主持通车。"
-    assert lost(first, claimed(first + second)) == [second]
+    assert lost_claims(first, claimed(first + second)) == [second]
 
 
 @pytest.mark.spec("REQ-CRITIC-012")
 def test_a_lost_claim_is_an_issue_that_names_its_evidence() -> None:
-    gone = dropped_claims((claimed(OLD),), LENGTH)
-    gone = tuple(each.model_copy(update={"sources": ("chunk_2",)}) for each in gone)
-    (found,) = issues.merge_issues(citations(), (), (), Settings(), gone)
-    assert (found.rule, found.type, found.severity) == ("dropped_content", "missing_info", "medium")
-    assert YEAR in found.description
-    assert found.evidence_ids == ("chunk_2",)
-    assert issues.merge_issues(citations(), (), (), Settings(strictness="lenient"), gone) == ()
+    lost_checks = dropped_claims((claimed(OLD),), LENGTH)
+    lost_checks = tuple(
+        lost_check.model_copy(update={"sources": ("chunk_2",)}) for lost_check in lost_checks
+    )
+    (found_issue,) = issues.merge_issues(citations(), (), (), Settings(), lost_checks)
+    assert (found_issue.rule, found_issue.type, found_issue.severity) == (
+        "dropped_content",
+        "missing_info",
+        "medium",
+    )
+    assert YEAR in found_issue.description
+    assert found_issue.evidence_ids == ("chunk_2",)
+    assert (
+        issues.merge_issues(citations(), (), (), Settings(strictness="lenient"), lost_checks) == ()
+    )
 
 
 def test_paraphrases_count_as_kept_and_removals_are_noticed() -> None:
     traps = json.loads(
         (Path(__file__).parents[1] / "offline" / "traps.json").read_text(encoding="utf-8")
     )
-    paraphrases, kept, sentences, noticed = 0, 0, 0, 0
+    paraphrase_count, kept_count, sentence_count, noticed_count = 0, 0, 0, 0
     for trap in traps:
-        whole = " ".join(trap["evidence"])
-        kept += sum(not lost(whole, claimed(claim)) for claim in trap["clean"])
-        paraphrases += len(trap["clean"])
+        evidence_text = " ".join(trap["evidence"])
+        kept_count += sum(not lost_claims(evidence_text, claimed(claim)) for claim in trap["clean"])
+        paraphrase_count += len(trap["clean"])
         parts = [part for text in trap["evidence"] for part in text.split(". ")]
-        for at, part in enumerate(parts):
-            noticed += bool(lost(". ".join([*parts[:at], *parts[at + 1 :]]), claimed(part)))
-        sentences += len(parts)
-    assert kept / paraphrases >= 0.9
-    assert noticed / sentences >= 0.94
+        for index, part in enumerate(parts):
+            noticed_count += bool(
+                lost_claims(". ".join([*parts[:index], *parts[index + 1 :]]), claimed(part))
+            )
+        sentence_count += len(parts)
+    assert kept_count / paraphrase_count >= 0.9
+    assert noticed_count / sentence_count >= 0.94
 
 
 def test_a_long_answer_is_compared_in_linear_time() -> None:
@@ -318,17 +340,17 @@ def test_a_long_answer_is_compared_in_linear_time() -> None:
     dropped_claims((claimed(OLD),), words * 2)
 
 
-# An issue is fixed only where what it accused is gone or confirmed; until then it keeps its
-# severity and its cost
+# An issue is fixed only if its words are gone or confirmed; until then it keeps its severity and
+# its penalty
 
 RIGHT = "The bridge is 120 metres long [chunk_1]."
 INVENTED = "Its mayor collects antique silver spoons from Portugal"
 FAULTY = f"{RIGHT} {INVENTED} [chunk_99]."
-BARE = f"{RIGHT} {INVENTED}."
+WITHOUT_MARKER = f"{RIGHT} {INVENTED}."
 
 
 class Undecided(ContentVerifier):
-    """Confirms what the evidence says of the bridge, and leaves the rest open."""
+    """A verifier that confirms claims about the length and leaves all others undecided."""
 
     def judged(self, claim: Claim) -> ClaimCheck:
         verdict = "supported" if "120 metres" in claim.text else "unverifiable"
@@ -338,9 +360,7 @@ class Undecided(ContentVerifier):
 def run(
     answer: str, *revisions: str, critic: ScriptedCritic | None = None, confirming: bool = False
 ) -> Run:
-    """The run of an answer that a reviser, as fluent as any model, rewrites to these
-    texts in turn.
-    """
+    """Return the run of an answer that a reviser rewrites to these texts in turn."""
     filled = roles(
         verifier=ContentVerifier() if confirming else Undecided(),
         critic=critic or ScriptedCritic([said(0.9)]),
@@ -360,7 +380,7 @@ def run(
 @pytest.mark.parametrize(
     "revised",
     [
-        BARE,
+        WITHOUT_MARKER,
         f"{RIGHT} {INVENTED} [citation needed].",
         f"{RIGHT} {INVENTED} [chunk_2].",
         f"{RIGHT} The mayor there collects antique silver spoons from Portugal.",
@@ -372,10 +392,18 @@ def test_removing_a_fabricated_marker_keeps_the_issue_and_penalty(
     revised: str,
 ) -> None:
     first, second = run(FAULTY, revised).iterations[:2]
-    [before] = [each for each in first.issues if each.rule == "fabricated_reference"]
-    [after] = [each for each in second.issues if each.rule == "fabricated_reference"]
-    assert (after.key, after.severity, after.carried_from) == (before.key, "critical", 1)
-    assert "from Portugal" in second.answer[after.start : after.end]
+    [first_issue] = [
+        found_issue for found_issue in first.issues if found_issue.rule == "fabricated_reference"
+    ]
+    [second_issue] = [
+        found_issue for found_issue in second.issues if found_issue.rule == "fabricated_reference"
+    ]
+    assert (second_issue.key, second_issue.severity, second_issue.carried_from) == (
+        first_issue.key,
+        "critical",
+        1,
+    )
+    assert "from Portugal" in second.answer[second_issue.start : second_issue.end]
     assert second.citation_audit.invalid_citations == ()
     assert second.citation_audit.penalty_factor <= first.citation_audit.penalty_factor == 0.5
     assert second.quality_score <= first.quality_score
@@ -385,37 +413,41 @@ def test_removing_a_fabricated_marker_keeps_the_issue_and_penalty(
 
 
 def test_a_fabricated_reference_counts_the_same_after_its_marker_is_removed() -> None:
-    first, second = run(FAULTY, BARE).iterations[:2]
+    first, second = run(FAULTY, WITHOUT_MARKER).iterations[:2]
     [reference] = second.citation_audit.carried_references
-    assert second.critique.hallucination_detected, "because of that reference, and of nothing else"
+    assert second.critique.hallucination_detected, "only because of that reference"
     marked = second.citation_audit.model_copy(
         update={"invalid_citations": (reference,), "carried_references": ()}
     )
     assert fault_probability(second) == fault_probability(
         second.model_copy(update={"citation_audit": marked})
     )
-    again = first.citation_audit.model_copy(update={"carried_references": (reference,)})
+    with_carried_reference = first.citation_audit.model_copy(
+        update={"carried_references": (reference,)}
+    )
     assert fault_probability(
-        first.model_copy(update={"citation_audit": again})
+        first.model_copy(update={"citation_audit": with_carried_reference})
     ) > fault_probability(first)
-    # one reason says it, too
-    case = factories.case(BARE, evidence=list(EVIDENCE))
+    # There is only one reason for review, too.
+    case = factories.case(WITHOUT_MARKER, evidence=list(EVIDENCE))
     reasons = assess([second], case, "max_iterations", Settings(), chosen=0).reasons
     assert [
-        each.code for each in reasons if each.code in ("invalid_reference", "serious_issue")
+        reason.code for reason in reasons if reason.code in ("invalid_reference", "serious_issue")
     ] == ["invalid_reference"]
 
 
 def test_a_carried_issue_is_counted_once_per_iteration() -> None:
     critic = ScriptedCritic([said(0.5), said(0.7), said(0.9)])
-    found = run(FAULTY, BARE, BARE.replace("antique", "old"), critic=critic)
-    third = found.iterations[2]
-    assert [each.carried_from for each in third.issues if each.rule == "fabricated_reference"] == [
-        1
-    ]
+    audit_run = run(FAULTY, WITHOUT_MARKER, WITHOUT_MARKER.replace("antique", "old"), critic=critic)
+    third = audit_run.iterations[2]
+    assert [
+        found_issue.carried_from
+        for found_issue in third.issues
+        if found_issue.rule == "fabricated_reference"
+    ] == [1]
     assert third.citation_audit.penalty_factor == pytest.approx(0.45)
-    assert third.issues[-1].reason.count("still stands") == 1
-    assert len({each.id for each in third.issues}) == len(third.issues)
+    assert third.issues[-1].reason.count("still there") == 1
+    assert len({found_issue.id for found_issue in third.issues}) == len(third.issues)
 
 
 @pytest.mark.parametrize(
@@ -424,14 +456,14 @@ def test_a_carried_issue_is_counted_once_per_iteration() -> None:
         (RIGHT, False),
         (f"{RIGHT} The evidence provided does not say whether its mayor collects spoons.", False),
         (f"{RIGHT} It opened in 1931 [chunk_2].", False),
-        (BARE, True),
+        (WITHOUT_MARKER, True),
     ],
 )
 def test_an_issue_is_fixed_if_its_sentence_is_gone_or_confirmed(
     revised: str, confirming: bool
 ) -> None:
     second = run(FAULTY, revised, confirming=confirming).iterations[1]
-    assert "fabricated_reference" not in {each.rule for each in second.issues}
+    assert "fabricated_reference" not in {found_issue.rule for found_issue in second.issues}
     assert second.citation_audit.carried_references == ()
     assert not second.critique.hallucination_detected
 
@@ -451,16 +483,24 @@ def test_a_critic_issue_stays_open_until_its_words_change() -> None:
         "ambiguity", "unclear", "high", "Which spoons?", "Vague.", "Say which.", quote=INVENTED
     )
     critic = ScriptedCritic([said(0.5, objections=(wrong, unclear)), said(0.9), said(0.9)])
-    second, third = run(BARE, f"Yes. {BARE}", RIGHT, critic=critic).iterations[1:]
+    second, third = run(WITHOUT_MARKER, f"Yes. {WITHOUT_MARKER}", RIGHT, critic=critic).iterations[
+        1:
+    ]
     assert [
-        (each.rule, each.carried_from) for each in second.issues if each.source == "critic"
+        (found_issue.rule, found_issue.carried_from)
+        for found_issue in second.issues
+        if found_issue.source == "critic"
     ] == [("test", 1)]
     assert second.critique.has_major_issues
     assert third.issues == ()
-    again = ScriptedCritic([said(0.5, objections=(wrong,)), said(0.9, objections=(wrong,))])
-    second = run(BARE, f"Yes. {BARE}", critic=again).iterations[1]
+    repeating_critic = ScriptedCritic(
+        [said(0.5, objections=(wrong,)), said(0.9, objections=(wrong,))]
+    )
+    second = run(WITHOUT_MARKER, f"Yes. {WITHOUT_MARKER}", critic=repeating_critic).iterations[1]
     assert [
-        (each.rule, each.carried_from) for each in second.issues if each.source == "critic"
+        (found_issue.rule, found_issue.carried_from)
+        for found_issue in second.issues
+        if found_issue.source == "critic"
     ] == [("test", None)]
 
 
@@ -468,7 +508,7 @@ WRONG = "The old bridge over the fjord is 510 metres long [chunk_1]."
 
 
 @pytest.mark.parametrize(
-    ("revised", "verdict", "open_still"),
+    ("revised", "verdict", "is_open"),
     [
         (WRONG, "unverifiable", True),
         (WRONG.replace(" [chunk_1]", ""), "unverifiable", True),
@@ -481,9 +521,9 @@ WRONG = "The old bridge over the fjord is 510 metres long [chunk_1]."
     ],
 )
 def test_a_contradiction_is_fixed_if_its_figure_or_negation_changed(
-    revised: str, verdict: str, open_still: bool
+    revised: str, verdict: str, is_open: bool
 ) -> None:
-    accused = issue(
+    contradiction = issue(
         source="claims",
         rule="contradicted_claim",
         type="contradiction",
@@ -491,12 +531,12 @@ def test_a_contradiction_is_fixed_if_its_figure_or_negation_changed(
         start=0,
         end=len(WRONG),
     )
-    before = claimed(WRONG, "contradicted", issues=(accused,))
-    after = claimed(revised, verdict)
-    raised: tuple[Issue, ...] = (accused,) if verdict == "contradicted" else ()
-    found = issues_still_open(
-        before, revised, audit_citations(revised, EVIDENCE), after.claims, raised
+    previous = claimed(WRONG, "contradicted", issues=(contradiction,))
+    revised_iteration = claimed(revised, verdict)
+    new_issues: tuple[Issue, ...] = (contradiction,) if verdict == "contradicted" else ()
+    open_issues = issues_still_open(
+        previous, revised, audit_citations(revised, EVIDENCE), revised_iteration.claims, new_issues
     )
-    assert [(each.severity, each.quote) for each in found] == (
-        [("high", revised)] if open_still else []
+    assert [(open_issue.severity, open_issue.quote) for open_issue in open_issues] == (
+        [("high", revised)] if is_open else []
     )

@@ -1,4 +1,4 @@
-"""A rule added to the table while the program runs is treated as its columns say."""
+"""A rule that is added to the table at run time follows its columns."""
 
 from __future__ import annotations
 
@@ -38,21 +38,24 @@ def add_rule(monkeypatch: pytest.MonkeyPatch, **columns: object) -> Issue:
 
 
 def still_open(raised: Issue, answer: str) -> list[str]:
-    before = claimed(ANSWER, "unsupported", issues=(raised,))
+    previous = claimed(ANSWER, "unsupported", issues=(raised,))
     audit = audit_citations(answer, EVIDENCE)
-    return [kept.rule for kept in issues_still_open(before, answer, audit, (), ())]
+    return [open_issue.rule for open_issue in issues_still_open(previous, answer, audit, (), ())]
 
 
 @pytest.mark.parametrize(
-    ("carried_with", "repeated", "other_figure"),
+    ("carried_with", "open_if_repeated", "open_with_other_figure"),
     [(None, False, False), ("words", True, False), ("sentence", True, True)],
 )
-def test_an_issue_stays_open_as_its_rule_says(
-    monkeypatch: pytest.MonkeyPatch, carried_with: str | None, repeated: bool, other_figure: bool
+def test_an_issue_stays_open_according_to_its_rule(
+    monkeypatch: pytest.MonkeyPatch,
+    carried_with: str | None,
+    open_if_repeated: bool,
+    open_with_other_figure: bool,
 ) -> None:
     raised = add_rule(monkeypatch, carried_with=carried_with)
-    assert bool(still_open(raised, ANSWER)) is repeated
-    assert bool(still_open(raised, ANSWER.replace("120", "410"))) is other_figure
+    assert bool(still_open(raised, ANSWER)) is open_if_repeated
+    assert bool(still_open(raised, ANSWER.replace("120", "410"))) is open_with_other_figure
 
 
 @pytest.mark.parametrize("by_citing", [True, False])
@@ -64,31 +67,31 @@ def test_a_revision_must_keep_statements_that_another_citation_fixes(
     assert [check.claim.text for check in dropped] == ([LENGTH] if by_citing else [])
 
 
-def test_the_offline_reviser_removes_sentences_that_a_rule_calls_instructions(
+def test_the_offline_reviser_removes_sentences_flagged_as_instructions(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     raised = add_rule(monkeypatch, kind="instruction")
     audit = audit_citations(ANSWER, EVIDENCE)
-    seen = context(answer=ANSWER, citation_audit=audit, claims=())
-    assert OfflineReviser().revise(seen, verdict(), (raised,)).revised_answer == YEAR
+    reviser_context = context(answer=ANSWER, citation_audit=audit, claims=())
+    assert OfflineReviser().revise(reviser_context, verdict(), (raised,)).revised_answer == YEAR
 
 
-def test_the_reviser_sees_no_issue_that_its_rule_calls_undecided(
+def test_the_reviser_doesnt_get_issues_of_undecided_rules(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     add_rule(monkeypatch, is_undecided=True)
-    raised = (MAJOR, MAJOR._replace(rule="stale_source"))
+    objections = (MAJOR, MAJOR._replace(rule="stale_source"))
     reviser = ScriptedReviser()
     steps = loop.audit(
         case(),
-        roles(critic=ScriptedCritic([said(0.5, objections=raised)]), reviser=reviser),
+        roles(critic=ScriptedCritic([said(0.5, objections=objections)]), reviser=reviser),
         Settings(),
         run_id="r1",
         clock=ticking(),
     )
     run = run_to_completion(steps, None)
-    assert {found.rule for found in run.iterations[0].issues} == {"test", "stale_source"}
-    assert {found.rule for found in reviser.seen[0][2]} == {"test"}
+    assert {run_issue.rule for run_issue in run.iterations[0].issues} == {"test", "stale_source"}
+    assert {run_issue.rule for run_issue in reviser.seen[0][2]} == {"test"}
 
 
 def test_masis_bench_matches_an_issue_with_the_gold_label_of_its_rule(

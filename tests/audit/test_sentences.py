@@ -1,4 +1,4 @@
-"""Where sentences end in the languages that people write."""
+"""Sentences end in the right place in each supported language."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from masis.audit import languages
 from masis.audit.languages import FULL_STOPS, TextLanguages, guess_languages
 from masis.audit.sentences import split_sentences
 
-WRITTEN = Path(__file__).with_name("sentences_by_language.txt")
-SETS_NO_BLANKS = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff\u1000-\u109f\u1780-\u17ff]")
+EXAMPLES = Path(__file__).with_name("sentences_by_language.txt")
+UNSPACED_SCRIPT = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff\u1000-\u109f\u1780-\u17ff]")
 
 
-def written(file: Path) -> Iterator[tuple[str, list[str]]]:
-    """The texts of a file with their sentences; ``~`` opens a text without blanks between them."""
+def parse_examples(file: Path) -> Iterator[tuple[str, list[str]]]:
+    """Yield each text of a file with its sentences; ``~`` begins a text without spaces."""
     for line in file.read_text(encoding="utf-8").splitlines():
         if line and line[0] not in "#[":
             sentences = line.lstrip("~").split(" | ")
-            unspaced = line[0] == "~" or SETS_NO_BLANKS.search(line)
+            unspaced = line[0] == "~" or UNSPACED_SCRIPT.search(line)
             yield ("" if unspaced else " ").join(sentences), sentences
 
 
-def pieces(text: str) -> list[str]:
+def sentence_texts(text: str) -> list[str]:
     return [text[unit.start : unit.end] for unit in split_sentences(text)]
 
 
-@pytest.mark.parametrize(("text", "sentences"), list(written(WRITTEN)))
+@pytest.mark.parametrize(("text", "sentences"), list(parse_examples(EXAMPLES)))
 def test_sentences_end_as_in_the_cases_of_each_language(text: str, sentences: list[str]) -> None:
-    assert pieces(text) == sentences
+    assert sentence_texts(text) == sentences
 
 
 @pytest.mark.parametrize(
@@ -60,39 +60,41 @@ def test_sentences_end_as_in_the_cases_of_each_language(text: str, sentences: li
 def test_citations_stay_with_their_sentences_in_every_language(
     text: str, sentences: list[str]
 ) -> None:
-    assert pieces(text) == sentences
+    assert sentence_texts(text) == sentences
 
 
 @pytest.mark.parametrize("stop", FULL_STOPS)
 def test_full_stops_of_every_script_end_a_sentence(stop: str) -> None:
-    assert pieces(f"ab{stop}cd{stop} ef") == [f"ab{stop}", f"cd{stop}", "ef"] or stop == "．"
+    assert (
+        sentence_texts(f"ab{stop}cd{stop} ef") == [f"ab{stop}", f"cd{stop}", "ef"] or stop == "．"
+    )
 
 
 @pytest.mark.parametrize(
     "separator", ["\n", "\r\n", "\r", "\u2028", "\u2029", "\x85", "\x0b", "\x0c", "<br>", "<BR />"]
 )
 def test_every_line_separator_ends_a_short_line(separator: str) -> None:
-    units = pieces(f"The tower is tall [1]{separator}The door is green")
-    assert [unit.replace(separator, "") for unit in units] == [
+    texts = sentence_texts(f"The tower is tall [1]{separator}The door is green")
+    assert [sentence.replace(separator, "") for sentence in texts] == [
         "The tower is tall [1]",
         "The door is green",
     ]
 
 
 def test_line_break_tags_dont_split_rows_and_long_sentences() -> None:
-    assert pieces("| tall<br>green | old |") == ["| tall<br>green | old |"]
-    assert pieces("The tower is tall<br>and green.") == ["The tower is tall<br>and green."]
-    assert pieces("<p>The tower is tall.</p><p>It is green.</p>") == [
+    assert sentence_texts("| tall<br>green | old |") == ["| tall<br>green | old |"]
+    assert sentence_texts("The tower is tall<br>and green.") == ["The tower is tall<br>and green."]
+    assert sentence_texts("<p>The tower is tall.</p><p>It is green.</p>") == [
         "<p>The tower is tall.</p>",
         "<p>It is green.</p>",
     ]
-    long = "The tower that they built beside the river in the year 1931 is tall [1]<br>"
-    assert pieces(long + "It is green.") == [long, "It is green."]
+    long_line = "The tower that they built beside the river in the year 1931 is tall [1]<br>"
+    assert sentence_texts(long_line + "It is green.") == [long_line, "It is green."]
 
 
 def test_abbreviations_apply_only_in_their_language() -> None:
-    assert pieces("La via è in via del sig. Rossi.") == ["La via è in via del sig. Rossi."]
-    assert pieces("It was, as the old man said, a sig. Rossi agreed with him.") == [
+    assert sentence_texts("La via è in via del sig. Rossi.") == ["La via è in via del sig. Rossi."]
+    assert sentence_texts("It was, as the old man said, a sig. Rossi agreed with him.") == [
         "It was, as the old man said, a sig.",
         "Rossi agreed with him.",
     ]
@@ -149,11 +151,11 @@ TEXTS = st.lists(
 def test_every_visible_character_is_in_exactly_one_unit(
     parts: list[tuple[str, str]],
 ) -> None:
-    text = "".join(word + blank for word, blank in parts)
-    last = 0
+    text = "".join(word + separator for word, separator in parts)
+    last_end = 0
     for unit in split_sentences(text):
-        assert last <= unit.start < unit.end
-        assert not text[last : unit.start].strip()
+        assert last_end <= unit.start < unit.end
+        assert not text[last_end : unit.start].strip()
         assert text[unit.start : unit.end] == text[unit.start : unit.end].strip()
-        last = unit.end
-    assert not text[last:].strip()
+        last_end = unit.end
+    assert not text[last_end:].strip()

@@ -1,4 +1,4 @@
-"""Where sentences begin and end, and where a quote stands in a text."""
+"""Texts are split into sentences, and quotes are located in a text."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from masis.audit.sentences import split_sentences
 from masis.audit.text.quotes import locate_quote, located_parts
 
 
-def pieces(text: str) -> list[str]:
+def sentence_texts(text: str) -> list[str]:
     return [text[span.start : span.end] for span in split_sentences(text)]
 
 
@@ -48,7 +48,7 @@ def pieces(text: str) -> list[str]:
     ids=lambda sentences: sentences[0],
 )
 def test_a_full_stop_ends_a_sentence_only_at_its_end(sentences: list[str]) -> None:
-    assert pieces(" ".join(sentences)) == sentences
+    assert sentence_texts(" ".join(sentences)) == sentences
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_a_full_stop_ends_a_sentence_only_at_its_end(sentences: list[str]) -> No
 def test_a_citation_after_the_full_stop_belongs_to_the_sentence_before(
     sentences: list[str],
 ) -> None:
-    assert pieces(" ".join(sentences)) == sentences
+    assert sentence_texts(" ".join(sentences)) == sentences
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_a_citation_after_the_full_stop_belongs_to_the_sentence_before(
 def test_markers_stay_with_their_sentences_in_other_scripts(
     text: str, sentences: list[str]
 ) -> None:
-    assert pieces(text) == sentences
+    assert sentence_texts(text) == sentences
 
 
 MARKDOWN = """# What happened. And why
@@ -120,7 +120,7 @@ Boston. It ends.
 
 
 def test_headings_list_items_rows_and_code_are_separate_sentences() -> None:
-    assert pieces(MARKDOWN) == [
+    assert sentence_texts(MARKDOWN) == [
         "# What happened. And why",
         "The firm grew",
         "- in Europe [1].",
@@ -164,24 +164,24 @@ ODD_TEXT = st.text(
 @settings(max_examples=300, deadline=None)
 def test_every_visible_character_is_in_exactly_one_sentence(text: str) -> None:
     spans = split_sentences(text)
-    last = 0
+    last_end = 0
     for start, end, _, _ in spans:
-        assert last <= start < end
-        assert not text[last:start].strip()
+        assert last_end <= start < end
+        assert not text[last_end:start].strip()
         assert text[start:end] == text[start:end].strip()
-        last = end
-    assert not text[last:].strip()
+        last_end = end
+    assert not text[last_end:].strip()
 
 
 def test_splitting_real_texts_loses_no_character(public_data: Path) -> None:
     with (public_data / "expertqa_cases.jsonl").open(encoding="utf-8") as lines:
         answers = [json.loads(line)["answer"] for line in lines]
     for answer in answers:
-        kept = "".join(pieces(answer))
-        assert "".join(kept.split()) == "".join(answer.split())
+        joined = "".join(sentence_texts(answer))
+        assert "".join(joined.split()) == "".join(answer.split())
 
 
-# Quotes are found where the text says them, and nowhere else
+# Quotes are located exactly, and only if the text has them
 
 TEXT = (
     "Revenue **grew** by 12 % in 2020 [chunk_1]. It’s said – “well” – that A fell; the\n café"
@@ -191,7 +191,7 @@ MARKER = (TEXT.index("[chunk_1]"), TEXT.index("[chunk_1]") + len("[chunk_1]"))
 
 
 @pytest.mark.parametrize(
-    ("quote", "found"),
+    ("quote", "expected"),
     [
         ("by 12 % in 2020", "by 12 % in 2020"),
         ("Revenue grew by 12% in 2020", "Revenue **grew** by 12 % in 2020"),
@@ -212,9 +212,9 @@ MARKER = (TEXT.index("[chunk_1]"), TEXT.index("[chunk_1]") + len("[chunk_1]"))
         ),
     ],
 )
-def test_a_sloppy_quote_is_located(quote: str, found: str) -> None:
-    place = locate_quote(quote, TEXT)
-    assert TEXT[place.start : place.end] == found
+def test_an_inexact_quote_is_located(quote: str, expected: str) -> None:
+    position = locate_quote(quote, TEXT)
+    assert TEXT[position.start : position.end] == expected
 
 
 @pytest.mark.parametrize(
@@ -256,9 +256,9 @@ def test_a_quote_not_in_the_text_isnt_found(quote: str) -> None:
     ],
 )
 def test_a_quote_is_found_despite_typesetting(quote: str, text: str) -> None:
-    place = locate_quote(quote, text)
-    assert place is not None
-    assert text[place.start : place.end] == text.removeprefix("Then ").rstrip(".'")
+    position = locate_quote(quote, text)
+    assert position is not None
+    assert text[position.start : position.end] == text.removeprefix("Then ").rstrip(".'")
 
 
 @pytest.mark.parametrize(
@@ -297,8 +297,8 @@ def test_a_quote_with_another_value_sign_or_unit_isnt_found(quote: str, text: st
 def test_a_quote_may_omit_only_the_given_markers() -> None:
     quote = "in 2020. It’s said"
     assert locate_quote(quote, TEXT) is None
-    place = locate_quote(quote, TEXT, [MARKER])
-    assert TEXT[place.start : place.end] == "in 2020 [chunk_1]. It’s said"
+    position = locate_quote(quote, TEXT, [MARKER])
+    assert TEXT[position.start : position.end] == "in 2020 [chunk_1]. It’s said"
 
 
 def test_a_short_quote_matches_whole_words_only() -> None:
@@ -331,12 +331,12 @@ NO_FIGURES = st.characters(exclude_categories=["Cs", "Nd", "No"])
     st.text(NO_FIGURES, min_size=4, max_size=40),
     st.text(NO_FIGURES, max_size=60),
 )
-def test_any_verbatim_copy_is_found(before: str, quote: str, behind: str) -> None:
-    place = locate_quote(quote, before + quote + behind)
+def test_any_verbatim_copy_is_found(before: str, quote: str, after: str) -> None:
+    position = locate_quote(quote, before + quote + after)
     if not quote.strip():
-        assert place is None
+        assert position is None
     elif len(quote.strip()) >= 4:
-        assert (before + quote + behind)[place.start : place.end] == quote.strip()
+        assert (before + quote + after)[position.start : position.end] == quote.strip()
 
 
 @given(
@@ -362,10 +362,10 @@ def test_positions_are_within_the_text(quote: str, text: str, spans: list[tuple[
     ],
 )
 def test_a_quote_of_100_000_characters_is_searched_quickly(quote: str, text: str) -> None:
-    locate_quote(quote, text, [(at, at + 1) for at in range(0, 40_000, 5)])
+    locate_quote(quote, text, [(start, start + 1) for start in range(0, 40_000, 5)])
 
 
-def test_a_space_beside_a_quotation_mark_is_ignored() -> None:
+def test_a_space_next_to_a_quotation_mark_is_ignored() -> None:
     text = "They ask « why? » and go."
-    place = locate_quote('They ask "why?" and go', text)
-    assert (place.start, place.end) == (0, len(text) - 1)
+    position = locate_quote('They ask "why?" and go', text)
+    assert (position.start, position.end) == (0, len(text) - 1)

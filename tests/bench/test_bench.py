@@ -17,13 +17,17 @@ pytestmark = pytest.mark.slow
 
 
 def test_metrics_of_a_perfect_and_of_a_silent_judge() -> None:
-    perfect = [Prediction(True, True, 0.9, "a"), Prediction(False, False, 0.1, "b")] * 5
+    correct_predictions = [Prediction(True, True, 0.9, "a"), Prediction(False, False, 0.1, "b")] * 5
     assert {
-        name: figure.value for name, figure in compute_metrics(perfect, 0, 1).items()
-    } == dict.fromkeys(compute_metrics(perfect, 0, 1), 1.0)
-    silent = [row._replace(predicted=None) for row in perfect]
-    found = compute_metrics(silent, 0, 1)
-    assert (found["f1"].value, found["auroc"].value, found["coverage"].value) == (0.0, 0.0, 0.0)
+        name: figure.value for name, figure in compute_metrics(correct_predictions, 0, 1).items()
+    } == dict.fromkeys(compute_metrics(correct_predictions, 0, 1), 1.0)
+    abstentions = [row._replace(predicted=None) for row in correct_predictions]
+    metrics = compute_metrics(abstentions, 0, 1)
+    assert (metrics["f1"].value, metrics["auroc"].value, metrics["coverage"].value) == (
+        0.0,
+        0.0,
+        0.0,
+    )
 
 
 def test_an_undefined_metric_is_none() -> None:
@@ -31,16 +35,16 @@ def test_an_undefined_metric_is_none() -> None:
 
 
 def test_ties_count_half_for_auroc_and_intervals_contain_the_value() -> None:
-    rows = [Prediction(bool(k % 2), True, 0.5, str(k)) for k in range(40)]
+    rows = [Prediction(bool(number % 2), True, 0.5, str(number)) for number in range(40)]
     auroc = compute_metrics(rows, 100, 1)["auroc"]
     assert auroc.value == 0.5
     assert auroc.low == auroc.high == 0.5
 
 
 def test_rows_that_share_a_question_or_document_are_one_group() -> None:
-    found = group_keys([("q1", "d1"), ("q2", "d1"), ("q2", "d2"), ("q3", "d3")])
-    assert found[0] == found[1] == found[2] != found[3]
-    assert {half_of(str(k)) for k in range(50)} == {"fit", "report"}
+    groups = group_keys([("q1", "d1"), ("q2", "d1"), ("q2", "d2"), ("q3", "d3")])
+    assert groups[0] == groups[1] == groups[2] != groups[3]
+    assert {half_of(str(number)) for number in range(50)} == {"fit", "report"}
 
 
 def write(path: Path, rows: list[dict[str, object]]) -> Path:
@@ -48,10 +52,10 @@ def write(path: Path, rows: list[dict[str, object]]) -> Path:
     return path
 
 
-def hagrid(k: int, claim: str, label: str, references: list[str]) -> dict[str, object]:
+def hagrid(number: int, claim: str, label: str, references: list[str]) -> dict[str, object]:
     return {
-        "id": f"h{k}",
-        "question": f"Question {k}?",
+        "id": f"h{number}",
+        "question": f"Question {number}?",
         "response": claim,
         "claim": claim,
         "references": references,
@@ -64,21 +68,21 @@ def test_a_file_is_recognized_by_its_keys_and_measured_next_to_the_baselines(
 ) -> None:
     rows = [
         hagrid(
-            2 * k,
-            f"Town {k} has {k} bridges [1].",
+            2 * number,
+            f"Town {number} has {number} bridges [1].",
             "attributable",
-            [f"[1] Town {k} has {k} bridges."],
+            [f"[1] Town {number} has {number} bridges."],
         )
-        for k in range(1, 15)
+        for number in range(1, 15)
     ]
     rows += [
         hagrid(
-            2 * k + 1,
-            f"Hill {k} is {k}99 feet high [1].",
+            2 * number + 1,
+            f"Hill {number} is {number}99 feet high [1].",
             "not attributable",
-            [f"[1] Hill {k} is {k}11 feet high."],
+            [f"[1] Hill {number} is {number}11 feet high."],
         )
-        for k in range(1, 15)
+        for number in range(1, 15)
     ]
     report = run_bench(write(tmp_path / "h.jsonl", rows), half="all", bootstrap=20)
     assert report.task == "HAGRID"
@@ -103,26 +107,29 @@ def test_a_file_is_recognized_by_its_keys_and_measured_next_to_the_baselines(
 def test_cases_with_labeled_claims_are_measured(tmp_path: Path) -> None:
     rows = [
         {
-            "id": f"c{k}",
+            "id": f"c{number}",
             "query": "How many bridges?",
             "evidence": [
-                {"id": "1", "text": f"Town {k} has {k + 12} bridges over the river Lenne."}
+                {
+                    "id": "1",
+                    "text": f"Town {number} has {number + 12} bridges over the river Lenne.",
+                }
             ],
             "answer": (
-                f"Town {k} has {k + 12} bridges over the river Lenne [1]. Zebras cross the dusty"
+                f"Town {number} has {number + 12} bridges over the river Lenne [1]. Zebras cross the dusty"
                 " plains [1]."
             ),
             "labels": {
                 "claims": [
                     {
-                        "text": f"Town {k} has {k + 12} bridges over the river Lenne [1].",
+                        "text": f"Town {number} has {number + 12} bridges over the river Lenne [1].",
                         "supported": True,
                     },
                     {"text": "Zebras cross the dusty plains [1].", "supported": False},
                 ]
             },
         }
-        for k in range(1, 6)
+        for number in range(1, 6)
     ]
     report = run_bench(write(tmp_path / "l.jsonl", rows), half="all", bootstrap=0)
     assert (report.task, report.readings[0].n, report.readings[0].positives) == (
@@ -142,11 +149,11 @@ def test_uncited_claims_are_measured_with_and_without_the_citation_rule(tmp_path
         hagrid(3, "It snows [7].", "not attributable", []),
         hagrid(2, "It rains [1].", "attributable", ["[1] It rains."]),
     ]
-    with_rule, without = run_bench(
+    with_rule, without_rule = run_bench(
         write(tmp_path / "h.jsonl", rows), half="all", bootstrap=0
     ).readings
     assert with_rule.judges[0].figures["coverage"].value == 1.0
-    assert without.judges[0].figures["coverage"].value == pytest.approx(1 / 3, abs=1e-3)
+    assert without_rule.judges[0].figures["coverage"].value == pytest.approx(1 / 3, abs=1e-3)
 
 
 def test_our_cases_are_measured_for_altered_facts_and_fabricated_references(
@@ -208,11 +215,11 @@ def test_an_empty_file_is_rejected(tmp_path: Path) -> None:
         run_bench(path)
 
 
-MISSED = pytest.mark.xfail(reason="an aim that is missed: docs/models.md", strict=False)
+MISSED_TARGET = pytest.mark.xfail(reason="a missed target, see docs/models.md", strict=False)
 
 
 @cache
-def auditors_figures(path: Path) -> dict[str, float | None]:
+def auditor_metrics(path: Path) -> dict[str, float | None]:
     """Return the auditor's metrics on the report half, measured once per file."""
     return {
         name: figure.value
@@ -221,16 +228,16 @@ def auditors_figures(path: Path) -> dict[str, float | None]:
 
 
 @pytest.mark.parametrize(
-    ("file", "figure", "least"),
+    ("file", "metric", "minimum"),
     [
         ("summedits.jsonl", "auroc", 0.62),
         ("wice_claims.jsonl", "auroc", 0.76),
         ("hagrid_claims.jsonl", "auroc", 0.80),
-        pytest.param("hagrid_claims.jsonl", "macro_f1", 0.80, marks=MISSED),
+        pytest.param("hagrid_claims.jsonl", "macro_f1", 0.80, marks=MISSED_TARGET),
     ],
 )
 def test_targets_are_met_on_data_not_used_for_tuning(
-    public_data: Path, file: str, figure: str, least: float
+    public_data: Path, file: str, metric: str, minimum: float
 ) -> None:
-    value = auditors_figures(public_data / file)[figure]
-    assert value >= least
+    value = auditor_metrics(public_data / file)[metric]
+    assert value >= minimum

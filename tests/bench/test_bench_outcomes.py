@@ -53,7 +53,7 @@ def issue(text: str | None, rule: str, type_: str = "unsupported", source: str =
 
 @pytest.mark.spec("REQ-CRITIC-NFR-006")
 @pytest.mark.parametrize(
-    ("raised", "found", "right"),
+    ("raised_issue", "is_found", "is_right"),
     [
         (issue("It grew by 21% [1].", "contradicted_claim"), [True, False, False], True),
         (issue("[9]", "fabricated_reference", source="citations"), [False, True, False], True),
@@ -68,11 +68,11 @@ def issue(text: str | None, rule: str, type_: str = "unsupported", source: str =
     ],
 )
 def test_an_issue_matches_a_label_of_its_kind_and_position(
-    raised: Issue, found: list[bool], right: bool
+    raised_issue: Issue, is_found: list[bool], is_right: bool
 ) -> None:
-    result = score_issues(GOLD, [raised])
-    assert [hit.hit for hit in result.found] == found
-    assert [hit.hit for hit in result.right] == [right]
+    result = score_issues(GOLD, [raised_issue])
+    assert [hit.hit for hit in result.found] == is_found
+    assert [hit.hit for hit in result.right] == [is_right]
 
 
 def test_a_labeled_redundant_reference_is_a_correct_issue_but_not_a_planted_one() -> None:
@@ -82,58 +82,69 @@ def test_a_labeled_redundant_reference_is_a_correct_issue_but_not_a_planted_one(
     assert (result.found, [hit.hit for hit in result.right]) == ((), [True])
 
 
-def run(case: str = "c1", **changes: Any) -> Run:
-    """Return a run of this case with changes; ``ms`` sets the times of its iterations."""
-    made = run_audit(Case.model_validate(GOLD | {"id": case}))
-    ms = changes.pop("ms", None)
-    if ms is not None:
-        timed = tuple(it.model_copy(update={"step_ms": dict(ms)}) for it in made.iterations)
-        changes["iterations"] = timed
-    return made.model_copy(update=changes)
+def run(case_id: str = "c1", **changes: Any) -> Run:
+    """Return a run of this case with changes; ``ms`` sets the step times of its iterations."""
+    audit_run = run_audit(Case.model_validate(GOLD | {"id": case_id}))
+    step_ms = changes.pop("ms", None)
+    if step_ms is not None:
+        timed_iterations = tuple(
+            iteration.model_copy(update={"step_ms": dict(step_ms)})
+            for iteration in audit_run.iterations
+        )
+        changes["iterations"] = timed_iterations
+    return audit_run.model_copy(update=changes)
 
 
-def named(found: tuple[TargetOutcome, ...], name: str) -> TargetOutcome:
-    return next(outcome for outcome in found if outcome.name == name)
+def outcome_named(outcomes: tuple[TargetOutcome, ...], name: str) -> TargetOutcome:
+    return next(outcome for outcome in outcomes if outcome.name == name)
 
 
 @pytest.mark.spec("REQ-CRITIC-NFR-007")
 @pytest.mark.parametrize(
-    ("percent", "share", "met"), [(10.0, 1.0, True), (9.9, 0.0, False), (None, 0.0, False)]
+    ("percent", "share", "is_met"), [(10.0, 1.0, True), (9.9, 0.0, False), (None, 0.0, False)]
 )
 def test_a_case_is_improved_from_ten_percent_and_seven_in_ten_must_be(
-    percent: float | None, share: float, met: bool
+    percent: float | None, share: float, is_met: bool
 ) -> None:
-    found = named(
+    outcome = outcome_named(
         target_outcomes([run(improvement_percentage=percent)], [], 0, 1),
         "improved by 10% or more, of cases revised",
     )
-    assert (found.figure.value, found.is_met, found.target) == (share, met, 0.7)
+    assert (outcome.figure.value, outcome.is_met, outcome.target) == (share, is_met, 0.7)
 
 
 @pytest.mark.spec("REQ-CRITIC-NFR-007")
 def test_a_case_without_a_revision_counts_only_among_all() -> None:
-    untouched = run()
-    bare = tuple(it.model_copy(update={"revision": None}) for it in untouched.iterations)
+    unrevised = run()
+    iterations = tuple(
+        iteration.model_copy(update={"revision": None}) for iteration in unrevised.iterations
+    )
     runs = [
         run("a", improvement_percentage=50.0),
-        untouched.model_copy(
-            update={"case_id": "b", "iterations": bare, "improvement_percentage": 0.0}
+        unrevised.model_copy(
+            update={"case_id": "b", "iterations": iterations, "improvement_percentage": 0.0}
         ),
     ]
-    found = target_outcomes(runs, [], 0, 1)
-    assert named(found, "improved by 10% or more, of cases revised").n == 1
-    assert named(found, "improved by 10% or more, of all cases").figure.value == 0.5
+    outcomes = target_outcomes(runs, [], 0, 1)
+    assert outcome_named(outcomes, "improved by 10% or more, of cases revised").n == 1
+    assert outcome_named(outcomes, "improved by 10% or more, of all cases").figure.value == 0.5
 
 
 @pytest.mark.spec("REQ-CRITIC-NFR-008")
 def test_only_convergence_within_three_iterations_counts_and_cancelled_runs_are_ignored() -> None:
     endings = ["no_issues", "convergence", "max_iterations", "error", "cancelled"]
-    runs = [run(f"c{n}", termination_reason=reason) for n, reason in enumerate(endings)]
+    runs = [run(f"c{number}", termination_reason=reason) for number, reason in enumerate(endings)]
     runs.append(run("late", termination_reason="convergence", total_iterations=4))
-    found = named(target_outcomes(runs, [], 0, 1), "converged within 3 iterations")
-    assert (found.n, found.figure.value, found.is_met) == (5, 0.4, False)
-    endings_alone = named(target_outcomes(runs, [], 0, 1), "convergence endings, of all cases")
-    assert (endings_alone.n, endings_alone.figure.value, endings_alone.is_met) == (5, 0.4, None)
+    converged = outcome_named(target_outcomes(runs, [], 0, 1), "converged within 3 iterations")
+    assert (converged.n, converged.figure.value, converged.is_met) == (5, 0.4, False)
+    convergence_endings = outcome_named(
+        target_outcomes(runs, [], 0, 1), "convergence endings, of all cases"
+    )
+    assert (
+        convergence_endings.n,
+        convergence_endings.figure.value,
+        convergence_endings.is_met,
+    ) == (5, 0.4, None)
 
 
 @pytest.mark.spec(
@@ -148,16 +159,16 @@ def test_only_convergence_within_three_iterations_counts_and_cancelled_runs_are_
     ],
 )
 def test_times_are_compared_with_their_limits(name: str, step: str, limit: int) -> None:
-    for ms, met in ((limit, True), (limit + 1, False)):
-        found = named(target_outcomes([run(ms={step: float(ms)})], [], 0, 1), name)
-        assert (found.figure.value, found.is_met) == (ms, met)
+    for ms, is_met in ((limit, True), (limit + 1, False)):
+        outcome = outcome_named(target_outcomes([run(ms={step: float(ms)})], [], 0, 1), name)
+        assert (outcome.figure.value, outcome.is_met) == (ms, is_met)
 
 
 def test_loop_time_is_the_95th_percentile_with_an_interval() -> None:
-    runs = [run(f"c{n}", ms={"critique": 10.0}) for n in range(19)]
+    runs = [run(f"c{number}", ms={"critique": 10.0}) for number in range(19)]
     runs.append(run("slow", ms={"critique": 200_000.0}))
-    found = named(target_outcomes(runs, [], 50, 1), "loop, 95th percentile")
-    assert found.figure.low <= (found.figure.value or 0) <= found.figure.high
+    outcome = outcome_named(target_outcomes(runs, [], 50, 1), "loop, 95th percentile")
+    assert outcome.figure.low <= (outcome.figure.value or 0) <= outcome.figure.high
 
 
 def write(path: Path, rows: list[str]) -> Path:
@@ -170,10 +181,14 @@ def test_our_cases_are_audited_and_the_report_can_be_serialized(tmp_path: Path) 
     report = run_bench(
         write(tmp_path / "cases.jsonl", [json.dumps(GOLD)]), half="all", bootstrap=10
     )
-    found = named(report.outcomes, "planted issues found")
-    assert (found.n, found.cases, found.figure.value) == (3, 1, pytest.approx(2 / 3, abs=1e-3))
-    told = json.loads(json.dumps(report.to_dict()))["outcomes"][0]
-    assert (told["rule"], told["met"], told["figure"]["value"]) == (
+    outcome = outcome_named(report.outcomes, "planted issues found")
+    assert (outcome.n, outcome.cases, outcome.figure.value) == (
+        3,
+        1,
+        pytest.approx(2 / 3, abs=1e-3),
+    )
+    serialized = json.loads(json.dumps(report.to_dict()))["outcomes"][0]
+    assert (serialized["rule"], serialized["met"], serialized["figure"]["value"]) == (
         "REQ-CRITIC-NFR-006",
         False,
         0.6667,
@@ -183,20 +198,23 @@ def test_our_cases_are_audited_and_the_report_can_be_serialized(tmp_path: Path) 
 
 def test_a_file_of_runs_is_measured_directly_or_used_instead_of_audits(tmp_path: Path) -> None:
     runs = write(tmp_path / "runs.jsonl", [run(improvement_percentage=12.0).model_dump_json()])
-    alone = run_bench(runs, bootstrap=0)
-    assert (alone.task, alone.readings) == ("Runs", ())
-    assert named(alone.outcomes, "improved by 10% or more, of all cases").figure.value == 1.0
-    cases = write(tmp_path / "cases.jsonl", [json.dumps(GOLD)])
-    none = write(tmp_path / "other.jsonl", [run("c2").model_dump_json()])
+    runs_report = run_bench(runs, bootstrap=0)
+    assert (runs_report.task, runs_report.readings) == ("Runs", ())
     assert (
-        named(
+        outcome_named(runs_report.outcomes, "improved by 10% or more, of all cases").figure.value
+        == 1.0
+    )
+    cases = write(tmp_path / "cases.jsonl", [json.dumps(GOLD)])
+    other_runs = write(tmp_path / "other.jsonl", [run("c2").model_dump_json()])
+    assert (
+        outcome_named(
             run_bench(cases, half="all", bootstrap=0, runs=runs).outcomes, "planted issues found"
         ).n
         == 3
     )
-    empty = run_bench(cases, half="all", bootstrap=0, runs=none).outcomes
-    assert named(empty, "converged within 3 iterations").n == 0
-    assert "-" in render(run_bench(cases, half="all", bootstrap=0, runs=none))
+    outcomes_without_runs = run_bench(cases, half="all", bootstrap=0, runs=other_runs).outcomes
+    assert outcome_named(outcomes_without_runs, "converged within 3 iterations").n == 0
+    assert "-" in render(run_bench(cases, half="all", bootstrap=0, runs=other_runs))
 
 
 def test_an_invalid_run_is_reported_with_file_and_line(tmp_path: Path) -> None:

@@ -1,6 +1,4 @@
-"""The model exam: which models pass, how long a result is valid, and what an audit does without
-one.
-"""
+"""The model exam: passing and failing models, the validity of a result, and audits without one."""
 
 from __future__ import annotations
 
@@ -52,13 +50,13 @@ def _key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SCRIPTED_KEY", "sk-test")
 
 
-def taken(settings: Settings, model: str = "") -> ExamResult:
+def exam_result(settings: Settings, model: str = "") -> ExamResult:
     result = take_exam(exam_settings(settings, model))
     assert result is not None
     return result
 
 
-def deny(reply: dict[str, Any], answer: str, words: str) -> None:
+def contradict_claims(reply: dict[str, Any], answer: str, words: str) -> None:
     """Make a verifier's reply contradict every claim whose sentence contains the words.
 
     This is the only function here that depends on the format of a verifier's reply.
@@ -74,58 +72,64 @@ def deny(reply: dict[str, Any], answer: str, words: str) -> None:
             }
 
 
-def is_a_verifiers(reply: dict[str, Any]) -> bool:
+def is_verifier_reply(reply: dict[str, Any]) -> bool:
     return "claims" in reply
 
 
-def knowing(request: Request) -> Behaviour | None:
+def reply_finding_every_fault(request: Request) -> Behaviour | None:
     """Reply like a model that finds every fault of the exam: contradict the claim that contains the
     fault.
     """
     reply = sensible(request, "none")
-    if is_a_verifiers(reply):
+    if is_verifier_reply(reply):
         text = "".join(request.fences("ANSWER"))
-        asked = [each.fault for each in exam_cases() if each.fault]
-        for fault in asked:
+        faults = [exam_case.fault for exam_case in exam_cases() if exam_case.fault]
+        for fault in faults:
             if json.dumps(fault, ensure_ascii=False)[1:-1] in text:
-                deny(reply, text, fault)
+                contradict_claims(reply, text, fault)
     return says(reply)
 
 
-def believing(request: Request) -> Behaviour | None:
+def reply_supporting_everything(request: Request) -> Behaviour | None:
     """Reply like a model that calls every claim supported, with a confident critic."""
     reply = sensible(request, "none")
     if "overall_quality_score" in reply:
-        sure = dict.fromkeys(("overall_quality_score", "confidence", "critique_confidence"), 0.95)
-        reply |= sure | {"issues": [], "hallucination_detected": False, "needs_retry": False}
+        high_scores = dict.fromkeys(
+            ("overall_quality_score", "confidence", "critique_confidence"), 0.95
+        )
+        reply |= high_scores | {"issues": [], "hallucination_detected": False, "needs_retry": False}
     return says(reply)
 
 
 def test_half_of_the_answers_have_one_fault_whose_words_are_unique() -> None:
-    asked = exam_cases()
-    assert len(asked) == 32
-    assert sum(each.faulty for each in asked) == 16
-    assert all(str(each.case.answer).count(each.fault) == 1 for each in asked if each.faulty)
-    assert len({each.case.id for each in asked}) == 32
+    answers = exam_cases()
+    assert len(answers) == 32
+    assert sum(answer.faulty for answer in answers) == 16
+    assert all(
+        str(answer.case.answer).count(answer.fault) == 1 for answer in answers if answer.faulty
+    )
+    assert len({answer.case.id for answer in answers}) == 32
 
 
 def test_the_offline_rules_pass_and_match_the_shipped_result() -> None:
     shipped = Path("masis/api", SHIPPED).read_text(encoding="utf-8").splitlines()
     (stored,) = [
-        found for line in shipped if (found := ExamResult.model_validate_json(line)).name == OFFLINE
+        shipped_result
+        for line in shipped
+        if (shipped_result := ExamResult.model_validate_json(line)).name == OFFLINE
     ]
-    now = taken(Settings(), OFFLINE)
-    assert now.passed
-    same = {"taken_at": stored.taken_at, "seconds": stored.seconds}
-    assert now.model_copy(update=same) == stored, "run python tools/ship_exams.py"
+    result = exam_result(Settings(), OFFLINE)
+    assert result.passed
+    unmeasured = {"taken_at": stored.taken_at, "seconds": stored.seconds}
+    assert result.model_copy(update=unmeasured) == stored, "run python tools/ship_exams.py"
 
 
 def test_a_model_that_supports_everything_fails_and_accepts_no_answers(
     tmp_path: Path,
 ) -> None:
-    with ModelServer(believing) as server:
+    with ModelServer(reply_supporting_everything) as server:
         settings = settings_at(server, tmp_path / "exams.jsonl")
-        result = taken(settings)
+        result = exam_result(settings)
         assert result.confirmed.count == 16 - result.found.count
         assert result.found.count <= 1
         # a figure missing from every chunk is flagged regardless of the model
@@ -133,7 +137,7 @@ def test_a_model_that_supports_everything_fails_and_accepts_no_answers(
         assert not result.passed
         assert result.shortfalls[0].startswith("it accepted ")
         ExamResults(settings.exam_results).add(result)
-        runs = [run_audit(each.case, settings) for each in exam_cases()[:4]] + [
+        runs = [run_audit(exam_case.case, settings) for exam_case in exam_cases()[:4]] + [
             run_audit(SOUND, settings)
         ]
     assert all(run.needs_review for run in runs)
@@ -143,8 +147,8 @@ def test_a_model_that_supports_everything_fails_and_accepts_no_answers(
 
 
 def test_a_model_that_finds_every_fault_without_false_alarms_passes(tmp_path: Path) -> None:
-    with ModelServer(knowing, issues="none") as server:
-        result = taken(settings_at(server, tmp_path / "exams.jsonl"))
+    with ModelServer(reply_finding_every_fault, issues="none") as server:
+        result = exam_result(settings_at(server, tmp_path / "exams.jsonl"))
     assert (result.found.count, result.accepted.count, result.flagged.count) == (16, 0, 0)
     assert result.passed
     assert result.calls >= 96
@@ -159,7 +163,7 @@ def test_a_model_that_finds_every_fault_without_false_alarms_passes(tmp_path: Pa
 
 def test_a_model_with_unreadable_replies_fails(tmp_path: Path) -> None:
     with ModelServer(lambda request: says("I would rather not."), issues="none") as server:
-        result = taken(
+        result = exam_result(
             settings_at(server, tmp_path / "exams.jsonl").with_values({"max_retries": 0})
         )
     assert result.accepted.count == 0
@@ -167,31 +171,31 @@ def test_a_model_with_unreadable_replies_fails(tmp_path: Path) -> None:
     assert "couldn't be read" in result.shortfalls[-1]
 
 
-def audited(server: ModelServer, results: Path, **changes: object) -> Run:
+def audit_sound_case(server: ModelServer, results: Path, **changes: object) -> Run:
     return run_audit(SOUND, settings_at(server, results).with_values(changes))
 
 
 def test_no_answer_is_accepted_before_the_models_pass_the_exam(tmp_path: Path) -> None:
     results = tmp_path / "exams.jsonl"
     with ModelServer(issues="none") as server:
-        before = audited(server, results)
-        assert [reason.code for reason in before.review_reasons] == ["model_not_examined"]
-        assert not is_coverable(before)  # a guarantee doesn't waive the exam
-        waived = audited(server, results, accept_without_exam=True)
-        assert not waived.needs_review
+        unexamined_run = audit_sound_case(server, results)
+        assert [reason.code for reason in unexamined_run.review_reasons] == ["model_not_examined"]
+        assert not is_coverable(unexamined_run)  # a guarantee doesn't waive the exam
+        waived_run = audit_sound_case(server, results, accept_without_exam=True)
+        assert not waived_run.needs_review
         assert "has not passed" in next(
-            check.detail for check in waived.acceptance.checks if check.name == "examined"
+            check.detail for check in waived_run.acceptance.checks if check.name == "examined"
         )
-        failed = taken(settings_at(server, results))
+        failed = exam_result(settings_at(server, results))
         ExamResults(results).add(failed)
-        assert audited(server, results).needs_review
-    with ModelServer(knowing, issues="none", port=server.port) as server:
-        passed = taken(settings_at(server, results))
+        assert audit_sound_case(server, results).needs_review
+    with ModelServer(reply_finding_every_fault, issues="none", port=server.port) as server:
+        passed = exam_result(settings_at(server, results))
         ExamResults(results).add(passed)
-        assert not audited(server, results).needs_review
+        assert not audit_sound_case(server, results).needs_review
         # The latest exam counts.
         ExamResults(results).add(failed)
-        assert audited(server, results).needs_review
+        assert audit_sound_case(server, results).needs_review
 
 
 def test_a_missing_exam_isnt_an_issue_with_the_answer() -> None:
@@ -204,55 +208,58 @@ def test_a_result_is_valid_only_for_its_models_urls_and_prompts(
     tmp_path: Path, changed: str, role: str
 ) -> None:
     results = tmp_path / "exams.jsonl"
-    with ModelServer(knowing, issues="none") as server:
-        run = audited(server, results)
+    with ModelServer(reply_finding_every_fault, issues="none") as server:
+        run = audit_sound_case(server, results)
         passed = passed_by(run, server)
         ExamResults(results).add(
             passed.model_copy(update={changed: {**getattr(passed, changed), role: "another"}})
         )
-        assert [reason.code for reason in audited(server, results).review_reasons] == [
+        assert [reason.code for reason in audit_sound_case(server, results).review_reasons] == [
             "model_not_examined"
         ]
         ExamResults(results).add(passed)
-        assert not audited(server, results).needs_review
+        assert not audit_sound_case(server, results).needs_review
 
 
 def test_models_that_passed_separately_must_take_the_exam_together(tmp_path: Path) -> None:
     results = tmp_path / "exams.jsonl"
-    with ModelServer(knowing, issues="none") as server:
+    with ModelServer(reply_finding_every_fault, issues="none") as server:
         for name in ("here:judge", "here:other"):
-            run = audited(server, results, **dict.fromkeys(JUDGING_ROLES, name))
+            run = audit_sound_case(server, results, **dict.fromkeys(JUDGING_ROLES, name))
             ExamResults(results).add(passed_by(run, server))
-            assert not audited(server, results, **dict.fromkeys(JUDGING_ROLES, name)).needs_review
-        mixed = audited(server, results, critic="here:other")
+            assert not audit_sound_case(
+                server, results, **dict.fromkeys(JUDGING_ROLES, name)
+            ).needs_review
+        mixed_run = audit_sound_case(server, results, critic="here:other")
         assert (
-            mixed.acceptance.unexamined == "here:judge (verifier, evaluator), here:other (critic)"
+            mixed_run.acceptance.unexamined
+            == "here:judge (verifier, evaluator), here:other (critic)"
         )
         # Adding offline checks before the same model can't accept more answers.
-        assert not audited(server, results, verifier="offline,here:judge").needs_review
+        assert not audit_sound_case(server, results, verifier="offline,here:judge").needs_review
 
 
 def test_a_result_of_another_exam_version_doesnt_count(tmp_path: Path) -> None:
     results = tmp_path / "exams.jsonl"
-    with ModelServer(knowing, issues="none") as server:
-        passed = passed_by(audited(server, results), server)
+    with ModelServer(reply_finding_every_fault, issues="none") as server:
+        passed = passed_by(audit_sound_case(server, results), server)
         ExamResults(results).add(passed.model_copy(update={"exam_version": f"{EXAM_VERSION}0"}))
         with results.open("a", encoding="utf-8") as file:
             file.write('{"exam_version": "later", "with": "other fields"}\n')
-        assert audited(server, results).needs_review
-        words = exam_line(exam_standing(settings_at(server, results)))
-        assert words.startswith("has not taken the exam as it is used here (passed on ")
-        assert words.endswith("with an earlier version of the exam)")
+        assert audit_sound_case(server, results).needs_review
+        line = exam_line(exam_standing(settings_at(server, results)))
+        assert line.startswith("has not taken the exam as it is used here (passed on ")
+        assert line.endswith("with an earlier version of the exam)")
 
 
 def test_one_line_states_whether_a_model_passed(tmp_path: Path) -> None:
     results = tmp_path / "exams.jsonl"
-    with ModelServer(knowing, issues="none") as server:
+    with ModelServer(reply_finding_every_fault, issues="none") as server:
         settings = settings_at(server, results)
         assert exam_line(exam_standing(settings)) == "has not taken the exam"
-        passed = passed_by(audited(server, results), server)
-        elsewhere = {"addresses": dict.fromkeys(JUDGING_ROLES, "http://127.0.0.1:1/v1")}
-        ExamResults(results).add(passed.model_copy(update=elsewhere))
+        passed = passed_by(audit_sound_case(server, results), server)
+        other_addresses = {"addresses": dict.fromkeys(JUDGING_ROLES, "http://127.0.0.1:1/v1")}
+        ExamResults(results).add(passed.model_copy(update=other_addresses))
         assert exam_line(exam_standing(settings)).endswith("at another address)")
         ExamResults(results).add(passed)
         expected = "passed the exam on 3 Mar 2026 (accepted 0 and found 16 of 16 faulty answers)"
@@ -268,7 +275,7 @@ def test_one_line_states_whether_a_model_passed(tmp_path: Path) -> None:
 
 def passed_by(run: Run, server: ModelServer) -> ExamResult:
     """Return a passing exam result for the models that judged in a run."""
-    all_, none = (
+    all_answers, no_answers = (
         {"count": 16, "of": 16, "low": 0.8, "high": 1},
         {
             "count": 0,
@@ -284,10 +291,10 @@ def passed_by(run: Run, server: ModelServer) -> ExamResult:
             "prompts": {role: run.versions.prompts[role] for role in JUDGING_ROLES},
             "exam_version": EXAM_VERSION,
             "taken_at": "2026-03-03T09:00:00.000Z",
-            "accepted": none,
-            "found": all_,
-            "confirmed": none,
-            "flagged": none,
+            "accepted": no_answers,
+            "found": all_answers,
+            "confirmed": no_answers,
+            "flagged": no_answers,
             "kinds": (),
             "seconds": 1,
         }
@@ -299,23 +306,23 @@ def test_a_server_without_a_reply_ends_the_exam_with_a_hint(tmp_path: Path) -> N
         with pytest.raises(
             InputError, match=r"got no reply: the key was not accepted.*masis health"
         ):
-            taken(settings_at(server, tmp_path / "exams.jsonl"))
+            exam_result(settings_at(server, tmp_path / "exams.jsonl"))
         assert len(server.requests) < 20
 
 
 def test_a_stopped_exam_gives_no_result() -> None:
-    seen: list[int] = []
-    stopped = take_exam(
+    progress: list[int] = []
+    result = take_exam(
         exam_settings(Settings(), OFFLINE),
-        on_progress=lambda done, total: seen.append(done),
-        stopped=lambda: len(seen) > 3,
+        on_progress=lambda done, total: progress.append(done),
+        stopped=lambda: len(progress) > 3,
     )
-    assert stopped is None
+    assert result is None
 
 
 def test_a_damaged_line_is_reported(tmp_path: Path) -> None:
     results = ExamResults(tmp_path / "exams.jsonl")
-    results.add(taken(Settings(), OFFLINE))
+    results.add(exam_result(Settings(), OFFLINE))
     with results.file.open("a", encoding="utf-8") as file:
         file.write("{}\n")
     with pytest.raises(InputError, match=r"exams.jsonl, line 2: is not a result of an exam"):

@@ -16,7 +16,7 @@ FLAGGED = ("contradicted", "unsupported")
 
 
 @cache
-def judged() -> Counter[str]:
+def outcome_counts() -> Counter[str]:
     """Count answers and claims by the audit's verdict and by their label."""
     counts = Counter[str]()
     for line in FILE.read_text(encoding="utf-8").splitlines():
@@ -27,15 +27,21 @@ def judged() -> Counter[str]:
             counts["faulty accepted" if gold["faulty"] else "sound accepted"] += 1
         first = run.iterations[0]
         faults = [claim for claim in gold["claims"] if claim["verdict"] != "supported"]
-        wrong = [claim["text"] for claim in faults if claim["kind"] != "fabricated_citation"]
-        fabricated = len(faults) - len(wrong)
-        found = len(first.citation_audit.invalid_citations)
-        counts["fabricated found"] += min(found, fabricated)
-        counts["sound citations called fabricated"] += 0 if fabricated else found
-        places = [(at, at + len(text)) for text in wrong if (at := first.answer.find(text)) >= 0]
+        wrong_sentences = [
+            claim["text"] for claim in faults if claim["kind"] != "fabricated_citation"
+        ]
+        fabricated_count = len(faults) - len(wrong_sentences)
+        found_count = len(first.citation_audit.invalid_citations)
+        counts["fabricated found"] += min(found_count, fabricated_count)
+        counts["sound citations called fabricated"] += 0 if fabricated_count else found_count
+        faulty_spans = [
+            (at, at + len(text)) for text in wrong_sentences if (at := first.answer.find(text)) >= 0
+        ]
         for check in first.claims:
             start, end = check.claim.start or 0, check.claim.end or 0
-            is_wrong = any(a < end and start < b for a, b in places)
+            is_wrong = any(
+                span_start < end and start < span_end for span_start, span_end in faulty_spans
+            )
             outcome = (
                 "confirmed"
                 if check.verdict == "supported"
@@ -48,13 +54,13 @@ def judged() -> Counter[str]:
 
 
 def test_no_faulty_answer_is_accepted_and_no_faulty_claim_confirmed() -> None:
-    assert judged()["faulty accepted"] == 0
-    assert judged()["faulty confirmed"] == 0
-    assert judged()["true confirmed"] >= 120
+    assert outcome_counts()["faulty accepted"] == 0
+    assert outcome_counts()["faulty confirmed"] == 0
+    assert outcome_counts()["true confirmed"] >= 120
 
 
 def test_flags_are_right_and_valid_citations_arent_flagged() -> None:
-    assert judged()["faulty flagged"] >= 15
-    assert judged()["true flagged"] <= judged()["faulty flagged"] // 10
-    assert judged()["sound citations called fabricated"] == 0
-    assert judged()["fabricated found"] >= 8
+    assert outcome_counts()["faulty flagged"] >= 15
+    assert outcome_counts()["true flagged"] <= outcome_counts()["faulty flagged"] // 10
+    assert outcome_counts()["sound citations called fabricated"] == 0
+    assert outcome_counts()["fabricated found"] >= 8

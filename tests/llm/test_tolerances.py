@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import masis
-from masis.audit.measures.scores import normalise_score
+from masis.audit.measures.scores import normalize_score
 from masis.errors import BadReply
 from masis.llm.client.reply_parsing import UnreadableReply, parse, parse_reply, record_at_the_end
 from masis.llm.roles.replies import (
@@ -109,7 +109,7 @@ SCORES: dict[Any, float | None] = {
 @each(SCORES)
 def test_a_score_with_its_scale_in_words_is_read(written: Any) -> None:
     verdict = Verdict.model_validate(canned.verdict(confidence=written))
-    score = normalise_score("confidence", verdict.confidence).value
+    score = normalize_score("confidence", verdict.confidence).value
     assert (
         score == pytest.approx(SCORES[written]) if SCORES[written] is not None else score is None
     ), score

@@ -1,4 +1,4 @@
-"""A small case that every offline role can work on."""
+"""A small case for tests of the offline roles."""
 
 from __future__ import annotations
 
@@ -39,6 +39,6 @@ def audited(
     iterations: int = 3,
     question: str = QUESTION,
 ) -> Run:
-    """The run of an answer about the bridge."""
+    """Return the run of an answer about the bridge."""
     case = Case(id="bridge", query=question, answer=answer, evidence=tuple(evidence))
     return masis.run_audit(case, Settings(max_iterations=iterations))

@@ -21,8 +21,8 @@ def assessed(
 ) -> tuple[str, tuple[str, ...]]:
     texts = [evidence] if isinstance(evidence, str) else evidence
     index = EvidenceIndex((f"c{number}", text) for number, text in enumerate(texts, 1))
-    found = index.assess(claim, question=question, before=before)
-    return found.verdict, found.vetoes
+    assessment = index.assess(claim, question=question, before=before)
+    return assessment.verdict, assessment.vetoes
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_one_meaning_changing_word_prevents_a_copy(evidence: str, claim: str) ->
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("first", "second"),
     [
         ("10⁶", "10⁹"),
         ("4 × 10⁻³", "4 × 10³"),
@@ -129,12 +129,12 @@ def test_one_meaning_changing_word_prevents_a_copy(evidence: str, claim: str) ->
         ("✅", "❌"),
     ],
 )
-def test_a_copy_with_another_sign_unit_or_value_isnt_confirmed(one: str, other: str) -> None:
-    for written in (
+def test_a_copy_with_another_sign_unit_or_value_isnt_confirmed(first: str, second: str) -> None:
+    for template in (
         "The value in the report of the plant is {} as of May.",
         "In the report of the plant it is {}.",
     ):
-        texts = written.format(one), written.format(other)
+        texts = template.format(first), template.format(second)
         assert assessed(texts[0], texts[0])[0] == "supported"
         assert assessed(texts[0], texts[1])[0] != "supported"
         assert assessed(texts[1], texts[0])[0] != "supported"
@@ -264,18 +264,20 @@ def test_a_copy_of_an_unasserted_passage_isnt_confirmed(evidence: str, veto: str
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("statement", "contrary_statement"),
     [
         ("The mill fire of 1911 killed 43 workers.", "The mill fire of 1911 killed 57 workers."),
         ("The vote will be held before May.", "The vote will be held after May."),
         ("The council adopted the plan in May.", "The council rejected the plan in May."),
     ],
 )
-def test_a_copy_negated_by_another_passage_is_disputed(one: str, other: str) -> None:
-    assert assessed([one, other], one) == ("unverifiable", ("disputed",))
+def test_a_copy_negated_by_another_passage_is_disputed(
+    statement: str, contrary_statement: str
+) -> None:
+    assert assessed([statement, contrary_statement], statement) == ("unverifiable", ("disputed",))
 
 
-def test_a_statement_about_something_else_disputes_nothing() -> None:
+def test_a_statement_about_something_else_doesnt_dispute_a_copy() -> None:
     assert (
         assessed(["Anna Sell sang in Oslo.", "Karin Moe sang in Oslo."], "Anna Sell sang in Oslo.")[
             0
@@ -318,74 +320,77 @@ def test_a_single_word_isnt_a_copy() -> None:
     assert CopyIndex(["It was red."]).find("It was red.") is None
 
 
-# Claims altered by hand beside their true twins, in small cases of many fields: an altered one is
-# not confirmed
+# Claims altered by hand and their true versions, in small cases from many fields: an altered claim
+# isn't confirmed
 
 HERE = Path(__file__).parent
 KINDS = ("number", "date", "name", "negation", "direction")
-LEAST_RIGHT = 0.97
-"""Accusations that must be right, of all (107 of 107 measured)."""
-LEAST_FOUND = {"number": 0.75, "date": 0.8}
-"""What must be accused or marked of each kind that can be: floors below what was measured (.80,
-.86).
-"""
-MOST_MARKED = 0.02
-"""What may be marked of the true claims (2 of 387 measured)."""
+MIN_CORRECT_SHARE = 0.97
+"""The share of flags that must be correct (107 of 107 measured)."""
+MIN_FOUND_SHARE = {"number": 0.75, "date": 0.8}
+"""The share of altered figures that must be flagged or marked (measured: 0.80 and 0.86)."""
+MAX_MARKED_SHARE = 0.02
+"""The share of true claims that may be marked (2 of 387 measured)."""
 
 
 @cache
-def verdicts() -> Counter[tuple[str, str]]:
-    """How many claims of each kind (and "true") got each verdict."""
+def verdict_counts() -> Counter[tuple[str, str]]:
+    """Count the claims by kind (or "true") and verdict."""
     counts: Counter[tuple[str, str]] = Counter()
     for name in ("altered.json", "traps.json"):
         for case in json.loads((HERE / name).read_text("utf-8")):
-            index = EvidenceIndex([(str(k), text) for k, text in enumerate(case["evidence"], 1)])
+            index = EvidenceIndex(
+                [(str(number), text) for number, text in enumerate(case["evidence"], 1)]
+            )
             claims = [("true", claim) for claim in case.get("true", case.get("clean"))]
-            claims += [(one["kind"], one["claim"]) for one in case["altered"]]
+            claims += [
+                (altered_claim["kind"], altered_claim["claim"]) for altered_claim in case["altered"]
+            ]
             for kind, claim in claims:
-                found = index.assess(claim)
+                assessment = index.assess(claim)
                 counts[
                     kind,
                     (
                         "marked"
-                        if found.verdict == "unverifiable" and found.figures
-                        else found.verdict
+                        if assessment.verdict == "unverifiable" and assessment.figures
+                        else assessment.verdict
                     ),
                 ] += 1
     return counts
 
 
-def altered(verdict: str) -> int:
-    return sum(verdicts()[kind, verdict] for kind in KINDS)
+def count_of_altered(verdict: str) -> int:
+    return sum(verdict_counts()[kind, verdict] for kind in KINDS)
 
 
 @pytest.mark.slow
 def test_altered_claims_arent_confirmed() -> None:
-    assert sum(count for (kind, _), count in verdicts().items() if kind != "true") > 500
-    assert altered("supported") == 0
+    assert sum(count for (kind, _), count in verdict_counts().items() if kind != "true") > 500
+    assert count_of_altered("supported") == 0
 
 
 @pytest.mark.slow
 def test_flagged_claims_were_altered() -> None:
-    right = altered("contradicted") + altered("unsupported")
-    wrong = verdicts()["true", "contradicted"] + verdicts()["true", "unsupported"]
-    assert right >= 100
-    assert right >= LEAST_RIGHT * (right + wrong)
+    correct_flags = count_of_altered("contradicted") + count_of_altered("unsupported")
+    wrong_flags = verdict_counts()["true", "contradicted"] + verdict_counts()["true", "unsupported"]
+    assert correct_flags >= 100
+    assert correct_flags >= MIN_CORRECT_SHARE * (correct_flags + wrong_flags)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", LEAST_FOUND)
+@pytest.mark.parametrize("kind", MIN_FOUND_SHARE)
 def test_figures_missing_from_the_evidence_are_flagged_or_marked(kind: str) -> None:
-    every = sum(count for (one, _), count in verdicts().items() if one == kind)
+    total = sum(count for (kind_, _), count in verdict_counts().items() if kind_ == kind)
     assert (
-        verdicts()[kind, "contradicted"] + verdicts()[kind, "marked"] >= LEAST_FOUND[kind] * every
+        verdict_counts()[kind, "contradicted"] + verdict_counts()[kind, "marked"]
+        >= MIN_FOUND_SHARE[kind] * total
     )
 
 
 @pytest.mark.slow
 def test_few_figures_of_true_claims_are_marked() -> None:
-    every = sum(count for (one, _), count in verdicts().items() if one == "true")
-    assert 0 < verdicts()["true", "marked"] <= MOST_MARKED * every
+    total = sum(count for (kind, _), count in verdict_counts().items() if kind == "true")
+    assert 0 < verdict_counts()["true", "marked"] <= MAX_MARKED_SHARE * total
 
 
 def verdict(evidence: str, claim: str) -> str:

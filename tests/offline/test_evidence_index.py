@@ -1,4 +1,4 @@
-"""The index judges claims as a careful reader would."""
+"""The evidence index confirms copies, flags altered figures and leaves other claims undecided."""
 
 import pytest
 
@@ -39,7 +39,7 @@ def test_claims_stated_in_the_evidence_are_supported(index: EvidenceIndex, claim
 
 
 @pytest.mark.parametrize(
-    ("claim", "kind", "wrong", "right"),
+    ("claim", "kind", "claim_value", "evidence_value"),
     [
         ("The firm grew by 21% in 2021.", "number", "21%", "12%"),
         ("It had 999 million users.", "number", "999 million", "67 million"),
@@ -48,15 +48,19 @@ def test_claims_stated_in_the_evidence_are_supported(index: EvidenceIndex, claim
     ],
 )
 def test_an_altered_fact_is_contradicted_with_the_right_value(
-    index: EvidenceIndex, claim: str, kind: str, wrong: str, right: str
+    index: EvidenceIndex, claim: str, kind: str, claim_value: str, evidence_value: str
 ) -> None:
     assessment = index.assess(claim)
     assert assessment.verdict == "contradicted"
     signal = assessment.signals[0]
-    assert (signal.kind, signal.claim_text, signal.evidence_text) == (kind, wrong, right)
-    assert claim[signal.claim_start : signal.claim_end] == wrong
+    assert (signal.kind, signal.claim_text, signal.evidence_text) == (
+        kind,
+        claim_value,
+        evidence_value,
+    )
+    assert claim[signal.claim_start : signal.claim_end] == claim_value
     texts = dict([("chunk_1", FIRM), *OTHERS])
-    assert texts[signal.evidence_id][signal.evidence_start : signal.evidence_end] == right
+    assert texts[signal.evidence_id][signal.evidence_start : signal.evidence_end] == evidence_value
 
 
 @pytest.mark.parametrize(
@@ -71,7 +75,7 @@ def test_an_altered_fact_is_contradicted_with_the_right_value(
         "Zebras migrate across dusty plains in great herds.",
     ],
 )
-def test_a_claim_that_isnt_a_copy_and_has_no_figure_is_left_open(
+def test_a_claim_that_isnt_a_copy_and_has_no_figure_is_undecided(
     index: EvidenceIndex, claim: str
 ) -> None:
     assessment = index.assess(claim)
@@ -80,20 +84,23 @@ def test_a_claim_that_isnt_a_copy_and_has_no_figure_is_left_open(
 
 
 def test_synonyms_are_closer_than_unrelated_words(index: EvidenceIndex) -> None:
-    near, far = (
+    synonym_support, unrelated_support = (
         index.assess(claim).support
         for claim in ("The company expanded quickly.", "The choir sang loudly.")
     )
-    assert near > far + 0.05
+    assert synonym_support > unrelated_support + 0.05
 
 
 def test_a_claim_is_confirmed_only_if_all_its_sentences_are_copies(
     index: EvidenceIndex,
 ) -> None:
-    both = "The firm grew by 12% in 2021. Paris is the capital of France."
-    assert index.assess(both).verdict == "supported"
-    assert {passage.evidence_id for passage in index.assess(both).supporting} == {"chunk_1", "2"}
-    assert index.assess(f"{both} It is a small city.").verdict == "unverifiable"
+    two_copies = "The firm grew by 12% in 2021. Paris is the capital of France."
+    assert index.assess(two_copies).verdict == "supported"
+    assert {passage.evidence_id for passage in index.assess(two_copies).supporting} == {
+        "chunk_1",
+        "2",
+    }
+    assert index.assess(f"{two_copies} It is a small city.").verdict == "unverifiable"
 
 
 def test_words_not_covered_by_evidence_are_named(index: EvidenceIndex) -> None:
@@ -139,7 +146,7 @@ def test_a_claim_can_be_checked_against_selected_evidence(index: EvidenceIndex) 
     assert index.assess(claim, only=["2"]).verdict == "supported"
     assert index.assess(claim, only=["chunk_1"]).verdict != "supported"
     assert index.assess(claim, only=["nowhere"]).verdict == "unverifiable"
-    assert {bearing.evidence_id for bearing in index.assess(claim).supporting} == {"2"}
+    assert {passage.evidence_id for passage in index.assess(claim).supporting} == {"2"}
 
 
 def test_deciding_passages_are_offsets_into_the_evidence(index: EvidenceIndex) -> None:
@@ -149,9 +156,9 @@ def test_deciding_passages_are_offsets_into_the_evidence(index: EvidenceIndex) -
 
 def test_verdicts_are_deterministic(index: EvidenceIndex) -> None:
     claim = "The firm grew by 21% in 2021."
-    again = EvidenceIndex([("chunk_1", FIRM), *OTHERS])
+    second_index = EvidenceIndex([("chunk_1", FIRM), *OTHERS])
     assert index.assess(claim) is index.assess(claim)
-    assert again.assess(claim) == index.assess(claim)
+    assert second_index.assess(claim) == index.assess(claim)
 
 
 def test_evidence_late_in_a_long_text_is_used() -> None:
@@ -166,8 +173,11 @@ def test_evidence_late_in_a_long_text_is_used() -> None:
 @pytest.mark.soak(smoke=2_000, full=10_000)
 def test_10_000_chunks_are_indexed_and_searched_in_seconds(rounds: int) -> None:
     chunks = [
-        (str(k), f"Plant {k} made {k} tonnes in {1900 + k % 120}. The mayor was pleased.")
-        for k in range(rounds)
+        (
+            str(number),
+            f"Plant {number} made {number} tonnes in {1900 + number % 120}. The mayor was pleased.",
+        )
+        for number in range(rounds)
     ]
     assert EvidenceIndex(chunks).assess("Plant 77 made 77 tonnes in 1977.").verdict == "supported"
 
@@ -176,13 +186,17 @@ def test_10_000_chunks_are_indexed_and_searched_in_seconds(rounds: int) -> None:
 @pytest.mark.parametrize(
     "unit", ["The bridge is 120 metres long. It was opened in 1931. ", "1.5 million ", "A B C. "]
 )
-def test_a_claim_too_long_to_compare_is_left_open(
+def test_a_claim_too_long_to_compare_is_undecided(
     unit: str,
 ) -> None:
     text = (unit * 50_000)[:50_000]
     index = EvidenceIndex([("1", text)])
-    judged = index.assess(text)
-    assert (judged.verdict, judged.support, judged.vetoes) == ("unverifiable", None, (TOO_LONG,))
+    assessment = index.assess(text)
+    assert (assessment.verdict, assessment.support, assessment.vetoes) == (
+        "unverifiable",
+        None,
+        (TOO_LONG,),
+    )
     assert index.assess(text[: ALWAYS_JUDGED // 4]).vetoes != (TOO_LONG,), (
-        "a claim that people write is judged"
+        "a claim of ordinary length is judged"
     )

@@ -1,4 +1,4 @@
-"""Figures, dates, facts and words as the offline checks read them."""
+"""The offline checks read and compare figures, dates, quotations and words."""
 
 from __future__ import annotations
 
@@ -44,10 +44,11 @@ def test_a_figure_missing_from_the_evidence_is_marked_but_not_flagged(
     [check] = masis.verify_claims([claim], [Evidence(id="1", text=REVENUE)])
     assert check.verdict == "unverifiable"
     assert check.contradictions == ()
-    assert [each.claim_text for each in check.figures] == [figure]
+    assert [absent_figure.claim_text for absent_figure in check.figures] == [figure]
     assert all(
-        check.claim.text[each.claim_start : each.claim_end] == each.claim_text
-        for each in check.figures
+        check.claim.text[absent_figure.claim_start : absent_figure.claim_end]
+        == absent_figure.claim_text
+        for absent_figure in check.figures
     )
     assert check.issue == f"{figure} isn't in the evidence; it may be calculated."
 
@@ -82,7 +83,9 @@ def test_an_answer_with_a_missing_figure_needs_review_without_a_flag() -> None:
         evidence=(Evidence(id="1", text=REVENUE),),
     )
     run = masis.run_audit(case, Settings(max_iterations=2, strictness="strict"))
-    issue = next(each for each in run.iterations[0].issues if "350,000" in each.description)
+    issue = next(
+        run_issue for run_issue in run.iterations[0].issues if "350,000" in run_issue.description
+    )
     assert (issue.severity, issue.suggestion) == ("low", "See how 350,000 euros was calculated.")
     reasons = {reason.code: reason.tier for reason in run.review_reasons}
     assert reasons["figure_not_in_evidence"] == "not_certified"
@@ -113,9 +116,10 @@ def test_a_replaced_figure_is_contradicted_and_both_are_named(
 ) -> None:
     [check] = masis.verify_claims([claim], [Evidence(id="1", text=REVENUE)])
     assert check.verdict == "contradicted"
-    assert [(found.claim_text, found.evidence_text) for found in check.contradictions] == [
-        (wrong, right)
-    ]
+    assert [
+        (contradiction.claim_text, contradiction.evidence_text)
+        for contradiction in check.contradictions
+    ] == [(wrong, right)]
     assert wrong in (check.issue or "")
     assert right in (check.issue or "")
 
@@ -301,7 +305,7 @@ def test_a_value_of_another_subject_isnt_confirmed(evidence: str, false: str, tr
     assert verdict(evidence, true) == "unverifiable"
 
 
-# The same figure written in other ways: never called another
+# The same figure in different notations, which must not count as different figures
 
 
 SAME = [
@@ -354,13 +358,17 @@ SAME = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("frame", "written"), [(frame, written) for frame, *written in SAME])
-def test_a_figure_in_another_notation_is_equal(frame: str, written: list[str]) -> None:
-    for one, other in permutations(written, 2):
-        index = EvidenceIndex([("1", frame.format(one))])
-        assessment = index.assess(frame.format(other))
-        assert assessment.verdict in ("supported", "unverifiable"), (one, other, assessment.signals)
-        assert not assessment.figures, (one, other)
+@pytest.mark.parametrize(("frame", "notations"), [(frame, notations) for frame, *notations in SAME])
+def test_a_figure_in_another_notation_is_equal(frame: str, notations: list[str]) -> None:
+    for first, second in permutations(notations, 2):
+        index = EvidenceIndex([("1", frame.format(first))])
+        assessment = index.assess(frame.format(second))
+        assert assessment.verdict in ("supported", "unverifiable"), (
+            first,
+            second,
+            assessment.signals,
+        )
+        assert not assessment.figures, (first, second)
 
 
 @pytest.mark.parametrize(
@@ -444,7 +452,7 @@ def test_calculated_unrelated_and_unclear_figures_arent_flagged(evidence: str, c
     assert verdict(evidence, claim) == "unverifiable"
 
 
-# Numbers and dates: found with offsets, compared with their units
+# Numbers and dates are found with offsets and compared with their units
 
 
 @pytest.mark.parametrize(
@@ -467,7 +475,7 @@ def test_calculated_unrelated_and_unclear_figures_arent_flagged(evidence: str, c
     ],
 )
 def test_month_names_of_seven_other_languages_are_read(text: str, day: Day) -> None:
-    assert only(text, "date").day == day
+    assert only_fact(text, "date").day == day
 
 
 @pytest.mark.parametrize(
@@ -490,10 +498,10 @@ def test_english_words_that_are_foreign_months_arent_dates(text: str) -> None:
     ],
 )
 def test_a_decimal_called_a_share_equals_its_percentage(text: str, percent: bool) -> None:
-    stated, seven = only(text, "number"), only("It is 7%.", "number")
+    stated, seven = only_fact(text, "number"), only_fact("It is 7%.", "number")
     assert (agree(seven, stated), agree(stated, seven)) == (percent, percent)
-    assert not agree(only("It is 8%.", "number"), stated)
-    assert not agree(only("It is 0.07%.", "number"), stated) or not percent, (
+    assert not agree(only_fact("It is 8%.", "number"), stated)
+    assert not agree(only_fact("It is 0.07%.", "number"), stated) or not percent, (
         "it is a hundredth of it"
     )
 
@@ -515,14 +523,14 @@ def test_shares_are_compared_with_percentages_and_shares(
     [check] = masis.verify_claims(
         [said.format(claim)], [Evidence(id="1", text=said.format(evidence))]
     )
-    assert [each.claim_text for each in check.figures] == lacking
+    assert [absent_figure.claim_text for absent_figure in check.figures] == lacking
     assert len(check.contradictions) == contradictions
 
 
-def only(text: str, kind: str) -> Fact:
-    found = [fact for fact in extract(text) if fact.kind == kind]
-    assert len(found) == 1, found
-    return found[0]
+def only_fact(text: str, kind: str) -> Fact:
+    facts = [fact for fact in extract(text) if fact.kind == kind]
+    assert len(facts) == 1, facts
+    return facts[0]
 
 
 @pytest.mark.parametrize(
@@ -541,7 +549,7 @@ def only(text: str, kind: str) -> Fact:
     ],
 )
 def test_a_number_is_read_with_magnitude_and_unit(text: str, value: float, dimension: str) -> None:
-    fact = only(text, "number")
+    fact = only_fact(text, "number")
     assert fact.value == pytest.approx(value)
     assert fact.dimension == dimension
     assert text[fact.start : fact.end] == fact.text
@@ -559,46 +567,50 @@ def test_a_unit_after_a_range_applies_to_both_ends() -> None:
     "text", ["on 5 May 2021", "on May 5, 2021.", "on 2021-05-05", "on the 5th of May 2021"]
 )
 def test_date_formats_are_equivalent(text: str) -> None:
-    fact = only(text, "date")
+    fact = only_fact(text, "date")
     assert fact.day == Day(2021, 5, 5)
     assert not fact.text.endswith((".", ","))
 
 
 def test_dates_are_compared_at_their_common_precision() -> None:
     full, month, year, other = (
-        only(text, "date") for text in ("5 May 2021", "May 2021", "in 2021", "5 May 2020")
+        only_fact(text, "date") for text in ("5 May 2021", "May 2021", "in 2021", "5 May 2020")
     )
     assert agree(month, full)
     assert agree(year, full)
     assert not agree(other, full)
-    assert not agree(only("on 10 July", "date"), only("in 2020", "date"))
+    assert not agree(only_fact("on 10 July", "date"), only_fact("in 2020", "date"))
 
 
 def test_numbers_agree_across_units_and_by_rounding() -> None:
-    assert agree(only("three years", "number"), only("36 months", "number"))
-    assert agree(only("14%", "number"), only("14.2%", "number"))
-    assert not agree(only("67 million users", "number"), only("999 million users", "number"))
-    assert not agree(only("0.02 mg", "number"), only("0.002 mg", "number"))
+    assert agree(only_fact("three years", "number"), only_fact("36 months", "number"))
+    assert agree(only_fact("14%", "number"), only_fact("14.2%", "number"))
+    assert not agree(
+        only_fact("67 million users", "number"), only_fact("999 million users", "number")
+    )
+    assert not agree(only_fact("0.02 mg", "number"), only_fact("0.002 mg", "number"))
 
 
 def test_figures_of_different_kinds_cant_contradict() -> None:
-    assert not comparable(only("12%", "number"), only("12.5 km", "number"))
-    assert not comparable(only("3 hulls", "number"), only("4 yards", "number"))
-    assert comparable(only("3 hulls", "number"), only("11 hulls", "number"))
+    assert not comparable(only_fact("12%", "number"), only_fact("12.5 km", "number"))
+    assert not comparable(only_fact("3 hulls", "number"), only_fact("4 yards", "number"))
+    assert comparable(only_fact("3 hulls", "number"), only_fact("11 hulls", "number"))
 
 
 def test_an_altered_fact_resembles_the_original() -> None:
-    assert likeness(only("41.2%", "number"), only("14.2%", "number")) == 1.0
-    assert likeness(only("$1.42 million", "number"), only("$1.42 billion", "number")) == 1.0
-    assert likeness(only("8 March 2021", "date"), only("3 August 2021", "date")) == 1.0
-    assert likeness(only("14.2%", "number"), only("3.9%", "number")) == 0.0
+    assert likeness(only_fact("41.2%", "number"), only_fact("14.2%", "number")) == 1.0
+    assert (
+        likeness(only_fact("$1.42 million", "number"), only_fact("$1.42 billion", "number")) == 1.0
+    )
+    assert likeness(only_fact("8 March 2021", "date"), only_fact("3 August 2021", "date")) == 1.0
+    assert likeness(only_fact("14.2%", "number"), only_fact("3.9%", "number")) == 0.0
 
 
 # Words, stems and weights
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("word", "other_form"),
     [
         ("acquired", "acquires"),
         ("located", "location"),
@@ -609,8 +621,8 @@ def test_an_altered_fact_resembles_the_original() -> None:
         ("1,200.50", "1200.5"),
     ],
 )
-def test_forms_of_a_word_share_a_stem(one: str, other: str) -> None:
-    assert stem(one) == stem(other)
+def test_forms_of_a_word_share_a_stem(word: str, other_form: str) -> None:
+    assert stem(word) == stem(other_form)
 
 
 def test_stems_drop_accents_and_ligatures_but_keep_exponents() -> None:
@@ -650,11 +662,11 @@ def test_synonyms_share_a_group() -> None:
     ],
 )
 def test_number_words_are_read_as_one_number(text: str, value: int, words: int) -> None:
-    found = read_cardinal(text.split(), 0)
-    assert (found.value, found.after) == (value, words)
+    cardinal = read_cardinal(text.split(), 0)
+    assert (cardinal.value, cardinal.after) == (value, words)
 
 
-def test_a_bare_scale_word_counts_only_if_requested() -> None:
+def test_a_scale_word_alone_counts_only_if_requested() -> None:
     assert read_cardinal(["hundred", "patients"], 0) is None
     assert read_cardinal(["hundred", "patients"], 0, bare_scales={"hundred"}) == NumberWords(
         100, 1, scaled=True

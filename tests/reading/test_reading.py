@@ -17,7 +17,7 @@ from masis.schema.case import Case
 from masis.settings import Settings
 
 CASES = (Path(__file__).parent / "cases.jsonl").read_text(encoding="utf-8")
-# texts contain other line breaks
+# Split only at "\n", because texts contain other line breaks.
 ROWS: list[dict[str, Any]] = [json.loads(line) for line in CASES.split("\n") if line]
 NO_SPOT_CHECKS = Settings(spot_check_share=0.0)
 FLAGGED = ("contradicted", "unsupported")
@@ -42,15 +42,15 @@ def test_markers_and_sentences_are_read_as_intended(row: dict[str, Any]) -> None
         "uncited": len(uncited),
         "uncited_text": uncited[0] if len(uncited) == 1 else uncited,
     }
-    wanted = {key: value for key, value in expect.items() if key in found and value is not None}
-    assert {key: found[key] for key in wanted} == wanted
+    expected = {key: value for key, value in expect.items() if key in found and value is not None}
+    assert {key: found[key] for key in expected} == expected
     assert set(expect.get("valid_has", ())) <= set(valid)
     assert set(expect.get("invalid_has", ())) <= set(invalid)
     assert len(audit.citations) >= expect.get("markers_n", 0)
 
 
 @of_kind("verify")
-def test_a_claim_is_a_copy_a_contradiction_or_left_open(row: dict[str, Any]) -> None:
+def test_a_claim_is_supported_contradicted_or_undecided(row: dict[str, Any]) -> None:
     (check,) = masis.verify_claims([row["claim"]], row["evidence"])
     match row["expect"]:
         case "supported":
@@ -74,7 +74,7 @@ def test_a_faulty_answer_never_passes_without_review(row: dict[str, Any]) -> Non
     assert masis.run_audit(case, settings=NO_SPOT_CHECKS).needs_review
 
 
-def read(row: dict[str, Any], folder: Path) -> list[Case] | InputError:
+def read_case_file(row: dict[str, Any], folder: Path) -> list[Case] | InputError:
     """Return the cases of the row's file, or the error that rejects it."""
     file = folder / row["name"]
     file.write_bytes(base64.b64decode(row["content_b64"]))
@@ -88,7 +88,7 @@ def read(row: dict[str, Any], folder: Path) -> list[Case] | InputError:
 def test_a_refusal_or_a_failed_call_never_passes_as_an_answer(
     row: dict[str, Any], tmp_path: Path
 ) -> None:
-    cases = read(row, tmp_path)
+    cases = read_case_file(row, tmp_path)
     if not isinstance(cases, InputError):
         assert masis.run_audit(cases[0], settings=NO_SPOT_CHECKS).needs_review
 
@@ -97,12 +97,12 @@ def test_a_refusal_or_a_failed_call_never_passes_as_an_answer(
 def test_a_file_is_read_as_intended_or_rejected_with_a_hint(
     row: dict[str, Any], tmp_path: Path
 ) -> None:
-    expect, cases = row["expect"], read(row, tmp_path)
+    expect, cases = row["expect"], read_case_file(row, tmp_path)
     if isinstance(cases, InputError):
         must_be_read = {"cases", "evidence", "evidence_n", "answer"} & expect.keys()
-        wanted_error = expect.get("error") or expect.get("or_error")
-        assert wanted_error is not None or not must_be_read, str(cases)
-        assert (wanted_error or "") in str(cases)
+        expected_error = expect.get("error") or expect.get("or_error")
+        assert expected_error is not None or not must_be_read, str(cases)
+        assert (expected_error or "") in str(cases)
         return
     assert "error" not in expect
     first = cases[0]
@@ -125,16 +125,18 @@ def test_a_file_is_read_as_intended_or_rejected_with_a_hint(
         "given": len(first.given_citations),
         "cited_valid": len(valid),
     }
-    wanted = {key: value for key, value in expect.items() if key in found}
-    assert {key: found[key] for key in wanted} == wanted
-    held = dict(zip(ids, texts, strict=True))
-    assert {key: held.get(key) for key in expect.get("ids_has", {})} == expect.get("ids_has", {})
+    expected = {key: value for key, value in expect.items() if key in found}
+    assert {key: found[key] for key in expected} == expected
+    text_by_id = dict(zip(ids, texts, strict=True))
+    assert {key: text_by_id.get(key) for key in expect.get("ids_has", {})} == expect.get(
+        "ids_has", {}
+    )
     assert expect.get("answer_not", "\0") not in answer
     assert not ("no_answer_nan" in expect and answer.lower() == "nan")
     assert len(first.given_citations) >= expect.get("given_least", 0)
     if "given_text" in expect:
         assert expect["given_text"] in [
-            answer[each.start : each.end].strip() for each in first.given_citations
+            answer[citation.start : citation.end].strip() for citation in first.given_citations
         ]
     if "label_text" in expect:
         assert any(

@@ -585,7 +585,7 @@ def test_the_next_iteration_lists_fixed_and_open_issues(case: Case, run: Run) ->
     assert {each["label"]["text"] for each in second["fixed"]} == {"contradicted"}
     [left_open] = [each for each in second["issues"] if each["label"]["text"] == "fabricated"]
     assert left_open["course"]["text"] == "persisting"
-    assert "Raised in iteration 1: the sentence still stands" in left_open["reason"]
+    assert "Raised in iteration 1: the sentence is still there" in left_open["reason"]
     assert all("course" not in issue for issue in first["issues"])
     assert all(issue["course"]["text"] in ("new", "persisting") for issue in second["issues"])
 

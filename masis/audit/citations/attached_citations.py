@@ -1,7 +1,7 @@
 """Checks citations that are attached to an answer instead of written in it.
 
-APIs with grounded answers return them so: a span of the answer, the evidence and often a quote. A
-quote counts as verbatim in spite of differences in quotation marks, blanks and the like
+APIs with grounded answers return a span of the answer, the evidence and often a quote. A
+quote counts as verbatim despite differences in quotation marks, spaces and the like
 (``masis/audit/text/quotes.py``). Quotes aren't checked against evidence without text.
 """
 
@@ -15,12 +15,12 @@ from masis.audit.text.quotes import QuotePosition, locate_quote, located_parts
 from masis.schema.audit import QuoteCheck
 from masis.schema.case import Evidence, GivenCitation
 
-MIN_SPLICE = 2
+MIN_WORDS_PER_HALF = 2
 """The number of words that each half of a spliced quote must have."""
 
 
 def carry_over_citations(
-    given: Sequence[GivenCitation], original: str, answer: str
+    citations: Sequence[GivenCitation], original: str, answer: str
 ) -> tuple[GivenCitation, ...]:
     """Return the citations of the original answer that still hold for a later answer.
 
@@ -29,35 +29,35 @@ def carry_over_citations(
     words that its author never cited.
 
     Args:
-        given: The citations of the original answer.
+        citations: The citations of the original answer.
         original: The original answer.
         answer: The later answer; the positions of the result are those in it.
 
     """
-    if answer == original or not given:
-        return tuple(given)
-    units, later = split_sentences(original), split_sentences(answer)
-    starts, ends = {unit.start for unit in later}, {unit.end for unit in later}
-    carried = []
-    for citation in given:
+    if answer == original or not citations:
+        return tuple(citations)
+    units, later_units = split_sentences(original), split_sentences(answer)
+    starts, ends = {unit.start for unit in later_units}, {unit.end for unit in later_units}
+    carried_citations = []
+    for citation in citations:
         covered = [number for number, _ in covered_units(citation, original, units)]
         if not covered:
             continue
         first = units[covered[0]].start
         sentences = original[first : units[covered[-1]].end]
-        places = [
+        matching_starts = [
             start
             for start in starts
             if start + len(sentences) in ends and answer.startswith(sentences, start)
         ]
-        if len(places) == 1:
-            offset = places[0] - first
-            carried.append(
+        if len(matching_starts) == 1:
+            offset = matching_starts[0] - first
+            carried_citations.append(
                 citation.model_copy(
                     update={"start": citation.start + offset, "end": citation.end + offset}
                 )
             )
-    return tuple(carried)
+    return tuple(carried_citations)
 
 
 def resolve_citation(citation: GivenCitation, index: EvidenceIds) -> Resolution:
@@ -84,12 +84,12 @@ def covered_units(
     if not 0 <= citation.start <= citation.end <= len(answer):
         return
     if citation.start == citation.end:
-        before = [
+        preceding = [
             number for number, unit in enumerate(units) if unit.start < max(citation.start, 1)
         ]
-        if before:
-            unit = units[before[-1]]
-            yield before[-1], QuotePosition(unit.start, unit.end)
+        if preceding:
+            unit = units[preceding[-1]]
+            yield preceding[-1], QuotePosition(unit.start, unit.end)
         return
     has_words = any(map(str.isalnum, answer[citation.start : citation.end]))
     for number, unit in enumerate(units):
@@ -108,25 +108,25 @@ def check_quote(
     text = next((chunk.text for chunk in evidence if chunk.id == evidence_id), "")
     if not citation.quote or not citation.quote.strip() or not text:
         return None
-    place, found_in = locate_quote(citation.quote, text), None
+    position, found_in = locate_quote(citation.quote, text), None
     # A quote with "[...]" has several parts, so it may be found in the text and still be spliced.
     parts = located_parts(citation.quote, text)
-    if place is not None and len(parts) == 1:
+    if position is not None and len(parts) == 1:
         finding = "verbatim"
-    elif other := next(
+    elif other_chunk := next(
         (
             chunk
             for chunk in evidence
-            if chunk.id != evidence_id and _is_whole(citation.quote, chunk.text)
+            if chunk.id != evidence_id and _is_contiguous(citation.quote, chunk.text)
         ),
         None,
     ):
-        finding, found_in, place = (
+        finding, found_in, position = (
             "other_document",
-            other.id,
-            locate_quote(citation.quote, other.text),
+            other_chunk.id,
+            locate_quote(citation.quote, other_chunk.text),
         )
-    elif place is not None or _is_spliced(citation.quote, text):
+    elif position is not None or _is_spliced(citation.quote, text):
         finding = "spliced"
     else:
         finding = "fabricated"
@@ -138,32 +138,33 @@ def check_quote(
             "quote": citation.quote,
             "finding": finding,
             "found_in": found_in,
-            "evidence_start": place.start if place else None,
-            "evidence_end": place.end if place else None,
+            "evidence_start": position.start if position else None,
+            "evidence_end": position.end if position else None,
         }
     )
 
 
-def _is_whole(quote: str, text: str) -> bool:
+def _is_contiguous(quote: str, text: str) -> bool:
     return len(located_parts(quote, text)) == 1
 
 
 def _is_spliced(quote: str, text: str) -> bool:
     """Return whether the text has the quote in two parts.
 
-    These are the longest beginning that is in the text, and the rest.
+    The first part is the longest beginning of the quote that is in the text; the second is the
+    rest.
     """
     words = quote.split()
     low, high = 0, len(words)
-    # Binary search works because a text with a passage also has every beginning of the passage.
+    # A text that has a passage also has every prefix of the passage, so binary search works.
     while low < high:
         middle = (low + high + 1) // 2
-        if _is_whole(" ".join(words[:middle]), text):
+        if _is_contiguous(" ".join(words[:middle]), text):
             low = middle
         else:
             high = middle - 1
     return (
-        low >= MIN_SPLICE
-        and len(words) - low >= MIN_SPLICE
-        and _is_whole(" ".join(words[low:]), text)
+        low >= MIN_WORDS_PER_HALF
+        and len(words) - low >= MIN_WORDS_PER_HALF
+        and _is_contiguous(" ".join(words[low:]), text)
     )

@@ -32,7 +32,7 @@ COVERED_BY_LEAD_IN = "the citation of the list's lead-in covers it"
 _LISTS = ("item", "row", "code")
 # The line under the head of a Markdown table: "|:---|---:|".
 _SEPARATOR_ROW = re.compile(r"[\s|:+-]+")
-# "- " or blanks before an entry.
+# "- " or spaces before an entry.
 _BULLET = re.compile(r"\s*(?:[-*+•]\s+)?")
 # The beginning of an entry in a list of sources: "3." or "https://".
 _NUMBER_OR_ADDRESS = re.compile(r"\d{1,3}[.)]|https?://")
@@ -59,7 +59,8 @@ def audit_citations(
         mode: ``literal`` applies the two rules of MASIS-CRITIC-LITERAL.
         invalid_penalty: The factor for invalid references, 0 to 1.
         uncited_penalty: The factor for uncited sentences, 0 to 1.
-        given: Citations beside the answer, which count like its markers; not in ``literal`` mode.
+        given: Citations attached to the answer, which count like its markers except in ``literal``
+            mode.
 
     """
     quotes: list[QuoteCheck] = []
@@ -89,9 +90,9 @@ def audit_citations(
     )
 
 
-# Records of values that the engine computed itself are built without validation. This is five times
-# as fast as pydantic's ``model_construct``, and records are the engine's largest cost. A test
-# compares them with validated ones.
+# Records of values that the engine has computed are built without validation. This is five times
+# as fast as pydantic's ``model_construct``, and building records takes most of the engine's time. A
+# test compares them with validated ones.
 
 ModelT = TypeVar("ModelT", bound=Record)
 
@@ -139,17 +140,18 @@ def _cited_ids(citations: Sequence[Citation]) -> tuple[str, ...]:
     )
 
 
-# The source's two rules as written, with offsets (MASIS-CRITIC-LITERAL).
+# The spec's two rules as written, with offsets (MASIS-CRITIC-LITERAL).
 #
 # Every bracket is a citation, and it is valid only if its content is exactly an id. Sentences end
 # at every ``.``, ``!`` and ``?``. A sentence without ``[`` is uncited unless it contains one of
-# three phrases. There is one exception to the source's rules: ``[citation needed]`` is no citation.
+# three phrases. The only exception to the spec's rules is that ``[citation needed]`` isn't a
+# citation.
 
-# "[chunk_1]" on one line. The expression is the source's, so it stays lazy; see _brackets.
+# "[chunk_1]" on one line. The expression is the spec's, so it stays lazy; see _brackets.
 _BRACKET = re.compile(r"\[(.*?)\]")
 # "It fell", "It rose": the text between stops.
 _PIECE = re.compile(r"[^.!?]+")
-# The phrases that the source's rule exempts.
+# The phrases that the spec's rule exempts.
 _HEDGES = ("insufficient evidence", "not provided", "cannot provide")
 
 
@@ -204,11 +206,11 @@ def _brackets(answer: str) -> Iterator[re.Match[str]]:
 def _literal_sentence(text: str, start: int, ids: tuple[str, ...]) -> Sentence:
     status: SentenceStatus
     if "[" in text.casefold().replace(CITATION_NEEDED, ""):
-        status, reason = "cited", "holds a bracket"
+        status, reason = "cited", "has a bracket"
     elif any(hedge in text.lower() for hedge in _HEDGES):
         status, reason = "exempt", "says what is not known"
     else:
-        status, reason = "uncited", "holds no bracket"
+        status, reason = "uncited", "has no bracket"
     return record_of(
         Sentence,
         start=start,
@@ -237,33 +239,33 @@ def _standard_audit(
             continue
         # A marker belongs to the sentence in which it begins.
         unit_number = max(0, bisect_right(starts, marker.start) - 1)
-        found_citations = [
+        marker_citations = [
             _make_citation(answer, reference, marker[:2], unit_number)
             for reference in marker.references
         ]
-        citations += found_citations
-        by_unit[unit_number] += found_citations
+        citations += marker_citations
+        by_unit[unit_number] += marker_citations
     quotes: list[QuoteCheck] = []
     for citation in given:
         resolution = resolve_citation(citation, index)
         for number, span in covered_units(citation, answer, units):
-            # The citation covers this part of the sentence and has no marker there.
+            # The citation covers this part of the sentence, and the answer has no marker for it.
             reference = Reference(*span, citation.evidence_id, *resolution)
-            covering = _make_citation(answer, reference, (span.end, span.end), number)
-            citations.append(covering)
-            by_unit[number].append(covering)
+            citation_record = _make_citation(answer, reference, (span.end, span.end), number)
+            citations.append(citation_record)
+            by_unit[number].append(citation_record)
         if resolution.evidence_id is not None and (
             check := check_quote(citation, resolution.evidence_id, evidence)
         ):
             quotes.append(check)
-    # Those from markers are in order already.
+    # Citations from markers are already in order.
     if given:
         citations.sort(key=lambda citation: (citation.start, citation.end))
     return citations, _judge_sentences(answer, units, by_unit), quotes
 
 
 def _repeats_evidence(references: Sequence[Reference], evidence: Sequence[Evidence]) -> bool:
-    """Return whether the evidence contains an address or file name that names none of it.
+    """Return whether the references are addresses or file names that the evidence itself mentions.
 
     An answer that repeats "apply at https://..." from its evidence doesn't cite that address, so
     the reference isn't fabricated.
@@ -285,7 +287,7 @@ def _judge_sentences(
     answer: str, units: Sequence[SentenceUnit], by_unit: Mapping[int, list[Citation]]
 ) -> list[Sentence]:
     sentences: list[Sentence] = []
-    in_sources = False  # whether the sentence is in a list of sources
+    in_source_list = False  # whether the sentence is in a list of sources
     lead_in: int | None = None  # the cited sentence before a list
     for number, unit in enumerate(units):
         start, end, kind, opens = unit
@@ -293,15 +295,15 @@ def _judge_sentences(
         citations = by_unit.get(number, ())
         source_list = source_list_opens(text, kind) if opens else None
         if source_list == "heading":
-            in_sources = True
-        elif in_sources and (
+            in_source_list = True
+        elif in_source_list and (
             kind == "heading" or (opens and not _is_entry(text) and kind not in ("item", "note"))
         ):
-            in_sources = False
-        ids = _cited_ids(citations)
-        valid = sum([citation.status == "valid" for citation in citations])
+            in_source_list = False
+        cited_ids = _cited_ids(citations)
+        valid_count = sum([citation.status == "valid" for citation in citations])
         status: SentenceStatus
-        if source_list or in_sources or (kind == "note" and citations):
+        if source_list or in_source_list or (kind == "note" and citations):
             status, reason = "exempt", "a list of sources"
         elif not citations:
             announced = (
@@ -310,21 +312,21 @@ def _judge_sentences(
                 and _announces_list(answer, units[lead_in], by_unit[lead_in])
             )
             status, reason = _citation_status(text, units, number, announced, answer)
-        elif valid == len(citations):
+        elif valid_count == len(citations):
             status, reason = "cited", "carries a citation"
-        elif valid:
+        elif valid_count:
             status, reason = "cited", "carries citations, one of which names no evidence"
         else:
             status, reason = "cited", "carries a citation, but it names no evidence"
         if kind != "item":
-            lead_in = number if ids else None
+            lead_in = number if cited_ids else None
         sentences.append(
             record_of(
                 Sentence,
                 start=start,
                 end=end,
                 text=text,
-                citation_ids=ids,
+                citation_ids=cited_ids,
                 status=status,
                 why=reason,
             )
@@ -342,15 +344,15 @@ def _is_entry(text: str) -> bool:
     return bool(leading_marker(rest) or _NUMBER_OR_ADDRESS.match(rest))
 
 
-def _announces_list(answer: str, unit: SentenceUnit, cited: Sequence[Citation]) -> bool:
-    """Return whether a sentence ends with a colon, markers and emphasis left out.
+def _announces_list(answer: str, unit: SentenceUnit, citations: Sequence[Citation]) -> bool:
+    """Return whether a sentence ends with a colon, ignoring markers and emphasis.
 
     It then announces a list: "There are two reasons [1]:".
     """
     spans = sorted(
         {
             (citation.marker_start - unit.start, citation.marker_end - unit.start)
-            for citation in cited
+            for citation in citations
         }
     )
     text = without_spans(
@@ -384,8 +386,8 @@ def _citation_status(
         among_facts=unit.opens
         and is_labelled_fact(text)
         and any(
-            is_labelled_fact(answer[neighbour.start : neighbour.end])
-            for neighbour in (*units[max(number - 1, 0) : number], *units[number + 1 : number + 2])
+            is_labelled_fact(answer[neighbor.start : neighbor.end])
+            for neighbor in (*units[max(number - 1, 0) : number], *units[number + 1 : number + 2])
         ),
     )
     return (

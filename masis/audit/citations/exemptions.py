@@ -1,4 +1,4 @@
-"""Recognizes sentences that need no citation, and says why in plain words.
+"""Recognizes sentences that need no citation, and gives the reason in plain words.
 
 A sentence that asserts something about the world and has no citation is uncited. One that asks,
 announces, greets, labels, lists sources or says what is not known is exempt. If in doubt, a
@@ -14,7 +14,7 @@ from masis.audit.languages import QUESTION_MARKS
 from masis.audit.sentences import BlockKind
 from masis.audit.stops import SENTENCE_ENDS
 
-# Bullets, numbers, quote marks and headings of Markdown, also several: "> - (a) ## text".
+# One or more bullets, numbers, quote marks and headings of Markdown: "> - (a) ## text".
 _BULLET = re.compile(
     r"\A(?:[-*+•‣▪◦●○·–]\s+|[(]?(?:\d{1,3}|[a-zA-Z]|[ivxIVX]{1,4})[.)]\s+|>\s*|#{1,6}\s+)+"
 )
@@ -102,7 +102,7 @@ _ADVICE = re.compile(
 _LABEL = re.compile(r"\s*(?:\*\*|__)[^*_]{1,80}(?:\*\*|__):?\s*")
 # "5 %", "1998", "$5": an announcement with a figure asserts the figure.
 _FIGURE = re.compile(r"\d ?%|\b(?:1[5-9]|20)\d\d\b|[$€£]\d")
-_BARE_ANSWER = frozenset(
+_ONE_WORD_ANSWERS = frozenset(
     {"yes", "no", "maybe", "true", "false", "ja", "nein", "oui", "non", "sí", "si"}
 )
 # The Greek question mark looks like a semicolon, so it counts only after a Greek letter.
@@ -127,7 +127,7 @@ _FIXED_KINDS: dict[BlockKind, str] = {
 }
 
 
-def bare_text(sentence: str) -> str:
+def without_list_marker_and_emphasis(sentence: str) -> str:
     """Return the sentence without its bullet and emphasis."""
     text = (
         _BULLET.sub("", sentence)
@@ -147,7 +147,7 @@ def source_list_opens(sentence: str, kind: BlockKind) -> str | None:
     The result is ``line`` if the sentence is the list ("Sources: [1], [2]") and ``heading`` if the
     list follows ("References").
     """
-    folded = bare_text(sentence[:200]).casefold()
+    folded = without_list_marker_and_emphasis(sentence[:200]).casefold()
     if kind in ("heading", "prose", "item") and _SOURCE_HEADING.match(folded):
         return "heading"
     return "line" if _SOURCE_LINE.match(folded) else None
@@ -156,9 +156,9 @@ def source_list_opens(sentence: str, kind: BlockKind) -> str | None:
 def is_labelled_fact(sentence: str) -> bool:
     """Return whether the sentence is a label and a value, as in ``**Colour:** red``.
 
-    A title with a label, such as ``Part IV: The war``, isn't one.
+    A title with a label, such as ``Part IV: The war``, isn't a labeled fact.
     """
-    fact = _FACT.match(bare_text(sentence[:200]))
+    fact = _FACT.match(without_list_marker_and_emphasis(sentence[:200]))
     if fact is None:
         return False
     label = fact["label"]
@@ -174,12 +174,12 @@ def exemption_reason(
     more_follows: bool,
     among_facts: bool,
 ) -> str | None:
-    """Return why an uncited sentence needs no citation, or None if it does.
+    """Return the reason why an uncited sentence needs no citation, or None if it needs one.
 
     Args:
         sentence: Its text.
         kind: The kind of its block.
-        alone: Whether it is the whole of its block.
+        alone: Whether it is the only sentence of its block.
         list_follows: Whether the next block is a list, a table or code.
         more_follows: Whether it isn't the answer's last sentence.
         among_facts: Whether it and a sentence next to it are labelled facts.
@@ -187,15 +187,15 @@ def exemption_reason(
     """
     if kind in _FIXED_KINDS:
         return _FIXED_KINDS[kind]
-    text = bare_text(sentence)
-    words = len(_WORD.findall(text[:2000]))
-    if words == 0 or (words == 1 and text.strip(" .)(").isdecimal()):
+    text = without_list_marker_and_emphasis(sentence)
+    word_count = len(_WORD.findall(text[:2000]))
+    if word_count == 0 or (word_count == 1 and text.strip(" .)(").isdecimal()):
         return "no words"
     folded = text.casefold().strip("\"'“”‘’ ")
     last_character = text.rstrip("\"'”’)»* ")[-1:]
     if last_character and (last_character in QUESTION_MARKS or _GREEK_QUESTION.search(text)):
         return "a question"
-    if reason := _says_nothing(folded, words, more_follows):
+    if reason := _filler_reason(folded, word_count, more_follows):
         return reason
     if (last_character == ":" and more_follows and not _FIGURE.search(folded)) or (
         list_follows and folded.endswith(("following", "as follows", "include", "are"))
@@ -203,11 +203,11 @@ def exemption_reason(
         return "announces what follows"
     if (
         _ANNOUNCING.match(folded)
-        and (list_follows or words <= 14)
+        and (list_follows or word_count <= 14)
         and not any(map(str.isdecimal, folded))
     ):
         return "announces what follows"
-    if more_follows and words <= 6 and _LABEL.fullmatch(_BULLET.sub("", sentence)):
+    if more_follows and word_count <= 6 and _LABEL.fullmatch(_BULLET.sub("", sentence)):
         return "a title"
     if (
         alone
@@ -215,7 +215,7 @@ def exemption_reason(
         and kind != "row"
         and last_character not in SENTENCE_ENDS
         and last_character != ":"
-        and words <= 8
+        and word_count <= 8
         and (kind != "item" or sentence.rstrip().endswith("**"))
         and not (among_facts or (_BOLD_LABEL.match(sentence) and is_labelled_fact(sentence)))
     ):
@@ -225,15 +225,15 @@ def exemption_reason(
     return None
 
 
-def _says_nothing(folded: str, words: int, more_follows: bool) -> str | None:
-    if words <= 2 and more_follows and folded.strip(".!, ") in _BARE_ANSWER:
+def _filler_reason(folded: str, word_count: int, more_follows: bool) -> str | None:
+    if word_count <= 2 and more_follows and folded.strip(".!, ") in _ONE_WORD_ANSWERS:
         return "a bare answer, which the next sentences carry"
-    if words <= 8 and _GREETING.match(folded):
+    if word_count <= 8 and _GREETING.match(folded):
         return "a greeting"
-    if words <= 40 and _META.match(folded):
+    if word_count <= 40 and _META.match(folded):
         return "speaks about the answer itself"
-    if words <= 8 and _TRANSITION.fullmatch(folded):
+    if word_count <= 8 and _TRANSITION.fullmatch(folded):
         return "a transition"
-    if words <= 30 and _ADVICE.match(folded) and not _FIGURE.search(folded):
+    if word_count <= 30 and _ADVICE.match(folded) and not _FIGURE.search(folded):
         return "advises to ask a professional"
     return None

@@ -1,4 +1,4 @@
-"""Recognises sentences that only say that something isn't known, stated or found.
+"""Recognizes sentences that only say that something isn't known, stated or found.
 
 The spec exempts three wordings (MASIS-CRITIC-HEDGES): ``insufficient evidence``, ``not provided``,
 ``cannot provide``. People and models use many more, in the languages of ``hedges.toml``. A hedge
@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 
 _MIN_WORDS = 3
 """A clause of fewer words ("if any", "sadly") asserts nothing."""
-_MIN_WIDE = 4
-"""The same in characters, for scripts without spaces."""
+_MIN_WIDE_CHARACTERS = 4
+"""The same minimum in characters, for scripts without spaces."""
 
 # Marks that separate clauses in every language: a semicolon, a colon, a dash between spaces.
 _STRONG = r"[;；:：。]\s*|\s[–—-]\s|\s*——?\s*"
@@ -45,14 +45,18 @@ class Language(NamedTuple):
     verbs: re.Pattern[str] | None
 
     def has_hedge(self, text: str) -> bool:
-        """Return whether the text holds a hedge."""
+        """Return whether the text has a hedge."""
         return any(pattern.search(text) for pattern in self.hedges)
 
-    def continues(self, text: str) -> bool:
+    def continues(self, clause_part: str) -> bool:
         """Return whether a part after a comma only continues the clause before it."""
-        if self.continuations.search(text):
+        if self.continuations.search(clause_part):
             return True
-        return self.verbs is not None and not self.verbs.search(text) and not _RELATIVE.match(text)
+        return (
+            self.verbs is not None
+            and not self.verbs.search(clause_part)
+            and not _RELATIVE.match(clause_part)
+        )
 
 
 @cache
@@ -105,10 +109,10 @@ def _introduction() -> re.Pattern[str]:
 
 
 class _Clause(NamedTuple):
-    """A part of a sentence between two turns; ``own`` if it is an independent clause."""
+    """A part of a sentence between two turns, and whether it is an independent clause."""
 
     text: str
-    own: bool
+    is_independent: bool
 
 
 def hedges(sentence: str) -> bool:
@@ -128,24 +132,25 @@ def _asserts_more(text: str, language: Language) -> bool:
     """Return whether a sentence asserts something besides its hedge."""
     clauses = list(_clauses(text, language))
     if len(clauses) < 2 and language.begins_with_turn.match(text):
-        # "Despite insufficient evidence aspirin prevents stroke": the end of the hedge is unmarked.
+        # Nothing marks the end of the hedge in "Despite insufficient evidence aspirin prevents
+        # stroke".
         return True
     return any(_asserts(clause, language) for clause in clauses)
 
 
 def _clauses(sentence: str, language: Language) -> Iterator[_Clause]:
-    at, is_independent = 0, False
+    clause_start, is_independent = 0, False
     subordinate = language.begins_with_turn.match(sentence) is not None
-    for turn in language.turns.finditer(sentence):
-        if text := sentence[at : turn.start()].strip():
+    for boundary in language.turns.finditer(sentence):
+        if text := sentence[clause_start : boundary.start()].strip():
             yield _Clause(text, is_independent)
             # The comma after "Although ..." ends the subordinate clause.
-            is_independent = turn.group(1) is not None or subordinate
+            is_independent = boundary.group(1) is not None or subordinate
             subordinate = False
         else:
-            is_independent = turn.group(1) is not None
-        at = turn.end()
-    if text := sentence[at:].strip():
+            is_independent = boundary.group(1) is not None
+        clause_start = boundary.end()
+    if text := sentence[clause_start:].strip():
         yield _Clause(text, is_independent)
 
 
@@ -153,10 +158,12 @@ def _asserts(clause: _Clause, language: Language) -> bool:
     """Return whether a clause asserts something besides the hedge."""
     text, wide_characters = clause.text, len(_WIDE.findall(clause.text))
     too_short = (
-        wide_characters < _MIN_WIDE if wide_characters else len(_WORD.findall(text)) < _MIN_WORDS
+        wide_characters < _MIN_WIDE_CHARACTERS
+        if wide_characters
+        else len(_WORD.findall(text)) < _MIN_WORDS
     )
     return (
         not too_short
         and not language.has_hedge(text)
-        and (clause.own or not language.continues(text))
+        and (clause.is_independent or not language.continues(text))
     )

@@ -26,11 +26,11 @@ POLL_INTERVAL_S = 0.1
 
 
 def start_in_thread(
-    work: Callable[[], T], name: str, then: Callable[[], None] = lambda: None
+    work: Callable[[], T], name: str, on_done: Callable[[], None] = lambda: None
 ) -> Future[T]:
     """Start the work on a daemon thread, in a copy of the current context.
 
-    ``then`` is called when the work has ended, also with an error.
+    ``on_done`` is called when the work has ended, even with an error.
     """
     future: Future[T] = Future()
     # Make the future uncancellable, so that set_result can't raise.
@@ -42,7 +42,7 @@ def start_in_thread(
         except BaseException as error:  # noqa: BLE001 (the waiting thread raises it)
             future.set_exception(error)
         finally:
-            then()
+            on_done()
 
     threading.Thread(
         target=contextvars.copy_context().run, args=(run,), name=name, daemon=True
@@ -65,8 +65,8 @@ def run_concurrently(tasks: Sequence[Callable[[], T]]) -> list[T | StepError]:
     if len(tasks) < 2:
         return [guarded(task) for task in tasks]
     futures = [_calls.submit(contextvars.copy_context().run, guarded, task) for task in tasks[1:]]
-    first = guarded(tasks[0])
-    return [first, *(wait_for_future(future) for future in futures)]
+    first_result = guarded(tasks[0])
+    return [first_result, *(wait_for_future(future) for future in futures)]
 
 
 def wait_for_future(future: Future[T]) -> T:
@@ -94,20 +94,20 @@ def wait_for_coroutine(coroutine: Coroutine[Any, Any, T]) -> T:
     """Wait for a coroutine on the shared event loop, and return its result or raise its error."""
     # Without the lock, several threads could each create a loop. Work started on the first could
     # then wait forever for the second.
-    with _asking:
+    with _loop_lock:
         loop = _loop()
     return wait_for_future(asyncio.run_coroutine_threadsafe(coroutine, loop))
 
 
 AUDITS_THAT_WAIT = 64
-"""The number of awaited audits that run at the same time; further ones wait for their turn."""
+"""The most awaited audits that run at the same time; further ones wait in a queue."""
 
 
 def start_audit(work: Callable[[], T], *, calls_models: bool) -> Future[T]:
     """Start an audit on a thread, in a copy of the current context.
 
-    An audit that calls no models computes, so more of them at once than there are cores would not
-    be faster.
+    An audit without model calls is limited by the CPU, so running more of them than there are cores
+    wouldn't be faster.
     """
     return (_model_threads if calls_models else _cpu_threads).submit(
         contextvars.copy_context().run, work
@@ -128,7 +128,7 @@ async def cancellable(
         cancelled.set()
 
 
-_asking: threading.Lock
+_loop_lock: threading.Lock
 _calls: ThreadPoolExecutor
 _model_threads: ThreadPoolExecutor
 _cpu_threads: ThreadPoolExecutor
@@ -139,8 +139,8 @@ def _create_shared_state() -> None:
 
     It is created again in a forked child, which inherits no threads.
     """
-    global _asking, _calls, _model_threads, _cpu_threads
-    _asking = threading.Lock()
+    global _loop_lock, _calls, _model_threads, _cpu_threads
+    _loop_lock = threading.Lock()
     _loop.cache_clear()
     # More threads than any limit of calls. Calls don't start calls, so none waits for a thread
     # forever.

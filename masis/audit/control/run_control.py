@@ -28,10 +28,10 @@ NoticeKind: TypeAlias = Literal["call_retried", "call_repaired", "call_finished"
 
 
 class CallNotice(NamedTuple):
-    """An event in a call that observers should see at once, such as a retry or a repaired reply.
+    """An event during a call that observers should see at once, such as a retry or a repair.
 
-    A ``warning`` is stored with the run. This program writes ``message``, which never has the text
-    of a reply.
+    A ``warning`` is stored with the run. The program writes ``message``, which never includes the
+    text of a reply.
     """
 
     kind: NoticeKind
@@ -124,7 +124,7 @@ class RunBudget:
                     self._queue_s += self.seconds() - self._queue_began
 
     def worked_s(self) -> float:
-        """Return the clock's reading without the time that calls of this run spent in a queue."""
+        """Return the clock's time minus the time that calls of this run spent in a queue."""
         # Calls on other threads change the queue's figures, so all are read under one lock.
         with self._lock:
             now = self.seconds()
@@ -153,13 +153,13 @@ class CallLog:
         self.notices.put(CallNotice(kind, self.place.step, self.place.iteration, message, data))
 
     def warn(self, what: str, message: str, *, once: bool = False) -> None:
-        """Add a warning to the run, once per step or, with ``once``, once per run.
+        """Add a warning with the key ``what``, once per step or, with ``once``, once per run.
 
         Several calls may cause the same warning.
         """
-        place = RunPosition() if once else self.place
-        if (place, what) not in self._warned:
-            self._warned.add((place, what))
+        position = RunPosition() if once else self.place
+        if (position, what) not in self._warned:
+            self._warned.add((position, what))
             self.emit("warning", message, what=what)
 
     def record(self, call: ModelCall) -> None:
@@ -183,24 +183,24 @@ class Cancelled(Exception):
 class CancelToken:
     """Tells whether a run was cancelled. Thread-safe; a token is never reset.
 
-    ``ask`` is for a run that computes on its own thread. There the step itself must check for
-    cancellation, through ``check``.
+    ``is_requested`` is for a run that computes on its own thread. There the step itself must check
+    for cancellation, through ``check``.
     """
 
     def __init__(self) -> None:
         self._event = threading.Event()
-        self._next_look = 0.0
-        self.ask: Callable[[], bool] = lambda: False
+        self._next_poll = 0.0
+        self.is_requested: Callable[[], bool] = lambda: False
 
     def check(self) -> None:
         """Raise Cancelled if the run was cancelled.
 
         This is cheap enough to be called between the parts of a long computation.
         """
-        if not self.is_cancelled and time.monotonic() >= self._next_look:
-            if self.ask():
+        if not self.is_cancelled and time.monotonic() >= self._next_poll:
+            if self.is_requested():
                 self.cancel()
-            self._next_look = time.monotonic() + POLL_INTERVAL_S
+            self._next_poll = time.monotonic() + POLL_INTERVAL_S
         if self.is_cancelled:
             raise Cancelled
 
@@ -223,9 +223,10 @@ class RunControl:
     """The state that a run shares with its roles.
 
     Attributes:
-        fence: The mark that closes texts from outside in prompts. It is new for each run, so that
+        fence: The mark that encloses outside texts in prompts. It is new for each run, so that
             no text can guess it.
-        evidence_room: By model, the characters of evidence that fit its context, if not all did.
+        evidence_room: For each model whose context is too small for all the evidence, the number of
+            characters that fit.
 
     """
 

@@ -1,8 +1,8 @@
 """The event data of each step (the specs' "Telemetry Emitted").
 
-The data is counts, scores and times, never a text. MASIS-CRITIC-TELEMETRY and MASIS-EVAL-TELEMETRY
-name the fields of the critic's and the evaluator's entries; REQ-CRITIC-OBS-002 names those logged
-of an iteration and of the loop.
+The data has counts, scores and times but no texts. MASIS-CRITIC-TELEMETRY and MASIS-EVAL-TELEMETRY
+name the fields of the critic's and the evaluator's entries; REQ-CRITIC-OBS-002 names the logged
+fields of an iteration and of the loop.
 """
 
 from __future__ import annotations

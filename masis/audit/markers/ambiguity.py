@@ -96,7 +96,7 @@ def is_probably_not_a_citation(
         and len(body) <= 2
         and _POWER_BEFORE.search(answer[max(0, start - 6) : start])
     ):
-        return True  # mm[2], R[2], 5 × 10[7]: a power whose raised digit came in brackets
+        return True  # mm[2], R[2], 5 × 10[7]: a power whose raised digit is in brackets
     if after == "=" and before.isalnum():
         return True  # ?ids[1]=7
     is_before_element = _ELEMENT_AFTER.match(answer, end) is not None
@@ -106,7 +106,7 @@ def is_probably_not_a_citation(
         return False
     return bool(
         are_years(references, index)
-        # [0, 1], [0-35]: an interval or a scale; a lone [0] is a reference that names nothing
+        # [0, 1], [0-35]: an interval or a scale; a single [0] is a reference without evidence
         or (has_several and references[0].name == "0" and references[0].evidence_id is None)
         or _is_index(answer, start, end, references)
         or (
@@ -126,8 +126,8 @@ def is_probably_not_a_citation(
 def _may_be_mathematics(answer: str, start: int, members: int) -> bool:
     """Return whether ``10[6]`` or ``4.1 [2, 8]`` may be a power or an interval.
 
-    If the evidence is known, ``[6]`` beside five chunks is a fabrication; if it isn't, the text
-    stays.
+    If the evidence is known and has five chunks, ``[6]`` is a fabrication; if it isn't known, the
+    text is kept.
     """
     before = answer[max(0, start - 16) : start]
     if members == 1:
@@ -177,7 +177,7 @@ _OPERATOR_BEFORE = re.compile(r"[=+×*/^≈±·−⋅(]\s{0,2}\Z")
 _ROUND_BEFORE = re.compile(r"[(（]([^()（）]{1,56})[)）]\Z")
 # An operator inside such brackets.
 _TERM = re.compile(r"[=+×*/^≈<>±·−⋅]")
-# "Clean": four letters, or one character of a script without blanks (CJK, Hangul).
+# "Clean": four letters, or one character of a script without spaces (CJK, Hangul).
 _LONG_WORD = re.compile(r"[^\W\d_]{4}|[\u2e80-\u9fff\uac00-\ud7a3]")
 _PUNCTUATION = frozenset(".,;:!?…\"'”’»*_[]】。，；：！？」』")
 # "step ②", "图①", "第③": words before a circled number that counts something.
@@ -201,16 +201,16 @@ def is_probably_an_exponent(text: str, start: int, end: int) -> bool:
     if word is None:
         if before[-1] in ")）":
             # (x + 1)² raises a term, (the Clean Air Act)² doesn't
-            inside = _ROUND_BEFORE.search(before)
+            bracketed = _ROUND_BEFORE.search(before)
             return (
-                inside is None
-                or _TERM.search(inside.group(1)) is not None
-                or not _LONG_WORD.search(inside.group(1))
+                bracketed is None
+                or _TERM.search(bracketed.group(1)) is not None
+                or not _LONG_WORD.search(bracketed.group(1))
             )
         return before[-1] not in _PUNCTUATION
     letters = word.group()
     if ord(letters[-1]) > 0x2E80:
-        return False  # scripts without blanks have no words of units
+        return False  # in scripts without spaces, units aren't separate words
     if len(letters) <= 2 or letters.casefold() in _CARRIES_EXPONENTS:
         return True
     # "× width²": a factor of a formula

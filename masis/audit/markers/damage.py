@@ -1,4 +1,4 @@
-"""Finds markers that a revision or an edit damaged: emptied, left open, or cut in half."""
+"""Finds markers that a revision or an edit damaged: empty, unclosed or cut in half."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _empty_pattern(brackets: Brackets) -> re.Pattern[str]:
 
 @cache
 def _unclosed_pattern(brackets: Brackets) -> re.Pattern[str]:
-    # "[chunk_1 [2]": a bracket that another one, or the end of the line, follows before it closes.
+    # "[chunk_1 [2]": an opening bracket that doesn't close before the next one or the line end.
     opening = alternatives(opening for opening, _ in brackets)
     bracket = alternatives(bracket for pair in brackets for bracket in pair)
     return re.compile(rf"(?:{opening})((?:(?!{bracket})[^\n]){{0,300}})(?={opening}|\n|\Z)")
@@ -29,7 +29,7 @@ def _unclosed_pattern(brackets: Brackets) -> re.Pattern[str]:
 
 @cache
 def _parts_of_closings(closings: tuple[str, ...]) -> tuple[str, ...]:
-    # "}" of "}}": what is left of a closing bracket of several characters, the longest first.
+    # "}" of "}}": the rest of a closing bracket of several characters, the longest rest first.
     parts = {closing[:length] for closing in closings for length in range(1, len(closing))}
     return tuple(sorted(parts, key=len, reverse=True))
 
@@ -55,21 +55,23 @@ def unclosed_markers(text: str, ids: Iterable[str]) -> int:
 
     A bracket at the very end of the text counts if it could begin an id.
     """
-    names = set(ids)
+    known_ids = set(ids)
     count = 0
     for match in _unclosed_pattern(style_table().brackets).finditer(text):
-        inside = match[1].strip()
-        first_word = _without_half_closing(re.split(r"[\s,;]", inside, maxsplit=1)[0])
-        at_end = match.end() == len(text) and any(name.startswith(inside) for name in names)
-        count += first_word in names or at_end
+        content = match[1].strip()
+        first_word = _without_half_closing(re.split(r"[\s,;]", content, maxsplit=1)[0])
+        at_end = match.end() == len(text) and any(
+            known_id.startswith(content) for known_id in known_ids
+        )
+        count += first_word in known_ids or at_end
     return count
 
 
 def half_bracketed_ids(text: str, ids: Iterable[str]) -> Iterator[tuple[int, str]]:
-    """Yield the ids beside half a pair of brackets, as in ``[c1]c2]``.
+    """Yield the ids next to half a pair of brackets, as in ``[c1]c2]``.
 
-    Each is a position and a text with the bracket. Ids in whole markers are found as well; the
-    caller knows where those are.
+    Each result is a position and the text of the id with its bracket. Ids in complete markers are
+    found too; the caller must exclude them.
     """
     any_id = alternatives(ids)
     if not any_id:

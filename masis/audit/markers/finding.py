@@ -78,7 +78,7 @@ def marker_spans(text: str, index: EvidenceIds | None = None) -> list[tuple[int,
 def without_markers(text: str, index: EvidenceIds | None = None) -> str:
     """Return a text without its markers, the spaces before them, and the commas between them.
 
-    The words of a link stay. See ``marker_spans`` for texts without an ``index``.
+    The words of a link are kept. See ``marker_spans`` for texts without an ``index``.
     """
     return without_spans(text, marker_spans(text, index))
 
@@ -89,39 +89,46 @@ def without_spans(text: str, spans: Iterable[tuple[int, int]]) -> str:
     See ``without_markers``.
     """
     parts, position = [], 0
-    for start, end, words in _marker_stretches(text, spans):
-        between = text[position:start]
-        if words:
-            parts += [between, words]
+    for start, end, kept_words in _removable_spans(text, spans):
+        text_before_marker = text[position:start]
+        if kept_words:
+            parts += [text_before_marker, kept_words]
         else:
             # "long [1], [2]." becomes "long."
             parts.append(
-                "" if position and not between.strip(_MARKER_SEPARATORS) else between.rstrip(" \t")
+                ""
+                if position and not text_before_marker.strip(_MARKER_SEPARATORS)
+                else text_before_marker.rstrip(" \t")
             )
         position = end
     return "".join([*parts, text[position:]])
 
 
-# Characters between two markers of one place: "[1], [2]".
+# Characters between two adjacent markers: "[1], [2]".
 _MARKER_SEPARATORS = " \t,;"
 
 
-def _marker_stretches(text: str, spans: Iterable[tuple[int, int]]) -> list[tuple[int, int, str]]:
-    """Return the parts of a text that its markers take up, each with the words that stay.
+def _removable_spans(text: str, spans: Iterable[tuple[int, int]]) -> list[tuple[int, int, str]]:
+    """Return the spans to remove with the markers of a text, each with the words to keep.
 
-    Markers side by side are one part, and so is everything that encloses them and would stay empty.
+    Adjacent markers are one span, which includes everything that would enclose nothing without
+    them.
     """
     stretches: list[tuple[int, int, str]] = []
     for marker_start, marker_end in spans:
         if words := words_of_marker(text, marker_start, marker_end):
             stretches.append((marker_start, marker_end, words))
             continue
-        before = stretches[-1][1] if stretches else 0
-        start, end = _with_wrappers(text, marker_start, marker_end, before)
-        if stretches and not stretches[-1][2] and not text[before:start].strip(_MARKER_SEPARATORS):
+        previous_end = stretches[-1][1] if stretches else 0
+        start, end = _with_wrappers(text, marker_start, marker_end, previous_end)
+        if (
+            stretches
+            and not stretches[-1][2]
+            and not text[previous_end:start].strip(_MARKER_SEPARATORS)
+        ):
             start, _, _ = stretches.pop()
-            before = stretches[-1][1] if stretches else 0
-            start, end = _with_wrappers(text, start, end, before)
+            previous_end = stretches[-1][1] if stretches else 0
+            start, end = _with_wrappers(text, start, end, previous_end)
         stretches.append((start, end, ""))
     return stretches
 
@@ -139,34 +146,34 @@ _ENCLOSING = (
     ("_", "_"),
     ("^", "^"),
 )
-# What follows a sign of emphasis that opens and doesn't close.
+# The character after a sign of emphasis that opens instead of closing: "**b" in "**a**[1]**b**".
 _EMPHASIZED = re.compile(r"[\w*]")
 
 
-def _with_wrappers(text: str, start: int, end: int, after: int) -> tuple[int, int]:
-    """Return the position of a marker including all that encloses nothing else.
+def _with_wrappers(text: str, start: int, end: int, earliest: int) -> tuple[int, int]:
+    """Return the span of a marker including the signs that enclose only the marker.
 
     ``[[1]]``, ``([1])``, ``**[1]**`` and ``<sup>[1]</sup>`` would stay as ``[]``, ``()``, ``****``
-    and ``<sup></sup>`` without their marker. The result begins at or behind ``after``.
+    and ``<sup></sup>`` without their marker. The result begins at or after ``earliest``.
     """
-    while wrapper := _wrapper_around(text, start, end, after):
+    while wrapper := _wrapper_around(text, start, end, earliest):
         opening, closing = wrapper
         start, end = start - len(opening), end + len(closing)
     return start, end
 
 
-def _wrapper_around(text: str, start: int, end: int, after: int) -> tuple[str, str] | None:
-    """Return the signs directly before and behind a position that enclose it, if any do."""
+def _wrapper_around(text: str, start: int, end: int, earliest: int) -> tuple[str, str] | None:
+    """Return the signs directly before and after a span that enclose it, if any do."""
     for opening, closing in (*styles.style_table().outer_brackets, *_ENCLOSING):
         if (
-            text.endswith(opening, after, start)
+            text.endswith(opening, earliest, start)
             and text.startswith(closing, end)
             # In "**a**[1]**b**", emphasis encloses the words and not the marker.
             and not (opening == closing and _EMPHASIZED.match(text, end + len(closing)))
         ):
             return opening, closing
-    if start > after and text[start - 1] == ">":
-        tag = _OPEN_TAG.search(text, max(after, start - 80), start)
+    if start > earliest and text[start - 1] == ">":
+        tag = _OPEN_TAG.search(text, max(earliest, start - 80), start)
         if tag and re.fullmatch(_WRAPPER, tag[1], re.IGNORECASE):
             closing = text[end : end + len(tag[1]) + 3]
             if closing.casefold() == f"</{tag[1]}>".casefold():
@@ -257,7 +264,7 @@ def _last_brackets_pattern(brackets: styles.Brackets) -> re.Pattern[str]:
 
 @cache
 def bracketed_words(brackets: styles.Brackets) -> str:
-    """Return the pattern of brackets without blanks inside: ``[doc-1]``."""
+    """Return the pattern of brackets without whitespace inside: ``[doc-1]``."""
     return "|".join(
         rf"{re.escape(pair[0])}{styles.none_of(pair)}\s]{{1,80}}{re.escape(pair[1])}"
         for pair in brackets
@@ -274,27 +281,30 @@ def brackets_with_stops(brackets: styles.Brackets) -> str:
     )
 
 
-def trailing_markers_end(text: str, at: int, end: int) -> int | None:
+def trailing_markers_end(text: str, start: int, end: int) -> int | None:
     """Return the end of the markers that follow a full stop and belong to the sentence before it.
 
     The evidence isn't known here. In "It is long. [1] It is red." and "It is long.<sup>[1]</sup> It
     is red." the marker cites the first sentence. None if there are no such markers.
     """
-    position = at
+    position = start
     while position < end and text[position] in " \t":
         position += 1
     if position >= end or (
-        text[position] not in _MAY_LEAD and text[position] not in styles.style_table().by_opening
+        text[position] not in _LEAD_CHARACTERS
+        and text[position] not in styles.style_table().by_opening
     ):
         return None  # an ordinary sentence follows
     markers_end = None
     brackets = styles.style_table().brackets
     outer_brackets = styles.style_table().outer_brackets
-    lead_match = _lead_pattern(brackets).match(text, at, end)
-    at = position = lead_match.end() if lead_match else at
+    lead_match = _lead_pattern(brackets).match(text, start, end)
+    start = position = lead_match.end() if lead_match else start
     while True:
         while (
-            position < end and text[position] in " \t\r\n,;" and position - (markers_end or at) < 3
+            position < end
+            and text[position] in " \t\r\n,;"
+            and position - (markers_end or start) < 3
         ):
             position += 1
         marker_end = _marker_end(text, position, end)
@@ -321,7 +331,7 @@ def trailing_markers_end(text: str, at: int, end: int) -> int | None:
 
 @cache
 def _lead_pattern(brackets: styles.Brackets) -> re.Pattern[str]:
-    # "Source: [1]", "(see [1]": words between a full stop and the first marker.
+    # "Source: [1]", "(see [1]": words after a full stop and before the first marker.
     return re.compile(
         r"[ ]{1,3}[([]?(?:[Ss]ources?|[Rr]eferences?|[Cc]itations?|[Ss]ee):?"
         rf"(?=[ ]{{0,2}}(?:{styles.alternatives(opening for opening, _ in brackets)}))"
@@ -329,7 +339,7 @@ def _lead_pattern(brackets: styles.Brackets) -> re.Pattern[str]:
 
 
 # The characters that begin a lead, a wrapper or a separator.
-_MAY_LEAD = frozenset("SsRrCc([<*^,;\r\n")
+_LEAD_CHARACTERS = frozenset("SsRrCc([<*^,;\r\n")
 _WRAPPER = r"(?:sup|small|cite|citation|ref|span|strong|em|b|i|u)"
 
 
@@ -361,15 +371,15 @@ def _closing_pattern(brackets: styles.Brackets) -> re.Pattern[str]:
 _EMPTY_TAG = re.compile(rf"<({_WRAPPER})>\s{{0,3}}</\1>|</statement>")
 
 
-def _marker_end(text: str, at: int, end: int) -> int | None:
+def _marker_end(text: str, start: int, end: int) -> int | None:
     """Return the end of the longest marker that begins here and may follow a stop."""
-    if at >= end:
+    if start >= end:
         return None
-    if text[at] == "<" and (empty := _EMPTY_TAG.match(text, at, end)):
-        return empty.end()
+    if text[start] == "<" and (empty_tag := _EMPTY_TAG.match(text, start, end)):
+        return empty_tag.end()
     longest_end = None
-    for style in styles.style_table().by_opening.get(text[at], ()):
-        match = style.pattern.match(text, at, end)
+    for style in styles.style_table().by_opening.get(text[start], ()):
+        match = style.pattern.match(text, start, end)
         if match and style.may_follow_stop(match):
             longest_end = max(longest_end or 0, match.end())
     return longest_end
@@ -444,8 +454,8 @@ def holds_only_markers(line: str) -> bool:
 
 # Code and mathematics, in which brackets aren't markers.
 
-# A fenced block of Markdown: "```python\n...\n```", or "~~~"; one that never closes ends with the
-# text, as in CommonMark. Possessive quantifiers ({3,}+, *+) keep a line of backticks from being
+# A fenced block of Markdown: "```python\n...\n```", or "~~~". A block that never closes ends with
+# the text, as in CommonMark. Possessive quantifiers ({3,}+, *+) keep a line of backticks from being
 # tried at every length.
 _FENCED = re.compile(
     r"^[ ]{0,3}(`{3,}+|~{3,}+)[^\n]*+\n(?:.*?)(?:^[ ]{0,3}\1|\Z)", re.MULTILINE | re.DOTALL
@@ -474,8 +484,8 @@ class Mask:
 
     def contains(self, position: int) -> bool:
         """Return whether the position is in one of the spans."""
-        at = bisect_right(self._starts, position) - 1
-        return at >= 0 and position < self._ends[at]
+        index = bisect_right(self._starts, position) - 1
+        return index >= 0 and position < self._ends[index]
 
 
 def mask_code(answer: str, code: Sequence[tuple[int, int]]) -> Mask:
@@ -503,15 +513,15 @@ def _spans_outside(
 def _bracketed_ids(answer: str, index: EvidenceIds) -> Iterator[Marker]:
     """Find ids that contain brackets themselves: ``[report[2]]``."""
     for id_ in index.bracketed:
-        at = answer.find(f"[{id_}]")
-        while at >= 0:
-            end = at + len(id_) + 2
-            yield Marker(at, end, (Reference(at + 1, end - 1, id_, id_, "exact"),))
-            at = answer.find(f"[{id_}]", end)
+        start = answer.find(f"[{id_}]")
+        while start >= 0:
+            end = start + len(id_) + 2
+            yield Marker(start, end, (Reference(start + 1, end - 1, id_, id_, "exact"),))
+            start = answer.find(f"[{id_}]", end)
 
 
 def _with_broken_ranges(marker: Marker, answer: str) -> Marker:
-    """Return the marker with each range past the evidence as one reference without evidence.
+    """Return the marker with each range that exceeds the evidence as one invalid reference.
 
     If part of ``[2-7]`` is out of bounds, the writer was counting something else, so its first
     members can't be relied on either.

@@ -58,9 +58,9 @@ class _MarkerPart(NamedTuple):
     end: int
     text: str
 
-    def after(self, at: int) -> _MarkerPart:
-        """Return the part after its first ``at`` characters."""
-        return _MarkerPart(self.start + at, self.end, self.text[at:])
+    def after(self, count: int) -> _MarkerPart:
+        """Return the part without its first ``count`` characters."""
+        return _MarkerPart(self.start + count, self.end, self.text[count:])
 
     def split(self, separator: re.Pattern[str]) -> Iterator[_MarkerPart]:
         """Yield the parts between the separators, which may be empty."""
@@ -86,9 +86,9 @@ _SEPARATOR = re.compile(
 )
 # "1-3", "1 to 3", "1..3".
 _RANGE = re.compile(r"(\d{1,9})\s*(?:[-‐‑–—~]|\bto\b|\.\.\.?)\s*(\d{1,9})")
-# A word for "source" and a number: Source 1, Doc. 1, Passage ID 2, 来源1, Sources 1-3, and the bare
-# "ID:4" of RAGFlow. "ID 4711" without a colon is more often the number of something else, which the
-# lookahead after "ids?" excludes.
+# A word for "source" and a number: Source 1, Doc. 1, Passage ID 2, 来源1, Sources 1-3, and
+# RAGFlow's "ID:4". "ID 4711" without a colon more often identifies something else, so the lookahead
+# after "ids?" excludes it.
 _WORDED = re.compile(
     rf"({SOURCE_WORD}(?=\W|\d|_)|{RESULT_WORD}(?=\W|\d)|"
     r"ids?(?=\s?:))\.?(\s*(?:_?ids?|nos?\.?|numbers?|nr\.?)?\s*[:：=#]?\s*|"
@@ -105,8 +105,8 @@ _LABEL = re.compile(rf"(?:{SOURCE_WORD}|ids?)(?:\s*[:：]\s*|\s+)(?=\S)", re.IGN
 # S1, D1, R1: the initial of "source", "document", "reference". Other letters are more often
 # chemistry or vitamins.
 _INITIAL = re.compile(r"(?:[SDR]|#\s?)(\d{1,3})", re.IGNORECASE)
-# "1: p. 4", "9 (pp. 4-6)", "chunk_1, § 3": a place in the source after its name, which is group 1.
-_WITH_PLACE = re.compile(
+# "1: p. 4", "9 (pp. 4-6)", "chunk_1, § 3": a location in the source after its name (group 1).
+_WITH_LOCATION = re.compile(
     r"([^():,]{1,80}?)\s*[:,(|–—-]?\s*\(?\b(?:pp?\.|pages?\b|pgs?\.|lines?\b|paras?\b\.?|"
     r"paragraphs?\b|sections?\b|sec\.|secs\.|chapters?\b|ch\.|slides?\b|rows?\b|seiten?\b|s\.|"
     r"abschnitt\b|zeilen?\b|página\b|pág\.|page\b)\s{0,3}\d.{0,40}",
@@ -114,7 +114,7 @@ _WITH_PLACE = re.compile(
 )
 # "chunk_1, § 3": the same with a section sign, before which \b doesn't match.
 _SECTION_SIGN = re.compile(r"([^():,]{1,80}?)\s*[:,(]?\s*§{1,2}\s{0,3}\d.{0,40}", re.DOTALL)
-# "1.1 source", "4:0 source": source 1 and a place in it, as Azure's assistants write it.
+# "1.1 source", "4:0 source": a source and a location in it, as Azure's assistants write it.
 _NUMBER_AND_SOURCE = re.compile(r"(\d{1,9})(?:[.:]\d{1,9})?\s*†?\s*source", re.IGNORECASE)
 # "report.pdf", also with a fragment: "report.pdf#page=3".
 _FILE_NAME = re.compile(
@@ -143,7 +143,7 @@ def read_references(
 ) -> list[Reference]:
     r"""Return the references between two brackets, or none if the text isn't a citation.
 
-    For text that may also be something else: only names of the evidence and common forms of
+    This is for text that may also be something else. Only names of the evidence and common forms of
     references count, not ``1,000`` or ``3.5``. Text that can only be names, such as the attribute
     of a tag, is read by ``_parse_attribute``. The positions are those in the answer.
     Signs that Markdown or LaTeX escape (``chunk\_1``) are read without their backslash.
@@ -157,14 +157,15 @@ def read_references(
 
     """
     if "\\" in body and _ESCAPED.search(body) and body.strip() not in index.exact:
-        dropped = {match.start() for match in _ESCAPED.finditer(body)}
-        places = [at for at in range(len(body)) if at not in dropped]
-        plain = "".join(body[at] for at in places)
+        backslashes = {match.start() for match in _ESCAPED.finditer(body)}
+        positions = [position for position in range(len(body)) if position not in backslashes]
+        unescaped = "".join(body[position] for position in positions)
         return [
             reference._replace(
-                start=offset + places[reference.start], end=offset + places[reference.end - 1] + 1
+                start=offset + positions[reference.start],
+                end=offset + positions[reference.end - 1] + 1,
             )
-            for reference in _read_references(plain, 0, index, round_)
+            for reference in _read_references(unescaped, 0, index, round_)
         ]
     return _read_references(body, offset, index, round_)
 
@@ -212,7 +213,7 @@ def _read_list(list_part: _MarkerPart, index: EvidenceIds, round_: bool) -> list
         read_part = _read_part(part, index, round_=round_)
         if read_part is None and number == 0:
             return []
-        references += read_part or []  # [1, p. 23]: where in the source, not another source
+        references += read_part or []  # [1, p. 23]: a location in the source, not another source
     return references
 
 
@@ -269,17 +270,19 @@ def _read_part(
         return _read_key(part, key, index)
     if index.is_shaped(text):
         return [Reference(part.start, part.end, text, None, None)]
-    if range_ := _RANGE.fullmatch(text):
-        return _expand(part, int(range_.group(1)), int(range_.group(2)), index)
-    if range_ := _PREFIXED_RANGE.fullmatch(text):
-        prefix, second_prefix = range_.group(1), range_.group(3)
-        has_known_shape = index.resolve(prefix + range_[2]).evidence_id or index.is_shaped(
-            prefix + range_[2]
+    if range_match := _RANGE.fullmatch(text):
+        return _expand(part, int(range_match.group(1)), int(range_match.group(2)), index)
+    if range_match := _PREFIXED_RANGE.fullmatch(text):
+        prefix, second_prefix = range_match.group(1), range_match.group(3)
+        has_known_shape = index.resolve(prefix + range_match[2]).evidence_id or index.is_shaped(
+            prefix + range_match[2]
         )
         if has_known_shape and (
             second_prefix is None or second_prefix.casefold() == prefix.casefold()
         ):
-            return _expand(part, int(range_.group(2)), int(range_.group(4)), index, prefix)
+            return _expand(
+                part, int(range_match.group(2)), int(range_match.group(4)), index, prefix
+            )
     if match := _WORDED.fullmatch(text):
         return _read_worded(part, match, index)
     if "://" in text and not any(map(str.isspace, text)):
@@ -290,10 +293,10 @@ def _read_part(
                 for id_ in chunk_ids or [None]
             ]
     if label := _LABEL.match(text):  # "Source: chunk_2", "Source: Document 9"
-        labelled = part.after(label.end())
-        worded = _WORDED.fullmatch(labelled.text)
+        labeled_part = part.after(label.end())
+        worded = _WORDED.fullmatch(labeled_part.text)
         if references := (
-            _read_worded(labelled, worded, index) if worded else _read_id(labelled, index)
+            _read_worded(labeled_part, worded, index) if worded else _read_id(labeled_part, index)
         ):
             return references
     if len(text) >= 3 and (ids := index.resolve_source(text)):
@@ -308,9 +311,9 @@ def _read_part(
             Reference(part.start, part.end, text, *source_resolution)
             for source_resolution in resolutions or [NOTHING]
         ]
-    if with_place := _WITH_PLACE.fullmatch(text) or _SECTION_SIGN.fullmatch(text):
+    if located := _WITH_LOCATION.fullmatch(text) or _SECTION_SIGN.fullmatch(text):
         return _read_member(
-            _MarkerPart(part.start, part.start + with_place.end(1), with_place.group(1)), index
+            _MarkerPart(part.start, part.start + located.end(1), located.group(1)), index
         )
     return _read_choice(part, index) if _CHOICE.search(text) else None
 
@@ -358,7 +361,7 @@ def _read_worded(part: _MarkerPart, match: re.Match[str], index: EvidenceIds) ->
     if match.group(2) in ("_", "-") or index.is_shaped(part.text):
         # It is written as an id, so it names that id or, if ids are plain numbers, that number. It
         # doesn't name another id with that number.
-        name = part.text[: match.end(3)]  # less the place in it: [chunk_1: page 3]
+        name = part.text[: match.end(3)]  # without the location in it: [chunk_1: page 3]
         resolution = (
             _resolve_number(match.group(3), index) if index.bare_numbers else index.resolve(name)
         )

@@ -42,12 +42,12 @@ NOTHING = Resolution(None, None)
 _SEPARATORS = re.compile(r"(?:(?<=[^\W\d_]):)?[\s_\-‐‑]+|(?<=[^\W\d_]):(?=\d)|(?<=[^\W\d_])(?=\d)")
 # A word and a number with leading zeros, in the loose form: "chunk-001".
 _PADDED = re.compile(r"([^\W\d_]+(?:-[^\W\d_]+)*-)0*(\d+)")
-_BLANKS = re.compile(r"\s+")
+_WHITESPACE = re.compile(r"\s+")
 # An id that ends in a number, perhaps before a file extension: "chunk_12", "doc-003.pdf".
 _NUMBERED = re.compile(
     r"(?:.*[^0-9A-Za-z]|[A-Za-z]+)?0*(\d{1,9})(?:\.(?:pdf|txt|md|html?|docx?|json))?", re.DOTALL
 )
-# At least six hexadecimal digits with both letters and figures: "3f2a9c".
+# At least six hexadecimal digits, with both letters and digits: "3f2a9c".
 _HEX = re.compile(r"(?=[0-9a-f]*[0-9])(?=[0-9a-f]*[a-f])[0-9a-f]{6,}", re.IGNORECASE)
 # "123e4567-e89b-12d3-a456-426614174000" (RFC 9562).
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
@@ -90,7 +90,7 @@ class EvidenceIds:
     def __init__(self, ids: tuple[str, ...], sources: tuple[str | None, ...] = ()) -> None:
         self.ids, self.exact = ids, frozenset(ids)
         self.is_unknown = False
-        """Whether the evidence isn't known; then only unmistakable markers are read."""
+        """Whether the evidence isn't known; only unmistakable markers are read then."""
         self.bare_numbers = all(id_.isdecimal() for id_ in ids)
         self.bracketed = tuple(
             sorted((id_ for id_ in ids if "[" in id_ or "]" in id_), key=len, reverse=True)
@@ -179,7 +179,7 @@ class EvidenceIds:
     def is_shaped(self, name: str, *, loosely: bool = True) -> bool:
         """Return whether a name without evidence has the style of this case's ids.
 
-        With ``loosely``, word and number may be joined differently: ``PMID 12`` beside ``PMID:99``.
+        With ``loosely``, word and number may be joined differently: ``PMID 12`` for ``PMID:99``.
         """
         styles = self._styles
         if _skeleton(name) in styles.skeletons or (
@@ -197,33 +197,35 @@ class EvidenceIds:
     def is_keyed(self, name: str) -> bool:
         """Return whether a name after ``@`` reads like a bibliography key.
 
-        It does if it has a number, or if all ids are words.
+        It does if it has a digit, or if all ids are words.
         """
         return any(map(str.isdecimal, name)) or (
             bool(self.ids) and all(id_.isalpha() for id_ in self.ids)
         )
 
     def is_slug(self, name: str) -> bool:
-        """Return whether the name is words joined like this case's ids: ``annual-report``."""
+        """Return whether the name has words joined like this case's ids: ``annual-report``."""
         return self._styles.slugs and _SLUG.fullmatch(name) is not None
 
     @cached_property
     def _styles(self) -> _Styles:
-        hashes = {id_ for id_ in self.ids if _hash_like(id_)}
-        named = [id_ for id_ in self.ids if id_ not in hashes]
-        numbered = [id_ for id_ in named if any(map(str.isdecimal, id_)) and not id_.isdecimal()]
-        skeletons = frozenset(map(_skeleton, numbered))
+        hash_ids = {id_ for id_ in self.ids if _hash_like(id_)}
+        named_ids = [id_ for id_ in self.ids if id_ not in hash_ids]
+        numbered_ids = [
+            id_ for id_ in named_ids if any(map(str.isdecimal, id_)) and not id_.isdecimal()
+        ]
+        skeletons = frozenset(map(_skeleton, numbered_ids))
         return _Styles(
             skeletons,
             loose_skeletons=frozenset(
-                _skeleton(loose) for loose in map(_loosen, named) if _PADDED.fullmatch(loose)
+                _skeleton(loose) for loose in map(_loosen, named_ids) if _PADDED.fullmatch(loose)
             ),
             # If the words of the ids vary (smith-2004, jones-2011), their character classes are
             # compared instead.
             classes=(
                 frozenset(map(_classes, self.ids)) - {""} if len(skeletons) > 1 else frozenset()
             ),
-            hash_lengths=frozenset(map(len, hashes)),
+            hash_lengths=frozenset(map(len, hash_ids)),
             single_letters=bool(self.ids)
             and all(len(id_) == 1 and id_.isalpha() for id_ in self.ids),
             slugs=len(self.ids) > 1 and all(_SLUG.fullmatch(id_) for id_ in self.ids),
@@ -252,7 +254,7 @@ def _unambiguous(pairs: Iterable[tuple[Key, str]]) -> dict[Key, str | None]:
 
 
 def _fold(name: str) -> str:
-    return _BLANKS.sub("", name).casefold()
+    return _WHITESPACE.sub("", name).casefold()
 
 
 def _loosen(name: str) -> str:

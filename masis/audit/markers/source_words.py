@@ -47,7 +47,7 @@ _BY_LANGUAGE = {
 _WORDS = dict.fromkeys(
     word
     for words in _BY_LANGUAGE.values()
-    # a blank inside an entry is escaped, so that the list can be split at blanks
+    # A space inside an entry is escaped, because the list is split at spaces.
     for word in re.split(r"(?<!\\) ", words)
 )
 

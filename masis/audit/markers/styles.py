@@ -47,8 +47,8 @@ class MarkerStyle:
     Attributes:
         opening: The characters that a marker may begin with.
         parse: Returns the references of a match. If the marker encloses text that people also write
-            for another purpose, use ``read_references`` for that text, which ignores everything
-            that doesn't have the shape of a reference. If it encloses nothing but names, like the
+            for another purpose, parse it with ``read_references``, which ignores everything
+            that doesn't have the shape of a reference. If it encloses only names, like the
             attribute of a tag, use ``_parse_attribute``.
         signs: Strings of which one must occur in a text with such a marker, if that is more
             specific than the opening. A search for a single character is ten times as fast as for
@@ -57,12 +57,12 @@ class MarkerStyle:
             paragraph, have a line of its own, or end a sentence before its full stop. A fixed
             prefix of the names belongs to the opening: ``("{{src:", "}}")`` for ``{{src:3}}``.
             Pairs around a whole marker, as in ``{{{{src:3}}}}``, are recognized without it.
-        is_ambiguous: Whether text in its brackets often is something else. At the beginning of a
-            line it then is a marker only with a number, and a number in it may be a value. It must
+        is_ambiguous: Whether text in its brackets is often something else. At the beginning of a
+            line it is then a marker only with a number, and a number in it may be a value. It must
             be given if there are brackets.
         write: Writes a marker for some names, if the style can be written for any evidence.
         words: Returns the words of a marker in its sentence, such as the label of a link.
-        may_follow_stop: Whether a marker behind a full stop belongs to the sentence before it. This
+        may_follow_stop: Whether a marker after a full stop belongs to the sentence before it. This
             is decided without knowing the evidence.
 
     """
@@ -141,7 +141,7 @@ _CLAUSE_END = re.compile(r"\s*(?:[.,;:!?)\[]|\Z|\n)")
 def _square_may_follow_stop(match: Match) -> bool:
     """Return whether brackets after a full stop are a marker: ``It fell. [smith-2004] It rose.``
 
-    They are if they hold a digit or a single word. A lower-case word after them shows that the stop
+    They are if they have a digit or a single word. A lower-case word after them shows that the stop
     didn't end a sentence: ``approx. [sic] five``.
     """
     body = match.group()[1:-1]
@@ -171,7 +171,7 @@ def _read_before_dagger(body: str, offset: int, index: EvidenceIds) -> list[Refe
     plain = _LENTICULAR_BODY.match(body)
     if plain is None:
         return read_references(body.partition("†")[0].rstrip(), offset, index)
-    # 【4:0†source】 names source 4 and a place in it, unless 4:0 is an id of the case
+    # 【4:0†source】 names source 4 and a location in it, unless 4:0 is an id of the case.
     full_name = body.partition("†")[0].strip()
     if plain.group(2) and (resolution := index.resolve(full_name)).evidence_id:
         return [Reference(offset, offset + len(full_name), full_name, *resolution)]
@@ -184,7 +184,7 @@ def _read_before_dagger(body: str, offset: int, index: EvidenceIds) -> list[Refe
 _ROUND_LEAD = re.compile(
     r"(?:see(?:\s+also)?|cf\.?|from|per|in|e\.g\.,?|according to|siehe|vgl\.)\s+", re.IGNORECASE
 )
-# Most brackets have no digit, colon or full stop, and so no number, "source: A" or "report.pdf".
+# Brackets without a digit, colon or full stop can't have a number, "source: A" or "report.pdf".
 _MAY_NAME_EVIDENCE = re.compile(r"[\d:：.]")
 # "(Source 1)", "(Quelle: A)": these may follow a full stop.
 _ROUND_SOURCE = re.compile(
@@ -245,11 +245,13 @@ def _parse_link_marker(
 
 def _link_may_follow_stop(match: Match) -> bool:
     label = match.group(1)
-    before = match.string[match.start() - 1 : match.start()]
-    # A link in running text has a space before it; a citation hasn't: "It
+    preceding = match.string[match.start() - 1 : match.start()]
+    # A link in running text has a space before it; a citation doesn't: "It
     # fell.[a.example](https://a.example) It rose."
     return (
-        before in tuple("(.!?。") or label.strip("^ ").isdecimal() or match.group().startswith("[[")
+        preceding in tuple("(.!?。")
+        or label.strip("^ ").isdecimal()
+        or match.group().startswith("[[")
     )
 
 
@@ -283,7 +285,7 @@ def _parse_html_link(match: Match, index: EvidenceIds) -> Parsed:
 _BARE_ADDRESS = re.compile(r"(?:https?://|(?<![\w./@])www\.)[^\s<>\[\]{}\"'`|]{3,800}")
 # "<" or "(" before an address that is set as a citation.
 _BEFORE_ADDRESS = re.compile(r"[<(]\s?\Z")
-# Words that name an address as a source. "See" and "visit" only send the reader there.
+# Words before an address that is a source. "See" and "visit" don't cite the address.
 _NAMED_AS_SOURCE = re.compile(
     r"\b(?:according to|as (?:reported|stated|described|published) (?:by|in|on|at)|quoted from|"
     r"cited in|taken from|laut|gemäß|selon|d['’]après|según|secondo|segundo|volgens|według|"
@@ -323,7 +325,7 @@ def _parse_address(match: Match, index: EvidenceIds) -> Parsed:
     start, end = match.start(), match.start() + len(address)
     line = answer[max(0, start - 300) : start].rpartition("\n")[2]
     if _FOOTNOTE_OF_ADDRESS.match(line):
-        return None  # read with the footnote
+        return None  # _parse_footnote reads it
     if ids := index.resolve_source(address):
         return (
             None
@@ -335,7 +337,7 @@ def _parse_address(match: Match, index: EvidenceIds) -> Parsed:
         enclosed
         or _NAMED_AS_SOURCE.search(line)
         or _LISTED.match(line)
-        or any(first <= start < last for first, last in _source_lists(answer))
+        or any(list_start <= start < list_end for list_start, list_end in _source_lists(answer))
     ):
         return [Reference(start, end, address, None, None)]
     return None
@@ -387,7 +389,7 @@ def _parse_footnote(match: Match, index: EvidenceIds) -> Parsed:
             return [Reference(start, end, label, None, None)]
     if label.isdecimal() or index.resolve(label).evidence_id or index.is_shaped(label):
         return read_references(label, start, index)
-    # A remark cites nothing: "Without the one-off items of the year."
+    # A remark isn't a citation: "Without the one-off items of the year."
     if (
         definition
         and definition.strip()
@@ -539,7 +541,7 @@ def _parse_circled(match: Match, index: EvidenceIds) -> Parsed:
 def _are_list_numbers(text: str) -> bool:
     """Return whether circled numbers number the steps or entries of a text.
 
-    All circled numbers of such a text point at its steps.
+    All circled numbers of such a text refer to its steps.
     """
     return any(
         is_probably_a_list_number(text, *match.span()) for match in _CIRCLED_NUMBERS.finditer(text)
@@ -566,7 +568,7 @@ _GROUNDED_SPAN_END = re.compile(r"</co:\s{0,3}([\w:.-]{1,60}(?:,\s{0,3}[\w:.-]{1
 def _parse_tagged(match: Match, index: EvidenceIds) -> Parsed:
     body, start, end = match.group(2), match.start(2), match.end(2)
     if "[" in body or "【" in body:
-        return None  # the marker within it is read as one
+        return None  # the marker inside is read separately
     if references := read_references(body, start, index):
         return references
     # <cite>The Odyssey</cite> is a title; one word with a number is a key
@@ -624,7 +626,7 @@ def _parse_turns(match: Match, part: re.Pattern[str], index: EvidenceIds) -> lis
 
 
 def _parse_from_zero(match: Match, index: EvidenceIds) -> Parsed:
-    group = match.lastindex or 1  # the two products have a group each
+    group = match.lastindex or 1  # each of the two products has its own group
     number = match.group(group)
     return [Reference(*match.span(group), number, *index.resolve_from_zero(int(number)))]
 
@@ -906,9 +908,9 @@ class StyleTable:
         self.styles = table
         self.signs = [(style.signs or tuple(style.opening), style) for style in table]
         self.signs_in_ascii = [
-            (in_ascii, style)
+            (ascii_signs, style)
             for signs, style in self.signs
-            if (in_ascii := tuple(filter(str.isascii, signs)))
+            if (ascii_signs := tuple(filter(str.isascii, signs)))
         ]
         self.by_opening: dict[str, list[MarkerStyle]] = defaultdict(list)
         for style in table:

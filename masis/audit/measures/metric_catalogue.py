@@ -1,4 +1,4 @@
-"""The table of all metrics that a rule asks for: name, kind, unit, rule and source field.
+"""The table of all metrics that a spec requires: name, kind, unit, rule and source field.
 
 If a rule names a metric, that name is used; if it only describes one ("CriticAgent execution time
 (histogram)"), the name is chosen here. The OpenTelemetry instruments, the table in

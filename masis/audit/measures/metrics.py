@@ -1,4 +1,4 @@
-"""The table of metrics over many runs, and what a report of them holds.
+"""The table of metrics over many runs, and the records of a report.
 
 ``REPORT_METRICS`` is the single list: the store reads each metric from a column of a view, and the
 page Metrics, ``masis metrics`` and the CSV file derive their charts, columns and keys from it. The
@@ -35,19 +35,19 @@ class ReportMetric(NamedTuple):
     Attributes:
         name: The name in addresses, and the column of a lake's rows.
         label: The title.
-        meaning: What it says, in full sentences.
+        meaning: The explanation, in full sentences.
         unit: ``share`` is 0 to 1, ``integer`` a sum of whole numbers.
         column: A column of ``view`` or an SQL expression over its columns; NULL where nothing was
             measured.
         chart: ``share``: a bar, and a line over time. ``spread``: a histogram. ``total``: a bar for
             each period. Empty: only in reports.
         topic: The section of the page.
-        base: What is counted where the metric is known.
+        base: The plural noun for the values of the metric, such as "audits".
         view: The SQL view, with a row for each run or for each iteration.
         report_name: The key in reports, if it isn't ``name``.
         listed: The title of the list of the runs behind a share.
         limit: The value that 95% should stay below.
-        needs: Without model calls, measured times or revised answers it says nothing.
+        needs: The data without which the metric is empty: model calls, measured times or revisions.
         is_column: Whether the tables by model and by period have a column for it.
         is_count: Whether the values are whole numbers, so that a bar is centered on its number.
 
@@ -381,7 +381,7 @@ class RunGroup(Record):
     Attributes:
         name: The period's first day, or the model.
         values: The value by the metric's name; None if it was never measured.
-        known: For how many runs each metric is known.
+        known: The number of runs for which each metric is known.
 
     """
 
@@ -448,10 +448,10 @@ def add_up(sums: Mapping[tuple[str, str | None], Sums]) -> AddedUp:
     The models with the most runs are first.
     """
     total, periods, models = Sums(), dict[str, Sums](), dict[str | None, Sums]()
-    for (period, model), part in sums.items():
+    for (period, model), part_sums in sums.items():
         of_period, of_model = periods.setdefault(period, Sums()), models.setdefault(model, Sums())
         for group in (total, of_period, of_model):
-            group.update(part)
+            group.update(part_sums)
     by_runs = sorted(models.items(), key=lambda group: (-group[1]["runs"], group[0] or ""))
     return AddedUp(
         total=_group("", total),
@@ -475,8 +475,8 @@ def _group(name: str | None, sums: Sums) -> RunGroup:
 
 
 class MeasureFilter(Record):
-    """Which runs. Times are ISO 8601, ``until`` is excluded; ``models`` are those of ``role``.
-    Empty doesn't filter.
+    """The runs to include. Times are ISO 8601, and ``until`` is excluded; ``models`` are those of
+    ``role``. An empty field doesn't filter.
     """
 
     since: str | None = None
@@ -487,9 +487,7 @@ class MeasureFilter(Record):
 
 
 class MetricsReport(Record):
-    """The figures of the runs that match, added up in all, by period and by the model of the
-    filter's role.
-    """
+    """The figures of the matching runs: in total, by period, and by model of the filter's role."""
 
     measure_filter: MeasureFilter
     period: Period
@@ -498,11 +496,11 @@ class MetricsReport(Record):
     models: tuple[RunGroup, ...]
     distributions: tuple[Distribution, ...]
     spread_over: int | None = None
-    """Of how many of the newest runs the distributions are, where these are not all that match."""
+    """The number of newest runs in the distributions, if they don't include all matching runs."""
 
 
 MAX_BINS = 10
-"""The most bins of a chart: a bar can be clicked, so it needs some width."""
+"""The most bins of a chart. A bar needs some width, because it can be clicked."""
 
 
 def equal_bounds(values: NDArray[np.float64]) -> list[float]:
@@ -543,7 +541,7 @@ def spread_of(measure: str, values: NDArray[np.float64]) -> Distribution:
     """Return the distribution of ascending values."""
     count = len(values)
     bounds = equal_bounds(values)
-    # On the right side, since a bin includes its upper bound.
+    # The right side, because a bin includes its upper bound.
     ends = [0, *np.searchsorted(values, bounds, side="right").tolist(), count]
     edges = (None, *bounds, None)
 

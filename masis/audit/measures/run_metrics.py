@@ -1,7 +1,7 @@
 """The figures of a run, an iteration or a draft, for telemetry, the store and the metrics page.
 
 They are numbers only, never texts, so that they may be sent and may outlive the texts. A value that
-was not measured or scored is None and isn't counted at all, neither as 0 nor as a rate's "no".
+was not measured or scored is None and isn't counted at all, neither as 0 nor as "no" in a rate.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import NamedTuple
 from masis.schema.drafts import CritiqueResult
 from masis.schema.run import Iteration, Run
 
-FALSE = ("hallucination", "unsupported", "contradiction")
-"""Types of draft issues that say the sources don't support it; a high one makes it a
+UNSUPPORTED_TYPES = ("hallucination", "unsupported", "contradiction")
+"""Types of draft issues about missing support in the sources. One of severity high counts as a
 hallucination.
 """
 
@@ -137,7 +137,7 @@ def of_draft(result: CritiqueResult) -> CritiqueMeasures:
     """
     return CritiqueMeasures(
         hallucination=any(
-            issue.type in FALSE and issue.severity == "high" for issue in result.issues
+            issue.type in UNSUPPORTED_TYPES and issue.severity == "high" for issue in result.issues
         ),
         revision=bool(result.issues),
         latency_ms=result.metadata.critique_time_ms,
@@ -146,7 +146,9 @@ def of_draft(result: CritiqueResult) -> CritiqueMeasures:
     )
 
 
-def _unless_failed(first: Iteration, finding: bool) -> bool | None:
-    """Return the finding, or None if there is none because the critic failed."""
-    failed = first.critique.unscored is not None and first.critique.unscored.code is not None
-    return None if failed and not finding else finding
+def _unless_failed(iteration: Iteration, flag: bool) -> bool | None:
+    """Return the flag, or None if it is unset only because the critic failed."""
+    failed = (
+        iteration.critique.unscored is not None and iteration.critique.unscored.code is not None
+    )
+    return None if failed and not flag else flag

@@ -12,13 +12,13 @@ from typing import Any
 from masis.schema.audit import FiredRule, Measurement, Score
 
 
-def normalise_score(name: str, judged: Any, measurements: tuple[Measurement, ...] = ()) -> Score:
+def normalize_score(name: str, number: Any, measurements: tuple[Measurement, ...] = ()) -> Score:
     """Return the score for a judge's number.
 
     A percentage is converted, and the result is clamped to 0 and 1. A number that isn't finite is
     unscored.
     """
-    raw = _finite_number(judged)
+    raw = _finite_number(number)
     if raw is None:
         return Score(name=name, raw=None, value=None, measurements=measurements)
     value = raw
@@ -44,7 +44,7 @@ def score_of(name: str, judgement: Any) -> Score:
 
     It has its samples if the judge was asked several times.
     """
-    score = normalise_score(name, getattr(judgement, name), judgement.measurements.get(name, ()))
+    score = normalize_score(name, getattr(judgement, name), judgement.measurements.get(name, ()))
     samples = judgement.samples.get(name, ())
     known_samples = [value for value in samples if value is not None]
     spread = round(max(known_samples) - min(known_samples), 6) if known_samples else None

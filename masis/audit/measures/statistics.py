@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 def percentile(values: ArrayLike, percent: int) -> float:
     """Return the nearest-rank percentile.
 
-    That is the smallest value that this percentage of values don't exceed.
+    That is the smallest value that at least this percentage of the values don't exceed.
     """
     ordered = np.sort(np.asarray(values, dtype=float))
     # -(-a // b) divides integers and rounds up, without the error of a float.
@@ -25,13 +25,13 @@ def interval(estimates: ArrayLike) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def exact_bounds(hits: float, of: float, error: float = 0.05) -> tuple[float, float]:
+def exact_bounds(hits: float, total: float, error: float = 0.05) -> tuple[float, float]:
     """Return the two-sided Clopper-Pearson interval.
 
     It covers the true share at least ``1 - error`` of the time.
     """
     from scipy.special import betaincinv
 
-    low = float(betaincinv(hits, of - hits + 1, error / 2)) if hits > 0 else 0.0
-    high = float(betaincinv(hits + 1, of - hits, 1 - error / 2)) if hits < of else 1.0
+    low = float(betaincinv(hits, total - hits + 1, error / 2)) if hits > 0 else 0.0
+    high = float(betaincinv(hits + 1, total - hits, 1 - error / 2)) if hits < total else 1.0
     return low, high

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from masis.audit.citations import CITATION_NEEDED, COVERED_BY_LEAD_IN
 from masis.schema.audit import Citation, CitationAudit, Claim, Sentence
 
-_ASKS_FOR_CITATION = re.compile(re.escape(CITATION_NEEDED), re.IGNORECASE)
+_CITATION_NEEDED_TAG = re.compile(re.escape(CITATION_NEEDED), re.IGNORECASE)
 
 
 def is_assertion(sentence: Sentence) -> bool:
@@ -27,7 +27,7 @@ def citations_by_sentence(audit: CitationAudit) -> Mapping[int, Sequence[Citatio
 
 
 def sentence_claims(audit: CitationAudit) -> tuple[Claim, ...]:
-    """Return a claim for each sentence that asserts something, with what it cites."""
+    """Return a claim for each sentence that asserts something, with its citations."""
     citations = citations_by_sentence(audit)
     return tuple(
         claim_within(number, sentence.text, sentence.start, citations[number])
@@ -37,7 +37,7 @@ def sentence_claims(audit: CitationAudit) -> tuple[Claim, ...]:
 
 
 def claim_within(
-    number: int, text: str, start: int, inside: Sequence[Citation], statement: str = ""
+    number: int, text: str, start: int, citations: Sequence[Citation], statement: str = ""
 ) -> Claim:
     """Return a part of sentence ``number`` that begins at ``start`` as a claim.
 
@@ -47,10 +47,10 @@ def claim_within(
     end = start + len(text)
     markers = dict.fromkeys(
         (max(citation.marker_start, start) - start, min(citation.marker_end, end) - start)
-        for citation in inside
+        for citation in citations
         if citation.marker_start < end and citation.marker_end > start
     )
-    markers |= dict.fromkeys(match.span() for match in _ASKS_FOR_CITATION.finditer(text))
+    markers |= dict.fromkeys(match.span() for match in _CITATION_NEEDED_TAG.finditer(text))
     return Claim(
         text=text,
         statement=statement,
@@ -58,7 +58,11 @@ def claim_within(
         start=start,
         end=end,
         sentence=number,
-        cited=tuple(dict.fromkeys(c.evidence_id for c in inside if c.evidence_id is not None)),
+        cited=tuple(
+            dict.fromkeys(
+                citation.evidence_id for citation in citations if citation.evidence_id is not None
+            )
+        ),
     )
 
 

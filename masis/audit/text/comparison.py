@@ -1,4 +1,4 @@
-"""The comparison form of text: the differences that two texts may have and still say the same.
+"""The comparison form of text, which ignores differences that don't change the meaning.
 
 Copies, quotations and the identity of issues compare texts in this form. It folds the differences
 that ``FOLDS`` declares and nothing else. Signs, superscripts, brackets, units, case and punctuation
@@ -180,7 +180,7 @@ def _join_broken_words(text: str) -> Iterator[FoldEdit]:
 
 _DOUBLE = frozenset('"“”„‟«»「」『』″')
 _SINGLE = frozenset("'‘’‚‛‹›`´ʼ′")
-# Quotation marks and primes; and an empty line, at which no quotation stays open.
+# Quotation marks and primes, and an empty line, which ends any open quotation.
 _MARK = re.compile(r"[\"'“”„‟«»「」『』‘’‚‛‹›`´ʼ′″‴]|\n\s*\n")
 _OPENERS = frozenset("“„«‹「『‘‚")
 _TRUE_PRIMES = frozenset("′″‴")
@@ -198,78 +198,78 @@ def _fold_quotation_marks(text: str) -> Iterator[FoldEdit]:
     opened: dict[str, int] = {}
     last_end = 0
     for match in _MARK.finditer(text):
-        at, mark = match.start(), match.group()
+        position, mark = match.start(), match.group()
         if mark[0] == "\n":
             opened.clear()
             continue
-        if at < last_end:
+        if position < last_end:
             continue
         kind = "″" if mark in _DOUBLE else "′"
-        before, after = text[at - 1 : at], text[at + 1 : at + 2]
+        before, after = text[position - 1 : position], text[position + 1 : position + 2]
         if kind == "′" and before.isalnum() and after.isalpha() and mark not in _TRUE_PRIMES:
             if not (before.isdigit() or mark == "'"):
-                yield FoldEdit(at, at + 1, "'")
+                yield FoldEdit(position, position + 1, "'")
             continue
         if mark in _TRUE_PRIMES and before == mark == "′":
             continue
-        end = at + 1
+        end = position + 1
         # Two single marks are a double one: 3'' is 3″, ''quoted'' is "quoted".
         if kind == "′" and after == mark:
-            kind, end = "″", at + 2
+            kind, end = "″", position + 2
             after = text[end : end + 1]
         last_end = end
-        is_open = kind in opened and at - opened[kind] <= _LONGEST_QUOTATION
-        if mark in _TRUE_PRIMES or (not is_open and _may_have_prime(text, at)):
+        is_open = kind in opened and position - opened[kind] <= _LONGEST_QUOTATION
+        if mark in _TRUE_PRIMES or (not is_open and _may_have_prime(text, position)):
             prime = "‴" if mark == "‴" else kind
-            if text[at:end] != prime:
-                yield FoldEdit(at, end, prime)
+            if text[position:end] != prime:
+                yield FoldEdit(position, end, prime)
         elif is_open:
-            if opened.pop(kind) < at:  # otherwise nothing is between the two
-                yield FoldEdit(at, end, "")
+            if opened.pop(kind) < position:  # otherwise nothing is between the two
+                yield FoldEdit(position, end, "")
         elif kind == "′" and before.isalnum():
-            if text[at:end] != "'":
+            if text[position:end] != "'":
                 yield FoldEdit(
-                    at, end, "'"
+                    position, end, "'"
                 )  # an apostrophe at the end of a word: the workers' union
         elif kind == "′" and after.isdigit() and mark not in _OPENERS:
-            if text[at:end] != "'":
-                yield FoldEdit(at, end, "'")  # an apostrophe in front of a figure: '90s
+            if text[position:end] != "'":
+                yield FoldEdit(position, end, "'")  # an apostrophe in front of a figure: '90s
         elif mark in _OPENERS or (after and not after.isspace()):
             if after and _quote_kind(after) == kind:
                 opened[kind] = end  # an empty string
                 continue
-            opened[kind] = at
-            yield FoldEdit(at, end, "")
+            opened[kind] = position
+            yield FoldEdit(position, end, "")
         else:
-            yield FoldEdit(at, end, "")
+            yield FoldEdit(position, end, "")
 
 
 def _quote_kind(mark: str) -> str:
     return "″" if mark in _DOUBLE else "′" if mark in _SINGLE else ""
 
 
-def _may_have_prime(text: str, at: int) -> bool:
+def _may_have_prime(text: str, position: int) -> bool:
     """Return whether a mark is after a figure, a bracket, or a letter that is a word alone."""
-    before = text[at - 1 : at]
+    before = text[position - 1 : position]
     if before.isdigit() or before in ("°", ")", "]") or before in _TRUE_PRIMES:
-        return before != ")" or text[at : at + 1] not in _OPENERS
+        return before != ")" or text[position : position + 1] not in _OPENERS
     return (
         before.isalpha()
-        and not text[max(0, at - 2) : at - 1].isalnum()
+        and not text[max(0, position - 2) : position - 1].isalnum()
         and before not in ("a", "I")
     )
 
 
-# Several blanks, or a single one that isn't a plain space.
-_BLANKS = re.compile(r"\s{2,}+|[^\S ]")
+# Several whitespace characters, or a single one that isn't a plain space.
+_WHITESPACE = re.compile(r"\s{2,}+|[^\S ]")
 
 
-def _fold_blanks(text: str) -> Iterator[FoldEdit]:
-    """Yield a space for each run of blanks, and for each blank that isn't a plain space."""
-    # The space is the only blank character that counts as printable.
+def _fold_whitespace(text: str) -> Iterator[FoldEdit]:
+    """Yield a space for each run of whitespace that isn't a single plain space."""
+    # The space is the only whitespace character that counts as printable.
     if text.isprintable() and "  " not in text:
         return
-    for match in _BLANKS.finditer(text):
+    for match in _WHITESPACE.finditer(text):
         yield FoldEdit(match.start(), match.end(), " ")
 
 
@@ -291,8 +291,8 @@ def _fold_dashes(text: str) -> Iterator[FoldEdit]:
     A dash between figures stays, because it may be a sign.
     """
     for match in _DASH.finditer(text):
-        written, start, end = match.group(), match.start(), match.end()
-        dash = written.strip()
+        dash_text, start, end = match.group(), match.start(), match.end()
+        dash = dash_text.strip()
         is_between_words = (
             start > 0 and text[start - 1].isalnum() and end < len(text) and text[end].isalnum()
         )
@@ -304,19 +304,19 @@ def _fold_dashes(text: str) -> Iterator[FoldEdit]:
         before = _LAST_WORD.search(text, max(0, start - _LONGEST_WORD), start)
         after = _NEXT_WORD.match(text, end, end + _LONGEST_WORD)
         words = [word.group() for word in (before, after) if word]
-        blanks = (written[0] == " ", written[-1] == " ")
+        spaces = (dash_text[0] == " ", dash_text[-1] == " ")
         # "hyper- active", but not a rating (A- since) or "short- and long-term".
-        if blanks == (False, True):
-            joined = (
+        if spaces == (False, True):
+            is_joined = (
                 all(len(word) > 1 and word.islower() for word in words)
                 and words[-1] not in _SUSPENDED
             )
-        elif blanks == (True, False):  # "run --force", "run -v"
-            joined = False
+        elif spaces == (True, False):  # "run --force", "run -v"
+            is_joined = False
         else:  # "a - b" and "a--b" may be formulas
-            joined = blanks == (False, False) and dash != "--"
-            joined = joined or any(len(word) > 2 and word.isalpha() for word in words)
-        if (joined or dash in "—―") and written != "-":
+            is_joined = spaces == (False, False) and dash != "--"
+            is_joined = is_joined or any(len(word) > 2 and word.isalpha() for word in words)
+        if (is_joined or dash in "—―") and dash_text != "-":
             yield FoldEdit(start, end, "-")
 
 
@@ -494,7 +494,7 @@ FOLDS: tuple[Fold, ...] = (
     ),
     Fold(
         "invisible characters",
-        "soft hyphens, zero-width blanks, direction marks and variation selectors, but not joiners,"
+        "soft hyphens, zero-width spaces, direction marks and variation selectors, but not joiners,"
         " which distinguish words",
         "readers don't see them; a soft hyphen at the end of a line shows that the word continues",
         ("The of\u00adfice is open.", "The office is open."),
@@ -562,16 +562,16 @@ FOLDS: tuple[Fold, ...] = (
         signs="".join(_DOUBLE | _SINGLE | {"‴"}),
     ),
     Fold(
-        "blanks",
-        "kind and number of blanks and line ends",
-        "they only affect the layout; one blank and none stay different",
+        "spaces",
+        "kind and number of spaces and line ends",
+        "they only affect the layout; a single space and no space stay different",
         ("The\u00a0dam  is\nsafe.", "The dam is safe."),
         ("The dam is under ground.", "The dam is underground."),
-        _fold_blanks,
+        _fold_whitespace,
     ),
     Fold(
         "dashes",
-        "kinds of dashes between two words, and the blanks around one",
+        "kinds of dashes between two words, and the spaces around one",
         "the kind depends on font and keyboard; next to a figure and after a letter, a dash may be"
         " a sign",
         (
@@ -585,7 +585,7 @@ FOLDS: tuple[Fold, ...] = (
     Fold(
         "minus",
         "kinds of minus before a figure, and the word",
-        "each of them makes the figure negative if a blank or sign is before it",
+        "each of them makes the figure negative if a space or sign is before it",
         ("It fell to \u22125 degrees.", "It fell to minus 5 degrees."),
         ("It fell to \u22125 degrees.", "It fell to 5 degrees."),
         _pattern(
@@ -691,8 +691,8 @@ FOLDS: tuple[Fold, ...] = (
         signs=".",
     ),
     Fold(
-        "blank before a unit",
-        "a blank between a figure and an unmistakable unit",
+        "space before a unit",
+        "a space between a figure and an unmistakable unit",
         "people write either; letters that may be names or words stay",
         ("The dose is 5 mg.", "The dose is 5mg."),
         ("It is the 3 D model.", "It is the 3D model."),
@@ -700,8 +700,8 @@ FOLDS: tuple[Fold, ...] = (
         signs="0123456789",
     ),
     Fold(
-        "blanks beside punctuation",
-        "a blank before a closing sign and after an opening bracket",
+        "spaces next to punctuation",
+        "a space before a closing sign and after an opening bracket",
         "some languages and tokenizers add one; a sign that starts a word (!ready, .5) stays",
         ("It grew by 5 % ( or so ) .", "It grew by 5% (or so)."),
         ("It runs when !ready holds.", "It runs when ready! holds."),
@@ -744,7 +744,7 @@ def comparison_form(text: str, ignoring: Iterable[tuple[int, int]] = ()) -> Comp
         ignoring: Spans that count as a space, such as citation markers.
 
     """
-    return _form_of(text, _blank_edits(text, ignoring), quotation=False)
+    return _form_of(text, _space_edits(text, ignoring), quotation=False)
 
 
 def quotation_forms(
@@ -756,9 +756,9 @@ def quotation_forms(
     form.
     """
     spans = tuple(ignoring)
-    readings: list[Iterator[FoldEdit]] = [_blank_edits(text, spans)]
+    readings: list[Iterator[FoldEdit]] = [_space_edits(text, spans)]
     if _LINE_BREAK.search(text):
-        readings += [_blank_edits(text, spans, hyphen) for hyphen in ("", "-")]
+        readings += [_space_edits(text, spans, hyphen) for hyphen in ("", "-")]
     forms = (_form_of(text, edits, quotation=True) for edits in readings)
     return tuple({form.text: form for form in forms}.values())
 
@@ -768,9 +768,9 @@ def quotation_key(text: str) -> str:
     return quotation_forms(text)[0].text.strip()
 
 
-def _form_of(text: str, before: Iterator[FoldEdit], *, quotation: bool) -> ComparisonForm:
+def _form_of(text: str, edits: Iterator[FoldEdit], *, quotation: bool) -> ComparisonForm:
     starts, ends = array("I", range(len(text))), array("I", range(1, len(text) + 1))
-    form = _apply_edits(ComparisonForm(text, starts, ends), before)
+    form = _apply_edits(ComparisonForm(text, starts, ends), edits)
     characters = set(form.text)
     for fold in FOLDS:
         if (fold.scope == "text" or (quotation and fold.scope == "quotation")) and _may_apply(
@@ -796,13 +796,13 @@ def sentence_form(sentence: str) -> str:
     characters = set(text)
     for fold in FOLDS:
         if fold.scope != "quotation" and _may_apply(fold, characters):
-            edited = _edited_text(text, fold.edits(text))
-            if edited != text:
-                text, characters = edited, set(edited)
+            edited_text = _edited_text(text, fold.edits(text))
+            if edited_text != text:
+                text, characters = edited_text, set(edited_text)
     return text.strip()
 
 
-def _blank_edits(
+def _space_edits(
     text: str, spans: Iterable[tuple[int, int]], hyphen: str | None = None
 ) -> Iterator[FoldEdit]:
     """Yield a space for each span and, if given, the hyphen for each one at a line break."""
@@ -819,13 +819,13 @@ def _blank_edits(
 
 
 def _apply_edits(form: ComparisonForm, edits: Iterator[FoldEdit]) -> ComparisonForm:
-    first = next(edits, None)
-    if first is None:
+    first_edit = next(edits, None)
+    if first_edit is None:
         return form
     pieces: list[str] = []
     starts, ends = array("I"), array("I")
     position = 0
-    for edit in chain([first], edits):
+    for edit in chain([first_edit], edits):
         pieces += (form.text[position : edit.start], edit.new)
         unchanged = slice(position, edit.start)
         same_length = len(edit.new) == edit.end - edit.start

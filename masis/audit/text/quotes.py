@@ -1,7 +1,7 @@
 """Finds a quote in a text: exactly, or with the changes that a careful copyist makes.
 
 Judges quote from memory: they change spaces, case, dashes and quote marks, leave out citation
-markers and emphasis, and join two places with dots. ``comparison`` declares the differences that
+markers and emphasis, and join two passages with dots. ``comparison`` declares the differences that
 are allowed. A quote that isn't found in any of these ways isn't in the text, nor is one that begins
 or ends inside a figure. The search is linear in both lengths.
 """
@@ -32,7 +32,7 @@ MIN_PIECE = 6
 MAX_GAP = 600
 """The most characters between two parts of a quote."""
 _MAX_TRIES = 64
-"""The number of places tried to find one where the quote isn't part of a longer word."""
+"""The most matches tried to find one that isn't part of a longer word."""
 
 _QUOTE_MARKS = "\"'“”„‟‘’‚‛«»‹›「」『』`´"
 # "...", "…", "[...]" or "(…)" in place of words that the quote leaves out.
@@ -90,8 +90,8 @@ def _trim_quote(quote: str) -> str:
 
 def _locate_whole(quote: str, form: ComparisonForm) -> QuotePosition | None:
     for needle in _needles(quote):
-        if (at := _find_needle(needle, form.text, 0)) >= 0:
-            return QuotePosition(*form.span(at, at + len(needle)))
+        if (start := _find_needle(needle, form.text, 0)) >= 0:
+            return QuotePosition(*form.span(start, start + len(needle)))
     return None
 
 
@@ -115,40 +115,40 @@ def _locate_in_parts(quote: str, form: ComparisonForm) -> tuple[QuotePosition, .
     if len(pieces) < 2 or any(len(piece) < MIN_PIECE for piece in pieces):
         return ()
     positions: list[QuotePosition] = []
-    after = 0
+    search_from = 0
     for piece in pieces:
-        at = _find_needle(piece, form.text, after)
-        if at < 0 or (positions and at - after > MAX_GAP):
+        start = _find_needle(piece, form.text, search_from)
+        if start < 0 or (positions and start - search_from > MAX_GAP):
             return ()
-        after = at + len(piece)
-        positions.append(QuotePosition(*form.span(at, after)))
+        search_from = start + len(piece)
+        positions.append(QuotePosition(*form.span(start, search_from)))
     return tuple(positions)
 
 
-def _find_needle(needle: str, text: str, after: int) -> int:
+def _find_needle(needle: str, text: str, search_from: int) -> int:
     """Return the position of the needle, preferably where it isn't part of a longer word.
 
     The result is -1 if it occurs nowhere or only inside longer figures.
     """
-    first, at = -1, text.find(needle, after) if needle else -1
+    first_match, position = -1, text.find(needle, search_from) if needle else -1
     for _ in range(_MAX_TRIES):
-        if at < 0:
+        if position < 0:
             break
-        end = at + len(needle)
-        continues_word = at > 0 and text[at - 1].isalnum() and text[at].isalnum()
+        end = position + len(needle)
+        continues_word = position > 0 and text[position - 1].isalnum() and text[position].isalnum()
         continues_after = end < len(text) and text[end].isalnum() and text[end - 1].isalnum()
-        if not _is_inside_figure(text, at, end):
+        if not _is_inside_figure(text, position, end):
             if not (continues_word or continues_after):
-                return at
-            first = at if first < 0 else first
-        at = text.find(needle, at + 1)
-    return first if len(needle) >= SHORT else -1
+                return position
+            first_match = position if first_match < 0 else first_match
+        position = text.find(needle, position + 1)
+    return first_match if len(needle) >= SHORT else -1
 
 
 def _is_inside_figure(text: str, start: int, end: int) -> bool:
-    """Return whether a span begins or ends inside a figure and so shows another one.
+    """Return whether a span begins or ends inside a figure, which changes the figure.
 
-    That is ``5`` from ``.5``, ``−5``, ``15``, ``5³`` or ``5.5``.
+    An example is ``5`` in ``.5``, ``−5``, ``15``, ``5³`` or ``5.5``.
     """
     before, first, last, after = (
         text[start - 1 : start],

@@ -37,7 +37,7 @@ from masis.schema.rules import MUST_LOOK
 from masis.schema.run import Iteration, Run
 from masis.settings import OFFLINE, Settings
 
-SETTINGS_OF_THE_EXAM = {
+EXAM_OVERRIDES = {
     "max_iterations": 1,
     "min_iterations": 1,
     "depth": "standard",
@@ -45,7 +45,7 @@ SETTINGS_OF_THE_EXAM = {
     "review_revised": True,
     "accept_without_exam": True,
 }
-"""Only the original answer is judged; revising it costs calls and says nothing about
+"""Only the original answer is judged; revising it costs calls and doesn't affect
 the verdict.
 """
 
@@ -62,7 +62,8 @@ NO_REPLY: tuple[CallOutcome, ...] = ("failed", "out_of_time", "stopped")
 class ExamCase(NamedTuple):
     """One answer of the exam.
 
-    ``fault`` are the faulty words, which occur once in the answer; empty if the answer is sound.
+    ``fault`` has the faulty words, which occur once in the answer; it is empty if the answer is
+    sound.
     """
 
     case: Case
@@ -104,7 +105,7 @@ def exam_settings(settings: Settings, model: str = "") -> Settings:
     Args:
         settings: The roles if no model is named; providers, prices, limits and thresholds.
         model: A model that fills every judging role. One that only verifies (``local:...``)
-            verifies beside the offline critic and evaluator. Of two verifiers in a row
+            verifies together with the offline critic and evaluator. Of two verifiers in a row
             (``offline,MODEL``), the second fills the other roles.
 
     Raises:
@@ -116,7 +117,7 @@ def exam_settings(settings: Settings, model: str = "") -> Settings:
         last_model = ModelRef.parse(model).alone
         other_roles = OFFLINE if fillable_roles(last_model) == ("verifier",) else str(last_model)
         roles |= {"verifier": model, "critic": other_roles, "evaluator": other_roles}
-    return pin_versions(settings.with_values({**SETTINGS_OF_THE_EXAM, **roles}))
+    return pin_versions(settings.with_values({**EXAM_OVERRIDES, **roles}))
 
 
 def estimate_exam(settings: Settings) -> CostEstimate:
@@ -144,8 +145,8 @@ def take_exam(
         seconds: A clock for the duration of the exam.
 
     Returns:
-        The result, with the reasons if the model didn't pass; None if the exam was stopped, since
-        half an exam says nothing.
+        The result, with the reasons if the model didn't pass; None if the exam was stopped, because
+        half an exam is inconclusive.
 
     Raises:
         SettingsError: The model can't be asked.
@@ -153,9 +154,9 @@ def take_exam(
             not the model. The error quotes the most frequent error of those calls.
 
     """
-    questions = exam_cases()
-    jobs = [BatchItem(number, exam_case.case) for number, exam_case in enumerate(questions)]
-    started = seconds()
+    exam_answers = exam_cases()
+    jobs = [BatchItem(number, exam_case.case) for number, exam_case in enumerate(exam_answers)]
+    start_time = seconds()
     runs: list[Run] = []
 
     def audit(job: BatchItem, cancelled: Callable[[], bool]) -> Run:
@@ -175,8 +176,12 @@ def take_exam(
     _check_replies(runs)
     if len(runs) < len(jobs):
         return None
-    marked = [mark_answer(exam_case, run) for exam_case, run in zip(questions, runs, strict=True)]
-    return _exam_result(settings, marked, runs, taken_at=now(), took=seconds() - started)
+    marked_answers = [
+        mark_answer(exam_case, run) for exam_case, run in zip(exam_answers, runs, strict=True)
+    ]
+    return _exam_result(
+        settings, marked_answers, runs, taken_at=now(), duration_s=seconds() - start_time
+    )
 
 
 def _no_call_replied(runs: Sequence[Run]) -> bool:
@@ -235,34 +240,36 @@ def _supports_fault(exam_case: ExamCase, iteration: Iteration) -> bool:
 
 def _exam_result(
     settings: Settings,
-    marked: Sequence[MarkedAnswer],
+    marked_answers: Sequence[MarkedAnswer],
     runs: Sequence[Run],
     *,
     taken_at: str,
-    took: float,
+    duration_s: float,
 ) -> ExamResult:
-    faulty = [item for item in marked if item.asked.faulty]
-    sound = [item for item in marked if not item.asked.faulty]
+    faulty = [marked_answer for marked_answer in marked_answers if marked_answer.asked.faulty]
+    sound = [marked_answer for marked_answer in marked_answers if not marked_answer.asked.faulty]
     calls = [call for run in runs for call in run.calls]
     usage = [run.usage for run in runs]
     examinee = examinee_of_run(runs[0], settings)
-    costs = [item.cost_usd for item in usage]
+    costs = [marked_answer.cost_usd for marked_answer in usage]
     return ExamResult(
         models=examinee.models,
         addresses={role: address or "" for role, address in examinee.addresses.items()},
         prompts=examinee.prompts,
         exam_version=EXAM_VERSION,
         taken_at=taken_at,
-        accepted=_exam_count(item.accepted for item in faulty),
-        found=_exam_count(item.flagged for item in faulty),
-        confirmed=_exam_count(item.confirmed for item in faulty),
-        flagged=_exam_count(item.flagged for item in sound),
-        kinds=tuple(_results_by_kind(marked)),
+        accepted=_exam_count(marked_answer.accepted for marked_answer in faulty),
+        found=_exam_count(marked_answer.flagged for marked_answer in faulty),
+        confirmed=_exam_count(marked_answer.confirmed for marked_answer in faulty),
+        flagged=_exam_count(marked_answer.flagged for marked_answer in sound),
+        kinds=tuple(_results_by_kind(marked_answers)),
         calls=len(calls),
         failed_calls=sum(call.outcome != "answered" for call in calls),
-        tokens=sum(item.prompt_tokens + item.completion_tokens for item in usage),
+        tokens=sum(
+            marked_answer.prompt_tokens + marked_answer.completion_tokens for marked_answer in usage
+        ),
         cost_usd=None if None in costs else sum(cost or 0.0 for cost in costs),
-        seconds=round(took, 1),
+        seconds=round(duration_s, 1),
     )
 
 
@@ -272,11 +279,11 @@ def _exam_count(hits: Iterator[bool]) -> ExamCount:
     return ExamCount(count=sum(values), of=len(values), low=low, high=high)
 
 
-def _results_by_kind(marked: Sequence[MarkedAnswer]) -> Iterator[ExamKindResult]:
-    for kind in dict.fromkeys(answer.asked.kind for answer in marked):
-        group = [answer for answer in marked if answer.asked.kind == kind]
-        faulty = [answer for answer in group if answer.asked.faulty]
-        sound = [answer for answer in group if not answer.asked.faulty]
+def _results_by_kind(marked_answers: Sequence[MarkedAnswer]) -> Iterator[ExamKindResult]:
+    for kind in dict.fromkeys(answer.asked.kind for answer in marked_answers):
+        answers_of_kind = [answer for answer in marked_answers if answer.asked.kind == kind]
+        faulty = [answer for answer in answers_of_kind if answer.asked.faulty]
+        sound = [answer for answer in answers_of_kind if not answer.asked.faulty]
         yield ExamKindResult(
             kind=kind,
             faulty=len(faulty),

@@ -16,7 +16,7 @@ from itertools import zip_longest
 from typing import NamedTuple
 
 from masis.api.audits import audit_citations
-from masis.bench.outcomes import place_of
+from masis.bench.outcomes import find_span
 from masis.bench.rows import group_keys
 from masis.errors import InputError, StoreError
 from masis.schema.case import Case, Evidence, GoldLabels
@@ -168,7 +168,7 @@ def _of_gold(case: Case, labels: GoldLabels) -> LabelledAnswer:
     expected = [
         ExpectedFault(
             label.type,
-            place_of(answer, label.text),
+            find_span(answer, label.text),
             label.text or "",
             label.description,
             label.severity or "high",
@@ -181,7 +181,7 @@ def _of_gold(case: Case, labels: GoldLabels) -> LabelledAnswer:
             words = citation.sentence or citation.text or ""
             expected.append(
                 ExpectedFault(
-                    "redundant", place_of(answer, words), words, "not needed here", "low", False
+                    "redundant", find_span(answer, words), words, "not needed here", "low", False
                 )
             )
     right = [claim.text for claim in labels.claims if claim.verdict == "supported"]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from masis.audit.context import AuditContext
 from masis.audit.evaluation import DIMENSIONS, EvaluationJudgement
-from masis.audit.measures.scores import normalise_score
+from masis.audit.measures.scores import normalize_score
 from masis.errors import StepError
 from masis.llm.roles.prompting import (
     Asker,
@@ -93,7 +93,7 @@ def judgement(reply: EvaluationReply) -> EvaluationJudgement:
 
 def _reason_measurement(reply: EvaluationReply, name: str) -> tuple[Measurement, ...]:
     """Return the judge's reason for a score as a measurement with the normalised score."""
-    value = normalise_score(name, getattr(reply, name)).value
+    value = normalize_score(name, getattr(reply, name)).value
     reason = getattr(reply, f"{name}_reason").strip()
     if not reason or value is None:
         return ()

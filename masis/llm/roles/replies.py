@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, Self, TypeVar, get_args
 from pydantic import BaseModel, BeforeValidator, ConfigDict, WithJsonSchema, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
-from masis.audit.measures.scores import normalise_score
+from masis.audit.measures.scores import normalize_score
 from masis.llm.roles.tolerances import tolerant
 from masis.schema.audit import ChangeKind
 from masis.schema.case import Severity
@@ -138,7 +138,7 @@ class CritiqueReply(RoleReply):
         if "issues" in self.model_fields_set:
             return self
         scores = [
-            normalise_score("score", value).value
+            normalize_score("score", value).value
             for value in (self.confidence, self.overall_quality_score)
         ]
         is_satisfied = all(score is not None and score >= SATISFIED_FROM for score in scores)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from masis.audit.context import AuditContext
-from masis.audit.measures.scores import normalise_score
+from masis.audit.measures.scores import normalize_score
 from masis.audit.text.assertions import is_assertion
 from masis.audit.text.quotes import locate_quote
 from masis.errors import BadReply, InvalidRevision, ReviserFailed
@@ -228,7 +228,7 @@ def revision(
         revised_answer=new,
         changes_explanation=" ".join(filter(None, (change.why.strip() for change in changes)))
         + note,
-        updated_confidence=normalise_score("updated_confidence", reply.updated_confidence).value,
+        updated_confidence=normalize_score("updated_confidence", reply.updated_confidence).value,
         issues_addressed=tuple(addressed),
         preserved_content=tuple(preserved)[:MAX_PRESERVED],
         changes=changes,

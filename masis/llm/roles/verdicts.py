@@ -18,7 +18,7 @@ from masis.audit.citations.hedges import hedges
 from masis.audit.languages import is_function_word, negates
 from masis.audit.markers import index_of
 from masis.audit.markers.source_words import RESULT_WORD, SOURCE_WORD
-from masis.audit.measures.scores import normalise_score
+from masis.audit.measures.scores import normalize_score
 from masis.audit.text.quotes import locate_quote, located_parts
 from masis.errors import StepError
 from masis.llm.roles.prompting import rearm
@@ -178,7 +178,7 @@ def judge(claim: Claim, reply: Verdict, chunks: Chunks, judged_by: str) -> Claim
         claim=claim,
         verdict=word,
         support=_SUPPORT.get(word),
-        confidence=normalise_score("confidence", reply.confidence).value,
+        confidence=normalize_score("confidence", reply.confidence).value,
         sources=tuple(
             chunk for chunk, stance in stances.items() if stance in _SOURCES.get(word, ())
         ),
@@ -319,7 +319,7 @@ def unscored_claim(claim: Claim, unscored: Unscored, judged_by: str) -> ClaimJud
 
 def _either_way(claim: Claim, verdict: Verdict, judged_by: str) -> ClaimCheck:
     """Return the check of a claim whose verdict the verifier isn't sure of."""
-    confidence = normalise_score("confidence", verdict.confidence).value
+    confidence = normalize_score("confidence", verdict.confidence).value
     certainty = (
         "did not say how sure it is"
         if confidence is None
@@ -516,7 +516,7 @@ def _wrong_calculation(reply: Verdict, chunks: Chunks) -> str:
 
 
 def _is_sure(word: ClaimVerdict, reply: Verdict) -> bool:
-    confidence = normalise_score("confidence", reply.confidence).value
+    confidence = normalize_score("confidence", reply.confidence).value
     threshold = SURE_FROM if word in ("supported", "contradicted") else SILENT_FROM
     return confidence is not None and confidence >= threshold
 
@@ -575,7 +575,7 @@ def _contradiction(
     start, end = (
         (0, 0) if in_source or in_evidence is None else (in_evidence.start, in_evidence.end)
     )
-    confidence = normalise_score("confidence", reply.confidence).value
+    confidence = normalize_score("confidence", reply.confidence).value
     return Contradiction(
         kind="source" if in_source else "stated",
         claim_start=claim_start,

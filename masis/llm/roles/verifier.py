@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 from masis.audit.calculations import has_valid_calculation
 from masis.audit.claims import ClaimResults
 from masis.audit.control.concurrency import run_concurrently
-from masis.audit.measures.scores import normalise_score
+from masis.audit.measures.scores import normalize_score
 from masis.audit.text.assertions import is_assertion
 from masis.audit.text.quotes import locate_quote
 from masis.errors import ContextFull, StepError
@@ -502,7 +502,7 @@ def missing_point(left_out: LeftOut, case_chunks: Chunks) -> MissingPoint:
     position = (
         locate_quote(left_out.quote, case_chunks.texts[chunk]) if chunk and left_out.quote else None
     )
-    weight = normalise_score("importance", left_out.importance).value
+    weight = normalize_score("importance", left_out.importance).value
     return MissingPoint(
         description=left_out.description.strip(),
         evidence_id=chunk,

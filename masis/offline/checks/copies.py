@@ -24,16 +24,16 @@ from masis.audit.markers.styles import style_table
 from masis.audit.sentences import SentenceUnit, split_sentences
 from masis.audit.text.comparison import sentence_form, without_capital
 
-LEAST_WORDS = 4
+MIN_WORDS_OF_COPY = 4
 """The fewest words of a copy; a shorter claim may answer a question that the evidence asks."""
 LONGEST_COMPARED = 120
 """The longest claim, in words, that is compared word by word with sentences that differ from it."""
-ONE_STRETCH = 2
+MAX_CHANGED_WORDS = 2
 """The most words by which a near-copy may differ from its sentence."""
 
 # Quotation marks of English, German and French. Single marks are counted in `_count_quotes`.
 _QUOTES = frozenset('"“”„«»‹›')
-# Matches the bullet, number, letter or hash signs that open an item or heading, with the blank
+# Matches the bullet, number, letter or hash signs that open an item or heading, with the space
 # after them: "- ", "2. ", "(3) ", "b) ", "## ". It doesn't match "2.5 " or "#1 ".
 _BULLET = re.compile(r"\s*(?:#{1,6}|[-*+•‣▪◦●○·–]|\(?\d{1,3}[.)]|[a-zA-Z][.)])\s+")
 # Opening words, followed by a comma, that link a sentence to the previous one and assert nothing.
@@ -95,7 +95,7 @@ _ALTERING_WORDS = _LIMITS | frozenset(
         opened closed east west north south left right before after open shut
     """.split()
 )
-# Matches what a sentence says of a statement to deny it: "false", "a myth", "no longer", "not
+# Matches words that call a statement untrue: "false", "a myth", "no longer", "not
 # true".
 _FALSEHOOD = (
     r"(?:false|untrue|wrong|incorrect|mistaken|inaccurate|misleading|myths?|fiction\w*|fabricated"
@@ -152,8 +152,8 @@ _INTRODUCTION = re.compile(
 _STOPS = frozenset(".!?…。！？।؟")
 
 
-class PassagePlace(NamedTuple):
-    """The place of one sentence or two neighboring ones: the index of the chunk and offsets into
+class PassageSpan(NamedTuple):
+    """The span of one sentence or two neighboring ones: the index of the chunk, and offsets into
     its text.
     """
 
@@ -163,17 +163,17 @@ class PassagePlace(NamedTuple):
 
 
 class CopyMatch(NamedTuple):
-    """The places where the evidence has a claim word for word.
+    """The spans of the evidence that have a claim word for word.
 
     ``objection`` is a code for the reason not to confirm it, or empty.
     """
 
-    places: tuple[PassagePlace, ...]
+    places: tuple[PassageSpan, ...]
     objection: str = ""
 
 
-# Matches the blank after an opening bracket and before punctuation, which `" ".join` has added.
-_ADDED_BLANK = re.compile(r"(?<=[(\[{]) | (?=[)\]},;:.!?])")
+# Matches the space after an opening bracket or before punctuation, which `" ".join` has added.
+_ADDED_SPACE = re.compile(r"(?<=[(\[{]) | (?=[)\]},;:.!?])")
 
 
 class WordChange(NamedTuple):
@@ -188,7 +188,7 @@ class WordChange(NamedTuple):
     @property
     def texts(self) -> tuple[str, str]:
         """Both sides as text, with punctuation and brackets attached to their words."""
-        here, there = (_ADDED_BLANK.sub("", " ".join(words)) for words in self)
+        here, there = (_ADDED_SPACE.sub("", " ".join(words)) for words in self)
         return here, there
 
     @property
@@ -221,17 +221,17 @@ class CopyIndex:
 
     def _add(self, sentence: _EvidenceSentence, text: str) -> None:
         body = _without_bullet(text)
-        whole = words_of(body)
-        if not whole:
+        full_words = words_of(body)
+        if not full_words:
             return
-        self._full.setdefault(whole, []).append(sentence)
-        forms = dict.fromkeys((whole, *_short_forms(body)))
+        self._full.setdefault(full_words, []).append(sentence)
+        forms = dict.fromkeys((full_words, *_short_forms(body)))
         for variant in dict.fromkeys(chain(forms, *map(_first_predicate, forms))):
-            if variant != whole:
+            if variant != full_words:
                 self._variants.setdefault(variant, []).append(sentence)
 
     def find(self, claim: str, allowed: Collection[int] | None = None) -> CopyMatch | None:
-        """Return the places where the evidence has the claim word for word, or None.
+        """Return the spans of the evidence that have the claim word for word, or None.
 
         The claim is one sentence without citation markers. ``allowed`` has the indices of the
         chunks that count.
@@ -239,32 +239,32 @@ class CopyIndex:
         forms = list(
             dict.fromkeys([words_of(claim), words_of(_CONNECTIVE.sub("", claim, count=1))])
         )
-        objection, objected = "", []
+        objection, doubted_spans = "", []
         for words in forms:
-            if _count_words(words) < LEAST_WORDS:
+            if _count_words(words) < MIN_WORDS_OF_COPY:
                 continue
             for run in self._matching_runs(words, allowed):
                 reason = self._objection(run, claim)
                 if not reason:
                     return CopyMatch((self._place(run),))
                 objection = objection or reason
-                objected.append(self._place(run))
-        return CopyMatch(tuple(objected), objection) if objected else None
+                doubted_spans.append(self._place(run))
+        return CopyMatch(tuple(doubted_spans), objection) if doubted_spans else None
 
-    def changes(self, claim: str, near: Iterable[tuple[int, int]]) -> Iterator[WordChange]:
+    def changes(self, claim: str, positions: Iterable[tuple[int, int]]) -> Iterator[WordChange]:
         """Yield the single change between a claim of one sentence and each near-copy of it.
 
-        ``near`` gives the sentences to compare, by the index of the chunk and an offset into its
-        text.
+        ``positions`` gives the sentences to compare, by the index of the chunk and an offset into
+        its text.
         """
-        mine = words_of(claim)
-        if not LEAST_WORDS <= len(mine) <= LONGEST_COMPARED:
+        claim_words = words_of(claim)
+        if not MIN_WORDS_OF_COPY <= len(claim_words) <= LONGEST_COMPARED:
             return
-        for document, at in near:
+        for document, offset in positions:
             units = self._units[document]
-            unit = units[max(0, bisect_left(units, at + 1, key=lambda unit: unit.start) - 1)]
-            theirs = words_of(_without_bullet(self._texts[document][unit.start : unit.end]))
-            if (change := one_change(mine, theirs)) is not None:
+            unit = units[max(0, bisect_left(units, offset + 1, key=lambda unit: unit.start) - 1)]
+            sentence_words = words_of(_without_bullet(self._texts[document][unit.start : unit.end]))
+            if (change := one_change(claim_words, sentence_words)) is not None:
                 yield change
 
     def _matching_runs(
@@ -272,13 +272,13 @@ class CopyIndex:
     ) -> Iterator[tuple[_EvidenceSentence, ...]]:
         """Yield the sentences, or pairs of neighbors, that consist of these words."""
         for table in (self._full, self._variants):
-            for found in table.get(words, ()):
-                if allowed is None or found.document in allowed:
-                    yield (found,)
+            for sentence in table.get(words, ()):
+                if allowed is None or sentence.document in allowed:
+                    yield (sentence,)
         if len(words) > 2 * LONGEST_COMPARED:
             return
         # Two neighboring sentences, "A. B.", which the claim may join as "A and B".
-        for cut in range(LEAST_WORDS, len(words) - LEAST_WORDS + 1):
+        for cut in range(MIN_WORDS_OF_COPY, len(words) - MIN_WORDS_OF_COPY + 1):
             for first in self._full.get(words[:cut], ()):
                 if allowed is not None and first.document not in allowed:
                     continue
@@ -286,9 +286,9 @@ class CopyIndex:
                 if second in self._full.get(_without_join(words[cut:]), ()):
                     yield (first, second)
 
-    def _place(self, run: Sequence[_EvidenceSentence]) -> PassagePlace:
+    def _place(self, run: Sequence[_EvidenceSentence]) -> PassageSpan:
         units = self._units[run[0].document]
-        return PassagePlace(run[0].document, units[run[0].number].start, units[run[-1].number].end)
+        return PassageSpan(run[0].document, units[run[0].number].start, units[run[-1].number].end)
 
     def _objection(self, run: Sequence[_EvidenceSentence], claim: str) -> str:
         """Return a code for the reason why the evidence may not assert this sentence, or an empty
@@ -319,22 +319,29 @@ def _count_words(words: Sequence[str]) -> int:
     return sum(any(map(str.isalnum, word)) for word in words)
 
 
-def one_change(mine: Sequence[str], theirs: Sequence[str]) -> WordChange | None:
-    """Return the only stretch in which two sentences differ, or None for no or several differences.
+def one_change(claim_words: Sequence[str], evidence_words: Sequence[str]) -> WordChange | None:
+    """Return the only difference between two sentences, or None if there is none or several.
 
     The time is linear in the number of words.
     """
-    start, least = 0, min(len(mine), len(theirs))
-    while start < least and mine[start] == theirs[start]:
+    start, shorter_length = 0, min(len(claim_words), len(evidence_words))
+    while start < shorter_length and claim_words[start] == evidence_words[start]:
         start += 1
     end = 0
-    while end < least - start and mine[-1 - end] == theirs[-1 - end]:
+    while end < shorter_length - start and claim_words[-1 - end] == evidence_words[-1 - end]:
         end += 1
-    here, there = tuple(mine[start : len(mine) - end]), tuple(theirs[start : len(theirs) - end])
-    longest = max(_count_words(here), _count_words(there))
-    if not (here or there) or longest > ONE_STRETCH or start + end < LEAST_WORDS - 1:
+    claim_part, evidence_part = (
+        tuple(claim_words[start : len(claim_words) - end]),
+        tuple(evidence_words[start : len(evidence_words) - end]),
+    )
+    changed_words = max(_count_words(claim_part), _count_words(evidence_part))
+    if (
+        not (claim_part or evidence_part)
+        or changed_words > MAX_CHANGED_WORDS
+        or start + end < MIN_WORDS_OF_COPY - 1
+    ):
         return None
-    return WordChange(here, there)
+    return WordChange(claim_part, evidence_part)
 
 
 def _alters_meaning(word: str) -> bool:
@@ -342,7 +349,7 @@ def _alters_meaning(word: str) -> bool:
     parts = _LETTERS.findall(word.lower())
     return (
         any(character.isdigit() for character in word)
-        or not (_PLAIN.fullmatch(word) or word in _QUIET)
+        or not (_PLAIN.fullmatch(word) or word in _PLAIN_PUNCTUATION)
         or any(part in _ALTERING_WORDS or part.startswith(("un", "non", "dis")) for part in parts)
     )
 
@@ -350,13 +357,13 @@ def _alters_meaning(word: str) -> bool:
 _LETTERS = re.compile(r"[^\W\d_]+")
 # Matches words without a sign that carries meaning: "well-known", "U.S." but not "C++" or "A*".
 _PLAIN = re.compile(r"[\w'.-]+")
-_QUIET = frozenset("()[]{},;:.!-–…")
+_PLAIN_PUNCTUATION = frozenset("()[]{},;:.!-–…")
 """Punctuation that doesn't alter the meaning by itself."""
 _OPENING = frozenset("([{")
 _CLOSING = frozenset(")]},;:.!?")
-# Matches Chinese and Japanese characters; these scripts don't separate words by blanks.
+# Matches Chinese and Japanese characters; these scripts don't separate words by spaces.
 _WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
-# Matches a stretch between punctuation, or one punctuation mark.
+# Matches a run of characters between punctuation, or one punctuation mark.
 _WIDE_PART = re.compile(r"[^,;:.!?、。]+|.")
 
 
@@ -371,20 +378,20 @@ def words_of(text: str) -> tuple[str, ...]:
 
 
 def _split_words(form: str) -> Iterator[str]:
-    """Yield the words between blanks, with opening brackets and trailing punctuation split off.
+    """Yield the words between spaces, with opening brackets and trailing punctuation split off.
 
     Signs stay attached to their words: A*, C++, -V, !ready, 10[6], 5:30.
     """
-    for stretch in form.split():
-        start, end = 0, len(stretch)
-        while start < end and stretch[start] in _OPENING:
+    for token in form.split():
+        start, end = 0, len(token)
+        while start < end and token[start] in _OPENING:
             start += 1
-        while end > start and stretch[end - 1] in _CLOSING:
+        while end > start and token[end - 1] in _CLOSING:
             end -= 1
-        yield from stretch[:start]
-        if core := stretch[start:end]:
+        yield from token[:start]
+        if core := token[start:end]:
             yield from _WIDE_PART.findall(core) if _WIDE.search(core) else (core,)
-        yield from stretch[end:]
+        yield from token[end:]
 
 
 def _without_join(words: Sequence[str]) -> tuple[str, ...]:
@@ -435,8 +442,8 @@ def _is_beside_stop(text: str, start: int, end: int) -> bool:
 
 
 def _without_bullet(text: str) -> str:
-    found = _BULLET.match(text)
-    return text[found.end() :] if found else text
+    bullet = _BULLET.match(text)
+    return text[bullet.end() :] if bullet else text
 
 
 def _short_forms(text: str) -> Iterator[tuple[str, ...]]:
@@ -447,9 +454,9 @@ def _short_forms(text: str) -> Iterator[tuple[str, ...]]:
         if lead := _CONNECTIVE.match(rest) or _CONCLUDING.match(rest):
             rest = rest[lead.end() :]
             yield words_of(rest)
-        bare = _ASIDE.sub(_replace_aside, rest)
-        if bare != rest:
-            yield words_of(bare)
+        without_asides = _ASIDE.sub(_replace_aside, rest)
+        if without_asides != rest:
+            yield words_of(without_asides)
 
 
 def _replace_aside(match: re.Match[str]) -> str:
@@ -470,10 +477,10 @@ def _replace_aside(match: re.Match[str]) -> str:
 
 def _first_predicate(words: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
     """Yield the sentence up to "and was ...", if the rest can't limit the first part."""
-    for at in range(LEAST_WORDS, len(words) - 2):
-        if words[at] == "and" and words[at + 1] in _FINITE:
-            head = words[: at - 1] if words[at - 1] == "," else words[:at]
-            tail = " ".join(words[at + 1 :])
+    for index in range(MIN_WORDS_OF_COPY, len(words) - 2):
+        if words[index] == "and" and words[index + 1] in _FINITE:
+            head = words[: index - 1] if words[index - 1] == "," else words[:index]
+            tail = " ".join(words[index + 1 :])
             parts = frozenset(_LETTERS.findall(tail.lower()))
             if (
                 _LIMITS.isdisjoint(parts)
@@ -490,9 +497,9 @@ def _count_quotes(text: str) -> int:
     return sum(character in _QUOTES for character in text) + single
 
 
-def _inside_quotation(text: str, at: int) -> bool:
+def _inside_quotation(text: str, offset: int) -> bool:
     """Return whether a quotation is open at the offset, judging by its paragraph."""
-    opened = text[text.rfind("\n\n", 0, at) + 1 : at]
+    opened = text[text.rfind("\n\n", 0, offset) + 1 : offset]
     return (
         opened.count('"') % 2 == 1
         or opened.count("“") > opened.count("”")
@@ -504,36 +511,40 @@ def _inside_quotation(text: str, at: int) -> bool:
 def _may_be_cut(text: str, units: Sequence[SentenceUnit], run: Sequence[_EvidenceSentence]) -> bool:
     """Return whether the sentence may start before the stretch or continue after it."""
     first, last = units[run[0].number], units[run[-1].number]
-    listed = _BULLET.match(text[first.start : first.end]) is not None
+    is_list_item = _BULLET.match(text[first.start : first.end]) is not None
     body = _without_bullet(text[first.start : first.end]).lstrip("\"“'‘(*_")
     if not body or body[0].islower() or body.startswith(("…", "...")):
         return True
-    before = text[: first.start].rstrip(" \t")
+    preceding = text[: first.start].rstrip(" \t")
     # A single line break after a line without a final point may be a hard wrap within a sentence.
-    broken_line = before.endswith("\n") and not before.endswith("\n\n") and not listed
-    previous = before.rstrip()
-    ended = previous[-1:] in _STOPS or previous[-1:] in '"”’)]}*_:'
-    if broken_line and previous and not ended and units[run[0].number - 1].kind != "heading":
+    is_broken_line = (
+        preceding.endswith("\n") and not preceding.endswith("\n\n") and not is_list_item
+    )
+    previous = preceding.rstrip()
+    is_ended = previous[-1:] in _STOPS or previous[-1:] in '"”’)]}*_:'
+    if is_broken_line and previous and not is_ended and units[run[0].number - 1].kind != "heading":
         return True
     # Markers after the final point are removed: "It grew.[3][4]" ends with a point.
-    stretch = without_last_brackets(text[last.start : last.end].rstrip())
-    stretch = text_without_markers(stretch).rstrip("\"”’'»)]}*_ ")
-    if stretch.endswith(("…", "...")):
+    sentence_text = without_last_brackets(text[last.start : last.end].rstrip())
+    sentence_text = text_without_markers(sentence_text).rstrip("\"”’'»)]}*_ ")
+    if sentence_text.endswith(("…", "...")):
         return True
-    closed = stretch[-1:] in _STOPS
-    return not closed and not (
-        last.kind in ("item", "row", "heading") or (listed and last.end < len(text))
+    is_closed = sentence_text[-1:] in _STOPS
+    return not is_closed and not (
+        last.kind in ("item", "row", "heading") or (is_list_item and last.end < len(text))
     )
 
 
 def _is_announced(text: str, units: Sequence[SentenceUnit], number: int) -> bool:
     """Return whether the text before a sentence shows that the evidence may not assert it."""
-    at = number - 1
-    while at >= 0 and units[number].kind == units[at].kind == "item":
-        at -= 1  # the lead-in of a list counts for each of its items
-    if at < 0:
+    lead_in = number - 1
+    while lead_in >= 0 and units[number].kind == units[lead_in].kind == "item":
+        lead_in -= 1  # the lead-in of a list counts for each of its items
+    if lead_in < 0:
         return False
-    before = text[units[at].start : units[at].end].rstrip()
-    if before.endswith(":") or (units[at].kind == "heading" and _DOUBTFUL_HEADING.search(before)):
+    lead_in_text = text[units[lead_in].start : units[lead_in].end].rstrip()
+    if lead_in_text.endswith(":") or (
+        units[lead_in].kind == "heading" and _DOUBTFUL_HEADING.search(lead_in_text)
+    ):
         return True
-    return bool(_INTRODUCTION.search(before))
+    return bool(_INTRODUCTION.search(lead_in_text))

@@ -118,26 +118,26 @@ class Near(NamedTuple):
 
 
 def near_values(
-    passages: Sequence[EvidencePassage], others: Sequence[Fact] = (), most: int = MOST_VALUES
+    passages: Sequence[EvidencePassage], others: Sequence[Fact] = (), limit: int = MOST_VALUES
 ) -> Near:
-    """Return the figures of these passages and other figures, at most ``most`` of each kind."""
-    stated = [_all_readings(passage.facts) for passage in passages] + [_all_readings(others)]
+    """Return the figures of these passages and other figures, at most ``limit`` of each kind."""
+    readings = [_all_readings(passage.facts) for passage in passages] + [_all_readings(others)]
     groups = tuple(
-        tuple(fact for fact in facts if fact.kind == "number")[:most] for facts in stated
+        tuple(fact for fact in facts if fact.kind == "number")[:limit] for facts in readings
     )
     numbers = dict.fromkeys(fact for group in groups for fact in group)
-    days = dict.fromkeys(fact.day for facts in stated for fact in facts if fact.kind == "date")
-    words = (
+    days = dict.fromkeys(fact.day for facts in readings for fact in facts if fact.kind == "date")
+    time_units = (
         unit_of(unit.lower())
         for passage in passages
         for unit in _ONE_TIME_UNIT.findall(passage.text)
     )
-    ones = dict.fromkeys(unit for unit in words if unit)
+    single_units = dict.fromkeys(unit for unit in time_units if unit)
     return Near(
         groups,
-        tuple(numbers)[:most],
-        tuple(days)[:most],
-        tuple(ones),
+        tuple(numbers)[:limit],
+        tuple(days)[:limit],
+        tuple(single_units),
         parted=any(_FRACTION_WORDS.search(passage.text) for passage in passages),
         periodic=any(_PERIODIC.search(passage.text) for passage in passages),
     )
@@ -161,15 +161,16 @@ def _restates(text: str, fact: Fact, near: Near) -> bool:
             other.year // 10 == fact.day.year // 10 for other in near.days
         )
     value = abs(fact.value)
-    loose, least = _looseness(text, fact)
-    same = [
+    is_approximate, lower_bound = _approximation(text, fact)
+    comparable_facts = [
         other
         for other in near.numbers
         if not fact.dimension or not other.dimension or _are_addable(fact, other)
     ]
     if any(
-        _is_rounding(fact, other, loose=loose) or least < abs(other.value) < _BOUND * least
-        for other in same
+        _is_rounding(fact, other, is_approximate=is_approximate)
+        or lower_bound < abs(other.value) < _BOUND * lower_bound
+        for other in comparable_facts
     ):
         return True
     for other in near.numbers:
@@ -190,18 +191,18 @@ def _restates(text: str, fact: Fact, near: Near) -> bool:
     return (fact.dimension, value) in near.ones
 
 
-def _looseness(text: str, fact: Fact) -> tuple[bool, float]:
+def _approximation(text: str, fact: Fact) -> tuple[bool, float]:
     """Return whether words mark a figure as rounded, and the least value that it bounds, or 0."""
     before = text[max(0, fact.start - 30) : fact.start]
     value = abs(fact.value)
-    least = (
+    lower_bound = (
         value
         if _LOWER_BOUND.search(before)
         else value / _BOUND
         if _UPPER_BOUND.search(before)
         else 0.0
     )
-    return _APPROXIMATE.search(before) is not None, least
+    return _APPROXIMATE.search(before) is not None, lower_bound
 
 
 def is_calculated(text: str, fact: Fact, near: Near) -> bool:
@@ -213,19 +214,23 @@ def _is_calculated(text: str, fact: Fact, near: Near) -> bool:
     if fact.kind == "date":
         return _is_date_at_distance(fact, near)
     value = abs(fact.value)
-    loose, _ = _looseness(text, fact)
-    slack = max(1e-6 * value, half_unit(fact), _ABOUT * value if loose else 0.0) * (1 + 1e-9)
+    is_approximate, _ = _approximation(text, fact)
+    slack = max(1e-6 * value, half_unit(fact), _ABOUT * value if is_approximate else 0.0) * (
+        1 + 1e-9
+    )
     if fact.dimension == "percent" and not any(character.isdigit() for character in fact.text):
         slack = max(slack, ABOUT_SHARE)
-    parted = near.parted or _FRACTION_WORDS.search(text) is not None
-    periodic = near.periodic or _PERIODIC.search(text) is not None
-    made = _computed_values(fact, near, parted=parted, periodic=periodic)
+    has_parts = near.parted or _FRACTION_WORDS.search(text) is not None
+    has_periods = near.periodic or _PERIODIC.search(text) is not None
+    results = _computed_values(fact, near, parted=has_parts, periodic=has_periods)
     if _MULTIPLE.match(text, fact.end):
-        values = [other.value for other in near.numbers if other.value]
-        made = (
-            ratio for one, other in combinations(values, 2) for ratio in (one / other, other / one)
+        values = [second.value for second in near.numbers if second.value]
+        results = (
+            ratio
+            for first, second in combinations(values, 2)
+            for ratio in (first / second, second / first)
         )
-    if any(abs(abs(result) - value) <= slack for result in made):
+    if any(abs(abs(result) - value) <= slack for result in results):
         return True
     return _is_between_dates(fact, near)
 
@@ -242,12 +247,12 @@ def is_explained(text: str, fact: Fact, near: Near) -> bool:
 
 def _is_explained(text: str, fact: Fact, near: Near) -> bool:
     if fact.kind == "date":
-        return len(near.days) <= FEW_DAYS and _is_date_at_distance(fact, near, spare=0.0)
+        return len(near.days) <= FEW_DAYS and _is_date_at_distance(fact, near, tolerance=0.0)
     value, slack = abs(fact.value), max(1e-6 * abs(fact.value), half_unit(fact)) * (1 + 1e-9)
     if fact.dimension in ("duration", "months", "clock") and len(near.days) <= FEW_DAYS:
-        made = _times_and_differences(fact, near)
-        if any(abs(result - value) <= 1e-6 * value for result in made) or _is_between_dates(
-            fact, near, spare=0.0
+        results = _times_and_differences(fact, near)
+        if any(abs(result - value) <= 1e-6 * value for result in results) or _is_between_dates(
+            fact, near, tolerance=0.0
         ):
             return True
     for group in near.groups:
@@ -266,18 +271,18 @@ isn't chance.
 
 def _combinations_of_two(fact: Fact, group: Sequence[Fact]) -> Iterator[float]:
     """Yield products of two figures in the unit of another, and shares of one in another."""
-    for one, other in permutations(group, 2):
-        count = abs(other.value / other.scale)
-        if one.dimension == fact.dimension and count > 1 and other.dimension != "percent":
-            yield one.value * count
-        if one.dimension == fact.dimension and other.dimension == "percent":
-            yield one.value * other.value / 100
+    for first, second in permutations(group, 2):
+        count = abs(second.value / second.scale)
+        if first.dimension == fact.dimension and count > 1 and second.dimension != "percent":
+            yield first.value * count
+        if first.dimension == fact.dimension and second.dimension == "percent":
+            yield first.value * second.value / 100
         if (
             fact.dimension == "percent"
-            and one.dimension == other.dimension != "percent"
-            and other.value
+            and first.dimension == second.dimension != "percent"
+            and second.value
         ):
-            yield 100 * one.value / other.value
+            yield 100 * first.value / second.value
 
 
 def changed_by(fact: Fact, stated: Fact, near: Near) -> bool:
@@ -289,37 +294,37 @@ def changed_by(fact: Fact, stated: Fact, near: Near) -> bool:
     others += [
         stated.value * other.value / 100 for other in near.numbers if other.dimension == "percent"
     ]
-    apart = abs(fact.value - stated.value)
+    difference = abs(fact.value - stated.value)
     return fact.kind == "number" and any(
-        abs(apart - abs(other)) <= 1e-6 * apart for other in others
+        abs(difference - abs(other)) <= 1e-6 * difference for other in others
     )
 
 
-def _is_between_dates(fact: Fact, near: Near, spare: float = 1.0) -> bool:
+def _is_between_dates(fact: Fact, near: Near, tolerance: float = 1.0) -> bool:
     """Return whether a duration or an age is the time between two dates.
 
-    ``spare`` is the tolerance, in days for a duration and otherwise in years.
+    ``tolerance`` is the tolerance, in days for a duration and otherwise in years.
     """
     pairs = list(combinations(near.days, 2))
     if fact.dimension == "duration":
         days = fact.value / _DAY
-        apart = [gap for one, other in pairs if (gap := _days_between(one, other)) is not None]
-        return any(abs(gap - days) <= max(spare, 1e-6) for gap in apart)
+        gaps = [gap for first, second in pairs if (gap := _days_between(first, second)) is not None]
+        return any(abs(gap - days) <= max(tolerance, 1e-6) for gap in gaps)
     if fact.dimension not in ("months", "") or (not fact.dimension and not 0 < fact.value <= 120):
         return False
     years = fact.value / 12.0 if fact.dimension else fact.value
     return any(
-        one.year and other.year and abs(years - abs(one.year - other.year)) <= spare
-        for one, other in pairs
+        first.year and second.year and abs(years - abs(first.year - second.year)) <= tolerance
+        for first, second in pairs
     )
 
 
-def _days_between(one: Day, other: Day) -> int | None:
+def _days_between(day: Day, other_day: Day) -> int | None:
     """Return the days between two full dates; if one lacks a year, it has the year of the other."""
-    if not (one.day and other.day):
+    if not (day.day and other_day.day):
         return None
-    year = one.year or other.year or 2001
-    first, second = _date(one, year), _date(other, other.year or year)
+    year = day.year or other_day.year or 2001
+    first, second = _date(day, year), _date(other_day, other_day.year or year)
     return abs((first - second).days) if first and second else None
 
 
@@ -345,8 +350,8 @@ def _has_same_digits(fact: Fact, other: Fact) -> bool:
 
     In a table of thousands 54,000 is 54 million. A single digit may match by chance.
     """
-    mine, theirs = (re.sub(r"\D", "", figure.text).strip("0") for figure in (fact, other))
-    return len(mine) > 1 and mine == theirs and "" in (fact.dimension, other.dimension)
+    digits, other_digits = (re.sub(r"\D", "", figure.text).strip("0") for figure in (fact, other))
+    return len(digits) > 1 and digits == other_digits and "" in (fact.dimension, other.dimension)
 
 
 def _is_same_temperature(fact: Fact, other: Fact) -> bool:
@@ -357,11 +362,11 @@ def _is_same_temperature(fact: Fact, other: Fact) -> bool:
         or fact.dimension == other.dimension
     ):
         return False
-    mine, theirs = TEMPERATURES[fact.dimension][0], TEMPERATURES[other.dimension][0]
-    slack = 0.5 * mine * 10.0**-fact.digits + 0.25
+    scale, other_scale = TEMPERATURES[fact.dimension][0], TEMPERATURES[other.dimension][0]
+    tolerance = 0.5 * scale * 10.0**-fact.digits + 0.25
     return (
-        abs(to_celsius(fact) - to_celsius(other)) <= slack
-        or abs(fact.value * mine - other.value * theirs) <= slack
+        abs(to_celsius(fact) - to_celsius(other)) <= tolerance
+        or abs(fact.value * scale - other.value * other_scale) <= tolerance
     )
 
 
@@ -383,27 +388,27 @@ def half_unit(fact: Fact) -> float:
     )
 
 
-def _is_rounding(fact: Fact, stated: Fact, *, loose: bool) -> bool:
+def _is_rounding(fact: Fact, stated: Fact, *, is_approximate: bool) -> bool:
     value, other = abs(fact.value), abs(stated.value)
     if fact.dimension in ("duration", "months") and fact.dimension != stated.dimension and other:
         factor = _DAY * _MONTH if stated.dimension == "months" else 1 / (_DAY * _MONTH)
         return abs(other * factor - value) <= 0.04 * value
-    if loose and abs(other - value) <= _ABOUT * max(value, other):
+    if is_approximate and abs(other - value) <= _ABOUT * max(value, other):
         return True
     # A conversion to another unit allows 0.5%, because both sides were rounded. In the same unit,
     # the evidence may have rounded a value that the claim has in full (78.1 for 78.15), but 99.9%
     # isn't a rounding of 99.99%.
-    slack = 0.005 * value if fact.dimension else 0.0
-    if slack and _unit(fact) == _unit(stated):
-        slack = min(slack, half_unit(stated))
+    tolerance = 0.005 * value if fact.dimension else 0.0
+    if tolerance and _unit(fact) == _unit(stated):
+        tolerance = min(tolerance, half_unit(stated))
     # The factor allows for the representation of 0.05 and the like as floats.
-    return other != value and abs(other - value) <= max(half_unit(fact), slack) * (1 + 1e-9)
+    return other != value and abs(other - value) <= max(half_unit(fact), tolerance) * (1 + 1e-9)
 
 
 def may_be_rounded(fact: Fact, stated: Fact) -> bool:
     """Return whether the evidence may have rounded a figure of the claim: 33% for 33.3%."""
-    one = 0.5 * 10.0**-stated.digits * stated.scale * (1 + 1e-9)
-    return fact.digits > stated.digits and abs(abs(fact.value) - abs(stated.value)) <= one
+    half_digit = 0.5 * 10.0**-stated.digits * stated.scale * (1 + 1e-9)
+    return fact.digits > stated.digits and abs(abs(fact.value) - abs(stated.value)) <= half_digit
 
 
 def _unit(fact: Fact) -> str:
@@ -488,24 +493,27 @@ def _computed_values(fact: Fact, near: Near, *, parted: bool, periodic: bool) ->
 
 def _times_and_differences(fact: Fact, near: Near) -> Iterator[float]:
     """Yield shifted times of day, times between two of them, and differences of two percentages."""
-    clock = [60 * other.value for other in near.numbers if other.dimension == "clock"]
+    clock = [60 * second.value for second in near.numbers if second.dimension == "clock"]
     if fact.dimension == "duration":
-        yield from (abs(one - other) for one, other in combinations(clock, 2))
-        yield from (_DAY - abs(one - other) for one, other in combinations(clock, 2))
+        yield from (abs(first - second) for first, second in combinations(clock, 2))
+        yield from (_DAY - abs(first - second) for first, second in combinations(clock, 2))
     if fact.dimension == "clock":
-        spans = [other.value for other in near.numbers if other.dimension == "duration"]
+        durations = [second.value for second in near.numbers if second.dimension == "duration"]
         yield from (
-            (at + sign * span) % _DAY / 60 for at in clock for span in spans for sign in (1, -1)
+            (time + sign * duration) % _DAY / 60
+            for time in clock
+            for duration in durations
+            for sign in (1, -1)
         )
     if fact.dimension == "points" or fact.head == "point":
-        percents = [other.value for other in near.numbers if other.dimension == "percent"]
-        yield from (abs(one - other) for one, other in combinations(percents, 2))
+        percents = [second.value for second in near.numbers if second.dimension == "percent"]
+        yield from (abs(first - second) for first, second in combinations(percents, 2))
 
 
 def _percentages(near: Near) -> Iterator[float]:
     """Yield remainders to 100%, ratios and relative changes in percent."""
-    few = (near.numbers,) if len(near.numbers) <= MOST_RATIOS else ()
-    for group in (*near.groups, *few):
+    all_numbers = (near.numbers,) if len(near.numbers) <= MOST_RATIOS else ()
+    for group in (*near.groups, *all_numbers):
         kinds = {other.dimension for other in group}
         for kind in kinds:
             values = [other.value for other in group if other.dimension == kind and other.value][
@@ -513,15 +521,20 @@ def _percentages(near: Near) -> Iterator[float]:
             ]
             if kind == "percent":
                 yield from (100 - value for value in (*values, sum(values)))
-            for a, b in combinations(values, 2):
-                yield from (100 * a / b, 100 * b / a, 100 * abs(b - a) / a, 100 * abs(b - a) / b)
+            for first, second in combinations(values, 2):
+                yield from (
+                    100 * first / second,
+                    100 * second / first,
+                    100 * abs(second - first) / first,
+                    100 * abs(second - first) / second,
+                )
 
 
-def _is_date_at_distance(fact: Fact, near: Near, spare: float = 1.0) -> bool:
+def _is_date_at_distance(fact: Fact, near: Near, tolerance: float = 1.0) -> bool:
     """Return whether a date is a stated time away from another: 1968 for "1964, four years before".
 
     The match is exact to the day if both dates have a day. Otherwise it is in months or years, with
-    a tolerance of ``spare``.
+    a tolerance of ``tolerance``.
     """
     day = fact.day
     days = [span.value / _DAY for span in near.numbers if span.dimension == "duration"]
@@ -533,14 +546,19 @@ def _is_date_at_distance(fact: Fact, near: Near, spare: float = 1.0) -> bool:
                 for sign in (1, -1)
                 if span < 1e5
             )
-            if any((at.month, at.day) == (day.month, day.day) for at in reached):
+            if any(
+                (reached_day.month, reached_day.day) == (day.month, day.day)
+                for reached_day in reached
+            ):
                 return True
     base = {"duration": _DAY * _MONTH, "months": 1.0} if day.month else {"months": 1.0}
     spans = [span.value / base[span.dimension] for span in near.numbers if span.dimension in base]
-    spare = (0.0 if day.day else spare) if day.month else 12.0 * spare
+    tolerance = (0.0 if day.day else tolerance) if day.month else 12.0 * tolerance
     for other in near.days:
         years = day.year - other.year if day.year and other.year else 0
-        apart = abs(12 * years + (day.month - other.month if day.month and other.month else 0))
-        if apart and any(abs(apart - span) <= spare for span in spans):
+        months_apart = abs(
+            12 * years + (day.month - other.month if day.month and other.month else 0)
+        )
+        if months_apart and any(abs(months_apart - span) <= tolerance for span in spans):
             return True
     return False

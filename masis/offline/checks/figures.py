@@ -55,7 +55,7 @@ _CONTINUATION_WORDS, _FEWEST_COPIED = 4, 3
 """Words around a figure that a copy needs: if either text continues after it, and if neither."""
 # Matches a label before a number that it numbers: "section 3.2, 3.3 and " before "3.4", "phase "
 # before "2", "#" before "12". "about 3.4" and "phases of 2" don't match.
-_LABELLED = re.compile(
+_LABELED = re.compile(
     r"(?:\b(?:steps?|sections?|secs?\.?|figures?|figs?\.?|tables?|chapters?|parts?|appendix"
     r"|equations?|eqs?\.?|notes?"
     r"|footnotes?|items?|points?|options?|examples?|sources?|chunks?|documents?|passages?"
@@ -66,7 +66,7 @@ _LABELLED = re.compile(
     re.IGNORECASE,
 )
 # Matches the text before a figure that is part of a name ("carbon-14"), of a reference ("[3, 14]")
-# or of a number with blanks in it ("132 000"). "a carbon 14" and "see (14" don't match.
+# or of a number with spaces in it ("132 000"). "a carbon 14" and "see (14" don't match.
 _IN_NAME = re.compile(r"(?:[^\W\d_]-|\[[^\[\]]{0,38}|\d )$")
 # Matches the text after such a figure: "-n" in "2019-nCoV", " 000" in "132 000".
 _NAME_CONTINUES = re.compile(r"-[^\W\d_]| \d{3}\b")
@@ -108,7 +108,7 @@ _LONGEST_INTRODUCTION = 60
 """Characters before a quotation that are searched for such an introduction."""
 # Matches a gap or an insertion in a quotation: "[the company]", "…", "...".
 _LEFT_OUT = re.compile(r"\[[^\[\]]{0,40}\]|…|\.\.\.")
-_CAPITALISED = 0.7
+_CAPITALIZED_SHARE = 0.7
 """Share of capitalized words, among those of four letters or more, that makes a text a title."""
 
 
@@ -131,30 +131,32 @@ class FactTable:
             Indices of passages, in order.
 
         """
-        fact = _without_place(fact)
+        fact = _without_position(fact)
         if fact not in self._same:
             self._same[fact] = sorted(
-                {i for reading in fact.readings for i in self._agreeing(reading)}
+                {number for reading in fact.readings for number in self._agreeing(reading)}
             )
         return [
-            i for i in self._same[fact] if allowed is None or self._passages[i].document in allowed
+            number
+            for number in self._same[fact]
+            if allowed is None or self._passages[number].document in allowed
         ]
 
     def _agreeing(self, fact: Fact) -> Iterator[int]:
-        near: Iterable[Fact] = self._where
+        candidates: Iterable[Fact] = self._where
         if fact.kind == "number":
             # "-12 million" states a loss of 12 million, so the sign counts only if the words are
             # the same.
-            near = [*self._near(fact.value), *self._near(-fact.value)]
+            candidates = [*self._near(fact.value), *self._near(-fact.value)]
             if fact.dimension == "percent":
-                near += [other for other in self._near(fact.value / 100) if other.is_share]
+                candidates += [other for other in self._near(fact.value / 100) if other.is_share]
             if fact.is_share:
-                near += [
+                candidates += [
                     other for other in self._near(fact.value * 100) if other.dimension == "percent"
                 ]
             if fact.dimension in TEMPERATURES:
-                near = [other for other in self._where if other.dimension in TEMPERATURES]
-        for other in near:
+                candidates = [other for other in self._where if other.dimension in TEMPERATURES]
+        for other in candidates:
             if _is_same_figure(fact, other):
                 yield from self._where[other]
 
@@ -164,7 +166,7 @@ class FactTable:
         for i, passage in enumerate(self._passages):
             for fact in passage.facts:
                 for reading in fact.readings:
-                    where.setdefault(_without_place(reading), []).append(i)
+                    where.setdefault(_without_position(reading), []).append(i)
         return where
 
     @cached_property
@@ -183,9 +185,9 @@ class FactTable:
         return self._numbers[first:last]
 
 
-def _without_place(fact: Fact) -> Fact:
-    """Return a fact without its place and the noun it counts, which don't affect `agree`."""
-    return fact._replace(start=0, end=0, head="", others=tuple(map(_without_place, fact.others)))
+def _without_position(fact: Fact) -> Fact:
+    """Return a fact without its position and the noun it counts, which don't affect `agree`."""
+    return fact._replace(start=0, end=0, head="", others=tuple(map(_without_position, fact.others)))
 
 
 def _is_same_figure(fact: Fact, other: Fact) -> bool:
@@ -228,34 +230,36 @@ def check_figures(
     if not facts:
         return Figures()  # most sentences, for which the evidence's figures needn't be extracted
     stated = (*question, *origins)
-    held = [
+    found_facts = [
         fact
         for fact in facts
         if table.holders(fact, match.allowed) or any(agree(fact, other) for other in stated)
     ]
     # The claim's other figures may be calculated from those that the evidence confirms.
-    wide = near_values(_passages_to_compute(match), (*origins, *held))
-    close = near_values([match.passages[i] for i in match.region], held)
-    count = len(close.numbers)
-    written = [(fact.start, fact.end) for fact in facts]
+    all_values = near_values(_passages_to_compute(match), (*origins, *found_facts))
+    nearby_values = near_values([match.passages[i] for i in match.region], found_facts)
+    value_count = len(nearby_values.numbers)
+    figure_spans = [(fact.start, fact.end) for fact in facts]
     words = [
-        at
-        for at in match.weights
-        if not any(s <= match.sentence.words[at].start < e for s, e in written)
+        position
+        for position in match.weights
+        if not any(
+            start <= match.sentence.words[position].start < end for start, end in figure_spans
+        )
     ]
     contradictions, absent = [], []
 
     @cache
     def calculable(fact: Fact) -> bool:
-        return _mentions_calculation(text, fact) or is_calculated(text, fact, wide)
+        return _mentions_calculation(text, fact) or is_calculated(text, fact, all_values)
 
     for fact in facts:
         # A figure of the evidence can still be wrong in this sentence: "12 men and 8 women" for
         # "8 men and 12 women".
-        if fact in held:
+        if fact in found_facts:
             if (
                 table.holders(fact, match.allowed)
-                and (signal := _framed_signal(match, fact, close)) is not None
+                and (signal := _framed_signal(match, fact, nearby_values)) is not None
             ):
                 contradictions.append(signal)
             continue
@@ -263,10 +267,10 @@ def check_figures(
             fact.kind == "date" and not (fact.day.year or fact.day.day)
         ):
             continue  # a month without a year or day fits any year
-        if restates(text, fact, wide):
+        if restates(text, fact, all_values):
             continue
-        if (copied := _framed_signal(match, fact, close)) is not None:
-            contradictions.append(copied)
+        if (signal_of_copy := _framed_signal(match, fact, nearby_values)) is not None:
+            contradictions.append(signal_of_copy)
             continue
         if _has_numeral(fact, match, numerals):
             continue
@@ -274,10 +278,13 @@ def check_figures(
             contradictions.append(signal)
         elif (
             not _may_count(fact)
-            and not is_explained(text, fact, close)
+            and not is_explained(text, fact, nearby_values)
             and not (
-                (count <= VERY_FEW or (count <= FEW_VALUES and _mentions_calculation(text, fact)))
-                and is_calculated(text, fact, close)
+                (
+                    value_count <= VERY_FEW
+                    or (value_count <= FEW_VALUES and _mentions_calculation(text, fact))
+                )
+                and is_calculated(text, fact, nearby_values)
             )
         ):
             absent.append(
@@ -317,8 +324,8 @@ def asserts_no_value(text: str, fact: Fact) -> bool:
         return True
     if fact.kind == "date":
         return after[:1] in (")", ";", ",") and _IN_REFERENCE.search(before) is not None
-    opens = not before.strip() or before.rstrip()[-1] in "(:;\n"
-    return _LABELLED.search(before) is not None or (opens and after[:2] in (") ", ". "))
+    is_first = not before.strip() or before.rstrip()[-1] in "(:;\n"
+    return _LABELED.search(before) is not None or (is_first and after[:2] in (") ", ". "))
 
 
 def _may_count(fact: Fact) -> bool:
@@ -331,7 +338,7 @@ def _may_count(fact: Fact) -> bool:
 
 
 def numerals_in(text: str) -> set[str]:
-    """Return the numerals of a text without commas and blanks, such as "3500" for "3, 500"."""
+    """Return the numerals of a text without commas and spaces, such as "3500" for "3, 500"."""
     # Matches numerals of several groups, as in "3, 500" and "1.2"; the other one matches "7".
     grouped = re.findall(r"\d++(?:\s?[.,]\s?\d++)++", text)
     return {re.sub(r"[\s,]", "", numeral) for numeral in grouped} | set(
@@ -340,21 +347,23 @@ def numerals_in(text: str) -> set[str]:
 
 
 def _has_numeral(fact: Fact, match: Match, numerals: Collection[str]) -> bool:
-    """Return whether the evidence has the numeral with blanks, in a name or with another noun.
+    """Return whether the evidence has the numeral with spaces, in a name or with another noun.
 
     The same numeral of another measure (90 hours for 90 minutes) doesn't count.
     """
-    own = {numeral.replace(",", "") for numeral in re.findall(r"\d[\d,.]*\d|\d", fact.text)}
-    if not own or not own <= set(numerals):
+    own_numerals = {
+        numeral.replace(",", "") for numeral in re.findall(r"\d[\d,.]*\d|\d", fact.text)
+    }
+    if not own_numerals or not own_numerals <= set(numerals):
         return False
     digits = re.sub(r"\D", "", fact.text)
-    same = (
+    facts_with_digits = (
         other
         for i in match.region
         for other in match.passages[i].facts
         if re.sub(r"\D", "", other.text) == digits
     )
-    return not fact.dimension or not any(other.dimension for other in same)
+    return not fact.dimension or not any(other.dimension for other in facts_with_digits)
 
 
 def _signal(fact: Fact, passage: EvidencePassage, other: Fact, strength: float) -> Contradiction:
@@ -390,7 +399,7 @@ def _absent_words(
     )
 
 
-def _framed_signal(match: Match, fact: Fact, close: Near) -> Contradiction | None:
+def _framed_signal(match: Match, fact: Fact, nearby_values: Near) -> Contradiction | None:
     """Return a signal if a passage copies the claim except for this figure, and none includes it.
 
     Either text may continue after a comma or "and" where the shared words end. A figure that can be
@@ -398,25 +407,25 @@ def _framed_signal(match: Match, fact: Fact, close: Near) -> Contradiction | Non
     another ("it held 20 million and got another 5").
     """
     text = match.sentence.text
-    before, continuations = words_of(text[: fact.start]), _continuations(text[fact.end :])
-    after = continuations[0]
-    if len(before) + len(after) < _FEWEST_COPIED or fact.others:
+    words_before, continuations = words_of(text[: fact.start]), _continuations(text[fact.end :])
+    words_after = continuations[0]
+    if len(words_before) + len(words_after) < _FEWEST_COPIED or fact.others:
         return None
-    copied = None
+    copy = None
     for i in match.top:
         passage = match.passages[i]
         for other in passage.facts[:MOST_FACTS]:
-            if other.kind != fact.kind or words_of(passage.text[: other.start]) != before:
+            if other.kind != fact.kind or words_of(passage.text[: other.start]) != words_before:
                 continue
             stated_after = _continuations(passage.text[other.end :])
-            repeats = after in (
+            repeats = words_after in (
                 stated_after
-                if len(before) + len(after) >= _CONTINUATION_WORDS
+                if len(words_before) + len(words_after) >= _CONTINUATION_WORDS
                 else stated_after[:1]
             )
             continues = (
                 stated_after[0] in continuations[1:]
-                and len(before) + len(stated_after[0]) >= _CONTINUATION_WORDS
+                and len(words_before) + len(stated_after[0]) >= _CONTINUATION_WORDS
             )
             if not repeats and not (
                 continues and not any(agree(mine, other) for mine in match.sentence.facts)
@@ -426,29 +435,29 @@ def _framed_signal(match: Match, fact: Fact, close: Near) -> Contradiction | Non
                 return None
             if other.others or not _is_same_measure(fact, other) or may_be_rounded(fact, other):
                 continue
-            if any(agree(fact, stated) for stated in passage.facts) or _may_continue_in_next(
-                match.passages, i, other
-            ):
+            if any(
+                agree(fact, passage_fact) for passage_fact in passage.facts
+            ) or _may_continue_in_next(match.passages, i, other):
                 continue  # "the rent was 900 euros, then 1,000"
-            copied = copied or (passage, other)
-    if copied is None:
+            copy = copy or (passage, other)
+    if copy is None:
         return None
-    passage, other = copied
-    altered = likeness(fact, other) >= _ALIKE
-    if not altered and changed_by(fact, other, close):
+    passage, other = copy
+    is_altered = likeness(fact, other) >= _ALIKE
+    if not is_altered and changed_by(fact, other, nearby_values):
         return None
-    return _signal(fact, passage, other, 1.0 if altered else 0.9)
+    return _signal(fact, passage, other, 1.0 if is_altered else 0.9)
 
 
 def _may_continue_in_next(passages: Sequence[EvidencePassage], i: int, other: Fact) -> bool:
     """Return whether a figure may continue in the next passage.
 
-    A blank after the decimal point ends a sentence, as in "for $ 1. 7 million".
+    A space after the decimal point ends a sentence, as in "for $ 1. 7 million".
     """
     rest = passages[i].text[other.end :].strip()
     following = passages[i + 1 : i + 2]
-    same = bool(following) and following[0].document == passages[i].document
-    return rest in ("", ".") and same and following[0].text[:1].isdigit()
+    is_same_document = bool(following) and following[0].document == passages[i].document
+    return rest in ("", ".") and is_same_document and following[0].text[:1].isdigit()
 
 
 # Matches the mark or conjunction that may end a clause: "," and " but" in "rose to 12, but fell".
@@ -457,7 +466,7 @@ _MOST_CONTINUATIONS = 4
 
 
 def _continuations(text: str) -> list[tuple[str, ...]]:
-    """Return the words after a figure: first all, then up to each place where a clause may end."""
+    """Return the words after a figure: all of them, then those up to each possible clause end."""
     ends = [mark.start() for mark in islice(_CLAUSE_END.finditer(text), _MOST_CONTINUATIONS)]
     return [words_of(text), *(words_of(text[:end]) for end in ends)]
 
@@ -555,7 +564,7 @@ reverse, which is lower because the evidence may say more.
 NEAREST, NEAREST_BACK = 0.9, 0.6
 """The same two shares, from which the rest of the sentences may differ."""
 _DIGITS_EXCHANGED = 3
-"""Digits that a number needs for its exchange to be an alteration: 41.2 for 14.2, not 12 for 21."""
+"""Digits a number needs for their exchange to be an alteration: 41.2 for 14.2, not 12 for 21."""
 _FEWEST_WORDS, _WORDS_BESIDE, _WHOLE = 2, 5, 0.95
 """Content words that a claim needs, equal words beside two figures, and the share of a claim that
 counts as all of it.
@@ -601,11 +610,13 @@ def _rival_confidence(
     if not words:
         return 0.0
     shared = match.coverage((i,), words)
-    around = _surroundings(match.sentence, fact, passage, other)
+    neighbor_share = _surroundings(match.sentence, fact, passage, other)
     if _is_altered(fact, other):
         exchanged = likeness(fact, other) == 1.0
-        near = shared + around >= (LEAST_EXCHANGED if exchanged else LEAST_ALTERED)
-        sure = near and (exchanged or shared >= NEAREST or not calculable(fact))
+        has_same_surroundings = shared + neighbor_share >= (
+            LEAST_EXCHANGED if exchanged else LEAST_ALTERED
+        )
+        sure = has_same_surroundings and (exchanged or shared >= NEAREST or not calculable(fact))
         # The value of another year rarely has the same digits in another order, so the dates of
         # such a pair may differ.
         timed = not _has_digits_exchanged(fact, other)
@@ -615,16 +626,18 @@ def _rival_confidence(
     before, other_before = text[: fact.start], passage.text[: other.start]
     if fact.kind == "date" and words_of(before)[-1:] != words_of(other_before)[-1:]:
         return 0.0
-    back = _surroundings(passage, other, match.sentence, fact)
-    near = around >= NEAREST and back >= NEAREST_BACK
-    enough = near or (shared >= LEAST_SHARED and around >= LEAST_AROUND and back >= LEAST_BACK)
+    reverse_share = _surroundings(passage, other, match.sentence, fact)
+    has_same_surroundings = neighbor_share >= NEAREST and reverse_share >= NEAREST_BACK
+    enough = has_same_surroundings or (
+        shared >= LEAST_SHARED and neighbor_share >= LEAST_AROUND and reverse_share >= LEAST_BACK
+    )
     enough = enough and not calculable(fact)
-    named = () if near else words
+    named = () if has_same_surroundings else words
     if not enough or not _is_about_the_same(
         match, fact, facts, i, other, named, whole=shared >= _WHOLE
     ):
         return 0.0
-    return 0.5 * shared + 0.5 * around
+    return 0.5 * shared + 0.5 * neighbor_share
 
 
 def _has_all_words_of(passage: EvidencePassage, sentence: ParsedSentence) -> bool:
@@ -649,8 +662,8 @@ def _has_same_neighbors(text: str, fact: Fact, evidence: str, other: Fact) -> bo
     )
     after, stated_after = words_of(text[fact.end :]), words_of(evidence[other.end :])
     sides = [
-        sum(takewhile(bool, map(eq, mine, stated)))
-        for mine, stated in ((before, stated_before), (after, stated_after))
+        sum(takewhile(bool, map(eq, claim_words, evidence_words)))
+        for claim_words, evidence_words in ((before, stated_before), (after, stated_after))
     ]
     ends = len(before) == 0 or len(after) == 0  # the claim begins or ends with the figure
     return (min(sides) >= 1 or ends) and sum(sides) >= _WORDS_BESIDE
@@ -700,14 +713,16 @@ def _is_about_the_same(
         ]
         if words or rivals or mate.kind != "date" or not _is_dated(match, mate, passage.document):
             return False
-    if any(match.weights[at] >= NAMED and match.hits[i].get(at, 0.0) < 1.0 for at in words):
+    if any(
+        match.weights[index] >= NAMED and match.hits[i].get(index, 0.0) < 1.0 for index in words
+    ):
         return False
-    theirs = _name_before(passage, other.start, inner=altered)
-    mine = _name_before(sentence, fact.start, inner=altered)
-    if theirs and theirs not in sentence.content and (mine or not whole):
+    evidence_name = _name_before(passage, other.start, inner=altered)
+    claim_name = _name_before(sentence, fact.start, inner=altered)
+    if evidence_name and evidence_name not in sentence.content and (claim_name or not whole):
         return False
-    return not mine or any(
-        mine in earlier.content
+    return not claim_name or any(
+        claim_name in earlier.content
         for earlier in match.passages[max(0, i - _LOOK_BACK) : i + 1]
         if earlier.document == passage.document
     )
@@ -774,20 +789,24 @@ def _surroundings(
 
     Neighbors are three words on either side of `fact`, and four on either side of `other`.
     """
-    mine = [*sentence.content_before(fact.start, 3), *sentence.content_after(fact.end, 3)]
-    theirs = {
+    claim_words = [*sentence.content_before(fact.start, 3), *sentence.content_after(fact.end, 3)]
+    evidence_stems = {
         word.stem
         for word in (*passage.content_before(other.start, 4), *passage.content_after(other.end, 4))
     }
-    weight = sum(word.weight for word in mine)
-    return sum(word.weight for word in mine if word.stem in theirs) / weight if weight else 0.0
+    weight = sum(word.weight for word in claim_words)
+    return (
+        sum(word.weight for word in claim_words if word.stem in evidence_stems) / weight
+        if weight
+        else 0.0
+    )
 
 
 def _has_same_noun(match: Match, fact: Fact, i: int, other: Fact) -> bool:
     """Return whether the same noun directly follows both: "450 people", "300 people"."""
-    mine = match.sentence.content_after(fact.end, 1)
-    theirs = match.passages[i].content_after(other.end, 1)
-    return bool(mine and theirs) and mine[0].stem == theirs[0].stem
+    claim_nouns = match.sentence.content_after(fact.end, 1)
+    evidence_nouns = match.passages[i].content_after(other.end, 1)
+    return bool(claim_nouns and evidence_nouns) and claim_nouns[0].stem == evidence_nouns[0].stem
 
 
 class Quotable:
@@ -798,7 +817,7 @@ class Quotable:
 
     @cached_property
     def _words(self) -> list[tuple[str, ...]]:
-        return [_bare_words(text) for text in self._texts]
+        return [_words_without_punctuation(text) for text in self._texts]
 
     def find_absent(self, claim: str, question: str) -> Iterator[Contradiction]:
         """Yield a signal for each quotation of the claim that evidence and question lack."""
@@ -811,8 +830,12 @@ class Quotable:
                 continue
             if _SUGGESTED.search(claim[max(0, start - 1 - _LONGEST_INTRODUCTION) : start - 1]):
                 continue
-            parts = [words for part in _LEFT_OUT.split(quoted) if (words := _bare_words(part)[:1])]
-            sources = (*self._words, _bare_words(question))
+            parts = [
+                words
+                for part in _LEFT_OUT.split(quoted)
+                if (words := _words_without_punctuation(part)[:1])
+            ]
+            sources = (*self._words, _words_without_punctuation(question))
             if not any(
                 all(any(words in reading for reading in source) for (words,) in parts)
                 for source in sources
@@ -821,7 +844,7 @@ class Quotable:
                 yield _absent_words("quotation", start, end, quoted, reason, 0.9)
 
 
-def _bare_words(text: str) -> tuple[str, ...]:
+def _words_without_punctuation(text: str) -> tuple[str, ...]:
     """Return the words and figures of a text in the comparison form, one string per reading.
 
     Differences in case and punctuation aren't reported. Text in square brackets, which is a marker
@@ -840,4 +863,6 @@ _BARE_WORD = re.compile(r"\w++(?:[.,:/]\w++)*+")
 
 def _is_title(quoted: str) -> bool:
     longer = [word for word in re.findall(r"[^\W\d_]+", quoted) if len(word) > 3]
-    return bool(longer) and sum(word[0].isupper() for word in longer) >= _CAPITALISED * len(longer)
+    return bool(longer) and sum(word[0].isupper() for word in longer) >= _CAPITALIZED_SHARE * len(
+        longer
+    )

@@ -1,1 +1,1 @@
-"""Certain faults put into sound answers: what the changes are, and when they are certain."""
+"""Plants certain faults in sound answers."""

@@ -51,18 +51,18 @@ _YEAR = re.compile(r"(?<!\d)(?:1[5-9]|20)\d\d(?!\d)")
 _TRIES = 40
 """Values that are tried in place of one figure."""
 _LEAST_OFF = 0.2
-"""Smallest change of a figure, as a share of it, so that it doesn't look rounded."""
+"""Smallest relative change of a figure, so that it doesn't look rounded."""
 _MOST_OFF = 5.0
 """Largest factor of a change. A reviewer would notice a larger one without reading the evidence."""
 
 
 def change_figure(
-    read: ReadAnswer, sentence: AnswerSentence, draw: random.Random
+    read: ReadAnswer, sentence: AnswerSentence, random_source: random.Random
 ) -> Iterator[FaultChange]:
     """Yield replacements of cited figures by values that the evidence neither has nor implies."""
     allowed = read.cited_by(sentence)
-    near = _figures_to_compute(read, allowed)
-    if near is None:
+    values_nearby = _figures_to_compute(read, allowed)
+    if values_nearby is None:
         return
     for fact in sentence.parsed.facts:
         if (
@@ -79,17 +79,19 @@ def change_figure(
             or any(agree(fact, other) for other in read.repeatable_facts)
         ):
             continue
-        ids = tuple(dict.fromkeys(read.passages[i].evidence_id for i in holders))
+        ids = tuple(
+            dict.fromkeys(read.passages[passage_number].evidence_id for passage_number in holders)
+        )
         start, end = fact.start + part.start(), fact.start + part.end()
         for _ in range(_TRIES):
             words = (
-                str(int(part.group()) + draw.choice((-1, 1)) * draw.randint(2, 9))
+                str(int(part.group()) + random_source.choice((-1, 1)) * random_source.randint(2, 9))
                 if fact.kind == "date"
-                else _other_digits(part.group(), draw)
+                else _other_digits(part.group(), random_source)
             )
             text = sentence.text[:start] + words + sentence.text[end:]
             if _is_credible(part.group(), words, fact) and _is_absent_from_evidence(
-                read, text, words, fact, near
+                read, text, words, fact, values_nearby
             ):
                 yield FaultChange(*sentence.to_answer_offsets(start, end), words, ids)
                 break
@@ -104,17 +106,19 @@ def _figures_to_compute(read: ReadAnswer, allowed: frozenset[int] | None) -> Nea
     return None
 
 
-def _other_digits(numeral: str, draw: random.Random) -> str:
+def _other_digits(numeral: str, random_source: random.Random) -> str:
     """Return as many other digits with the same separators; a round figure stays round."""
     digits = [character for character in numeral if character.isdigit()]
     significant = len("".join(digits).rstrip("0"))
-    drawn = [draw.choice("0123456789") for _ in digits[:significant]] + ["0"] * (
+    new_digits = [random_source.choice("0123456789") for _ in digits[:significant]] + ["0"] * (
         len(digits) - significant
     )
     if digits[0] != "0":
-        drawn[0] = draw.choice("123456789")
-    following = iter(drawn)
-    return "".join(next(following) if character.isdigit() else character for character in numeral)
+        new_digits[0] = random_source.choice("123456789")
+    digit_iterator = iter(new_digits)
+    return "".join(
+        next(digit_iterator) if character.isdigit() else character for character in numeral
+    )
 
 
 def _is_credible(before: str, after: str, fact: Fact) -> bool:
@@ -130,20 +134,26 @@ def _is_credible(before: str, after: str, fact: Fact) -> bool:
 
 
 def _is_absent_from_evidence(
-    read: ReadAnswer, text: str, words: str, was: Fact, near: Near
+    read: ReadAnswer, text: str, words: str, old_fact: Fact, values_nearby: Near
 ) -> bool:
     """Return whether the evidence lacks the altered sentence's figure in every reading."""
-    new = next((fact for fact in extract(text) if fact.start == was.start), None)
-    if new is None or new.others or (new.kind, new.dimension) != (was.kind, was.dimension):
+    new_fact = next((fact for fact in extract(text) if fact.start == old_fact.start), None)
+    if (
+        new_fact is None
+        or new_fact.others
+        or (new_fact.kind, new_fact.dimension) != (old_fact.kind, old_fact.dimension)
+    ):
         return False
-    if read.table.holders(new, None) or any(
-        agree(new, other) for other in (*read.repeatable_facts, *read.own_figures)
+    if read.table.holders(new_fact, None) or any(
+        agree(new_fact, other) for other in (*read.repeatable_facts, *read.own_figures)
     ):
         return False
     if words.replace(",", "") in read.numerals:
         return False
     return not (
-        restates(text, new, near) or is_calculated(text, new, near) or is_explained(text, new, near)
+        restates(text, new_fact, values_nearby)
+        or is_calculated(text, new_fact, values_nearby)
+        or is_explained(text, new_fact, values_nearby)
     )
 
 
@@ -244,7 +254,7 @@ _POSSIBLE_DENIAL = 0.6
 
 
 def change_negation(
-    read: ReadAnswer, sentence: AnswerSentence, draw: random.Random
+    read: ReadAnswer, sentence: AnswerSentence, random_source: random.Random
 ) -> Iterator[FaultChange]:
     """Yield a near copy of the evidence with its verb negated, or with its negation removed."""
     words = NEGATIONS.get(read.language or "")
@@ -270,7 +280,7 @@ def change_negation(
         (negated, plain) if negations else (plain, negated)
         for plain, negated in words.pairs.items()
     ]
-    for before, after in draw.sample(pairs, len(pairs)):
+    for before, after in random_source.sample(pairs, len(pairs)):
         # The verb must be followed by a word: in "weil er krank war" it ends its clause, and the
         # negation belongs before it.
         match = re.search(rf"(?<![\w'’-]){re.escape(before)}(?= [\w\"“«])", sentence.text)
@@ -306,15 +316,19 @@ _LAST_NUMBER = re.compile(r"\d+(?=\D*$)")
 
 
 def change_citation(
-    read: ReadAnswer, sentence: AnswerSentence, draw: random.Random
+    read: ReadAnswer, sentence: AnswerSentence, random_source: random.Random
 ) -> Iterator[FaultChange]:
     """Yield references to chunks that are unrelated to the sentence or don't exist."""
-    inside = read.citations_in(sentence)
-    if len(inside) != 1 or inside[0].evidence_id is None or inside[0].start < sentence.start:
+    citations = read.citations_in(sentence)
+    if (
+        len(citations) != 1
+        or citations[0].evidence_id is None
+        or citations[0].start < sentence.start
+    ):
         return  # with a second reference, the sentence might still be supported
-    citation = inside[0]
+    citation = citations[0]
     targets = [*_unrelated_chunks(read, sentence, citation), None]
-    for target in draw.sample(targets, min(len(targets), _MOST_TARGETS)):
+    for target in random_source.sample(targets, min(len(targets), _MOST_TARGETS)):
         for words in _references_to(read, citation, target):
             if _refers_to(
                 read.replace_words(citation.start, citation.end, words), citation.start, target

@@ -16,7 +16,7 @@ from masis.schema.case import Evidence
 from masis.schema.faults import FaultKind, PlantedFault
 
 MOST_TRIED = 60
-"""How many sentences, drawn at random, are tried. If all of them fail, others rarely succeed."""
+"""The most sentences that are tried, in random order. If they all fail, others rarely succeed."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ def plant_fault(
         answer: An answer that people judged to be correct. It isn't checked here.
         evidence: The chunks of the case.
         kind: The kind of the fault.
-        seed: The seed for the random choice of place and words.
+        seed: The seed for the random choice of position and words.
         question: The question. Its figures and names aren't used as replacements.
 
     """
@@ -55,15 +55,16 @@ def plant_fault(
     read = ReadAnswer(answer, evidence, question)
     languages = languages_of(kind)
     if languages is not None and read.language not in languages:
-        known = ", ".join(map(language_name, languages))
+        language_names = ", ".join(map(language_name, languages))
         return NoCertainFault(
-            kind, f"only {known} are supported, and the answer isn't certainly in one of them"
+            kind,
+            f"only {language_names} are supported, and the answer isn't certainly in one of them",
         )
-    draw = random.Random(f"{kind}:{seed}")
-    for sentence in draw.sample(read.sentences, min(len(read.sentences), MOST_TRIED)):
-        for change in CHANGES[kind](read, sentence, draw):
-            if (planted := _plant_fault(read, sentence, change, kind, seed)) is not None:
-                return planted
+    random_source = random.Random(f"{kind}:{seed}")
+    for sentence in random_source.sample(read.sentences, min(len(read.sentences), MOST_TRIED)):
+        for change in CHANGES[kind](read, sentence, random_source):
+            if (faulty_answer := _plant_fault(read, sentence, change, kind, seed)) is not None:
+                return faulty_answer
     return NoCertainFault(kind, NOTHING_CERTAIN[kind])
 
 

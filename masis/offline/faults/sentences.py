@@ -34,7 +34,7 @@ MOST_EVIDENCE = 300_000
 class AnswerSentence:
     """A sentence of the answer that asserts something.
 
-    ``text`` has blanks instead of citation markers, so that offsets stay valid.
+    ``text`` has spaces instead of citation markers, so that offsets stay valid.
     """
 
     claim: Claim
@@ -64,13 +64,13 @@ class ReadAnswer:
     @cached_property
     def sentences(self) -> list[AnswerSentence]:
         """The sentences that assert something, in order."""
-        found = []
+        sentences_found = []
         for claim in sentence_claims(self.audit):
             text = plain_text(claim)
-            found.append(
+            sentences_found.append(
                 AnswerSentence(claim, claim.start or 0, text, ParsedSentence(text, tokens(text)))
             )
-        return found
+        return sentences_found
 
     @cached_property
     def passages(self) -> list[EvidencePassage]:
@@ -134,12 +134,12 @@ class ReadAnswer:
         If ``allowed`` is given, only passages of these chunks count.
         """
         content = sentence.parsed.content
-        within = [
+        candidates = [
             passage for passage in self.passages if allowed is None or passage.document in allowed
         ]
-        if len(content) < FEWEST_WORDS or not within:
+        if len(content) < FEWEST_WORDS or not candidates:
             return None, 0.0
-        best = max(within, key=lambda passage: len(content & passage.content))
+        best = max(candidates, key=lambda passage: len(content & passage.content))
         return best, len(content & best.content) / len(content)
 
     def citations_in(self, sentence: AnswerSentence) -> list[Citation]:

@@ -71,9 +71,9 @@ _BACK_REFERENCES = frozenset(
 )
 """First words of a sentence whose subject is in the sentences before it."""
 _SUBJECT_WORDS = 3
-"""How many first words of a sentence are searched for the name of its subject."""
+"""The number of words at the beginning of a sentence that may name its subject."""
 _LOOK_BACK = 3
-"""How many passages before a copy are searched for the name of its subject."""
+"""The number of passages before a copy that are searched for the name of its subject."""
 Part = tuple[int, Match]
 """A sentence of a claim, or a piece of one: its offset in the claim, and its match."""
 ALWAYS_JUDGED = 1000
@@ -85,7 +85,7 @@ beyond it is left unverifiable, because readers would take a verdict on a part o
 the whole.
 """
 _WORDS_COMPARED = 350
-"""About how many words of the evidence are compared one by one with those of a sentence."""
+"""The approximate number of evidence words that are compared with those of a sentence."""
 TOO_LONG = "long"
 """The code for a claim that was too long to check."""
 
@@ -161,21 +161,21 @@ class EvidenceIndex:
         # Postings: the indices of the passages that have each content stem, and each looser key.
         self._exact: dict[str, list[int]] = {}
         self._loose: dict[str, list[int]] = {}
-        for at, passage in enumerate(self.passages):
+        for number, passage in enumerate(self.passages):
             for root in passage.content:
-                self._exact.setdefault(root, []).append(at)
-        for root, where in self._exact.items():
+                self._exact.setdefault(root, []).append(number)
+        for root, passage_numbers in self._exact.items():
             for key in loose_keys(root):
-                self._loose.setdefault(key, []).extend(where)
+                self._loose.setdefault(key, []).extend(passage_numbers)
         self._facts = FactTable(self.passages)
         self._origins = tuple(origins)
         self._sizes = Counter(passage.document for passage in self.passages)
         self._copies = CopyIndex([text for _, text in self._chunks])
         self._quotable = Quotable([text for _, text in self._chunks])
         # A capital doesn't show a name in the first word of a sentence, so that word is skipped.
-        inner = (word for passage in self.passages for word in passage.words[1:])
+        later_words = (word for passage in self.passages for word in passage.words[1:])
         self._names = frozenset(
-            word.stem for word in inner if word.weight >= NAMED and word.text[0].isupper()
+            word.stem for word in later_words if word.weight >= NAMED and word.text[0].isupper()
         )
         self._matched_claims: dict[str, list[Part]] = {}
         self._assessments: dict[tuple[str, frozenset[int] | None, str, str], ClaimAssessment] = {}
@@ -230,17 +230,18 @@ class EvidenceIndex:
         encoder = self._encoder or load_encoder()
         weight = sum(match.total for _, match in parts)
         # The closeness of the claim is the mean over its sentences, weighted by their content.
-        close = round(
+        closeness_score = round(
             sum(match.total * closeness(match, encoder) for _, match in parts) / weight, 4
         )
         copied, objections = self._find_copies(claim, parts, allowed, question, before)
         if copied and not objections:
-            places = dict.fromkeys(place for copy in copied for place in copy.places)
+            spans = dict.fromkeys(span for copy in copied for span in copy.places)
             quotes = tuple(
-                _quote(*self._chunks[place.document], place.start, place.end, 1.0)
-                for place in places
+                _quote(*self._chunks[span.document], span.start, span.end, 1.0) for span in spans
             )
-            return ClaimAssessment(max(close, _COPY_SUPPORT), "supported", 0.95, supporting=quotes)
+            return ClaimAssessment(
+                max(closeness_score, _COPY_SUPPORT), "supported", 0.95, supporting=quotes
+            )
         flagged, figures = ([], ()) if copied else self._find_conflicts(claim, parts, question)
         supporting, uncovered = self._supporting(parts), _uncovered_spans(parts)
         if not flagged:
@@ -248,7 +249,7 @@ class EvidenceIndex:
                 None if copied else next(self._copies.changes(claim, self._nearest(parts)), None)
             )
             return ClaimAssessment(
-                close,
+                closeness_score,
                 "unverifiable",
                 0.5,
                 figures=figures,
@@ -260,7 +261,7 @@ class EvidenceIndex:
         signals = tuple(signal for signal in flagged if signal.evidence_id)
         absent = tuple(signal for signal in flagged if not signal.evidence_id)
         return ClaimAssessment(
-            support=min(close, _FLAGGED_SUPPORT),
+            support=min(closeness_score, _FLAGGED_SUPPORT),
             verdict="contradicted" if signals else "unsupported",
             confidence=round(0.5 + 0.5 * flagged[0].strength, 4),
             signals=signals,
@@ -300,43 +301,48 @@ class EvidenceIndex:
         """
         copies: list[CopyMatch] = []
         objections: list[str] = []
-        near = self._nearest(parts)
-        for at, sentence in _asserted_sentences(claim):
+        nearest = self._nearest(parts)
+        for sentence_start, sentence in _asserted_sentences(claim):
             copy = self._copies.find(sentence, allowed)
             if copy is None:
                 return (), ()
             copies.append(copy)
             objections += [copy.objection] if copy.objection else []
             others = [
-                (d, at)
-                for d, at in near
-                if not any(d == p[0] and p[1] <= at < p[2] for p in copy.places)
+                (d, sentence_start)
+                for d, sentence_start in nearest
+                if not any(d == p[0] and p[1] <= sentence_start < p[2] for p in copy.places)
             ]
             if any(change.alters_meaning for change in self._copies.changes(sentence, others)):
                 objections.append("disputed")
-            if self._has_other_subject(sentence, copy, question, claim[:at].strip() or before):
+            if self._has_other_subject(
+                sentence, copy, question, claim[:sentence_start].strip() or before
+            ):
                 objections.append("subject")
         return tuple(copies), tuple(dict.fromkeys(objections))
 
     def _nearest(self, parts: Sequence[Part]) -> list[tuple[int, int]]:
-        near = dict.fromkeys(i for _, match in parts for i in match.top)
-        return [(self.passages[i].document, self.passages[i].start) for i in near]
+        passage_numbers = dict.fromkeys(number for _, match in parts for number in match.top)
+        return [
+            (self.passages[number].document, self.passages[number].start)
+            for number in passage_numbers
+        ]
 
     def _supporting(self, parts: list[Part]) -> tuple[Quote, ...]:
         best: dict[int, float] = defaultdict(float)
         for _, match in parts:
-            for i in match.top[:3]:
-                best[i] = max(best[i], match.coverage((i,)))
+            for number in match.top[:3]:
+                best[number] = max(best[number], match.coverage((number,)))
         ranked = sorted(best.items(), key=lambda item: (-item[1], item[0]))
-        leader = ranked[0][1] if ranked else 0.0
-        near = [
-            (self.passages[i], round(score, 4))
-            for i, score in ranked[:3]
-            if score >= max(0.2, 0.5 * leader)
+        best_score = ranked[0][1] if ranked else 0.0
+        supporting_passages = [
+            (self.passages[number], round(score, 4))
+            for number, score in ranked[:3]
+            if score >= max(0.2, 0.5 * best_score)
         ]
         return tuple(
             _quote(*self._chunks[passage.document], passage.start, passage.end, score)
-            for passage, score in near
+            for passage, score in supporting_passages
         )
 
     def _has_other_subject(
@@ -362,13 +368,15 @@ class EvidenceIndex:
             word.stem in context for word in sentence_names
         ):
             return False
-        place = copy.places[0]
+        span = copy.places[0]
         earlier = [
-            p for p in self.passages if p.document == place.document and p.end <= place.start
+            passage_
+            for passage_ in self.passages
+            if passage_.document == span.document and passage_.end <= span.start
         ]
         for passage in reversed(earlier[-_LOOK_BACK:]):
-            if named := self._named_tokens(passage.words):
-                return named[0].stem not in context
+            if named_tokens := self._named_tokens(passage.words):
+                return named_tokens[0].stem not in context
         return False
 
     def _named_tokens(self, words: Sequence[Token]) -> list[Token]:
@@ -423,9 +431,9 @@ def _asserted_sentences(claim: str) -> Iterator[tuple[int, str]]:
     if _INNER_STOP.search(claim):
         spans = [(span.start, claim[span.start : span.end]) for span in split_sentences(claim)]
     for start, sentence in spans:
-        asks = sentence.rstrip().endswith("?") and _QUESTION_START.match(sentence)
+        is_question = sentence.rstrip().endswith("?") and _QUESTION_START.match(sentence)
         if sentence.strip() and not (
-            asks or _REFUSAL.search(sentence) or _MISSING_EVIDENCE.search(sentence)
+            is_question or _REFUSAL.search(sentence) or _MISSING_EVIDENCE.search(sentence)
         ):
             yield start, sentence
 
@@ -433,16 +441,21 @@ def _asserted_sentences(claim: str) -> Iterator[tuple[int, str]]:
 def _split_long_sentence(start: int, sentence: str) -> Iterator[tuple[int, ParsedSentence]]:
     """Yield a sentence, or its pieces if it's very long, with their offsets in the claim."""
     words = tokens(sentence)
-    cuts = [
+    boundaries = [
         0,
-        *(words[i].start for i in range(LONGEST_PASSAGE, len(words), LONGEST_PASSAGE)),
+        *(
+            words[word_number].start
+            for word_number in range(LONGEST_PASSAGE, len(words), LONGEST_PASSAGE)
+        ),
         len(sentence),
     ]
-    for begin, end in pairwise(cuts):
-        text = sentence[begin:end]
+    for piece_start, piece_end in pairwise(boundaries):
+        text = sentence[piece_start:piece_end]
         yield (
-            start + begin,
-            ParsedSentence(text, tokens(text) if begin or end < len(sentence) else words),
+            start + piece_start,
+            ParsedSentence(
+                text, tokens(text) if piece_start or piece_end < len(sentence) else words
+            ),
         )
 
 
@@ -454,15 +467,15 @@ def _uncovered_spans(parts: Sequence[Part]) -> tuple[tuple[int, int], ...]:
     """Return the spans of content words that no evidence has. Neighboring words form one span."""
     spans: list[tuple[int, int]] = []
     for offset, match in parts:
-        text, covered, last = match.sentence.text, match.joint_hits(match.hits), -1
+        text, covered, last_end = match.sentence.text, match.joint_hits(match.hits), -1
         for index in match.weights:
             word = match.sentence.words[index]
             if index in covered:
-                last = -1
+                last_end = -1
                 continue
-            if last >= 0 and text[last : word.start].strip() == "":
+            if last_end >= 0 and text[last_end : word.start].strip() == "":
                 spans[-1] = (spans[-1][0], word.end + offset)
             else:
                 spans.append((word.start + offset, word.end + offset))
-            last = word.end
+            last_end = word.end
     return tuple(spans)

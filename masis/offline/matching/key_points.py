@@ -26,7 +26,7 @@ _QUESTION_WORDS = frozenset(
     "compare".split()
 )
 # Matches the bullet or number of a list item: "- ", "• ", "1. ", "(2) ", "a) ". It doesn't match
-# "-5" or "3.5", because a blank must follow.
+# "-5" or "3.5", because a space must follow.
 _LEAD = re.compile(r"\s*(?:[-*•–+]|\(?\d{1,3}[.)]|[a-z][.)])\s+")
 KEY_SHARE = 0.6
 """Least relevance of a key point, as a share of the relevance of the best one."""
@@ -37,7 +37,7 @@ KEY_MOST = 6
 KEY_WORDS = 4
 """The fewest content words of a key point. Headings and date lines have fewer."""
 ORIGIN_MOST = 300
-"""How many characters of each field of a chunk's origin are searched for figures."""
+"""The most characters of each field of a chunk's origin that are searched for figures."""
 OWN_PART = 0.6
 """Weight of a passage's own words in its relevance; the words of its chunk have the rest."""
 
@@ -76,7 +76,7 @@ def _index(evidence: tuple[tuple[str, str], ...], origins: tuple[str, ...]) -> E
 
 
 def plain_text(claim: Claim) -> str:
-    """Return the text of a claim with blanks for its markers and bullet, so offsets stay valid."""
+    """Return the text of a claim with spaces for its markers and bullet, so offsets stay valid."""
     text = claim.text
     for start, end in claim.markers:
         text = text[:start] + " " * (end - start) + text[end:]
@@ -85,9 +85,9 @@ def plain_text(claim: Claim) -> str:
 
 
 def lead_of(text: str) -> str:
-    """Return the bullet or number of a list item, with the blanks around it, or an empty string."""
-    found = _LEAD.match(text)
-    return found.group() if found else ""
+    """Return the bullet or number of a list item, with the spaces around it, or an empty string."""
+    lead = _LEAD.match(text)
+    return lead.group() if lead else ""
 
 
 @lru_cache(maxsize=1024)
@@ -96,12 +96,12 @@ def stems(text: str) -> frozenset[str]:
 
     Two related words share a looser key.
     """
-    found: set[str] = set()
+    keys: set[str] = set()
     for token in tokens(text):
         if token.weight > 0:
-            found.add(token.stem)
-            found.update(loose_keys(token.stem))
-    return frozenset(found)
+            keys.add(token.stem)
+            keys.update(loose_keys(token.stem))
+    return frozenset(keys)
 
 
 def query_terms(query: str) -> dict[str, float]:
@@ -125,20 +125,20 @@ def aspects(query: str) -> tuple[frozenset[str], ...]:
     )
 
 
-def share_met(wanted: dict[str, float], found: frozenset[str]) -> float:
-    """Return the weighted share of the wanted stems that are in ``found``.
+def share_met(weights_by_stem: dict[str, float], stems_found: frozenset[str]) -> float:
+    """Return the weighted share of the wanted stems that are in ``stems_found``.
 
     A related word counts like the same one. The share is 1 if there are no wanted stems.
     """
-    total = sum(wanted.values())
+    total = sum(weights_by_stem.values())
     if not total:
         return 1.0
-    met = sum(
+    met_weight = sum(
         weight
-        for root, weight in wanted.items()
-        if root in found or not found.isdisjoint(loose_keys(root))
+        for root, weight in weights_by_stem.items()
+        if root in stems_found or not stems_found.isdisjoint(loose_keys(root))
     )
-    return met / total
+    return met_weight / total
 
 
 @lru_cache(maxsize=4)

@@ -47,12 +47,12 @@ class Fact(NamedTuple):
 
     Attributes:
         value: The number in the base unit of its dimension, or 0 for a date.
-        dimension: What is measured: "percent", "length", "money:usd", "date" and so on. Empty for
-            a bare number.
+        dimension: The measured quantity: "percent", "length", "money:usd", "date" and so on. Empty
+            for a bare number.
         head: The stem of the noun that is counted ("3 hulls" -> "hull").
-        digits: How many decimals are written.
+        digits: The number of written decimals.
         day: The date, if the fact is one.
-        scale: What a written 1 is worth in base units: 1e6 for "3 million".
+        scale: The value of a written 1 in base units: 1e6 for "3 million".
         others: Other readings of the same characters. "12.500" is twelve and a half, or twelve
             thousand five hundred.
         is_share: Whether the text calls a number below 1 a share ("a share of 0.07"). Such a number
@@ -90,26 +90,26 @@ _CODES = "|".join(
 )
 # Matches "$", "US$", "€" and the other currency signs.
 _SIGNS = r"(?:us|au|ca|nz|hk|[acrs])?\$|[€£¥₹₩₽]"
-_BLANK = rf"[ {NO_BREAK}]"
+_SPACE = rf"[ {NO_BREAK}]"
 # Matches a number in digits with its sign, bracket and currency: "-3", "$1.5", "EUR 20", "(12.4",
 # "3rd". It doesn't match digits in a word or identifier ("x86", "12_3"), or the 3 in "1.2.3". A
-# dash with a blank after it ("- 3") isn't part of the number.
+# dash with a space after it ("- 3") isn't part of the number.
 _NUMBER = re.compile(
     rf"(?<![\w.,·])(?P<minus>[-−–~]?[-−–]|\bminus\s)?(?P<bracket>\()?"
-    rf"(?P<currency>(?<![a-z])(?:{_SIGNS}){_BLANK}?"
-    rf"|\b(?:{_CODES})\.?{_BLANK}?)?(?P<bracket2>\()?(?P<inner>[-−–])?"
+    rf"(?P<currency>(?<![a-z])(?:{_SIGNS}){_SPACE}?"
+    rf"|\b(?:{_CODES})\.?{_SPACE}?)?(?P<bracket2>\()?(?P<inner>[-−–])?"
     rf"(?P<number>{NUMERAL})(?P<ordinal>st|nd|rd|th)?(?![\d_])",
     re.IGNORECASE,
 )
 # Matches "24/7" and "24/7/365", which mean "always" and aren't figures. "24/7.5" doesn't match.
-_AROUND_THE_CLOCK = re.compile(r"(?<![\d/.,])24\s?/\s?7(?:\s?/\s?365)?(?![\d/]|[.,]\d)")
-# Matches the word after a number, with an optional blank or hyphen: "million" in "5-million".
-# Blanks around the hyphen are allowed because some datasets store text as tokens joined by blanks:
+_TWENTY_FOUR_SEVEN = re.compile(r"(?<![\d/.,])24\s?/\s?7(?:\s?/\s?365)?(?![\d/]|[.,]\d)")
+# Matches the word after a number, with an optional space or hyphen: "million" in "5-million".
+# Spaces around the hyphen are allowed because some datasets store text as tokens joined by spaces:
 # "$ 10 - million - per - year".
-_MAGNITUDE = re.compile(rf"(?:{_BLANK}?-{_BLANK}?|{_BLANK})?(?P<word>[^\W\d_]++)\.?(?=\W|$)")
+_MAGNITUDE = re.compile(rf"(?:{_SPACE}?-{_SPACE}?|{_SPACE})?(?P<word>[^\W\d_]++)\.?(?=\W|$)")
 # Matches the sign or word after a number: "€" in "5 €", "dollars" in "5 dollars". It matches any
 # word; the caller looks it up in CURRENCIES.
-_WORD_AFTER_NUMBER = re.compile(rf"{_BLANK}?(?P<word>{_SIGNS}|[^\W\d_]++)", re.IGNORECASE)
+_WORD_AFTER_NUMBER = re.compile(rf"{_SPACE}?(?P<word>{_SIGNS}|[^\W\d_]++)", re.IGNORECASE)
 # Matches the words before a share: "a share of 0.07", "the proportion of faulty parts was 0.07".
 # It doesn't match "the share price was 0.07" or "the share fell by 0.07".
 _SHARE_BEFORE = re.compile(
@@ -123,7 +123,7 @@ _SHARE_LOOK_BACK = 90
 _RANGE = re.compile(r"\s?(?:-|–|to|and|or|of|of the|by|x|×)\s?")
 # Matches a number without a magnitude or unit of its own: "6", "$205", but not "6 kg".
 _PLAIN = re.compile(r"\D{0,4}[\d.,]+")
-# Matches the next word, after a blank or hyphen: "hulls" in "3 hulls" and "3-hulls".
+# Matches the next word, after a space or hyphen: "hulls" in "3 hulls" and "3-hulls".
 _NEXT_WORD = re.compile(r"[\s\u00a0-]([^\W\d_]++)")
 # Matches a quarter or half of a financial year: "Q3", "H1". "Q5" and "H3" don't match.
 _QUARTERS = re.compile(r"\b(?:(?P<q>Q[1-4])|(?P<h>H[12]))(?![\w])")
@@ -139,15 +139,15 @@ def extract(text: str, words: Sequence[Token] | None = None) -> list[Fact]:
     """
     words = tokens(text) if words is None else words
     digits = any(map(str.isnumeric, text))
-    found: list[Fact] = []
+    facts: list[Fact] = []
     if digits or any(word.text.lower() in MONTHS for word in words):
-        found = [_date_fact(text, mention) for mention in dates(text)]
-    found += _without_overlaps(_clock_times(text), found)
-    found += _without_overlaps(_word_numbers(text, words), found)
+        facts = [_date_fact(text, mention) for mention in dates(text)]
+    facts += _without_overlaps(_clock_times(text), facts)
+    facts += _without_overlaps(_word_numbers(text, words), facts)
     if digits:
-        found += _without_overlaps(_quarters(text), found)
-        found += _digit_numbers(text, sorted((fact.start, fact.end) for fact in found))
-    return _join_measures(text, sorted(found, key=lambda fact: fact.start))
+        facts += _without_overlaps(_quarters(text), facts)
+        facts += _digit_numbers(text, sorted((fact.start, fact.end) for fact in facts))
+    return _join_measures(text, sorted(facts, key=lambda fact: fact.start))
 
 
 # Matches what is between the two parts of one measure: "2 hours and 40 seconds", "5 ft 10 in".
@@ -242,43 +242,54 @@ def _digit_numbers(
     text: str, taken: Sequence[tuple[int, int]], first: int = 0, last: int | None = None
 ) -> list[Fact]:
     comma_decimals = has_comma_decimals(text)
-    found: list[Fact] = []
+    facts: list[Fact] = []
     for match in _NUMBER.finditer(text, first, len(text) if last is None else last):
         start, end = match.span("number")
         # `read_numeral` has already read the 10 of "1.2 × 10^6" as part of the 1.2.
-        within = bool(found) and start < found[-1].end
-        if not within and not _overlaps(start, end, taken) and end - start < 25:
+        is_inside_previous = bool(facts) and start < facts[-1].end
+        if not is_inside_previous and not _overlaps(start, end, taken) and end - start < 25:
             numeral = read_numeral(text, match, comma_decimals=comma_decimals)
-            found.append(_measure_fact(text, match, numeral))
-    if always := [(match.start(), match.end()) for match in _AROUND_THE_CLOCK.finditer(text)]:
-        found = [fact for fact in found if not _overlaps(fact.start, fact.end, always)]
+            facts.append(_measure_fact(text, match, numeral))
+    if excluded_spans := [
+        (match.start(), match.end()) for match in _TWENTY_FOUR_SEVEN.finditer(text)
+    ]:
+        facts = [fact for fact in facts if not _overlaps(fact.start, fact.end, excluded_spans)]
     # In "6 to 8%" and "$205 to $215 million", the unit or magnitude of the second number belongs
     # to both.
-    for i in range(len(found) - 2, -1, -1):
-        here, after = found[i], found[i + 1]
+    for i in range(len(facts) - 2, -1, -1):
+        number_fact, next_fact = facts[i], facts[i + 1]
         open_ended = (
-            here.dimension in ("", after.dimension) and _PLAIN.fullmatch(here.text) is not None
+            number_fact.dimension in ("", next_fact.dimension)
+            and _PLAIN.fullmatch(number_fact.text) is not None
         )
-        between = text[here.end : after.start]
+        between = text[number_fact.end : next_fact.start]
         # In "$5-10 million", the currency of the first number belongs to both as well.
-        if here.dimension.startswith("money") and not after.dimension and _RANGE.fullmatch(between):
-            found[i + 1] = after = after._replace(dimension=here.dimension)
-            open_ended = here.scale == 1
-        if open_ended and (after.dimension or after.scale > 1) and _RANGE.fullmatch(between):
-            found[i] = _with_unit_of(here, after)
-    return found
+        if (
+            number_fact.dimension.startswith("money")
+            and not next_fact.dimension
+            and _RANGE.fullmatch(between)
+        ):
+            facts[i + 1] = next_fact = next_fact._replace(dimension=number_fact.dimension)
+            open_ended = number_fact.scale == 1
+        if (
+            open_ended
+            and (next_fact.dimension or next_fact.scale > 1)
+            and _RANGE.fullmatch(between)
+        ):
+            facts[i] = _with_unit_of(number_fact, next_fact)
+    return facts
 
 
-def _with_unit_of(fact: Fact, like: Fact) -> Fact:
+def _with_unit_of(fact: Fact, model_fact: Fact) -> Fact:
     """Return a bare number with the dimension, magnitude and noun of another number."""
-    times = like.scale / fact.scale
+    factor = model_fact.scale / fact.scale
 
     def scale(reading: Fact) -> Fact:
         return reading._replace(
-            dimension=like.dimension,
-            value=reading.value * times,
-            scale=like.scale,
-            head=like.head,
+            dimension=model_fact.dimension,
+            value=reading.value * factor,
+            scale=model_fact.scale,
+            head=model_fact.head,
             others=(),
         )
 
@@ -297,8 +308,8 @@ def _measure_fact(text: str, match: re.Match[str], numeral: DigitNumeral) -> Fac
     minus = match["minus"] or match["inner"] or ""
     if minus and not match["inner"] and not _is_minus(text, match.start("minus")):
         start, minus = match.end("minus"), ""
-    written = (match["currency"] or "").strip(f" .{NO_BREAK}").lower()
-    dimension = f"money:{CURRENCIES[written]}".rstrip(":") if written else ""
+    currency_text = (match["currency"] or "").strip(f" .{NO_BREAK}").lower()
+    dimension = f"money:{CURRENCIES[currency_text]}".rstrip(":") if currency_text else ""
     end += bracketed
     scale, end = _magnitude(text, end, money=bool(dimension))
     factor = 1.0
@@ -335,8 +346,8 @@ def _measure_fact(text: str, match: re.Match[str], numeral: DigitNumeral) -> Fac
         fact = fact._replace(value=-fact.value)
     if not dimension and scale == 1:
         others += [
-            Fact("number", start, end, text[start:end], float(at), "clock")
-            for at in possible_times(text, start, end)
+            Fact("number", start, end, text[start:end], float(minutes), "clock")
+            for minutes in possible_times(text, start, end)
         ]
         if (letter := re.compile(r"[mM]\b").match(text, end)) is not None:  # "5M users"
             others.append(fact._replace(value=fact.value * 1e6, end=letter.end()))
@@ -358,14 +369,14 @@ def _measure_fact(text: str, match: re.Match[str], numeral: DigitNumeral) -> Fac
 _POUNDS = re.compile(r"pounds?$", re.IGNORECASE)
 
 
-def _is_minus(text: str, at: int) -> bool:
+def _is_minus(text: str, position: int) -> bool:
     """Return whether a dash before a number is its sign.
 
-    It's a sign only at the start of the text, or after a blank, an opening bracket, a slash or a
+    It's a sign only at the start of the text, or after a space, an opening bracket, a slash or a
     comparison. In "The trip - 5 km - is short", the number doesn't follow the dash directly, so
     `_NUMBER` doesn't match the dash.
     """
-    return at == 0 or text[at - 1] in " \t\n(=<>≤≥~/[" + NO_BREAK
+    return position == 0 or text[position - 1] in " \t\n(=<>≤≥~/[" + NO_BREAK
 
 
 def _magnitude(text: str, end: int, *, money: bool) -> tuple[float, int]:
@@ -398,7 +409,7 @@ def _magnitude(text: str, end: int, *, money: bool) -> tuple[float, int]:
 # Matches a magnitude letter before a currency: "M$" in "890 M$", "m euros" in "890m euros". It
 # doesn't match "m" alone, which is a meter.
 _MONEY_LETTER = re.compile(
-    rf"{_BLANK}?(?P<word>mm|[mbk]){_BLANK}?(?P<currency>{_SIGNS}|(?:{_CODES})\b)", re.IGNORECASE
+    rf"{_SPACE}?(?P<word>mm|[mbk]){_SPACE}?(?P<currency>{_SIGNS}|(?:{_CODES})\b)", re.IGNORECASE
 )
 
 
@@ -560,12 +571,18 @@ def comparable(claim: Fact, other: Fact) -> bool:
             claim, other
         )
     if claim.kind == "date":
-        return any(x and y for x, y in zip(claim.day, other.day, strict=True))
+        return any(
+            part and other_part for part, other_part in zip(claim.day, other.day, strict=True)
+        )
     if claim.dimension == "ordinal":
         return claim.head == other.head != ""
     if claim.kind == "number" and not claim.dimension:
-        same = bool(claim.head) and claim.head == other.head
-        return same or (claim.digits > 0 and other.digits > 0) or likeness(claim, other) >= 0.8
+        has_same_noun = bool(claim.head) and claim.head == other.head
+        return (
+            has_same_noun
+            or (claim.digits > 0 and other.digits > 0)
+            or likeness(claim, other) >= 0.8
+        )
     return True
 
 
@@ -579,22 +596,28 @@ def likeness(claim: Fact, other: Fact) -> float:
     """
     if claim.kind == "date":
         return _date_likeness(claim.day, other.day)
-    mine, theirs = _digits(claim.text), _digits(other.text)
+    digits, other_digits = _digits(claim.text), _digits(other.text)
     if claim.value == other.value:
         return 0.0
-    if len(mine) > 1 and sorted(mine) == sorted(theirs):
+    if len(digits) > 1 and sorted(digits) == sorted(other_digits):
         return 1.0
     if claim.dimension and other.dimension and _has_same_numeral(claim, other):
         return 0.8
-    if not mine or not theirs:
+    if not digits or not other_digits:
         return 0.0
-    short, long = sorted((mine, theirs), key=len)
-    if len(long) - len(short) == 1 and any(
-        long[:k] + long[k + 1 :] == short for k in range(len(long))
+    shorter, longer = sorted((digits, other_digits), key=len)
+    if len(longer) - len(shorter) == 1 and any(
+        longer[:index] + longer[index + 1 :] == shorter for index in range(len(longer))
     ):
         return 0.5
-    if len(mine) == len(theirs) > 1 and sum(a != b for a, b in zip(mine, theirs, strict=True)) == 1:
-        return 0.8 if len(mine) > 3 else 0.5
+    if (
+        len(digits) == len(other_digits) > 1
+        and sum(
+            digit != other_digit for digit, other_digit in zip(digits, other_digits, strict=True)
+        )
+        == 1
+    ):
+        return 0.8 if len(digits) > 3 else 0.5
     return 0.0
 
 
@@ -618,18 +641,23 @@ def is_comparison_label(text: str, fact: Fact) -> bool:
     return fact.kind == "date" and before[-1:] in ("(", ";", ",") and after[:1] == ":"
 
 
-def _date_likeness(a: Day, b: Day) -> float:
-    if a.day and b.day and (a.month, a.day) == (b.day, b.month):
+def _date_likeness(day: Day, other_day: Day) -> float:
+    if day.day and other_day.day and (day.month, day.day) == (other_day.day, other_day.month):
         return 1.0
-    both_stated = [(x, y) for x, y in zip(a, b, strict=True) if x and y]
-    same = sum(x == y for x, y in both_stated)
+    both_stated = [
+        (part, other_part)
+        for part, other_part in zip(day, other_day, strict=True)
+        if part and other_part
+    ]
+    same = sum(part == other_part for part, other_part in both_stated)
     if len(both_stated) >= 2:
         return 0.8 if same == len(both_stated) - 1 else 0.3 * same
-    left, right = str(a.year), str(b.year)
+    year, other_year = str(day.year), str(other_day.year)
     return (
         0.8
-        if sorted(left) == sorted(right)
-        else 0.4 * (sum(x != y for x, y in zip(left, right, strict=False)) == 1)
+        if sorted(year) == sorted(other_year)
+        else 0.4
+        * (sum(part != other_part for part, other_part in zip(year, other_year, strict=False)) == 1)
     )
 
 
@@ -646,34 +674,44 @@ def agree(claim: Fact, other: Fact) -> bool:
     """
     if not claim.others and not other.others:
         return _facts_agree(claim, other)
-    return any(_facts_agree(mine, theirs) for mine in claim.readings for theirs in other.readings)
+    return any(
+        _facts_agree(reading, other_reading)
+        for reading in claim.readings
+        for other_reading in other.readings
+    )
 
 
 def _facts_agree(claim: Fact, other: Fact) -> bool:
     if claim.kind != other.kind:
         return False
     if claim.kind == "date":
-        both_stated = [(a, b) for a, b in zip(claim.day, other.day, strict=True) if a and b]
-        return bool(both_stated) and all(a == b for a, b in both_stated)
+        both_stated = [
+            (part, other_part)
+            for part, other_part in zip(claim.day, other.day, strict=True)
+            if part and other_part
+        ]
+        return bool(both_stated) and all(part == other_part for part, other_part in both_stated)
     if claim.is_share and other.dimension == "percent":
         claim = _as_percent(claim)
     elif other.is_share and claim.dimension == "percent":
         other = _as_percent(other)
-    value, theirs = claim.value, other.value
+    value, other_value = claim.value, other.value
     if claim.dimension != other.dimension and claim.dimension and other.dimension:
         if not _has_same_quantity(claim.dimension, other.dimension):
             return False
         if claim.dimension in TEMPERATURES:
-            value, theirs = to_celsius(claim), to_celsius(other)
-            if abs(value - theirs) <= 0.5 * 10.0**-claim.digits:
+            value, other_value = to_celsius(claim), to_celsius(other)
+            if abs(value - other_value) <= 0.5 * 10.0**-claim.digits:
                 return True
-    apart = abs(value - theirs)
-    if apart <= _ROUNDING * max(abs(value), abs(theirs)):
+    difference = abs(value - other_value)
+    if difference <= _ROUNDING * max(abs(value), abs(other_value)):
         return True
     if claim.dimension == "percent" and not (claim.text[-1] == other.text[-1] == "%"):
         in_words = any(not any(map(str.isdigit, fact.text)) for fact in (claim, other))
-        return apart <= ABOUT_SHARE and in_words
-    return other.digits > claim.digits and abs(value) >= 10 and apart <= 0.5 * 10.0**-claim.digits
+        return difference <= ABOUT_SHARE and in_words
+    return (
+        other.digits > claim.digits and abs(value) >= 10 and difference <= 0.5 * 10.0**-claim.digits
+    )
 
 
 def _as_percent(share: Fact) -> Fact:
@@ -688,9 +726,13 @@ def to_celsius(fact: Fact) -> float:
     return fact.value * factor + offset
 
 
-def _has_same_quantity(one: str, other: str) -> bool:
-    money = one.startswith("money") and other.startswith("money") and "money" in (one, other)
-    return money or (one in TEMPERATURES and other in TEMPERATURES)
+def _has_same_quantity(dimension: str, other_dimension: str) -> bool:
+    money = (
+        dimension.startswith("money")
+        and other_dimension.startswith("money")
+        and "money" in (dimension, other_dimension)
+    )
+    return money or (dimension in TEMPERATURES and other_dimension in TEMPERATURES)
 
 
 ABOUT_SHARE = 2.0

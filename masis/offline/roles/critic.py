@@ -27,7 +27,7 @@ from masis.schema.wording import count_noun
 # Matches advice that can harm people or destroy evidence: "stop taking your insulin", "double the
 # dose", "without consulting a doctor", "bypass the safety interlock", "mixing bleach",
 # "guaranteed returns". It doesn't match "stop smoking" or "without consulting the manual".
-UNSAFE = re.compile(
+UNSAFE_ADVICE = re.compile(
     r"""\b(?:
       (?:stop|quit|discontinue|cease|skip)(?:ping|ting|ing)?\s+(?:taking\s+)?(?:\w+\s+){0,3}
         (?:medication|medicine|treatment|insulin|antibiotics?|dose|tablets?|warfarin|lithium)
@@ -51,7 +51,7 @@ UNSAFE = re.compile(
 )
 # Matches words that turn such advice into a warning if they come before it: "Never stop taking
 # your insulin", "instead of doubling the dose".
-WARNS_AGAINST = re.compile(
+WARNING_WORDS = re.compile(
     r"\b(?:never|do not|don['’]t|must not|should not|avoid|not to|warn(?:s|ed|ing)? against|instead"
     r" of)\b",
     re.IGNORECASE,
@@ -68,31 +68,33 @@ class OfflineCritic:
 
     def critique(self, context: AuditContext) -> CritiqueJudgement | Unscored:
         """Return the issues and scores, or `Unscored` if no claim could be checked."""
-        grounded = groundedness(context.claims)
-        if grounded is None:
+        groundedness_score = groundedness(context.claims)
+        if groundedness_score is None:
             return Unscored(reason="no claim of the answer could be checked against text")
         conflicts = tuple(source_conflicts(context))
         objections = (*unsafe(context), *conflicts)
         contradicted = [check for check in context.claims if check.verdict == "contradicted"]
-        baseless = [
-            c
-            for c in context.claims
-            if c.verdict == "unsupported" and (c.support or 0.0) < HIGH_BELOW
+        unsupported = [
+            check
+            for check in context.claims
+            if check.verdict == "unsupported" and (check.support or 0.0) < HIGH_BELOW
         ]
-        quality = _quality(context, grounded, objections)
+        quality = _quality(context, groundedness_score, objections)
         return CritiqueJudgement(
-            confidence=grounded,
-            hallucination_detected=bool(contradicted or baseless),
-            needs_retry=bool(contradicted or baseless)
-            or any(o.severity in ("critical", "high") for o in objections),
+            confidence=groundedness_score,
+            hallucination_detected=bool(contradicted or unsupported),
+            needs_retry=bool(contradicted or unsupported)
+            or any(objection.severity in ("critical", "high") for objection in objections),
             overall_quality_score=quality[-1].value,
             critique_confidence=mean(check.confidence or 0.0 for check in context.claims),
             critique_reasoning=_critique_reasoning(
-                context, grounded, len(contradicted), len(baseless), objections
+                context, groundedness_score, len(contradicted), len(unsupported), objections
             ),
             objections=objections,
             unsupported_claims=tuple(
-                c.claim.text for c in context.claims if c.verdict in ("unsupported", "contradicted")
+                check.claim.text
+                for check in context.claims
+                if check.verdict in ("unsupported", "contradicted")
             ),
             logical_gaps=tuple(
                 check.claim.text for check in unsupported_conclusions(context.claims)
@@ -102,7 +104,7 @@ class OfflineCritic:
                 "confidence": (
                     measurement(
                         "score",
-                        grounded,
+                        groundedness_score,
                         "mean support of the claims; a claim that isn't confirmed counts half",
                     ),
                 ),
@@ -117,12 +119,12 @@ def unsafe(context: AuditContext) -> Iterator[Objection]:
     The severity is critical if the evidence doesn't give the advice, high if that isn't known, and
     medium if the evidence gives it.
     """
-    verdicts = {check.claim.sentence: check for check in context.claims}
+    check_by_sentence = {check.claim.sentence: check for check in context.claims}
     for number, sentence in enumerate(context.citation_audit.sentences):
-        found = UNSAFE.search(sentence.text)
-        if found is None or WARNS_AGAINST.search(sentence.text[: found.start()]):
+        match = UNSAFE_ADVICE.search(sentence.text)
+        if match is None or WARNING_WORDS.search(sentence.text[: match.start()]):
             continue
-        check = verdicts.get(number)
+        check = check_by_sentence.get(number)
         verdict = check.verdict if check is not None else None
         severity: Severity = (
             "medium"
@@ -135,7 +137,7 @@ def unsafe(context: AuditContext) -> Iterator[Objection]:
             "safety",
             "unsafe_advice",
             severity,
-            f"This advice can do harm: “{found.group().strip()}”.",
+            f"This advice can do harm: “{match.group().strip()}”.",
             {
                 "supported": "The evidence gives this advice; a person should still weigh it.",
                 "unverifiable": "It isn't confirmed that the evidence gives this advice.",
@@ -152,18 +154,22 @@ def source_conflicts(context: AuditContext) -> Iterator[Objection]:
     """
     index = index_of(context.evidence)
     for check in context.claims:
-        near = dict.fromkeys(
+        chunk_ids = dict.fromkeys(
             [q.evidence_id for q in check.quotes] + [c.evidence_id for c in check.contradictions]
         )
-        if len(near) < 2:
+        if len(chunk_ids) < 2:
             continue
-        found = {chunk: index.assess(plain_text(check.claim), only=(chunk,)) for chunk in near}
+        assessments = {
+            chunk: index.assess(plain_text(check.claim), only=(chunk,)) for chunk in chunk_ids
+        }
         # If several chunks have the same verdict, the first one is kept.
-        by_verdict = {alone.verdict: chunk for chunk, alone in reversed(found.items())}
+        by_verdict = {
+            assessment.verdict: chunk for chunk, assessment in reversed(assessments.items())
+        }
         supporting, contradicting = by_verdict.get("supported"), by_verdict.get("contradicted")
         if supporting is None or contradicting is None:
             continue
-        signal = found[contradicting].signals[0]
+        signal = assessments[contradicting].signals[0]
         yield Objection(
             "contradiction",
             SOURCE_CONFLICT,
@@ -181,18 +187,25 @@ def _quality(
     context: AuditContext, grounded: float, objections: tuple[Objection, ...]
 ) -> tuple[Measurement, ...]:
     """Compute the quality score. Its components come first and the score last."""
-    answered, complete = relevance(context)[-1].value, completeness(context)[-1].value
-    harm = 0.3 if any(o.severity == "critical" for o in objections) else 0.0
-    doubts = min(0.15, 0.05 * sum(o.severity == "medium" for o in objections))
-    score = max(0.0, 0.7 * grounded + 0.15 * answered + 0.15 * complete - harm - doubts)
+    relevance_score, completeness_score = (
+        relevance(context)[-1].value,
+        completeness(context)[-1].value,
+    )
+    harm = 0.3 if any(objection.severity == "critical" for objection in objections) else 0.0
+    doubts = min(0.15, 0.05 * sum(objection.severity == "medium" for objection in objections))
+    score = max(
+        0.0, 0.7 * grounded + 0.15 * relevance_score + 0.15 * completeness_score - harm - doubts
+    )
     return (
         measurement(
             "grounded claims",
             grounded,
             "mean support of the claims; a claim that isn't confirmed counts half",
         ),
-        measurement("relevance", answered, "whether the answer is about the question"),
-        measurement("completeness", complete, "share of the key points that the answer covers"),
+        measurement("relevance", relevance_score, "whether the answer is about the question"),
+        measurement(
+            "completeness", completeness_score, "share of the key points that the answer covers"
+        ),
         measurement("harm", harm, "deduction of 0.3 for unsafe advice without evidence"),
         measurement("doubts", doubts, "deduction of 0.05 for each medium issue, at most 0.15"),
         measurement(
@@ -207,7 +220,7 @@ def _critique_reasoning(
     context: AuditContext,
     grounded: float,
     contradicted: int,
-    baseless: int,
+    unsupported: int,
     objections: tuple[Objection, ...],
 ) -> str:
     """Return the counts behind the scores in one sentence."""
@@ -220,7 +233,7 @@ def _critique_reasoning(
             f" {grounded:.2f})"
         ),
         *([f"{undecided} not confirmed"] if undecided else []),
-        f"{contradicted} contradicted, {baseless} without support",
+        f"{contradicted} contradicted, {unsupported} without support",
         count_noun(len(context.citation_audit.invalid_citations), "fabricated reference"),
         count_noun(len(context.citation_audit.uncited_claims), "uncited sentence"),
         count_noun(len(objections), "further issue"),

@@ -19,22 +19,22 @@ from masis.offline.matching.key_points import (
     share_met,
     stems,
 )
-from masis.offline.roles.verifier import COVERED_FROM
+from masis.offline.roles.verifier import COVERED_SHARE
 from masis.schema.audit import Claim, ClaimCheck, Critique, JudgedBy, Measurement
 from masis.schema.base import Unscored
 
-PARTLY = 0.5
+PARTIAL_SUPPORT = 0.5
 """The least support of a claim that is partly supported."""
-UNDECIDED = 0.5
+UNDECIDED_SUPPORT = 0.5
 """The support of a claim that is neither confirmed nor shown to be wrong."""
 # How much a reference counts by its finding. A finding that isn't listed counts 0.
 _REFERENCE_SCORES = {
     "supports": 1.0,
     "redundant": 1.0,
     "partly_supports": 1.0,
-    "unchecked": UNDECIDED,
+    "unchecked": UNDECIDED_SUPPORT,
 }
-RELEVANT_FROM = 0.5
+RELEVANT_SHARE = 0.5
 """The least share of a claim's words in a passage that makes the passage relevant to it."""
 
 
@@ -93,9 +93,9 @@ def claim_support(check: ClaimCheck) -> float:
     return {
         "supported": 1.0,
         "contradicted": 0.0,
-        "unverifiable": UNDECIDED,
-        "partial": max(PARTLY, support),
-    }.get(check.verdict, min(PARTLY, support))
+        "unverifiable": UNDECIDED_SUPPORT,
+        "partial": max(PARTIAL_SUPPORT, support),
+    }.get(check.verdict, min(PARTIAL_SUPPORT, support))
 
 
 def faithfulness(context: AuditContext) -> tuple[Measurement, ...] | None:
@@ -103,30 +103,34 @@ def faithfulness(context: AuditContext) -> tuple[Measurement, ...] | None:
 
     The score is 1 if the cited evidence supports every claim (MASIS-EVAL-P3).
     """
-    grounded = groundedness(context.claims)
-    if grounded is None:
+    claim_score = groundedness(context.claims)
+    if claim_score is None:
         return None
-    right = mean(
+    reference_score = mean(
         (
-            _REFERENCE_SCORES.get(r.finding, 0.0)
+            _REFERENCE_SCORES.get(reference.finding, 0.0)
             for check in context.claims
-            for r in check.references
+            for reference in check.references
         ),
-        empty=UNDECIDED,
+        empty=UNDECIDED_SUPPORT,
     )
     return (
         measurement(
             "grounded claims",
-            grounded,
+            claim_score,
             "mean support of the claims; a claim that isn't confirmed counts half",
         ),
         measurement(
             "right references",
-            right,
+            reference_score,
             "share of references whose chunk supports the sentence; a reference that isn't"
             " confirmed counts half",
         ),
-        measurement("score", 0.85 * grounded + 0.15 * right, "0.85 x grounded + 0.15 x references"),
+        measurement(
+            "score",
+            0.85 * claim_score + 0.15 * reference_score,
+            "0.85 x grounded + 0.15 x references",
+        ),
     )
 
 
@@ -136,17 +140,23 @@ def relevance(context: AuditContext) -> tuple[Measurement, ...]:
     A claim is about the question if it has one of the question's words, or if a passage of the
     evidence is relevant to it.
     """
-    met = share_met(query_terms(context.query), stems(context.answer))
+    question_share = share_met(query_terms(context.query), stems(context.answer))
     topic = stems(context.query)
-    on_topic = mean(
+    on_topic_share = mean(
         bool(topic & stems(check.claim.text))
-        or any(quote.score >= RELEVANT_FROM for quote in check.quotes)
+        or any(quote.score >= RELEVANT_SHARE for quote in check.quotes)
         for check in context.claims
     )
     return (
-        measurement("question met", met, "share of the question's content words in the answer"),
-        measurement("on topic", on_topic, "share of claims that are about the question"),
-        measurement("score", 0.3 * met + 0.7 * on_topic, "0.3 x question met + 0.7 x on topic"),
+        measurement(
+            "question met", question_share, "share of the question's content words in the answer"
+        ),
+        measurement("on topic", on_topic_share, "share of claims that are about the question"),
+        measurement(
+            "score",
+            0.3 * question_share + 0.7 * on_topic_share,
+            "0.3 x question met + 0.7 x on topic",
+        ),
     )
 
 
@@ -159,22 +169,26 @@ def completeness(context: AuditContext) -> tuple[Measurement, ...]:
     weights = [point.relevance for point in points]
 
     def covered_by(text: str) -> float:
-        own = stems(text)
+        text_stems = stems(text)
         parts = [
-            min(1.0, share_covered(point.passage, own) / COVERED_FROM) * point.relevance
+            min(1.0, share_covered(point.passage, text_stems) / COVERED_SHARE) * point.relevance
             for point in points
         ]
-        return sum(parts) / sum(weights) if weights else share_met(query_terms(context.query), own)
+        return (
+            sum(parts) / sum(weights)
+            if weights
+            else share_met(query_terms(context.query), text_stems)
+        )
 
     confirmed = covered_by(" ".join(check.claim.text for check in context.claims if check.verified))
-    covered = confirmed + UNDECIDED * max(0.0, covered_by(context.answer) - confirmed)
+    coverage = confirmed + UNDECIDED_SUPPORT * max(0.0, covered_by(context.answer) - confirmed)
     return (
         measurement(
             "key points", float(len(points)), "number of passages that answer the question"
         ),
         measurement(
             "score",
-            covered,
+            coverage,
             "share of the key points that the answer covers, weighted by relevance; coverage by"
             " unconfirmed claims counts half",
         ),
@@ -185,14 +199,14 @@ def completeness(context: AuditContext) -> tuple[Measurement, ...]:
 
 # Matches words that announce a conclusion: "therefore", "it follows that", "this means that". "This
 # means war" doesn't match.
-CONCLUDES = re.compile(
+CONCLUSION_WORDS = re.compile(
     r"\b(?:therefore|thus|hence|consequently|as a result|it follows that|this"
     r" (?:proves|means|shows) that)\b",
     re.I,
 )
-LONG_WORDS = 60
+MAX_SENTENCE_WORDS = 60
 """A sentence with more words than this is a run-on sentence."""
-REPEATED = 0.85
+REPEATED_SHARE = 0.85
 """The least share of stems in common (Jaccard index) that makes a sentence a repeat."""
 
 
@@ -206,7 +220,7 @@ def reasoning_quality(context: AuditContext) -> tuple[Measurement, ...]:
         for sentence in context.citation_audit.sentences
         if sentence.status != "exempt"
     ]
-    conclusions = [check for check in context.claims if CONCLUDES.search(check.claim.text)]
+    conclusions = [check for check in context.claims if CONCLUSION_WORDS.search(check.claim.text)]
     flaws = (
         measurement(
             "repeats",
@@ -221,8 +235,8 @@ def reasoning_quality(context: AuditContext) -> tuple[Measurement, ...]:
         ),
         measurement(
             "run-on sentences",
-            0.3 * mean(len(text.split()) > LONG_WORDS for text in texts),
-            f"0.3 x the share of sentences over {LONG_WORDS} words",
+            0.3 * mean(len(text.split()) > MAX_SENTENCE_WORDS for text in texts),
+            f"0.3 x the share of sentences over {MAX_SENTENCE_WORDS} words",
         ),
         measurement(
             "denied claims",
@@ -230,8 +244,11 @@ def reasoning_quality(context: AuditContext) -> tuple[Measurement, ...]:
             "0.4 x the share of claims that the evidence contradicts",
         ),
     )
-    lost = sum(flaw.value for flaw in flaws)
-    return (*flaws, measurement("score", max(0.0, 1.0 - lost), "1 - the sum of the values above"))
+    deduction = sum(flaw.value for flaw in flaws)
+    return (
+        *flaws,
+        measurement("score", max(0.0, 1.0 - deduction), "1 - the sum of the values above"),
+    )
 
 
 def unsupported_conclusions(checks: tuple[ClaimCheck, ...]) -> tuple[ClaimCheck, ...]:
@@ -239,18 +256,22 @@ def unsupported_conclusions(checks: tuple[ClaimCheck, ...]) -> tuple[ClaimCheck,
     return tuple(
         check
         for check in checks
-        if CONCLUDES.search(check.claim.text) and check.verdict in ("unsupported", "partial")
+        if CONCLUSION_WORDS.search(check.claim.text) and check.verdict in ("unsupported", "partial")
     )
 
 
 def _find_repeats(texts: list[str]) -> list[bool]:
     """Return for each sentence whether it repeats an earlier one."""
-    before: list[frozenset[str]] = []
-    found = []
+    earlier_stems: list[frozenset[str]] = []
+    is_repeat = []
     for text in texts:
-        own = stems(plain_text(Claim(text=text)))
-        found.append(
-            any(own and len(own & other) / len(own | other) >= REPEATED for other in before)
+        sentence_stems = stems(plain_text(Claim(text=text)))
+        is_repeat.append(
+            any(
+                sentence_stems
+                and len(sentence_stems & other) / len(sentence_stems | other) >= REPEATED_SHARE
+                for other in earlier_stems
+            )
         )
-        before.append(own)
-    return found
+        earlier_stems.append(sentence_stems)
+    return is_repeat

@@ -77,7 +77,7 @@ class AnswerEdit(NamedTuple):
 
 
 class OfflineReviser:
-    """Revises by rule, and never adds a statement that isn't in the evidence."""
+    """A reviser that follows rules and never adds a statement that isn't in the evidence."""
 
     def revise(
         self, context: AuditContext, critique: Critique, issues: Sequence[Issue]
@@ -129,7 +129,7 @@ class OfflineReviser:
 class _SentenceReviser:
     """Finds the certain changes of one sentence.
 
-    ``evidence`` is what the sentence may cite: the chunks that don't instruct their reader.
+    ``evidence`` has the chunks that the sentence may cite, which are those without instructions.
     """
 
     answer: str
@@ -171,16 +171,21 @@ class _SentenceReviser:
             ):
                 candidates[conflict.claim_start, conflict.claim_end].append(conflict)
         for (start, end), values in candidates.items():
-            first, last = check.claim.start + start, check.claim.start + end
+            edit_start, edit_end = check.claim.start + start, check.claim.start + end
             distinct = {quotation_key(value.evidence_text) for value in values}
-            if len(distinct) == 1 and self.answer[first:last] == values[0].claim_text:
-                first, text = self._with_preposition(first, values[0])
+            if len(distinct) == 1 and self.answer[edit_start:edit_end] == values[0].claim_text:
+                edit_start, text = self._with_preposition(edit_start, values[0])
                 yield AnswerEdit(
-                    first, last, text, "corrected", values[0].reason, ("contradicted_claim",)
+                    edit_start,
+                    edit_end,
+                    text,
+                    "corrected",
+                    values[0].reason,
+                    ("contradicted_claim",),
                 )
 
     def _with_preposition(self, start: int, value: Contradiction) -> tuple[int, str]:
-        """Return where a value begins, and the value with the right preposition for a date.
+        """Return the start of a value, and the value with the right preposition for a date.
 
         Examples: "in 1887", "on 31 March". Replacing only the figure would give "on 1887".
         """
@@ -233,19 +238,19 @@ class _SentenceReviser:
         markers: dict[tuple[int, int], list[Citation]] = defaultdict(list)
         for citation in self.citations:
             markers[citation.marker_start, citation.marker_end].append(citation)
-        fabricated = any(citation.status == "invalid" for citation in self.citations)
-        uncited = self.sentence.status == "uncited"
+        has_fabricated = any(citation.status == "invalid" for citation in self.citations)
+        is_uncited = self.sentence.status == "uncited"
         if not (
-            fabricated
-            or uncited
+            has_fabricated
+            or is_uncited
             or misattributed & {citation.evidence_id for citation in self.citations}
         ):
             return
         source = self._copied_from(self._statement(figures)) if self.checks else None
-        if source is None and not fabricated:
+        if source is None and not has_fabricated:
             return
         new_marker = self.style.write([source]) if source else CITATION_NEEDED
-        if uncited and source:
+        if is_uncited and source:
             why = f"{source} says this; the sentence cited nothing"
             yield self._reference_edit(*self._new_marker_span(), new_marker, "cited", why)
         for (start, end), citations in markers.items():
@@ -265,12 +270,12 @@ class _SentenceReviser:
                 and citation.evidence_id != source
             ]
             words = words_of_marker(self.answer, start, end)
-            written = (
+            markers_to_write = (
                 [self.style.write([*correct_ids, source])]
                 if source and new_marker
                 else [self.style.write(correct_ids), new_marker]
             )
-            text = " ".join(filter(None, [words, *written]))
+            text = " ".join(filter(None, [words, *markers_to_write]))
             span = (start, end) if end > start else self._new_marker_span()
             names = ", ".join(dict.fromkeys(faulty))
             if source:
@@ -283,22 +288,24 @@ class _SentenceReviser:
             new_marker = ""
 
     def _new_marker_span(self) -> tuple[int, int]:
-        """Return where to write the marker of a sentence that has none.
+        """Return the position for the marker of a sentence that has none.
 
-        That is at its ``[citation needed]``, or else before its stop.
+        That is its ``[citation needed]``, or else the end of the sentence before its stop.
         """
-        note = self.sentence.text.casefold().find(CITATION_NEEDED)
-        if note >= 0:
-            return self.sentence.start + note, self.sentence.start + note + len(CITATION_NEEDED)
-        at = self.sentence.start + len(self.sentence.text.rstrip(".!?;: "))
-        return at, at
+        tag_start = self.sentence.text.casefold().find(CITATION_NEEDED)
+        if tag_start >= 0:
+            return self.sentence.start + tag_start, self.sentence.start + tag_start + len(
+                CITATION_NEEDED
+            )
+        stop_position = self.sentence.start + len(self.sentence.text.rstrip(".!?;: "))
+        return stop_position, stop_position
 
     def _reference_edit(
         self, start: int, end: int, text: str, kind: ChangeKind, why: str
     ) -> AnswerEdit:
-        """Return the edit with one blank before its new marker.
+        """Return the edit with one space before its new marker.
 
-        If there is no new marker, the blanks before the old one are removed with it.
+        If there is no new marker, the spaces before the old one are removed with it.
         """
         if not text:
             start = len(self.answer[:start].rstrip(" "))
@@ -374,10 +381,10 @@ def _explain_changes(changes: Sequence[AnswerChange]) -> str:
 def apply_edits(text: str, edits: Iterable[AnswerEdit]) -> str:
     """Return the text with all edits made.
 
-    The blanks and bullets around removed sentences are removed as well.
+    The spaces and bullets around removed sentences are removed as well.
     """
     # From the end, so that an edit doesn't move the positions of the others.
-    for edit in sorted(edits, key=lambda e: (e.start, e.end), reverse=True):
+    for edit in sorted(edits, key=lambda edit_: (edit_.start, edit_.end), reverse=True):
         start, end = (
             _span_with_surroundings(text, edit.start, edit.end)
             if edit.kind == "dropped"
@@ -390,18 +397,18 @@ def apply_edits(text: str, edits: Iterable[AnswerEdit]) -> str:
 def _span_with_surroundings(answer: str, start: int, end: int) -> tuple[int, int]:
     """Return the span to remove with a sentence.
 
-    It includes the whole line if the sentence is alone on it, also after a bullet. Otherwise it
-    includes the blanks on one side, so that its neighbours are one blank apart.
+    It includes the whole line if the sentence is alone on it, even after a bullet. Otherwise it
+    includes the spaces on one side, so that one space is left between its neighbors.
     """
-    line = answer.rfind("\n", 0, start) + 1
-    ends_line = end >= len(answer) or answer[end] == "\n"
-    before = answer[line:start]
-    if ends_line and (not before.strip() or _BULLET_BEFORE.fullmatch(before)):
-        return line, min(end + 1, len(answer))
+    line_start = answer.rfind("\n", 0, start) + 1
+    is_line_end = end >= len(answer) or answer[end] == "\n"
+    text_before = answer[line_start:start]
+    if is_line_end and (not text_before.strip() or _BULLET_BEFORE.fullmatch(text_before)):
+        return line_start, min(end + 1, len(answer))
     while end < len(answer) and answer[end] in " \t":
         end += 1
     if end >= len(answer) or answer[end] == "\n":
-        while start > line and answer[start - 1] in " \t":
+        while start > line_start and answer[start - 1] in " \t":
             start -= 1
     return start, end
 
@@ -413,7 +420,7 @@ _DIGITS = re.compile(r"\d+$")
 
 
 class CitingStyle(NamedTuple):
-    """How an answer cites: in which style, and how it names each chunk."""
+    """The style in which an answer cites, and its names for the chunks."""
 
     style: MarkerStyle
     names: dict[str, str]
@@ -425,34 +432,37 @@ class CitingStyle(NamedTuple):
 
 
 def citing_style(answer: str, audit: CitationAudit, evidence: Sequence[Evidence]) -> CitingStyle:
-    """Return how most valid markers of the answer cite.
+    """Return the style of most valid markers of the answer.
 
     The result is ``[id]`` if the answer has no valid marker, or if a marker written in its style
     wouldn't name the right chunk.
     """
     valid = [citation for citation in audit.citations if citation.status == "valid"]
-    plain = CitingStyle(SQUARE_BRACKETS, {chunk.id: chunk.id for chunk in evidence})
+    default_style = CitingStyle(SQUARE_BRACKETS, {chunk.id: chunk.id for chunk in evidence})
     if not valid:
-        return plain
-    used = (
+        return default_style
+    marker_styles = (
         style_of_marker(answer, citation.marker_start, citation.marker_end) for citation in valid
     )
-    styles = Counter(style if style and style.write else SQUARE_BRACKETS for style in used)
-    names = plain.names
+    styles = Counter(style if style and style.write else SQUARE_BRACKETS for style in marker_styles)
+    names = default_style.names
     # An answer that cites by number continues to do so: by position if any of its numbers is one,
     # else by the number in the id.
-    if how := {c.resolved_by for c in valid if c.reference.strip().isdigit()}:
+    if resolutions := {
+        citation_.resolved_by for citation_ in valid if citation_.reference.strip().isdigit()
+    }:
         endings = {
-            chunk.id: None if "position" in how else _DIGITS.search(chunk.id) for chunk in evidence
+            chunk.id: None if "position" in resolutions else _DIGITS.search(chunk.id)
+            for chunk in evidence
         }
         names = {
-            name: ending.group() if ending else str(place)
-            for place, (name, ending) in enumerate(endings.items(), 1)
+            name: ending.group() if ending else str(position)
+            for position, (name, ending) in enumerate(endings.items(), 1)
         }
     style = CitingStyle(styles.most_common(1)[0][0], names)
     # Read each marker back: with ids such as "a1" and "b1", the number 1 would be ambiguous.
     for chunk in evidence:
-        read = audit_citations(f"It is so {style.write([chunk.id])}.", evidence)
-        if [citation.evidence_id for citation in read.citations] != [chunk.id]:
-            return plain
+        audit_of_marker = audit_citations(f"It is so {style.write([chunk.id])}.", evidence)
+        if [citation.evidence_id for citation in audit_of_marker.citations] != [chunk.id]:
+            return default_style
     return style

@@ -35,11 +35,11 @@ from masis.schema.audit import (
 from masis.schema.case import Evidence
 from masis.schema.wording import describe_absent_figures
 
-COVERED_FROM = 0.45
+COVERED_SHARE = 0.45
 """The least share of a passage's words in the answer that makes the passage covered."""
-MISSING_BELOW = 0.35
+MISSING_SHARE = 0.35
 """A key point is missing if the answer has less than this share of its words."""
-MISSING_MOST = 3
+MAX_MISSING_POINTS = 3
 """The most missing points of an answer."""
 
 
@@ -75,12 +75,12 @@ class OfflineVerifier:
         """
         index = index_of(evidence)
         texts = {chunk.id: chunk.text for chunk in evidence}
-        checks, before = [], ""
+        checks, previous_text = [], ""
         for claim in claims:
             self.cancellation.check()
-            assess = partial(index.assess, question=question, before=before)
+            assess = partial(index.assess, question=question, before=previous_text)
             checks.append(_check_claim(claim, assess, texts))
-            before = plain_text(claim) if question else ""
+            previous_text = plain_text(claim) if question else ""
         return tuple(checks)
 
     def check(
@@ -108,22 +108,24 @@ class OfflineVerifier:
 
         Names and numbers of the question don't count, because an answer needn't repeat them.
         """
-        text = stems(answer)
-        # Passages that claims are based on are covered, in whatever words.
-        bearing = {(quote.evidence_id, quote.start) for check in claims for quote in check.quotes}
+        answer_stems = stems(answer)
+        # Passages that claims quote are covered, even if the answer uses other words.
+        quoted_positions = {
+            (quote.evidence_id, quote.start) for check in claims for quote in check.quotes
+        }
         points: dict[tuple[str, int], MissingPoint] = {}
         for aspect in aspects(query):
-            if not aspect.isdisjoint(text):
+            if not aspect.isdisjoint(answer_stems):
                 continue
             for point in key_points(query, index_of(evidence)):
                 passage = point.passage
-                place = (passage.evidence_id, passage.start)
+                position = (passage.evidence_id, passage.start)
                 if (
                     not aspect.isdisjoint(stems(passage.text))
-                    and place not in bearing
-                    and share_covered(passage, text) < MISSING_BELOW
+                    and position not in quoted_positions
+                    and share_covered(passage, answer_stems) < MISSING_SHARE
                 ):
-                    points[place] = MissingPoint(
+                    points[position] = MissingPoint(
                         description=" ".join(passage.text.split()),
                         evidence_id=passage.evidence_id,
                         start=passage.start,
@@ -131,7 +133,7 @@ class OfflineVerifier:
                         weight=round(point.relevance, 4),
                     )
                     break
-        return tuple(points.values())[:MISSING_MOST]
+        return tuple(points.values())[:MAX_MISSING_POINTS]
 
 
 class _Assess(Protocol):
@@ -142,36 +144,40 @@ class _Assess(Protocol):
 
 def _check_claim(claim: Claim, assess: _Assess, texts: Mapping[str, str]) -> ClaimCheck:
     text = plain_text(claim)
-    whole = assess(text)
-    if whole.verdict != "supported" and len(claim.markers) > len(claim.cited):
+    assessment = assess(text)
+    if assessment.verdict != "supported" and len(claim.markers) > len(claim.cited):
         # Brackets that cite no chunk may be a value that the evidence has too: "a CI of [2, 8]".
         literal = assess(claim.text)
-        whole = literal if literal.verdict == "supported" else whole
-    if whole.verdict == "supported" and _has_other_brackets(claim, whole):
-        whole = replace(whole, verdict="unverifiable", confidence=0.5, vetoes=("bracketed",))
+        assessment = literal if literal.verdict == "supported" else assessment
+    if assessment.verdict == "supported" and _has_other_brackets(claim, assessment):
+        assessment = replace(
+            assessment, verdict="unverifiable", confidence=0.5, vetoes=("bracketed",)
+        )
     sources: Sequence[Contradiction | Quote] = ()
-    if whole.verdict in ("contradicted", "supported"):
-        sources = whole.signals if whole.verdict == "contradicted" else whole.supporting
+    if assessment.verdict in ("contradicted", "supported"):
+        sources = (
+            assessment.signals if assessment.verdict == "contradicted" else assessment.supporting
+        )
     return ClaimCheck(
         claim=claim,
-        verdict=whole.verdict,
-        support=whole.support,
-        confidence=whole.confidence,
+        verdict=assessment.verdict,
+        support=assessment.support,
+        confidence=assessment.confidence,
         sources=tuple(dict.fromkeys(source.evidence_id for source in sources)),
-        quotes=whole.supporting,
-        contradictions=whole.signals,
-        figures=whole.figures,
+        quotes=assessment.supporting,
+        contradictions=assessment.signals,
+        figures=assessment.figures,
         references=tuple(
-            _check_reference(cited, claim.cited, text, whole, assess, texts)
+            _check_reference(cited, claim.cited, text, assessment, assess, texts)
             for cited in claim.cited
         ),
-        uncovered=whole.uncovered,
-        issue=_claim_issue(text, whole),
+        uncovered=assessment.uncovered,
+        issue=_claim_issue(text, assessment),
         judged_by=OFFLINE,
     )
 
 
-def _has_other_brackets(claim: Claim, whole: ClaimAssessment) -> bool:
+def _has_other_brackets(claim: Claim, assessment: ClaimAssessment) -> bool:
     """Return whether a claim and its evidence have different numbers in brackets.
 
     Only brackets that cite no chunk count. Their number may be a value instead of an invalid
@@ -180,47 +186,53 @@ def _has_other_brackets(claim: Claim, whole: ClaimAssessment) -> bool:
     """
     if len(claim.markers) <= len(claim.cited):
         return False
-    own = bracketed_numbers(claim.text)
-    theirs = frozenset().union(*(bracketed_numbers(quote.text) for quote in whole.supporting))
+    claim_numbers = bracketed_numbers(claim.text)
+    evidence_numbers = frozenset().union(
+        *(bracketed_numbers(quote.text) for quote in assessment.supporting)
+    )
     exponents = (
         without_brackets(claim.text[start:end])
         for start, end in claim.markers
         if _FIGURE_OR_LETTER.search(claim.text, max(0, start - 2), start)
     )
-    return bool(own and theirs - own) or any(number not in theirs for number in exponents)
+    return bool(claim_numbers and evidence_numbers - claim_numbers) or any(
+        number not in evidence_numbers for number in exponents
+    )
 
 
 # Matches a digit or a single letter at the end: "10", "see x". It doesn't match "word".
 _FIGURE_OR_LETTER = re.compile(r"(?:\d|\b[^\W\d_])$")
 
 
-def _claim_issue(text: str, whole: ClaimAssessment) -> str | None:
-    if whole.verdict == "supported":
+def _claim_issue(text: str, assessment: ClaimAssessment) -> str | None:
+    if assessment.verdict == "supported":
         return None
-    if whole.verdict in ("contradicted", "unsupported"):
+    if assessment.verdict in ("contradicted", "unsupported"):
         reasons = "; ".join(
-            dict.fromkeys(signal.reason for signal in (*whole.signals, *whole.absent)[:3])
+            dict.fromkeys(signal.reason for signal in (*assessment.signals, *assessment.absent)[:3])
         )
         return f"{reasons[:1].upper()}{reasons[1:]}."
-    if TOO_LONG in whole.vetoes:
+    if TOO_LONG in assessment.vetoes:
         return (
             f"This claim has {len(text):,} characters, which is too long to compare with evidence"
             " of this length."
         )
-    if whole.support is None:
+    if assessment.support is None:
         return "There is nothing to check this against."
-    if whole.figures:
-        return f"{describe_absent_figures([figure.claim_text for figure in whole.figures])}."
-    if whole.vetoes:
+    if assessment.figures:
+        return f"{describe_absent_figures([figure.claim_text for figure in assessment.figures])}."
+    if assessment.vetoes:
         return (
             "Not confirmed. The evidence has these words, but"
-            f" {'; '.join(_VETO_REASONS[code] for code in whole.vetoes)}."
+            f" {'; '.join(_VETO_REASONS[code] for code in assessment.vetoes)}."
         )
-    if whole.change is not None:
-        here, there = (f"“{words}”" if words else "nothing" for words in whole.change)
+    if assessment.change is not None:
+        claim_words, evidence_words = (
+            f"“{words}”" if words else "nothing" for words in assessment.change
+        )
         return (
-            f"Not confirmed. The nearest sentence of the evidence has {there} where the claim has"
-            f" {here}."
+            f"Not confirmed. The nearest sentence of the evidence has {evidence_words} where the"
+            f" claim has {claim_words}."
         )
     return (
         "Not confirmed by the offline checks, because the evidence doesn't say this in the same"
@@ -243,7 +255,7 @@ def _check_reference(
     cited: str,
     all_cited: tuple[str, ...],
     text: str,
-    whole: ClaimAssessment,
+    assessment: ClaimAssessment,
     assess: _Assess,
     texts: Mapping[str, str],
 ) -> ReferenceCheck:
@@ -261,25 +273,35 @@ def _check_reference(
 
     if not texts[cited].strip():
         return finding("unchecked", None, "This chunk has no text to check against.")
-    alone = assess(text, only=(cited,))
-    if alone.verdict == "supported":
-        return finding("supports", alone.support, "It supports this.")
+    assessment_of_chunk = assess(text, only=(cited,))
+    if assessment_of_chunk.verdict == "supported":
+        return finding("supports", assessment_of_chunk.support, "It supports this.")
     others = tuple(other for other in all_cited if other != cited)
     if others and assess(text, only=others).verdict == "supported":
         return finding(
-            "redundant", alone.support, f"{' and '.join(others)} support this without it."
+            "redundant",
+            assessment_of_chunk.support,
+            f"{' and '.join(others)} support this without it.",
         )
-    copied = [p.evidence_id for p in whole.supporting if p.evidence_id not in all_cited]
-    if whole.verdict == "supported" and copied:
+    copied_ids = [
+        passage.evidence_id
+        for passage in assessment.supporting
+        if passage.evidence_id not in all_cited
+    ]
+    if assessment.verdict == "supported" and copied_ids:
         return finding(
             "misattributed",
-            alone.support,
-            f"It isn't confirmed that {cited} supports this; {copied[0]} does.",
-            copied[0],
+            assessment_of_chunk.support,
+            f"It isn't confirmed that {cited} supports this; {copied_ids[0]} does.",
+            copied_ids[0],
         )
-    if alone.signals:
-        return finding("contradicts", alone.support, alone.signals[0].reason)
-    if whole.verdict == "unsupported":
-        return finding("unsupported", alone.support, whole.absent[0].reason)
+    if assessment_of_chunk.signals:
+        return finding(
+            "contradicts", assessment_of_chunk.support, assessment_of_chunk.signals[0].reason
+        )
+    if assessment.verdict == "unsupported":
+        return finding("unsupported", assessment_of_chunk.support, assessment.absent[0].reason)
     # A figure that isn't in this chunk may be in another one that the sentence cites.
-    return finding("unchecked", alone.support, "Whether it supports this could not be confirmed.")
+    return finding(
+        "unchecked", assessment_of_chunk.support, "Whether it supports this could not be confirmed."
+    )

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import BeforeValidator, WithJsonSchema
 
 from masis.audit.control.concurrency import run_concurrently
-from masis.audit.measures.scores import normalise_score
+from masis.audit.measures.scores import normalize_score
 from masis.audit.text.quotes import locate_quote
 from masis.errors import BadReply, StepError
 from masis.llm.roles.prompting import Asker, RolePrompt, Section, compose, load, question
@@ -158,8 +158,8 @@ class ModelGrader:
         )
         if (sure := sure_design(abstract)) is not None:
             design, design_reason = sure.design, GradeReason(text=sure.why, words=sure.words)
-        relevance = normalise_score("relevance", reply.relevance_score).value
-        method = normalise_score("methodology", reply.methodology_score).value
+        relevance = normalize_score("relevance", reply.relevance_score).value
+        method = normalize_score("methodology", reply.methodology_score).value
         return grade_of(
             abstract,
             self.judged_by,

@@ -1,4 +1,4 @@
-"""What the citation engine says of an answer: the spec's rules, ours beyond them, and what needs no
+"""The citation engine: the spec's rules, the additional ones, and the sentences that need no
 citation.
 """
 
@@ -104,14 +104,14 @@ def test_entries_under_a_references_heading_arent_claims() -> None:
 
 
 def test_a_cited_lead_in_covers_its_list_items() -> None:
-    covered = audit_citations(
+    cited_list = audit_citations(
         "The causes are, by share [1]:\n- smoking\n- bad air in cities", NUMBERS
     )
-    assert statuses(covered) == ["cited", "exempt", "exempt"]
-    open_ = audit_citations(
+    assert statuses(cited_list) == ["cited", "exempt", "exempt"]
+    uncited_list = audit_citations(
         "The causes are:\n- smoking causes most\n- bad air in cities is next", NUMBERS
     )
-    assert statuses(open_) == ["exempt", "uncited", "uncited"]
+    assert statuses(uncited_list) == ["exempt", "uncited", "uncited"]
 
 
 def test_without_evidence_every_reference_is_invalid() -> None:
@@ -131,7 +131,7 @@ def test_literal_mode_equals_the_code_of_the_spec() -> None:
     valid_ids = {chunk.id for chunk in CHUNKS}
     assert [citation.reference for citation in audit.citations] == citations
     assert list(audit.invalid_citations) == [c for c in citations if c not in valid_ids]
-    assert list(audit.uncited_claims) == source_s_uncited(LITERAL)
+    assert list(audit.uncited_claims) == uncited_by_spec(LITERAL)
     assert audit.penalty_factor == pytest.approx(0.45)
 
 
@@ -147,7 +147,7 @@ def test_a_citation_needed_tag_isnt_a_citation(mode: Literal["standard", "litera
     assert not audit.hallucination_detected
 
 
-def source_s_uncited(answer: str) -> list[str]:
+def uncited_by_spec(answer: str) -> list[str]:
     """The list comprehension of the masis-critic spec, Problem 4."""
     return [
         s.strip()
@@ -175,7 +175,7 @@ ODD_TEXT = st.text(
 def test_literal_mode_equals_the_code_of_the_spec_on_any_text(answer: str) -> None:
     audit = audit_citations(answer, CHUNKS, mode="literal")
     assert [citation.reference for citation in audit.citations] == re.findall(r"\[(.*?)\]", answer)
-    assert list(audit.uncited_claims) == source_s_uncited(answer)
+    assert list(audit.uncited_claims) == uncited_by_spec(answer)
 
 
 @pytest.mark.parametrize("mode", ["standard", "literal"])
@@ -238,12 +238,12 @@ def test_a_fabricated_marker_is_found_anywhere(
     assert any(reference.endswith("99") for reference in invalid)
 
 
-# Which sentences need no citation, and why
+# Sentences that need no citation
 
 ONE = (Evidence(id="1"),)
 
 
-def judged(answer: str) -> list[Sentence]:
+def sentences_of(answer: str) -> list[Sentence]:
     return list(audit_citations(answer, ONE).sentences)
 
 
@@ -271,7 +271,7 @@ def judged(answer: str) -> list[Sentence]:
     ],
 )
 def test_sentences_that_assert_nothing_are_exempt_with_a_reason(sentence: str, why: str) -> None:
-    first = judged(f"{sentence}\n\nIt rose [1].")[0]
+    first = sentences_of(f"{sentence}\n\nIt rose [1].")[0]
     assert (first.status, first.why) == ("exempt", why)
 
 
@@ -298,12 +298,12 @@ def test_sentences_that_assert_nothing_are_exempt_with_a_reason(sentence: str, w
     ],
 )
 def test_sentences_that_assert_something_arent_exempt(sentence: str) -> None:
-    assert judged(f"{sentence}\n\nIt rose [1].")[0].status == "uncited"
+    assert sentences_of(f"{sentence}\n\nIt rose [1].")[0].status == "uncited"
 
 
 def test_table_headers_are_exempt_but_rows_arent() -> None:
     table = "| year | sales |\n|---|---|\n| 2023 | 5 million |\n| 2024 | 6 million [1] |"
-    assert [(s.status, s.why) for s in judged(table)] == [
+    assert [(s.status, s.why) for s in sentences_of(table)] == [
         ("exempt", "the head of a table"),
         ("exempt", "a rule of a table"),
         ("uncited", "asserts something and carries no citation"),
@@ -328,14 +328,14 @@ def test_footnote_definitions_are_a_source_list() -> None:
 def test_a_one_word_answer_needs_a_citation_and_a_hedge_may_have_one(
     answer: str, status: str
 ) -> None:
-    assert judged(answer)[0].status == status
+    assert sentences_of(answer)[0].status == status
 
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "audits.md"
 
 
-def rows(table: str) -> Iterator[list[str]]:
-    """The cells of the tables under the comment that names them."""
+def table_rows(table: str) -> Iterator[list[str]]:
+    """Yield the cells of each row of the tables below the comment with this name."""
     for part in PAGE.read_text(encoding="utf-8").split(f"<!-- {table} -->")[1:]:
         lines = part.strip().splitlines()
         for line in lines[2:]:
@@ -344,64 +344,65 @@ def rows(table: str) -> Iterator[list[str]]:
             yield [cell.strip() for cell in line.strip().strip("|").split(" | ")]
 
 
-def written(cell: str) -> str:
+def without_backticks(cell: str) -> str:
     return cell.strip("`").strip(" " if cell.startswith("``") else "").replace("⏎", "\n")
 
 
-def evidence(cell: str) -> list[Evidence]:
+def parse_evidence(cell: str) -> list[Evidence]:
     pairs = [entry.partition("=") for entry in cell.split(", ")]
     return [Evidence(id=id_, source=source or None) for id_, _, source in pairs]
 
 
 @pytest.mark.spec("MASIS-CRITIC-P3")
-@each(rows("markers"), lambda row: row[0])
+@each(table_rows("markers"), lambda row: row[0])
 def test_documented_markers_resolve_as_documented(row: list[str]) -> None:
-    answer, ids, names = row
-    found = [
+    answer, ids, documented = row
+    resolutions = [
         (
             f"{citation.evidence_id} ({citation.resolved_by})"
             if citation.evidence_id
             else f"**{citation.reference}**"
         )
-        for citation in audit_citations(written(answer), evidence(ids)).citations
+        for citation in audit_citations(without_backticks(answer), parse_evidence(ids)).citations
     ]
-    assert (", ".join(found) or "nothing") == names
+    assert (", ".join(resolutions) or "nothing") == documented
 
 
 @pytest.mark.spec("MASIS-CRITIC-P3", "MASIS-CRITIC-P4")
-@each(rows("departures"), lambda row: row[0])
+@each(table_rows("departures"), lambda row: row[0])
 def test_documented_departures_from_the_spec_are_real(row: list[str]) -> None:
-    answer, ids, literal, here, _ = row
-    for mode, said in (("literal", literal), ("standard", here)):
-        audit = audit_citations(written(answer), evidence(ids), mode=mode)
+    answer, ids, in_literal_mode, standard, _ = row
+    for mode, documented in (("literal", in_literal_mode), ("standard", standard)):
+        audit = audit_citations(without_backticks(answer), parse_evidence(ids), mode=mode)
         assert (
-            f"{', '.join(audit.invalid_citations) or '-'}; {len(audit.uncited_claims)}" == said
+            f"{', '.join(audit.invalid_citations) or '-'}; {len(audit.uncited_claims)}"
+            == documented
         ), mode
 
 
 def test_the_documentation_has_its_examples() -> None:
-    assert len(list(rows("markers"))) > 50
-    assert len(list(rows("departures"))) > 10
+    assert len(list(table_rows("markers"))) > 50
+    assert len(list(table_rows("departures"))) > 10
     assert not re.search(r"/(?:work|tmp|home)/", PAGE.read_text(encoding="utf-8"))
 
 
-# Which sentences say only what is not known
+# Hedges: sentences that only say that something isn't known
 
 HERE = Path(__file__).parent
 
 
-def lines(name: str) -> list[str]:
-    """The sentences of a file beside this one, one a line."""
+def read_lines(name: str) -> list[str]:
+    """Return the lines of a file in this folder, each of which is a sentence."""
     return [line for line in (HERE / name).read_text(encoding="utf-8").splitlines() if line]
 
 
 @pytest.mark.spec("MASIS-CRITIC-P4")
-@each(lines("hedges.txt"))
+@each(read_lines("hedges.txt"))
 def test_a_sentence_about_what_isnt_known_is_a_hedge(sentence: str) -> None:
     assert hedges(sentence)
 
 
-@each(lines("assertions.txt"))
+@each(read_lines("assertions.txt"))
 def test_a_negative_assertion_isnt_a_hedge(sentence: str) -> None:
     assert not hedges(sentence)
 
@@ -415,9 +416,9 @@ def test_a_hedge_inside_an_assertion_doesnt_exempt_it() -> None:
 
 
 def test_every_pattern_of_every_language_compiles_and_is_fast() -> None:
-    long = "the evidence does not, " * 60
+    long_text = "the evidence does not, " * 60
     for name in tables():
-        language(name).has_hedge(long)
+        language(name).has_hedge(long_text)
         assert not language(name).has_hedge("plain words"), name
         assert language(name).turns.search("plain words") is None, name
 
@@ -427,10 +428,9 @@ def test_any_text_is_classified_without_an_error(text: str) -> None:
     assert hedges(text) in (True, False)
 
 
-# Citations that came beside an answer count like markers, and what they quote must stand in the
-# evidence
+# Citations attached to an answer count like markers, and their quotes must be in the evidence
 
-BESIDE = "The bridge is 120 metres long. It was opened in 1931. Nobody knows why."
+ANSWER = "The bridge is 120 metres long. It was opened in 1931. Nobody knows why."
 BRIDGE = (
     Evidence(
         id="a",
@@ -444,41 +444,41 @@ BRIDGE = (
 
 
 def cited_at(text: str, evidence_id: str, quote: str | None = None) -> GivenCitation:
-    start = BESIDE.index(text)
+    start = ANSWER.index(text)
     return GivenCitation(start=start, end=start + len(text), evidence_id=evidence_id, quote=quote)
 
 
-def audited(*citations: GivenCitation, **options: Any) -> CitationAudit:
-    return audit_citations(BESIDE, BRIDGE, given=citations, **options)
+def audit_with(*citations: GivenCitation, **options: Any) -> CitationAudit:
+    return audit_citations(ANSWER, BRIDGE, given=citations, **options)
 
 
 def test_sentences_covered_by_an_attached_citation_count_as_cited() -> None:
-    found = audited(cited_at("The bridge is 120 metres long. It was opened in 1931.", "a"))
-    assert [sentence.status for sentence in found.sentences] == ["cited", "cited", "uncited"]
-    assert [(c.text, c.evidence_id, c.resolved_by) for c in found.citations] == [
+    audit = audit_with(cited_at("The bridge is 120 metres long. It was opened in 1931.", "a"))
+    assert [sentence.status for sentence in audit.sentences] == ["cited", "cited", "uncited"]
+    assert [(c.text, c.evidence_id, c.resolved_by) for c in audit.citations] == [
         ("The bridge is 120 metres long.", "a", "given"),
         ("It was opened in 1931.", "a", "given"),
     ]
-    assert all(BESIDE[c.start : c.end] == c.text for c in found.citations)
+    assert all(ANSWER[c.start : c.end] == c.text for c in audit.citations)
 
 
 def test_a_position_without_a_span_cites_the_preceding_sentence() -> None:
-    place = len("The bridge is 120 metres long.")
-    found = audited(GivenCitation(start=place, end=place, evidence_id="a"))
-    assert [sentence.status for sentence in found.sentences] == ["cited", "uncited", "uncited"]
+    position = len("The bridge is 120 metres long.")
+    audit = audit_with(GivenCitation(start=position, end=position, evidence_id="a"))
+    assert [sentence.status for sentence in audit.sentences] == ["cited", "uncited", "uncited"]
 
 
 def test_an_attached_citation_with_an_unknown_id_is_fabricated() -> None:
-    found = audited(
+    audit = audit_with(
         cited_at("It was opened", "https://example.org/b"), cited_at("Nobody knows why.", "zzz")
     )
-    assert [citation.evidence_id for citation in found.citations] == ["b", None]
-    assert found.invalid_citations == ("zzz",)
-    assert found.hallucination_detected
+    assert [citation.evidence_id for citation in audit.citations] == ["b", None]
+    assert audit.invalid_citations == ("zzz",)
+    assert audit.hallucination_detected
 
 
 def test_literal_mode_ignores_attached_citations() -> None:
-    assert audited(cited_at("It was opened", "b"), mode="literal").citations == ()
+    assert audit_with(cited_at("It was opened", "b"), mode="literal").citations == ()
 
 
 @pytest.mark.parametrize(
@@ -493,7 +493,7 @@ def test_literal_mode_ignores_attached_citations() -> None:
     ],
 )
 def test_a_quote_is_searched_in_its_evidence(quote: str, finding: str) -> None:
-    (check,) = audited(cited_at("The bridge is 120 metres long.", "a", quote)).quotes
+    (check,) = audit_with(cited_at("The bridge is 120 metres long.", "a", quote)).quotes
     assert check.finding == finding
     if finding == "verbatim":
         assert (
@@ -512,7 +512,7 @@ def test_an_audit_raises_an_issue_for_each_quote_not_in_its_evidence() -> None:
     case = Case(
         id="1",
         query="How long is the bridge?",
-        answer=BESIDE,
+        answer=ANSWER,
         evidence=BRIDGE,
         citations=tuple(cited_at("The bridge is 120 metres long.", "a", quote) for quote in quotes),
     )
@@ -527,32 +527,40 @@ def test_an_audit_raises_an_issue_for_each_quote_not_in_its_evidence() -> None:
 def test_a_revision_keeps_citations_of_unchanged_sentences() -> None:
     citations = (cited_at("It was opened in 1931.", "b"), cited_at("Nobody knows why.", "a"))
     revised = "It is long. It was opened in 1931."
-    (kept,) = carry_over_citations(citations, BESIDE, revised)
-    assert revised[kept.start : kept.end] == "It was opened in 1931."
+    (citation,) = carry_over_citations(citations, ANSWER, revised)
+    assert revised[citation.start : citation.end] == "It was opened in 1931."
 
 
 @pytest.mark.parametrize(
-    ("covers", "revised", "kept"),
+    ("covered_text", "revised", "kept_text"),
     [
-        ("1931", "It is long. It was opened in 1931.", "1931"),  # a part of an unchanged sentence
-        ("1931", "It is long. It was opened in 1931 by the king.", None),  # the sentence says more
-        # which of the two is not known
+        ("1931", "It is long. It was opened in 1931.", "1931"),  # part of an unchanged sentence
+        (
+            "1931",
+            "It is long. It was opened in 1931 by the king.",
+            None,
+        ),  # the sentence was extended
+        # it isn't clear which of the two sentences is meant
         ("1931", "It was opened in 1931. It was opened in 1931.", None),
         ("1931", "It was not opened in 1931.", None),
     ],
 )
 def test_an_attached_citation_is_dropped_with_its_sentences(
-    covers: str, revised: str, kept: str | None
+    covered_text: str, revised: str, kept_text: str | None
 ) -> None:
-    found = carry_over_citations((cited_at(covers, "b"),), BESIDE, revised)
-    assert [revised[each.start : each.end] for each in found] == ([kept] if kept else [])
+    kept_citations = carry_over_citations((cited_at(covered_text, "b"),), ANSWER, revised)
+    assert [revised[citation.start : citation.end] for citation in kept_citations] == (
+        [kept_text] if kept_text else []
+    )
 
 
 def test_a_position_only_citation_is_dropped_with_the_preceding_sentence() -> None:
-    end = BESIDE.index("It was opened in 1931.") + len("It was opened in 1931.")
-    place = GivenCitation(start=end, end=end, evidence_id="b")
-    (kept,) = carry_over_citations((place,), BESIDE, "It was opened in 1931. It is long.")
-    assert (kept.start, kept.end) == (22, 22)
+    end = ANSWER.index("It was opened in 1931.") + len("It was opened in 1931.")
+    citation = GivenCitation(start=end, end=end, evidence_id="b")
+    (kept_citation,) = carry_over_citations(
+        (citation,), ANSWER, "It was opened in 1931. It is long."
+    )
+    assert (kept_citation.start, kept_citation.end) == (22, 22)
 
 
 def test_a_revision_with_attached_citations_keeps_whitespace() -> None:
@@ -609,15 +617,17 @@ ADDRESSED = [
 def test_urls_are_compared_without_tracking_parameters(
     answer: str, valid: list[str], invalid: int
 ) -> None:
-    found = audit_citations(answer, ADDRESSED)
-    assert [each.evidence_id for each in found.citations if each.status == "valid"] == valid
-    assert len(found.invalid_citations) == invalid
+    audit = audit_citations(answer, ADDRESSED)
+    assert [
+        citation.evidence_id for citation in audit.citations if citation.status == "valid"
+    ] == valid
+    assert len(audit.invalid_citations) == invalid
 
 
 def test_a_dagger_in_brackets_ends_the_reference() -> None:
-    found = audit_citations("It is deep [1:0†manual.pdf]. It is cold [9:1†manual.pdf].", ADDRESSED)
-    assert [each.reference for each in found.citations] == ["1", "9"]
-    assert found.invalid_citations == ("9",)
+    audit = audit_citations("It is deep [1:0†manual.pdf]. It is cold [9:1†manual.pdf].", ADDRESSED)
+    assert [citation.reference for citation in audit.citations] == ["1", "9"]
+    assert audit.invalid_citations == ("9",)
 
 
 @pytest.mark.parametrize(
@@ -632,10 +642,10 @@ def test_a_dagger_in_brackets_ends_the_reference() -> None:
 def test_a_url_or_file_named_in_the_evidence_isnt_fabricated(answer: str) -> None:
     text = "Apply at https://forms.example/apply before May, with form_7.pdf."
     chunk = Evidence(id="1", text=text, source="https://city.example/rules.pdf")
-    found = audit_citations(answer, [chunk])
-    assert [each.evidence_id for each in found.citations] == ["1"]
-    assert not found.invalid_citations
-    without_it = audit_citations(
+    audit = audit_citations(answer, [chunk])
+    assert [citation.evidence_id for citation in audit.citations] == ["1"]
+    assert not audit.invalid_citations
+    unmentioned = audit_citations(
         answer, [chunk.model_copy(update={"text": "Apply online before May."})]
     )
-    assert len(without_it.invalid_citations) == 1
+    assert len(unmentioned.invalid_citations) == 1

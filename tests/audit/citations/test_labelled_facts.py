@@ -10,7 +10,7 @@ from masis.schema.case import Evidence
 EVIDENCE = (Evidence(id="chunk_1", text="A tower."), Evidence(id="chunk_2", text="A door."))
 
 
-def uncited(answer: str) -> list[str]:
+def uncited_sentences(answer: str) -> list[str]:
     return list(audit_citations(answer, EVIDENCE).uncited_claims)
 
 
@@ -29,8 +29,8 @@ def uncited(answer: str) -> list[str]:
         ("The tower is tall [1].\n\n**Material:** oak\n\nIt is old [2].", ["**Material:** oak"]),
     ],
 )
-def test_a_labelled_fact_without_a_citation_is_uncited(answer: str, facts: list[str]) -> None:
-    assert uncited(answer) == facts
+def test_a_labeled_fact_without_a_citation_is_uncited(answer: str, facts: list[str]) -> None:
+    assert uncited_sentences(answer) == facts
 
 
 @pytest.mark.parametrize(
@@ -45,11 +45,11 @@ def test_a_labelled_fact_without_a_citation_is_uncited(answer: str, facts: list[
     ],
 )
 def test_a_title_with_a_colon_is_exempt(answer: str) -> None:
-    assert uncited(answer) == []
+    assert uncited_sentences(answer) == []
 
 
 @pytest.mark.parametrize(
     "question", ["ドアは赤い？", "هل البرج طويل؟", "Πού είναι ο πύργος;", "ከተማው ትልቅ ነው፧", "Really⁇"]
 )
 def test_questions_in_any_script_are_exempt(question: str) -> None:
-    assert uncited(f"{question}\n\nThe tower is tall [1].") == []
+    assert uncited_sentences(f"{question}\n\nThe tower is tall [1].") == []

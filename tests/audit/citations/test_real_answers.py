@@ -1,4 +1,4 @@
-"""The citation engine on real answers: what it finds, and what it leaves alone."""
+"""The citation engine finds planted references in real answers, and flags nothing else."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Answer(NamedTuple):
     evidence: tuple[Evidence, ...]
 
 
-def rows(file: Path) -> list[dict[str, Any]]:
+def read_rows(file: Path) -> list[dict[str, Any]]:
     with file.open(encoding="utf-8") as lines:
         return [json.loads(line) for line in lines]
 
@@ -66,7 +66,7 @@ def rows(file: Path) -> list[dict[str, Any]]:
 def answers(folder: Path, name: str) -> tuple[Answer, ...]:
     return tuple(
         Answer(row["id"], row["answer"], tuple(Evidence(**chunk) for chunk in row["evidence"]))
-        for row in rows(folder / name)
+        for row in read_rows(folder / name)
     )
 
 
@@ -75,18 +75,24 @@ def citations_of(answer: Answer) -> tuple[Citation, ...]:
     return audit_citations(answer.text, answer.evidence).citations
 
 
-def planted(answer: Answer, marker: str, draw: random.Random) -> tuple[str, int, int]:
-    """The answer with a marker put in before, or behind, the stop of one of its sentences."""
+def insert_marker(
+    answer: Answer, marker: str, random_source: random.Random
+) -> tuple[str, int, int]:
+    """Return the answer with a marker inserted before or after the stop of a sentence, and its span."""
     units = [unit for unit in split_sentences(answer.text) if unit.kind in ("prose", "item")]
-    unit = draw.choice(units)
-    at = unit.end
-    if draw.random() < 0.5 and answer.text[at - 1] in ".!":
-        at -= 1
-    addition = f"{draw.choice(['', ' ']) if marker[0] != '(' else ' '}{marker}"
-    return answer.text[:at] + addition + answer.text[at:], at, at + len(addition)
+    unit = random_source.choice(units)
+    position = unit.end
+    if random_source.random() < 0.5 and answer.text[position - 1] in ".!":
+        position -= 1
+    addition = f"{random_source.choice(['', ' ']) if marker[0] != '(' else ' '}{marker}"
+    return (
+        answer.text[:position] + addition + answer.text[position:],
+        position,
+        position + len(addition),
+    )
 
 
-def plain(citation: Citation) -> tuple[str, str | None, str]:
+def citation_key(citation: Citation) -> tuple[str, str | None, str]:
     return citation.reference, citation.evidence_id, citation.status
 
 
@@ -97,7 +103,7 @@ def test_a_planted_marker_in_500_real_answers_is_the_only_one_flagged(
     pool = answers(public_data, "expertqa_cases.jsonl") + answers(
         public_data, "pubmedqa_cases.jsonl"
     )
-    if "://" in marker:  # links are citations only where evidence has addresses
+    if "://" in marker:  # links are citations only if evidence has addresses
         pool = tuple(
             answer
             for answer in pool
@@ -109,65 +115,73 @@ def test_a_planted_marker_in_500_real_answers_is_the_only_one_flagged(
             for answer in pool
             if not any(chunk.id.endswith("-0") for chunk in answer.evidence)
         )
-    draw = random.Random(20240)
-    for answer in draw.choices(pool, k=500) if len(pool) < 500 else draw.sample(pool, 500):
-        text, start, end = planted(answer, marker, draw)
+    random_source = random.Random(20240)
+    for answer in (
+        random_source.choices(pool, k=500) if len(pool) < 500 else random_source.sample(pool, 500)
+    ):
+        text, start, end = insert_marker(answer, marker, random_source)
         before = citations_of(answer)
         after = audit_citations(text, answer.evidence).citations
-        new = [citation for citation in after if start <= citation.start < end]
-        assert [c.reference for c in new if c.status == "invalid"] == FABRICATED[marker], (
+        planted_citations = [citation for citation in after if start <= citation.start < end]
+        assert [c.reference for c in planted_citations if c.status == "invalid"] == FABRICATED[
+            marker
+        ], (
             answer.id,
             text[start - 60 : end],
         )
-        assert [plain(c) for c in after if c not in new] == [plain(c) for c in before], answer.id
+        assert [citation_key(c) for c in after if c not in planted_citations] == [
+            citation_key(c) for c in before
+        ], answer.id
 
 
 @pytest.mark.parametrize("chunk", ["{}", "chunk_{}"])
 def test_texts_without_citations_yield_no_references(public_data: Path, chunk: str) -> None:
     evidence = [Evidence(id=chunk.format(number)) for number in range(1, 6)]
-    texts = [row["summary"] for row in rows(public_data / "summedits.jsonl")]
-    texts += [row["claim"] for row in rows(public_data / "wice_claims.jsonl")]
-    texts += [row["answer"] for row in rows(public_data / "pubmedqa_cases.jsonl")]
+    texts = [row["summary"] for row in read_rows(public_data / "summedits.jsonl")]
+    texts += [row["claim"] for row in read_rows(public_data / "wice_claims.jsonl")]
+    texts += [row["answer"] for row in read_rows(public_data / "pubmedqa_cases.jsonl")]
     for text in texts:
         assert audit_citations(text, evidence).citations == (), text
-    abstracts = [str(row["abstract"]) for row in rows(public_data / "study_types_val.jsonl")]
+    abstracts = [str(row["abstract"]) for row in read_rows(public_data / "study_types_val.jsonl")]
     marked = sum(bool(audit_citations(abstract, evidence).citations) for abstract in abstracts)
-    # statistics, chemistry and powers in brackets; a few texts do cite
+    # Brackets enclose statistics, chemistry and powers, and a few abstracts do cite.
     assert marked <= 0.01 * len(abstracts)
 
 
-def unseen(question: str) -> bool:
-    """Whether a question lies in the half that nobody looked at while the exemptions
-    were written.
-    """
+def is_held_out(question: str) -> bool:
+    """Return whether a question is in the half that wasn't used to write the exemptions."""
     return hashlib.sha256(question.encode()).digest()[0] % 2 == 1
 
 
 @pytest.mark.spec("MASIS-CRITIC-P4")
 def test_sentences_that_experts_would_cite_are_rarely_exempt(public_data: Path) -> None:
-    exempt = {"Yes": 0, "No": 0}
-    judged = {"Yes": 0, "No": 0}
-    for row in rows(public_data / "expertqa_cases.jsonl"):
-        if not unseen(row["query"]):
+    exempt_counts = {"Yes": 0, "No": 0}
+    counts = {"Yes": 0, "No": 0}
+    for row in read_rows(public_data / "expertqa_cases.jsonl"):
+        if not is_held_out(row["query"]):
             continue
         audit = audit_citations(row["answer"], [Evidence(**chunk) for chunk in row["evidence"]])
         for claim in row["labels"]["claims"]:
-            worth = claim["cite_worthy"]
-            if worth not in judged or re.search(r"\[\d", claim["text"]):
+            is_worthy = claim["cite_worthy"]
+            if is_worthy not in counts or re.search(r"\[\d", claim["text"]):
                 continue
-            judged[worth] += 1
-            text = bare(claim["text"])
+            counts[is_worthy] += 1
+            claim_text = without_spaces_and_stars(claim["text"])
             overlapping = [
                 s
                 for s in audit.sentences
-                if bare(s.text) and (bare(s.text) in text or text in bare(s.text))
+                if without_spaces_and_stars(s.text)
+                and (
+                    without_spaces_and_stars(s.text) in claim_text
+                    or claim_text in without_spaces_and_stars(s.text)
+                )
             ]
             if overlapping and all(sentence.status == "exempt" for sentence in overlapping):
-                exempt[worth] += 1
-    assert judged == {"Yes": 52, "No": 58}
-    assert exempt["Yes"] <= 6  # announcements and hedges, which docs/audits.md counts
-    assert exempt["No"] >= 10
+                exempt_counts[is_worthy] += 1
+    assert counts == {"Yes": 52, "No": 58}
+    assert exempt_counts["Yes"] <= 6  # announcements and hedges, which docs/audits.md counts
+    assert exempt_counts["No"] >= 10
 
 
-def bare(text: str) -> str:
+def without_spaces_and_stars(text: str) -> str:
     return re.sub(r"[\s*]+", "", text)

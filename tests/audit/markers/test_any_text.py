@@ -149,25 +149,25 @@ def test_any_text_can_be_audited_with_any_ids(answer: str, evidence: list[Eviden
         assert answer[citation.start : citation.end] == citation.text
         assert citation.marker_start <= citation.start < citation.end <= citation.marker_end
     markers = sorted({(citation.marker_start, citation.marker_end) for citation in audit.citations})
-    assert all(one[1] <= next_[0] for one, next_ in pairwise(markers))
+    assert all(marker[1] <= next_marker[0] for marker, next_marker in pairwise(markers))
 
 
 @given(TEXTS)
 @settings(max_examples=800)
 def test_sentences_cover_any_text_completely(text: str) -> None:
     units = split_sentences(text)
-    assert all(one.end <= next_.start for one, next_ in pairwise(units))
-    between = [text[one.end : next_.start] for one, next_ in pairwise(units)]
-    around = [text[: units[0].start], text[units[-1].end :]] if units else [text]
-    assert not "".join([*between, *around]).strip()
+    assert all(unit.end <= next_unit.start for unit, next_unit in pairwise(units))
+    text_between = [text[unit.end : next_unit.start] for unit, next_unit in pairwise(units)]
+    text_around = [text[: units[0].start], text[units[-1].end :]] if units else [text]
+    assert not "".join([*text_between, *text_around]).strip()
 
 
 @given(TEXTS, st.integers(min_value=0, max_value=120))
 @settings(max_examples=800)
-def test_markers_can_be_found_without_evidence(text: str, at: int) -> None:
+def test_markers_can_be_found_without_evidence(text: str, position: int) -> None:
     spans = marker_spans(text)
     assert all(0 <= start < end <= len(text) for start, end in spans)
-    assert all(one[1] <= next_[0] for one, next_ in pairwise(spans))
+    assert all(span[1] <= next_span[0] for span, next_span in pairwise(spans))
     assert len(without_markers(text)) <= len(text)
-    end = trailing_markers_end(text, min(at, len(text)), len(text))
-    assert end is None or min(at, len(text)) < end <= len(text)
+    end = trailing_markers_end(text, min(position, len(text)), len(text))
+    assert end is None or min(position, len(text)) < end <= len(text)

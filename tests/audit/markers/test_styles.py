@@ -52,15 +52,15 @@ from tests.rules import each
 from tools import marker_styles
 
 ROOT = Path(__file__).resolve().parents[3]
-SURVEY = (Evidence(id="chunk_1", source="https://a.example/report"), Evidence(id="chunk_2"))
+EVIDENCE = (Evidence(id="chunk_1", source="https://a.example/report"), Evidence(id="chunk_2"))
 
 
 def references(
-    answer: str, evidence: tuple[Evidence, ...] = SURVEY
+    answer: str, evidence: tuple[Evidence, ...] = EVIDENCE
 ) -> list[tuple[str, str | None]]:
     return [
-        (found.reference, found.evidence_id)
-        for found in audit_citations(answer, evidence).citations
+        (citation.reference, citation.evidence_id)
+        for citation in audit_citations(answer, evidence).citations
     ]
 
 
@@ -74,12 +74,12 @@ def test_each_styles_example_is_recognized(style: MarkerStyle) -> None:
     (marker,) = find_markers(
         answer, index_of(("chunk_1", "chunk_2"), ("https://a.example/report", None))
     )
-    if style.name != "source line":  # its marker is the list behind the word
+    if style.name != "source line":  # its marker is the list after the word
         assert answer[marker.start : marker.end] == style.example
-        found = style_of_marker(answer, marker.start, marker.end)
-        assert found is not None
-        assert found.name == style.name
-    if style.name != "turns":  # they name results of a search, never a chunk
+        recognized_style = style_of_marker(answer, marker.start, marker.end)
+        assert recognized_style is not None
+        assert recognized_style.name == style.name
+    if style.name != "turns":  # they refer to search results, never to a chunk
         assert [reference.evidence_id for reference in marker.references] == ["chunk_1"]
 
 
@@ -87,11 +87,11 @@ def test_each_styles_example_is_recognized(style: MarkerStyle) -> None:
 def test_each_style_reads_what_it_writes(style: MarkerStyle) -> None:
     assert style.write is not None
     for names in (["1"], ["1", "2"]):
-        found = [
+        evidence_ids = [
             evidence_id
             for _, evidence_id in references(f"The bridge is long {style.write(names)}.")
         ]
-        assert found == [f"chunk_{name}" for name in names], names
+        assert evidence_ids == [f"chunk_{name}" for name in names], names
 
 
 def test_the_docs_print_the_table_of_styles(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,7 +102,7 @@ def test_the_docs_print_the_table_of_styles(monkeypatch: pytest.MonkeyPatch) -> 
     assert row in marker_styles.update_page(page)
 
 
-def arrow(match: re.Match[str], index: EvidenceIds) -> list[Reference]:
+def parse_arrow(match: re.Match[str], index: EvidenceIds) -> list[Reference]:
     return [Reference(*match.span(1), match[1], *index.resolve(match[1]))]
 
 
@@ -110,7 +110,7 @@ ARROW = MarkerStyle(
     name="arrow",
     opening="→",
     pattern=re.compile(r"→(\w+)←"),
-    parse=arrow,
+    parse=parse_arrow,
     write=lambda names: "".join(f"→{name}←" for name in names),
     example="→chunk_1←",
     explanation="A style that only this test knows.",
@@ -127,19 +127,19 @@ def test_a_new_style_needs_only_its_table_entry(monkeypatch: pytest.MonkeyPatch)
         "The bridge is long.→1←",
         "It was opened in 1931.→9←",
     ]
-    audit = audit_citations(answer, SURVEY)
+    audit = audit_citations(answer, EVIDENCE)
     assert [sentence.status for sentence in audit.sentences] == ["cited", "cited"]
-    assert citing_style(answer, audit, SURVEY).write(["chunk_2"]) == "→2←"
+    assert citing_style(answer, audit, EVIDENCE).write(["chunk_2"]) == "→2←"
 
 
 def bracketed_style(opening: str, closing: str) -> MarkerStyle:
-    """A style in brackets that no other style has."""
+    """Return a style with brackets that no other style uses."""
     return MarkerStyle(
         name="test brackets",
         opening=opening[0],
         signs=(opening,),
         pattern=re.compile(rf"{re.escape(opening)}(\w+){re.escape(closing)}"),
-        parse=arrow,
+        parse=parse_arrow,
         example=f"{opening}chunk_1{closing}",
         explanation="A style that only this test knows.",
         brackets=((opening, closing),),
@@ -147,7 +147,7 @@ def bracketed_style(opening: str, closing: str) -> MarkerStyle:
     )
 
 
-def source_braces(match: re.Match[str], index: EvidenceIds) -> list[Reference]:
+def parse_source_braces(match: re.Match[str], index: EvidenceIds) -> list[Reference]:
     return read_references(match[1], match.start(1), index)
 
 
@@ -156,7 +156,7 @@ SOURCE_BRACES = MarkerStyle(
     opening="{",
     signs=("{{src:",),
     pattern=re.compile(r"\{\{src:([^{}\n]{1,100})\}\}"),
-    parse=source_braces,
+    parse=parse_source_braces,
     example="{{src:chunk_1}}",
     explanation="A style that only this test knows.",
     brackets=(("{{src:", "}}"),),
@@ -195,10 +195,10 @@ def test_a_style_in_brackets_must_say_whether_they_are_ambiguous() -> None:
 def test_a_new_style_in_brackets_splits_sentences_like_square_brackets(
     monkeypatch: pytest.MonkeyPatch, opening: str, closing: str, sentences: list[str]
 ) -> None:
-    assert split(" ".join(sentences)) == sentences
+    assert split_texts(" ".join(sentences)) == sentences
     monkeypatch.setattr(styles, "STYLES", (*styles.STYLES, bracketed_style(opening, closing)))
     rewritten = [text.replace("[", opening).replace("]", closing) for text in sentences]
-    assert split(" ".join(rewritten)) == rewritten
+    assert split_texts(" ".join(rewritten)) == rewritten
     assert len(references(" ".join(rewritten))) == len(references(" ".join(sentences)))
     assert without_markers(" ".join(rewritten)) == without_markers(" ".join(sentences))
 
@@ -218,11 +218,13 @@ def test_a_new_styles_brackets_are_read_like_square_brackets(
     assert without_last_brackets("It is long <<12>> [a]") == "It is long"
 
 
-def test_a_stop_in_a_new_styles_brackets_ends_no_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stop_in_a_new_styles_brackets_doesnt_end_the_sentence(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     text = "It is long ⟦Smith. Bridges⟧."
-    assert split(text) == ["It is long ⟦Smith.", "Bridges⟧."]
+    assert split_texts(text) == ["It is long ⟦Smith.", "Bridges⟧."]
     monkeypatch.setattr(styles, "STYLES", (*styles.STYLES, bracketed_style("⟦", "⟧")))
-    assert split(text) == [text]
+    assert split_texts(text) == [text]
 
 
 @pytest.mark.parametrize(
@@ -243,12 +245,12 @@ def test_a_marker_of_a_style_with_a_prefix_stays_with_the_sentence_before_it(
 ) -> None:
     monkeypatch.setattr(styles, "STYLES", (*styles.STYLES, SOURCE_BRACES))
     text = f"It is old. {marker} It is red."
-    assert split(text) == [f"It is old. {marker}", "It is red."]
+    assert split_texts(text) == [f"It is old. {marker}", "It is red."]
     assert without_markers(text) == "It is old. It is red."
     assert without_brackets("{{src:3}}") == "3"
 
 
-def test_a_value_in_the_brackets_of_a_new_style_is_no_fabrication(
+def test_a_value_in_the_brackets_of_a_new_style_isnt_a_fabrication(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(styles, "STYLES", (*styles.STYLES, SOURCE_BRACES))
@@ -263,7 +265,7 @@ def test_damage_to_a_new_style_in_brackets_is_found(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("text", ["{}", "{} and old {{{{src:2}}}}.", "{}. It is old.\n", "{}."])
-def test_a_bracket_of_which_only_a_part_closes_is_unclosed(
+def test_a_partly_closed_bracket_counts_as_unclosed(
     monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
     monkeypatch.setattr(
@@ -275,17 +277,17 @@ def test_a_bracket_of_which_only_a_part_closes_is_unclosed(
     assert unclosed_markers(f"It is long {text.format('{{src:3}}')}", ["2", "3"]) == 0
 
 
-def split(text: str) -> list[str]:
+def split_texts(text: str) -> list[str]:
     return [text[unit.start : unit.end] for unit in split_sentences(text)]
 
 
-# No other module knows how a marker looks
+# No other module has a pattern for markers
 
-MORE_MARKERS = ("[1]", "[1, 2]", "【1】", " [1]")
-"""Forms of markers beside the example of each style."""
-NOT_ABOUT_MARKERS = {
+FURTHER_MARKERS = ("[1]", "[1, 2]", "【1】", " [1]")
+"""Forms of markers in addition to the example of each style."""
+EXCEPTIONS = {
     "masis/audit/citations/engine.py": "the literal rules of the specification, as written",
-    "masis/schema/columns.py": "imports know no audits; it looks for numbered texts in a column",
+    "masis/schema/columns.py": "numbered texts in a column; imports can't use the audit package",
     "masis/schema/literals.py": "lists of Python in a cell",
     "masis/schema/reading.py": "paths of a row",
     "masis/datasets/paths.py": "numbered texts of a file",
@@ -300,8 +302,8 @@ NOT_ABOUT_MARKERS = {
 }
 
 
-class Names(dict[str, object]):
-    """The names of a module; a name that it doesn't have, such as a parameter, is any word."""
+class ModuleNamespace(dict[str, object]):
+    """The names of a module; a missing name, such as a parameter, matches any word."""
 
     def __missing__(self, name: str) -> object:
         if hasattr(builtins, name):
@@ -310,7 +312,7 @@ class Names(dict[str, object]):
 
 
 def patterns_in(source: str, names: Mapping[str, object]) -> Iterator[str]:
-    """The regular expressions that a module compiles or uses, however it builds them.
+    """Yield the regular expressions that a module compiles or uses, however it builds them.
 
     The first argument of each call of ``re`` is evaluated with the names of the module, so f-strings,
     sums and ``re.escape`` count as well. Patterns that helper functions built are among the names.
@@ -318,18 +320,18 @@ def patterns_in(source: str, names: Mapping[str, object]) -> Iterator[str]:
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Call) and ast.unparse(node.func).startswith("re.") and node.args:
             with suppress(Exception):  # it isn't a text, or needs more than the module's names
-                value = eval(ast.unparse(node.args[0]), {"re": re}, Names(names))
+                value = eval(ast.unparse(node.args[0]), {"re": re}, ModuleNamespace(names))
                 if isinstance(value, str):
                     yield value
     for value in names.values():
-        group = value.values() if isinstance(value, dict) else value
-        for each_value in group if isinstance(group, Iterable) else (group,):
-            if isinstance(each_value, re.Pattern) and isinstance(each_value.pattern, str):
-                yield each_value.pattern
+        values = value.values() if isinstance(value, dict) else value
+        for candidate in values if isinstance(values, Iterable) else (values,):
+            if isinstance(candidate, re.Pattern) and isinstance(candidate.pattern, str):
+                yield candidate.pattern
 
 
 def module_names(file: Path) -> dict[str, object]:
-    """The names of a module, or none if it needs an extra that isn't installed."""
+    """Return the names of a module, or none if it needs an extra that isn't installed."""
     name = ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
     with suppress(ImportError):
         return vars(importlib.import_module(name))
@@ -337,7 +339,7 @@ def module_names(file: Path) -> dict[str, object]:
 
 
 def literals(parsed: Iterable[Any]) -> Iterator[str]:
-    """The characters that a parsed pattern names, but not those that it excludes."""
+    """Yield the characters that a parsed pattern contains, except those that it excludes."""
     for part in parsed:
         if isinstance(part, tuple) and len(part) == 2 and part[0] is re_constants.LITERAL:
             yield chr(part[1])
@@ -350,7 +352,7 @@ def literals(parsed: Iterable[Any]) -> Iterator[str]:
 
 
 def is_about_markers(pattern: str) -> bool:
-    """Whether a pattern matches a marker and names the sign that it begins with.
+    """Return whether a pattern matches a marker and contains the marker's first sign.
 
     An address begins with a letter, and a source line with a line break; those aren't signs.
     """
@@ -359,16 +361,17 @@ def is_about_markers(pattern: str) -> bool:
         compiled = re.compile(pattern, flags)
     except re.error:
         return False
-    named = set(literals(re_parser.parse(pattern, flags)))
+    named_characters = set(literals(re_parser.parse(pattern, flags)))
     return any(
         compiled.fullmatch(marker)
-        for marker in (*MORE_MARKERS, *(style.example for style in styles.STYLES))
-        if re.match(r"[^a-z\s]", sign := marker.lstrip(" ")[0]) and sign in named
+        for marker in (*FURTHER_MARKERS, *(style.example for style in styles.STYLES))
+        if re.match(r"[^a-z\s]", first_sign := marker.lstrip(" ")[0])
+        and first_sign in named_characters
     )
 
 
 def test_no_other_module_has_a_marker_regex() -> None:
-    found = {}
+    marker_patterns = {}
     for file in sorted((ROOT / "masis").rglob("*.py")):
         name = file.relative_to(ROOT).as_posix()
         if name.startswith("masis/audit/markers/"):
@@ -376,11 +379,11 @@ def test_no_other_module_has_a_marker_regex() -> None:
         source = file.read_text(encoding="utf-8")
         if not re.search(r"\bre\.", source):
             continue
-        built = patterns_in(source, module_names(file))
-        if about := [pattern for pattern in built if is_about_markers(pattern)]:
-            found[name] = about
-    assert found.keys() - NOT_ABOUT_MARKERS.keys() == set(), "ask masis.audit.markers instead"
-    assert NOT_ABOUT_MARKERS.keys() - found.keys() == set(), "these need no exception any more"
+        module_patterns = patterns_in(source, module_names(file))
+        if patterns := [pattern for pattern in module_patterns if is_about_markers(pattern)]:
+            marker_patterns[name] = patterns
+    assert marker_patterns.keys() - EXCEPTIONS.keys() == set(), "ask masis.audit.markers instead"
+    assert EXCEPTIONS.keys() - marker_patterns.keys() == set(), "these no longer need an exception"
 
 
 @pytest.mark.parametrize(
@@ -428,13 +431,13 @@ IN_JAVASCRIPT = re.compile(
 
 
 def test_no_javascript_matches_brackets() -> None:
-    found = [
+    lines = [
         f"{file.name}: {line.strip()}"
         for file in (ROOT / "masis").rglob("*.js")
         for line in file.read_text(encoding="utf-8").splitlines()
         if IN_JAVASCRIPT.search(line)
     ]
-    assert found == [], "use MARKER_END, which masis/ui/components/__init__.py defines"
+    assert lines == [], "use MARKER_END, which masis/ui/components/__init__.py defines"
 
 
 @pytest.mark.parametrize(
@@ -444,7 +447,7 @@ def test_the_check_recognizes_brackets_in_javascript(line: str) -> None:
     assert IN_JAVASCRIPT.search(line)
 
 
-def test_scripts_know_how_the_markers_of_every_style_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scripts_get_the_end_signs_of_every_style(monkeypatch: pytest.MonkeyPatch) -> None:
     for end in ("]", "】", ")", "</sup>", "¹", "³"):
         assert re.fullmatch(marker_end_pattern(), end), end
     monkeypatch.setattr(styles, "STYLES", (*styles.STYLES, SOURCE_BRACES, ARROW))
@@ -456,7 +459,7 @@ def test_scripts_know_how_the_markers_of_every_style_end(monkeypatch: pytest.Mon
     assert "}}" in re.sub(r"\\", "", pattern).split("|")
 
 
-# What counts as a marker where the evidence isn't known
+# Markers in texts whose evidence isn't known
 
 
 @each(
