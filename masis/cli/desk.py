@@ -5,7 +5,7 @@ They follow the same rules as the pages, because both call the same services.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -217,6 +217,11 @@ def _iteration_lines(iteration: Iteration) -> Iterator[str]:
     help="Confirm that you have read the serious open issues of the answer.",
 )
 @click.option(
+    "--acknowledge-citations",
+    is_flag=True,
+    help="Keep references of the corrected answer that name no evidence.",
+)
+@click.option(
     "--saw",
     type=click.Choice(["audit", "nothing"]),
     help="Whether you saw the audit's results before you decided. Default: unknown.",
@@ -251,6 +256,7 @@ def decide(
     iteration: int,
     labels: Names,
     acknowledge: bool,
+    acknowledge_citations: bool,
     saw: Literal["audit", "nothing"] | None,
     version: int | None,
     file: Path | None,
@@ -262,7 +268,8 @@ def decide(
     """Decide about CASE: approve, override, reject or escalate it.
 
     The rules are the same as on the page: override needs a corrected answer, override and reject
-    need a reason, and to approve an answer with serious issues you need --acknowledge. Use 'masis
+    need a reason, and to approve an answer with serious issues you need --acknowledge. If the
+    corrected answer cites evidence that doesn't exist, you need --acknowledge-citations. Use 'masis
     undo' to undo a decision.
 
     A file has one decision per row, such as {"case": "a", "verdict": "reject", "reason":
@@ -283,7 +290,15 @@ def decide(
     if file is not None:
         if case or verdict:
             raise click.UsageError("--file: leave out CASE and VERDICT.")
-        _decide_file(desk, file, sheet, acknowledge=acknowledge, dry_run=dry_run, emit=emit)
+        confirmed = {
+            name: True
+            for name, given in (
+                ("acknowledge", acknowledge),
+                ("acknowledge_citations", acknowledge_citations),
+            )
+            if given
+        }
+        _decide_file(desk, file, sheet, confirmed, dry_run=dry_run, emit=emit)
         return
     if case is None or verdict is None or dry_run:
         raise click.UsageError(
@@ -299,6 +314,7 @@ def decide(
         labels=[_parse_label(written) for written in labels],
         machine_shown=None if saw is None else SHOWN if saw == "audit" else (),
         acknowledge=acknowledge,
+        acknowledge_citations=acknowledge_citations,
         version=version,
     )
     # A copy with a planted fault may be revealed once it is decided.
@@ -329,7 +345,13 @@ def _entry_line(entry: LogEntry) -> str:
 
 
 def _decide_file(
-    desk: Desk, file: Path, sheet: str | None, *, acknowledge: bool, dry_run: bool, emit: Emit
+    desk: Desk,
+    file: Path,
+    sheet: str | None,
+    confirmed: Mapping[str, bool],
+    *,
+    dry_run: bool,
+    emit: Emit,
 ) -> None:
     failed = recorded = 0
     with shared.spool_stdin(file) as path:
@@ -341,7 +363,7 @@ def _decide_file(
                 failed += 1
                 say(str(row))
             else:
-                rows.append({"acknowledge": True, **row} if acknowledge else row)
+                rows.append({**confirmed, **row})
     for result in desk.decide_all(rows, dry_run=dry_run):
         failed, recorded = failed + (result.entry is None), recorded + (result.entry is not None)
         word = "refused" if result.entry is None else "would be recorded" if dry_run else "recorded"
@@ -385,6 +407,11 @@ def _decide_file(
     is_flag=True,
     help="Confirm that you have seen the serious issues of the answer that you approved.",
 )
+@click.option(
+    "--acknowledge-citations",
+    is_flag=True,
+    help="Keep references of the corrected answer that name no evidence.",
+)
 @desk_options
 @shared.json_option
 def label(
@@ -395,13 +422,15 @@ def label(
     severity: Literal["critical", "high", "medium", "low"] | None,
     note: str,
     acknowledge: bool,
+    acknowledge_citations: bool,
     desk: Desk,
     emit: Emit,
 ) -> None:
     """Label WORDS in the answer that you decided about, or report an issue in it.
 
-    LABEL is supported, partial, unsupported, contradicted or one of your team's labels. Labels are
-    part of your decision on the case, so the decision is recorded again with the label. With
+    LABEL is supported, partial, unsupported, contradicted or unverifiable; about a reference valid,
+    fabricated, misattributed, redundant or contradicts; about a sentence uncited or exempt. Labels
+    are part of your decision on the case, so the decision is recorded again with the label. With
     --severity, LABEL is one of the team's issue types; without WORDS, it is about the whole answer.
 
       masis label bridge-01 unsupported "It was opened in 1931"
@@ -414,7 +443,12 @@ def label(
         "severity": severity,
         "note": note,
     }
-    entry = desk.label(case, [new_label], acknowledge=acknowledge)
+    entry = desk.label(
+        case,
+        [new_label],
+        acknowledge=acknowledge,
+        acknowledge_citations=acknowledge_citations,
+    )
     emit(entry, [_entry_line(entry)])
 
 

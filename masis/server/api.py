@@ -162,8 +162,12 @@ def adjudicate_case(call: ApiCall, body: records.NewVerdict) -> LogEntry:
 )
 def add_labels(call: ApiCall, body: records.NewLabels) -> LogEntry:
     """Add labels to this person's decision on a case."""
-    labels = [label.record() for label in body.labels]
-    return call.desk.label(call.path["case"], labels, acknowledge=body.acknowledge)
+    return call.desk.label(
+        call.path["case"],
+        [label.record() for label in body.labels],
+        acknowledge=body.acknowledge,
+        acknowledge_citations=body.acknowledge_citations,
+    )
 
 
 @endpoint("POST", "/decisions/{entry}/undo", "decide", "undo own decisions or auto-acceptances")

@@ -135,6 +135,7 @@ class NewDecision(Record):
     labels: tuple[NewLabel, ...] = ()
     machine_shown: tuple[str, ...] | None = None
     acknowledge: bool = False
+    acknowledge_citations: bool = False
     version: int | None = None
     token: str | None = Field(default=None, max_length=200)
 
@@ -165,6 +166,7 @@ class NewLabels(Record):
 
     labels: tuple[NewLabel, ...]
     acknowledge: bool = False
+    acknowledge_citations: bool = False
 
 
 class NewComment(Record):

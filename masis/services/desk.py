@@ -18,7 +18,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple, Self, get_args
+from typing import Any, ClassVar, NamedTuple, Self, get_args
 
 from pydantic import ValidationError
 
@@ -46,11 +46,13 @@ from masis.services.decision_rules import (
     DecidedAnswer,
     DecisionProblem,
     code_of,
+    kept_citations,
     problems,
     reason_text,
     reasons_for,
     seen_issues,
 )
+from masis.services.label_names import target_of
 from masis.services.records import VIEWER_FIELDS, CaseFilter, CaseSummary, DecisionFilter
 from masis.services.workbench import Workbench
 from masis.settings import Settings, database_path, default_reviewer
@@ -70,7 +72,8 @@ LABEL_FIELDS = ("text", "label", "start", "severity", "note", "target")
 
 _ROW_FIELDS = {
     *("case", "case_id", "verdict", "reason", "note", "corrected_answer", "iteration", "labels"),
-    *("machine_shown", "reviewer", "token", "acknowledge", "version", "line"),
+    *("machine_shown", "reviewer", "token", "acknowledge", "acknowledge_citations"),
+    *("version", "line"),
 }
 
 
@@ -309,6 +312,7 @@ class Desk:
         labels: Iterable[LabelRecord] = (),
         machine_shown: Sequence[str] | None = None,
         acknowledge: bool = False,
+        acknowledge_citations: bool = False,
         version: int | None = None,
         token: str | None = None,
         final: bool = False,
@@ -329,6 +333,8 @@ class Desk:
                 none. By default they are what ``show`` showed on this desk; otherwise they're
                 unknown, which never counts as blind.
             acknowledge: Confirm that open serious issues were seen, to approve the answer anyway.
+            acknowledge_citations: Confirm that the corrected answer is to keep references that name
+                no evidence.
             version: The version of the case that was looked at (``summary.version``). By default
                 it's that of ``show``.
             token: An idempotency key: the same token makes no second decision.
@@ -378,9 +384,15 @@ class Desk:
             raise explain(error) from error
         seen = version if version is not None else self._seen.get(case_id, view.summary.version)
         reviews = self.workbench.reviews
+        unknown: tuple[str, ...] = ()
+        if verdict == "override":
+            unknown = reviews.decided_answer(self.actor, decision).unknown_citations
+        if acknowledge_citations:
+            decision = decision.model_copy(update={"extra": extra | kept_citations(unknown)})
         if final:
             return reviews.adjudicate(self.actor, decision, seen_version=seen)
-        for problem in problems(decision, DecidedAnswer(answer, serious)):
+        decided = DecidedAnswer(answer, serious, unknown_citations=unknown)
+        for problem in problems(decision, decided):
             # The service checks the same rules, but its hints name the fields of the page.
             raise problem.as_error(_argument_hint(problem, verdict, run))
         entry = reviews.submit(self.actor, decision, seen_version=seen, shown=answer_digest(answer))
@@ -400,7 +412,12 @@ class Desk:
         return self.decide(case_id, verdict, final=True, **values)
 
     def label(
-        self, case_id: str, labels: Iterable[LabelRecord], *, acknowledge: bool = False
+        self,
+        case_id: str,
+        labels: Iterable[LabelRecord],
+        *,
+        acknowledge: bool = False,
+        acknowledge_citations: bool = False,
     ) -> LogEntry:
         """Add labels to this reviewer's decision on a case.
 
@@ -408,6 +425,7 @@ class Desk:
 
         ``acknowledge`` confirms that serious issues were seen, as for ``decide``. A reviewer who
         approved an answer before they were shown the audit's issues now approves it again.
+        ``acknowledge_citations`` keeps references of the corrected answer that name no evidence.
 
         It raises the errors of ``decide``, and InputError if the reviewer hasn't decided the case.
         """
@@ -436,12 +454,17 @@ class Desk:
             # without the token, which would return the earlier entry instead of adding one
             update={"labels": (*own.labels, *added), "token": None, "about": None, "policy": None}
         )
-        if acknowledge and own.verdict == "approve":
-            seen = seen_issues(self.workbench.reviews.decided_answer(self.actor, own).serious)
-            again = again.model_copy(update={"extra": again.extra | seen})
+        decided = self.workbench.reviews.decided_answer(self.actor, own)
+        seen = seen_issues(decided.serious) if acknowledge and own.verdict == "approve" else {}
+        kept = kept_citations(decided.unknown_citations) if acknowledge_citations else {}
+        again = again.model_copy(update={"extra": again.extra | seen | kept})
         version = self.workbench.cases.summary(case_id).version
         return self.workbench.reviews.submit(
-            self.actor, again, seen_version=version, shown=answer_digest(answer)
+            self.actor,
+            again,
+            seen_version=version,
+            shown=answer_digest(answer),
+            kept_labels=len(own.labels),
         )
 
     def log(self, case_id: str | None = None, *, limit: int = 50) -> tuple[LogEntry, ...]:
@@ -590,7 +613,7 @@ class Desk:
         if unknown := [str(key) for key in row if key not in _ROW_FIELDS]:
             raise InputError(
                 "isn't a field of a decision",
-                hint=f"Fields: {', '.join(sorted(_ROW_FIELDS))}.",
+                hint=_known_field(unknown[0], sorted(_ROW_FIELDS)),
                 field=unknown[0],
             )
         case_id = id_text(row.get("case", row.get("case_id")))
@@ -711,6 +734,11 @@ def _argument_hint(problem: DecisionProblem, verdict: Verdict, run: Run | None) 
         return f"Use one of {_reason_codes(verdict)}, or your own words."
     if problem.code == "serious_issues_open":
         return "Read them, then set acknowledge=True (--acknowledge)."
+    if problem.code == "citations_unknown":
+        return (
+            "Correct the citation, or set acknowledge_citations=True (--acknowledge-citations) to"
+            " keep it."
+        )
     return problem.hint
 
 
@@ -738,6 +766,12 @@ def _reason_and_code(verdict: Verdict, reason: str) -> tuple[str, str]:
     return reason.strip(), OTHER if reason.strip() else ""
 
 
+def _known_field(written: str, known: Sequence[str]) -> str:
+    """Return a hint that suggests the known field with the nearest name, or lists all."""
+    near = difflib.get_close_matches(written[:200], known, n=1)
+    return f"Did you mean {near[0]!r}?" if near else f"Fields: {', '.join(known)}."
+
+
 def _label_on_words(record: LabelRecord, answer: str, number: int) -> TargetLabel:
     """Return a label on words of the answer, which must occur once unless ``start`` says where."""
     field = f"labels[{number}]"
@@ -747,14 +781,13 @@ def _label_on_words(record: LabelRecord, answer: str, number: int) -> TargetLabe
         )
     for key in record:
         if key not in LABEL_FIELDS:
-            near = difflib.get_close_matches(str(key), LABEL_FIELDS, n=1)
-            hint = (
-                f"Did you mean {near[0]!r}?" if near else f"There are: {', '.join(LABEL_FIELDS)}."
-            )
+            hint = _known_field(str(key), LABEL_FIELDS)
             raise InputError("isn't a field of a label", hint=hint, field=f"{field}.{key}")
     text, start = record.get("text"), record.get("start")
-    target: Literal["span", "answer", "claim"] = record.get("target") or (
-        ("answer" if not text else "span") if record.get("severity") else "claim"
+    target = record.get("target") or (
+        ("answer" if not text else "span")
+        if record.get("severity")
+        else target_of(record.get("label"))
     )
     span: dict[str, Any] = {}
     if text and target != "answer":

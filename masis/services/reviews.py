@@ -27,11 +27,14 @@ from masis.services.cases import machine_hidden, versions_of
 from masis.services.decision_rules import (
     DecidedAnswer,
     problems,
+    unknown_citations,
     why_final_needs_reason,
     with_reason_code,
 )
 from masis.services.drafts import case_subject
+from masis.services.label_names import with_known_names
 from masis.services.records import CaseFilter, CaseRedaction, DecisionFilter
+from masis.settings import Settings
 from masis.store import Store
 from masis.store.reviews.states import WORK, answer_decided
 
@@ -62,8 +65,11 @@ class ReviewService(Service):
     ``get``, ``current``, ``individual``, ``entries`` and ``iterate`` read the log without checks.
     """
 
-    def __init__(self, store: Store, access: Access = OPEN) -> None:
+    def __init__(
+        self, store: Store, access: Access = OPEN, settings: Settings | None = None
+    ) -> None:
         super().__init__(store, access)
+        self._settings = settings
         log = store.decisions
         self.get, self.current, self.individual, self.entries = (
             log.get,
@@ -82,6 +88,7 @@ class ReviewService(Service):
         *,
         seen_version: int | None = None,
         shown: str | None = None,
+        kept_labels: int = 0,
     ) -> LogEntry:
         """Append a decision under the actor's name and remove its draft, in one transaction.
 
@@ -91,6 +98,8 @@ class ReviewService(Service):
             seen_version: The version of the case that the actor looked at.
             shown: The ``answer_digest`` of the answer that the actor was shown; pages always pass
                 it.
+            kept_labels: How many labels, from the first, the decision repeats from an earlier one
+                (``label_names.with_known_names``).
 
         Raises:
             NotAllowed: The actor's role doesn't allow decisions.
@@ -99,7 +108,7 @@ class ReviewService(Service):
             StaleVersion: The case has changed since it was looked at; the draft stays.
             CaseHeld: Another reviewer has taken the case; the draft stays.
             InputError: The actor has no name, a reported issue quotes words that aren't at its
-                place in the answer, or it has a type that the team doesn't have.
+                place in the answer, or a label has a name that doesn't exist.
             UnknownRecord: There is no such case, run or iteration.
             StoreError: The run belongs to another case, or all decisions that the case needs have
                 been made.
@@ -123,7 +132,7 @@ class ReviewService(Service):
                 self._assert_valid(actor, own)
                 own = own.model_copy(update=self._policy_and_rubric(actor, own))
             if fresh:
-                own = self._with_seconds(self._with_label_types(own))
+                own = self._with_seconds(self._with_label_types(own, kept_labels))
             entry = self._store.decisions.append(own, seen_version=seen_version)
             if not fresh:
                 _assert_repeated(entry, own)
@@ -153,13 +162,21 @@ class ReviewService(Service):
         """
         final = decision.kind == "adjudication"
         why = self.explain_needed_reason(decision.case_id, decision.verdict) if final else ""
+        unknown = self._unknown_citations(decision)
         try:
             text, iteration = self._answer_and_iteration(decision)
         except Removed:
-            return DecidedAnswer(None, final_needs_reason=why)
+            return DecidedAnswer(None, final_needs_reason=why, unknown_citations=unknown)
         seen = iteration is not None and not machine_hidden(self._store, actor, decision.case_id)
         issues = iteration.issues if iteration is not None and seen else ()
-        return DecidedAnswer(text, tuple(issue for issue in issues if issue.major), why)
+        serious = tuple(issue for issue in issues if issue.major)
+        return DecidedAnswer(text, serious, why, unknown)
+
+    def _unknown_citations(self, decision: Decision) -> tuple[str, ...]:
+        corrected = decision.corrected_answer
+        if decision.verdict != "override" or not corrected:
+            return ()
+        return unknown_citations(corrected, self._store.cases.get(decision.case_id), self._settings)
 
     def _assert_valid(self, actor: Actor, decision: Decision) -> None:
         """Raise InputError for the first problem of a decision."""
@@ -215,26 +232,24 @@ class ReviewService(Service):
             update={"extra": decision.extra | {"seconds": round(seconds, 1)}}
         )
 
-    def _with_label_types(self, decision: Decision) -> Decision:
-        """Check the issues that a decision reports, and record the version of the label types.
+    def _with_label_types(self, decision: Decision, kept: int = 0) -> Decision:
+        """Check the labels of a decision, and record the version of the label types.
+
+        The first ``kept`` labels repeat an earlier decision.
 
         Raises:
-            InputError: A type is unknown, or a quote isn't at its place.
+            InputError: A label or a type is unknown, or a quote isn't at its place.
 
         """
+        if not decision.labels:
+            return decision
+        types = self._store.team.in_force(LabelTypes)
+        labels = with_known_names(decision.labels, types, kept=kept)
+        decision = decision.model_copy(update={"labels": labels})
         if not decision.reported:
             return decision
-        answer, types = self.answer_of(decision), self._store.team.in_force(LabelTypes)
+        answer = self.answer_of(decision)
         for label in decision.reported:
-            if label.label not in types.names:
-                raise InputError(
-                    f"{label.label!r} isn't a label type of version {types.version}",
-                    hint=(
-                        f"Types: {', '.join(types.names)}. Reload the page, because they may have"
-                        " changed."
-                    ),
-                    field="labels",
-                )
             if label.start is not None and label.end is not None:
                 _assert_quoted(label, answer)
         return decision.model_copy(
@@ -272,7 +287,12 @@ class ReviewService(Service):
 
     @requires("oversee", "adjudicate cases")
     def adjudicate(
-        self, actor: Actor, decision: Decision, *, seen_version: int | None = None
+        self,
+        actor: Actor,
+        decision: Decision,
+        *,
+        seen_version: int | None = None,
+        kept_labels: int = 0,
     ) -> LogEntry:
         """Append the final verdict on a case of several reviewers.
 
@@ -298,7 +318,7 @@ class ReviewService(Service):
         )
         self._assert_valid(actor, final)
         entry = self._store.decisions.append(
-            self._with_label_types(final), seen_version=seen_version
+            self._with_label_types(final, kept_labels), seen_version=seen_version
         )
         _assert_repeated(entry, final)  # the token may have been another verdict's
         return entry

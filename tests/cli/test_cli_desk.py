@@ -88,6 +88,29 @@ def test_an_answer_is_listed_shown_decided_labeled_and_undone(masis: Masis, data
     assert masis("verify-log", *at).exit_code == 0
 
 
+def test_unknown_labels_and_citations_are_refused_with_a_suggestion(
+    masis: Masis, database: Path
+) -> None:
+    at = ("--by", "Ada", "--db", database)
+    label = ("--label", "contradictd=in 1931")
+    refused = masis("decide", "a", "reject", "--reason", "contradicted", *label, *at)
+    assert refused.exit_code == 1
+    assert "labels[0].label: is 'contradictd'" in refused.stderr
+    assert "Did you mean 'contradicted'?" in refused.stderr
+    override = ("override", "--corrected-answer", "It is long [9].", "--reason", "unclear")
+    refused = masis("decide", "a", *override, *at)
+    assert refused.exit_code == 1
+    assert "cites “9”, which names no evidence" in refused.stderr
+    assert "(--acknowledge-citations) to keep it" in refused.stderr
+    kept = masis("decide", "a", *override, "--acknowledge-citations", "--json", *at)
+    assert json.loads(kept.stdout)["decision"]["extra"]["citations_kept"] == ["9"]
+    refused = masis("label", "a", "unsuported", "in 1931", *at)
+    assert "labels[0].label: is 'unsuported'" in refused.stderr
+    row = b'{"case": "b", "verdict": "escalate", "labls": []}'
+    refused = masis("decide", "--file", "-", *at, stdin=row)
+    assert "labls: isn't a field of a decision. Did you mean 'labels'?" in refused.stdout
+
+
 def test_a_file_of_decisions_has_a_dry_run_and_reports_each_row(
     masis: Masis, database: Path
 ) -> None:

@@ -26,6 +26,8 @@ _VERDICTS: Mapping[str, Verdict] = {
 """The words of other tools for our verdicts."""
 _CASE_KEYS = ("case_id", "case", "external_id", "id")
 """Keys that may name the case, the most specific first."""
+_WHOLE_ANSWER = "answer"
+"""The question of our labelling interface for Label Studio about issues of the whole answer."""
 _TEXT_FIELDS = ("corrected_answer", "reason", "note")
 _NESTED_CELLS = ("labels", "machine_shown")
 """Columns whose cells are JSON."""
@@ -90,7 +92,8 @@ def _from_label_studio(data: dict[str, Any], annotation: dict[str, Any]) -> dict
     """Return the decision of an annotation.
 
     The verdict is a choice, labelled words are regions, and reason and corrected answer are text
-    areas.
+    areas. A label with a severity, which our export writes into the region's meta, reports an
+    issue.
     """
     decision: dict[str, Any] = _case_reference(data)
     labels: list[dict[str, Any]] = []
@@ -99,14 +102,19 @@ def _from_label_studio(data: dict[str, Any], annotation: dict[str, Any]) -> dict
         if not isinstance(value, dict):
             continue
         question = str(result.get("from_name", ""))
+        details = _region_details(result)
         for choice in value.get("choices") or ():
-            _apply_choice(decision, question, str(choice))
+            if question == _WHOLE_ANSWER:
+                labels.append({"target": "answer", "label": str(choice), **details})
+            else:
+                _apply_choice(decision, question, str(choice))
         if isinstance(value.get("text"), list) and (field := _text_field(question)):
             decision[field] = "\n".join(map(str, value["text"]))
         for label in value.get("labels") or value.get("hypertextlabels") or ():
             if isinstance(value.get("text"), str):
                 offset = {"start": value["start"]} if isinstance(value.get("start"), int) else {}
-                labels.append({"text": value["text"], **offset, "label": str(label)})
+                region = {"text": value["text"], **offset, "label": str(label)}
+                labels.append(region | details)
     annotator = annotation.get("completed_by")
     reviewer = (
         annotator.get("email")
@@ -120,6 +128,18 @@ def _from_label_studio(data: dict[str, Any], annotation: dict[str, Any]) -> dict
         | ({"labels": labels} if labels else {})
         | ({"reviewer": str(reviewer)} if reviewer else {})
     )
+
+
+def _region_details(result: dict[str, Any]) -> dict[str, str]:
+    """Return the severity and the note of a region, as our export writes them into its meta."""
+    meta = result.get("meta")
+    lines = meta.get("text") if isinstance(meta, dict) else None
+    details = (
+        line.partition(": ")
+        for line in (lines if isinstance(lines, list) else [lines])
+        if isinstance(line, str)
+    )
+    return {name: text for name, _, text in details if name in ("severity", "note")}
 
 
 def _from_argilla(row: dict[str, Any]) -> Iterator[dict[str, Any]]:
