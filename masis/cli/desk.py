@@ -5,6 +5,7 @@ They follow the same rules as the pages, because both call the same services.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -278,6 +279,10 @@ def decide(
     reviewer saw the audit's verdict, and such a decision doesn't count as blind. Importing the same
     file again doesn't record its decisions twice.
 
+    The rows of 'masis export --format decided' (jsonl or parquet) come back in as decisions of
+    their reviewers, marked as imported, with labels and final verdicts. A case that isn't here is
+    added. Such decisions never count as blind. A CSV export can't be imported.
+
       masis decide bridge-01 reject --reason unsupported
       masis decide bridge-01 override --corrected-answer "120 metres [1]." --reason contradicted
       masis decide bridge-01 approve --acknowledge --label "supported=It is 120 metres long"
@@ -344,6 +349,15 @@ def _entry_line(entry: LogEntry) -> str:
     return f"{head}{about} by {decision.reviewer}{why}{end}"
 
 
+_OUTCOMES = {
+    "recorded": "recorded",
+    "imported": "imported",
+    "unchanged": "already here",
+    "refused": "refused",
+}
+"""The words for the outcome of a row."""
+
+
 def _decide_file(
     desk: Desk,
     file: Path,
@@ -353,7 +367,8 @@ def _decide_file(
     dry_run: bool,
     emit: Emit,
 ) -> None:
-    failed = recorded = 0
+    failed = cases_added = 0
+    counts: Counter[str] = Counter()
     with shared.spool_stdin(file) as path:
         rows: list[dict[str, Any]] = []
         for row in read_decisions(
@@ -365,8 +380,10 @@ def _decide_file(
             else:
                 rows.append({**confirmed, **row})
     for result in desk.decide_all(rows, dry_run=dry_run):
-        failed, recorded = failed + (result.entry is None), recorded + (result.entry is not None)
-        word = "refused" if result.entry is None else "would be recorded" if dry_run else "recorded"
+        counts[result.outcome] += 1
+        cases_added += result.case_added
+        would = "would be " if dry_run and result.outcome in ("recorded", "imported") else ""
+        word = would + _OUTCOMES[result.outcome]
         entry, error = (
             result.entry.id if result.entry and not dry_run else None,
             (str(result.error) if result.error else None),
@@ -375,10 +392,16 @@ def _decide_file(
         record = {**about, "result": word, "entry": entry, "error": error}
         why = f": {result.error}" if result.error else ""
         emit(record, [f"line {result.line}  {result.case}  {result.verdict}  {word}{why}"])
-    say(
-        f"{count_noun(recorded, 'decision')} {'would be ' if dry_run else ''}recorded, {failed:,} "
-        f"refused."
-    )
+    failed += counts["refused"]
+    would = "would be " if dry_run else ""
+    parts = [f"{count_noun(counts['recorded'], 'decision')} {would}recorded"]
+    if counts["imported"] or counts["unchanged"] or cases_added:
+        parts += [
+            f"{counts['imported']:,} {would}imported",
+            f"{counts['unchanged']:,} already here",
+            f"{count_noun(cases_added, 'case')} {would}added",
+        ]
+    say(f"{', '.join(parts)}, {failed:,} refused.")
     if failed:
         raise JobFailed(
             f"{count_noun(failed, 'row')} refused for the reasons listed above. The others were"

@@ -94,6 +94,10 @@ decision is blind.
 """
 
 
+IMPORTED = "imported"
+"""Key in an entry's ``extra``: where a decision comes from that was made in another database."""
+
+
 LABEL_CHOICES = {
     "claim": ("supported", "partial", "contradicted", "unsupported", "unverifiable"),
     "reference": (

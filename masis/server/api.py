@@ -198,6 +198,8 @@ def decide_rows(call: ApiCall, body: records.DecisionRows) -> tuple[records.RowR
             verdict=result.verdict,
             entry=result.entry,
             error=None if result.error is None else error_object(result.error),
+            outcome=result.outcome,
+            case_added=result.case_added,
         )
         for result in call.desk.decide_all(body.rows, dry_run=body.dry_run)
     )

@@ -18,7 +18,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Self, get_args
+from typing import Any, ClassVar, Literal, NamedTuple, Self, get_args
 
 from pydantic import ValidationError
 
@@ -40,6 +40,7 @@ from masis.schema.review import (
 from masis.schema.run import Run
 from masis.schema.team import QueuePolicy
 from masis.services.cases import CaseView
+from masis.services.decision_imports import read_exported
 from masis.services.decision_rules import (
     OTHER,
     REASON_CODE,
@@ -111,14 +112,24 @@ def export_path(out: str | PathLike[str]) -> Path:
     return path
 
 
+RowOutcome = Literal["recorded", "imported", "unchanged", "refused"]
+"""What became of a row: ``unchanged`` is an exported decision that is here already."""
+
+
 class DecisionRowResult(NamedTuple):
-    """The result of one row of a file of decisions: its log entry, or an error."""
+    """The result of one row of a file of decisions: its log entry, or an error.
+
+    A row of an export of decided cases has a result for each of its decisions. ``case_added`` says
+    that its case wasn't here.
+    """
 
     line: int
     case: str
     verdict: str
     entry: LogEntry | None
     error: MasisError | None
+    outcome: RowOutcome = "recorded"
+    case_added: bool = False
 
 
 def is_address(db: object) -> bool:
@@ -568,6 +579,9 @@ class Desk:
         ``machine_shown``, it is recorded as unknown whether the reviewer saw the audit's verdict.
         Passing the same row again doesn't record it twice.
 
+        A row of an export of decided cases, as ``{"exported": row}``, comes back in as the
+        decisions of its reviewers, marked as imported. You need the lead role for it.
+
         Args:
             rows: The rows.
             dry_run: Record every decision in a transaction that is rolled back at the end, so that
@@ -591,6 +605,9 @@ class Desk:
         for number, row in enumerate(rows, 1):
             values = row if isinstance(row, Mapping) else {}
             line = values.get("line", number)
+            if "exported" in values:
+                yield from self._import_row(values, line)
+                continue
             case, verdict = (str(values.get(key) or "") for key in ("case", "verdict"))
             try:
                 with self.workbench.store.transaction():
@@ -600,9 +617,33 @@ class Desk:
                     line, entry.decision.case_id if entry.decision else case, verdict, entry, None
                 )
             except MasisError as error:
-                yield DecisionRowResult(
-                    line, case or str(values.get("case_id") or ""), verdict, None, error
+                case = case or str(values.get("case_id") or "")
+                yield DecisionRowResult(line, case, verdict, None, error, "refused")
+
+    def _import_row(self, values: Mapping[str, Any], line: int) -> Iterator[DecisionRowResult]:
+        """Import the decisions of a row of an export, and its case if it isn't here."""
+        try:
+            row = read_exported(values["exported"])
+            with self.workbench.store.transaction():
+                added = self.workbench.cases.add_one(self.actor, row.case) == "added"
+        except MasisError as error:
+            yield DecisionRowResult(line, _exported_id(values), "", None, error, "refused")
+            return
+        for entry in row.entries:
+            verdict = (entry.decision.verdict if entry.decision else None) or ""
+            try:
+                recorded, is_new = self.workbench.reviews.import_entry(
+                    self.actor,
+                    entry,
+                    row,
+                    file=str(values.get("file") or "")[:64],
+                    keep_unknown=values.get("acknowledge_citations") is True,
                 )
+                outcome: RowOutcome = "imported" if is_new else "unchanged"
+                yield DecisionRowResult(line, row.case.id, verdict, recorded, None, outcome, added)
+            except MasisError as error:
+                yield DecisionRowResult(line, row.case.id, verdict, None, error, "refused", added)
+            added = False  # so that a case counts once
 
     def _decide_row(self, row: Any) -> LogEntry:
         if not isinstance(row, Mapping):
@@ -693,6 +734,12 @@ def check_verdict(verdict: object) -> None:
             hint=f"Use one of {', '.join(get_args(Verdict))}.",
             field="verdict",
         )
+
+
+def _exported_id(values: Mapping[str, Any]) -> str:
+    exported = values.get("exported")
+    case = exported.get("case") if isinstance(exported, Mapping) else None
+    return str(case.get("id") or "")[:200] if isinstance(case, Mapping) else ""
 
 
 class _DryRunRollback(Exception):

@@ -322,7 +322,8 @@ class RemoteDesk(Desk):
         answers = self._ask(tuple[records.RowResult, ...], "POST", "/decisions", body)
         for answer in answers:
             error = None if answer.error is None else _error_of(answer.error)
-            yield DecisionRowResult(answer.line, answer.case, answer.verdict, answer.entry, error)
+            about = (answer.line, answer.case, answer.verdict)
+            yield DecisionRowResult(*about, answer.entry, error, answer.outcome, answer.case_added)
 
     # Team
 

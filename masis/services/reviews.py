@@ -9,6 +9,7 @@ from masis import version
 from masis.errors import AnotherAnswer, Conflict, InputError, Removed, UnknownRecord
 from masis.schema.actor import Actor
 from masis.schema.review import (
+    IMPORTED,
     SHOWN_UNKNOWN,
     Decision,
     EntryKind,
@@ -21,9 +22,16 @@ from masis.schema.review import (
 )
 from masis.schema.run import Iteration, Run
 from masis.schema.screening import ScreeningEntry
-from masis.schema.team import LabelTypes, Rubric
+from masis.schema.team import LabelTypes, QueuePolicy, Rubric
 from masis.services.access import OPEN, Access, Service, may_require, requires
 from masis.services.cases import machine_hidden, versions_of
+from masis.services.decision_imports import (
+    PERSONS_KINDS,
+    ExportedRow,
+    decision_here,
+    original_id,
+    token_of,
+)
 from masis.services.decision_rules import (
     DecidedAnswer,
     problems,
@@ -323,6 +331,88 @@ class ReviewService(Service):
         _assert_repeated(entry, final)  # the token may have been another verdict's
         return entry
 
+    @requires("oversee", "import decisions of other reviewers")
+    def import_entry(
+        self, actor: Actor, entry: LogEntry, row: ExportedRow, *, file: str, keep_unknown: bool
+    ) -> tuple[LogEntry, bool]:
+        """Record a decision that was made in another database, in its reviewer's name.
+
+        The entry is marked as imported and never counts as blind. Rubric scores aren't imported,
+        since they follow another team's rubric.
+
+        Args:
+            actor: Who imports it.
+            entry: The entry of the export.
+            row: Its row. The case must be stored.
+            file: The digest of the file.
+            keep_unknown: Whether references of a corrected answer that name no evidence are kept.
+
+        Returns:
+            The entry here, and whether it is new. The same decision is recorded only once.
+
+        Raises:
+            Conflict: The case has decisions that were made here, or is shared between reviewers
+                here, or an adjudication lacks its decisions.
+            InputError: The decision isn't valid here, such as a label type that doesn't exist.
+            UnknownRecord: The answer that it is about isn't here.
+
+        """
+        name, store = name_of(actor), self._store
+        with store.transaction():
+            if (known := self._known_entry(entry)) is not None:
+                _assert_same_decision(known, entry, row.case.id)
+                return known, False
+            if store.cases.get(row.case.id).digest() != row.case.digest():
+                raise Conflict(f"case {row.case.id!r} is stored with other content.")
+            self._assert_only_imported(row.case.id)
+            runs = [
+                store.runs.get(run.id)
+                for run in store.runs.for_case(row.case.id)
+                if run.readable and run.iterations
+            ]
+            decision = decision_here(entry, row, runs, file, name)
+            unknown = self._unknown_citations(decision)
+            if keep_unknown:
+                decision = decision_here(entry, row, runs, file, name, keep=unknown)
+            # The issues that an audit here left open say nothing about what the reviewer saw there.
+            answer = DecidedAnswer(self.answer_of(decision), unknown_citations=unknown)
+            for problem in problems(decision, answer):
+                raise problem.as_error()
+            if decision.kind == "adjudication":
+                work = store.team.work(decision.case_id)
+                if work.policy is None or work.pending:
+                    raise Conflict(
+                        f"the decision {entry.id!r} is the final verdict of several reviewers, and"
+                        " not all their decisions could be imported."
+                    )
+            else:
+                store.team.assert_free(decision.case_id, decision.reviewer)
+            return store.decisions.append(self._with_label_types(decision)), True
+
+    def _known_entry(self, entry: LogEntry) -> LogEntry | None:
+        """Return the entry of a decision that was made here or imported earlier, or None."""
+        try:
+            return self._store.decisions.get(original_id(entry))
+        except UnknownRecord:
+            return self._store.decisions.with_token(token_of(entry))
+
+    def _assert_only_imported(self, case_id: str) -> None:
+        """Raise Conflict if decisions on a case are made here, or will be made blind."""
+        made_filter = DecisionFilter(case_id=case_id, kinds=PERSONS_KINDS, size=200)
+        made = self._store.decisions.entries(made_filter).rows
+        is_own = any(each.decision is None or IMPORTED not in each.decision.extra for each in made)
+        # The same words with and without decisions, because their number may be hidden.
+        if self._store.team.in_force(QueuePolicy).for_case(case_id) is not None:
+            raise Conflict(
+                f"case {case_id!r} is shared between several reviewers here, so decisions of"
+                " another database aren't imported."
+            )
+        if is_own:
+            raise Conflict(
+                f"case {case_id!r} has decisions that were made here, so those of another database"
+                " aren't imported."
+            )
+
     def settled_by(self, case_id: str) -> tuple[str, ...]:
         """Return the people who settled a case: one person, or all reviewers who agreed.
 
@@ -543,6 +633,15 @@ def _assert_repeated(first: LogEntry, again: Decision) -> None:
         )
 
 
+def _assert_same_decision(known: LogEntry, exported: LogEntry, case_id: str) -> None:
+    """Raise Conflict if an exported entry has the id of another decision here."""
+    ours, theirs = known.decision, exported.decision
+    if ours is None or theirs is None:
+        return
+    if (ours.case_id, ours.reviewer, ours.verdict) != (case_id, theirs.reviewer, theirs.verdict):
+        raise Conflict(f"entry {exported.id!r} is another decision here, so it isn't imported.")
+
+
 def _assert_quoted(label: TargetLabel, answer: str) -> None:
     """Raise InputError unless the words that a label quotes are at its place in the answer."""
     start, end = label.start or 0, label.end or 0
@@ -566,10 +665,13 @@ def _assert_quoted(label: TargetLabel, answer: str) -> None:
 def sign_decision(actor: Actor, decision: Decision) -> Decision:
     """Return the decision with the actor's name, the sign-in provider and the current versions.
 
-    A provider that the caller put into ``extra`` is removed, because it could be forged.
+    A provider or an origin that the caller put into ``extra`` is removed, because it could be
+    forged.
     """
     versions = decision.versions or {"app": version.APP, "rubric": version.RUBRIC}
-    extra = {key: value for key, value in decision.extra.items() if key != SIGNED_IN_BY}
+    extra = {
+        key: value for key, value in decision.extra.items() if key not in (SIGNED_IN_BY, IMPORTED)
+    }
     if actor.authenticated:
         extra[SIGNED_IN_BY] = actor.signed_in_by
     return decision.model_copy(

@@ -234,3 +234,21 @@ def test_a_new_reason_is_offered_and_recorded_without_another_change(
     assert {"code": new.code, "text": new.text, "suggested": False} in form
     assert form[-1]["code"] == OTHER
     assert set(REASONS) >= FORM_ONLY
+
+
+def test_the_command_counts_the_decisions_of_an_export_that_come_back(
+    masis: Masis, database: Path, tmp_path: Path
+) -> None:
+    masis("decide", "a", "reject", "--reason", "unclear", "--by", "Ada", "--db", database)
+    masis("decide", "b", "escalate", "--by", "Ben", "--db", database)
+    file, new = tmp_path / "decided.jsonl", ("--db", tmp_path / "new.db")
+    assert masis("export", "--format", "decided", "--out", file, "--db", database).exit_code == 0
+    masis("import", "-", *new, stdin=lines(case("c")))
+    tried = masis("decide", "--file", file, "--dry-run", *new)
+    assert "2 would be imported, 0 already here, 2 cases would be added" in tried.stderr
+    done = masis("decide", "--file", file, *new)
+    assert done.exit_code == 0, done.stderr
+    assert done.stdout.splitlines()[0] == "line 1  a  reject  imported"
+    again = masis("decide", "--file", file, "--json", *new)
+    assert "0 imported, 2 already here, 0 cases added, 0 refused." in again.stderr
+    assert json.loads(again.stdout.splitlines()[0])["result"] == "already here"
