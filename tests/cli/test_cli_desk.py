@@ -244,6 +244,9 @@ def test_the_command_counts_the_decisions_of_an_export_that_come_back(
     file, new = tmp_path / "decided.jsonl", ("--db", tmp_path / "new.db")
     assert masis("export", "--format", "decided", "--out", file, "--db", database).exit_code == 0
     masis("import", "-", *new, stdin=lines(case("c")))
+    noted = masis("import", file, "--db", tmp_path / "cases-only.db")
+    assert "has decisions, and only the cases are imported." in noted.stderr
+    assert "masis decide --file FILE" in noted.stderr
     tried = masis("decide", "--file", file, "--dry-run", *new)
     assert "2 would be imported, 0 already here, 2 cases would be added" in tried.stderr
     done = masis("decide", "--file", file, *new)
