@@ -52,7 +52,7 @@ def read_decisions(
                 yield row.value.at(file=source_name, line=row.number)
                 continue
             if _is_exported(row.value):
-                digest = digest or _file_digest(path)
+                digest = digest or _export_digest(path)
                 yield _exported_decisions(row.value, row.number, digest, source_name)
                 continue
             for decision in _row_decisions(row.value, table=row.table):
@@ -95,7 +95,7 @@ def _exported_decisions(
     return {"line": line, "exported": exported, "file": digest}
 
 
-def _file_digest(path: Path) -> str:
+def _export_digest(path: Path) -> str:
     """Return the SHA-256 digest of a file, or "" for a folder."""
     if not path.is_file():
         return ""
