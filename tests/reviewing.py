@@ -8,22 +8,24 @@ from masis.errors import UnknownRecord
 from masis.schema.actor import Actor
 from masis.schema.review import Decision, LogEntry
 from masis.services import Workbench
-from masis.services.decision_rules import seen_issues
+from masis.services.decision_rules import kept_citations, seen_issues
 
 ADA = Actor(name="Ada")
 
 
 def submitted(workbench: Workbench, decision: Decision) -> LogEntry:
-    """Submit a decision as the reviewer it names, acknowledging open serious issues."""
+    """Submit a decision as the reviewer it names, answering the questions of the page."""
     return workbench.reviews.submit(Actor(name=decision.reviewer), having_seen(workbench, decision))
 
 
 def having_seen(workbench: Workbench, decision: Decision) -> Decision:
-    """Return the decision; if it approves, it acknowledges the answer's open serious issues."""
-    if decision.verdict != "approve":
+    """Return the decision with an acknowledgement of serious issues or of unknown references."""
+    if decision.verdict not in ("approve", "override"):
         return decision
-    serious = workbench.reviews.decided_answer(Actor(name=decision.reviewer), decision).serious
-    return decision.model_copy(update={"extra": decision.extra | seen_issues(serious)})
+    answer = workbench.reviews.decided_answer(Actor(name=decision.reviewer), decision)
+    seen = seen_issues(answer.serious) if decision.verdict == "approve" else {}
+    extra = decision.extra | seen | kept_citations(answer.unknown_citations)
+    return decision.model_copy(update={"extra": extra})
 
 
 def decide(

@@ -35,7 +35,7 @@ Cases are JSON Lines in UTF-8, one object per line, at most 64 MiB each:
     {"id": "bridge", "query": "How long is it?", "answer": "120 metres [1].", "evidence": [{"id": "1", "text": "..."}]}
 
 `answer`, `reasoning_steps`, `metadata` and `labels` are optional, and so are a chunk's `text` and `source`; unknown keys are
-kept. A file is read line by line, so it can have any size. A line that repeats an earlier one exactly is
+kept, except within `labels`, where they are errors. A file is read line by line, so it can have any size. A line that repeats an earlier one exactly is
 skipped; the same id with different content is an error that names both lines.
 
 The database is the file that you name with `--db` or the variable `MASIS_DB`; by default it is `masis.db` in your data folder.

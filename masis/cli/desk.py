@@ -5,7 +5,8 @@ They follow the same rules as the pages, because both call the same services.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -218,6 +219,11 @@ def _iteration_lines(iteration: Iteration) -> Iterator[str]:
     help="Confirm that you have read the serious open issues of the answer.",
 )
 @click.option(
+    "--acknowledge-citations",
+    is_flag=True,
+    help="Keep references of the corrected answer that name no evidence.",
+)
+@click.option(
     "--saw",
     type=click.Choice(["audit", "nothing"]),
     help="Whether you saw the audit's results before you decided. Default: unknown.",
@@ -252,6 +258,7 @@ def decide(
     iteration: int,
     labels: Names,
     acknowledge: bool,
+    acknowledge_citations: bool,
     saw: Literal["audit", "nothing"] | None,
     version: int | None,
     file: Path | None,
@@ -263,7 +270,8 @@ def decide(
     """Decide about CASE: approve, override, reject or escalate it.
 
     The rules are the same as on the page: override needs a corrected answer, override and reject
-    need a reason, and to approve an answer with serious issues you need --acknowledge. Use 'masis
+    need a reason, and to approve an answer with serious issues you need --acknowledge. If the
+    corrected answer cites evidence that doesn't exist, you need --acknowledge-citations. Use 'masis
     undo' to undo a decision.
 
     A file has one decision per row, such as {"case": "a", "verdict": "reject", "reason":
@@ -271,6 +279,10 @@ def decide(
     affect the others. Unless a row has "machine_shown", it is recorded as unknown whether the
     reviewer saw the audit's verdict, and such a decision doesn't count as blind. Importing the same
     file again doesn't record its decisions twice.
+
+    The rows of 'masis export --format decided' (jsonl or parquet) come back in as decisions of
+    their reviewers, marked as imported, with labels and final verdicts. A case that isn't here is
+    added. Such decisions never count as blind. A CSV export can't be imported.
 
       masis decide bridge-01 reject --reason unsupported
       masis decide bridge-01 override --corrected-answer "120 metres [1]." --reason contradicted
@@ -284,7 +296,15 @@ def decide(
     if file is not None:
         if case or verdict:
             raise click.UsageError("--file: leave out CASE and VERDICT.")
-        _decide_file(desk, file, sheet, acknowledge=acknowledge, dry_run=dry_run, emit=emit)
+        confirmed = {
+            name: True
+            for name, given in (
+                ("acknowledge", acknowledge),
+                ("acknowledge_citations", acknowledge_citations),
+            )
+            if given
+        }
+        _decide_file(desk, file, sheet, confirmed, dry_run=dry_run, emit=emit)
         return
     if case is None or verdict is None or dry_run:
         raise click.UsageError(
@@ -300,6 +320,7 @@ def decide(
         labels=[_parse_label(written) for written in labels],
         machine_shown=None if saw is None else SHOWN if saw == "audit" else (),
         acknowledge=acknowledge,
+        acknowledge_citations=acknowledge_citations,
         version=version,
     )
     # A copy with a planted fault may be revealed once it is decided.
@@ -339,10 +360,26 @@ def _entry_line(entry: LogEntry) -> str:
     return f"{head}{about}, by {decision.reviewer}{why}{end}"
 
 
+_OUTCOMES = {
+    "recorded": "recorded",
+    "imported": "imported",
+    "unchanged": "already here",
+    "refused": "refused",
+}
+"""The words for the outcome of a row."""
+
+
 def _decide_file(
-    desk: Desk, file: Path, sheet: str | None, *, acknowledge: bool, dry_run: bool, emit: Emit
+    desk: Desk,
+    file: Path,
+    sheet: str | None,
+    confirmed: Mapping[str, bool],
+    *,
+    dry_run: bool,
+    emit: Emit,
 ) -> None:
-    failed = recorded = 0
+    failed = cases_added = 0
+    counts: Counter[str] = Counter()
     with shared.spool_stdin(file) as path:
         rows: list[dict[str, Any]] = []
         for row in read_decisions(
@@ -352,10 +389,12 @@ def _decide_file(
                 failed += 1
                 say(str(row))
             else:
-                rows.append({"acknowledge": True, **row} if acknowledge else row)
+                rows.append({**confirmed, **row})
     for result in desk.decide_all(rows, dry_run=dry_run):
-        failed, recorded = failed + (result.entry is None), recorded + (result.entry is not None)
-        word = "refused" if result.entry is None else "would be recorded" if dry_run else "recorded"
+        counts[result.outcome] += 1
+        cases_added += result.case_added
+        would = "would be " if dry_run and result.outcome in ("recorded", "imported") else ""
+        word = would + _OUTCOMES[result.outcome]
         entry, error = (
             result.entry.id if result.entry and not dry_run else None,
             (str(result.error) if result.error else None),
@@ -364,10 +403,16 @@ def _decide_file(
         record = {**about, "result": word, "entry": entry, "error": error}
         why = f": {result.error}" if result.error else ""
         emit(record, [f"line {result.line}  {result.case}  {result.verdict}  {word}{why}"])
-    say(
-        f"{count_noun(recorded, 'decision')} {'would be ' if dry_run else ''}recorded, {failed:,} "
-        f"refused."
-    )
+    failed += counts["refused"]
+    would = "would be " if dry_run else ""
+    parts = [f"{count_noun(counts['recorded'], 'decision')} {would}recorded"]
+    if counts["imported"] or counts["unchanged"] or cases_added:
+        parts += [
+            f"{counts['imported']:,} {would}imported",
+            f"{counts['unchanged']:,} already here",
+            f"{count_noun(cases_added, 'case')} {would}added",
+        ]
+    say(f"{', '.join(parts)}, {failed:,} refused.")
     if failed:
         raise JobFailed(
             f"{count_noun(failed, 'row')} refused for the reasons listed above. The others were"
@@ -418,6 +463,11 @@ def _decide_file(
     is_flag=True,
     help="Confirm that you have seen the serious issues of the answer that you approved.",
 )
+@click.option(
+    "--acknowledge-citations",
+    is_flag=True,
+    help="Keep references of the corrected answer that name no evidence.",
+)
 @desk_options
 @shared.json_option
 def label(
@@ -434,16 +484,18 @@ def label(
     chunk: str | None,
     conflicts_with: str | None,
     acknowledge: bool,
+    acknowledge_citations: bool,
     desk: Desk,
     emit: Emit,
 ) -> None:
     """Label WORDS in the answer that you decided about, a chunk, or the case.
 
-    LABEL is supported, partial, unsupported, contradicted or unverifiable. Labels are part of your
-    decision on the case, so the decision is recorded again with the label. With --severity, LABEL
-    is one of the team's issue types, and an issue is reported; without WORDS, it is about the whole
-    answer. With --chunk, LABEL is relevant, irrelevant or conflicting. LABEL passage_missing says
-    that the evidence lacks a passage that the answer needs.
+    LABEL is supported, partial, unsupported, contradicted or unverifiable; about a reference valid,
+    fabricated, misattributed, redundant or contradicts; about a sentence uncited or exempt. Labels
+    are part of your decision on the case, so the decision is recorded again with the label. With
+    --severity, LABEL is one of the team's issue types, and an issue is reported; without WORDS, it
+    is about the whole answer. With --chunk, LABEL is relevant, irrelevant or conflicting. LABEL
+    passage_missing says that the evidence lacks a passage that the answer needs.
 
       masis label tower-02 unsupported "It was opened in 1931"
       masis label tower-02 contradicted "in 1931" --contradicted-by "c2=opened in 1932"
@@ -468,7 +520,12 @@ def label(
         "evidence_id": chunk,
         "conflicts_with": conflicts_with,
     }
-    entry = desk.label(case, [new_label], acknowledge=acknowledge)
+    entry = desk.label(
+        case,
+        [new_label],
+        acknowledge=acknowledge,
+        acknowledge_citations=acknowledge_citations,
+    )
     emit(entry, [_entry_line(entry)])
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
 from typing import Any, Literal, Self, get_args
 
 from pydantic import (
@@ -35,7 +36,7 @@ from masis.schema.answers import (
 )
 from masis.schema.base import InputRecord, InvalidRecord, OpenRecord
 from masis.schema.documents import TEXT_KEYS, is_document, read_document
-from masis.schema.explain import explain, kind_of
+from masis.schema.explain import explain, join_path, kind_of
 from masis.schema.frames import is_frame
 from masis.schema.reading import (
     ANSWERING_ROLES,
@@ -182,7 +183,17 @@ class CitationLabel(OpenRecord):
 
 
 class ClaimLabel(OpenRecord):
-    """Gold label that says whether the evidence supports a claim; ``text`` quotes the answer."""
+    """Gold label that says whether the evidence supports a claim; ``text`` quotes the answer.
+
+    Attributes:
+        start: The offset of the words in the answer, in characters.
+        end: The end of the words.
+        support: The verdict in the words of a data set such as ExpertQA ("Complete").
+        label: The verdict in the words of a data set such as AttributionBench ("attributable").
+        label_type: The type of fault in the words of a data set such as RAGTruth.
+        as_labelled: A verdict of another data set without an equivalent here.
+
+    """
 
     text: str
     verdict: ClaimVerdict | None = None
@@ -191,6 +202,12 @@ class ClaimLabel(OpenRecord):
     correct: str | None = None
     cited: bool | None = None
     note: str | None = None
+    start: StrictInt | None = None
+    end: StrictInt | None = None
+    support: JsonValue = None
+    label: JsonValue = None
+    label_type: JsonValue = None
+    as_labelled: JsonValue = None
 
 
 class FindingLabel(OpenRecord):
@@ -203,12 +220,17 @@ class FindingLabel(OpenRecord):
 
 
 class GoldLabels(OpenRecord):
-    """All gold labels of a case; unknown keys are kept."""
+    """All gold labels of a case.
+
+    A case that is read from a file, a program or a request has no other keys here: a misspelled key
+    would hide its label. Cases that were stored earlier keep theirs.
+    """
 
     citations: tuple[CitationLabel, ...] = ()
     claims: tuple[ClaimLabel, ...] = ()
     findings: tuple[FindingLabel, ...] = ()
     clean: bool | None = None
+    reference_answer: str | None = None
 
 
 class CaseScreening(OpenRecord):
@@ -366,6 +388,7 @@ class Case(InputRecord):
                 hint="Keep one of the two.",
                 field="no_answer",
             )
+        _check_label_keys(self.labels)
         length = len(self.answer or "")
         for number, citation in enumerate(self.given_citations):
             if not 0 <= citation.start <= citation.end <= length:
@@ -463,6 +486,28 @@ class Case(InputRecord):
             self.to_json_dict(), ensure_ascii=False, sort_keys=True, separators=(",", ":")
         )
         return hashlib.sha256(content.encode()).hexdigest()
+
+
+def _check_label_keys(labels: GoldLabels | None) -> None:
+    """Raise InputError for a key that no label has, and suggest the nearest one."""
+    if labels is None:
+        return
+    records: list[tuple[str, OpenRecord]] = [("labels", labels)]
+    for name in ("citations", "claims", "findings"):
+        records += [
+            (f"labels.{name}[{number}]", label)
+            for number, label in enumerate(getattr(labels, name))
+        ]
+    for path, record in records:
+        for key in record.model_extra or ():
+            known = list(type(record).model_fields)
+            near = get_close_matches(key[:200], known, n=1)
+            hint = (
+                f"Did you mean {near[0]!r}?"
+                if near
+                else f"Fields: {', '.join(known)}. Other data belongs under metadata."
+            )
+            raise InputError("isn't a field of a label", hint=hint, field=join_path(path, key))
 
 
 def check_case(case: Case) -> Case:

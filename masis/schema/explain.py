@@ -6,9 +6,9 @@ import difflib
 import unicodedata
 from collections.abc import Iterable, Mapping
 from itertools import islice
-from typing import Any
+from typing import Any, get_args
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from masis.errors import InputError
@@ -117,18 +117,49 @@ def explain(error: ValidationError) -> InputError:
     return InputError(problem.problem, hint=problem.hint + also, field=problem.field)
 
 
-def explain_fields(error: ValidationError, fields: Iterable[str]) -> InputError:
-    """Return the first problem of a request; for an unknown field, suggest one of ``fields``."""
-    known = list(fields)
+def explain_fields(
+    error: ValidationError, fields: Iterable[str], model: type[BaseModel] | None = None
+) -> InputError:
+    """Return the first problem of a request; for an unknown field, suggest a known one.
+
+    Args:
+        error: The error of the validation.
+        fields: The fields of the request that its sender can set.
+        model: The model of the request, whose records within the request have fields of their own.
+
+    """
     unknown = next(
         (detail for detail in error.errors() if detail["type"] == "extra_forbidden"), None
     )
-    if unknown is None or len(unknown["loc"]) != 1:
+    if unknown is None:
         return explain(error)
-    name = str(unknown["loc"][0])
-    near = difflib.get_close_matches(name, known, n=1)
+    *path, name = unknown["loc"]
+    known = list(fields)
+    if path:
+        inner = _model_at(model, path)
+        if inner is None:
+            return explain(error)
+        known = list(inner.model_fields)
+    near = difflib.get_close_matches(str(name)[:200], known, n=1)
     hint = f"Did you mean {near[0]!r}?" if near else f"There are: {', '.join(known)}."
-    return InputError("isn't a known field", hint=hint, field=name)
+    return InputError("isn't a known field", hint=hint, field=path_of(unknown["loc"]))
+
+
+def _model_at(model: type[BaseModel] | None, path: Iterable[int | str]) -> type[BaseModel] | None:
+    """Return the model of the record at a path within a model's values, or None."""
+    for part in path:
+        field = model.model_fields.get(str(part)) if model is not None else None
+        if isinstance(part, str):
+            model = _model_in(field.annotation) if field is not None else None
+    return model
+
+
+def _model_in(annotation: Any) -> type[BaseModel] | None:
+    """Return the model that an annotation such as ``tuple[Model, ...] | None`` contains."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    found = (_model_in(part) for part in get_args(annotation))
+    return next((model for model in found if model is not None), None)
 
 
 def explain_all(error: ValidationError) -> list[InputError]:

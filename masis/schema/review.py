@@ -94,6 +94,10 @@ decision is blind.
 """
 
 
+IMPORTED = "imported"
+"""Key in an entry's ``extra``: where a decision comes from that was made in another database."""
+
+
 class SubjectDigests(Record):
     """SHA-256 digests of an entry's subject, as stored when the entry was made.
 

@@ -162,8 +162,12 @@ def adjudicate_case(call: ApiCall, body: records.NewVerdict) -> LogEntry:
 )
 def add_labels(call: ApiCall, body: records.NewLabels) -> LogEntry:
     """Add labels to this person's decision on a case."""
-    labels = [label.record() for label in body.labels]
-    return call.desk.label(call.path["case"], labels, acknowledge=body.acknowledge)
+    return call.desk.label(
+        call.path["case"],
+        [label.record() for label in body.labels],
+        acknowledge=body.acknowledge,
+        acknowledge_citations=body.acknowledge_citations,
+    )
 
 
 @endpoint("POST", "/decisions/{entry}/undo", "decide", "undo own decisions or auto-acceptances")
@@ -194,6 +198,8 @@ def decide_rows(call: ApiCall, body: records.DecisionRows) -> tuple[records.RowR
             verdict=result.verdict,
             entry=result.entry,
             error=None if result.error is None else error_object(result.error),
+            outcome=result.outcome,
+            case_added=result.case_added,
         )
         for result in call.desk.decide_all(body.rows, dry_run=body.dry_run)
     )

@@ -292,7 +292,7 @@ def parse(model: type[BaseModel], values: object) -> BaseModel:
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        raise explain_fields(error, settable_fields(model)) from error
+        raise explain_fields(error, settable_fields(model), model) from error
 
 
 def parse_json(model: type[BaseModel], body: bytes) -> BaseModel:
@@ -307,4 +307,4 @@ def parse_json(model: type[BaseModel], body: bytes) -> BaseModel:
     except ValidationError as error:
         if error.errors()[0]["type"] == "json_invalid":
             raise InputError("the body isn't valid JSON", hint="Send a JSON object.") from error
-        raise explain_fields(error, settable_fields(model)) from error
+        raise explain_fields(error, settable_fields(model), model) from error

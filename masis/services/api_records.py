@@ -18,7 +18,7 @@ from masis.schema.run import Run
 from masis.schema.team import MachineShown
 from masis.schema.tokens import ApiToken
 from masis.services.cases import CaseView
-from masis.services.desk import select_cases
+from masis.services.desk import RowOutcome, select_cases
 from masis.services.records import VIEWER_FIELDS, CaseFilter, CaseSummary, RunSummary
 from masis.services.team import MOST_AT_ONCE
 from masis.services.tokens import DEFAULT_DAYS
@@ -154,6 +154,7 @@ class NewDecision(Record):
     labels: tuple[NewLabel, ...] = ()
     machine_shown: tuple[str, ...] | None = None
     acknowledge: bool = False
+    acknowledge_citations: bool = False
     version: int | None = None
     token: str | None = Field(default=None, max_length=200)
 
@@ -166,13 +167,18 @@ class DecisionRows(Record):
 
 
 class RowResult(Record):
-    """What became of one row of decisions: the log entry, or the error object."""
+    """What became of one row of decisions: the log entry, or the error object.
+
+    ``case_added`` says that an exported row brought its case.
+    """
 
     line: int
     case: str
     verdict: str
     entry: LogEntry | None
     error: dict[str, Any] | None
+    outcome: RowOutcome = "recorded"
+    case_added: bool = False
 
 
 class NewVerdict(NewDecision):
@@ -184,6 +190,7 @@ class NewLabels(Record):
 
     labels: tuple[NewLabel, ...]
     acknowledge: bool = False
+    acknowledge_citations: bool = False
 
 
 class NewComment(Record):

@@ -6,14 +6,17 @@ call it before they record a decision, and ``ReviewService`` calls it again when
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
+from masis.api.audits import audit_citations, citations_kept
 from masis.errors import InputError
 from masis.schema.audit import Issue
+from masis.schema.case import Case
 from masis.schema.review import Decision, Verdict
-from masis.schema.wording import count_noun
+from masis.schema.wording import count_noun, shorten
+from masis.settings import Settings
 
 # The reasons that a reviewer can choose with one key, so that decisions can be counted by reason.
 #
@@ -149,6 +152,7 @@ ProblemCode = Literal[
     "correction_missing",
     "correction_changes_nothing",
     "correction_unused",
+    "citations_unknown",
     "own_words_missing",
     "reason_missing",
     "serious_issues_open",
@@ -162,6 +166,14 @@ ISSUES_SEEN = "issues_seen"
 """Key in an entry's ``extra``: the serious issues that were open and shown when the answer was
 approved.
 """
+
+CITATIONS_KEPT = "citations_kept"
+"""Key in an entry's ``extra``: the references of the corrected answer that name no evidence, which
+the reviewer was shown and kept.
+"""
+
+REFERENCES_NAMED = 5
+"""The number of references that a problem repeats."""
 
 ISSUES_NAMED = 3
 """The number of serious issues whose descriptions a problem repeats."""
@@ -192,12 +204,14 @@ class DecidedAnswer:
 
     ``text`` is None if retention has removed it. ``serious`` has the open issues of severity high
     or critical; it is empty if the reviewer may not see them. ``final_needs_reason`` says why a
-    final verdict needs a reason, or is "".
+    final verdict needs a reason, or is "". ``unknown_citations`` are the references of the
+    decision's corrected answer that name no evidence (``unknown_citations``).
     """
 
     text: str | None
     serious: tuple[Issue, ...] = ()
     final_needs_reason: str = ""
+    unknown_citations: tuple[str, ...] = ()
 
 
 def why_final_needs_reason(
@@ -225,6 +239,24 @@ def seen_issues(issues: Iterable[Issue]) -> dict[str, Any]:
     named = {"id", "rule", "severity", "description"}
     seen = [issue.model_dump(mode="json", include=named) for issue in issues]
     return {ISSUES_SEEN: seen} if seen else {}
+
+
+def unknown_citations(
+    corrected: str, case: Case, settings: Settings | None = None
+) -> tuple[str, ...]:
+    """Return the references of a corrected answer that name no evidence of its case.
+
+    Only the answer's text and the evidence are read, so the result says nothing about an audit.
+    """
+    audited = audit_citations(
+        corrected, case.evidence, settings, citations=citations_kept(case, corrected)
+    )
+    return tuple(dict.fromkeys(audited.invalid_citations))
+
+
+def kept_citations(references: Collection[str]) -> dict[str, Any]:
+    """Return the ``extra`` of an entry for unknown references that the reviewer keeps."""
+    return {CITATIONS_KEPT: list(references)} if references else {}
 
 
 def problems(decision: Decision, answer: DecidedAnswer) -> list[DecisionProblem]:
@@ -258,7 +290,20 @@ def _problems_of_correction(decision: Decision, answer: DecidedAnswer) -> list[D
         nothing = "the corrected answer changes nothing in the answer"
         hint = "Change it, or approve the answer."
         return [DecisionProblem("correction_changes_nothing", "corrected_answer", nothing, hint)]
+    kept = decision.extra.get(CITATIONS_KEPT, ())
+    unknown = [each for each in answer.unknown_citations if each not in kept]
+    if unknown:
+        cites = f"the corrected answer cites {_references_text(unknown)}"
+        hint = "Correct the citation, or acknowledge it to keep it as it is."
+        return [DecisionProblem("citations_unknown", "corrected_answer", cites, hint)]
     return []
+
+
+def _references_text(references: Sequence[str]) -> str:
+    named = [f"“{shorten(reference, 60)}”" for reference in references[:REFERENCES_NAMED]]
+    more = len(references) - len(named)
+    listed = ", ".join(named) + (f" and {more:,} more" if more else "")
+    return f"{listed}, which {'names' if len(references) == 1 else 'name'} no evidence"
 
 
 def _problems_of_reason(decision: Decision, answer: DecidedAnswer) -> list[DecisionProblem]:

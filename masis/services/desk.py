@@ -18,7 +18,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Self, get_args
+from typing import Any, ClassVar, Literal, NamedTuple, Self, get_args
 
 from pydantic import ValidationError
 
@@ -39,12 +39,14 @@ from masis.schema.review import (
 from masis.schema.run import Run
 from masis.schema.team import QueuePolicy
 from masis.services.cases import CaseView
+from masis.services.decision_imports import read_exported
 from masis.services.decision_rules import (
     OTHER,
     REASON_CODE,
     DecidedAnswer,
     DecisionProblem,
     code_of,
+    kept_citations,
     problems,
     reason_text,
     reasons_for,
@@ -60,7 +62,8 @@ SHOWN = ("answer", "verdicts", "scores", "issues")
 
 _ROW_FIELDS = {
     *("case", "case_id", "verdict", "reason", "note", "corrected_answer", "iteration", "labels"),
-    *("machine_shown", "reviewer", "token", "acknowledge", "version", "line"),
+    *("machine_shown", "reviewer", "token", "acknowledge", "acknowledge_citations"),
+    *("version", "line"),
 }
 
 
@@ -98,14 +101,24 @@ def export_path(out: str | PathLike[str]) -> Path:
     return path
 
 
+RowOutcome = Literal["recorded", "imported", "unchanged", "refused"]
+"""What became of a row: ``unchanged`` is an exported decision that is here already."""
+
+
 class DecisionRowResult(NamedTuple):
-    """The result of one row of a file of decisions: its log entry, or an error."""
+    """The result of one row of a file of decisions: its log entry, or an error.
+
+    A row of an export of decided cases has a result for each of its decisions. ``case_added`` says
+    that its case wasn't here.
+    """
 
     line: int
     case: str
     verdict: str
     entry: LogEntry | None
     error: MasisError | None
+    outcome: RowOutcome = "recorded"
+    case_added: bool = False
 
 
 def is_address(db: object) -> bool:
@@ -299,6 +312,7 @@ class Desk:
         labels: Iterable[LabelRecord] = (),
         machine_shown: Sequence[str] | None = None,
         acknowledge: bool = False,
+        acknowledge_citations: bool = False,
         version: int | None = None,
         token: str | None = None,
         final: bool = False,
@@ -320,6 +334,8 @@ class Desk:
                 none. By default they are what ``show`` showed on this desk; otherwise they're
                 unknown, which never counts as blind.
             acknowledge: Confirm that open serious issues were seen, to approve the answer anyway.
+            acknowledge_citations: Confirm that the corrected answer is to keep references that name
+                no evidence.
             version: The version of the case that was looked at (``summary.version``). By default
                 it's that of ``show``.
             token: An idempotency key: the same token makes no second decision.
@@ -366,9 +382,15 @@ class Desk:
             raise explain(error) from error
         seen = version if version is not None else self._seen.get(case_id, view.summary.version)
         reviews = self.workbench.reviews
+        unknown: tuple[str, ...] = ()
+        if verdict == "override":
+            unknown = reviews.decided_answer(self.actor, decision).unknown_citations
+        if acknowledge_citations:
+            decision = decision.model_copy(update={"extra": extra | kept_citations(unknown)})
         if final:
             return reviews.adjudicate(self.actor, decision, seen_version=seen)
-        for problem in problems(decision, DecidedAnswer(answer, serious)):
+        decided = DecidedAnswer(answer, serious, unknown_citations=unknown)
+        for problem in problems(decision, decided):
             # The service checks the same rules, but its hints name the fields of the page.
             raise problem.as_error(_argument_hint(problem, verdict, run))
         entry = reviews.submit(self.actor, decision, seen_version=seen, shown=answer_digest(answer))
@@ -388,7 +410,12 @@ class Desk:
         return self.decide(case_id, verdict, final=True, **values)
 
     def label(
-        self, case_id: str, labels: Iterable[LabelRecord], *, acknowledge: bool = False
+        self,
+        case_id: str,
+        labels: Iterable[LabelRecord],
+        *,
+        acknowledge: bool = False,
+        acknowledge_citations: bool = False,
     ) -> LogEntry:
         """Add labels to this reviewer's decision on a case.
 
@@ -396,6 +423,7 @@ class Desk:
 
         ``acknowledge`` confirms that serious issues were seen, as for ``decide``. A reviewer who
         approved an answer before they were shown the audit's issues now approves it again.
+        ``acknowledge_citations`` keeps references of the corrected answer that name no evidence.
 
         It raises the errors of ``decide``, and InputError if the reviewer hasn't decided the case.
         """
@@ -422,12 +450,17 @@ class Desk:
             # without the token, which would return the earlier entry instead of adding one
             update={"labels": (*own.labels, *added), "token": None, "about": None, "policy": None}
         )
-        if acknowledge and own.verdict == "approve":
-            seen = seen_issues(self.workbench.reviews.decided_answer(self.actor, own).serious)
-            again = again.model_copy(update={"extra": again.extra | seen})
+        decided = self.workbench.reviews.decided_answer(self.actor, own)
+        seen = seen_issues(decided.serious) if acknowledge and own.verdict == "approve" else {}
+        kept = kept_citations(decided.unknown_citations) if acknowledge_citations else {}
+        again = again.model_copy(update={"extra": again.extra | seen | kept})
         version = self.workbench.cases.summary(case_id).version
         return self.workbench.reviews.submit(
-            self.actor, again, seen_version=version, shown=answer_digest(answer)
+            self.actor,
+            again,
+            seen_version=version,
+            shown=answer_digest(answer),
+            kept_labels=len(own.labels),
         )
 
     def log(self, case_id: str | None = None, *, limit: int = 50) -> tuple[LogEntry, ...]:
@@ -531,6 +564,9 @@ class Desk:
         ``machine_shown``, it is recorded as unknown whether the reviewer saw the audit's verdict.
         Passing the same row again doesn't record it twice.
 
+        A row of an export of decided cases, as ``{"exported": row}``, comes back in as the
+        decisions of its reviewers, marked as imported. You need the lead role for it.
+
         Args:
             rows: The rows.
             dry_run: Record every decision in a transaction that is rolled back at the end, so that
@@ -554,6 +590,9 @@ class Desk:
         for number, row in enumerate(rows, 1):
             values = row if isinstance(row, Mapping) else {}
             line = values.get("line", number)
+            if "exported" in values:
+                yield from self._import_row(values, line)
+                continue
             case, verdict = (str(values.get(key) or "") for key in ("case", "verdict"))
             try:
                 with self.workbench.store.transaction():
@@ -563,9 +602,33 @@ class Desk:
                     line, entry.decision.case_id if entry.decision else case, verdict, entry, None
                 )
             except MasisError as error:
-                yield DecisionRowResult(
-                    line, case or str(values.get("case_id") or ""), verdict, None, error
+                case = case or str(values.get("case_id") or "")
+                yield DecisionRowResult(line, case, verdict, None, error, "refused")
+
+    def _import_row(self, values: Mapping[str, Any], line: int) -> Iterator[DecisionRowResult]:
+        """Import the decisions of a row of an export, and its case if it isn't here."""
+        try:
+            row = read_exported(values["exported"])
+            with self.workbench.store.transaction():
+                added = self.workbench.cases.add_one(self.actor, row.case) == "added"
+        except MasisError as error:
+            yield DecisionRowResult(line, _exported_id(values), "", None, error, "refused")
+            return
+        for entry in row.entries:
+            verdict = (entry.decision.verdict if entry.decision else None) or ""
+            try:
+                recorded, is_new = self.workbench.reviews.import_entry(
+                    self.actor,
+                    entry,
+                    row,
+                    file=str(values.get("file") or "")[:64],
+                    keep_unknown=values.get("acknowledge_citations") is True,
                 )
+                outcome: RowOutcome = "imported" if is_new else "unchanged"
+                yield DecisionRowResult(line, row.case.id, verdict, recorded, None, outcome, added)
+            except MasisError as error:
+                yield DecisionRowResult(line, row.case.id, verdict, None, error, "refused", added)
+            added = False  # so that a case counts once
 
     def _decide_row(self, row: Any) -> LogEntry:
         if not isinstance(row, Mapping):
@@ -576,7 +639,7 @@ class Desk:
         if unknown := [str(key) for key in row if key not in _ROW_FIELDS]:
             raise InputError(
                 "isn't a field of a decision",
-                hint=f"Fields: {', '.join(sorted(_ROW_FIELDS))}.",
+                hint=_known_field(unknown[0], sorted(_ROW_FIELDS)),
                 field=unknown[0],
             )
         case_id = id_text(row.get("case", row.get("case_id")))
@@ -653,6 +716,12 @@ def check_verdict(verdict: object) -> None:
         )
 
 
+def _exported_id(values: Mapping[str, Any]) -> str:
+    exported = values.get("exported")
+    case = exported.get("case") if isinstance(exported, Mapping) else None
+    return str(case.get("id") or "")[:200] if isinstance(case, Mapping) else ""
+
+
 class _DryRunRollback(Exception):
     """Raised at the end of a dry run, so that its transaction is rolled back."""
 
@@ -692,6 +761,11 @@ def _argument_hint(problem: DecisionProblem, verdict: Verdict, run: Run | None) 
         return f"Use one of {_reason_codes(verdict)}, or your own words."
     if problem.code == "serious_issues_open":
         return "Read them, then set acknowledge=True (--acknowledge)."
+    if problem.code == "citations_unknown":
+        return (
+            "Correct the citation, or set acknowledge_citations=True (--acknowledge-citations) to"
+            " keep it."
+        )
     return problem.hint
 
 
@@ -717,3 +791,9 @@ def _reason_and_code(verdict: Verdict, reason: str) -> tuple[str, str]:
             field="reason",
         )
     return reason.strip(), OTHER if reason.strip() else ""
+
+
+def _known_field(written: str, known: Sequence[str]) -> str:
+    """Return a hint that suggests the known field with the nearest name, or lists all."""
+    near = difflib.get_close_matches(written[:200], known, n=1)
+    return f"Did you mean {near[0]!r}?" if near else f"Fields: {', '.join(known)}."

@@ -13,6 +13,7 @@ from masis.errors import InputError
 from masis.schema.case import Evidence
 from masis.schema.explain import explain, kind_of
 from masis.schema.labels import LABEL_CHOICES, WORDS_OF_ANSWER, LabelTarget, TargetLabel
+from masis.services.label_names import target_of
 
 LabelRecord = Mapping[str, Any]
 """A label on words of the answer: ``{"text": "...", "label": "unsupported"}``.
@@ -127,7 +128,9 @@ def _default_target(record: LabelRecord) -> LabelTarget:
         return "evidence"
     if record.get("severity"):
         return "span" if record.get("text") else "answer"
-    return "case" if record.get("label") in LABEL_CHOICES["case"] else "claim"
+    if record.get("label") in LABEL_CHOICES["case"]:
+        return "case"
+    return target_of(record.get("label"))
 
 
 def _read_passage(passage: Any, evidence: Sequence[Evidence], field: str) -> dict[str, Any]:
@@ -200,15 +203,22 @@ def find_evidence(evidence_id: Any, evidence: Sequence[Evidence], field: str) ->
 
 
 def check_quotations(
-    labels: Sequence[TargetLabel], answer: str, evidence: Sequence[Evidence]
+    labels: Sequence[TargetLabel], answer: str, evidence: Sequence[Evidence], *, kept: int = 0
 ) -> None:
     """Check that labels quote the answer and the evidence, and name chunks of the case.
+
+    Args:
+        labels: The labels of a decision.
+        answer: The answer that it is about.
+        evidence: The evidence of the case.
+        kept: How many labels, from the first, repeat an earlier decision. They aren't checked
+            again, and errors count from the first label after them.
 
     Raises:
         InputError: Words aren't at their place, or a chunk isn't one of the case.
 
     """
-    for number, label in enumerate(labels):
+    for number, label in enumerate(labels[kept:]):
         field = f"labels[{number}]"
         if label.start is not None and label.end is not None:
             _check_quotation(label.text, label.start, label.end, answer, "the answer", field)

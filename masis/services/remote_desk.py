@@ -286,10 +286,19 @@ class RemoteDesk(Desk):
         return self._ask(LogEntry, "POST", f"/cases/{_quote_name(case_id)}/{kind}", body)
 
     def label(
-        self, case_id: str, labels: Iterable[LabelRecord], *, acknowledge: bool = False
+        self,
+        case_id: str,
+        labels: Iterable[LabelRecord],
+        *,
+        acknowledge: bool = False,
+        acknowledge_citations: bool = False,
     ) -> LogEntry:
         """Add labels to this reviewer's decision on a case."""
-        body = {"labels": list(as_labels(labels)), "acknowledge": acknowledge}
+        body = {
+            "labels": list(as_labels(labels)),
+            "acknowledge": acknowledge,
+            "acknowledge_citations": acknowledge_citations,
+        }
         path = f"/cases/{_quote_name(case_id)}/labels"
         return self._ask(LogEntry, "POST", path, body, repeatable=False)
 
@@ -312,7 +321,8 @@ class RemoteDesk(Desk):
         answers = self._ask(tuple[records.RowResult, ...], "POST", "/decisions", body)
         for answer in answers:
             error = None if answer.error is None else _error_of(answer.error)
-            yield DecisionRowResult(answer.line, answer.case, answer.verdict, answer.entry, error)
+            about = (answer.line, answer.case, answer.verdict)
+            yield DecisionRowResult(*about, answer.entry, error, answer.outcome, answer.case_added)
 
     # Team
 

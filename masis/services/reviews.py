@@ -9,6 +9,7 @@ from masis import version
 from masis.errors import AnotherAnswer, Conflict, InputError, Removed, UnknownRecord
 from masis.schema.actor import Actor
 from masis.schema.review import (
+    IMPORTED,
     SHOWN_UNKNOWN,
     Decision,
     EntryKind,
@@ -20,18 +21,28 @@ from masis.schema.review import (
 )
 from masis.schema.run import Iteration, Run
 from masis.schema.screening import ScreeningEntry
-from masis.schema.team import LabelTypes, Rubric
+from masis.schema.team import LabelTypes, QueuePolicy, Rubric
 from masis.services.access import OPEN, Access, Service, may_require, requires
 from masis.services.cases import machine_hidden, versions_of
+from masis.services.decision_imports import (
+    PERSONS_KINDS,
+    ExportedRow,
+    decision_here,
+    original_id,
+    token_of,
+)
 from masis.services.decision_rules import (
     DecidedAnswer,
     problems,
+    unknown_citations,
     why_final_needs_reason,
     with_reason_code,
 )
 from masis.services.drafts import case_subject
+from masis.services.label_names import with_known_names
 from masis.services.labels import check_quotations
 from masis.services.records import CaseFilter, CaseRedaction, DecisionFilter
+from masis.settings import Settings
 from masis.store import Store
 from masis.store.reviews.states import WORK, answer_decided
 
@@ -62,8 +73,11 @@ class ReviewService(Service):
     ``get``, ``current``, ``individual``, ``entries`` and ``iterate`` read the log without checks.
     """
 
-    def __init__(self, store: Store, access: Access = OPEN) -> None:
+    def __init__(
+        self, store: Store, access: Access = OPEN, settings: Settings | None = None
+    ) -> None:
         super().__init__(store, access)
+        self._settings = settings
         log = store.decisions
         self.get, self.current, self.individual, self.entries = (
             log.get,
@@ -82,6 +96,7 @@ class ReviewService(Service):
         *,
         seen_version: int | None = None,
         shown: str | None = None,
+        kept_labels: int = 0,
     ) -> LogEntry:
         """Append a decision under the actor's name and remove its draft, in one transaction.
 
@@ -91,6 +106,8 @@ class ReviewService(Service):
             seen_version: The version of the case that the actor looked at.
             shown: The ``answer_digest`` of the answer that the actor was shown; pages always pass
                 it.
+            kept_labels: How many labels, from the first, the decision repeats from an earlier one
+                (``label_names.with_known_names``).
 
         Raises:
             NotAllowed: The actor's role doesn't allow decisions.
@@ -99,7 +116,7 @@ class ReviewService(Service):
             StaleVersion: The case has changed since it was looked at; the draft stays.
             CaseHeld: Another reviewer has taken the case; the draft stays.
             InputError: The actor has no name, a reported issue quotes words that aren't at its
-                place in the answer, or it has a type that the team doesn't have.
+                place in the answer, or a label has a name that doesn't exist.
             UnknownRecord: There is no such case, run or iteration.
             StoreError: The run belongs to another case, or all decisions that the case needs have
                 been made.
@@ -123,7 +140,7 @@ class ReviewService(Service):
                 self._assert_valid(actor, own)
                 own = own.model_copy(update=self._policy_and_rubric(actor, own))
             if fresh:
-                own = self._with_seconds(self._with_label_types(own))
+                own = self._with_seconds(self._with_label_types(own, kept_labels))
             entry = self._store.decisions.append(own, seen_version=seen_version)
             if not fresh:
                 _assert_repeated(entry, own)
@@ -153,13 +170,21 @@ class ReviewService(Service):
         """
         final = decision.kind == "adjudication"
         why = self.explain_needed_reason(decision.case_id, decision.verdict) if final else ""
+        unknown = self._unknown_citations(decision)
         try:
             text, iteration = self._answer_and_iteration(decision)
         except Removed:
-            return DecidedAnswer(None, final_needs_reason=why)
+            return DecidedAnswer(None, final_needs_reason=why, unknown_citations=unknown)
         seen = iteration is not None and not machine_hidden(self._store, actor, decision.case_id)
         issues = iteration.issues if iteration is not None and seen else ()
-        return DecidedAnswer(text, tuple(issue for issue in issues if issue.major), why)
+        serious = tuple(issue for issue in issues if issue.major)
+        return DecidedAnswer(text, serious, why, unknown)
+
+    def _unknown_citations(self, decision: Decision) -> tuple[str, ...]:
+        corrected = decision.corrected_answer
+        if decision.verdict != "override" or not corrected:
+            return ()
+        return unknown_citations(corrected, self._store.cases.get(decision.case_id), self._settings)
 
     def _assert_valid(self, actor: Actor, decision: Decision) -> None:
         """Raise InputError for the first problem of a decision."""
@@ -215,29 +240,24 @@ class ReviewService(Service):
             update={"extra": decision.extra | {"seconds": round(seconds, 1)}}
         )
 
-    def _with_label_types(self, decision: Decision) -> Decision:
+    def _with_label_types(self, decision: Decision, kept: int = 0) -> Decision:
         """Check the labels of a decision, and record the version of the label types.
 
+        The first ``kept`` labels repeat an earlier decision.
+
         Raises:
-            InputError: A type or a chunk is unknown, or a quotation isn't at its place.
+            InputError: A label, a type or a chunk is unknown, or a quotation isn't at its place.
 
         """
-        if decision.labels:
-            evidence = self._store.cases.get(decision.case_id).evidence
-            check_quotations(decision.labels, self.answer_of(decision), evidence)
-        if not decision.reported:
+        if not decision.labels:
             return decision
         types = self._store.team.in_force(LabelTypes)
-        for label in decision.reported:
-            if label.label not in types.names:
-                raise InputError(
-                    f"{label.label!r} isn't a label type of version {types.version}",
-                    hint=(
-                        f"Types: {', '.join(types.names)}. Reload the page, because they may have"
-                        " changed."
-                    ),
-                    field="labels",
-                )
+        labels = with_known_names(decision.labels, types, kept=kept)
+        decision = decision.model_copy(update={"labels": labels})
+        evidence = self._store.cases.get(decision.case_id).evidence
+        check_quotations(labels, self.answer_of(decision), evidence, kept=kept)
+        if not decision.reported:
+            return decision
         return decision.model_copy(
             update={"versions": decision.versions | {"label_types": str(types.version)}}
         )
@@ -273,7 +293,12 @@ class ReviewService(Service):
 
     @requires("oversee", "adjudicate cases")
     def adjudicate(
-        self, actor: Actor, decision: Decision, *, seen_version: int | None = None
+        self,
+        actor: Actor,
+        decision: Decision,
+        *,
+        seen_version: int | None = None,
+        kept_labels: int = 0,
     ) -> LogEntry:
         """Append the final verdict on a case of several reviewers.
 
@@ -299,10 +324,92 @@ class ReviewService(Service):
         )
         self._assert_valid(actor, final)
         entry = self._store.decisions.append(
-            self._with_label_types(final), seen_version=seen_version
+            self._with_label_types(final, kept_labels), seen_version=seen_version
         )
         _assert_repeated(entry, final)  # the token may have been another verdict's
         return entry
+
+    @requires("oversee", "import decisions of other reviewers")
+    def import_entry(
+        self, actor: Actor, entry: LogEntry, row: ExportedRow, *, file: str, keep_unknown: bool
+    ) -> tuple[LogEntry, bool]:
+        """Record a decision that was made in another database, in its reviewer's name.
+
+        The entry is marked as imported and never counts as blind. Rubric scores aren't imported,
+        since they follow another team's rubric.
+
+        Args:
+            actor: Who imports it.
+            entry: The entry of the export.
+            row: Its row. The case must be stored.
+            file: The digest of the file.
+            keep_unknown: Whether references of a corrected answer that name no evidence are kept.
+
+        Returns:
+            The entry here, and whether it is new. The same decision is recorded only once.
+
+        Raises:
+            Conflict: The case has decisions that were made here, or is shared between reviewers
+                here, or an adjudication lacks its decisions.
+            InputError: The decision isn't valid here, such as a label type that doesn't exist.
+            UnknownRecord: The answer that it is about isn't here.
+
+        """
+        name, store = name_of(actor), self._store
+        with store.transaction():
+            if (known := self._known_entry(entry)) is not None:
+                _assert_same_decision(known, entry, row.case.id)
+                return known, False
+            if store.cases.get(row.case.id).digest() != row.case.digest():
+                raise Conflict(f"case {row.case.id!r} is stored with other content.")
+            self._assert_only_imported(row.case.id)
+            runs = [
+                store.runs.get(run.id)
+                for run in store.runs.for_case(row.case.id)
+                if run.readable and run.iterations
+            ]
+            decision = decision_here(entry, row, runs, file, name)
+            unknown = self._unknown_citations(decision)
+            if keep_unknown:
+                decision = decision_here(entry, row, runs, file, name, keep=unknown)
+            # The issues that an audit here left open say nothing about what the reviewer saw there.
+            answer = DecidedAnswer(self.answer_of(decision), unknown_citations=unknown)
+            for problem in problems(decision, answer):
+                raise problem.as_error()
+            if decision.kind == "adjudication":
+                work = store.team.work(decision.case_id)
+                if work.policy is None or work.pending:
+                    raise Conflict(
+                        f"the decision {entry.id!r} is the final verdict of several reviewers, and"
+                        " not all their decisions could be imported."
+                    )
+            else:
+                store.team.assert_free(decision.case_id, decision.reviewer)
+            return store.decisions.append(self._with_label_types(decision)), True
+
+    def _known_entry(self, entry: LogEntry) -> LogEntry | None:
+        """Return the entry of a decision that was made here or imported earlier, or None."""
+        try:
+            return self._store.decisions.get(original_id(entry))
+        except UnknownRecord:
+            return self._store.decisions.with_token(token_of(entry))
+
+    def _assert_only_imported(self, case_id: str) -> None:
+        """Raise Conflict if decisions on a case are made here, or will be made blind."""
+        made_filter = DecisionFilter(case_id=case_id, kinds=PERSONS_KINDS, size=200)
+        made = self._store.decisions.entries(made_filter).rows
+        is_own = any(each.decision is None or IMPORTED not in each.decision.extra for each in made)
+        # The same words with and without decisions, because their number may be hidden.
+        if self._store.team.in_force(QueuePolicy).for_case(case_id) is not None:
+            raise Conflict(
+                f"case {case_id!r} is shared between several reviewers here, so decisions of"
+                " another database aren't imported."
+            )
+        if is_own:
+            raise Conflict(
+                f"case {case_id!r} has decisions that were made here, so those of another database"
+                " aren't imported."
+            )
 
     def settled_by(self, case_id: str) -> tuple[str, ...]:
         """Return the people who settled a case: one person, or all reviewers who agreed.
@@ -524,13 +631,25 @@ def _assert_repeated(first: LogEntry, again: Decision) -> None:
         )
 
 
+def _assert_same_decision(known: LogEntry, exported: LogEntry, case_id: str) -> None:
+    """Raise Conflict if an exported entry has the id of another decision here."""
+    ours, theirs = known.decision, exported.decision
+    if ours is None or theirs is None:
+        return
+    if (ours.case_id, ours.reviewer, ours.verdict) != (case_id, theirs.reviewer, theirs.verdict):
+        raise Conflict(f"entry {exported.id!r} is another decision here, so it isn't imported.")
+
+
 def sign_decision(actor: Actor, decision: Decision) -> Decision:
     """Return the decision with the actor's name, the sign-in provider and the current versions.
 
-    A provider that the caller put into ``extra`` is removed, because it could be forged.
+    A provider or an origin that the caller put into ``extra`` is removed, because it could be
+    forged.
     """
     versions = decision.versions or {"app": version.APP, "rubric": version.RUBRIC}
-    extra = {key: value for key, value in decision.extra.items() if key != SIGNED_IN_BY}
+    extra = {
+        key: value for key, value in decision.extra.items() if key not in (SIGNED_IN_BY, IMPORTED)
+    }
     if actor.authenticated:
         extra[SIGNED_IN_BY] = actor.signed_in_by
     return decision.model_copy(

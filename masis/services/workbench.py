@@ -43,7 +43,7 @@ class Workbench:
     ) -> None:
         self.store, self.database, self.access = store, database, access
         self.cases, self.runs = CaseService(store, access), store.runs
-        self.reviews, self.drafts = ReviewService(store, access), DraftService(store, access)
+        self.drafts = DraftService(store, access)
         self.exports, self.corpora = ExportService(store, access), CorpusService(store, access)
         self.datasets = DatasetService(store, access)
         self.metrics, self.retention = store.measures, RetentionService(store, access)
@@ -58,6 +58,7 @@ class Workbench:
         store, access = self.store, self.access
         self.settings = settings
         self.audits = AuditService(store, settings, access)
+        self.reviews = ReviewService(store, access, settings)
         self.screenings = ScreeningService(store, settings, access=access)
         self.reassessment = ReassessmentService(store, settings, access)
         self.trust = TrustService(store, settings, access)

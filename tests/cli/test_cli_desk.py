@@ -76,7 +76,7 @@ def test_an_answer_is_listed_shown_decided_labeled_and_undone(masis: Masis, data
     assert masis("label", "a", "unsupported", "in 1931", "--by", "Ada", *at).exit_code == 0
     assert "No cases need your decision." in masis("queue", *at).stderr
     log = masis("log", "a", *at).stdout
-    assert log.count("Rejected the original answer of a by Ada") == 2
+    assert log.count("Rejected: the original answer of a, by Ada") == 2
     newest = json.loads(masis("log", "a", "--limit", "1", "--json", *at).stdout)
     assert masis("undo", newest["id"], "--by", "Ada", *at).exit_code == 0
     corrected = ("--corrected-answer", "It is 120 metres long [1].", "--reason", "other: shorter")
@@ -86,6 +86,29 @@ def test_an_answer_is_listed_shown_decided_labeled_and_undone(masis: Masis, data
     )
     assert masis("undo", "nothing", *at).exit_code == 1
     assert masis("verify-log", *at).exit_code == 0
+
+
+def test_unknown_labels_and_citations_are_refused_with_a_suggestion(
+    masis: Masis, database: Path
+) -> None:
+    at = ("--by", "Ada", "--db", database)
+    label = ("--label", "contradictd=in 1931")
+    refused = masis("decide", "a", "reject", "--reason", "contradicted", *label, *at)
+    assert refused.exit_code == 1
+    assert "labels[0].label: is 'contradictd'" in refused.stderr
+    assert "Did you mean 'contradicted'?" in refused.stderr
+    override = ("override", "--corrected-answer", "It is long [9].", "--reason", "unclear")
+    refused = masis("decide", "a", *override, *at)
+    assert refused.exit_code == 1
+    assert "cites “9”, which names no evidence" in refused.stderr
+    assert "(--acknowledge-citations) to keep it" in refused.stderr
+    kept = masis("decide", "a", *override, "--acknowledge-citations", "--json", *at)
+    assert json.loads(kept.stdout)["decision"]["extra"]["citations_kept"] == ["9"]
+    refused = masis("label", "a", "unsuported", "in 1931", *at)
+    assert "labels[0].label: is 'unsuported'" in refused.stderr
+    row = b'{"case": "b", "verdict": "escalate", "labls": []}'
+    refused = masis("decide", "--file", "-", *at, stdin=row)
+    assert "labls: isn't a field of a decision. Did you mean 'labels'?" in refused.stdout
 
 
 def test_a_file_of_decisions_has_a_dry_run_and_reports_each_row(
@@ -211,3 +234,24 @@ def test_a_new_reason_is_offered_and_recorded_without_another_change(
     assert {"code": new.code, "text": new.text, "suggested": False} in form
     assert form[-1]["code"] == OTHER
     assert set(REASONS) >= FORM_ONLY
+
+
+def test_the_command_counts_the_decisions_of_an_export_that_come_back(
+    masis: Masis, database: Path, tmp_path: Path
+) -> None:
+    masis("decide", "a", "reject", "--reason", "unclear", "--by", "Ada", "--db", database)
+    masis("decide", "b", "escalate", "--by", "Ben", "--db", database)
+    file, new = tmp_path / "decided.jsonl", ("--db", tmp_path / "new.db")
+    assert masis("export", "--format", "decided", "--out", file, "--db", database).exit_code == 0
+    masis("import", "-", *new, stdin=lines(case("c")))
+    noted = masis("import", file, "--db", tmp_path / "cases-only.db")
+    assert "has decisions, and only the cases are imported." in noted.stderr
+    assert "masis decide --file FILE" in noted.stderr
+    tried = masis("decide", "--file", file, "--dry-run", *new)
+    assert "2 would be imported, 0 already here, 2 cases would be added" in tried.stderr
+    done = masis("decide", "--file", file, *new)
+    assert done.exit_code == 0, done.stderr
+    assert done.stdout.splitlines()[0] == "line 1  a  reject  imported"
+    again = masis("decide", "--file", file, "--json", *new)
+    assert "0 imported, 2 already here, 0 cases added, 0 refused." in again.stderr
+    assert json.loads(again.stdout.splitlines()[0])["result"] == "already here"

@@ -46,7 +46,7 @@ def audited(template: Path, tmp_path: Path) -> Path:
 def test_cases_are_imported_once_and_exported_unchanged(masis: Masis, tmp_path: Path) -> None:
     file, database = tmp_path / "cases.jsonl", tmp_path / "new.db"
     given = [
-        case("a", metadata={"z": 1, "a": [None, 2.5]}, labels={"faulty": True, "claims": []}),
+        case("a", metadata={"z": 1, "a": [None, 2.5]}, labels={"clean": False, "claims": []}),
         case("b", field="law", query="Wie groß?"),
     ]
     file.write_bytes(lines(*given))

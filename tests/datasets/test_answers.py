@@ -115,7 +115,7 @@ def test_offsets_into_the_answer_are_shifted_and_those_into_thoughts_dropped() -
     assert case.model_reasoning == THOUGHT
     assert [(each.start, each.end) for each in case.given_citations] == [(0, len(ANSWER)), (4, 4)]
     assert case.labels
-    assert (case.labels.claims[0].model_extra or {})["start"] == 0
+    assert case.labels.claims[0].start == 0
 
 
 def test_a_case_is_identical_from_python_or_a_file_and_round_trips() -> None:

@@ -199,6 +199,27 @@ WRONG: list[tuple[str, str, dict[str, Any], int, str]] = [
     ("POST", "/cases/case-1/decisions", {"json": {"verdict": "perhaps"}}, 400, "verdict"),
     ("POST", "/cases/case-1/decisions", {"json": {"verdict": "reject"}}, 400, "reason"),
     ("POST", "/cases/case-1/decisions", {"json": {"verdict": "reject", "reson": ""}}, 400, "reson"),
+    (
+        "POST",
+        "/cases/case-1/decisions",
+        {"json": {"verdict": "escalate", "labels": [{"text": "x", "lable": "partial"}]}},
+        400,
+        "Did you mean 'label'?",
+    ),
+    (
+        "POST",
+        "/cases/case-1/labels",
+        {"json": {"labels": [{"text": "x", "label": "partial", "severty": "low"}]}},
+        400,
+        "labels[0].severty",
+    ),
+    (
+        "POST",
+        "/cases/case-1/decisions",
+        {"json": {"verdict": "override", "reason": "unclear", "corrected_answer": "So [99]."}},
+        400,
+        "names no evidence",
+    ),
     ("POST", "/cases/case-1/decisions", {"content": b"{", "headers": {}}, 415, "JSON"),
     (
         "POST",
@@ -249,6 +270,15 @@ def test_a_decision_sent_twice_with_its_token_is_recorded_once(served: Served) -
         assert (other.status_code, other.json()["error"]["field"]) == (400, "token")
         kinds = [entry["decision"]["kind"] for entry in client.get("/decisions").json()]
     assert kinds.count("decision") == 1
+
+
+def test_unknown_citations_are_kept_if_they_are_acknowledged(served: Served) -> None:
+    body = {"verdict": "override", "reason": "unclear", "corrected_answer": "So [99]."}
+    with served.client("Ada") as client:
+        answer = client.post(
+            "/cases/case-1/decisions", json={**body, "acknowledge_citations": True}
+        )
+    assert answer.json()["decision"]["extra"]["citations_kept"] == ["99"]
 
 
 def test_a_draft_is_saved_by_field_and_is_its_owner_s_alone(served: Served) -> None:

@@ -57,6 +57,12 @@ STEPS: dict[str, Step] = {
     "undo twice": lambda desk, _: desk.undo(desk.log("case-1")[1].id),
     "undo nothing": lambda desk, _: desk.undo("nothing"),
     "adjudicate": lambda desk, _: desk.adjudicate("case-1", "reject", reason="uncited"),
+    "override citing nothing": lambda desk, _: desk.decide(
+        "case-2", "override", reason="unclear", corrected_answer="So [99]."
+    ),
+    "a label that doesn't exist": lambda desk, _: desk.decide(
+        "case-2", "escalate", labels={"text": "It was opened in 1932", "label": "suported"}
+    ),
     "decide a file": lambda desk, _: [
         result._replace(entry=None)
         for result in desk.decide_all(

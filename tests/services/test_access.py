@@ -23,6 +23,7 @@ from masis.schema.screening import Abstract, Screening
 from masis.schema.team import QueuePolicy, SavedView
 from masis.services import SIGN_IN_REQUIRED, Workbench, access
 from masis.services.access import ACTS, Access, Service, requires
+from masis.services.decision_imports import ExportedRow
 from masis.services.jobs import Jobs
 from masis.services.maintenance.retention import rule_of
 from masis.services.records import CaseFilter, DecisionFilter
@@ -102,6 +103,13 @@ CALLS: dict[str, Call] = {
     "ReviewService.redact_case": lambda desk, who: desk.reviews.redact_case(who, "case-1", "asked"),
     "ReviewService.sign": lambda desk, who: desk.reviews.sign(who, b"k" * 32),
     "ReviewService.adjudicate": lambda desk, who: desk.reviews.adjudicate(who, decision("case-1")),
+    "ReviewService.import_entry": lambda desk, who: desk.reviews.import_entry(
+        who,
+        entry := desk.reviews.get(first_entry(desk)),
+        ExportedRow(desk.store.cases.get("case-1"), None, entry.id, (entry,)),
+        file="",
+        keep_unknown=False,
+    ),
     "TeamService.claim": lambda desk, who: desk.team.claim(who, "case-1"),
     "TeamService.claim_next": lambda desk, who: desk.team.claim_next(who, CaseFilter()),
     "TeamService.release": lambda desk, who: desk.team.release(who, "case-1"),

@@ -16,8 +16,10 @@ from masis.services.decision_rules import (
     REASON_CODE,
     DecidedAnswer,
     is_unchanged,
+    kept_citations,
     problems,
     seen_issues,
+    unknown_citations,
 )
 from masis.services.desk import Desk
 from masis.settings import Settings
@@ -27,6 +29,7 @@ from tests.reviewing import ADA
 from tests.store.factories import a_case, a_run, an_iteration
 
 ANSWER = "It is long [1].\nIt is grey [7]."
+CASE = a_case("case", answer=ANSWER)
 SERIOUS = (issue("high", id="i1"), issue("critical", id="i2"))
 
 ROWS: list[tuple[dict[str, Any], list[str]]] = [
@@ -59,6 +62,32 @@ ROWS: list[tuple[dict[str, Any], list[str]]] = [
         {"verdict": "reject", "reason": "Wrong.", "corrected_answer": "It is short."},
         ["correction_unused"],
     ),
+    (
+        {"verdict": "override", "reason": "Wrong.", "corrected_answer": "It is short [7]."},
+        ["citations_unknown"],
+    ),
+    (
+        {"verdict": "override", "corrected_answer": "It is short [7]."},
+        ["citations_unknown", "reason_missing"],
+    ),
+    (
+        {
+            "verdict": "override",
+            "reason": "Wrong.",
+            "corrected_answer": "It is short [7].",
+            "extra": kept_citations(["7"]),
+        },
+        [],
+    ),
+    (
+        {
+            "verdict": "override",
+            "reason": "Wrong.",
+            "corrected_answer": "It is short [7, 8].",
+            "extra": kept_citations(["7"]),
+        },
+        ["citations_unknown"],
+    ),
     ({"verdict": "approve", "extra": seen_issues(SERIOUS)}, []),
     ({"verdict": "approve"}, ["serious_issues_open"]),
     ({"verdict": "approve", "extra": seen_issues(SERIOUS[:1])}, ["serious_issues_open"]),
@@ -74,10 +103,9 @@ def decision(**given: Any) -> Decision:
 def workbench(store: Store) -> Workbench:
     """A case whose audit left two serious issues open."""
     opened = Workbench(store, Settings(), store.path)
-    case = a_case("case", answer=ANSWER)
-    opened.cases.add(ADA, [case])
+    opened.cases.add(ADA, [CASE])
     iteration = an_iteration().model_copy(update={"answer": ANSWER, "issues": SERIOUS})
-    store.runs.finish(a_run(case, "run", iterations=(iteration,), needs_review=True))
+    store.runs.finish(a_run(CASE, "run", iterations=(iteration,), needs_review=True))
     return opened
 
 
@@ -86,7 +114,8 @@ def test_every_caller_is_held_to_the_decision_rules(
     workbench: Workbench, given: dict[str, Any], codes: list[str]
 ) -> None:
     made = decision(**given)
-    found = problems(made, DecidedAnswer(ANSWER, SERIOUS))
+    unknown = unknown_citations(made.corrected_answer or "", CASE)
+    found = problems(made, DecidedAnswer(ANSWER, SERIOUS, unknown_citations=unknown))
     assert [each.code for each in found] == codes
     before = workbench.store.decisions.head().length
     if not codes:
@@ -111,7 +140,10 @@ def test_the_desk_rejects_what_the_service_rejects(
     if not codes:
         assert desk.decide("case", verdict, **rest)
         return
-    found, *_ = problems(decision(**given), DecidedAnswer(ANSWER, SERIOUS))
+    unknown = unknown_citations(given.get("corrected_answer") or "", CASE)
+    found, *_ = problems(
+        decision(**given), DecidedAnswer(ANSWER, SERIOUS, unknown_citations=unknown)
+    )
     with pytest.raises(InputError, match=found.message[:40]):
         desk.decide("case", verdict, **rest)
 

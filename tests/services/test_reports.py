@@ -59,7 +59,7 @@ def test_the_report_is_complete(
     run = bench.audits.audit(ADA, case)
     answer = run.iterations[0].answer
     labels = (
-        TargetLabel(target="claim", start=0, end=4, text="Four", label="agree"),
+        TargetLabel(target="claim", start=0, end=4, text=answer[:4], label="supported"),
         TargetLabel(
             target="span",
             start=0,
@@ -98,7 +98,7 @@ def test_the_report_is_complete(
         run.versions.rubric,
         case.digest(),
         bench.store.decisions.head().digest,
-        "claim “Four”: agree",
+        f"claim “{answer[:4]}”: supported",
     ):
         assert expected in words
     assert re.search(r"Quality: \d\.\d\d\. Quality of the best revision: \d\.\d\d\.", words)
@@ -142,8 +142,8 @@ def test_hostile_text_is_escaped_everywhere(bench: Workbench) -> None:
     )
     bench.cases.add(ADA, [case])
     bench.audits.audit(ADA, case)
-    place = {"target": "span", "start": 0, "end": len(HOSTILE), "text": HOSTILE}
-    label = TargetLabel.model_validate({**place, "label": HOSTILE, "note": HOSTILE})
+    place = {"target": "claim", "start": 0, "end": len(HOSTILE), "text": HOSTILE}
+    label = TargetLabel.model_validate({**place, "label": "unsupported", "note": HOSTILE})
     said = dict.fromkeys(("reason", "note", "corrected_answer"), HOSTILE)
     decide(bench, case.id, "override", HOSTILE[:200], labels=(label,), **said)
     html = report(bench, case.id)

@@ -490,7 +490,7 @@ def adjudicate(
         (
             ("approve", "reject"),
             "override",
-            {"reason": "Odd", "corrected_answer": "{answer} Not"},
+            {"reason": "Odd", "corrected_answer": "It is short."},
             "",
         ),
     ],

@@ -375,6 +375,7 @@ def test_a_doubtful_correction_asks_once_and_is_recorded_on_resubmission(
     assert refused(client, {**other, "confirmed": [error["confirms"]]})["confirms"]
     post(client, "decisions", {**body, "confirmed": [error["confirms"]]})
     assert newest_decision(workbench).corrected_answer == corrected
+    assert newest_decision(workbench).extra["citations_kept"] == ["chunk_99", "chunk_77"]
 
 
 def newest_decision(workbench: Workbench) -> Decision:

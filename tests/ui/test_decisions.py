@@ -78,7 +78,7 @@ def test_details_show_the_correction_diff_and_labels(
         corrected_answer=f"{shown} It was checked.",
         labels=(
             TargetLabel(
-                target="claim", start=0, end=4, text=shown[:4], label="disagree", note="it is there"
+                target="claim", start=0, end=4, text=shown[:4], label="partial", note="it is there"
             ),
             TargetLabel(target="answer", label="incomplete", severity="low"),
         ),
@@ -94,7 +94,7 @@ def test_details_show_the_correction_diff_and_labels(
     assert "It was checked." in "".join(change.text for change in changes if change.kind == "in")
     detail = entry_detail(entry, changes)
     assert [(each["label"], each.get("severity")) for each in detail["labels"]] == [
-        ("disagree", None),
+        ("partial", None),
         ("incomplete", "low"),
     ]
     assert detail["run"]["href"] == f"review?case={CASE}&run={run.id}&iteration=1"

@@ -58,8 +58,11 @@ def taken(desk: Data, number: int, **changes: Any) -> Data:
     return desk["blank"] | {name: side[name] for name in names} | changes
 
 
-def record(client: TestClient, desk: Data, fields: Data, status: int = 200) -> Data:
+def record(
+    client: TestClient, desk: Data, fields: Data, status: int = 200, confirmed: tuple[str, ...] = ()
+) -> Data:
     body = {"place": desk["place"], "fields": fields, "shown": desk["shown"], "seen": desk["seen"]}
+    body["confirmed"] = list(confirmed)
     token = f"{desk['place']['case']} {desk['seen']} {fields}"[:64]
     response = client.post("/api/v1/desk/decisions", json={**body, "token": token, "seconds": 2.04})
     assert response.status_code == status, response.text
@@ -107,6 +110,22 @@ def test_a_final_verdict_that_lacks_something_is_refused_with_its_field(
     draft = workbench.drafts.get(CLEO, f"adjudication:{CASE}").values
     assert (draft["verdict"], draft["other"]) == ("override", "Why.")
     assert workbench.cases.summary(CASE).state == "needs_adjudication"
+
+
+def test_a_final_correction_that_cites_what_does_not_exist_is_asked_about_once(
+    workbench: Workbench, client: TestClient
+) -> None:
+    desk = opened(client)
+    fields = taken(desk, 0, corrected="Stump [chunk_77].")
+    error = record(client, desk, fields, 422)
+    assert "cites “chunk_77”, which names no evidence" in error["message"]
+    assert error["field"] == "corrected"
+    assert workbench.cases.summary(CASE).state == "needs_adjudication"
+    # another correction is asked about again
+    other = taken(desk, 0, corrected="Stump [chunk_78].")
+    assert record(client, desk, other, 422, (error["confirms"],))["confirms"]
+    record(client, desk, fields, confirmed=(error["confirms"],))
+    assert final_of(workbench).extra["citations_kept"] == ["chunk_77"]
 
 
 def test_a_settled_verdict_can_be_changed_only_with_a_reason(

@@ -108,6 +108,8 @@ class Profile(Record):
         words: The meaning of each verdict in ``labels``.
         drafted: Whether answers are absent on purpose, because an audit drafts them.
         reasoning: Path to the model's thoughts before it answered.
+        left_out: What the rows have that an import of cases leaves out; a note says so once.
+        left_out_hint: How to import that.
 
     """
 
@@ -136,6 +138,8 @@ class Profile(Record):
     reply: Paths = ()
     converter: Converter | None = None
     drafted: bool = False
+    left_out: str = ""
+    left_out_hint: str = ""
 
     def with_map(self, names: FieldMap) -> Profile:
         """Return the profile with the fields of a map read from the mapped keys instead.

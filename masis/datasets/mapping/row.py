@@ -117,6 +117,8 @@ def read_row(row: DataRow, profile: Profile, names: FieldMap) -> MappedRow:
         return MappedRow(
             row.number, row.end, None, (InputError("is nested too deeply", hint="Flatten it."),)
         )
+    if profile.left_out and row.number == 1:
+        notes.append(InputError(profile.left_out, hint=profile.left_out_hint))
     if isinstance(own, dict) and case.messages and not isinstance(case.messages, tuple):
         problem = "isn't a conversation. It's kept unchanged, but pages don't show it"
         hint = 'Write it as "messages": [{"role": "user", "content": "..."}, ...].'

@@ -1,4 +1,4 @@
-"""Reads decisions from files: one per row, or the exports of Label Studio and Argilla.
+"""Reads decisions from files: one per row, our own exports, and those of Label Studio and Argilla.
 
 Each row has ``case``, ``verdict`` and the other arguments of ``Desk.decide_all``. It isn't known
 what a tool showed to its annotators, so ``machine_shown`` is only set if the file has it.
@@ -6,10 +6,12 @@ what a tool showed to its annotators, so ``machine_shown`` is only set if the fi
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, get_args
 
+from masis.datasets.readers.strict_json import parse_object
 from masis.datasets.rows import read_rows
 from masis.errors import InputError
 from masis.schema.literals import parse_value
@@ -26,6 +28,8 @@ _VERDICTS: Mapping[str, Verdict] = {
 """The words of other tools for our verdicts."""
 _CASE_KEYS = ("case_id", "case", "external_id", "id")
 """Keys that may name the case, the most specific first."""
+_WHOLE_ANSWER = "answer"
+"""The question of our labelling interface for Label Studio about issues of the whole answer."""
 _TEXT_FIELDS = ("corrected_answer", "reason", "note")
 _NESTED_CELLS = ("labels", "machine_shown")
 """Columns whose cells are JSON."""
@@ -41,15 +45,62 @@ def read_decisions(
 
     """
     source_name = name or str(path)
+    digest = ""
     try:
         for row in read_rows(path, name=source_name, sheet=sheet):
             if isinstance(row.value, InputError):
                 yield row.value.at(file=source_name, line=row.number)
                 continue
+            if _is_exported(row.value):
+                digest = digest or _export_digest(path)
+                yield _exported_decisions(row.value, row.number, digest, source_name)
+                continue
             for decision in _row_decisions(row.value, table=row.table):
                 yield {"line": row.number, **decision}
     except InputError as error:
         raise error.at(file=source_name) from error
+
+
+_EXPORTED_FIELDS = ("case", "judged_answer", "decision", "decisions")
+_EXPORTED_COLUMNS = {"case_id", "digest", "decision", "entry_id", "original_answer"}
+"""The columns of an export of decided cases as a table."""
+
+
+def _is_exported(row: dict[str, Any]) -> bool:
+    """Return whether a row is from our own export of decided cases."""
+    return set(row) >= _EXPORTED_COLUMNS or (
+        isinstance(row.get("case"), dict) and {"judged_answer", "decisions"} <= set(row)
+    )
+
+
+def _exported_decisions(
+    row: dict[str, Any], line: int, digest: str, source_name: str
+) -> dict[str, Any] | InputError:
+    """Return an exported row with only what decisions need, or why they can't come back in."""
+    if set(row) >= _EXPORTED_COLUMNS:
+        record = row.get("record")
+        if not isinstance(record, str):
+            return InputError(
+                "is a row of decided cases as CSV, which has no labels, no evidence and only one"
+                " decision per case",
+                hint="Export the cases as jsonl or parquet to import their decisions.",
+                file=source_name,
+                line=line,
+            )
+        try:
+            row = parse_object(record.encode())
+        except InputError as error:
+            return error.at(file=source_name, line=line)
+    exported = {name: row.get(name) for name in _EXPORTED_FIELDS}
+    return {"line": line, "exported": exported, "file": digest}
+
+
+def _export_digest(path: Path) -> str:
+    """Return the SHA-256 digest of a file, or "" for a folder."""
+    if not path.is_file():
+        return ""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _row_decisions(row: dict[str, Any], *, table: bool) -> Iterator[dict[str, Any]]:
@@ -90,7 +141,8 @@ def _from_label_studio(data: dict[str, Any], annotation: dict[str, Any]) -> dict
     """Return the decision of an annotation.
 
     The verdict is a choice, labelled words are regions, and reason and corrected answer are text
-    areas.
+    areas. A label with a severity, which our export writes into the region's meta, reports an
+    issue.
     """
     decision: dict[str, Any] = _case_reference(data)
     labels: list[dict[str, Any]] = []
@@ -99,14 +151,19 @@ def _from_label_studio(data: dict[str, Any], annotation: dict[str, Any]) -> dict
         if not isinstance(value, dict):
             continue
         question = str(result.get("from_name", ""))
+        details = _region_details(result)
         for choice in value.get("choices") or ():
-            _apply_choice(decision, question, str(choice))
+            if question == _WHOLE_ANSWER:
+                labels.append({"target": "answer", "label": str(choice), **details})
+            else:
+                _apply_choice(decision, question, str(choice))
         if isinstance(value.get("text"), list) and (field := _text_field(question)):
             decision[field] = "\n".join(map(str, value["text"]))
         for label in value.get("labels") or value.get("hypertextlabels") or ():
             if isinstance(value.get("text"), str):
                 offset = {"start": value["start"]} if isinstance(value.get("start"), int) else {}
-                labels.append({"text": value["text"], **offset, "label": str(label)})
+                region = {"text": value["text"], **offset, "label": str(label)}
+                labels.append(region | details)
     annotator = annotation.get("completed_by")
     reviewer = (
         annotator.get("email")
@@ -120,6 +177,18 @@ def _from_label_studio(data: dict[str, Any], annotation: dict[str, Any]) -> dict
         | ({"labels": labels} if labels else {})
         | ({"reviewer": str(reviewer)} if reviewer else {})
     )
+
+
+def _region_details(result: dict[str, Any]) -> dict[str, str]:
+    """Return the severity and the note of a region, as our export writes them into its meta."""
+    meta = result.get("meta")
+    lines = meta.get("text") if isinstance(meta, dict) else None
+    details = (
+        line.partition(": ")
+        for line in (lines if isinstance(lines, list) else [lines])
+        if isinstance(line, str)
+    )
+    return {name: text for name, _, text in details if name in ("severity", "note")}
 
 
 def _from_argilla(row: dict[str, Any]) -> Iterator[dict[str, Any]]:

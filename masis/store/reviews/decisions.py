@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 
 from masis.errors import Conflict, StaleVersion, UnknownRecord
-from masis.schema.review import Decision, LogCheck, LogEntry, SubjectCheck
+from masis.schema.review import IMPORTED, Decision, LogCheck, LogEntry, SubjectCheck
 from masis.schema.team import QueuePolicy
 from masis.store.audits.queue import case_seq
 from masis.store.core.chained_log import ChainedLog, StoredLog
@@ -101,6 +101,11 @@ class Decisions(StoredLog[Decision, LogEntry]):
         return token is not None and bool(
             self._database.execute("SELECT 1 FROM decision_log WHERE token = ?", [token])
         )
+
+    def with_token(self, token: str) -> LogEntry | None:
+        """Return the entry that was made with this token, or None."""
+        with self._database.reading() as connection:
+            return next(map(LOG.entry_of, LOG.rows(connection, "log.token = ?", [token])), None)
 
     def individual(self, case_id: str) -> tuple[LogEntry, ...]:
         """Return each reviewer's effective decision on a case, oldest first.
@@ -229,11 +234,13 @@ def _under_policy(
         return decision
     decided = "SELECT who, entry_seq FROM case_work WHERE case_seq = ? AND kind = 'decided'"
     made = dict(connection.execute(decided, [case["seq"]]).fetchall())
-    policy = (
-        policy_of(case["policy"])
-        if made
-        else in_force(connection, QueuePolicy).for_case(case["id"])
-    )
+    if made:
+        policy = policy_of(case["policy"])
+    elif IMPORTED in decision.extra:
+        # An imported decision keeps the policy under which it was made.
+        policy = decision.policy
+    else:
+        policy = in_force(connection, QueuePolicy).for_case(case["id"])
     if policy is not None and made:
         if not case["pending"]:
             raise Conflict(

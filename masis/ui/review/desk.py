@@ -18,7 +18,12 @@ from masis.schema.team import LabelTypes
 from masis.schema.wording import count_noun
 from masis.services import Actor, CaseView, Workbench
 from masis.services.cases import WAITING
-from masis.services.decision_rules import NEEDS_REASON, DecidedAnswer
+from masis.services.decision_rules import (
+    NEEDS_REASON,
+    DecidedAnswer,
+    kept_citations,
+    unknown_citations,
+)
 from masis.services.drafts import case_subject, read_form, rubric_subject
 from masis.services.records import NOT_DECIDED, CaseFilter
 from masis.ui.review import decision_form as forms
@@ -312,6 +317,12 @@ class OpenDesk:
         original = self.run.iterations[0].answer if self.run else self.answer
         settings = self.workbench.settings
         return list(forms.doubts(corrected, self.answer, self.view.case, original, settings))
+
+    def with_kept_citations(self, decision: Decision) -> Decision:
+        """Return an override that says that its unknown references were seen and are kept."""
+        corrected = decision.corrected_answer or ""
+        unknown = unknown_citations(corrected, self.view.case, self.workbench.settings)
+        return decision.model_copy(update={"extra": decision.extra | kept_citations(unknown)})
 
     def rubric_scores(self) -> dict[str, int | str]:
         """Return the rubric scores that the reviewer has chosen but not submitted."""

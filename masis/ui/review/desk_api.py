@@ -355,12 +355,24 @@ def _record_final(
             "Take a reviewer's decision by its number, or choose a verdict.", field="verdict"
         )
     decision, answer = desk.decision_of(fields)
+    confirms = _correction_question(fields)
+    if confirms in body.confirmed:
+        decision = desk.with_kept_citations(decision)
     if problem := next(iter(problems(decision, answer)), None):
         field = "corrected" if problem.field == "corrected_answer" else "other"
+        if problem.code == "citations_unknown":
+            raise FormRefused(
+                f"Nothing was recorded: {problem.message}. Press Ctrl Enter again to record it as"
+                " it is.",
+                field=field,
+                confirms=confirms,
+            )
         raise FormRefused(f"Nothing was recorded: {problem.message}.", field=field)
     extra = decision.extra | {"seconds": round(body.seconds, 1)}
     final = decision.model_copy(update={"token": body.token, "extra": extra})
-    entry = call.workbench.reviews.adjudicate(call.actor, final, seen_version=body.seen)
+    entry = call.workbench.reviews.adjudicate(
+        call.actor, final, seen_version=body.seen, kept_labels=len(final.labels)
+    )
     call.workbench.drafts.clear(call.actor, body.subject)
     return entry
 
@@ -377,6 +389,11 @@ def _after_final(call: ApiCall, body: DecisionForm, desk: FinalDesk, entry: LogE
     message = FormMessage(text=f"Recorded: {word}. No other case waits. Undo (U)", tone="good")
     settled = body.open(call, case=desk.case_id).data()
     return DeskAnswer(desk=settled, message=message, entry=entry.id, done=done)
+
+
+def _correction_question(fields: FormFields) -> str:
+    """Return what a repeated submission confirms about this correction; another text is new."""
+    return f"correction {answer_digest(fields.corrected or '')}"
 
 
 def _checked_decision(desk: OpenDesk, body: DecisionForm, fields: FormFields) -> Decision:
@@ -416,7 +433,7 @@ def _checked_decision(desk: OpenDesk, body: DecisionForm, fields: FormFields) ->
             " now. Read it, then decide.",
             status=409,
         )
-    confirms = f"correction {answer_digest(fields.corrected or '')}"
+    confirms = _correction_question(fields)
     asks = fields.verdict == "override" and confirms not in body.confirmed
     doubts = desk.doubts(fields.corrected or "") if asks else []
     if doubts:
@@ -431,7 +448,7 @@ def _checked_decision(desk: OpenDesk, body: DecisionForm, fields: FormFields) ->
             f"Nothing was recorded. You haven't seen all serious issues that are open in"
             f" {desk.answer_name}. Approve again to see them."
         )
-    return decision
+    return desk.with_kept_citations(decision) if confirms in body.confirmed else decision
 
 
 def _after(call: ApiCall, body: DecisionForm, entry: LogEntry) -> DeskAnswer:

@@ -21,7 +21,7 @@ from masis.datasets.exports.export import Selection
 from masis.datasets.exports.formats import export_formats
 from masis.datasets.writers.lines import escape_formula
 from masis.schema.case import Case, Severity
-from masis.schema.labels import TargetLabel
+from masis.schema.labels import LABEL_CHOICES, TargetLabel
 from masis.schema.review import Decision
 from masis.schema.run import Run
 from masis.schema.team import LabelTypes
@@ -104,17 +104,14 @@ def decisions(draw: st.DrawFn, runs: dict[str, Run]) -> Decision:
                 claim.end or 0,
                 iteration.answer[claim.start : claim.end],
             )
+        target = draw(st.sampled_from(("sentence", "reference", "claim")))
         labels.append(
             TargetLabel(
-                target=draw(st.sampled_from(("sentence", "reference", "claim", "span"))),
+                target=target,
                 start=max(0, start + shift),
                 end=end + shift,
                 text=text,
-                label=draw(
-                    st.sampled_from(
-                        ("supported", "contradicted", "unsupported", "partial", "fabricated")
-                    )
-                ),
+                label=draw(st.sampled_from(LABEL_CHOICES[target])),
             )
         )
     labels += [reported(draw, iteration.answer) for _ in range(draw(st.integers(0, 2)))]
@@ -255,7 +252,7 @@ def test_a_label_with_correct_offsets_keeps_them_even_if_its_words_occur_twice(
     answer = run.iterations[0].answer
     second = answer.index(words, answer.index(words) + 1)
     label = TargetLabel(
-        target="span", start=second, end=second + len(words), text=words, label="unsupported"
+        target="claim", start=second, end=second + len(words), text=words, label="unsupported"
     )
     given_ = {
         "reviewer": "Cleo",

@@ -1,0 +1,204 @@
+"""Exports of decided cases come back in as the decisions of their reviewers."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from masis.datasets.readers.decisions import read_decisions
+from masis.errors import InputError
+from masis.schema.actor import Actor
+from masis.schema.team import LabelType, LabelTypes, QueuePolicy
+from masis.services import Workbench
+from masis.services.desk import DecisionRowResult, Desk
+from masis.services.trust.service import TrustFilter
+from masis.store.records import CaseFilter
+from tests.cases import case_of
+
+CLEO = Actor(name="Cleo")
+ANSWER = "The bridge is 120 metres long [c1]. It was opened in 1931 [c1]."
+LABELS = [
+    {"text": "It was opened in 1931", "label": "contradicted", "note": "1932"},
+    {"label": "incomplete", "severity": "low"},
+]
+
+
+def case(number: int) -> Any:
+    evidence = {"c1": "The bridge is 120 metres long and was opened in 1932."}
+    return case_of(ANSWER, evidence, case_id=f"case-{number}")
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Iterator[Workbench]:
+    """A database with an override, an adjudicated case, and a case whose decision was undone."""
+    bench = Workbench.open(tmp_path / "source.db")
+    bench.cases.add(CLEO, [case(number) for number in range(1, 4)])
+    ada, ben = Desk(bench, reviewer="Ada"), Desk(bench, reviewer="Ben")
+    for number in (1, 2, 3):
+        bench.audits.audit(CLEO, case(number))
+    ada.decide(
+        "case-1",
+        "override",
+        reason="contradicted",
+        corrected_answer="It was opened in 1932 [c1].",
+        labels=LABELS,
+        machine_shown=(),
+    )
+    undone = ada.decide("case-3", "reject", reason="unclear")
+    ada.undo(undone.id)
+    bench.team.put_in_force(CLEO, QueuePolicy(reviewers=2, rule="adjudicated"))
+    ada.decide("case-2", "reject", reason="contradicted", machine_shown=())
+    ben.decide("case-2", "escalate", note="Ask the city.")
+    Desk(bench, reviewer="Cleo").adjudicate("case-2", "reject", reason="contradicted")
+    yield bench
+    bench.close()
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Iterator[Desk]:
+    bench = Workbench.open(tmp_path / "target.db")
+    yield Desk(bench, reviewer="Dora")
+    bench.close()
+
+
+def exported(bench: Workbench, path: Path, **filters: Any) -> Path:
+    return Desk(bench, reviewer="Cleo").export("decided", path, **filters)
+
+
+def imported(desk: Desk, path: Path, **more: Any) -> list[DecisionRowResult]:
+    rows = [row for row in read_decisions(path) if isinstance(row, dict)]
+    return list(desk.decide_all([{**row, **more} for row in rows]))
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "parquet"])
+def test_decisions_come_back_with_labels_and_final_verdicts_and_only_once(
+    source: Workbench, desk: Desk, tmp_path: Path, ending: str
+) -> None:
+    file = exported(source, tmp_path / f"decided.{ending}")
+    results = imported(desk, file)
+    assert [(each.case, each.verdict, each.outcome, str(each.error)) for each in results] == [
+        ("case-1", "override", "imported", "None"),
+        ("case-2", "reject", "imported", "None"),
+        ("case-2", "escalate", "imported", "None"),
+        ("case-2", "reject", "imported", "None"),
+    ]
+    assert [each.case_added for each in results] == [True, True, False, False]
+    made = [each.entry.decision for each in results if each.entry]
+    assert [(each.kind, each.reviewer) for each in made] == [
+        ("decision", "Ada"),
+        ("decision", "Ada"),
+        ("decision", "Ben"),
+        ("adjudication", "Cleo"),
+    ]
+    original = source.reviews.current("case-1")
+    first = made[0]
+    assert first.labels == original.decision.labels
+    assert first.corrected_answer == "It was opened in 1932 [c1]."
+    assert first.extra["imported"] == {
+        "file": hashlib.sha256(file.read_bytes()).hexdigest(),
+        "entry": original.id,
+        "at": original.at,
+        "by": "Dora",
+        "machine_shown": [],
+    }
+    states = {row.id: row.state for row in desk.workbench.cases.find(CaseFilter()).rows}
+    assert states == {"case-1": "overridden", "case-2": "rejected"}
+    length = desk.workbench.store.decisions.head().length
+    assert {each.outcome for each in imported(desk, file)} == {"unchanged"}
+    assert desk.workbench.store.decisions.head().length == length
+    assert desk.workbench.store.decisions.verify().intact
+
+
+def test_imported_decisions_never_count_as_blind(
+    source: Workbench, desk: Desk, tmp_path: Path
+) -> None:
+    for result in imported(desk, exported(source, tmp_path / "decided.jsonl")):
+        assert result.entry.decision.machine_shown
+    desk.workbench.audits.audit(CLEO, case(1))
+    report = desk.workbench.trust.compare(CLEO, TrustFilter())
+    assert report.answers.n == 0
+
+
+def test_an_export_adds_nothing_to_its_own_database_or_after_an_undo(
+    source: Workbench, desk: Desk, tmp_path: Path
+) -> None:
+    file = exported(source, tmp_path / "decided.jsonl")
+    own = Desk(source, reviewer="Cleo")
+    assert {each.outcome for each in imported(own, file)} == {"unchanged"}
+    first, *_ = imported(desk, file)
+    desk.workbench.reviews.undo(CLEO, first.entry.id)
+    assert imported(desk, file)[0].outcome == "unchanged"
+    assert desk.workbench.cases.summary("case-1").state == "new"
+    # and back again: the way through another database doesn't make it a new decision
+    back = exported(desk.workbench, tmp_path / "back.jsonl")
+    assert {each.outcome for each in imported(own, back)} == {"unchanged"}
+
+
+def test_what_cannot_come_back_says_why(source: Workbench, desk: Desk, tmp_path: Path) -> None:
+    file = exported(source, tmp_path / "all.jsonl", any_state=True)
+    results = {each.case: str(each.error) for each in imported(desk, file) if each.error}
+    assert set(results) == {"case-3"}
+    assert "no person's decision is in this row" in results["case-3"]
+    table = exported(source, tmp_path / "decided.csv")
+    (first, *_) = read_decisions(table)
+    assert isinstance(first, InputError)
+    assert "CSV, which has no labels" in str(first)
+    assert "line 2" in str(first)
+
+
+def test_a_case_decided_here_keeps_its_decision(
+    source: Workbench, desk: Desk, tmp_path: Path
+) -> None:
+    desk.workbench.cases.add(CLEO, [case(1)])
+    desk.decide("case-1", "escalate")
+    first, *_ = imported(desk, exported(source, tmp_path / "decided.jsonl"))
+    assert "has decisions that were made here" in str(first.error)
+    assert desk.workbench.cases.summary("case-1").state == "escalated"
+
+
+def test_the_refusal_of_a_shared_case_does_not_tell_whether_anybody_decided_it(
+    source: Workbench, desk: Desk, tmp_path: Path
+) -> None:
+    file = exported(source, tmp_path / "decided.jsonl")
+    desk.workbench.cases.add(CLEO, [case(1), case(2)])
+    desk.workbench.team.put_in_force(CLEO, QueuePolicy(reviewers=2, rule="adjudicated"))
+    Desk(desk.workbench, reviewer="Eve").decide("case-1", "escalate")
+    says = [str(each.error).replace(each.case, "") for each in imported(desk, file)]
+    assert len(set(says)) == 1
+    assert "is shared between several reviewers here" in says[0]
+
+
+def test_imports_are_held_to_the_rules_of_decisions(
+    source: Workbench, desk: Desk, tmp_path: Path
+) -> None:
+    file = exported(source, tmp_path / "decided.jsonl")
+    line = json.loads(file.read_text().splitlines()[0])
+    for entry in (line["decision"], line["decisions"][0]):
+        entry["decision"]["corrected_answer"] = "It was opened in 1932 [c9]."
+        entry["decision"]["extra"]["signed_in_by"] = "forged"
+    file.write_text(json.dumps(line))
+    (result,) = imported(desk, file)
+    assert "cites “c9”, which names no evidence" in str(result.error)
+    types = LabelTypes(types=(LabelType(name="harsh"),))
+    desk.workbench.team.put_in_force(CLEO, types)
+    (result,) = imported(desk, file, acknowledge_citations=True)
+    assert "'incomplete' isn't a label type" in str(result.error)
+    desk.workbench.team.put_in_force(CLEO, LabelTypes())
+    (result,) = imported(desk, file, acknowledge_citations=True)
+    extra = result.entry.decision.extra
+    assert extra["citations_kept"] == ["c9"]
+    assert "signed_in_by" not in extra
+
+
+def test_a_decision_cannot_claim_to_be_imported(desk: Desk) -> None:
+    desk.workbench.cases.add(CLEO, [case(1)])
+    entry = desk.decide("case-1", "escalate")
+    forged = entry.decision.model_copy(
+        update={"extra": {"imported": {"entry": "x"}}, "token": None, "about": None}
+    )
+    assert "imported" not in desk.workbench.reviews.submit(CLEO, forged).decision.extra
