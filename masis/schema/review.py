@@ -94,6 +94,13 @@ decision is blind.
 """
 
 
+BATCH = "batch"
+"""Key in an entry's ``extra``: the id of the batch whose action made the entry."""
+
+LABELS_ADDED = "labels_added"
+"""Key in an entry's ``extra``: how many of its last labels a batch added to the decision before."""
+
+
 LABEL_CHOICES = {
     "claim": ("supported", "partial", "contradicted", "unsupported", "unverifiable"),
     "reference": (

@@ -41,14 +41,12 @@ from masis.schema.run import Run
 from masis.schema.team import QueuePolicy
 from masis.services.cases import CaseView
 from masis.services.decision_rules import (
-    OTHER,
     REASON_CODE,
     DecidedAnswer,
     DecisionProblem,
-    code_of,
     problems,
-    reason_text,
-    reasons_for,
+    reason_and_code,
+    reason_codes,
     seen_issues,
 )
 from masis.services.records import VIEWER_FIELDS, CaseFilter, CaseSummary, DecisionFilter
@@ -272,6 +270,7 @@ class Desk:
 
         """
         view = self._open(case_id)
+        self.workbench.cases.note_opened(self.actor, case_id)
         self._seen[case_id] = view.summary.version
         return view
 
@@ -352,7 +351,7 @@ class Desk:
         extra: dict[str, Any] = {"answer": answer_name(iteration if run else None, drafted=drafted)}
         if verdict == "approve" and acknowledge:
             extra |= seen_issues(serious)
-        words, code = _reason_and_code(verdict, reason)
+        words, code = reason_and_code(verdict, reason)
         if code:
             extra[REASON_CODE] = code
         shown = self._shown_parts(case_id, view, machine_shown)
@@ -708,34 +707,10 @@ def _argument_hint(problem: DecisionProblem, verdict: Verdict, run: Run | None) 
             hint += " To use a revision without changes, approve it: iteration=2 (--iteration 2)."
         return hint
     if problem.code == "reason_missing":
-        return f"Use one of {_reason_codes(verdict)}, or your own words."
+        return f"Use one of {reason_codes(verdict)}, or your own words."
     if problem.code == "serious_issues_open":
         return "Read them, then set acknowledge=True (--acknowledge)."
     return problem.hint
-
-
-def _reason_codes(verdict: Verdict) -> str:
-    return ", ".join(reason.code for reason in reasons_for(verdict) if reason.code != OTHER)
-
-
-def _reason_and_code(verdict: Verdict, reason: str) -> tuple[str, str]:
-    """Return the words of a reason and its code.
-
-    ``reason`` is a fixed reason's code or words, or the reviewer's own words.
-    """
-    if (code := code_of(verdict, reason)) not in ("", OTHER):
-        return reason_text(code), code
-    word, _, own = reason.strip().partition(":")
-    if word.lower() == OTHER and own.strip():
-        return own.strip(), OTHER
-    # A single word is probably a misspelled code, so it isn't recorded as the reviewer's own words.
-    if re.fullmatch(r"[A-Za-z_-]+", reason.strip()):
-        raise InputError(
-            f"is {reason[:40]!r}, which isn't a reason to {verdict}",
-            hint=f"Use one of {_reason_codes(verdict)}, or your own words as 'other: ...'.",
-            field="reason",
-        )
-    return reason.strip(), OTHER if reason.strip() else ""
 
 
 def _label_on_words(record: LabelRecord, answer: str, number: int) -> TargetLabel:
