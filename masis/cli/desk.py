@@ -23,10 +23,12 @@ from masis.schema.review import LogEntry, Verdict, answer_name, decided_about
 from masis.schema.run import Iteration
 from masis.schema.wording import count_noun, shorten
 from masis.services import Workbench
+from masis.services.batch_actions import ACTIONS
 from masis.services.cases import CaseView
 from masis.services.decision_rules import OTHER, reasons_for
 from masis.services.desk import SHOWN, Desk
 from masis.services.records import DEFAULT_ORDER, ORDERS, CaseFilter, OrderName
+from masis.views.batch_words import batch_result, left_out_lines
 from masis.views.faults import revealed_words
 from masis.views.headline import headline
 from masis.views.log_entries import entry_number, entry_word
@@ -385,6 +387,11 @@ def _decide_file(
     is_flag=True,
     help="Confirm that you have seen the serious issues of the answer that you approved.",
 )
+@click.option(
+    "--all-with-sentence",
+    is_flag=True,
+    help="Label the words in every answer that has the same sentence and that you decided.",
+)
 @desk_options
 @shared.json_option
 def label(
@@ -395,6 +402,7 @@ def label(
     severity: Literal["critical", "high", "medium", "low"] | None,
     note: str,
     acknowledge: bool,
+    all_with_sentence: bool,
     desk: Desk,
     emit: Emit,
 ) -> None:
@@ -406,7 +414,19 @@ def label(
 
       masis label bridge-01 unsupported "It was opened in 1931"
       masis label bridge-01 "fabricated citation" "120 metres" --severity high
+      masis label bridge-01 unsupported "It was opened in 1931" --all-with-sentence
+
+    With --all-with-sentence, the entries are a batch, which 'masis batch undo' undoes.
     """
+    if all_with_sentence:
+        if words is None or start is not None:
+            raise click.UsageError("--all-with-sentence: name WORDS, and leave out --start.")
+        done = desk.label_sentence(
+            case, words, label, severity=severity, note=note, acknowledge=acknowledge
+        )
+        emit(done, [batch_result(done, ACTIONS[done.action].done), *left_out_lines(done.kept)])
+        say(f"The batch is {done.id}. Undo it with 'masis batch undo {done.id}'.")
+        return
     new_label = {
         "label": label,
         "text": words or "",

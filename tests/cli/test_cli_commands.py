@@ -24,6 +24,7 @@ from masis.cli import main
 from masis.datasets.exports.export import Selection
 from masis.schema.actor import Actor
 from masis.services import Workbench, demo_case_files
+from masis.services.batch_actions import BatchRequest
 from masis.services.records import CaseFilter
 from tests.cli.running import Masis, case, desk, lines
 from tests.reviewing import decide
@@ -118,7 +119,7 @@ class Prepared(NamedTuple):
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
     folder = tmp_path_factory.mktemp("examples")
     mine = case(
-        "strategy-01",
+        "bridge-01",
         answer="It is 120 metres long [1]. It was opened in 1931 [9].",
         metadata={"field": "Medicine"},
     )
@@ -133,6 +134,9 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
     screened = workbench.screenings.screen(ME, "Does velotarine help?", [f"corpus:{corpus.name}"])
     entry = workbench.store.decisions.entries().rows[0].id
     token = workbench.tokens.create(ME, "nightly").token.id
+    request = BatchRequest(action="tag", cases=("home-03",), names=("old",))
+    batch = workbench.batches.start(ME, request).id
+    workbench.batches.run(ME, batch)
     (folder / "backups").mkdir()
     workbench.backups.make(ME, folder / "backups" / "masis-20260301T020000Z.db")
     workbench.close()
@@ -147,6 +151,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
     some = b"".join(first.read_bytes().splitlines(keepends=True)[:4])
     (folder / "data" / "cases" / first.name).write_bytes(some)
     ids = {"0b7c2f...": screened.id, "3f5a09...": entry, "5f0c1d2e3a4b": entry, "8c21d4": token}
+    ids["b41c7d"] = batch
     return Prepared(folder, ids)
 
 
