@@ -23,6 +23,7 @@ from click.testing import CliRunner
 from masis.cli import main
 from masis.datasets.exports.export import Selection
 from masis.schema.actor import Actor
+from masis.schema.case import Case
 from masis.services import Workbench, demo_case_files
 from masis.services.batch_actions import BatchRequest
 from masis.services.records import CaseFilter
@@ -126,7 +127,9 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
     workbench = desk(
         folder / "review.db", mine, mine | {"id": "home-03", "metadata": {"dataset": "pilot"}}
     )
-    decide(workbench, "home-03", reviewer=ME.name)
+    workbench.cases.add_one(ME, Case.model_validate(mine | {"id": "bridge-02"}))  # isn't decided
+    for name in ("bridge-01", "home-03"):
+        decide(workbench, name, reviewer=ME.name, iteration=1)
     for name, only in (("pilot-1", CaseFilter()), ("pilot-2", CaseFilter(datasets=("pilot",)))):
         workbench.datasets.freeze(ME, name, "claims", Selection(only))
     workbench.corpora.add_demo(ME)
@@ -249,11 +252,11 @@ WRONG: list[tuple[str, int, str]] = [
     ("undo nothing", 1, "nothing"),
     ("report", 2, "Name cases or use a filter"),
     ("report home-03 --state any --out x", 2, "Name cases or use a filter"),
-    ("report strategy-01 home-03", 2, "Name it with --out"),
-    ("report strategy-01 home-03 --run 1 --out x", 2, "needs exactly one case"),
+    ("report bridge-01 home-03", 2, "Name it with --out"),
+    ("report bridge-01 home-03 --run 1 --out x", 2, "needs exactly one case"),
     ("report --field Nowhere --out x", 1, "No cases match"),
     ("report nowhere", 1, "nowhere"),
-    ("report strategy-01 --run nowhere", 1, "nowhere"),
+    ("report bridge-01 --run nowhere", 1, "nowhere"),
     ("export --format cases --state any", 2, "--state: the format cases has no filters"),
     ("export --format labels --shares 80/30/10", 2, "add up to 120"),
     ("export --format labels --quality 2-3", 2, "write a range as 0.2-0.8"),
@@ -290,7 +293,7 @@ WRONG: list[tuple[str, int, str]] = [
     ),
     ("db redact case nowhere --reason r --yes", 1, "'nowhere'"),
     ("db redact decision none --reason r --yes", 1, "'none'"),
-    ("db redact case strategy-01 --reason r", 2, "pass --yes"),
+    ("db redact case bridge-01 --reason r", 2, "pass --yes"),
     ("purge --older-than 0", 2, "pass --yes"),
     ("trust --fit", 1, ""),
 ]
