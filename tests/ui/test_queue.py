@@ -19,6 +19,7 @@ from masis.services import Workbench, demo_cases
 from masis.services.cases import shown_flags
 from masis.services.drafts import case_subject
 from masis.services.records import NOT_DECIDED, ORDERS, CaseFilter, CaseSummary
+from masis.ui.components.linked_table import TableEvent
 from masis.ui.queue import case_list
 from masis.ui.queue.case_list import case_columns, case_row, state_cell
 from masis.ui.shell import address
@@ -224,9 +225,12 @@ def test_the_state_column_depends_on_the_filter_only(
     columns: int,
 ) -> None:
     drawn: list[int] = []
-    monkeypatch.setattr(
-        case_list, "linked_table", lambda shown, rows, **_: drawn.append(len(shown))
-    )
+
+    def draw(shown: list[Any], _rows: object, **_: object) -> TableEvent:
+        drawn.append(len(shown))
+        return TableEvent(None, None)
+
+    monkeypatch.setattr(case_list, "choosable_table", draw)
     open_page("queue", **address_)
     assert drawn == [columns]
 
@@ -238,7 +242,12 @@ def test_waiting_cases_and_own_drafts_are_marked(
     for who, case in (("Ada", "strategy-01-fabricated"), ("Bob", "law-01-clean")):
         audited_workbench.drafts.save(Actor(name=who), case_subject(case), {"note": "half"})
     drawn: list[dict[str, Any]] = []
-    monkeypatch.setattr(case_list, "linked_table", lambda _, rows, **__: drawn.extend(rows))
+
+    def draw(_columns: object, rows: list[dict[str, Any]], **_: object) -> TableEvent:
+        drawn.extend(rows)
+        return TableEvent(None, None)
+
+    monkeypatch.setattr(case_list, "choosable_table", draw)
     app = open_page("queue", {"reviewer-name": "Ada"})
     (pills,) = [each for each in app.button_group if each.key == "standing"]
     marks = {row["open"]: [each["text"] for each in row["cells"][0]["pills"]] for row in drawn}
