@@ -165,7 +165,8 @@ _FIELDS: dict[Need, Callable[[Workbench, BatchAction], dict[str, Any]]] = {
 
 def _draw_preview(preview: BatchPreview, action: BatchAction) -> None:
     """Draw how many cases are included, why others aren't, and the issues to acknowledge."""
-    st.markdown(f"**{preview.included:,} of {count_noun(preview.total, 'selected case')}**")
+    total = count_noun(preview.total, "selected case")
+    st.markdown(f"**{preview.included:,} of {total}** can be included.")
     if preview.left_out:
         lines = [
             f"- {cases.count:,}: {LEFT_OUT[why]} ({_list_ids(cases.examples, cases.count)})"
