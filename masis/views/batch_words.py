@@ -44,6 +44,6 @@ def batch_result(batch: Batch, done: str) -> str:
         total = ended + batch.recorded
         return f"Undone: {batch.undone:,} of {count_noun(total, 'entry', 'entries')}."
     left = sum(batch.kept.values())
-    left_out = f" {left:,} left as they were." if left else ""
+    left_out = f" {left:,} left as {'it was' if left == 1 else 'they were'}." if left else ""
     waiting = f" {batch.waiting:,} still waiting." if batch.waiting else ""
     return f"{done} {count_noun(batch.recorded, 'case')}.{left_out}{waiting}"

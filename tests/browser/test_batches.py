@@ -12,6 +12,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 from masis.schema.review import BATCH, Decision
 from masis.services import Workbench
 from tests.browser.conftest import Tab, serving
+from tests.browser.mounting import Mounted
 from tests.browser.test_decision import cases
 from tests.reviewing import ADA
 
@@ -149,3 +150,56 @@ def test_a_case_links_to_the_others_with_nearly_the_same_answer(
     expect(page).to_have_url(re.compile(r"/queue\?similar=bridge-05"))
     expect(page.get_by_text(f"{CASES - 1} cases").first).to_be_visible()
     expect(page.get_by_role("button", name=re.compile("Nearly the same answer as"))).to_be_visible()
+
+
+def test_the_choice_of_rows_ends_with_its_list_and_opens_nothing(
+    mount: Callable[..., Mounted],
+) -> None:
+    table = mount("linked_table", "table", "row_choice")
+    page = table.page
+    table.draw(rows_of("a", "b", "c", "d"))
+    box = page.get_by_role("checkbox", name="Select b", exact=True)
+    box.click()
+    page.get_by_role("checkbox", name="Select d", exact=True).click(modifiers=["Shift"])
+    toolbar = selected(page)
+    expect(toolbar).to_contain_text("3 cases selected")
+    assert table.sent() == []  # a box opens no case, and choosing runs no page
+    page.get_by_role("checkbox", name="Select all cases listed here").click()
+    expect(toolbar).to_contain_text("4 cases selected")
+    # another page of the same data keeps the rows that are still there
+    table.draw(rows_of("b", "e"))
+    expect(toolbar).to_contain_text("1 case selected")
+    page.get_by_role("button", name="Star", exact=True).click()
+    chosen = {"action": "star", "rows": ["b"], "everything": False}
+    assert table.sent() == [("trigger", "act", chosen)]
+    page.get_by_role("button", name="Select all 9 that match").click()
+    page.get_by_role("button", name="Star", exact=True).click()
+    assert table.sent()[-1][2] == {"action": "star", "rows": [], "everything": True}
+    page.keyboard.press("Escape")
+    expect(toolbar).to_have_count(0)
+    box.click()
+    table.draw(rows_of("b", "e", scope="another list"))
+    expect(toolbar).to_have_count(0)
+    table.draw(rows_of("b", "e", choosing=None))
+    expect(page.get_by_role("checkbox")).to_have_count(0)
+
+
+def rows_of(*ids: str, scope: str = "a list", **more: object) -> dict[str, object]:
+    """Data of a table with these cases, which can be selected for one action."""
+    rows = [
+        {
+            "cells": [{"text": f"Question {name}", "href": f"review?case={name}", "open": name}],
+            "open": name,
+            "marked": False,
+        }
+        for name in ids
+    ]
+    choosing = {
+        "actions": [{"name": "star", "title": "Star"}],
+        "total": 9,
+        "noun": "case",
+        "scope": scope,
+    }
+    columns = [{"title": "Question", "kind": "main", "hide": ""}]
+    data = {"columns": columns, "rows": rows, "description": "Cases", "head_stays": False}
+    return {**data, "choosing": choosing, **more}

@@ -75,8 +75,8 @@ def _all_of(words: list[str]) -> str:
 def similar_cases(connection: sqlite3.Connection, case_id: str) -> list[int]:
     """Return the numbers of the other cases with nearly the same answer as one case.
 
-    Copies with a planted fault are left out, and so is the original of a copy: the difference
-    between the two would show the fault.
+    Earlier versions of cases are left out, since they have the same answer. So are copies with a
+    planted fault, and the original of a copy: the difference between the two would show the fault.
 
     Raises:
         UnknownRecord: There is no such case.
@@ -98,7 +98,8 @@ def similar_cases(connection: sqlite3.Connection, case_id: str) -> list[int]:
         """SELECT cases.seq, payload ->> '$.answer' FROM case_words
             CROSS JOIN cases ON cases.seq = case_words.rowid
             CROSS JOIN case_payloads ON case_payloads.case_seq = cases.seq
-            WHERE case_words MATCH ? AND NOT planted AND cases.seq NOT IN (?, ?) LIMIT ?""",
+            WHERE case_words MATCH ? AND NOT planted AND state <> 'superseded'
+                AND cases.seq NOT IN (?, ?) LIMIT ?""",
         [similar_query(words), own, source or own, MOST_SIMILAR],
     )
     return [seq for seq, other in candidates if are_similar(words, answer_words(other or ""))]

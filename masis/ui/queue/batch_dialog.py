@@ -7,8 +7,10 @@ of them.
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import streamlit as st
@@ -54,24 +56,26 @@ def open_batch_dialog(workbench: Workbench, choice: TableChoice, case_filter: Ca
         else {"cases": choice.rows}
     )
     st.session_state[_OPEN] = {"token": secrets.token_hex(16)}
-    dialog = st.dialog(f"{action.title} selected cases", width="medium", on_dismiss=_close)
+    title, on_dismiss = f"{action.title} selected cases", partial(_end_dialog, workbench)
+    dialog = st.dialog(title, width="medium", on_dismiss=on_dismiss)
     dialog(_draw_action)(workbench, action, cases)
 
 
-def open_undo_dialog(workbench: Workbench, batch_id: str) -> None:
-    """Open the dialog that undoes a batch."""
-    try:
-        batch = workbench.batches.get(actor(), batch_id)
-    except MasisError as error:
-        st.warning(escape_markdown(str(error)))
-        return
-    st.session_state[_OPEN] = {"batch": batch.id, "asks": True}
-    st.dialog("Undo a batch", width="medium", on_dismiss=_close)(_draw_started)(workbench)
+def open_undo_dialog(workbench: Workbench, batch: Batch) -> None:
+    """Open the dialog that undoes a batch, or that continues one which was interrupted."""
+    st.session_state[_OPEN] = {"batch": batch.id, "asks": not batch.is_running}
+    title = "Continue a batch" if batch.is_running else "Undo a batch"
+    dialog = st.dialog(title, width="medium", on_dismiss=partial(_end_dialog, workbench))
+    dialog(_draw_started)(workbench)
 
 
-def _close() -> None:
-    st.session_state.pop(_OPEN, None)
+def _end_dialog(workbench: Workbench) -> None:
+    """Forget the batch of the dialog. If some of its cases wait, they stay as they are."""
+    state = st.session_state.pop(_OPEN, {})
     st.session_state[_APPLIED] = count_closed_dialogs() + 1
+    if "batch" in state:
+        with contextlib.suppress(MasisError):  # the entries that were made stay in any case
+            workbench.batches.cancel(actor(), state["batch"])
 
 
 def _draw_action(workbench: Workbench, action: BatchAction, cases: Mapping[str, Any]) -> None:
@@ -80,6 +84,12 @@ def _draw_action(workbench: Workbench, action: BatchAction, cases: Mapping[str, 
     if "batch" in state:
         _draw_started(workbench)
         return
+    with st.container():
+        _draw_request(workbench, action, cases)
+
+
+def _draw_request(workbench: Workbench, action: BatchAction, cases: Mapping[str, Any]) -> None:
+    state = st.session_state[_OPEN]
     _ask_name(workbench)
     values: dict[str, Any] = {}
     for need in action.needs:
@@ -210,22 +220,27 @@ def _draw_started(workbench: Workbench) -> None:
     except MasisError as error:
         st.warning(escape_markdown(str(error)))
         return
-    if state.get("refused"):
-        st.warning(escape_markdown(state["refused"]))
     if batch.is_running:
         _advance_and_draw(workbench, batch)
-    elif state.get("asks"):
-        _ask_before_undo(workbench, batch)
-    else:
-        _draw_result(workbench, batch)
+        return
+    with st.container():
+        if state.get("refused"):
+            st.warning(escape_markdown(state["refused"]))
+        if state.get("asks"):
+            _ask_before_undo(workbench, batch)
+        else:
+            _draw_result(workbench, batch)
 
 
 def _advance_and_draw(workbench: Workbench, batch: Batch) -> None:
     """Handle some cases, and run the dialog again."""
     done = batch.total - batch.left
     verb = "Undoing" if batch.state == "undoing" else ACTIONS[batch.action].title
-    st.progress(done / max(1, batch.total), text=f"{verb}: {done:,} of {batch.total:,}")
-    st.button("Cancel", key="batch-cancel", on_click=_cancel, args=(workbench, batch.id))
+    # Streamlit removes elements of an earlier run when a run ends, which only the last one of these
+    # does. A form is another kind of block than the container of the fields, so it replaces that.
+    with st.form("batch-progress", border=False):
+        st.progress(done / max(1, batch.total), text=f"{verb}: {done:,} of {batch.total:,}")
+        st.form_submit_button("Cancel", on_click=_cancel, args=(workbench, batch.id))
     try:
         workbench.batches.advance(actor(), batch.id)
     except MasisError as error:
@@ -280,7 +295,7 @@ def _draw_result(workbench: Workbench, batch: Batch) -> None:
         st.markdown("\n".join(f"- {escape_markdown(line)}" for line in lines))
     with st.container(horizontal=True, vertical_alignment="center"):
         if st.button("Close", key="batch-close", type="primary", shortcut="Ctrl+Enter"):
-            _close()
+            _end_dialog(workbench)
             st.rerun()
         if batch.recorded:
             _undo_button(workbench, batch)

@@ -171,14 +171,14 @@ def _draw_listed_batch(workbench: Workbench) -> None:
         names = f" ({', '.join(batch.names)})" if batch.names else ""
         result = batch_result(batch, ACTIONS[batch.action].done)
         st.markdown(escape_markdown(f"Batch {batch.id} by {batch.by}: {result}{names}"))
-        undo = st.button(
-            "Undo this batch",
-            icon=":material/undo:",
+        opens = st.button(
+            "Continue this batch" if batch.is_running else "Undo this batch",
+            icon=":material/play_arrow:" if batch.is_running else ":material/undo:",
             key="undo-batch",
-            **button_state("decide", disabled=not batch.recorded),
+            **button_state("decide", disabled=not (batch.is_running or batch.recorded)),
         )
-    if undo:
-        open_undo_dialog(workbench, batch.id)
+    if opens:
+        open_undo_dialog(workbench, batch)
 
 
 def _run_parameters(entry: LogEntry) -> dict[str, str]:
