@@ -12,7 +12,9 @@ from masis.schema.team import QueuePolicy
 from masis.schema.trust import SamplePlan
 from masis.services import SIGN_IN_REQUIRED, Workbench
 from masis.services.batch_actions import ACTIONS, BatchAction, BatchRequest
+from masis.services.desk import Desk
 from masis.services.records import CaseFilter, DecisionFilter
+from masis.ui.review.desk import OpenDesk, Place
 from tests.audit.factories import issue
 from tests.reviewing import decide
 from tests.store.factories import a_case, an_audited_case, an_iteration
@@ -350,6 +352,18 @@ def test_under_a_blind_policy_only_opened_cases_are_decided(faulty: Workbench) -
     [made] = entries(workbench)
     assert (made.case_id, made.machine_shown) == ("case-1", (SHOWN_UNKNOWN,))
     assert workbench.store.database.value("SELECT sum(blind) FROM decision_payloads") == 0
+
+
+def test_showing_a_case_counts_as_opening_it_for_those_who_may_decide(faulty: Workbench) -> None:
+    faulty.team.put_in_force(ADA, QueuePolicy(machine="after"))
+    Desk(faulty, reviewer="Ada").show("case-1")
+    OpenDesk.open(faulty, ADA, Place(case="case-2"), CaseFilter(), lambda _: None)
+    faulty.cases.open_for(ADA, "case-3")  # is also called for other reasons
+    included = faulty.batches.preview(ADA, rejecting()).included
+    assert included == 2
+    strict = Workbench(faulty.store, faulty.settings, faulty.database, SIGN_IN_REQUIRED)
+    strict.cases.note_opened(signed_in("Vera", "viewer"), "case-4")
+    assert faulty.store.database.value("SELECT count(*) FROM openings") == 2
 
 
 def test_tags_need_no_opening_under_a_blind_policy(workbench: Workbench) -> None:

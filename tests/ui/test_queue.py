@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import date
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, get_args
 
 import pytest
@@ -16,10 +17,12 @@ from masis.schema.rules import ReviewCode
 from masis.schema.team import QueuePolicy
 from masis.schema.wording import count_noun
 from masis.services import Workbench, demo_cases
+from masis.services.access import Access
 from masis.services.cases import shown_flags
 from masis.services.drafts import case_subject
 from masis.services.records import NOT_DECIDED, ORDERS, CaseFilter, CaseSummary
-from masis.ui.components.linked_table import TableEvent
+from masis.ui.components import linked_table
+from masis.ui.components.linked_table import TableChoice, TableEvent
 from masis.ui.queue import case_list
 from masis.ui.queue.case_list import case_columns, case_row, state_cell
 from masis.ui.shell import address
@@ -441,3 +444,41 @@ def test_a_page_number_past_the_end_shows_the_last_page(
     audited_workbench.cases.add(ADA, demo_cases())
     assert "21 to 40 of 65 cases" in texts(open_page("queue", page="2", order="oldest"))
     assert "61 to 65 of 65 cases" in texts(open_page("queue", page="900"))
+
+
+@pytest.mark.parametrize(
+    ("posted", "choice"),
+    [
+        (None, None),
+        ("approve", None),
+        ({"action": "approve"}, None),
+        ({"action": 1, "rows": ["a"]}, None),
+        ({"action": "tag", "rows": ["a", 7, None]}, TableChoice("tag", ("a",), False)),
+        ({"action": "tag", "rows": [], "everything": "yes"}, TableChoice("tag", (), False)),
+        ({"action": "tag", "rows": [], "everything": True}, TableChoice("tag", (), True)),
+    ],
+)
+def test_a_posted_choice_of_rows_may_be_anything(
+    monkeypatch: pytest.MonkeyPatch, posted: object, choice: TableChoice | None
+) -> None:
+    monkeypatch.setattr(linked_table, "_TABLE", lambda **_: SimpleNamespace(open=None, act=posted))
+    event = linked_table.choosable_table(
+        [], [], description="", key="k", actions=[], total=0, noun="case", scope=""
+    )
+    assert event == TableEvent(None, choice)
+
+
+def test_readers_without_the_reviewer_role_get_no_check_boxes(
+    audited_workbench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn: list[Any] = []
+
+    def draw(*_: object, actions: list[Any], **__: object) -> TableEvent:
+        drawn.append([action.name for action in actions])
+        return TableEvent(None, None)
+
+    monkeypatch.setattr(case_list, "choosable_table", draw)
+    open_page("queue")
+    monkeypatch.setattr(Access, "allows", lambda _access, _actor, needed: needed == "read")
+    open_page("queue")
+    assert drawn == [["approve", "reject", "tag", "untag", "assign"], []]
