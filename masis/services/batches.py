@@ -312,18 +312,17 @@ class BatchService(Service):
         """Return a batch with its counts.
 
         Raises:
-            UnknownRecord: There is no such batch, or it's another person's and the policy hides
-                what others do.
+            UnknownRecord: There is no such batch, or the policy hides it from the actor.
 
         """
         return self._get(actor, batch_id).batch
 
     @requires("read")
     def newest(self, actor: Actor, limit: int = 50) -> tuple[Batch, ...]:
-        """Return the newest batches: the actor's, or everyone's unless the policy hides what others
-        do.
+        """Return the newest batches: the actor's, or everyone's unless the policy hides those of
+        others.
         """
-        by = actor.name if self._store.decisions.several_decide() else None
+        by = actor.name if self._hides_others_from(actor) else None
         return self._store.batches.newest(by, limit)
 
     @requires("decide", _ACT)
@@ -511,9 +510,18 @@ class BatchService(Service):
 
     def _get(self, actor: Actor, batch_id: str) -> StoredBatch:
         stored = self._store.batches.get(batch_id)
-        if stored.batch.by != actor.name and self._store.decisions.several_decide():
+        if stored.batch.by != actor.name and self._hides_others_from(actor):
             raise UnknownRecord(f"there is no batch {batch_id!r} of yours.")
         return stored
+
+    def _hides_others_from(self, actor: Actor) -> bool:
+        """Return whether to hide batches of others.
+
+        Their counts would reveal undecided work of others on shared cases, or how many cases had
+        serious issues.
+        """
+        several_decide = self._store.decisions.several_decide()
+        return several_decide or self._cases.hides_figures_from(actor)
 
     def _require_own(self, actor: Actor, batch: Batch) -> None:
         if batch.by != actor.name:

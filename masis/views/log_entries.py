@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from masis.schema.review import SHOWN_UNKNOWN, Decision, LogEntry, decided_about
+from masis.schema.review import BATCH, SHOWN_UNKNOWN, Decision, LogEntry, decided_about
 from masis.schema.wording import count_noun
 from masis.views.words import DECIDED, ENTRY, REDACTED, Word
 
@@ -141,4 +141,6 @@ def recorded_facts(entry: LogEntry) -> list[tuple[str, str]]:
     if decision.machine_shown:
         words = ", ".join(word.replace("_", " ") for word in decision.machine_shown)
         facts.append(("The machine showed", "not known" if words == SHOWN_UNKNOWN else words))
+    if batch := decision.extra.get(BATCH):
+        facts.append(("Batch", str(batch)))
     return [*facts, *((f"Version of {name}", text) for name, text in decision.versions.items())]

@@ -406,6 +406,17 @@ def test_a_batch_of_another_reviewer_of_shared_cases_is_hidden(workbench: Workbe
     assert workbench.reviews.entries(seen).total == 0
 
 
+def test_the_counts_of_anothers_batch_are_hidden_while_results_are(faulty: Workbench) -> None:
+    done = applied(faulty, BatchRequest(action="tag", cases=IDS, names=("x",)), BEN)
+    assert faulty.batches.newest(ADA) == (done,)
+    faulty.team.put_in_force(ADA, QueuePolicy(machine="after"))
+    assert faulty.batches.newest(ADA) == ()
+    assert faulty.batches.newest(BEN) == (done,)
+    assert faulty.batches.newest(signed_in("Lea", "lead")) == (done,)
+    with pytest.raises(UnknownRecord):
+        faulty.batches.get(ADA, done.id)
+
+
 def test_the_machines_verdict_cant_be_found_by_a_filter_of_a_blind_reviewer(
     workbench: Workbench,
 ) -> None:

@@ -40,6 +40,9 @@ _APPLIED = "batches-applied"
 LONGEST_OWN_WORDS = 2_000
 
 
+_FIELD_KEYS = ("batch-reason", "batch-own", "batch-names", "batch-acknowledge")
+
+
 def count_closed_dialogs() -> int:
     """Return a number that changes when a dialog was closed, for the scope of a list."""
     return int(st.session_state.get(_APPLIED, 0))
@@ -56,6 +59,8 @@ def open_batch_dialog(workbench: Workbench, choice: TableChoice, case_filter: Ca
         else {"cases": choice.rows}
     )
     st.session_state[_OPEN] = {"token": secrets.token_hex(16)}
+    for key in _FIELD_KEYS:  # what was entered for other cases, above all an acknowledgement
+        st.session_state.pop(key, None)
     title, on_dismiss = f"{action.title} selected cases", partial(_end_dialog, workbench)
     dialog = st.dialog(title, width="medium", on_dismiss=on_dismiss)
     dialog(_draw_action)(workbench, action, cases)
@@ -203,6 +208,7 @@ def _list_ids(ids: Sequence[str], count: int) -> str:
 
 def _start(workbench: Workbench, request: BatchRequest, digest: str) -> None:
     state = st.session_state[_OPEN]
+    state.pop("refused", None)
     try:
         batch = workbench.batches.start(actor(), request, token=state["token"], expected=digest)
     except MasisError as error:
@@ -280,7 +286,8 @@ def _undo_button(workbench: Workbench, batch: Batch) -> None:
 
 def _undo(workbench: Workbench, batch_id: str) -> None:
     state = st.session_state[_OPEN]
-    state.pop("asks", None)
+    for name in ("asks", "refused"):
+        state.pop(name, None)
     try:
         workbench.batches.start_undo(actor(), batch_id)
     except MasisError as error:
