@@ -77,6 +77,16 @@ def test_an_answer_with_syntax_of_the_index_finds_its_equal(store: Store) -> Non
     assert found(store, "signs") == []
 
 
+def test_an_earlier_version_of_a_case_isnt_a_duplicate_of_it(store: Store) -> None:
+    add(store, old=ANSWER, new=ANSWER, other=ANSWER)
+    entry = a_decision(store.cases.get("old"), None, iteration=None)
+    store.decisions.append(
+        entry.model_copy(update={"kind": "new_version", "newer_case": "new", "verdict": None})
+    )
+    assert store.cases.summary("old").state == "superseded"
+    assert found(store, "new") == ["other"]
+
+
 def test_a_redacted_answer_isnt_found(store: Store) -> None:
     add(store, own=ANSWER, same=ANSWER)
     store.redactions.redact_case("same", by="Ada", reason="asked")
