@@ -95,7 +95,7 @@ class LogClick(NamedTuple):
     case: str | None
     entry: str | None
     href: str | None
-    batch: str | None
+    batch: str | None = None
 
 
 def decision_log(data: Mapping[str, Any], *, key: str) -> LogClick:
