@@ -49,6 +49,11 @@ GROUPS: dict[str, dict[str, Lazy]] = {
         "label": Lazy(
             "masis.cli.desk:label", "Label words in an answer, or report an issue in it."
         ),
+        "batch": Lazy(
+            "masis.cli.batches:batch",
+            "Approve, reject, tag or assign many cases at once, or undo that.",
+            True,
+        ),
         "comment": Lazy("masis.cli.desk:comment", "Add a comment to a case."),
         "undo": Lazy("masis.cli.desk:undo", "Undo a decision."),
         "log": Lazy("masis.cli.desk:decision_log", "List the newest entries of the decision log."),

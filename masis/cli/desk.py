@@ -25,10 +25,12 @@ from masis.schema.review import LogEntry, Verdict, answer_name, decided_about
 from masis.schema.run import Iteration
 from masis.schema.wording import count_noun, shorten
 from masis.services import Workbench
+from masis.services.batch_actions import ACTIONS
 from masis.services.cases import CaseView
 from masis.services.decision_rules import OTHER, reasons_for
 from masis.services.desk import SHOWN, Desk
 from masis.services.records import DEFAULT_ORDER, ORDERS, CaseFilter, OrderName
+from masis.views.batch_words import batch_result, left_out_lines
 from masis.views.faults import revealed_words
 from masis.views.headline import headline
 from masis.views.log_entries import entry_number, entry_word
@@ -468,6 +470,11 @@ def _decide_file(
     is_flag=True,
     help="Keep references of the corrected answer that name no evidence.",
 )
+@click.option(
+    "--all-with-sentence",
+    is_flag=True,
+    help="Label the words in every answer that has the same sentence and that you decided.",
+)
 @desk_options
 @shared.json_option
 def label(
@@ -485,6 +492,7 @@ def label(
     conflicts_with: str | None,
     acknowledge: bool,
     acknowledge_citations: bool,
+    all_with_sentence: bool,
     desk: Desk,
     emit: Emit,
 ) -> None:
@@ -502,7 +510,19 @@ def label(
       masis label tower-02 "fabricated citation" "120 metres" --severity high
       masis label tower-02 irrelevant --chunk c3
       masis label tower-02 passage_missing --note "the year of its opening"
+      masis label tower-02 unsupported "It was opened in 1931" --all-with-sentence
+
+    With --all-with-sentence, the entries are a batch, which 'masis batch undo' undoes.
     """
+    if all_with_sentence:
+        if words is None or start is not None:
+            raise click.UsageError("--all-with-sentence: name WORDS, and leave out --start.")
+        done = desk.label_sentence(
+            case, words, label, severity=severity, note=note, acknowledge=acknowledge
+        )
+        emit(done, [batch_result(done, ACTIONS[done.action].done), *left_out_lines(done.kept)])
+        say(f"The batch is {done.id}. Undo it with 'masis batch undo {done.id}'.")
+        return
     passages = [
         _parse_passage(written, stance)
         for stance, texts in (("supports", supporting), ("contradicts", contradicting))

@@ -514,6 +514,16 @@ def filter_options(default_text: str, default: Sequence[CaseState]) -> Callable[
             help="Only cases that this person decided.",
         )
         @click.option(
+            "--tagged", "tags", multiple=True, metavar="TAG", help="Only cases with this tag."
+        )
+        @click.option(
+            "--similar-to",
+            "similar_to",
+            multiple=True,
+            metavar="CASE",
+            help="Only the other cases with nearly the same answer as this one.",
+        )
+        @click.option(
             "--quality",
             type=_range,
             metavar="LOW-HIGH",
@@ -533,6 +543,8 @@ def filter_options(default_text: str, default: Sequence[CaseState]) -> Callable[
             datasets: Names,
             models: Names,
             reviewers: Names,
+            tags: Names,
+            similar_to: Names,
             quality: _Range | None,
             confidence: _Range | None,
             **arguments: Any,
@@ -548,6 +560,8 @@ def filter_options(default_text: str, default: Sequence[CaseState]) -> Callable[
                 "datasets": datasets,
                 "models": models,
                 "reviewers": reviewers,
+                "tags": tags,
+                "similar_to": similar_to,
             }
             for name, bounds in (("quality", quality), ("confidence", confidence)):
                 values[f"{name}_from"], values[f"{name}_to"] = bounds or (None, None)

@@ -97,6 +97,12 @@ decision is blind.
 IMPORTED = "imported"
 """Key in an entry's ``extra``: where a decision comes from that was made in another database."""
 
+BATCH = "batch"
+"""Key in an entry's ``extra``: the id of the batch whose action made the entry."""
+
+LABELS_ADDED = "labels_added"
+"""Key in an entry's ``extra``: how many of its last labels a batch added to the decision before."""
+
 
 class SubjectDigests(Record):
     """SHA-256 digests of an entry's subject, as stored when the entry was made.

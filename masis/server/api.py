@@ -15,6 +15,7 @@ from masis.datasets.exports.export import Selection
 from masis.datasets.exports.formats import export_formats
 from masis.errors import InputError, ResultsHidden, UnknownRecord
 from masis.schema.actor import PERMISSIONS
+from masis.schema.batches import Batch
 from masis.schema.case import case_of
 from masis.schema.review import LogEntry
 from masis.schema.run import Run
@@ -24,6 +25,8 @@ from masis.server.endpoints import ApiCall, File, endpoint
 from masis.server.http import error_object
 from masis.services import api_records as records
 from masis.services.access import ADD_CASES, RUN_AUDITS
+from masis.services.batch_actions import BatchRequest
+from masis.services.batches import BatchPreview
 from masis.services.records import CasePage, DatasetVersion, ReviewDraft, RunSummary
 
 MEDIA_TYPES = {".jsonl": "application/x-ndjson", ".json": "application/json", ".csv": "text/csv"}
@@ -272,6 +275,100 @@ def assign(call: ApiCall, body: records.Names) -> records.Changed:
 def tag(call: ApiCall, body: records.Names) -> records.Changed:
     """Add tags to cases, or remove them."""
     return records.Changed(cases=call.desk.tag(body.cases, body.names, remove=body.remove))
+
+
+# Actions on many cases
+
+
+@endpoint(
+    "POST",
+    "/batches/preview",
+    "decide",
+    "act on many cases at once",
+    example={"action": "tag", "matching": {"text": "bridge"}, "names": ["bridges"]},
+)
+def preview_batch(call: ApiCall, body: records.BatchQuestion) -> BatchPreview:
+    """Return what an action on many cases would do, and which cases it would leave out."""
+    return call.workbench.batches.preview(call.actor, _batch_request(call, body))
+
+
+@endpoint(
+    "POST",
+    "/batches",
+    "decide",
+    "act on many cases at once",
+    example={"action": "tag", "cases": ["case-1"], "names": ["bridges"], "token": "once"},
+)
+def start_batch(call: ApiCall, body: records.NewBatch) -> Batch:
+    """Start an action on many cases. Its first cases are handled at once; ``advance`` handles more
+    until none waits.
+    """
+    batches = call.workbench.batches
+    batch = batches.start(
+        call.actor, _batch_request(call, body), token=body.token, expected=body.expected
+    )
+    return batches.advance(call.actor, batch.id)
+
+
+@endpoint("GET", "/batches", "read", "see pages, figures and reports", example={"limit": 10})
+def list_batches(call: ApiCall, query: records.BatchesQuery) -> tuple[Batch, ...]:
+    """List the newest batches that this person may see."""
+    return call.workbench.batches.newest(call.actor, query.limit)
+
+
+@endpoint("GET", "/batches/{batch}", "read", "see pages, figures and reports")
+def show_batch(call: ApiCall) -> Batch:
+    """Return a batch with its counts."""
+    return call.workbench.batches.get(call.actor, call.path["batch"])
+
+
+@endpoint("POST", "/batches/{batch}/advance", "decide", "act on many cases at once")
+def advance_batch(call: ApiCall) -> Batch:
+    """Handle, or undo, the next cases of a batch."""
+    return call.workbench.batches.advance(call.actor, call.path["batch"])
+
+
+@endpoint("DELETE", "/batches/{batch}", "decide", "act on many cases at once")
+def cancel_batch(call: ApiCall) -> Batch:
+    """Stop a batch. Entries that were made stay."""
+    return call.workbench.batches.cancel(call.actor, call.path["batch"])
+
+
+@endpoint("POST", "/batches/{batch}/undo", "decide", "undo own decisions or auto-acceptances")
+def undo_batch(call: ApiCall) -> Batch:
+    """Begin to undo a batch, each entry by a further one; ``advance`` undoes the rest."""
+    batches, batch = call.workbench.batches, call.path["batch"]
+    batches.start_undo(call.actor, batch)
+    return batches.advance(call.actor, batch)
+
+
+@endpoint(
+    "POST",
+    "/cases/{case:path}/sentence-labels",
+    "decide",
+    "act on many cases at once",
+    example={"sentence": "It was opened in 1932", "label": "supported"},
+)
+def label_sentence(call: ApiCall, body: records.NewSentenceLabel) -> Batch:
+    """Label a sentence of a case in every answer with it that this person decided."""
+    batches = call.workbench.batches
+    request = batches.sentence_request(
+        call.actor, call.path["case"], body.label_record(), acknowledge=body.acknowledge
+    )
+    batch = batches.start(call.actor, request, token=body.token)
+    return batches.advance(call.actor, batch.id)
+
+
+def _batch_request(call: ApiCall, body: records.BatchQuestion) -> BatchRequest:
+    """Return a request of the service. Who looks at the cases is added here, never by the body."""
+    fields = {name: getattr(body, name) for name in BatchRequest.model_fields}
+    if body.matching is not None:
+        matching = body.matching.case_filter()
+        waiting = body.matching.waiting
+        fields["matching"] = (
+            call.workbench.team.open_to(call.actor, matching) if waiting else matching
+        )
+    return BatchRequest(**fields)
 
 
 # Audits

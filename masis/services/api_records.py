@@ -10,6 +10,7 @@ from masis.datasets.exports.export import Selection
 from masis.schema import limits
 from masis.schema.actor import Permission, Role
 from masis.schema.base import Record
+from masis.schema.batches import SentenceLabel
 from masis.schema.case import Case, Severity
 from masis.schema.faults import PlantedFault
 from masis.schema.labels import LabelTarget, Stance, SupportKind
@@ -17,6 +18,7 @@ from masis.schema.review import LogEntry, Verdict
 from masis.schema.run import Run
 from masis.schema.team import MachineShown
 from masis.schema.tokens import ApiToken
+from masis.services.batch_actions import BatchRequest
 from masis.services.cases import CaseView
 from masis.services.desk import RowOutcome, select_cases
 from masis.services.records import VIEWER_FIELDS, CaseFilter, CaseSummary, RunSummary
@@ -229,6 +231,46 @@ class LogQuery(Record):
     """Which entries of the decision log to list: the newest ones, of one case or of all."""
 
     case: str | None = None
+    limit: int = Field(default=50, ge=1, le=1000)
+
+
+class BatchQuestion(BatchRequest):
+    """An action and its cases: chosen ones, or all that match filters of the queue.
+
+    ``action`` is one of the actions that ``masis batch apply --help`` lists, or ``label``.
+    """
+
+    matching: CaseQuery | None = None
+
+
+class NewBatch(BatchQuestion):
+    """An action to apply to many cases.
+
+    ``token`` makes a repeated request harmless: it returns the same batch. ``expected`` is the
+    ``digest`` of the preview; without it, the cases may have changed since then.
+    """
+
+    token: str = Field(default="", max_length=200)
+    expected: str = Field(default="", max_length=64)
+
+
+class NewSentenceLabel(SentenceLabel):
+    """A label on a sentence, in every answer with the sentence that the person decided.
+
+    ``sentence`` is words of the decided answer of the case. The sentence around them is labeled.
+    """
+
+    acknowledge: bool = False
+    token: str = Field(default="", max_length=200)
+
+    def label_record(self) -> SentenceLabel:
+        """Return the label without what belongs to the request."""
+        return SentenceLabel(**self.model_dump(exclude={"acknowledge", "token"}))
+
+
+class BatchesQuery(Record):
+    """How many batches to list, newest first."""
+
     limit: int = Field(default=50, ge=1, le=1000)
 
 

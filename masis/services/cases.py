@@ -307,6 +307,19 @@ class CaseService(Service):
         )
 
     @requires("read")
+    def note_opened(self, actor: Actor, case_id: str) -> None:
+        """Remember that this person has seen the answer of a case, if they may decide.
+
+        Actions on many cases include a case whose results a policy hides only if it was opened.
+
+        Raises:
+            UnknownRecord: There is no such case.
+
+        """
+        if actor.name and self.access.allows(actor, "decide"):
+            self._store.batches.note_opening(case_id, actor.name)
+
+    @requires("read")
     def find_for(self, actor: Actor, case_filter: CaseFilter) -> CasePage:
         """Return one page of the matching cases, as this reviewer may see them now.
 

@@ -6,6 +6,7 @@ call it before they record a decision, and ``ReviewService`` calls it again when
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
@@ -129,6 +130,37 @@ def code_of(verdict: Verdict, words: str) -> str:
         return ""
     matches = (reason for reason in reasons_for(verdict) if words in (reason.code, reason.text))
     return next((reason.code for reason in matches if reason.code != OTHER), OTHER)
+
+
+def reason_codes(verdict: Verdict) -> str:
+    """Return the codes of the reasons for a verdict, as a message lists them."""
+    return ", ".join(reason.code for reason in reasons_for(verdict) if reason.code != OTHER)
+
+
+def reason_and_code(verdict: Verdict, reason: str) -> tuple[str, str]:
+    """Return the words of a reason and its code.
+
+    Args:
+        verdict: The verdict.
+        reason: A fixed reason's code or words, or the reviewer's own words.
+
+    Raises:
+        InputError: The reason is a single word that isn't a code.
+
+    """
+    if (code := code_of(verdict, reason)) not in ("", OTHER):
+        return reason_text(code), code
+    word, _, own = reason.strip().partition(":")
+    if word.lower() == OTHER and own.strip():
+        return own.strip(), OTHER
+    # A single word is probably a misspelled code, so it isn't recorded as the reviewer's own words.
+    if re.fullmatch(r"[A-Za-z_-]+", reason.strip()):
+        raise InputError(
+            f"is {reason[:40]!r}, which isn't a reason to {verdict}",
+            hint=f"Use one of {reason_codes(verdict)}, or your own words as 'other: ...'.",
+            field="reason",
+        )
+    return reason.strip(), OTHER if reason.strip() else ""
 
 
 def with_reason_code(decision: Decision) -> Decision:

@@ -26,6 +26,8 @@ from masis.api.batch import BatchItem, Options, audit_all
 from masis.datasets.exports.export import DECIDED, ENCODINGS, Selection
 from masis.errors import InputError, MasisError, UnknownRecord
 from masis.schema.actor import Actor
+from masis.schema.batches import Batch, SentenceLabel
+from masis.schema.case import Severity
 from masis.schema.explain import explain, explain_fields, kind_of
 from masis.schema.reading import FieldMap, id_text
 from masis.schema.review import (
@@ -38,18 +40,18 @@ from masis.schema.review import (
 )
 from masis.schema.run import Run
 from masis.schema.team import QueuePolicy
-from masis.services.cases import CaseView
+from masis.services.batch_actions import BatchRequest
+from masis.services.batches import BatchPreview, Progress
+from masis.services.cases import WAITING, CaseView
 from masis.services.decision_imports import read_exported
 from masis.services.decision_rules import (
-    OTHER,
     REASON_CODE,
     DecidedAnswer,
     DecisionProblem,
-    code_of,
     kept_citations,
     problems,
-    reason_text,
-    reasons_for,
+    reason_and_code,
+    reason_codes,
     seen_issues,
 )
 from masis.services.labels import LabelRecord, read_labels
@@ -275,6 +277,7 @@ class Desk:
 
         """
         view = self._open(case_id)
+        self.workbench.cases.note_opened(self.actor, case_id)
         self._seen[case_id] = view.summary.version
         return view
 
@@ -359,7 +362,7 @@ class Desk:
         extra: dict[str, Any] = {"answer": answer_name(iteration if run else None, drafted=drafted)}
         if verdict == "approve" and acknowledge:
             extra |= seen_issues(serious)
-        words, code = _reason_and_code(verdict, reason)
+        words, code = reason_and_code(verdict, reason)
         if code:
             extra[REASON_CODE] = code
         shown = self._shown_parts(case_id, view, machine_shown)
@@ -519,6 +522,107 @@ class Desk:
         team = self.workbench.team
         change = team.untag if remove else team.tag
         return change(self.actor, as_names(case_ids, "case_ids"), as_names(tags, "tags"))
+
+    def preview_batch(self, action: str, cases: Sequence[str] = (), **values: Any) -> BatchPreview:
+        """Return what an action on many cases would do, and which cases it would leave out.
+
+        The arguments and errors are those of ``apply_batch``.
+        """
+        return self.workbench.batches.preview(self.actor, batch_request(action, cases, **values))
+
+    def apply_batch(
+        self,
+        action: str,
+        cases: Sequence[str] = (),
+        *,
+        token: str | None = None,
+        expected: str = "",
+        progress: Progress | None = None,
+        cancelled: Callable[[], bool] = lambda: False,
+        **values: Any,
+    ) -> Batch:
+        """Apply an action to many cases, each with its own entry in the log, and return the batch.
+
+        A case that is refused doesn't affect the others.
+
+        Args:
+            action: ``approve``, ``reject``, ``tag``, ``untag`` or ``assign``.
+            cases: The cases. Without them, the filters choose: by default all that need a decision.
+            token: An idempotency key: the same token makes no second batch.
+            expected: The ``digest`` of the preview, to refuse if the cases have changed since.
+            progress: Called with the batch after some of its cases.
+            cancelled: Asked between cases whether to stop.
+            values: ``reason``, ``note``, ``names`` (tags or reviewers) and ``acknowledge`` (serious
+                issues that the preview lists); and without ``cases``, filters of the queue.
+
+        Raises:
+            InputError: Something is missing or wrong.
+            StoreError: No case can be included, or the cases have changed.
+            UnknownRecord: There is no such case.
+
+        """
+        batches = self.workbench.batches
+        batch = batches.start(
+            self.actor,
+            batch_request(action, cases, **values),
+            token=token or "",
+            expected=expected,
+        )
+        return batches.run(self.actor, batch.id, progress, cancelled)
+
+    def label_sentence(
+        self,
+        case_id: str,
+        words: str,
+        label: str,
+        *,
+        severity: Severity | None = None,
+        note: str = "",
+        acknowledge: bool = False,
+        token: str | None = None,
+        progress: Progress | None = None,
+    ) -> Batch:
+        """Label words of a case in every answer with the same sentence that this reviewer decided.
+
+        Args:
+            case_id: A case that this reviewer decided.
+            words: Words of its decided answer.
+            label: The label, or with ``severity`` one of the team's issue types.
+            severity: Report an issue that the audit missed.
+            note: What is wrong, in one's own words.
+            acknowledge: Whether serious issues of approved answers were seen.
+            token: An idempotency key.
+            progress: Called with the batch after some of its cases.
+
+        Raises:
+            InputError: The reviewer hasn't decided the case, or the words aren't in its answer.
+            UnknownRecord: There is no such case.
+
+        """
+        batches = self.workbench.batches
+        request = batches.sentence_request(
+            self.actor,
+            case_id,
+            sentence_label(words, label, severity, note),
+            acknowledge=acknowledge,
+        )
+        batch = batches.start(self.actor, request, token=token or "")
+        return batches.run(self.actor, batch.id, progress)
+
+    def undo_batch(self, batch_id: str, progress: Progress | None = None) -> Batch:
+        """Undo the entries of a batch, each by a further entry, and return the batch.
+
+        Raises:
+            UnknownRecord: There is no such batch.
+            NotAllowed: It is another person's, and you aren't a lead.
+
+        """
+        batches = self.workbench.batches
+        return batches.run(self.actor, batches.start_undo(self.actor, batch_id).id, progress)
+
+    def list_batches(self, *, limit: int = 50) -> tuple[Batch, ...]:
+        """Return the newest batches that this reviewer may see."""
+        return self.workbench.batches.newest(self.actor, limit)
 
     def export(
         self,
@@ -687,6 +791,44 @@ class Desk:
         return SHOWN if case_id in self._seen else (SHOWN_UNKNOWN,)
 
 
+def batch_request(action: str, cases: Sequence[str] = (), **values: Any) -> BatchRequest:
+    """Return the request of an action on many cases. See ``Desk.apply_batch`` for the arguments.
+
+    Raises:
+        InputError: A value doesn't exist, or isn't valid.
+
+    """
+    own = {name: values.pop(name) for name in BATCH_FIELDS if name in values}
+    if cases and values:
+        raise InputError(
+            f"{', '.join(values)}: choose by cases or by filters, not both",
+            hint="Leave out one of the two.",
+            field="cases",
+        )
+    try:
+        matching = None if cases else CaseFilter(**({"states": WAITING} | values))
+    except ValidationError as error:
+        raise explain_fields(error, (*BATCH_FIELDS, *FILTERS)) from error
+    try:
+        return BatchRequest(
+            action=action, cases=tuple(as_names(cases, "cases")), matching=matching, **own
+        )
+    except ValidationError as error:
+        raise explain(error) from error
+
+
+BATCH_FIELDS = ("reason", "note", "names", "acknowledge")
+"""The arguments of an action on many cases that aren't filters."""
+
+
+def sentence_label(words: str, label: str, severity: Severity | None, note: str) -> SentenceLabel:
+    """Return the label on a sentence. Raises InputError if a value isn't valid."""
+    try:
+        return SentenceLabel(sentence=words, label=label, severity=severity, note=note)
+    except ValidationError as error:
+        raise explain(error) from error
+
+
 def naming_limit(error: InputError) -> InputError:
     """Return an error about the page's size as one about the argument ``limit``."""
     if error.field != "size":
@@ -758,7 +900,7 @@ def _argument_hint(problem: DecisionProblem, verdict: Verdict, run: Run | None) 
             hint += " To use a revision without changes, approve it: iteration=2 (--iteration 2)."
         return hint
     if problem.code == "reason_missing":
-        return f"Use one of {_reason_codes(verdict)}, or your own words."
+        return f"Use one of {reason_codes(verdict)}, or your own words."
     if problem.code == "serious_issues_open":
         return "Read them, then set acknowledge=True (--acknowledge)."
     if problem.code == "citations_unknown":
@@ -767,30 +909,6 @@ def _argument_hint(problem: DecisionProblem, verdict: Verdict, run: Run | None) 
             " keep it."
         )
     return problem.hint
-
-
-def _reason_codes(verdict: Verdict) -> str:
-    return ", ".join(reason.code for reason in reasons_for(verdict) if reason.code != OTHER)
-
-
-def _reason_and_code(verdict: Verdict, reason: str) -> tuple[str, str]:
-    """Return the words of a reason and its code.
-
-    ``reason`` is a fixed reason's code or words, or the reviewer's own words.
-    """
-    if (code := code_of(verdict, reason)) not in ("", OTHER):
-        return reason_text(code), code
-    word, _, own = reason.strip().partition(":")
-    if word.lower() == OTHER and own.strip():
-        return own.strip(), OTHER
-    # A single word is probably a misspelled code, so it isn't recorded as the reviewer's own words.
-    if re.fullmatch(r"[A-Za-z_-]+", reason.strip()):
-        raise InputError(
-            f"is {reason[:40]!r}, which isn't a reason to {verdict}",
-            hint=f"Use one of {_reason_codes(verdict)}, or your own words as 'other: ...'.",
-            field="reason",
-        )
-    return reason.strip(), OTHER if reason.strip() else ""
 
 
 def _known_field(written: str, known: Sequence[str]) -> str:

@@ -13,7 +13,7 @@ import random
 import time
 import uuid
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar
@@ -33,25 +33,30 @@ from masis.errors import (
     ServerUnreachable,
     SettingsError,
 )
-from masis.schema.case import Case
+from masis.schema.batches import Batch
+from masis.schema.case import Case, Severity
 from masis.schema.reading import FieldMap
 from masis.schema.review import LogEntry, Verdict
 from masis.schema.run import Run
 from masis.schema.wording import count_noun
 from masis.services import api_records as records
+from masis.services.batch_actions import BatchRequest
+from masis.services.batches import BatchPreview, Progress
 from masis.services.cases import CaseView
 from masis.services.desk import (
     SHOWN,
     DecisionRowResult,
     Desk,
     as_names,
+    batch_request,
     check_verdict,
     encoding_of,
     export_path,
     naming_limit,
+    sentence_label,
 )
 from masis.services.labels import LabelRecord, as_labels
-from masis.services.records import CasePage, CaseSummary
+from masis.services.records import VIEWER_FIELDS, CasePage, CaseSummary
 from masis.settings import Settings, secret
 from masis.settings.hosts import is_loopback
 
@@ -345,6 +350,74 @@ class RemoteDesk(Desk):
         body = {"cases": list(as_names(case_ids, "case_ids")), "names": names, "remove": remove}
         return self._ask(records.Changed, "POST", "/tags", body).cases
 
+    # Actions on many cases
+
+    def preview_batch(self, action: str, cases: Sequence[str] = (), **values: Any) -> BatchPreview:
+        """Return what an action on many cases would do. See ``Desk.preview_batch``."""
+        body = _batch_body(batch_request(action, cases, **values))
+        return self._ask(BatchPreview, "POST", "/batches/preview", body)
+
+    def apply_batch(
+        self,
+        action: str,
+        cases: Sequence[str] = (),
+        *,
+        token: str | None = None,
+        expected: str = "",
+        progress: Progress | None = None,
+        cancelled: Callable[[], bool] = lambda: False,
+        **values: Any,
+    ) -> Batch:
+        """Apply an action to many cases, and return the batch. See ``Desk.apply_batch``."""
+        body = _batch_body(batch_request(action, cases, **values))
+        # A token makes it safe to send the request again if no response arrived.
+        body |= {"token": token or uuid.uuid4().hex, "expected": expected}
+        batch = self._ask(Batch, "POST", "/batches", body)
+        return self._run_batch(batch, progress, cancelled)
+
+    def label_sentence(
+        self,
+        case_id: str,
+        words: str,
+        label: str,
+        *,
+        severity: Severity | None = None,
+        note: str = "",
+        acknowledge: bool = False,
+        token: str | None = None,
+        progress: Progress | None = None,
+    ) -> Batch:
+        """Label words in every answer with the same sentence. See ``Desk.label_sentence``."""
+        body = sentence_label(words, label, severity, note).model_dump()
+        body |= {"acknowledge": acknowledge, "token": token or uuid.uuid4().hex}
+        path = f"/cases/{_quote_name(case_id)}/sentence-labels"
+        return self._run_batch(self._ask(Batch, "POST", path, body), progress)
+
+    def undo_batch(self, batch_id: str, progress: Progress | None = None) -> Batch:
+        """Undo the entries of a batch. See ``Desk.undo_batch``."""
+        path = f"/batches/{_quote_name(batch_id)}/undo"
+        return self._run_batch(self._ask(Batch, "POST", path), progress)
+
+    def _run_batch(
+        self,
+        batch: Batch,
+        progress: Progress | None,
+        cancelled: Callable[[], bool] = lambda: False,
+    ) -> Batch:
+        """Have the server handle the rest of a batch."""
+        path = f"/batches/{_quote_name(batch.id)}"
+        while batch.is_running:
+            if progress is not None:
+                progress(batch)
+            if cancelled():
+                return self._ask(Batch, "DELETE", path)
+            batch = self._ask(Batch, "POST", f"{path}/advance")
+        return batch
+
+    def list_batches(self, *, limit: int = 50) -> tuple[Batch, ...]:
+        """Return the newest batches that this reviewer may see."""
+        return self._ask(tuple[Batch, ...], "GET", "/batches", query={"limit": limit})
+
     # Exports
 
     def export(
@@ -457,6 +530,16 @@ def _batches(cases: Iterable[Case]) -> Iterator[list[dict[str, Any]]]:
         size += length
     if batch:
         yield batch
+
+
+def _batch_body(request: BatchRequest) -> dict[str, Any]:
+    body = request.model_dump(mode="json", exclude={"matching"}, exclude_defaults=True)
+    if request.matching is not None:
+        names = set(VIEWER_FIELDS)
+        body["matching"] = request.matching.model_dump(
+            mode="json", exclude=names, exclude_defaults=True
+        )
+    return {"action": request.action, **body}
 
 
 def _checked_address(url: str, insecure: bool) -> str:

@@ -9,6 +9,7 @@ from masis import version
 from masis.errors import AnotherAnswer, Conflict, InputError, Removed, UnknownRecord
 from masis.schema.actor import Actor
 from masis.schema.review import (
+    BATCH,
     IMPORTED,
     SHOWN_UNKNOWN,
     Decision,
@@ -200,7 +201,7 @@ class ReviewService(Service):
         if decision.run_id is None:
             case, newest = (
                 self._store.cases.get(decision.case_id),
-                self._newest_run(decision.case_id),
+                newest_run(self._store, decision.case_id),
             )
             original = self._store.runs.get(newest).iterations[0] if newest else None
             if original is not None and case.answer in (None, original.answer):
@@ -217,11 +218,6 @@ class ReviewService(Service):
         if not 1 <= number <= len(run.iterations):
             raise UnknownRecord(f"run {run.id!r} has no iteration {number}.")
         return run.iterations[number - 1].answer, run.iterations[number - 1]
-
-    def _newest_run(self, case_id: str) -> str | None:
-        """Return the id of a case's newest finished run with an audited answer, or None."""
-        runs = self._store.runs.for_case(case_id)
-        return next((run.id for run in runs if run.readable and run.iterations), None)
 
     def _with_seconds(self, decision: Decision) -> Decision:
         """Add how long the reviewer had the case, if that's known.
@@ -275,7 +271,7 @@ class ReviewService(Service):
                 update["machine_shown"] = ()
             # Pages that hide the run can't name it. The original answer is its first iteration.
             if decision.run_id is None:
-                newest = self._newest_run(decision.case_id)
+                newest = newest_run(self._store, decision.case_id)
                 update |= {"run_id": newest, "iteration": 1} if newest else {}
         if decision.rubric_scores:
             rubric = self._store.team.in_force(Rubric)
@@ -452,11 +448,16 @@ class ReviewService(Service):
 
     @requires("decide", "undo own decisions or auto-acceptances")
     @may_require("oversee", "undo decisions of others")
-    def undo(self, actor: Actor, entry_id: str) -> LogEntry:
+    def undo(self, actor: Actor, entry_id: str, *, batch: str = "") -> LogEntry:
         """Undo an entry with a new entry. A repeated call returns the same new entry.
 
         The entry must be named, because a second click on "undo the current decision" would
         otherwise undo the one before it as well.
+
+        Args:
+            actor: The person.
+            entry_id: The id of the entry.
+            batch: The batch that is undone, if the entry is undone with others.
 
         Raises:
             UnknownRecord: There is no such entry.
@@ -487,6 +488,7 @@ class ReviewService(Service):
             undoes=entry.id,
             # The same for every undo of an entry, so that a double click adds one entry.
             token=f"undo:{entry.id}",
+            extra=in_batch(batch),
         )
         return self._store.decisions.append(sign_decision(actor, undo))
 
@@ -663,6 +665,20 @@ def entry_on_case(actor: Actor, case_id: str, kind: EntryKind, **content: Any) -
     return sign_decision(
         actor, Decision(kind=kind, case_id=case_id, run_id=None, **named, **content)
     )
+
+
+def newest_run(store: Store, case_id: str) -> str | None:
+    """Return the id of a case's newest finished run with an audited answer, or None.
+
+    Don't show it to a person from whom the policy hides the audit's results.
+    """
+    runs = store.runs.for_case(case_id)
+    return next((run.id for run in runs if run.readable and run.iterations), None)
+
+
+def in_batch(batch: str) -> dict[str, Any]:
+    """Return the ``extra`` of an entry that names its batch, if it has one."""
+    return {BATCH: batch} if batch else {}
 
 
 def name_of(actor: Actor) -> str:

@@ -13,11 +13,12 @@ from masis.schema.team import CaseWork, Lease, QueuePolicy, SavedView, TeamRecor
 from masis.services.access import Service, may_require, requires
 from masis.services.cases import WAITING, CaseService, machine_hidden, waiting_in
 from masis.services.records import CaseFilter, CasePage, DecisionFilter
-from masis.services.reviews import entry_on_case, name_of
+from masis.services.reviews import entry_on_case, in_batch, name_of
 
 T = TypeVar("T", bound=TeamRecord)
 
 LONGEST_TAG = 60
+LONGEST_REVIEWER = 200
 LONGEST_COMMENT = 10_000
 MOST_AT_ONCE = 1_000
 """The most cases of one bulk action, because it is one transaction that blocks other writers."""
@@ -261,8 +262,10 @@ class TeamService(Service):
 
     @requires("decide", _ASSIGN_SELF)
     @may_require("oversee", _ASSIGN_OTHERS)
-    def assign(self, actor: Actor, case_ids: Sequence[str], reviewers: Sequence[str]) -> int:
-        """Assign cases to reviewers and return how many.
+    def assign(
+        self, actor: Actor, case_ids: Sequence[str], reviewers: Sequence[str], *, batch: str = ""
+    ) -> int:
+        """Assign cases to reviewers and return how many; ``batch`` is the batch of the entries.
 
         Raises:
             InputError: A name is missing or too long, or there are too many cases.
@@ -272,19 +275,29 @@ class TeamService(Service):
         """
         self._require_assigner(actor, reviewers)
         return self._log_for_cases(
-            actor, case_ids, "assign", assignees=_clean_names(reviewers, "a reviewer", 200)
+            actor,
+            case_ids,
+            "assign",
+            assignees=clean_names(reviewers, "a reviewer", LONGEST_REVIEWER),
+            batch=batch,
         )
 
     @requires("decide", _ASSIGN_SELF)
     @may_require("oversee", _ASSIGN_OTHERS)
-    def unassign(self, actor: Actor, case_ids: Sequence[str], reviewers: Sequence[str]) -> int:
+    def unassign(
+        self, actor: Actor, case_ids: Sequence[str], reviewers: Sequence[str], *, batch: str = ""
+    ) -> int:
         """Remove assignments and return how many cases changed.
 
-        It raises the errors of ``assign``.
+        ``batch`` is the batch of the entries. It raises the errors of ``assign``.
         """
         self._require_assigner(actor, reviewers)
         return self._log_for_cases(
-            actor, case_ids, "unassign", assignees=_clean_names(reviewers, "a reviewer", 200)
+            actor,
+            case_ids,
+            "unassign",
+            assignees=clean_names(reviewers, "a reviewer", LONGEST_REVIEWER),
+            batch=batch,
         )
 
     @requires("read")
@@ -339,8 +352,10 @@ class TeamService(Service):
             self.access.require(actor, "oversee", _ASSIGN_OTHERS)
 
     @requires("decide", "tag cases")
-    def tag(self, actor: Actor, case_ids: Sequence[str], tags: Sequence[str]) -> int:
-        """Add tags to cases and return how many cases.
+    def tag(
+        self, actor: Actor, case_ids: Sequence[str], tags: Sequence[str], *, batch: str = ""
+    ) -> int:
+        """Add tags to cases and return how many cases; ``batch`` is the batch of the entries.
 
         Raises:
             InputError: A tag is missing or too long, or there are too many cases.
@@ -348,17 +363,19 @@ class TeamService(Service):
 
         """
         return self._log_for_cases(
-            actor, case_ids, "tag", tags=_clean_names(tags, "a tag", LONGEST_TAG)
+            actor, case_ids, "tag", tags=clean_names(tags, "a tag", LONGEST_TAG), batch=batch
         )
 
     @requires("decide", "tag cases")
-    def untag(self, actor: Actor, case_ids: Sequence[str], tags: Sequence[str]) -> int:
+    def untag(
+        self, actor: Actor, case_ids: Sequence[str], tags: Sequence[str], *, batch: str = ""
+    ) -> int:
         """Remove tags from cases and return how many cases.
 
-        It raises the errors of ``tag``.
+        ``batch`` is the batch of the entries. It raises the errors of ``tag``.
         """
         return self._log_for_cases(
-            actor, case_ids, "untag", tags=_clean_names(tags, "a tag", LONGEST_TAG)
+            actor, case_ids, "untag", tags=clean_names(tags, "a tag", LONGEST_TAG), batch=batch
         )
 
     @requires("decide", "skip cases")
@@ -411,6 +428,7 @@ class TeamService(Service):
         *,
         assignees: tuple[str, ...] = (),
         tags: tuple[str, ...] = (),
+        batch: str = "",
     ) -> int:
         unique_ids = list(dict.fromkeys(case_ids))
         if len(unique_ids) > MOST_AT_ONCE:
@@ -420,7 +438,9 @@ class TeamService(Service):
             )
         with self._store.transaction():
             for case_id in unique_ids:
-                entry = entry_on_case(actor, case_id, kind, assignees=assignees, tags=tags)
+                entry = entry_on_case(
+                    actor, case_id, kind, assignees=assignees, tags=tags, extra=in_batch(batch)
+                )
                 self._store.decisions.append(entry)
         return len(unique_ids)
 
@@ -463,7 +483,7 @@ class TeamService(Service):
             NotAllowed: The actor's role doesn't allow decisions.
 
         """
-        (title,) = _clean_names([name], "a view", LONGEST_TAG)
+        (title,) = clean_names([name], "a view", LONGEST_TAG)
         owner = "" if shared else name_of(actor)
         self._store.team.save_view(
             name_of(actor), SavedView(name=title, owner=owner, parameters=parameters)
@@ -497,7 +517,18 @@ class TeamService(Service):
         return {name: assigned.get(name, 0) for name in self.reviewers()}
 
 
-def _clean_names(texts: Sequence[str], noun: str, longest: int) -> tuple[str, ...]:
+def clean_names(texts: Sequence[str], noun: str, longest: int) -> tuple[str, ...]:
+    """Return names without superfluous blanks, each once.
+
+    Args:
+        texts: The names as typed.
+        noun: What they name, for the error: "a tag".
+        longest: The longest name, in characters.
+
+    Raises:
+        InputError: There is none, or one is too long.
+
+    """
     names = tuple(dict.fromkeys(" ".join(name.split()) for name in texts if name.strip()))
     if not names:
         raise InputError(f"{noun} is missing", hint=f"Enter {noun}.")

@@ -11,6 +11,7 @@ from masis.services.arrivals.ingestion import IngestionService
 from masis.services.arrivals.lake import LakeService
 from masis.services.arrivals.versions import VersionService
 from masis.services.audits import AuditService
+from masis.services.batches import BatchService
 from masis.services.cases import CaseService
 from masis.services.datasets import DatasetService, ExportService
 from masis.services.drafts import DraftService
@@ -50,6 +51,7 @@ class Workbench:
         self.team, self.backups = TeamService(store, access), BackupService(store, access)
         self.versions, self.tokens = VersionService(store, access), TokenService(store, access)
         self.ingestion, self.imports = IngestionService(store), ImportService(store, access)
+        self.batches = BatchService(store, access)
         self.lake, self.planted = LakeService(store, access), PlantedService(store, access)
         self._apply_settings(settings)
 

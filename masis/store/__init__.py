@@ -21,6 +21,7 @@ from typing import Self
 from masis.schema.base import utc_now
 from masis.schema.retention import Shrunk
 from masis.schema.review import SignatureCheck
+from masis.store.audits.answers import Answers
 from masis.store.audits.cases import Cases, EvidenceOfCases
 from masis.store.audits.executions import Executions
 from masis.store.audits.inbox import Inbox
@@ -35,6 +36,7 @@ from masis.store.records import StoreCheck
 from masis.store.retention import shrinking
 from masis.store.retention.redaction import Redactions
 from masis.store.retention.removal import Purges, Retention
+from masis.store.reviews.batches import Batches
 from masis.store.reviews.dataset_versions import Datasets
 from masis.store.reviews.decisions import Decisions
 from masis.store.reviews.drafts import Drafts
@@ -53,7 +55,7 @@ class Store:
     """One database and its parts: ``cases``, ``evidence``, ``runs``, ``executions``, ``decisions``,
     ``outcomes``, ``datasets``; ``drafts``; ``corpora``, ``screenings``, ``screening_log``,
     ``acceptances``, ``remembered_grades``; ``retention``, ``purges``, ``redactions``, ``team``,
-    ``trust``, ``planted``, ``tokens``.
+    ``trust``, ``planted``, ``tokens``, ``batches``, ``answers``.
     """
 
     def __init__(self, database: Database) -> None:
@@ -83,6 +85,7 @@ class Store:
         self.remembered_grades, self.retention = RememberedGrades(database), Retention(database)
         self.purges, self.redactions = Purges(database), Redactions(database)
         self.planted, self.tokens = PlantedFaults(database), Tokens(database)
+        self.batches, self.answers = Batches(database), Answers(database)
 
     @classmethod
     def open(

@@ -46,6 +46,7 @@ class CaseFilter(Record):
         reasons: Why the run needs review.
         tiers: How urgent the most urgent of these reasons is.
         severities: The severity of the worst issue; ``none`` if an audit found no issue.
+        similar_to: Ids of cases; the other cases with nearly the same answer match (at most 1,000).
         open_to: A reviewer who may decide the case now. That excludes cases that they have decided
             or skipped (unless ``skipped_too``), that others have taken, and that are assigned to as
             many others as the case needs.
@@ -68,6 +69,7 @@ class CaseFilter(Record):
     reviewers: tuple[str, ...] = ()
     assignees: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
+    similar_to: tuple[str, ...] = ()
     open_to: str | None = None
     skipped_too: bool = False
     undecided_by: str | None = None
@@ -264,11 +266,13 @@ class DecisionFilter(LogFilter):
 
     ``blind_to`` names a reviewer, for whom entries of others don't match while the case still needs
     decisions. Unless ``machine_shown`` is "first", acceptances by the policy don't match either if
-    their cases are hidden from the reviewer.
+    their cases are hidden from the reviewer. ``batch`` is the id of a batch: its entries match, and
+    those that undid them.
     """
 
     case_id: str | None = None
     run_id: str | None = None
+    batch: str | None = None
     kinds: tuple[EntryKind, ...] = ()
     sources: tuple[EntrySource, ...] = ()
     verdicts: tuple[Verdict, ...] = ()

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from masis.schema.review import IMPORTED, SHOWN_UNKNOWN, Decision, LogEntry, decided_about
+from masis.schema.review import (
+    BATCH,
+    IMPORTED,
+    SHOWN_UNKNOWN,
+    Decision,
+    LogEntry,
+    decided_about,
+)
 from masis.schema.wording import count_noun
 from masis.views.words import DECIDED, ENTRY, REDACTED, Word
 
@@ -144,4 +151,6 @@ def recorded_facts(entry: LogEntry) -> list[tuple[str, str]]:
     if isinstance(source := decision.extra.get(IMPORTED), dict):
         words = f"entry {source.get('entry')} of {source.get('at')}, by {source.get('by')}"
         facts.append(("Imported", words))
+    if batch := decision.extra.get(BATCH):
+        facts.append(("Batch", str(batch)))
     return [*facts, *((f"Version of {name}", text) for name, text in decision.versions.items())]

@@ -23,7 +23,9 @@ from click.testing import CliRunner
 from masis.cli import main
 from masis.datasets.exports.export import Selection
 from masis.schema.actor import Actor
+from masis.schema.case import Case
 from masis.services import Workbench, demo_case_files
+from masis.services.batch_actions import BatchRequest
 from masis.services.records import CaseFilter
 from tests.cli.running import Masis, case, desk, lines
 from tests.reviewing import decide
@@ -125,7 +127,9 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
     workbench = desk(
         folder / "review.db", mine, mine | {"id": "tower-02", "metadata": {"dataset": "pilot"}}
     )
-    decide(workbench, "tower-02", reviewer=ME.name)
+    workbench.cases.add_one(ME, Case.model_validate(mine | {"id": "bridge-02"}))  # isn't decided
+    for name in ("bridge-01", "tower-02"):
+        decide(workbench, name, reviewer=ME.name, iteration=1)
     for name, only in (("pilot-1", CaseFilter()), ("pilot-2", CaseFilter(datasets=("pilot",)))):
         workbench.datasets.freeze(ME, name, "claims", Selection(only))
     workbench.corpora.add_demo(ME)
@@ -133,6 +137,9 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
     screened = workbench.screenings.screen(ME, "Does velotarine help?", [f"corpus:{corpus.name}"])
     entry = workbench.store.decisions.entries().rows[0].id
     token = workbench.tokens.create(ME, "nightly").token.id
+    request = BatchRequest(action="tag", cases=("home-03",), names=("old",))
+    batch = workbench.batches.start(ME, request).id
+    workbench.batches.run(ME, batch)
     (folder / "backups").mkdir()
     workbench.backups.make(ME, folder / "backups" / "masis-20260301T020000Z.db")
     workbench.close()
@@ -147,6 +154,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
     some = b"".join(first.read_bytes().splitlines(keepends=True)[:4])
     (folder / "data" / "cases" / first.name).write_bytes(some)
     ids = {"0b7c2f...": screened.id, "3f5a09...": entry, "5f0c1d2e3a4b": entry, "8c21d4": token}
+    ids["b41c7d"] = batch
     return Prepared(folder, ids)
 
 

@@ -17,8 +17,9 @@ from masis.server import api, endpoints
 from masis.server.app import in_matching_order
 from masis.server.endpoints import ENDPOINTS, ApiEndpoint
 from masis.server.openapi import document
-from masis.services import access
+from masis.services import Workbench, access
 from masis.services.access import ACTS
+from masis.services.batch_actions import BatchRequest
 from tests.server.conftest import Serve, Served
 from tests.store.factories import a_case
 
@@ -63,10 +64,20 @@ def prepare(served: Served) -> dict[str, str]:
         "form": "decided",
         "name": "pilot",
         "token": "unknown",
+        "batch": a_batch(workbench),
     }
 
 
-OTHER_CASE = {"adjudicate_case": "case-2", "add_labels": "case-3"}
+def a_batch(workbench: Workbench) -> str:
+    """Return the id of a batch of the reviewer, which is being undone."""
+    reviewer = Actor(name="reviewer", roles=("reviewer",), authenticated=True)
+    request = BatchRequest(action="tag", cases=("case-0", "case-1"), names=("old",))
+    batch = workbench.batches.start(reviewer, request)
+    workbench.batches.run(reviewer, batch.id)
+    return workbench.batches.start_undo(reviewer, batch.id).id
+
+
+OTHER_CASE = {"adjudicate_case": "case-2", "add_labels": "case-3", "label_sentence": "case-3"}
 """Endpoints whose example needs a case in another state."""
 
 

@@ -80,6 +80,28 @@ STEPS: dict[str, Step] = {
     "assign": lambda desk, _: desk.assign(["case-2"], ["Ben"]),
     "unassign": lambda desk, _: desk.assign(["case-2"], ["Ben"], remove=True),
     "tag": lambda desk, _: desk.tag(["case-2"], ["dates"]),
+    "preview a batch": lambda desk, _: desk.preview_batch("tag", names=["many"], fields=["none"]),
+    "preview an approval": lambda desk, _: desk.preview_batch("approve", ["case-0", "case-1"]),
+    "apply a batch": lambda desk, _: desk.apply_batch("tag", names=["many"], text="bridge"),
+    "undo a batch": lambda desk, _: desk.undo_batch(desk.list_batches()[0].id),
+    "undo no batch": lambda desk, _: desk.undo_batch("nothing"),
+    "apply a batch without a reason": lambda desk, _: desk.apply_batch("reject", ["case-2"]),
+    "apply an unknown action": lambda desk, _: desk.apply_batch("explode", ["case-2"]),
+    "apply a batch to unknown cases": lambda desk, _: desk.apply_batch(
+        "tag", ["nothing"], names=["many"]
+    ),
+    "apply a batch to nothing": lambda desk, _: desk.apply_batch(
+        "reject", ["case-1"], reason="unsupported"
+    ),
+    "apply a batch by a wrong filter": lambda desk, _: desk.apply_batch(
+        "tag", names=["many"], feilds=["x"]
+    ),
+    "label a sentence": lambda desk, _: desk.label_sentence(
+        "case-1", "opened in 1932", "supported"
+    ),
+    "label a sentence that isn't there": lambda desk, _: desk.label_sentence(
+        "case-1", "nothing", "supported"
+    ),
     "export": lambda desk, folder: desk.export("decided", folder / "decided.jsonl"),
     "export a table": lambda desk, folder: desk.export(
         "claims", folder / "claims.csv", encoding="csv", states=("needs_review",)

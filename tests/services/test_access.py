@@ -17,12 +17,14 @@ import masis
 from masis.datasets.exports.export import Selection
 from masis.errors import MasisError, NotAllowed
 from masis.schema.actor import PERMISSIONS, ROLES, Actor, Permission
+from masis.schema.batches import SentenceLabel
 from masis.schema.review import Decision
 from masis.schema.run import Run
 from masis.schema.screening import Abstract, Screening
 from masis.schema.team import QueuePolicy, SavedView
 from masis.services import SIGN_IN_REQUIRED, Workbench, access
 from masis.services.access import ACTS, Access, Service, requires
+from masis.services.batch_actions import BatchRequest
 from masis.services.decision_imports import ExportedRow
 from masis.services.jobs import Jobs
 from masis.services.maintenance.retention import rule_of
@@ -53,6 +55,10 @@ def desk(tmp_path: Path) -> Iterator[Workbench]:
     for number in range(3):
         an_audited_case(opened.store, a_case(f"case-{number}"), f"run-{number}")
     opened.reviews.submit(SIGNED_IN["admin"], decision("case-0"))
+    request = BatchRequest(action="tag", cases=("case-2",), names=("t",))
+    batch = opened.batches.start(SIGNED_IN["admin"], request)
+    opened.batches.run(SIGNED_IN["admin"], batch.id)
+    opened.batches.start_undo(SIGNED_IN["admin"], batch.id)
     yield opened
     opened.close()
 
@@ -63,6 +69,14 @@ def decision(case_id: str, **more: Any) -> Decision:
 
 def first_entry(desk: Workbench) -> str:
     return next(desk.store.decisions.iterate()).id
+
+
+def their_batch(desk: Workbench) -> str:
+    """Return the id of the admin's batch, which is being undone."""
+    return desk.store.batches.newest(None, 1)[0].id
+
+
+ASSIGNING = BatchRequest(action="assign", cases=("case-1",), names=("another",))
 
 
 def made_elsewhere() -> Run:
@@ -129,6 +143,15 @@ CALLS: dict[str, Call] = {
     "TeamService.save_view": lambda desk, who: desk.team.save_view(who, "mine", {}),
     "TeamService.remove_view": lambda desk, who: desk.team.remove_view(
         who, SavedView(name="mine", owner="", parameters={})
+    ),
+    "BatchService.preview": lambda desk, who: desk.batches.preview(who, ASSIGNING),
+    "BatchService.start": lambda desk, who: desk.batches.start(who, ASSIGNING),
+    "BatchService.advance": lambda desk, who: desk.batches.advance(who, their_batch(desk)),
+    "BatchService.run": lambda desk, who: desk.batches.run(who, their_batch(desk)),
+    "BatchService.cancel": lambda desk, who: desk.batches.cancel(who, their_batch(desk)),
+    "BatchService.start_undo": lambda desk, who: desk.batches.start_undo(who, their_batch(desk)),
+    "BatchService.sentence_request": lambda desk, who: desk.batches.sentence_request(
+        who, "case-0", SentenceLabel(sentence="painted grey", label="unsupported")
     ),
     "BackupService.make": lambda desk, who: desk.backups.make(
         who, desk.database.with_name("copy.db")

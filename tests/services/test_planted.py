@@ -391,7 +391,9 @@ def test_a_decided_copy_is_excluded_from_exports_and_figures(
             copy,
             verdict,
             "Ben",
-            labels=({"target": "claim", "start": 0, "end": 3, "text": "The", "label": "supported"},),
+            labels=(
+                {"target": "claim", "start": 0, "end": 3, "text": "The", "label": "supported"},
+            ),
         )
     after = figures(workbench, tmp_path / "after")
     assert {name for name in before if repr(before[name]) != repr(after[name])} == set()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import date
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, get_args
 
 import pytest
@@ -16,9 +17,12 @@ from masis.schema.rules import ReviewCode
 from masis.schema.team import QueuePolicy
 from masis.schema.wording import count_noun
 from masis.services import Workbench, demo_cases
+from masis.services.access import Access
 from masis.services.cases import shown_flags
 from masis.services.drafts import case_subject
 from masis.services.records import NOT_DECIDED, ORDERS, CaseFilter, CaseSummary
+from masis.ui.components import linked_table
+from masis.ui.components.linked_table import TableChoice, TableEvent
 from masis.ui.queue import case_list
 from masis.ui.queue.case_list import case_columns, case_row, state_cell
 from masis.ui.shell import address
@@ -44,6 +48,7 @@ def test_every_filter_has_a_url_parameter(query: dict[str, str]) -> None:
         "field": "Medicine,Law%2C public",
         "model": "offline",
         "reviewer": "Ana",
+        "similar": "case-1,case%2C2",
         "quality": "0.2-0.8",
         "confidence": "-0.5",
         "order": "random",
@@ -60,6 +65,7 @@ def test_every_filter_has_a_url_parameter(query: dict[str, str]) -> None:
         fields=("Medicine", "Law, public"),
         models=("offline",),
         reviewers=("Ana",),
+        similar_to=("case-1", "case,2"),
         quality_from=0.2,
         quality_to=0.8,
         confidence_to=0.5,
@@ -224,9 +230,12 @@ def test_the_state_column_depends_on_the_filter_only(
     columns: int,
 ) -> None:
     drawn: list[int] = []
-    monkeypatch.setattr(
-        case_list, "linked_table", lambda shown, rows, **_: drawn.append(len(shown))
-    )
+
+    def draw(shown: list[Any], _rows: object, **_: object) -> TableEvent:
+        drawn.append(len(shown))
+        return TableEvent(None, None)
+
+    monkeypatch.setattr(case_list, "choosable_table", draw)
     open_page("queue", **address_)
     assert drawn == [columns]
 
@@ -238,7 +247,12 @@ def test_waiting_cases_and_own_drafts_are_marked(
     for who, case in (("Ada", "strategy-01-fabricated"), ("Bob", "law-01-clean")):
         audited_workbench.drafts.save(Actor(name=who), case_subject(case), {"note": "half"})
     drawn: list[dict[str, Any]] = []
-    monkeypatch.setattr(case_list, "linked_table", lambda _, rows, **__: drawn.extend(rows))
+
+    def draw(_columns: object, rows: list[dict[str, Any]], **_: object) -> TableEvent:
+        drawn.extend(rows)
+        return TableEvent(None, None)
+
+    monkeypatch.setattr(case_list, "choosable_table", draw)
     app = open_page("queue", {"reviewer-name": "Ada"})
     (pills,) = [each for each in app.button_group if each.key == "standing"]
     marks = {row["open"]: [each["text"] for each in row["cells"][0]["pills"]] for row in drawn}
@@ -432,3 +446,41 @@ def test_a_page_number_past_the_end_shows_the_last_page(
     audited_workbench.cases.add(ADA, demo_cases())
     assert "21 to 40 of 65 cases" in texts(open_page("queue", page="2", order="oldest"))
     assert "61 to 65 of 65 cases" in texts(open_page("queue", page="900"))
+
+
+@pytest.mark.parametrize(
+    ("posted", "choice"),
+    [
+        (None, None),
+        ("approve", None),
+        ({"action": "approve"}, None),
+        ({"action": 1, "rows": ["a"]}, None),
+        ({"action": "tag", "rows": ["a", 7, None]}, TableChoice("tag", ("a",), False)),
+        ({"action": "tag", "rows": [], "everything": "yes"}, TableChoice("tag", (), False)),
+        ({"action": "tag", "rows": [], "everything": True}, TableChoice("tag", (), True)),
+    ],
+)
+def test_a_posted_choice_of_rows_may_be_anything(
+    monkeypatch: pytest.MonkeyPatch, posted: object, choice: TableChoice | None
+) -> None:
+    monkeypatch.setattr(linked_table, "_TABLE", lambda **_: SimpleNamespace(open=None, act=posted))
+    event = linked_table.choosable_table(
+        [], [], description="", key="k", actions=[], total=0, noun="case", scope=""
+    )
+    assert event == TableEvent(None, choice)
+
+
+def test_readers_without_the_reviewer_role_get_no_check_boxes(
+    audited_workbench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn: list[Any] = []
+
+    def draw(*_: object, actions: list[Any], **__: object) -> TableEvent:
+        drawn.append([action.name for action in actions])
+        return TableEvent(None, None)
+
+    monkeypatch.setattr(case_list, "choosable_table", draw)
+    open_page("queue")
+    monkeypatch.setattr(Access, "allows", lambda _access, _actor, needed: needed == "read")
+    open_page("queue")
+    assert drawn == [["approve", "reject", "tag", "untag", "assign"], []]

@@ -386,7 +386,9 @@ def test_a_reviewers_name_links_to_their_assigned_cases(
     (name, *_), *_ = cells(opened("team"), "team-progress")
     assert "open" not in name
     # what its click sends
-    monkeypatch.setattr(linked_table, "_TABLE", lambda **_: SimpleNamespace(open=name["href"]))
+    monkeypatch.setattr(
+        linked_table, "_TABLE", lambda **_: SimpleNamespace(open=name["href"], act=None)
+    )
     gone: list[tuple[str, object]] = []
     monkeypatch.setattr(
         st, "switch_page", lambda page, query_params: gone.append((page, query_params))

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, get_args
 
 from masis.errors import UnknownRecord
 from masis.schema.review import Standing
+from masis.store.audits.answers import similar_to_any
 from masis.store.core.connections import StorePart
 from masis.store.core.sql import Condition, any_of, compare_column, join_conditions, record_of
 from masis.store.orders import ORDERS, fitted_probability, risk_of
@@ -336,6 +337,9 @@ def matching(connection: sqlite3.Connection, case_filter: CaseFilter) -> Matchin
         *_worked_on(_WORK["assignees"], case_filter.assignees),
         *_worked_on(_WORK["tags"], case_filter.tags),
     ]
+    if case_filter.similar_to:
+        numbers = similar_to_any(connection, case_filter.similar_to)
+        parts.append(("cases.seq IN (SELECT value FROM json_each(?))", (numbers,)))
     if case_filter.undecided_by is not None:
         [(decided, values)] = _worked_on("decided", [case_filter.undecided_by])
         parts.append((f"NOT {decided}", values))

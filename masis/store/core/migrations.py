@@ -126,11 +126,57 @@ def m004_api_tokens(db: Database) -> None:
     )
 
 
+def m007_batches(db: Database) -> None:
+    """Add actions on many cases at once, and which cases each reviewer has opened.
+
+    ``request`` holds the reason and the label of an action, and is emptied once its cases are
+    handled, so that no text outlives a redaction here.
+    """
+    db.execute(
+        """CREATE TABLE batches (
+            seq INTEGER PRIMARY KEY,
+            id TEXT NOT NULL UNIQUE,
+            token TEXT NOT NULL,
+            by TEXT NOT NULL,
+            at TEXT NOT NULL,
+            action TEXT NOT NULL,
+            names TEXT NOT NULL,
+            digest TEXT NOT NULL,
+            request TEXT,
+            state TEXT NOT NULL,
+            UNIQUE (by, token)
+        ) STRICT"""
+    )
+    db.execute(
+        """CREATE TABLE batch_cases (
+            batch_seq INTEGER NOT NULL REFERENCES batches (seq),
+            case_seq INTEGER NOT NULL REFERENCES cases (seq),
+            place INTEGER NOT NULL,
+            version INTEGER NOT NULL,
+            outcome TEXT NOT NULL,
+            why TEXT,
+            entry_seq INTEGER REFERENCES decision_log (seq),
+            undo_seq INTEGER REFERENCES decision_log (seq),
+            PRIMARY KEY (batch_seq, case_seq)
+        ) STRICT, WITHOUT ROWID"""
+    )
+    db.execute("CREATE INDEX batch_cases_left ON batch_cases (batch_seq, outcome, place)")
+    db.execute(
+        """CREATE TABLE openings (
+            case_seq INTEGER NOT NULL REFERENCES cases (seq),
+            reviewer TEXT NOT NULL,
+            at TEXT NOT NULL,
+            PRIMARY KEY (case_seq, reviewer)
+        ) STRICT, WITHOUT ROWID"""
+    )
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     m001_schema,
     m002_structured_headlines,
     m003_metric_views,
     m004_api_tokens,
+    m007_batches,
 )
 
 

@@ -363,6 +363,13 @@ def _conditions(log_filter: DecisionFilter) -> list[Condition]:
         *any_of("log.source", log_filter.sources),
         *any_of("log.verdict", log_filter.verdicts),
     ]
+    if log_filter.batch is not None:
+        made = """log.seq IN (
+            SELECT entry_seq FROM batches CROSS JOIN batch_cases ON batch_seq = batches.seq
+            WHERE batches.id = ? UNION ALL
+            SELECT undo_seq FROM batches CROSS JOIN batch_cases ON batch_seq = batches.seq
+            WHERE batches.id = ?)"""
+        parts.append((made, (log_filter.batch, log_filter.batch)))
     if log_filter.kinds and "policy_accept" not in log_filter.kinds:
         # Repeats the condition of a partial index without the policy's entries, which are most of
         # the log. SQLite only uses the index if the query states its condition.

@@ -115,6 +115,22 @@ class Team(StorePart):
         with self._database.transaction() as connection:
             check_free(connection, case_seq(connection, case_id), reviewer, self._database.now())
 
+    def is_free(self, case_id: str, reviewer: str) -> bool:
+        """Return whether others leave this reviewer a place on a case.
+
+        Raises:
+            UnknownRecord: There is no such case.
+
+        """
+        with self._database.reading() as connection:
+            try:
+                check_free(
+                    connection, case_seq(connection, case_id), reviewer, self._database.now()
+                )
+            except CaseHeld:
+                return False
+        return True
+
     # who has done what
 
     def work(self, case_id: str) -> CaseWork:

@@ -37,6 +37,13 @@ function drawLog(root, { data, setTriggerValue }) {
     box.append(pill(row.label))
     if (row.about) box.append(make("div", "small dim", row.about))
     if (row.undone) box.append(make("div", "small dim", row.undone))
+    if (row.batch && data.batch !== row.batch) {
+      const batch = make("button", "batch", `batch ${row.batch}`)
+      batch.type = "button"
+      batch.setAttribute("aria-label", `Show all entries of batch ${row.batch}`)
+      batch.onclick = () => setTriggerValue("batch", row.batch)
+      box.append(batch)
+    }
     return box
   }
 

@@ -106,6 +106,9 @@ function drawTable(root, { data, setTriggerValue }) {
   const table = makeTable(
     data.columns.map(column => [column.title, `${column.kind} ${column.hide}`]),
   )
+  const choice = data.choosing ? choiceOf(root) : null
+  if (choice) choice.choosing = data.choosing
+  if (choice) table.tHead.rows[0].prepend(choice.drawHead())
   table.className = data.head_stays ? "list stays" : "list"
   table.setAttribute("aria-label", data.description)
   for (const row of data.rows) {
@@ -128,6 +131,8 @@ function drawTable(root, { data, setTriggerValue }) {
   // without our help.
   const links = [...table.tBodies[0].rows].map(row => row.querySelector("a")).filter(Boolean)
   table.tBodies[0].onkeydown = event => {
+    const line = event.target.closest("tr")
+    if (choice?.onKeydown(event, line?.querySelector("a")?.dataset.open)) return
     const current = links.findIndex(link => link.closest("tr") === event.target.closest("tr"))
     const next = { ArrowDown: current + 1, ArrowUp: current - 1, Home: 0, End: links.length - 1 }[
       event.key
@@ -137,6 +142,10 @@ function drawTable(root, { data, setTriggerValue }) {
     links[Math.min(Math.max(next, 0), links.length - 1)].focus()
   }
   root.append(table)
+  if (choice) {
+    const lines = new Map(links.map(link => [link.dataset.open, link.closest("tr")]))
+    choice.attach(lines, data.choosing, chosen => setTriggerValue("act", chosen))
+  }
   if (links.length) root.removeAttribute("tabindex")
   else root.tabIndex = 0 // a table without links must be focusable itself, or keys can't scroll it
   rowMovers.set(root, (step, within) => {

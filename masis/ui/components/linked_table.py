@@ -12,7 +12,7 @@ from masis.ui.components import noop, register_component
 from masis.ui.shell import address
 from masis.views.words import LabelData
 
-_TABLE = register_component("linked_table", "table")
+_TABLE = register_component("linked_table", "table", "row_choice")
 
 
 class TableColumn(TypedDict):
@@ -110,15 +110,109 @@ def linked_table(
         The ``open`` value of the link or row that was just clicked, or None.
 
     """
-    data = {"columns": columns, "rows": rows, "description": description, "head_stays": head_stays}
-    opened = _TABLE(data=data, key=key, on_open_change=noop).open
+    return _draw_table(columns, rows, description, key, head_stays=head_stays).opened
+
+
+class TableAction(NamedTuple):
+    """A button for the chosen rows: its name, which is returned, and its words."""
+
+    name: str
+    title: str
+
+
+class TableChoice(NamedTuple):
+    """Rows that a person has chosen, and the action on them.
+
+    ``rows`` has their ``open`` values. ``everything`` means all rows of the list, also those of
+    other pages.
+    """
+
+    action: str
+    rows: tuple[str, ...]
+    everything: bool
+
+
+class TableEvent(NamedTuple):
+    """What was just clicked: the ``open`` value of a row, or an action on chosen rows."""
+
+    opened: str | None
+    choice: TableChoice | None
+
+
+def choosable_table(
+    columns: Sequence[TableColumn],
+    rows: Sequence[LinkedRow],
+    *,
+    description: str,
+    key: str,
+    actions: Sequence[TableAction],
+    total: int,
+    noun: str,
+    scope: str,
+) -> TableEvent:
+    """Draw a table of links whose rows can be chosen for an action, with titles that stay in view.
+
+    The browser keeps the choice, so choosing a row doesn't run the page.
+
+    Args:
+        columns: The columns, in order.
+        rows: The rows, each with a cell for every column.
+        description: What the table lists, for screen readers.
+        key: The key of the element.
+        actions: The actions. Without one, rows can't be chosen.
+        total: The number of rows of the whole list.
+        noun: What a row is, for a number of chosen ones.
+        scope: Identifies the list. With another scope, nothing is chosen any more.
+
+    """
+    choosing = {
+        "actions": [action._asdict() for action in actions],
+        "total": total,
+        "noun": noun,
+        "scope": scope,
+    }
+    return _draw_table(
+        columns, rows, description, key, head_stays=True, choosing=choosing if actions else None
+    )
+
+
+def _draw_table(
+    columns: Sequence[TableColumn],
+    rows: Sequence[LinkedRow],
+    description: str,
+    key: str,
+    *,
+    head_stays: bool,
+    choosing: Mapping[str, object] | None = None,
+) -> TableEvent:
+    data = {
+        "columns": columns,
+        "rows": rows,
+        "description": description,
+        "head_stays": head_stays,
+        "choosing": choosing,
+    }
+    result = _TABLE(data=data, key=key, on_open_change=noop, on_act_change=noop)
+    opened = result.open
     if opened and any(_page_address(cell) == opened for line in rows for cell in line["cells"]):
         # A link to another page is opened by Streamlit, which keeps the session. The browser would
         # start a new one.
         page, _, query = opened.partition("?")
         st.switch_page(f"pages/{page}.py", query_params=dict(parse_qsl(query)))
-    # A browser posts the value, so it may be anything.
-    return opened if isinstance(opened, str) else None
+    # A browser posts the values, so they may be anything.
+    return TableEvent(opened if isinstance(opened, str) else None, _parse_table_choice(result.act))
+
+
+def _parse_table_choice(posted: object) -> TableChoice | None:
+    if not isinstance(posted, Mapping) or not isinstance(posted.get("rows"), list):
+        return None
+    rows = tuple(row for row in posted["rows"] if isinstance(row, str))
+    action = posted.get("action")
+    return (
+        TableChoice(action, rows, posted.get("everything") is True)
+        if isinstance(action, str)
+        else None
+    )
 
 
 class LinkedFigure(NamedTuple):

@@ -17,6 +17,7 @@ from masis.schema.actor import Actor
 from masis.schema.review import Standing
 from masis.schema.wording import count_noun, shorten
 from masis.services import Workbench, demo_cases
+from masis.services.batch_actions import ACTIONS
 from masis.services.records import (
     DEFAULT_ORDER,
     NOT_DECIDED,
@@ -28,12 +29,14 @@ from masis.services.records import (
 )
 from masis.ui.components.linked_table import (
     LinkedRow,
+    TableAction,
     TableCell,
     TableColumn,
+    choosable_table,
     column,
-    linked_table,
     row,
 )
+from masis.ui.queue.batch_dialog import count_closed_dialogs, open_batch_dialog
 from masis.ui.shell import address
 from masis.ui.shell.downloads import prepared_download
 from masis.ui.shell.inputs import show_value
@@ -122,11 +125,34 @@ def show_cases(workbench: Workbench) -> None:
         for summary in page.rows
     ]
     columns = case_columns(shown.order, brief=brief)
-    if opened := linked_table(columns, rows, description="Cases", key="case-list", head_stays=True):
-        if opened in for_me:
-            st.switch_page("pages/team.py", query_params={"case": opened})
-        address.open_case(opened)
+    event = choosable_table(
+        columns,
+        rows,
+        description="Cases",
+        key="case-list",
+        actions=_batch_actions(workbench),
+        total=page.total,
+        noun="case",
+        scope=f"{count_closed_dialogs()} {parameters}",
+    )
+    if event.opened:
+        if event.opened in for_me:
+            st.switch_page("pages/team.py", query_params={"case": event.opened})
+        address.open_case(event.opened)
     _draw_paging(case_filter, page.total)
+    if event.choice is not None:
+        open_batch_dialog(workbench, event.choice, case_filter)
+
+
+def _batch_actions(workbench: Workbench) -> list[TableAction]:
+    """Return the actions on selected rows; none for people who can't decide."""
+    if not workbench.access.allows(actor(), "decide"):
+        return []
+    return [
+        TableAction(action.name, action.title)
+        for action in ACTIONS.values()
+        if "label" not in action.needs
+    ]
 
 
 # --- search, order and filters ----------------------------------------------------------
@@ -216,7 +242,11 @@ def _draw_filters(workbench: Workbench, case_filter: CaseFilter, *, blind: bool)
     number of cases for each value is counted only while the popover is open, as this reads all
     cases once for each filter.
     """
-    filters = [filter_ for filter_ in address.DRAWER if not (blind and filter_.machine)]
+    filters = [
+        filter_
+        for filter_ in address.DRAWER
+        if filter_.kind != "case" and not (blind and filter_.machine)
+    ]
     popover = st.popover(
         "Filters", icon=":material/filter_list:", key="queue-filters", on_change="rerun"
     )

@@ -120,6 +120,7 @@ def _draw_notices(page: _Page) -> None:
         st.warning(escape_markdown(revealed_words(page.view.planted)), icon=":material/science:")
     versions = page.workbench.versions.neighbours(page.view.case)
     show_versions(page.view, versions)
+    _draw_near_duplicates(page)
     _draw_conversation(page.view)
     _draw_no_answer(page.view.case, page.run)
     _draw_reasoning(page.view.case)
@@ -133,6 +134,21 @@ def _draw_notices(page: _Page) -> None:
         st.text(failure)
     if page.busy:
         show_live(_draw_audit_progress, page.view.case.id, page.view.machine_hidden)
+
+
+def _draw_near_duplicates(page: _Page) -> None:
+    """Link to the other cases with nearly the same answer, to decide them together."""
+    case_id = page.view.case.id
+    count = page.workbench.cases.count(CaseFilter(similar_to=(case_id,)))
+    if count:
+        has = "has" if count == 1 else "have"
+        st.page_link(
+            "pages/queue.py",
+            label=f"{count_noun(count, 'more case')} {has} nearly the same answer",
+            icon=":material/content_copy:",
+            query_params={"similar": address.in_words([case_id])},
+            help="List these cases. There you can select several and decide about them at once.",
+        )
 
 
 def _draw_review(page: _Page) -> None:

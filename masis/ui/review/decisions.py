@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable
 from datetime import date, timedelta
+from functools import partial
 from typing import BinaryIO, get_args
 
 import streamlit as st
@@ -16,17 +17,22 @@ from masis.schema.team import MachineShown, QueuePolicy
 from masis.schema.wording import count_noun, count_noun_or_more
 from masis.services import Workbench
 from masis.services.audits import POLICY
+from masis.services.batch_actions import ACTIONS
 from masis.services.records import CaseFilter, CaseSummary, DecisionFilter, DecisionPage
+from masis.ui.queue.batch_dialog import open_undo_dialog
 from masis.ui.review.log_view import EntryContext, decision_log, entry_detail, entry_row
 from masis.ui.review.redaction import redact_entry_form, show_redacted
 from masis.ui.shell import address
 from masis.ui.shell.downloads import prepared_download
 from masis.ui.shell.inputs import show_value
+from masis.ui.shell.permissions import button_state
 from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import command_markdown
 from masis.views import words
+from masis.views.batch_words import batch_result
 from masis.views.diff import DiffChange, word_changes
 from masis.views.log_entries import adopted_decision_text
+from masis.views.markdown import escape_markdown
 from masis.views.words import MACHINE_HIDDEN
 
 CHECKED_AT_ONCE = 2_000
@@ -37,7 +43,7 @@ ENTRIES_COUNTED = 10_000
 
 KINDS: tuple[EntryKind, ...] = get_args(EntryKind)
 SOURCES: tuple[EntrySource, ...] = get_args(EntrySource)
-FILTERS = ("case", "reviewer", "verdict", "kind", "source", "since", "until")
+FILTERS = ("case", "reviewer", "verdict", "kind", "source", "since", "until", "batch")
 _CLEARED = (*FILTERS, "page", "entry")
 
 
@@ -69,6 +75,7 @@ def show_decisions(workbench: Workbench) -> None:
         st.markdown("**No entry matches.** Choose fewer filters.")
         st.button("Clear filters", on_click=address.clear, args=(_CLEARED,))
         return
+    _draw_listed_batch(workbench)
     _draw_page_count(page, narrowed=any(address.value(name) for name in FILTERS))
     _draw_log(workbench, page.rows)
     if pages > 1:
@@ -85,6 +92,7 @@ def log_filter(machine_shown: MachineShown = "first") -> DecisionFilter:
     until = address.day("until")
     return DecisionFilter(
         case_id=address.value("case") or None,
+        batch=address.value("batch") or None,
         reviewers=tuple(address.words("reviewer")),
         kinds=tuple(address.several("kind", KINDS)),
         sources=tuple(address.several("source", SOURCES)),
@@ -131,6 +139,7 @@ def _draw_log(workbench: Workbench, entries: tuple[LogEntry, ...]) -> None:
     clicked = decision_log(
         {
             "brief": False,
+            "batch": address.value("batch"),
             "rows": [entry_row(entry, entry_context(workbench, entry)) for entry in entries],
             "opened": opened.id if opened else "",
             "detail": entry_detail(opened, _correction_diff(workbench, opened)) if opened else None,
@@ -144,8 +153,32 @@ def _draw_log(workbench: Workbench, entries: tuple[LogEntry, ...]) -> None:
         st.rerun()
     if clicked.case:
         st.switch_page("pages/review.py", query_params={"case": clicked.case})
+    if clicked.batch:
+        address.clear(_CLEARED)
+        address.set_param("batch", clicked.batch)
+        st.rerun()
     if clicked.href and opened and opened.decision:
         st.switch_page("pages/review.py", query_params=_run_parameters(opened))
+
+
+def _draw_listed_batch(workbench: Workbench) -> None:
+    """Draw the batch whose entries are listed, with a button that undoes it."""
+    batch_id = address.value("batch")
+    batch = address.find_by_id(partial(workbench.batches.get, actor()), batch_id)
+    if batch is None:
+        return
+    with st.container(horizontal=True, vertical_alignment="center", key="log-batch"):
+        names = f" ({', '.join(batch.names)})" if batch.names else ""
+        result = batch_result(batch, ACTIONS[batch.action].done)
+        st.markdown(escape_markdown(f"Batch {batch.id} by {batch.by}: {result}{names}"))
+        opens = st.button(
+            "Continue this batch" if batch.is_running else "Undo this batch",
+            icon=":material/play_arrow:" if batch.is_running else ":material/undo:",
+            key="undo-batch",
+            **button_state("decide", disabled=not (batch.is_running or batch.recorded)),
+        )
+    if opens:
+        open_undo_dialog(workbench, batch)
 
 
 def _run_parameters(entry: LogEntry) -> dict[str, str]:

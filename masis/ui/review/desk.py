@@ -166,7 +166,7 @@ class OpenDesk:
         claim: Callable[[str], object],
         view: CaseView | None = None,
     ) -> Self:
-        """Open an answer, and claim its case for a person who can decide it.
+        """Open an answer, note that, and claim its case for a person who can decide it.
 
         Args:
             workbench: The services.
@@ -181,6 +181,7 @@ class OpenDesk:
 
         """
         view = view or workbench.cases.open_for(actor, place.case)
+        workbench.cases.note_opened(actor, place.case)
         run = chosen_run(workbench, view, place.run)
         run = run if run and run.iterations else None
         index = (named_iteration(run, place.iteration) or 0) if run else 0

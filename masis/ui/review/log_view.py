@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from masis.schema.review import LogEntry
+from masis.schema.review import BATCH, LogEntry
 from masis.services.records import CaseSummary
 from masis.ui.components import noop, register_component
 from masis.ui.shell.address import link
@@ -56,6 +56,7 @@ def entry_row(entry: LogEntry, context: EntryContext) -> dict[str, Any]:
         "reason": entry_reason(decision),
         "note": decision.note if decision else "",
         "more": entry_contents(decision),
+        "batch": decision.extra.get(BATCH, "") if decision else "",
         "case": (
             {"id": case.id, "question": case.query, "href": link("review", case=case.id)}
             if case
@@ -87,21 +88,27 @@ _LOG = register_component("decision_log", "table")
 
 
 class LogClick(NamedTuple):
-    """A click in the log: a case to open, an entry to unfold ("" folds it), or an address."""
+    """A click in the log: a case to open, an entry to unfold ("" folds it), an address, or a batch
+    whose entries to list.
+    """
 
     case: str | None
     entry: str | None
     href: str | None
+    batch: str | None = None
 
 
 def decision_log(data: Mapping[str, Any], *, key: str) -> LogClick:
     """Draw entries of the decision log, in full or in brief, and return the latest click."""
-    clicked = _LOG(data=data, key=key, on_open_change=noop, on_entry_change=noop)
+    clicked = _LOG(
+        data=data, key=key, on_open_change=noop, on_entry_change=noop, on_batch_change=noop
+    )
     opened = clicked.open if isinstance(clicked.open, Mapping) else {}
     return LogClick(
         _text_or_none(opened.get("case")),
         _text_or_none(clicked.entry),
         _text_or_none(opened.get("href")),
+        _text_or_none(clicked.batch),
     )
 
 

@@ -45,13 +45,14 @@ class Filter(NamedTuple):
     declaration.
 
     ``name`` is its parameter in the address and ``field`` its field of ``CaseFilter``. A ``known``
-    filter accepts the keys of ``options``, ``words`` accepts any value, and ``range`` two bounds
-    from 0 to 1. ``machine`` filters depend on audit results.
+    filter accepts the keys of ``options``, ``words`` accepts any value, ``range`` two bounds from 0
+    to 1, and ``case`` the ids of cases, which only a link sets. ``machine`` filters depend on audit
+    results.
     """
 
     name: str
     title: str
-    kind: Literal["known", "words", "range"]
+    kind: Literal["known", "words", "range", "case"]
     field: str
     options: Mapping[str, str] = {}
     machine: bool = False
@@ -88,6 +89,7 @@ DRAWER: tuple[Filter, ...] = (
     Filter("reviewer", "Decided by", "words", "reviewers"),
     Filter("assignee", "Assigned to", "words", "assignees"),
     Filter("tag", "Tag", "words", "tags"),
+    Filter("similar", "Nearly the same answer as", "case", "similar_to"),
     Filter("quality", "Quality", "range", "quality", machine=True),
     Filter("confidence", "Confidence", "range", "confidence", machine=True),
 )
@@ -95,6 +97,9 @@ DRAWER: tuple[Filter, ...] = (
 
 FILTERS = ("q", *(filter_.name for filter_ in (STANDINGS, *DRAWER)))
 """The parameters that exclude cases."""
+
+_WITH_ALL_STANDINGS = ("state", "q", "similar")
+"""The filters that list decided cases, too."""
 
 LIST_PARAMETERS = (*FILTERS, "order", "seed", "page", "size")
 """The parameters of the list from which a case was opened.
@@ -257,8 +262,8 @@ def standings(*, with_state: bool = False) -> tuple[Standing, ...]:
     """Return the statuses of the listed cases: those in the address, or else all that aren't
     decided.
 
-    A search or a filter by state includes all statuses. ``with_state`` acts as if the address had
-    such a filter.
+    A search, a filter by state or one by a case's answer includes all statuses. ``with_state`` acts
+    as if the address had such a filter.
     """
     chosen = several("standing", get_args(Standing))
     if "to_review" in chosen:  # replaces the audit's statuses for reviewers who decide blind
@@ -268,7 +273,7 @@ def standings(*, with_state: bool = False) -> tuple[Standing, ...]:
             if standing in chosen or standing in AUDIT_STANDINGS
         ]
     return tuple(standing for standing in chosen if standing != "to_review") or (
-        () if with_state or value("state") or value("q") else NOT_DECIDED
+        () if with_state or any(map(value, _WITH_ALL_STANDINGS)) else NOT_DECIDED
     )
 
 

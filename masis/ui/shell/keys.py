@@ -66,6 +66,9 @@ OPEN = Key(
     "Enter",
     "Open the row, with Ctrl in a new tab; in the queue without a focused row, the first case",
 )
+SELECT_ROW = Key("X", "X", "In the queue: select the row with the focus, or deselect it")
+SELECT_RANGE = Key("Shift+X", "Shift X", "Select all rows from the last selected one to this one")
+ROW_ACTIONS = Key("B", "B", "Focus the actions for the selected rows; Esc deselects them")
 ADJUDICATE = Key(
     "Enter",
     "Enter",
@@ -120,6 +123,7 @@ _CHOOSE = (TAKE_SIDE, TYPE_REASON, TYPE_NOTE, CHOOSE, OVERRIDE._replace(shown="O
 _ADJUDICATION = (*_CHOOSE, RECORD, LEAVE, UNDO_FINAL, CHANGE)
 _BESIDE = (NEXT_TO_ADJUDICATE, PREVIOUS, NEXT_ISSUE, PREVIOUS_ISSUE, TURN, HELP)
 _ROWS = (NEXT_ROW, PREVIOUS_ROW, ENDS, OPEN)
+_SELECTION = (SELECT_ROW, SELECT_RANGE, ROW_ACTIONS)
 _WITHOUT_LISTS = frozenset({"new", "settings", "health"})
 """Pages without a table whose rows can be opened."""
 
@@ -147,7 +151,16 @@ def page_key_map(page: str) -> dict[str, Any]:
     search = "search" if page == "queue" else None
     groups = [
         *(
-            [_key_group("Lists", (*_ROWS, *([ADJUDICATE] if page in ("queue", "team") else [])))]
+            [
+                _key_group(
+                    "Lists",
+                    (
+                        *_ROWS,
+                        *(_SELECTION if page == "queue" else ()),
+                        *([ADJUDICATE] if page in ("queue", "team") else []),
+                    ),
+                )
+            ]
             if rows
             else []
         ),
