@@ -137,7 +137,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
     screened = workbench.screenings.screen(ME, "Does velotarine help?", [f"corpus:{corpus.name}"])
     entry = workbench.store.decisions.entries().rows[0].id
     token = workbench.tokens.create(ME, "nightly").token.id
-    request = BatchRequest(action="tag", cases=("home-03",), names=("old",))
+    request = BatchRequest(action="tag", cases=("tower-02",), names=("old",))
     batch = workbench.batches.start(ME, request).id
     workbench.batches.run(ME, batch)
     (folder / "backups").mkdir()
