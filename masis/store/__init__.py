@@ -40,6 +40,8 @@ from masis.store.reviews.decisions import Decisions
 from masis.store.reviews.drafts import Drafts
 from masis.store.reviews.outcomes import Outcomes
 from masis.store.reviews.planted import PlantedFaults
+from masis.store.reviews.relabelling import Relabelling
+from masis.store.reviews.rubric_proposals import RubricProposals
 from masis.store.reviews.team import Team
 from masis.store.reviews.tokens import Tokens
 from masis.store.reviews.trust import TrustReads
@@ -53,7 +55,8 @@ class Store:
     """One database and its parts: ``cases``, ``evidence``, ``runs``, ``executions``, ``decisions``,
     ``outcomes``, ``datasets``; ``drafts``; ``corpora``, ``screenings``, ``screening_log``,
     ``acceptances``, ``remembered_grades``; ``retention``, ``purges``, ``redactions``, ``team``,
-    ``trust``, ``planted``, ``tokens``.
+    ``trust``, ``planted``, ``relabelling``, ``proposals``,
+    ``tokens``.
     """
 
     def __init__(self, database: Database) -> None:
@@ -83,6 +86,7 @@ class Store:
         self.remembered_grades, self.retention = RememberedGrades(database), Retention(database)
         self.purges, self.redactions = Purges(database), Redactions(database)
         self.planted, self.tokens = PlantedFaults(database), Tokens(database)
+        self.relabelling, self.proposals = Relabelling(database), RubricProposals(database)
 
     @classmethod
     def open(
