@@ -57,6 +57,9 @@ STEPS: dict[str, Step] = {
     "undo twice": lambda desk, _: desk.undo(desk.log("case-1")[1].id),
     "undo nothing": lambda desk, _: desk.undo("nothing"),
     "adjudicate": lambda desk, _: desk.adjudicate("case-1", "reject", reason="uncited"),
+    "adjudicate with a cause": lambda desk, _: desk.adjudicate(
+        "case-1", "reject", reason="uncited", cause="gap", rubric_sentence="Cite each claim."
+    ),
     "decide a file": lambda desk, _: [
         result._replace(entry=None)
         for result in desk.decide_all(

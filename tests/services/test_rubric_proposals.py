@@ -15,8 +15,10 @@ from masis.schema.team import QueuePolicy, Rubric
 from masis.services import Workbench
 from masis.services.access import SIGN_IN_REQUIRED
 from masis.services.decision_rules import CAUSES
+from masis.services.desk import Desk
 from masis.services.records import DecisionFilter
 from masis.services.rubric_proposals import RubricProposalService
+from masis.ui.review.log_view import EntryContext, entry_row
 from tests.planted import a_sound_case
 from tests.reviewing import ADA, decide
 
@@ -136,3 +138,17 @@ def test_the_log_exports_the_cause_and_the_sentence(workbench: Workbench) -> Non
     workbench.exports.write_log_csv(ADA, out, DecisionFilter(kinds=("adjudication",)))
     [_, row] = out.getvalue().decode().splitlines()
     assert f",gap,{SENTENCE}," in row
+
+
+def test_a_program_gives_a_cause_only_with_a_final_verdict(workbench: Workbench) -> None:
+    disagree(workbench, "bridge-01")
+    with Desk(workbench.database, reviewer="Lea") as desk:
+        with pytest.raises(InputError, match="final verdict"):
+            desk.decide("bridge-02", "reject", reason="unsupported", cause="slip")
+        entry = desk.adjudicate(
+            "bridge-01", "reject", reason="unsupported", cause="gap", rubric_sentence=SENTENCE
+        )
+    assert entry.decision is not None
+    assert (entry.decision.cause, entry.decision.rubric_sentence) == ("gap", SENTENCE)
+    row = entry_row(entry, EntryContext())
+    assert row["more"] == ["cause: a gap in the guideline", "a sentence for the rubric"]
