@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from pydantic import ValidationError
+
 from masis.errors import Conflict, InputError
 from masis.schema.actor import Actor
+from masis.schema.explain import explain
 from masis.schema.review import LONGEST_SENTENCE, AdjudicationCause
 from masis.schema.team import ProposalOutcome, Rubric
 from masis.services.access import Service, requires
@@ -106,9 +109,11 @@ class RubricProposalService(Service):
             self._assert_open(entry_id)
             rubric = self._store.team.in_force(Rubric)
             guidelines = f"{rubric.guidelines}\n{sentence}".strip()
-            # validated again, because model_copy doesn't check the length
-            content = rubric.model_dump() | {"guidelines": guidelines}
-            rubric = self._store.team.put_in_force(by, Rubric(**content))
+            try:  # model_copy wouldn't check the length
+                longer = Rubric(**rubric.model_dump() | {"guidelines": guidelines})
+            except ValidationError as error:
+                raise explain(error) from error
+            rubric = self._store.team.put_in_force(by, longer)
             outcome = ProposalOutcome(entry_id=entry_id, accepted=True, rubric=rubric.version)
             self._store.team.put_in_force(by, outcome)
         return rubric

@@ -109,6 +109,15 @@ def test_an_accepted_sentence_is_part_of_a_new_version_of_the_rubric(workbench: 
         workbench.proposals.dismiss(LEA, entry)
 
 
+def test_a_sentence_that_makes_the_guidelines_too_long_is_refused(workbench: Workbench) -> None:
+    workbench.team.put_in_force(ADA, Rubric(guidelines="a" * 19_990))
+    disagree(workbench, "bridge-01")
+    entry = adjudicate(workbench, "bridge-01", cause="gap", rubric_sentence=SENTENCE)
+    with pytest.raises(InputError):
+        workbench.proposals.accept(LEA, entry, SENTENCE)
+    assert len(workbench.proposals.list_open(ADA)) == 1
+
+
 def test_a_dismissed_sentence_changes_no_rubric(workbench: Workbench) -> None:
     disagree(workbench, "bridge-01")
     entry = adjudicate(workbench, "bridge-01", cause="gap", rubric_sentence=SENTENCE)

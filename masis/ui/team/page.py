@@ -873,7 +873,8 @@ def _draw_proposals(workbench: Workbench) -> None:
         key, touched = proposal.entry_id, proposal.touched
         with st.container(border=True):
             sentence = st.text_area(
-                f"Sentence from {proposal.by}, adjudicating {proposal.case_id[:100]}",
+                f"Sentence from {escape_markdown(proposal.by)}, adjudicating"
+                f" {escape_markdown(proposal.case_id[:100])}",
                 proposal.sentence,
                 max_chars=LONGEST_SENTENCE,
                 key=f"proposal-{key}",
