@@ -33,6 +33,7 @@ from masis.schema.wording import count_noun, shorten
 from masis.services import Workbench
 from masis.services.arrivals.lake import LakeService
 from masis.services.records import CaseFilter
+from masis.services.relabelling import GuaranteeState, guarantee_text, offer_text
 from masis.settings import database_path
 from masis.views.numbers import moment
 from masis.views.words import unanswered_words
@@ -679,7 +680,7 @@ def show(name: str, emit: Emit, workbench: Workbench) -> None:
 
     masis dataset show pilot-1
     """
-    manifest = workbench.store.datasets.get(name).manifest
+    manifest = workbench.relabelling.manifest(shared.operator(), name)
     emit(manifest, [json.dumps(manifest, ensure_ascii=False, indent=2)])
     say(f"{name} is {workbench.store.datasets.count_lost(name)}.")
 
@@ -759,3 +760,152 @@ def remove(name: str, yes: bool, emit: Emit, workbench: Workbench) -> None:
     workbench.datasets.remove(shared.operator(), name)
     emit({"removed": name})
     say(f"Dataset version {name} is removed.")
+
+
+@dataset.group(cls=CommandGroup)
+def guarantee() -> None:
+    """Show by a random sample, labeled again blind, that at most a stated share of labels is wrong.
+
+      masis dataset guarantee needed pilot-1 --rate 3% --level 0.95
+      masis dataset guarantee draw pilot-1 --to Ben --rate 3% --level 0.95
+      masis dataset guarantee show pilot-1
+      masis dataset guarantee withdraw pilot-1
+
+    The drawn cases come back to other people's queues as copies without the label. A guarantee that
+    holds is part of the version's manifest and card. docs/trust.md explains the method.
+    """
+
+
+rate_option = click.option(
+    "--rate",
+    type=_parse_share,
+    default="3%",
+    show_default=True,
+    metavar="SHARE",
+    help="The largest share of wrong labels.",
+)
+level_option = click.option(
+    "--level",
+    type=_parse_share,
+    default="95%",
+    show_default=True,
+    metavar="SHARE",
+    help="The confidence level.",
+)
+by_option = click.option(
+    "--by", metavar="NAME", help="The name to record. Default: your login name."
+)
+
+
+@guarantee.command("needed", short_help="Say how many labels have to be relabelled.")
+@click.argument("name")
+@rate_option
+@level_option
+@shared.json_option
+@shared.workbench_option
+def show_needed(name: str, rate: float, level: float, emit: Emit, workbench: Workbench) -> None:
+    """Say how many labels of the version NAME another person has to label again.
+
+    masis dataset guarantee needed pilot-1 --rate 3% --level 95%
+    """
+    offer = workbench.relabelling.offer(shared.operator(), name, rate=rate, level=level)
+    emit(offer._asdict(), [offer_text(offer, rate, level)])
+
+
+@guarantee.command(short_help="Draw a sample and assign it to other people.")
+@click.argument("name")
+@click.option(
+    "--to",
+    "reviewers",
+    multiple=True,
+    required=True,
+    metavar="NAME",
+    help="A person who labels the sample. Can be repeated.",
+)
+@rate_option
+@level_option
+@click.option(
+    "--size",
+    type=click.IntRange(1),
+    metavar="N",
+    help="The labels to draw. Default: as many as are needed if none is wrong.",
+)
+@click.option("--seed", type=int, metavar="N", help="The random seed. Default: a random one.")
+@by_option
+@shared.json_option
+@shared.workbench_option
+def draw(
+    name: str,
+    reviewers: tuple[str, ...],
+    rate: float,
+    level: float,
+    size: int | None,
+    seed: int | None,
+    by: str | None,
+    emit: Emit,
+    workbench: Workbench,
+) -> None:
+    """Draw a random sample of the labels of the version NAME, and assign it to other people.
+
+      masis dataset guarantee draw pilot-1 --to Ben --to Cy
+
+    Exit code 0: drawn. 1: the sample can't show the rate, or nobody named can label a drawn case.
+    """
+    state = workbench.relabelling.draw(
+        shared.operator(by), name, reviewers, rate=rate, level=level, n=size, seed=seed
+    )
+    _emit_guarantee(state, emit)
+
+
+@guarantee.command("show", short_help="Show the progress and the result of the sample.")
+@click.argument("name")
+@shared.json_option
+@shared.workbench_option
+def show_guarantee(name: str, emit: Emit, workbench: Workbench) -> None:
+    """Show the progress of the sample of the version NAME, and its result once all are decided.
+
+    masis dataset guarantee show pilot-1
+    """
+    state = workbench.relabelling.state(shared.operator(), name)
+    if state is None:
+        emit(None, [])
+        say(
+            f"No sample of {name} was drawn. Draw one with"
+            f" 'masis dataset guarantee draw {name} --to NAME'."
+        )
+        return
+    _emit_guarantee(state, emit)
+
+
+@guarantee.command("withdraw", short_help="Withdraw the undecided copies of the sample.")
+@click.argument("name")
+@by_option
+@shared.json_option
+@shared.workbench_option
+def withdraw_sample(name: str, by: str | None, emit: Emit, workbench: Workbench) -> None:
+    """Withdraw the undecided copies of the sample of the version NAME. It gives no guarantee then.
+
+    masis dataset guarantee withdraw pilot-1
+    """
+    done = workbench.relabelling.withdraw(shared.operator(by), name)
+    emit({"withdrawn": done})
+    say(f"{count_noun(done, 'copy', 'copies')} withdrawn.")
+
+
+def _emit_guarantee(state: GuaranteeState, emit: Emit) -> None:
+    """Print a sample: its result, who labels it, and the labels that turned out wrong."""
+    lines = [guarantee_text(state)]
+    lines += [
+        f"{name}: {done:,} of {total:,} labeled" for name, (done, total) in state.by_person.items()
+    ]
+    lines += [
+        f"{each.case_id}: {each.verdict or 'redacted'} -> {each.again or 'redacted'}"
+        for each in state.differing
+    ]
+    record = state._asdict() | {
+        # Which cases were drawn would tell a person that they see a copy.
+        "plan": state.plan.model_dump(mode="json", exclude={"case_ids"}),
+        "differing": [each._asdict() for each in state.differing],
+        "guarantee": state.guarantee.model_dump(mode="json") if state.guarantee else None,
+    }
+    emit(record, lines)

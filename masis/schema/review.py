@@ -97,6 +97,13 @@ decision is blind.
 IMPORTED = "imported"
 """Key in an entry's ``extra``: where a decision comes from that was made in another database."""
 
+AdjudicationCause = Literal["slip", "ambiguous", "gap"]
+"""Why reviewers differed. ``masis/services/decision_rules.py`` says what the codes mean."""
+
+LONGEST_SENTENCE = 500
+"""The longest sentence that is proposed for the rubric, in characters."""
+
+
 BATCH = "batch"
 """Key in an entry's ``extra``: the id of the batch whose action made the entry."""
 
@@ -140,6 +147,8 @@ class Decision(Record):
         newer_case: The id of the new version.
         rubric_scores: The team's own scores, in the version ``versions["team_rubric"]``.
         labels: Types of reported issues are those of version ``versions["label_types"]``.
+        cause: Why the reviewers differed; only in an adjudication.
+        rubric_sentence: A sentence that is proposed for the rubric; only with the cause ``gap``.
 
     """
 
@@ -164,6 +173,8 @@ class Decision(Record):
     tags: tuple[str, ...] = ()
     rubric_scores: dict[str, int | str] = Field(default_factory=dict)
     newer_case: str | None = None
+    cause: AdjudicationCause | None = None
+    rubric_sentence: str = Field(default="", max_length=LONGEST_SENTENCE)
     about: SubjectDigests | None = None
     """Set by the store; None in redactions."""
 
@@ -184,6 +195,10 @@ class Decision(Record):
             raise ValueError("a comment needs text")
         if (self.kind == "new_version") != (self.newer_case is not None):
             raise ValueError("only an entry of the kind new_version names the newer case")
+        if self.cause is not None and self.kind != "adjudication":
+            raise ValueError("only a final verdict has a cause")
+        if self.rubric_sentence and self.cause != "gap":
+            raise ValueError("a sentence for the rubric needs the cause gap")
         if self.kind == "undo" and self.undoes is None:
             raise ValueError("an undo needs the entry that it reverses")
         return self

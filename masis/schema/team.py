@@ -147,6 +147,19 @@ class Rubric(TeamRecord):
         return self
 
 
+class ProposalOutcome(TeamRecord):
+    """What became of a sentence that an adjudication proposed for the rubric.
+
+    It names the entry of the log, without the sentence, so that a redaction of the entry removes
+    the sentence everywhere but in the rubric. ``rubric`` is the version with an accepted sentence.
+    """
+
+    kind = "rubric_proposal"
+    entry_id: str = ""
+    accepted: bool = False
+    rubric: int | None = None
+
+
 class LabelType(Record):
     """A kind of issue, under the team's own name, that reviewers report on words of an answer."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -112,3 +112,62 @@ class Guarantee(Record):
     def is_about(self, auditor: str, rule: str, review: dict[str, Any]) -> bool:
         """Return whether the guarantee covers runs of this auditor, rule and settings."""
         return (self.auditor, self.rule, self.review) == (auditor, rule, review)
+
+
+GuaranteeMethod = Literal["hypergeometric", "binomial"]
+"""The distribution that the bound of a data set's guarantee is computed from."""
+
+
+class RelabelPlan(TeamRecord):
+    """A random sample of a dataset version, drawn to be labeled again by other people.
+
+    Attributes:
+        dataset: The name of the version.
+        frozen_at: When the version was frozen. A later version of the same name is another one.
+        labels_digest: The SHA-256 of the labels that the sample was drawn from.
+        rate: The largest tolerated share of wrong labels.
+        error: The probability that this plan gives a wrong guarantee.
+        spent: The same for earlier plans about the same labels.
+        labels: The number of labels that the sample was drawn from.
+        left_out: The number of the version's cases without a person's label.
+        case_ids: The drawn cases.
+
+    """
+
+    kind = "relabel_plan"
+    at: str = ""
+    by: str = ""
+    dataset: str = ""
+    frozen_at: str = ""
+    labels_digest: str = ""
+    rate: Share = 0.03
+    error: Share = 0.05
+    spent: Share = 0.0
+    labels: int = 0
+    left_out: int = 0
+    method: GuaranteeMethod = "hypergeometric"
+    seed: int = 0
+    case_ids: tuple[str, ...] = ()
+
+    @property
+    def level(self) -> float:
+        """The confidence level of a guarantee from this plan, with earlier plans accounted for."""
+        return round(1.0 - self.error - self.spent, 9)
+
+
+class DatasetGuarantee(Record):
+    """A guarantee for a dataset version, as its manifest states it.
+
+    At the confidence level ``level``, at most the share ``rate`` of the version's ``labels`` is
+    wrong: ``wrong`` of ``n`` relabelled ones were, which bounds the share by ``bound``.
+    """
+
+    rate: Share
+    level: Share
+    labels: int
+    n: int
+    wrong: int
+    bound: Share
+    method: GuaranteeMethod
+    seed: int
+    relabelled_by: tuple[str, ...]

@@ -14,7 +14,7 @@ from masis.schema.batches import SentenceLabel
 from masis.schema.case import Case, Severity
 from masis.schema.faults import PlantedFault
 from masis.schema.labels import LabelTarget, Stance, SupportKind
-from masis.schema.review import LogEntry, Verdict
+from masis.schema.review import LONGEST_SENTENCE, AdjudicationCause, LogEntry, Verdict
 from masis.schema.run import Run
 from masis.schema.team import MachineShown
 from masis.schema.tokens import ApiToken
@@ -184,7 +184,14 @@ class RowResult(Record):
 
 
 class NewVerdict(NewDecision):
-    """A final verdict on a case whose reviewers differ, with the fields of a decision."""
+    """A final verdict on a case whose reviewers differ, with the fields of a decision.
+
+    ``cause`` says why they differed. With the cause ``gap``, ``rubric_sentence`` proposes a
+    sentence for the rubric.
+    """
+
+    cause: AdjudicationCause | None = None
+    rubric_sentence: str = Field(default="", max_length=LONGEST_SENTENCE)
 
 
 class NewLabels(Record):

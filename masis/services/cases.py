@@ -12,7 +12,7 @@ from masis.schema.faults import PlantedFault
 from masis.schema.review import CaseState, LogEntry, Standing
 from masis.schema.run import Run
 from masis.schema.team import QueuePolicy
-from masis.schema.trust import SamplePlan
+from masis.schema.trust import RelabelPlan, SamplePlan
 from masis.schema.wording import count_noun
 from masis.services.access import ADD_CASES, OPEN, Access, Service, may_require, requires
 from masis.services.audits import POLICY
@@ -122,15 +122,17 @@ def machine_hidden(store: Store, actor: Actor, case_id: str) -> bool:
 
     ``after`` hides it until the reviewer has decided the case, or others have settled it. ``never``
     hides it until the case is settled. Results about an earlier version are hidden as long as
-    results about the newest one. An answer drawn for a guarantee (``SamplePlan``) is decided blind
-    under any policy.
+    results about the newest one. An answer drawn for a guarantee (``SamplePlan``, or a copy to
+    be labeled again) is decided blind under any policy.
 
     Raises:
         UnknownRecord: There is no such case.
 
     """
     shown = store.team.in_force(QueuePolicy).machine
-    if shown == "first" and case_id in store.team.in_force(SamplePlan).case_ids:
+    if shown == "first" and (
+        case_id in store.team.in_force(SamplePlan).case_ids or store.relabelling.is_copy(case_id)
+    ):
         shown = "after"
     if shown == "first":
         return False
@@ -328,7 +330,8 @@ class CaseService(Service):
         case_filter = case_filter.model_copy(update={"viewer": actor.name})
         # Without a blind policy or a drawn sample nothing is hidden, so the rows needn't be checked
         # one by one.
-        if not self.hides_machine_from(actor) and not self._store.team.in_force(SamplePlan).version:
+        drawn = any(self._store.team.in_force(plan).version for plan in (SamplePlan, RelabelPlan))
+        if not self.hides_machine_from(actor) and not drawn:
             return self.find(case_filter)
         page = self.find(self.blind_filter(actor, case_filter))
         rows = (

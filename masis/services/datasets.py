@@ -34,6 +34,7 @@ from masis.schema.review import CaseState
 from masis.schema.team import QueuePolicy
 from masis.services.access import Service, requires
 from masis.services.records import CaseFilter, DatasetVersion, DecisionFilter
+from masis.services.relabelling import RelabellingService
 from masis.services.reviews import name_of
 
 
@@ -193,7 +194,8 @@ class DatasetService(Service):
     ) -> ExportResult:
         """Write a version to a file (a folder for some formats) with its manifest.
 
-        It writes exactly the frozen bytes, or nothing.
+        It writes exactly the frozen bytes, or nothing. The manifest has the version's guarantee, if
+        one holds.
 
         Raises:
             UnknownRecord: There is no such version.
@@ -201,7 +203,8 @@ class DatasetService(Service):
             NotAllowed: The actor's role doesn't allow exports.
 
         """
-        return rebuild_version(self._store, name, path, on_case=on_case)
+        guarantee = RelabellingService(self._store, self.access).guarantee(actor, name)
+        return rebuild_version(self._store, name, path, on_case=on_case, guarantee=guarantee)
 
     @requires("export", "freeze or export dataset versions")
     def zip(self, actor: Actor, name: str) -> io.BytesIO:

@@ -15,7 +15,7 @@ from masis.api.audits import audit_citations, citations_kept
 from masis.errors import InputError
 from masis.schema.audit import Issue
 from masis.schema.case import Case
-from masis.schema.review import Decision, Verdict
+from masis.schema.review import AdjudicationCause, Decision, Verdict
 from masis.schema.wording import count_noun, shorten
 from masis.settings import Settings
 
@@ -89,6 +89,27 @@ REASONS: dict[str, ReviewReasonChoice] = {
     )
 }
 """The reasons by code. Forms, the command line, hints and recorded codes all follow this table."""
+
+
+class DisagreementCause(NamedTuple):
+    """Why reviewers differed, as an adjudicator says it.
+
+    ``proposes`` says that the adjudicator can propose a sentence for the rubric.
+    """
+
+    text: str
+    meaning: str
+    proposes: bool = False
+
+
+CAUSES: dict[AdjudicationCause, DisagreementCause] = {
+    "slip": DisagreementCause("A slip", "a reviewer overlooked or mistook something"),
+    "ambiguous": DisagreementCause("Ambiguous text", "the texts can be read in two ways"),
+    "gap": DisagreementCause(
+        "A gap in the guideline", "the rubric doesn't say how to decide this", proposes=True
+    ),
+}
+"""The causes by code. The form, the Team page and the counts follow this table."""
 
 
 def reasons_for(verdict: Verdict) -> tuple[ReviewReasonChoice, ...]:

@@ -32,6 +32,7 @@ from masis.schema.explain import explain, explain_fields, kind_of
 from masis.schema.reading import FieldMap, id_text
 from masis.schema.review import (
     SHOWN_UNKNOWN,
+    AdjudicationCause,
     Decision,
     LogEntry,
     Verdict,
@@ -318,6 +319,8 @@ class Desk:
         acknowledge_citations: bool = False,
         version: int | None = None,
         token: str | None = None,
+        cause: AdjudicationCause | None = None,
+        rubric_sentence: str = "",
         final: bool = False,
     ) -> LogEntry:
         """Decide about an answer of a case, by the rules of the page.
@@ -342,6 +345,9 @@ class Desk:
             version: The version of the case that was looked at (``summary.version``). By default
                 it's that of ``show``.
             token: An idempotency key: the same token makes no second decision.
+            cause: Why the reviewers differed (``slip``, ``ambiguous`` or ``gap``), for a final
+                verdict.
+            rubric_sentence: A sentence to propose for the rubric, with the cause ``gap``.
             final: Whether it's the final verdict on a case of several reviewers (``adjudicate``).
 
         Raises:
@@ -368,6 +374,7 @@ class Desk:
         shown = self._shown_parts(case_id, view, machine_shown)
         try:
             decision = Decision(
+                kind="adjudication" if final else "decision",
                 reviewer=self.actor.name,
                 case_id=case_id,
                 run_id=run.id if run else None,
@@ -379,6 +386,8 @@ class Desk:
                 labels=read_labels(labels, answer, view.case.evidence),
                 machine_shown=shown,
                 token=token,
+                cause=cause,
+                rubric_sentence=" ".join(rubric_sentence.split()),
                 extra=extra,
             )
         except ValidationError as error:

@@ -11,7 +11,7 @@ import random
 import re
 import secrets
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from masis.errors import InputError, Removed
@@ -23,6 +23,7 @@ from masis.schema.reading import content_id
 from masis.services.access import Service, may_require, requires
 from masis.services.records import CaseFilter
 from masis.services.reviews import ReviewService, name_of
+from masis.store import Store
 from masis.store.reviews.planted import PlantedCopy, PlantedDecision
 from masis.trust.faults import AuditOutcome, Recall, audit_outcome, recall_of, reviewer_found
 
@@ -191,7 +192,7 @@ class PlantedService(Service):
                 order = sorted(draw.sample(list(kinds), len(kinds)), key=lambda kind: planted[kind])
                 faulty = _first_fault(case, order, seed)
                 if isinstance(faulty, FaultyAnswer):
-                    copy = copy_of(case, faulty, self._unused_id(case, faulty.answer, draw))
+                    copy = copy_of(case, faulty, unused_id(self._store, case, faulty.answer, draw))
                     self._store.planted.add(copy, faulty.fault, case.id, by)
                     planted[faulty.fault.kind] += 1
                     copies.append(copy.id)
@@ -288,13 +289,6 @@ class PlantedService(Service):
                 sound.append(case_id)
         return sound
 
-    def _unused_id(self, case: Case, answer: str, draw: random.Random) -> str:
-        taken = self._store.planted.taken_ids
-        for candidate in similar_ids(case, answer, taken, draw):
-            if candidate not in taken(candidate):
-                return candidate
-        raise AssertionError("the last candidates are random")
-
 
 # Copies
 
@@ -311,21 +305,34 @@ def _first_fault(case: Case, kinds: Sequence[FaultKind], seed: int) -> FaultyAns
 
 
 def copy_of(case: Case, faulty: FaultyAnswer, case_id: str) -> Case:
-    """Return the copy of a case with a faulty answer, without fields that could give it away.
+    """Return the copy of a case with a faulty answer. Its citations move with their words."""
+    moved = [_move_citation(citation, faulty.fault) for citation in case.given_citations or ()]
+    return copy_with_answer(case, faulty.answer, case_id, moved)
+
+
+def copy_with_answer(
+    case: Case, answer: str, case_id: str, citations: Iterable[GivenCitation]
+) -> Case:
+    """Return the copy of a case with this answer, without fields that could give it away.
 
     Labels, the model's reasoning, and the turn of the conversation that holds the answer are left
-    out, because they belong to the sound answer. Citations attached to the answer move with its
-    words.
+    out, because they belong to the case's own answer.
+
+    Args:
+        case: The case to copy.
+        answer: The answer of the copy.
+        case_id: The id of the copy.
+        citations: The citations attached to the copy's answer, if the case has any.
+
     """
     left_out = {"labels", "supersedes", "reasoning", "reasoning_steps"}
     record = {name: value for name, value in case.to_json_dict().items() if name not in left_out}
     # A file may repeat the answer under a key of its own, which would reveal the copy.
     record = {name: value for name, value in record.items() if value != case.answer}
-    record |= {"id": case_id, "answer": faulty.answer}
+    record |= {"id": case_id, "answer": answer}
     if case.given_citations:
-        moved = (_move_citation(citation, faulty.fault) for citation in case.given_citations)
         record["citations"] = [
-            citation.model_dump(mode="json", exclude_unset=True) for citation in moved
+            citation.model_dump(mode="json", exclude_unset=True) for citation in citations
         ]
     if isinstance(case.messages, tuple) and case.messages:
         turns = list(case.to_json_dict()["messages"])  # type: ignore[arg-type]
@@ -345,6 +352,15 @@ def _move_citation(citation: GivenCitation, fault: PlantedFault) -> GivenCitatio
         return offset + shift if offset >= fault.original_end else min(offset, fault.end)
 
     return citation.model_copy(update={"start": place(citation.start), "end": place(citation.end)})
+
+
+def unused_id(store: Store, case: Case, answer: str, draw: random.Random) -> str:
+    """Return an unused id for a copy of a case that looks like the case's own (``similar_ids``)."""
+    taken = store.planted.taken_ids
+    for candidate in similar_ids(case, answer, taken, draw):
+        if candidate not in taken(candidate):
+            return candidate
+    raise AssertionError("the last candidates are random")
 
 
 _NUMBER = re.compile(r"\d+")

@@ -512,8 +512,8 @@ class ReviewService(Service):
     def redact_case(self, actor: Actor, case_id: str, reason: str) -> CaseRedaction:
         """Permanently remove all texts of a case, its runs, drafts and decisions.
 
-        The id, the verdicts and the figures are kept. Other versions of the case, and copies with a
-        planted fault, have the same question and answer, so they are redacted too and included in
+        The id, the verdicts and the figures are kept. Other versions of the case, and copies that
+        measure people, have the same question and answer, so they are redacted too and included in
         the counts. Saved views with search words that only these cases contain are removed.
 
         Raises:
@@ -530,11 +530,14 @@ class ReviewService(Service):
 
         with self._store.transaction():
             versions = versions_of(self._store, case_id)
-            # Copies with a planted fault hold the question, the evidence and most of the answer.
+            # Copies that measure people hold the question, the evidence and most of the answer.
             copies = [
                 copy
                 for version_id in versions
-                for copy in self._store.planted.copies_of(version_id)
+                for copy in (
+                    *self._store.planted.copies_of(version_id),
+                    *self._store.relabelling.copies_of(version_id),
+                )
             ]
             others = [other for other in (*versions, *copies) if other != case_id]
             searches = {

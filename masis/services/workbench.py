@@ -23,7 +23,9 @@ from masis.services.maintenance.retention import RetentionService
 from masis.services.planted import PlantedService
 from masis.services.reassessment import ReassessmentService
 from masis.services.records import Unguarded
+from masis.services.relabelling import RelabellingService
 from masis.services.reviews import ReviewService
+from masis.services.rubric_proposals import RubricProposalService
 from masis.services.screening import CorpusService, ScreeningService
 from masis.services.team import TeamService
 from masis.services.tokens import TokenService
@@ -53,6 +55,8 @@ class Workbench:
         self.ingestion, self.imports = IngestionService(store), ImportService(store, access)
         self.batches = BatchService(store, access)
         self.lake, self.planted = LakeService(store, access), PlantedService(store, access)
+        self.relabelling = RelabellingService(store, access)
+        self.proposals = RubricProposalService(store, access)
         self._apply_settings(settings)
 
     def _apply_settings(self, settings: Settings) -> None:

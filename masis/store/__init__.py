@@ -42,6 +42,8 @@ from masis.store.reviews.decisions import Decisions
 from masis.store.reviews.drafts import Drafts
 from masis.store.reviews.outcomes import Outcomes
 from masis.store.reviews.planted import PlantedFaults
+from masis.store.reviews.relabelling import Relabelling
+from masis.store.reviews.rubric_proposals import RubricProposals
 from masis.store.reviews.team import Team
 from masis.store.reviews.tokens import Tokens
 from masis.store.reviews.trust import TrustReads
@@ -55,7 +57,7 @@ class Store:
     """One database and its parts: ``cases``, ``evidence``, ``runs``, ``executions``, ``decisions``,
     ``outcomes``, ``datasets``; ``drafts``; ``corpora``, ``screenings``, ``screening_log``,
     ``acceptances``, ``remembered_grades``; ``retention``, ``purges``, ``redactions``, ``team``,
-    ``trust``, ``planted``, ``tokens``, ``batches``, ``answers``.
+    ``trust``, ``planted``, ``relabelling``, ``proposals``, ``tokens``, ``batches``, ``answers``.
     """
 
     def __init__(self, database: Database) -> None:
@@ -86,6 +88,7 @@ class Store:
         self.purges, self.redactions = Purges(database), Redactions(database)
         self.planted, self.tokens = PlantedFaults(database), Tokens(database)
         self.batches, self.answers = Batches(database), Answers(database)
+        self.relabelling, self.proposals = Relabelling(database), RubricProposals(database)
 
     @classmethod
     def open(

@@ -51,7 +51,8 @@ CREATE TABLE cases (
     wanted INTEGER NOT NULL DEFAULT 1,   -- how many people decide the case
     pending INTEGER NOT NULL DEFAULT 0,  -- how many decisions are missing after the first
     policy TEXT,                         -- the policy that these decisions record
-    -- whether it is a copy with a planted fault (planted_faults); never derived
+    -- 1: a copy with a planted fault (planted_faults); 2: a copy that is labeled again
+    -- (relabel_copies); never derived
     planted INTEGER NOT NULL DEFAULT 0,
     -- The status that people see: exactly one of nine, so that their counts add up. A shared case
     -- that others have started to decide keeps the status from its audit; audits/queue.py shows it

@@ -101,7 +101,7 @@ STATE: dict[str, Word] = {
         "Redacted", "calm", "Its content was removed on request; its metrics are still stored"
     ),
     "planted": Word(
-        "Planted fault", "calm", "A copy with a deliberate fault, which measures who finds it"
+        "Measured copy", "calm", "A copy with a planted fault, or one that was labeled again"
     ),
 }
 
@@ -127,7 +127,7 @@ STANDING: dict[Standing, Word] = {
     "waits": Word("Waiting", "busy", "For a second decision, an adjudication or more evidence"),
     "decided": Word("Decided", "calm", "A person has decided it, or it was replaced or redacted"),
     "planted": Word(
-        "Planted fault", "calm", "A copy with a deliberate fault, decided or withdrawn"
+        "Measured copy", "calm", "A copy with a planted fault, or to label again, that is decided"
     ),
 }
 """The statuses of a case in the order of the filter. A case has exactly one."""

@@ -896,3 +896,22 @@ def test_digits_choose_the_type_while_the_list_of_sentences_has_the_focus(draw: 
     page.keyboard.press("3")
     expect(page.get_by_role("radiogroup", name="Type").get_by_role("radio").nth(2)).to_be_checked()
     expect(sentence).to_have_value("1")
+
+
+def test_a_gap_in_the_guideline_offers_a_sentence_for_the_rubric(
+    draw: Drawn, final_data: dict[str, Any]
+) -> None:
+    draw.data = final_data
+    page = draw()
+    cause, sentence = page.get_by_label("Why they differ"), page.get_by_label("Sentence for the")
+    expect(cause).to_be_hidden()
+    page.keyboard.press("x")
+    cause.select_option("slip")
+    expect(sentence).to_be_hidden()
+    cause.select_option("gap")
+    sentence.fill("Round to whole metres.")
+    page.locator("textarea.own-words").fill("It isn't supported.")
+    page.keyboard.press("Control+Enter")
+    until(lambda: bool(draw.sent("decisions")), page, "the verdict is sent")
+    fields = draw.sent("decisions")[-1]["fields"]
+    assert (fields["cause"], fields["sentence"]) == ("gap", "Round to whole metres.")

@@ -33,7 +33,7 @@ def test_copies_are_planted_decided_counted_and_withdrawn(masis: Masis, approved
     first, second = audit_copies(workbench)
     decide(workbench, first, "approve", "Ben")
     workbench.close()
-    assert "Planted fault" in masis("show", first, "--db", approved).stdout
+    assert "Measured copy" in masis("show", first, "--db", approved).stdout
     assert "planted" not in masis("show", second, "--db", approved).stdout.casefold()
     found = json.loads(masis("planted", "recall", "--json", "--db", approved).stdout)
     assert (found["copies"]["open"], found["copies"]["decided"]) == (1, 1)

@@ -63,6 +63,9 @@ STEPS: dict[str, Step] = {
     "a label that doesn't exist": lambda desk, _: desk.decide(
         "case-2", "escalate", labels={"text": "It was opened in 1932", "label": "suported"}
     ),
+    "adjudicate with a cause": lambda desk, _: desk.adjudicate(
+        "case-1", "reject", reason="uncited", cause="gap", rubric_sentence="Cite each claim."
+    ),
     "decide a file": lambda desk, _: [
         result._replace(entry=None)
         for result in desk.decide_all(

@@ -10,6 +10,7 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from masis.datasets.exports.export import Selection
+from masis.schema.team import QueuePolicy
 from masis.services import Workbench
 from masis.services.records import CaseFilter
 from masis.ui.datasets.page import change_row, comparison_text, figures, version_row
@@ -108,3 +109,29 @@ def test_people_without_export_rights_can_view_versions(
     assert not [
         button for button in app.button if button.key in ("dataset-prepare", "dataset-remove")
     ]
+
+
+def test_the_page_says_how_many_labels_a_guarantee_needs_and_draws_them(named: Workbench) -> None:
+    named.datasets.freeze(ADA, "v1", "decided", Selection())
+    app = open_page("datasets", version="v1")
+    assert "another person labels 2 if none is wrong" in texts(app)
+    app.text_input(key="guarantee-people").set_value("Ben").run()
+    app.button(key="guarantee-draw").click().run()
+    assert not app.exception
+    assert "Needs 2 more of 2 labels" in texts(app)
+    assert "Labeled again: Ben 0 of 2." in texts(app)
+    copies = [each.copy_id for each in named.store.relabelling.list_drawn(1)]
+    assert not any(copy_id in texts(app) for copy_id in copies)
+    for copy_id, verdict in zip(copies, ("approve", "approve"), strict=True):
+        decide(named, copy_id, verdict, reviewer="Ben")
+    app = open_page("datasets", version="v1")
+    assert "Fails: it isn't shown that at most 3.0% of 2 labels are wrong" in texts(app)
+    assert "used up the allowed error (5.0%)" in texts(app)
+
+
+def test_the_guarantee_shows_no_audit_result_under_a_blind_policy(named: Workbench) -> None:
+    named.datasets.freeze(ADA, "v1", "decided", Selection())
+    named.team.put_in_force(ADA, QueuePolicy(machine="after"))
+    app = open_page("datasets", version="v1")
+    assert "another person labels 2 if none is wrong" in texts(app)
+    assert not app.json

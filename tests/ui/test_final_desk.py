@@ -303,3 +303,26 @@ def test_the_token_of_another_persons_decision_is_refused(
     response = client.post("/api/v1/desk/decisions", json={**body, "token": token})
     assert response.status_code == 400
     assert "belongs to another decision on this case" in response.text
+
+
+def test_the_cause_of_a_disagreement_is_recorded_with_a_sentence_for_the_rubric(
+    workbench: Workbench, client: TestClient
+) -> None:
+    desk = opened(client)
+    assert [cause["code"] for cause in desk["final"]["causes"]] == ["slip", "ambiguous", "gap"]
+    fields = taken(desk, 0, cause="gap", sentence=" Round to  whole metres. ")
+    record(client, desk, fields)
+    final = final_of(workbench)
+    assert (final.cause, final.rubric_sentence) == ("gap", "Round to whole metres.")
+    assert opened(client)["standing"]["cause"] == "Cause: a gap in the guideline"
+
+
+def test_a_sentence_without_a_gap_and_an_unknown_cause_are_dropped(
+    workbench: Workbench, client: TestClient
+) -> None:
+    desk = opened(client)
+    record(client, desk, taken(desk, 0, cause="slip", sentence="Kept in the form only."))
+    assert (final_of(workbench).cause, final_of(workbench).rubric_sentence) == ("slip", "")
+    desk = opened(client, OTHER)
+    record(client, desk, taken(desk, 0, cause="<script>"))
+    assert final_of(workbench, OTHER).cause is None

@@ -708,3 +708,33 @@ def test_rubric_names_arent_rendered_as_markdown(audited_workbench: Workbench) -
     [score] = [each for each in opened("review", case=CASE).button_group if "evil" in each.label]
     for label in (score.label, *score.options):
         assert "![i](" not in label
+
+
+def test_a_proposed_sentence_is_listed_and_added_to_the_rubric(
+    audited_workbench: Workbench,
+) -> None:
+    [case_id] = [row.id for row in audited_workbench.cases.find(CaseFilter(size=1)).rows]
+    audited_workbench.team.put_in_force(Actor(name="Ada"), QueuePolicy(reviewers=2))
+    decide(audited_workbench, case_id, "approve", "Ada")
+    decide(audited_workbench, case_id, "reject", "Ben")
+    run = audited_workbench.cases.open(case_id).run
+    final = Decision(
+        kind="adjudication",
+        reviewer="Lea",
+        case_id=case_id,
+        run_id=run.id if run else None,
+        verdict="reject",
+        reason="says more",
+        cause="gap",
+        rubric_sentence="Round *all* figures.",
+    )
+    audited_workbench.reviews.adjudicate(Actor(name="Lea"), final)
+    app = open_page("team", {"reviewer-name": "Ada"})
+    assert "a gap in the guideline 1" in texts(app)
+    [accept] = [button for button in app.button if button.label == "Add to the guidelines"]
+    [sentence] = [area for area in app.text_area if area.label.startswith("Sentence from Lea")]
+    assert sentence.value == "Round *all* figures."
+    accept.click().run()
+    assert not app.exception
+    assert audited_workbench.store.team.in_force(Rubric).guidelines == "Round *all* figures."
+    assert not [button for button in app.button if button.label == "Add to the guidelines"]

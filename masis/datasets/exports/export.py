@@ -29,6 +29,7 @@ from masis.datasets.writers.files import STDIO, whole_file, whole_folder
 from masis.datasets.writers.lines import escape_formula
 from masis.errors import InputError
 from masis.schema.review import CaseState
+from masis.schema.trust import DatasetGuarantee
 from masis.store import Store
 from masis.store.records import CaseFilter
 from masis.store.reviews.outcomes import CaseOutcome
@@ -509,6 +510,21 @@ def _dataset_card(manifest: dict[str, Any]) -> str:
         licences=", ".join(
             f"{_escape_markdown(name)} ({count:,})" for name, count in licences.items()
         ),
+        guarantee=_guarantee_text(manifest.get("guarantee")),
+    )
+
+
+def _guarantee_text(guarantee: dict[str, Any] | None) -> str:
+    """Return the guarantee of a dataset version as a paragraph of its card, or ""."""
+    if guarantee is None:
+        return ""
+    stated = DatasetGuarantee.model_validate(guarantee)
+    people = ", ".join(map(_escape_markdown, stated.relabelled_by))
+    return (
+        f"\n\nAt most {stated.rate:.1%} of the {stated.labels:,} labels are wrong, at"
+        f" {stated.level:.1%} confidence: of {stated.n:,} drawn at random and labeled again blind"
+        f" by {people}, {stated.wrong:,} were wrong (exact {stated.method} bound"
+        f" {stated.bound:.2%})."
     )
 
 

@@ -28,6 +28,7 @@ from masis.datasets.exports.export import (
 )
 from masis.datasets.exports.formats import export_formats
 from masis.errors import InputError, StoreError
+from masis.schema.trust import DatasetGuarantee
 from masis.store import Store
 from masis.store.records import DatasetVersion
 from masis.store.reviews.dataset_versions import Member, VersionDifference
@@ -131,12 +132,17 @@ class _FrozenSelection(Selection):
 
 
 def rebuild_version(
-    store: Store, name: str, path: Path, *, on_case: Callable[[int], None] | None = None
+    store: Store,
+    name: str,
+    path: Path,
+    *,
+    on_case: Callable[[int], None] | None = None,
+    guarantee: DatasetGuarantee | None = None,
 ) -> ExportResult:
     """Write a version to a file or folder with exactly the frozen bytes.
 
-    The manifest is written too. On an error the file stays unchanged. Output to stdout or a pipe
-    can't be undone: the error then follows the output.
+    The manifest is written too, with the version's guarantee. On an error the file stays unchanged.
+    Output to stdout or a pipe can't be undone: the error then follows the output.
 
     Raises:
         UnknownRecord: There is no such version.
@@ -159,7 +165,7 @@ def rebuild_version(
                 f" {version.APP}. If the two differ, rebuild it with that version. Otherwise"
                 " something else changed the database: run `masis health` and `masis verify-log`."
             )
-        return {**frozen.manifest, "files": manifest["files"]}
+        return with_guarantee({**frozen.manifest, "files": manifest["files"]}, guarantee)
 
     watcher = Watcher(on_case, on_end=checked)
     return write_file(
@@ -170,6 +176,13 @@ def rebuild_version(
         encoding=frozen.encoding,
         watcher=watcher,
     )
+
+
+def with_guarantee(manifest: dict[str, Any], guarantee: DatasetGuarantee | None) -> dict[str, Any]:
+    """Return a version's manifest with its guarantee, if it has one."""
+    if guarantee is None:
+        return manifest
+    return {**manifest, "guarantee": guarantee.model_dump(mode="json")}
 
 
 def _file_digests(manifest: dict[str, Any]) -> list[tuple[int, str]]:

@@ -123,6 +123,7 @@ class VersionService(Service):
             newer = with_texts(case, texts, *self._next_id(case))
             self._store.cases.add(newer)
             self._store.planted.carry_over(case_id, newer.id)
+            self._store.relabelling.carry_over(case_id, newer.id)
             log = self._store.decisions
             log.append(
                 entry_on_case(actor, case_id, "new_version", newer_case=newer.id),

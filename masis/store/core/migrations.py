@@ -126,6 +126,25 @@ def m004_api_tokens(db: Database) -> None:
     )
 
 
+def m006_dataset_guarantees(db: Database) -> None:
+    """Add the copies of cases that other people label again, to guarantee a dataset version.
+
+    ``entry_seq`` is the entry with the label, and ``plan`` the version of the plan
+    (``RelabelPlan``). Such a copy has 2 in ``cases.planted``.
+    """
+    db.execute(
+        """CREATE TABLE relabel_copies (
+            case_seq INTEGER PRIMARY KEY REFERENCES cases (seq),
+            source_seq INTEGER NOT NULL REFERENCES cases (seq),
+            entry_seq INTEGER NOT NULL REFERENCES decision_log (seq),
+            plan INTEGER NOT NULL,
+            withdrawn_at TEXT
+        ) STRICT"""
+    )
+    db.execute("CREATE INDEX relabel_copies_of ON relabel_copies (source_seq)")
+    db.execute("CREATE INDEX relabel_copies_in ON relabel_copies (plan)")
+
+
 def m007_batches(db: Database) -> None:
     """Add actions on many cases at once, and which cases each reviewer has opened.
 
@@ -176,6 +195,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     m002_structured_headlines,
     m003_metric_views,
     m004_api_tokens,
+    m006_dataset_guarantees,
     m007_batches,
 )
 

@@ -13,7 +13,7 @@ from masis.store.core.sql import Condition, any_of, compare_column
 from masis.store.jobs import assert_not_removed
 from masis.store.records import DecisionFilter, DecisionPage
 from masis.store.reviews import subjects
-from masis.store.reviews.states import policy_of, refresh
+from masis.store.reviews.states import RELABEL_COPY, policy_of, refresh
 from masis.store.reviews.team import hidden_cases, in_force
 
 _SELECT = """
@@ -80,6 +80,7 @@ class Decisions(StoredLog[Decision, LogEntry]):
                 )
             _assert_not_superseded(connection, decision, case)
             _assert_not_measured(decision, row)
+            _assert_may_relabel(connection, decision, row)
             run = _run_seq(connection, decision, case)
             at = at or self._database.now()
             decision = _under_policy(connection, decision, row, at)
@@ -234,7 +235,7 @@ def _under_policy(
         return decision
     decided = "SELECT who, entry_seq FROM case_work WHERE case_seq = ? AND kind = 'decided'"
     made = dict(connection.execute(decided, [case["seq"]]).fetchall())
-    if made:
+    if made or case["planted"] == RELABEL_COPY:
         policy = policy_of(case["policy"])
     elif IMPORTED in decision.extra:
         # An imported decision keeps the policy under which it was made.
@@ -292,11 +293,32 @@ def _assert_not_superseded(connection: sqlite3.Connection, decision: Decision, c
 
 
 def _assert_not_measured(decision: Decision, case: sqlite3.Row) -> None:
-    """Raise StoreError for a verdict on a copy whose planted fault reviewers may know by now."""
+    """Raise StoreError for a verdict on a copy that reviewers may know as one by now."""
     if case["state"] == "planted" and decision.kind in ("decision", "adjudication", "undo"):
+        what = (
+            "that was labeled again to check a label, so the decision on it is"
+            if case["planted"] == RELABEL_COPY
+            else "whose planted fault has been revealed, so the decisions on it are"
+        )
+        raise Conflict(f"case {decision.case_id!r} is a copy {what} final.")
+
+
+def _assert_may_relabel(
+    connection: sqlite3.Connection, decision: Decision, case: sqlite3.Row
+) -> None:
+    """Raise StoreError if a person would check a label that they took part in."""
+    if case["planted"] != RELABEL_COPY or decision.kind != "decision":
+        return
+    took_part = connection.execute(
+        """SELECT 1 FROM relabel_copies JOIN decision_log AS log ON log.case_seq = source_seq
+                AND log.kind IN ('decision', 'adjudication')
+            JOIN decision_payloads AS written ON written.entry_seq = log.seq
+            WHERE relabel_copies.case_seq = ? AND written.reviewer = ? LIMIT 1""",
+        [case["seq"], decision.reviewer],
+    ).fetchone()
+    if took_part is not None:
         raise Conflict(
-            f"case {decision.case_id!r} is a copy whose planted fault has been revealed, so the"
-            " decisions on it are final."
+            f"case {decision.case_id!r} is assigned to another person alone. Take another case."
         )
 
 

@@ -20,9 +20,10 @@ These rules apply in order:
 
 Undoing an entry restores the state that the case would have without it.
 
-A copy with a planted fault behaves like any other case until all its decisions are made. Then it is
-``planted`` permanently. No run, decision, figure or reviewer is derived for it, so queries of the
-derived columns don't find it, and its rows in the figures of runs are deleted.
+A copy that measures people, with a planted fault or to be labeled again, behaves like any other
+case until all its decisions are made. Then it is ``planted`` permanently. No run, decision, figure
+or reviewer is derived for it, so queries of the derived columns don't find it, and its rows in the
+figures of runs are deleted.
 """
 
 from __future__ import annotations
@@ -32,11 +33,20 @@ import json
 import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from masis.schema.review import CaseState
 from masis.schema.team import CasePolicy
 from masis.store.core.sql import Condition
+
+CopyKind = Literal[0, 1, 2]
+"""The values of the column ``cases.planted``."""
+
+NO_COPY: CopyKind = 0
+PLANTED_COPY: CopyKind = 1
+"""A copy with a planted fault (``planted.py``)."""
+RELABEL_COPY: CopyKind = 2
+"""A copy that another person labels again (``relabelling.py``)."""
 
 STATE_OF_VERDICT: dict[str, CaseState] = {
     "approve": "approved",
@@ -84,23 +94,30 @@ def derive_state(
     *,
     policy: CasePolicy | None = None,
     redacted: bool = False,
-    planted: bool = False,
+    copy: CopyKind = NO_COPY,
 ) -> DerivedState:
     """Derive the state from all runs and entries of one case, each in order of their numbers.
 
     A redacted case without a person's decision is ``redacted``, because nobody can audit or review
-    it any more. A copy with a planted fault is ``planted`` once nobody can decide it any more.
+    it any more. A copy (``copy``) is ``planted`` once nobody can decide it any more.
     """
     derived = _state_of_case(runs, entries, policy, redacted)
-    return DerivedState("planted", None, None) if planted and derived.state in _OVER else derived
+    return DerivedState("planted", None, None) if derived.state in _OVER[copy] else derived
 
 
-_OVER: frozenset[CaseState] = frozenset(
+_DECIDED_COPY: frozenset[CaseState] = frozenset(
     ("approved", "overridden", "rejected", "needs_adjudication", "redacted")
 )
-"""States in which a copy with a planted fault has served its purpose.
 
-An escalated copy still waits for a verdict. If reviewers disagree about a copy, there is nothing to
+_OVER: dict[CopyKind, frozenset[CaseState]] = {
+    NO_COPY: frozenset(),
+    PLANTED_COPY: _DECIDED_COPY,
+    RELABEL_COPY: _DECIDED_COPY | {"escalated"},
+}
+"""States in which a copy has served its purpose, by the kind of the copy.
+
+An escalated copy with a planted fault still waits for a verdict. An escalation of a copy to be
+labeled again is the other person's label. If reviewers disagree about a copy, there is nothing to
 adjudicate. A superseded copy stays superseded, because ``planted`` would reveal that its undecided
 new version is a copy too.
 """
@@ -318,7 +335,7 @@ def _derive_state_of(
         facts,
         policy=policy,
         redacted=case["redaction_seq"] is not None,
-        planted=bool(case["planted"]),
+        copy=case["planted"],
     )
     if now.state == "planted":
         return _DerivedState(case, runs, entries, now, None, 0, {})

@@ -28,7 +28,7 @@ from masis.store.audits.queue import case_seq
 from masis.store.core.chained_log import canonical_json, sha256
 from masis.store.core.connections import StorePart
 from masis.store.core.sql import append, record_of
-from masis.store.reviews.states import policy_of
+from masis.store.reviews.states import RELABEL_COPY, policy_of
 
 T = TypeVar("T", bound=TeamRecord)
 
@@ -145,7 +145,7 @@ class Team(StorePart):
                 who.setdefault(kind, []).append(name)
             policy = (
                 policy_of(row["policy"])
-                if row["policy"]
+                if row["policy"] or row["planted"] == RELABEL_COPY
                 else in_force(connection, QueuePolicy).for_case(case_id)
             )
             return CaseWork(
@@ -329,7 +329,7 @@ def digests(connection: sqlite3.Connection) -> tuple[set[str], list[str]]:
 def redraw(connection: sqlite3.Connection, policy: QueuePolicy) -> None:
     """Apply a policy's number of decisions to every case without a decision."""
     rows = connection.execute(
-        "SELECT seq, id, wanted FROM cases WHERE NOT EXISTS "
+        f"SELECT seq, id, wanted FROM cases WHERE planted <> {RELABEL_COPY} AND NOT EXISTS "  # noqa: S608
         "(SELECT 1 FROM case_work WHERE case_seq = seq AND kind = 'decided')"
     )
     changed = [

@@ -436,6 +436,7 @@ class Desk {
     this.fields = { ...this.data.blank, ...fields }
     this.el.other.value = this.fields.other
     this.el.note.value = this.fields.note
+    this.el.sentence.value = this.fields.sentence ?? ""
     this.drawnBase = this.base()
     this.el.corrected.value = this.fields.corrected ?? this.drawnBase
   }
@@ -1260,6 +1261,7 @@ class Desk {
     el.starts = make("div", "row starts")
     el.change = button("step", "", "M", () => this.toggleChange())
     el.reasonBlock.append(reasonHead, el.reasonHint, el.reasons, el.other, el.usual)
+    el.causeBlock = this.buildCause()
     el.editor = make("div", "block editor")
     const editorHead = make("div", "row")
     const editorLabel = named("label", "label", "", { for: "corrected" })
@@ -1333,6 +1335,7 @@ class Desk {
       el.restored,
       el.editor,
       el.reasonBlock,
+      el.causeBlock,
       noteBlock,
       el.labels,
       el.report,
@@ -1384,7 +1387,7 @@ class Desk {
     el.form.addEventListener("focusin", event => {
       if (typesIn(event.target)) this.scrollAboveFooter()
     })
-    for (const field of [el.other, el.note, el.corrected])
+    for (const field of [el.other, el.note, el.sentence, el.corrected])
       field.onblur = () => {
         this.joinSpaces()
         this.save()
@@ -1432,7 +1435,7 @@ class Desk {
     el.corrected.maxLength = data.longest
     const { final } = data
     el.title.textContent = `Decision on ${data.about.name}`
-    for (const part of [el.change, el.answers, el.usual, el.starts, this.sides])
+    for (const part of [el.change, el.answers, el.usual, el.starts, el.causeBlock, this.sides])
       part.hidden = !final
     for (const part of [el.skip, el.advance.parentElement]) part.hidden = Boolean(final)
     el.back.lastChild.textContent = final ? "P" : "K"
@@ -1475,7 +1478,8 @@ class Desk {
     el.submit.firstChild.textContent = this.submitWords()
     el.submit.disabled = Boolean(this.busy)
     // What is typed while another case or a revision is on its way would be lost or misplaced.
-    for (const field of [el.note, el.other, el.corrected]) field.readOnly = Boolean(this.busy)
+    for (const field of [el.note, el.other, el.sentence, el.corrected])
+      field.readOnly = Boolean(this.busy)
     el.discard.hidden = !hasInput
     // "Draft saved" reassures about written text; a chosen verdict or reason needs none
     const written = { ...fields, verdict: data.blank.verdict, reason: data.blank.reason }
@@ -1616,6 +1620,7 @@ class Desk {
     )
     el.standing.append(head)
     if (current.why) el.standing.append(named("p", "", current.why, { dir: "auto" }))
+    if (current.cause) el.standing.append(make("p", "", current.cause))
     if (current.note) el.standing.append(named("p", "dim", current.note, { dir: "auto" }))
     if (current.changes?.length && !this.isOpen()) {
       const row = named("p", "changed", "", { dir: "auto" })

@@ -171,6 +171,47 @@ const FINAL_VERDICT = {
     return this.data.verdicts.find(verdict => verdict.code === code)?.text ?? ""
   },
 
+  // Makes the fields for the cause of the disagreement and for the sentence that it may propose.
+  buildCause() {
+    const { el } = this
+    const block = make("div", "block")
+    el.cause = named("select", "text", undefined, { id: "cause" })
+    el.cause.onchange = () => this.change({ cause: el.cause.value || null }, { now: true })
+    el.sentenceLabel = named("label", "label", "Sentence for the rubric (optional)", {
+      for: "rubric-sentence",
+    })
+    el.sentence = named("textarea", "text", "", {
+      id: "rubric-sentence",
+      rows: "2",
+      dir: "auto",
+      placeholder: "How such cases are decided from now on",
+    })
+    el.sentence.oninput = () =>
+      this.change({ sentence: wellFormed(el.sentence.value) }, { typed: true })
+    block.append(
+      named("label", "label", "Why they differ (optional)", { for: "cause" }),
+      el.cause,
+      el.sentenceLabel,
+      el.sentence,
+    )
+    return block
+  },
+
+  drawCause() {
+    const { el, fields } = this
+    const { causes, longest_sentence: longest } = this.data.final
+    el.causeBlock.hidden = !fields.verdict
+    if (el.cause.options.length !== causes.length + 1)
+      el.cause.replaceChildren(
+        new Option("Not given", ""),
+        ...causes.map(({ code, text, meaning }) => new Option(`${text}: ${meaning}`, code)),
+      )
+    el.cause.value = fields.cause ?? ""
+    el.sentence.maxLength = longest
+    const proposes = causes.some(({ code, proposes: can }) => can && code === fields.cause)
+    el.sentence.hidden = el.sentenceLabel.hidden = !proposes
+  },
+
   isOptional() {
     return this.data.final.optional.includes(this.fields.verdict)
   },
@@ -214,6 +255,7 @@ const FINAL_VERDICT = {
       )
     )
       el.usual.replaceChildren(...usual.map(text => make("li", "", text)))
+    this.drawCause()
     this.drawStarts()
     const approved = final.sides.filter(side => side.verdict === fields.verdict && side.decided)
     const answers = [...new Map(approved.toReversed().map(side => [side.decided, side.name]))]

@@ -2,31 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import streamlit as st
 
 from masis.datasets.exports.export import DECIDED, ENCODINGS, Selection
 from masis.datasets.exports.formats import export_formats
 from masis.datasets.exports.versions import VersionChange
 from masis.errors import MasisError, NotAllowed, UnknownRecord
+from masis.schema.actor import Actor
 from masis.schema.wording import count_noun
 from masis.services import Workbench
 from masis.services.datasets import DatasetComparison
 from masis.services.records import CaseFilter, DatasetVersion
+from masis.services.relabelling import GuaranteeState, guarantee_text, offer_text
 from masis.ui.components.linked_table import LinkedRow, TableCell, column, linked_table, row
 from masis.ui.queue.case_list import MOST_EXPORTED, only_decided
 from masis.ui.shell import address
 from masis.ui.shell.downloads import prepared_download
 from masis.ui.shell.inputs import show_value
+from masis.ui.shell.permissions import button_state
 from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import command_markdown
 from masis.views.markdown import escape_markdown
 from masis.views.numbers import moment
+from masis.views.words import DECIDED as VERDICT_GIVEN
 from masis.views.words import MACHINE_HIDDEN, STATE
 
 COMPARED = 50
 """Differing cases that the page lists; `masis dataset compare` lists all."""
 
 _FROZEN = "dataset-frozen"
+_GUARANTEE_ERROR = "dataset-guarantee-error"
 
 KINDS = {
     "added": "added",
@@ -106,6 +113,8 @@ def _draw_version(workbench: Workbench, name: str, versions: tuple[DatasetVersio
         st.warning("There is no version with this name.", icon=":material/warning:")
         return
     st.header(escape_markdown(name))
+    # Labels and samples are people's, so they're shown under a policy that hides the audit too.
+    _draw_guarantee(workbench, name)
     if workbench.cases.hides_machine_from(actor()):
         st.caption(
             f"{MACHINE_HIDDEN} A frozen version may contain results for cases that you haven't"
@@ -149,10 +158,121 @@ def _draw_version(workbench: Workbench, name: str, versions: tuple[DatasetVersio
                     args=(workbench, name),
                 )
     with st.expander("Manifest"):
-        st.json(version.manifest)
+        st.json(workbench.relabelling.manifest(user, name))
     _draw_version_comparison(
         workbench, name, [other.name for other in versions if other.name != name]
     )
+
+
+DIFFERING = [
+    column("Case", "main"),
+    column("Label"),
+    column("Labeled again"),
+]
+
+
+def _draw_guarantee(workbench: Workbench, name: str) -> None:
+    """Draw the sample of a version's labels: what it needs, its progress and its result."""
+    user = actor()
+    with st.expander("Guarantee", icon=":material/verified:", expanded=True):
+        state = workbench.relabelling.state(user, name)
+        if state is not None:
+            _draw_guarantee_state(workbench, name, state)
+        if state is None or state.status != "open":
+            _draw_label_sample_form(workbench, name)
+        if message := st.session_state.pop(_GUARANTEE_ERROR, ""):
+            st.error("Nothing was changed.", icon=":material/error:")
+            st.text(message)
+
+
+def _draw_guarantee_state(workbench: Workbench, name: str, state: GuaranteeState) -> None:
+    plan = state.plan
+    st.markdown(f"**{guarantee_text(state)}**")
+    people = ", ".join(
+        f"{escape_markdown(person)} {done:,} of {total:,}"
+        for person, (done, total) in state.by_person.items()
+    )
+    drawn = f"Drawn by {escape_markdown(plan.by)} on {plan.at[:10]}, seed {plan.seed}."
+    st.caption(f"{drawn} Labeled again: {people or 'nothing'}.")
+    if state.status == "open":
+        total = len(plan.case_ids)
+        st.progress((total - state.remaining) / total)
+        st.caption(
+            "The result is shown when all are labeled, so that nobody can stop at a convenient"
+            " moment. The cases are in these people's queues, under ids of their own."
+        )
+        st.button(
+            "Withdraw the sample",
+            key="guarantee-withdraw",
+            on_click=_run_guarantee_action,
+            args=(workbench.relabelling.withdraw, name),
+            **button_state("oversee"),
+        )
+    if state.differing:
+        rows = [
+            row(
+                {"text": each.case_id, "href": address.link("review", case=each.case_id)},
+                *(
+                    VERDICT_GIVEN[verdict].text if verdict else "Redacted"
+                    for verdict in (each.verdict, each.again)
+                ),
+            )
+            for each in state.differing[:COMPARED]
+        ]
+        linked_table(DIFFERING, rows, description="Labels that differ", key="guarantee-differing")
+        if (more := len(state.differing) - len(rows)) > 0:
+            st.caption(f"and {more:,} more")
+
+
+def _draw_label_sample_form(workbench: Workbench, name: str) -> None:
+    """Draw the form of a new sample. It says how many labels are needed before work begins."""
+    st.markdown(
+        "Show that at most a stated share of the labels is wrong: other people label a random"
+        " sample again, without seeing the labels. A label is wrong if the class of the verdict"
+        " differs (approved, corrected or rejected, escalated), or if both people labeled the same"
+        " words differently."
+    )
+    left, middle, right = st.columns(3)
+    rate = left.number_input("Wrong at most (%)", 0.1, 50.0, 3.0, 0.5, key="guarantee-rate") / 100
+    level = middle.number_input("Confidence (%)", 50.0, 99.9, 95.0, 0.5, key="guarantee-level")
+    rate, level = round(rate, 6), round(level / 100, 6)
+    offer = workbench.relabelling.offer(actor(), name, rate=rate, level=level)
+    st.text(offer_text(offer, rate, level))
+    least = offer.needed[0] if offer.needed else None
+    if least is None:
+        return
+    # The key has the minimum, so that a new minimum makes a new field that starts with it.
+    size = right.number_input("Labels", least, offer.labels, least, key=f"guarantee-size-{least}")
+    names = st.text_input(
+        "People who label the sample",
+        key="guarantee-people",
+        max_chars=1_000,
+        help="Names, separated by commas. Nobody gets a case that they decided themselves.",
+    )
+    st.button(
+        f"Draw {count_noun(int(size), 'label')}",
+        type="primary",
+        key="guarantee-draw",
+        on_click=_draw_label_sample,
+        args=(workbench, name, names.split(","), rate, level, int(size)),
+        **button_state("oversee", disabled=not names.strip(" ,")),
+    )
+
+
+def _draw_label_sample(
+    workbench: Workbench, name: str, people: list[str], rate: float, level: float, size: int
+) -> None:
+    def draw(user: Actor, dataset: str) -> None:
+        workbench.relabelling.draw(user, dataset, people, rate=rate, level=level, n=size)
+
+    _run_guarantee_action(draw, name)
+
+
+def _run_guarantee_action(action: Callable[[Actor, str], object], name: str) -> None:
+    try:
+        action(actor(), name)
+    except MasisError as error:
+        st.session_state[_GUARANTEE_ERROR] = str(error)
 
 
 def figures(version: DatasetVersion) -> str:

@@ -41,7 +41,10 @@ def claim_notice(
         return ClaimNotice("This case is redacted. There is nothing left to decide.", closed=True)
     if view.state == "planted":
         return ClaimNotice(
-            "This case is a planted fault. Decisions on it are only measured.",
+            "This case is a planted fault. Decisions on it are only measured."
+            if view.planted is not None
+            else "This case is a copy that was labeled again to check a label. The decision on it"
+            " is final.",
             closed=True,
         )
     if view.state == "superseded":

@@ -506,6 +506,7 @@ def _reopen_adjudication(call: ApiCall, body: UndoneEntry, undone: Decision) -> 
         taken = next((side for side in desk.decisions if side.reviewer == name), None)
         given = Version.of(taken).given if taken else {}
         version = Version.of(undone).model_dump() | {"taken": name, "wrote": name, "given": given}
+        version |= {"cause": undone.cause, "sentence": undone.rubric_sentence}
         store_form(call, desk.subject, FinalFields(**version))
         text = f"{desk.case_id} waits for you again, “{shorten(desk.view.case.query, 200)}”"
     return DeskAnswer(desk=desk.data(), message=FormMessage(text=f"Undone: {text}"))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from masis.schema.review import BATCH, LogEntry
+from masis.schema.review import BATCH, Decision, LogEntry
+from masis.services.decision_rules import CAUSES
 from masis.services.records import CaseSummary
 from masis.ui.components import noop, register_component
 from masis.ui.shell.address import link
@@ -55,7 +56,7 @@ def entry_row(entry: LogEntry, context: EntryContext) -> dict[str, Any]:
         "undone": undone_text(context.undone_by),
         "reason": entry_reason(decision),
         "note": decision.note if decision else "",
-        "more": entry_contents(decision),
+        "more": [*entry_contents(decision), *_cause_texts(decision)],
         "batch": decision.extra.get(BATCH, "") if decision else "",
         "case": (
             {"id": case.id, "question": case.query, "href": link("review", case=case.id)}
@@ -63,6 +64,14 @@ def entry_row(entry: LogEntry, context: EntryContext) -> dict[str, Any]:
             else None
         ),
     }
+
+
+def _cause_texts(decision: Decision | None) -> list[str]:
+    """Return why reviewers differed, if an adjudication says so."""
+    if decision is None or decision.cause is None:
+        return []
+    proposes = ["a sentence for the rubric"] if decision.rubric_sentence else []
+    return [f"cause: {CAUSES[decision.cause].text.lower()}", *proposes]
 
 
 def entry_detail(entry: LogEntry, correction: list[DiffChange]) -> dict[str, Any]:

@@ -13,9 +13,15 @@ from pydantic import BeforeValidator, Field
 
 from masis.errors import InputError, Removed, UnknownRecord
 from masis.schema.base import Record
-from masis.schema.review import Decision, Verdict, decided_about
+from masis.schema.review import (
+    LONGEST_SENTENCE,
+    AdjudicationCause,
+    Decision,
+    Verdict,
+    decided_about,
+)
 from masis.services import ANONYMOUS, Workbench
-from masis.services.decision_rules import OTHER, DecidedAnswer, reasons_for, seen_issues
+from masis.services.decision_rules import CAUSES, OTHER, DecidedAnswer, reasons_for, seen_issues
 from masis.services.drafts import adjudication_subject, clean
 from masis.ui.review import decision_form as forms
 from masis.ui.review.decision_form import Answer, Data, FormFields, Name, Note
@@ -29,6 +35,14 @@ MOST_ASIDE = 2
 
 def _reason(value: object) -> str:
     return clean(value, LONGEST_REASON)
+
+
+def _read_sentence(value: object) -> str:
+    return clean(value, LONGEST_SENTENCE)
+
+
+def _known_cause(value: object) -> object:
+    return value if value in tuple(CAUSES) else None
 
 
 class Version(Record):
@@ -68,12 +82,16 @@ class FinalFields(Version, FormFields):
 
     Attributes:
         about: The reviewer who approved the answer to approve, if they approved several.
+        cause: Why the reviewers differed.
+        sentence: The sentence that is proposed for the rubric.
         aside: Typed entries that were replaced by taking a decision, newest first.
         changing: Whether the recorded verdict is being changed.
 
     """
 
     about: Name = ""
+    cause: Annotated[AdjudicationCause | None, BeforeValidator(_known_cause)] = None
+    sentence: Annotated[str, BeforeValidator(_read_sentence)] = ""
     aside: tuple[Version, ...] = Field(default=(), max_length=MOST_ASIDE)
     changing: bool = False
 
@@ -169,6 +187,8 @@ class FinalDesk(OpenDesk):
             reason=fields.other,
             note=fields.note,
             corrected_answer=fields.corrected if fields.verdict == "override" else None,
+            cause=fields.cause,
+            rubric_sentence=self._proposed_sentence(fields),
             machine_shown=() if self.view.machine_hidden else ("scores", "verdicts"),
             labels=taken.labels if taken else (),
             rubric_scores=taken.rubric_scores if taken else {},
@@ -183,6 +203,12 @@ class FinalDesk(OpenDesk):
         if fields.verdict == "approve":
             extra |= seen_issues(answer.serious)
         return decision.model_copy(update={"extra": extra}), answer
+
+    @staticmethod
+    def _proposed_sentence(fields: FinalFields) -> str:
+        """Return the sentence for the rubric, or "" if the cause doesn't propose one."""
+        proposes = fields.cause is not None and CAUSES[fields.cause].proposes
+        return " ".join(fields.sentence.split()) if proposes else ""
 
     def check(self, fields: FormFields) -> Data | None:
         """Return the check of the corrected or approved answer, or None if there is none."""
@@ -232,6 +258,8 @@ class FinalDesk(OpenDesk):
                     verdict: [each.text for each in reasons_for(verdict) if each.code != OTHER]
                     for verdict in DECIDE
                 },
+                "causes": [{"code": code, **cause._asdict()} for code, cause in CAUSES.items()],
+                "longest_sentence": LONGEST_SENTENCE,
                 "optional": [
                     verdict
                     for verdict in DECIDE
@@ -297,6 +325,7 @@ class FinalDesk(OpenDesk):
             "who": f"{names} ({took})" if took else names,
             "when": waits if final.verdict == "escalate" else "",
             "why": texts["reason"] or "No reason given",
+            "cause": f"Cause: {CAUSES[final.cause].text.lower()}" if final.cause else "",
             "note": texts["note"],
             "reported": [],
             "changes": forms.shortened_changes(self.answer_before(final), final.corrected_answer),

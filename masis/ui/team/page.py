@@ -11,7 +11,9 @@ import streamlit as st
 from pydantic import ValidationError
 from streamlit.delta_generator import DeltaGenerator
 
+from masis.errors import MasisError
 from masis.schema.actor import Actor
+from masis.schema.review import LONGEST_SENTENCE
 from masis.schema.team import (
     MOST_REVIEWERS,
     LabelType,
@@ -26,6 +28,7 @@ from masis.schema.team import (
 from masis.schema.wording import count_noun
 from masis.services import ANONYMOUS, Workbench
 from masis.services.cases import waiting_in
+from masis.services.decision_rules import CAUSES
 from masis.services.drafts import adjudication_subject
 from masis.services.records import CaseFilter, CaseSummary
 from masis.services.team import AssignmentPlan
@@ -342,6 +345,7 @@ def pair_text(pair: Pair, noun: str) -> str:
 def _draw_differing(workbench: Workbench) -> None:
     """Draw the cases whose reviewers disagree."""
     st.header("Adjudication", anchor=False)
+    _draw_causes(workbench)
     page = workbench.cases.find_for(
         actor(), CaseFilter(states=("needs_adjudication",), size=MOST_LISTED)
     )
@@ -839,6 +843,7 @@ def _draw_rubric(workbench: Workbench) -> None:
         f"{_version_text(workbench, rubric)} Each decision keeps its scores with the version of the"
         " rubric at the time."
     )
+    _draw_proposals(workbench)
     written = "\n".join(map(score_line, rubric.scores))
     guidelines = _draw_policy_text(
         "Guidelines, shown with every case", rubric, rubric.guidelines, rows=6, hint=""
@@ -854,6 +859,76 @@ def _draw_rubric(workbench: Workbench) -> None:
         lambda: Rubric(guidelines=guidelines.strip(), scores=read_scores(lines)),
         sent=sent,
     )
+
+
+def _draw_proposals(workbench: Workbench) -> None:
+    """Draw the sentences that adjudicators propose, with the decisions that they would touch."""
+    if message := st.session_state.pop("proposal-error", ""):
+        st.error("Nothing was changed.", icon=":material/error:")
+        st.text(message)
+    proposals = workbench.proposals.list_open(actor())
+    if not proposals:
+        return
+    st.markdown(f"**{count_noun(len(proposals), 'proposed sentence')}**")
+    for proposal in proposals[:MOST_VERSIONS]:
+        key, touched = proposal.entry_id, proposal.touched
+        with st.container(border=True):
+            sentence = st.text_area(
+                f"Sentence from {escape_markdown(proposal.by)}, adjudicating"
+                f" {escape_markdown(proposal.case_id[:100])}",
+                proposal.sentence,
+                max_chars=LONGEST_SENTENCE,
+                key=f"proposal-{key}",
+            )
+            cases = count_noun(touched.total, "decided case")
+            with st.expander(f"Touches {cases} with the same reason or label"):
+                rows = [
+                    row({"text": case, "href": address.link("review", case=case)})
+                    for case in touched.ids
+                ]
+                if rows:
+                    linked_table(
+                        [column("Case", "main")],
+                        rows,
+                        description="Decisions that the sentence would touch",
+                        key=f"touched-{key}",
+                    )
+                if (more := touched.total - len(rows)) > 0:
+                    st.caption(f"and {more:,} more")
+            with st.container(horizontal=True):
+                st.button(
+                    "Add to the guidelines",
+                    key=f"proposal-accept-{key}",
+                    on_click=_settle_proposal,
+                    args=(workbench.proposals.accept, key, sentence),
+                    **button_state("oversee", disabled=not sentence.strip()),
+                )
+                st.button(
+                    "Dismiss",
+                    key=f"proposal-dismiss-{key}",
+                    on_click=_settle_proposal,
+                    args=(workbench.proposals.dismiss, key),
+                    **button_state("oversee"),
+                )
+
+
+def _settle_proposal(action: Callable[..., object], *arguments: str) -> None:
+    try:
+        action(actor(), *arguments)
+    except MasisError as error:
+        st.session_state["proposal-error"] = str(error)
+
+
+def _draw_causes(workbench: Workbench) -> None:
+    """Say how often each cause was given for a disagreement."""
+    counts = workbench.proposals.count_causes(actor())
+    total = sum(counts.by_cause.values())
+    if not total:
+        return
+    parts = [f"{CAUSES[code].text.lower()} {number:,}" for code, number in counts.by_cause.items()]
+    without = f"; {counts.none:,} without a cause" if counts.none else ""
+    adjudicated = count_noun(total + counts.none, "adjudicated case")
+    st.caption(f"Causes of disagreement in {adjudicated}: {', '.join(parts)}{without}.")
 
 
 def _draw_policy_text(label: str, record: TeamRecord, text: str, *, rows: int, hint: str) -> str:
