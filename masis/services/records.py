@@ -19,6 +19,7 @@ from masis.store.orders import DEFAULT_ORDER, ORDERS, OrderName, QueueOrder
 from masis.store.records import (
     VIEWER_FIELDS,
     AddResult,
+    AppliedCode,
     CaseFilter,
     CasePage,
     CaseSummary,
@@ -27,6 +28,8 @@ from masis.store.records import (
     DecisionPage,
     Facets,
     LogHead,
+    ObservationFilter,
+    ObservationPage,
     RunProgress,
     RunState,
     RunSummary,

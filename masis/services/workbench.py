@@ -19,6 +19,7 @@ from masis.services.maintenance import health
 from masis.services.maintenance.backups import BackupService
 from masis.services.maintenance.health import HealthItem, HealthReport
 from masis.services.maintenance.retention import RetentionService
+from masis.services.modes.service import ModeService
 from masis.services.planted import PlantedService
 from masis.services.reassessment import ReassessmentService
 from masis.services.records import Unguarded
@@ -51,6 +52,7 @@ class Workbench:
         self.versions, self.tokens = VersionService(store, access), TokenService(store, access)
         self.ingestion, self.imports = IngestionService(store), ImportService(store, access)
         self.lake, self.planted = LakeService(store, access), PlantedService(store, access)
+        self.modes = ModeService(store, access)
         self._apply_settings(settings)
 
     def _apply_settings(self, settings: Settings) -> None:

@@ -38,6 +38,7 @@ from masis.store.retention.removal import Purges, Retention
 from masis.store.reviews.dataset_versions import Datasets
 from masis.store.reviews.decisions import Decisions
 from masis.store.reviews.drafts import Drafts
+from masis.store.reviews.failure_modes import FailureModes
 from masis.store.reviews.outcomes import Outcomes
 from masis.store.reviews.planted import PlantedFaults
 from masis.store.reviews.team import Team
@@ -53,7 +54,7 @@ class Store:
     """One database and its parts: ``cases``, ``evidence``, ``runs``, ``executions``, ``decisions``,
     ``outcomes``, ``datasets``; ``drafts``; ``corpora``, ``screenings``, ``screening_log``,
     ``acceptances``, ``remembered_grades``; ``retention``, ``purges``, ``redactions``, ``team``,
-    ``trust``, ``planted``, ``tokens``.
+    ``trust``, ``planted``, ``tokens``, ``modes``.
     """
 
     def __init__(self, database: Database) -> None:
@@ -83,6 +84,7 @@ class Store:
         self.remembered_grades, self.retention = RememberedGrades(database), Retention(database)
         self.purges, self.redactions = Purges(database), Redactions(database)
         self.planted, self.tokens = PlantedFaults(database), Tokens(database)
+        self.modes = FailureModes(database)
 
     @classmethod
     def open(

@@ -221,7 +221,7 @@ def test_a_newer_database_is_rejected_unchanged_with_both_versions(path: Path) -
     before = path.read_bytes()
     with pytest.raises(
         NewerDatabase,
-        match=r"later version.*schema m002_made_up.*knows up to m004_api_tokens.*--db",
+        match=r"later version.*schema m002_made_up.*knows up to m005_failure_modes.*--db",
     ):
         Store.open(path)
     assert path.read_bytes() == before

@@ -23,6 +23,8 @@ from masis.store.core.connections import StorePart
 from masis.store.core.sql import Condition, any_of, compare_column, join_conditions, record_of
 from masis.store.orders import ORDERS, fitted_probability, risk_of
 from masis.store.records import CaseFilter, CasePage, CaseSummary, Facets
+from masis.store.reviews.observations import CAUSE
+from masis.store.reviews.visibility import visible_codes
 from masis.views.headline import Headline
 
 QUERY_SHOWN = 200
@@ -219,6 +221,16 @@ class Queue(StorePart):
             source = (
                 "cases INDEXED BY cases_filtered" if matches.source == "cases" else matches.source
             )
+            if field == "modes":
+                codes = visible_codes(connection, case_filter.viewer or case_filter.open_to)
+                seen, bound = join_conditions(codes)
+                sql = f"""
+                    SELECT code, count(DISTINCT case_seq) FROM case_codes
+                    WHERE {seen}
+                        AND case_seq IN (SELECT cases.seq FROM {source} WHERE {matches.where})
+                    GROUP BY code
+                """  # noqa: S608
+                return dict(self._database.cached_rows(sql, (*bound, *matches.values)))
             if kind := _WORK.get(field):
                 sql = f"""
                     SELECT who, count(*) FROM case_work
@@ -325,6 +337,7 @@ def matching(connection: sqlite3.Connection, case_filter: CaseFilter) -> Matchin
         *any_of(_COLUMNS["severities"], case_filter.severities),
         *any_of("+field", case_filter.fields),
         *any_of("+dataset", case_filter.datasets),
+        *any_of("+system", case_filter.systems),
         *any_of("+reviewer", case_filter.reviewers),
         *_any_in("flags", case_filter.flags),
         *_any_in("reasons", case_filter.reasons),
@@ -333,8 +346,11 @@ def matching(connection: sqlite3.Connection, case_filter: CaseFilter) -> Matchin
         *compare_column("+quality", "<=", case_filter.quality_to),
         *compare_column("+confidence", ">=", case_filter.confidence_from),
         *compare_column("+confidence", "<=", case_filter.confidence_to),
+        *compare_column("+imported_at", ">=", case_filter.imported_from),
+        *compare_column("+imported_at", "<", case_filter.imported_to),
         *_worked_on(_WORK["assignees"], case_filter.assignees),
         *_worked_on(_WORK["tags"], case_filter.tags),
+        *_coded(connection, case_filter),
     ]
     if case_filter.undecided_by is not None:
         [(decided, values)] = _worked_on("decided", [case_filter.undecided_by])
@@ -405,6 +421,24 @@ def _worked_on(kind: str, names: Sequence[str]) -> list[Condition]:
     return [(f"cases.seq IN ({work})", (kind, *names))] if names else []
 
 
+def _coded(connection: sqlite3.Connection, case_filter: CaseFilter) -> list[Condition]:
+    """Return the condition that people applied one of these codes, as far as the viewer may see."""
+    if not case_filter.modes and not case_filter.causes:
+        return []
+    conditions = [
+        *any_of("code", case_filter.modes),
+        *visible_codes(connection, case_filter.viewer or case_filter.open_to),
+    ]
+    if case_filter.causes:
+        where, values = join_conditions(any_of(CAUSE, case_filter.causes))
+        shown = f"""EXISTS (SELECT 1 FROM observations
+            WHERE observations.case_seq = case_codes.case_seq
+                AND observations.place = case_codes.place AND {where})"""  # noqa: S608
+        conditions.append((shown, values))
+    where, values = join_conditions(conditions)
+    return [(f"cases.seq IN (SELECT case_seq FROM case_codes WHERE {where})", values)]  # noqa: S608
+
+
 def _open_to(case_filter: CaseFilter) -> list[Condition]:
     """Return the condition that a reviewer may take the case now.
 
@@ -470,7 +504,7 @@ def _queue_rows(
 _LISTS = ("models", "flags", "reasons")
 _COLUMNS = {
     "severities": "CASE WHEN iterations > 0 THEN coalesce(severity, 'none') END",
-    **{f"{word}s": word for word in ("state", "field", "dataset", "reviewer")},
+    **{f"{word}s": word for word in ("state", "field", "dataset", "reviewer", "system")},
     **{name: name for name in _LISTS},
 }
 _WORK = {"assignees": "assigned", "tags": "tagged"}

@@ -118,16 +118,23 @@ class Redactions(StorePart):
         _check_request(by, reason)
         for log in (Decisions(self._database), ScreeningLog(self._database)):
             with contextlib.suppress(UnknownRecord):
-                return log.redact(entry_id, by=by, reason=reason)
+                entry = log.redact(entry_id, by=by, reason=reason)
+                self._database.on_commit(self._overwrite)
+                return entry
         raise UnknownRecord(
             f"there is no entry {entry_id!r} in the decision log or the screening log."
         )
 
     def _overwrite(self) -> None:
-        """Erase the words from the search index on the disk.
+        """Erase the words from the search indexes on the disk.
 
         FTS5 only marks words as deleted until it merges its segments.
         """
+        for index in ("case_words", "observation_words"):
+            self._merge(index)
+        settle(self._database)
+
+    def _merge(self, index: str) -> None:
         # A negative number starts a merge of all segments, a positive one continues it. If fewer
         # than two rows changed, nothing was left to merge (sqlite.org/fts5.html#the_merge_command).
         pages = -_MERGED_PAGES
@@ -135,12 +142,12 @@ class Redactions(StorePart):
             with self._database.transaction(durable=False) as connection:
                 before = connection.total_changes
                 connection.execute(
-                    "INSERT INTO case_words (case_words, rank) VALUES ('merge', ?)", [pages]
+                    f"INSERT INTO {index} ({index}, rank) VALUES ('merge', ?)",  # noqa: S608
+                    [pages],
                 )
                 if connection.total_changes - before < 2:
                     break
             pages = _MERGED_PAGES
-        settle(self._database)
 
 
 def _check_request(by: str, reason: str) -> None:
@@ -202,7 +209,7 @@ def _replace_content(
             "metadata": (
                 {
                     name: case.metadata[name]
-                    for name in ("field", "dataset")
+                    for name in ("field", "dataset", "system")
                     if name in case.metadata
                 }
                 | {"redacted": True}

@@ -31,12 +31,13 @@ import hashlib
 import json
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from masis.schema.review import CaseState
 from masis.schema.team import CasePolicy
 from masis.store.core.sql import Condition
+from masis.store.reviews import observations
 
 STATE_OF_VERDICT: dict[str, CaseState] = {
     "approve": "approved",
@@ -241,7 +242,9 @@ def refresh(connection: sqlite3.Connection, case_seq: int) -> None:
     changed = tuple(case[name] for name in shown) != (*now, derived.reviewer)
     times = [time for run in derived.runs for time in (run["started_at"], run["ended_at"]) if time]
     # The time of a change would reveal a pending decision.
-    hidden = ("decision", "undo", "comment") if derived.pending else ()
+    hidden: tuple[str, ...] = ("decision", "undo", "comment") if derived.pending else ()
+    if derived.pending or (case["wanted"] > 1 and not _has_decider(derived.work)):
+        hidden += observations.CODING
     times += [
         case["imported_at"],
         *(entry["at"] for entry in entries if entry["kind"] not in hidden),
@@ -266,6 +269,18 @@ def refresh(connection: sqlite3.Connection, case_seq: int) -> None:
             "INSERT INTO case_work VALUES (?, ?, ?, ?)",
             [[case_seq, *key, seq] for key, seq in derived.work.items()],
         )
+    run = next((run for run in derived.runs if run["seq"] == now.run_seq), None)
+    observations.update(
+        connection,
+        case_seq,
+        None if run is None or run["removed_by"] is not None else run["seq"],
+        [] if now.state == "planted" else entries,
+        is_new_run=now.run_seq != case["run_seq"],
+    )
+
+
+def _has_decider(work: Mapping[tuple[str, str], int]) -> bool:
+    return any(kind == "decided" for kind, _ in work)
 
 
 class _DerivedState(NamedTuple):
@@ -297,7 +312,7 @@ def _derive_cases(connection: sqlite3.Connection, numbers: Condition) -> Iterato
     ):
         runs[run["case_seq"]].append(run)
     for entry in connection.execute(
-        f"""SELECT seq, kind, verdict, run_seq, undoes, at, payload, reviewer, case_seq
+        f"""SELECT seq, kind, verdict, run_seq, undoes, at, payload, reviewer, case_seq, id
             FROM decision_log LEFT JOIN decision_payloads ON entry_seq = seq WHERE case_seq {which}
             ORDER BY case_seq, seq""",  # noqa: S608
         values,
@@ -339,7 +354,11 @@ def _derive_state_of(
     )
 
 
-WORK = ("assign", "unassign", "tag", "untag", "skip", "comment", "guarantee")
+WORK = (
+    *("assign", "unassign", "tag", "untag", "skip", "comment"),
+    *observations.CODING,
+    "guarantee",
+)
 """Kinds of entries that don't decide the case."""
 
 
