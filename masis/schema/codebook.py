@@ -237,7 +237,7 @@ _CAUSE_BY_TYPE: dict[str, Cause] = {
 }
 
 
-class Observation(Record):
+class CaseObservation(Record):
     """One thing that a person wrote, or that the audit found, about one case.
 
     Attributes:

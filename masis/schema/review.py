@@ -190,7 +190,8 @@ class Decision(Record):
         rubric_scores: The team's own scores, in the version ``versions["team_rubric"]``.
         labels: Types of reported issues are those of version ``versions["label_types"]``.
         codes: The codes of failure modes, in version ``versions["codebook"]`` of the codebook.
-        observation: The place of what was coded (``Observation.place``); None for the whole case.
+        observation: The place of what was coded (``CaseObservation.place``); None for the whole
+            case.
         coded_by: The person whose codes an ``uncode`` removes; by default the reviewer.
 
     """

@@ -10,7 +10,7 @@ from masis.errors import CaseConflict
 from masis.schema.audit import Draft
 from masis.schema.base import Page, Record, Share
 from masis.schema.case import Severity
-from masis.schema.codebook import Cause, Observation, ObservationKind
+from masis.schema.codebook import CaseObservation, Cause, ObservationKind
 from masis.schema.display import OneLine
 from masis.schema.review import (
     CaseState,
@@ -343,13 +343,13 @@ class ObservationFilter(Record):
     size: PageSize = 50
 
 
-ObservationPage = Page[Observation]
+ObservationPage = Page[CaseObservation]
 
 
 class AppliedCode(NamedTuple):
     """A failure mode that a person applied to a case, or to one observation in it.
 
-    ``place`` is the observation's (``Observation.place``), or "" for the case itself.
+    ``place`` is the observation's (``CaseObservation.place``), or "" for the case itself.
     """
 
     case_id: str

@@ -85,8 +85,8 @@ def group_patterns(
     if not patterns:
         return []
     sample = _sample(patterns)
-    vectors = _normalized(encode([patterns[place] for place in sample]))
-    clusters = _cluster(vectors)
+    vectors = _normalize_rows(encode([patterns[place] for place in sample]))
+    clusters = _cluster_vectors(vectors)
     members: list[list[int]] = [[] for _ in range(int(clusters.max()) + 1)]
     for cluster in range(len(members)):
         places = np.flatnonzero(clusters == cluster)
@@ -112,12 +112,12 @@ def _sample(patterns: Sequence[PatternText]) -> list[int]:
     return first + sorted(random.Random(SEED).sample(others, min(DRAWN, len(others))))
 
 
-def _normalized(vectors: Floats) -> Floats:
+def _normalize_rows(vectors: Floats) -> Floats:
     length = np.linalg.norm(vectors, axis=1, keepdims=True)
     return np.asarray(vectors / np.maximum(length, 1e-12), dtype=np.float32)
 
 
-def _cluster(vectors: Floats) -> NDArray[np.int64]:
+def _cluster_vectors(vectors: Floats) -> NDArray[np.int64]:
     if len(vectors) == 1:
         return np.zeros(1, dtype=np.int64)
     # Importing it takes a second, which other pages needn't wait for.
@@ -143,7 +143,7 @@ def _join_nearest(words: Any, members: list[list[int]], grouped: set[int]) -> No
     others = np.array([place for place in range(words.shape[0]) if place not in grouped])
     if not len(others):
         return
-    centers = _normalized(
+    centers = _normalize_rows(
         np.vstack([np.asarray(words[group].mean(axis=0)).ravel() for group in members])
     )
     for start in range(0, len(others), _AT_ONCE):

@@ -24,9 +24,9 @@ from masis.schema.actor import Actor
 from masis.schema.base import Record
 from masis.schema.codebook import (
     MOST_CODES,
+    CaseObservation,
     Codebook,
     FailureMode,
-    Observation,
 )
 from masis.schema.explain import explain
 from masis.schema.review import Decision, LogEntry
@@ -120,7 +120,7 @@ class CodingPreview(Record):
     cases: int
     left_out: int
     beyond: int
-    sample: tuple[Observation, ...]
+    sample: tuple[CaseObservation, ...]
 
 
 class CodedBatch(Record):
@@ -186,7 +186,7 @@ class ModeService(Service):
         return self._store.modes.search(self._seen_by(actor, wanted))
 
     @requires("read")
-    def applied(self, actor: Actor, case_id: str) -> tuple[AppliedCode, ...]:
+    def list_codes(self, actor: Actor, case_id: str) -> tuple[AppliedCode, ...]:
         """Return the codes of a case and of everything in it that this person may see.
 
         Raises:
@@ -247,7 +247,7 @@ class ModeService(Service):
         matching = self._store.modes.ids(wanted, 10 * MOST_APPLIED)
         new = [found for found in matching if found not in done]
         ids = tuple(new[:MOST_APPLIED])
-        listed = self._found(actor, ids)
+        listed = self._find_observations(actor, ids)
         return CodingPreview(
             codes=own,
             ids=ids,
@@ -268,7 +268,7 @@ class ModeService(Service):
             UnknownRecord: There is no such observation, or this person may not see it.
 
         """
-        [target] = self._found(actor, [observation])
+        [target] = self._find_observations(actor, [observation])
         own = self._store.modes.pattern_of(target.id)
         assert own is not None  # it was found above
         visible = ObservationFilter(viewer=actor.name, faults_only=target.is_fault)
@@ -289,7 +289,7 @@ class ModeService(Service):
         return ObservationFilter(patterns=tuple(alike), faults_only=target.is_fault)
 
     @requires("read")
-    def counts(self, actor: Actor, facet: Facet = "mode") -> tuple[ModeCount, ...]:
+    def count_modes(self, actor: Actor, facet: Facet = "mode") -> tuple[ModeCount, ...]:
         """Count the cases of each mode by the values of a facet, most frequent mode first.
 
         The base is the number of cases with this value that people decided or coded. For the facet
@@ -298,7 +298,7 @@ class ModeService(Service):
         book = self._store.team.in_force(Codebook)
         codes = {mode.code: book.codes_of(mode.code) for mode in book.in_use}
         tallies = self._store.modes.tally(codes, facet, actor.name)
-        reviewed = self._store.modes.reviewed(facet, actor.name)
+        reviewed = self._store.modes.count_reviewed(facet, actor.name)
         totals = {
             tally.mode: tally.cases for tally in self._store.modes.tally(codes, "mode", actor.name)
         }
@@ -331,7 +331,7 @@ class ModeService(Service):
         not code at all.
         """
         book = self._store.team.in_force(Codebook)
-        codings = self._store.modes.shared_codings(actor.name)
+        codings = self._store.modes.find_shared_codings(actor.name)
         return tuple(
             row
             for mode in book.in_use
@@ -393,7 +393,7 @@ class ModeService(Service):
         place = self._place(actor, case_id, observation)
         seen = {
             (applied.place, applied.code, applied.reviewer)
-            for applied in self.applied(actor, case_id)
+            for applied in self.list_codes(actor, case_id)
         }
         for code in codes:
             if (place or "", code, of) not in seen:
@@ -443,7 +443,7 @@ class ModeService(Service):
                 f"too many observations ({len(observations):,})",
                 hint=f"Apply codes to at most {MOST_APPLIED:,} at a time.",
             )
-        found = self._found(actor, list(dict.fromkeys(observations)))
+        found = self._find_observations(actor, list(dict.fromkeys(observations)))
         subjects = [(row.case_id, row.place) for row in found]
         return self._apply(actor, own, subjects, batch, on_progress, stopped)
 
@@ -649,13 +649,13 @@ class ModeService(Service):
         """
         book = self._store.team.in_force(Codebook)
         old = set(book.codes_of(self._mode(book, code).code, nested=False))
-        found = self._found(actor, observations)
+        found = self._find_observations(actor, observations)
         self._put(actor, book, [*book.modes, mode])
         batch = self.apply(actor, [mode.code], observations)
         for row in found:
             own = [
                 applied.code
-                for applied in self.applied(actor, row.case_id)
+                for applied in self.list_codes(actor, row.case_id)
                 if (applied.place, applied.reviewer) == (row.place, actor.name)
                 and applied.code in old
             ]
@@ -716,14 +716,14 @@ class ModeService(Service):
             codes = tuple({every for code in codes for every in (code, *book.codes_of(code))})
         return wanted.model_copy(update={"viewer": actor.name, "codes": codes})
 
-    def _found(self, actor: Actor, ids: Sequence[str]) -> list[Observation]:
+    def _find_observations(self, actor: Actor, ids: Sequence[str]) -> list[CaseObservation]:
         """Return observations by their ids, in this order.
 
         Raises:
             UnknownRecord: One doesn't exist, or the actor may not see it.
 
         """
-        found: dict[str, Observation] = {}
+        found: dict[str, CaseObservation] = {}
         for start in range(0, len(ids), 1000):
             wanted = ObservationFilter(
                 ids=tuple(ids[start : start + 1000]), viewer=actor.name, size=1000
@@ -760,7 +760,7 @@ class ModeService(Service):
     def _place(self, actor: Actor, case_id: str, observation: str | None) -> str | None:
         if observation is None:
             return None
-        [found] = self._found(actor, [observation])
+        [found] = self._find_observations(actor, [observation])
         if found.case_id != case_id:
             raise UnknownRecord(f"case {case_id!r} has no observation {observation!r}.")
         return found.place

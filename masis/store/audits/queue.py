@@ -350,7 +350,7 @@ def matching(connection: sqlite3.Connection, case_filter: CaseFilter) -> Matchin
         *compare_column("+imported_at", "<", case_filter.imported_to),
         *_worked_on(_WORK["assignees"], case_filter.assignees),
         *_worked_on(_WORK["tags"], case_filter.tags),
-        *_coded(connection, case_filter),
+        *_match_codes(connection, case_filter),
     ]
     if case_filter.undecided_by is not None:
         [(decided, values)] = _worked_on("decided", [case_filter.undecided_by])
@@ -421,7 +421,7 @@ def _worked_on(kind: str, names: Sequence[str]) -> list[Condition]:
     return [(f"cases.seq IN ({work})", (kind, *names))] if names else []
 
 
-def _coded(connection: sqlite3.Connection, case_filter: CaseFilter) -> list[Condition]:
+def _match_codes(connection: sqlite3.Connection, case_filter: CaseFilter) -> list[Condition]:
     """Return the condition that people applied one of these codes, as far as the viewer may see."""
     if not case_filter.modes and not case_filter.causes:
         return []

@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
-from masis.schema.codebook import Observation
+from masis.schema.codebook import CaseObservation
 from masis.store.audits.queue import case_seq, match
 from masis.store.core.connections import StorePart
 from masis.store.core.sql import Condition, any_of, compare_column, join_conditions, record_of
@@ -92,7 +92,7 @@ class FailureModes(StorePart):
     def search(self, wanted: ObservationFilter) -> ObservationPage:
         """Return one page of the matching observations with their codes, newest first."""
         with self._database.reading() as connection:
-            source, where, values = _matching(connection, wanted)
+            source, where, values = _match_observations(connection, wanted)
             count = f"SELECT count(*) FROM (SELECT 1 FROM {source} WHERE {where} LIMIT ?)"  # noqa: S608
             [(total,)] = self._database.cached_rows(count, (*values, COUNTED_UP_TO + 1))
             numbers = [
@@ -115,7 +115,7 @@ class FailureModes(StorePart):
     def ids(self, wanted: ObservationFilter, limit: int) -> list[str]:
         """Return the ids of the first matching observations, newest first."""
         with self._database.reading() as connection:
-            source, where, values = _matching(connection, wanted)
+            source, where, values = _match_observations(connection, wanted)
             rows = connection.execute(
                 f"SELECT observations.id FROM {source} WHERE {where}"  # noqa: S608
                 " ORDER BY observations.seq DESC LIMIT ?",
@@ -128,7 +128,7 @@ class FailureModes(StorePart):
     def patterns(self, wanted: ObservationFilter) -> list[PatternCount]:
         """Return the patterns of the matching observations, most frequent first."""
         with self._database.reading() as connection:
-            source, where, values = _matching(connection, wanted)
+            source, where, values = _match_observations(connection, wanted)
             sql = f"""SELECT pattern_seq, count(*), count(DISTINCT observations.case_seq)
                 FROM {source} WHERE {where} GROUP BY pattern_seq
                 ORDER BY count(*) DESC, pattern_seq"""  # noqa: S608
@@ -137,7 +137,7 @@ class FailureModes(StorePart):
     def cases_by_pattern(self, wanted: ObservationFilter) -> list[tuple[int, int]]:
         """Return the pattern and the case of each matching observation, without repetitions."""
         with self._database.reading() as connection:
-            source, where, values = _matching(connection, wanted)
+            source, where, values = _match_observations(connection, wanted)
             sql = (
                 f"SELECT DISTINCT pattern_seq, observations.case_seq FROM {source}"  # noqa: S608
                 f" WHERE {where}"
@@ -173,7 +173,7 @@ class FailureModes(StorePart):
     def similar_patterns(self, wanted: ObservationFilter, words: str, limit: int) -> list[int]:
         """Return the patterns of matching observations that share the most words with a text."""
         with self._database.reading() as connection:
-            _, where, values = _matching(connection, wanted)
+            _, where, values = _match_observations(connection, wanted)
             rows = connection.execute(
                 # CROSS JOIN makes SQLite search the words first and then look up their rows.
                 f"""SELECT pattern_seq FROM (
@@ -277,7 +277,7 @@ class FailureModes(StorePart):
             counted = self._database.cached_rows(sql, (pairs, *values))
         return [ModeTally(*tally) for tally in counted]
 
-    def reviewed(self, facet: Facet, viewer: str | None) -> dict[str, int]:
+    def count_reviewed(self, facet: Facet, viewer: str | None) -> dict[str, int]:
         """Count the cases that people decided or coded, as far as the viewer may know, by value.
 
         The facets of what was coded have no such base, so for them this is the total under "".
@@ -296,7 +296,7 @@ class FailureModes(StorePart):
             """  # noqa: S608
             return dict(self._database.cached_rows(sql, (viewer or "", *values)))
 
-    def shared_codings(self, viewer: str | None) -> dict[int, dict[str, frozenset[str]]]:
+    def find_shared_codings(self, viewer: str | None) -> dict[int, dict[str, frozenset[str]]]:
         """Return the codes of each reviewer on the cases that several people decided, by case.
 
         Only reviewers who code at all are included. Cases with missing decisions are left out for
@@ -328,7 +328,7 @@ class FailureModes(StorePart):
 
 def _observations(
     connection: sqlite3.Connection, wanted: Condition, viewer: str | None
-) -> list[Observation]:
+) -> list[CaseObservation]:
     rows = connection.execute(
         f"{_SELECT} WHERE {wanted[0]} ORDER BY observations.seq DESC", wanted[1]
     ).fetchall()
@@ -345,7 +345,7 @@ def _observations(
         applied.setdefault((case_id, place), []).append(code)
     return [
         record_of(
-            Observation,
+            CaseObservation,
             row,
             is_fault=bool(row["is_fault"]),
             codes=tuple(applied.get((row["case_id"], row["place"]), ())),
@@ -354,7 +354,7 @@ def _observations(
     ]
 
 
-def _matching(
+def _match_observations(
     connection: sqlite3.Connection, wanted: ObservationFilter
 ) -> tuple[str, str, tuple[Any, ...]]:
     """Return the source, the condition and the bound values of a filter of observations."""
@@ -377,8 +377,8 @@ def _matching(
         *compare_column("observations.at", ">=", wanted.since),
         *compare_column("observations.at", "<", wanted.until),
         *([("is_fault", ())] if wanted.faults_only else []),
-        *_listed("observations.id", wanted.ids),
-        *_listed("observations.pattern_seq", wanted.patterns),
+        *_in_list("observations.id", wanted.ids),
+        *_in_list("observations.pattern_seq", wanted.patterns),
         *visible_observations(connection, wanted.viewer),
     ]
     if cases:
@@ -417,7 +417,7 @@ def _matching(
     return source, where, (match(wanted.text, beginning=True), *bound)
 
 
-def _listed(column: str, values: Sequence[str | int]) -> list[Condition]:
+def _in_list(column: str, values: Sequence[str | int]) -> list[Condition]:
     """Return the condition that a column has one of many values, which are bound as one list."""
     listed = f"{column} IN (SELECT value FROM json_each(?))"  # noqa: S608 (our own columns)
     return [(listed, [json.dumps(list(values))])] if values else []
