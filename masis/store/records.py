@@ -51,8 +51,7 @@ class CaseFilter(Record):
             that the viewer can't see yet don't count.
         causes: The causes shown by what these modes (or any, if none is named) were applied to.
         systems: The systems that answered, by ``metadata.system``.
-        imported_from: The first time of import, ISO 8601.
-        imported_to: The time before which the case was imported, ISO 8601.
+        months: The months of import, such as ``2026-11``.
         open_to: A reviewer who may decide the case now. That excludes cases that they have decided
             or skipped (unless ``skipped_too``), that others have taken, and that are assigned to as
             many others as the case needs.
@@ -78,8 +77,7 @@ class CaseFilter(Record):
     modes: tuple[str, ...] = ()
     causes: tuple[Cause, ...] = ()
     systems: tuple[str, ...] = ()
-    imported_from: str | None = None
-    imported_to: str | None = None
+    months: tuple[str, ...] = ()
     open_to: str | None = None
     skipped_too: bool = False
     undecided_by: str | None = None
@@ -359,12 +357,18 @@ class AppliedCode(NamedTuple):
     entry_id: str
 
 
-class PatternCount(NamedTuple):
-    """A pattern with the number of its observations and of their cases."""
+class GroupStamp(NamedTuple):
+    """What proposed groups depend on.
 
-    seq: int
-    observations: int
-    cases: int
+    Attributes:
+        seen_by: Changes if other rows are visible: the viewer, if anything is hidden from anybody,
+            and the policies in force.
+        content: Changes with every observation and every entry of the log.
+
+    """
+
+    seen_by: str
+    content: str
 
 
 class ModeTally(NamedTuple):

@@ -45,6 +45,9 @@ _WORD = r"(?u)\b[^\W\d]{3,}\b"
 FEATURES = 2**14
 """Columns of the hashed word counts. Two words rarely share one of 16,384."""
 
+_NAMED_BY = 200
+"""How many patterns of a group give it its name: the typical ones, then the frequent ones."""
+
 _AT_ONCE = 20_000
 """Patterns that are compared with the groups at once, which takes about 10 MB for 100 groups."""
 
@@ -165,6 +168,7 @@ def _names(groups: Sequence[Sequence[PatternText]]) -> list[str]:
     if not groups:
         return []
     counter = CountVectorizer(stop_words="english", token_pattern=_WORD)
+    groups = [group[:_NAMED_BY] for group in groups]
     texts = [pattern.text for group in groups for pattern in group]
     try:
         counts = counter.fit_transform(texts)

@@ -15,6 +15,7 @@ from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from masis.audit.measures.statistics import wilson_bounds
@@ -35,7 +36,6 @@ from masis.services.modes.codebooks import starting_codebooks
 from masis.services.modes.grouping import (
     VERSION,
     Floats,
-    PatternGroup,
     PatternText,
     group_patterns,
 )
@@ -48,6 +48,8 @@ from masis.services.records import (
 from masis.services.reviews import entry_on_case, name_of
 from masis.store.reviews.failure_modes import FACETS, Facet
 from masis.trust.agreement import AgreementEstimate, UnitCounts, cohen_kappa, share
+
+Ints = NDArray[np.int64]
 
 MOST_APPLIED = 5_000
 """The most observations that codes are applied to in one batch. Each is an entry in the log."""
@@ -67,6 +69,10 @@ SIMILAR = 0.7
 _CODE = "apply or remove failure modes"
 _ADD = "add failure modes to the codebook"
 _CHANGE = "change the codebook"
+
+
+_CASE_BITS = 32
+"""The bits of a number of a case in ``FailureModes.members``."""
 
 
 class CodebookVersion(NamedTuple):
@@ -94,13 +100,24 @@ class ProposedGroup(Record):
 class GroupProposal(Record):
     """Proposed groups, largest first, out of a number of observations in a number of cases.
 
-    ``ungrouped`` counts the observations in no group.
+    ``ungrouped`` counts the observations in no group, and ``new`` those of them that were written
+    since the groups were proposed.
     """
 
     groups: tuple[ProposedGroup, ...]
     observations: int
     cases: int
     ungrouped: int
+    new: int
+
+    @property
+    def is_outdated(self) -> bool:
+        """Whether so many observations are new that groups should be proposed again."""
+        return self.new > max(_LEAST_NEW, _SHARE_NEW * self.observations)
+
+
+_LEAST_NEW = 20
+_SHARE_NEW = 0.1
 
 
 class CodingPreview(Record):
@@ -196,29 +213,37 @@ class ModeService(Service):
         return self._store.modes.codes_of_case(case_id, actor.name)
 
     @requires("read")
-    def groups(self, actor: Actor, wanted: ObservationFilter | None = None) -> GroupProposal:
+    def groups(
+        self, actor: Actor, wanted: ObservationFilter | None = None, *, again: bool = False
+    ) -> GroupProposal:
         """Propose groups of similar observations; by default of faults that have no code yet.
 
-        A proposal is stored, and the same observations give the same one. Encoding texts for a new
-        one takes a few seconds.
+        A stored proposal keeps its groups, and only their counts follow what was written and coded
+        since. New groups are proposed if many observations are in none, which takes a few seconds.
+
+        Args:
+            actor: The person who sees the groups.
+            wanted: The observations to group.
+            again: Whether to propose new groups in any case.
+
         """
         self._store.modes.catch_up()
         wanted = wanted or ObservationFilter(uncoded=True, faults_only=True)
         wanted = self._seen_by(actor, wanted)
-        counted = self._store.modes.patterns(wanted)
-        content = json.dumps([VERSION, load_encoder().digest, *counted])
-        key = hashlib.sha256(content.encode()).hexdigest()
-        if (stored := self._store.modes.find_groups(key)) is not None:
-            return GroupProposal.model_validate_json(stored)
-        texts = self._store.modes.pattern_texts([pattern.seq for pattern in counted])
-        patterns = [
-            PatternText(pattern.seq, texts[pattern.seq], pattern.observations)
-            for pattern in counted
-            if pattern.seq in texts
-        ]
-        groups = group_patterns(patterns, self._encode)
-        proposal = self._proposal(wanted, groups, sum(count.observations for count in counted))
-        self._store.modes.save_groups(key, proposal.model_dump_json())
+        stamp = self._store.modes.stamp(actor.name)
+        filters = wanted.model_copy(update={"viewer": None, "page": 1, "size": 1})
+        parts = [VERSION, load_encoder().digest, stamp.seen_by, filters.model_dump_json()]
+        key = hashlib.sha256("\n".join(map(str, parts)).encode()).hexdigest()
+        stored = None if again else self._store.modes.find_groups(key)
+        if stored is not None and stored[0] == stamp.content:
+            return GroupProposal.model_validate_json(stored[1])
+        members = np.array(self._store.modes.members(wanted), dtype=np.int64)
+        proposal = None
+        if stored is not None:
+            proposal = _recounted(GroupProposal.model_validate_json(stored[1]), members)
+        if proposal is None or proposal.is_outdated:
+            proposal = self._propose(members)
+        self._store.modes.save_groups(key, stamp.content, proposal.model_dump_json())
         return proposal
 
     @requires("read")
@@ -826,31 +851,29 @@ class ModeService(Service):
         with_sources = book.model_copy(update={"sources": sources})
         return self._put(actor, with_sources, [*kept, *new.values()])
 
-    def _proposal(
-        self, wanted: ObservationFilter, groups: Sequence[PatternGroup], observations: int
-    ) -> GroupProposal:
-        group_of = {seq: number for number, group in enumerate(groups) for seq in group.patterns}
-        cases: list[set[int]] = [set() for _ in groups]
-        every: set[int] = set()
-        for pattern, case in self._store.modes.cases_by_pattern(wanted):
-            every.add(case)
-            if (number := group_of.get(pattern)) is not None:
-                cases[number].add(case)
-        return GroupProposal(
-            groups=tuple(
-                ProposedGroup(
-                    id=hashlib.sha256(json.dumps(group.patterns).encode()).hexdigest()[:16],
-                    name=group.name,
-                    observations=group.observations,
-                    cases=len(cases[number]),
-                    patterns=group.patterns,
-                )
-                for number, group in enumerate(groups)
-            ),
-            observations=observations,
-            cases=len(every),
-            ungrouped=observations - sum(group.observations for group in groups),
+    def _propose(self, members: Ints) -> GroupProposal:
+        """Return new groups of the observations that ``FailureModes.members`` returned."""
+        numbers, counts = np.unique(members >> _CASE_BITS, return_counts=True)
+        order = np.argsort(-counts, kind="stable")
+        texts = self._store.modes.pattern_texts(numbers.tolist())
+        patterns = [
+            PatternText(int(numbers[place]), texts[int(numbers[place])], int(counts[place]))
+            for place in order
+            if int(numbers[place]) in texts
+        ]
+        groups = tuple(
+            ProposedGroup(
+                id=hashlib.sha256(json.dumps(group.patterns).encode()).hexdigest()[:16],
+                name=group.name,
+                observations=group.observations,
+                cases=0,
+                patterns=group.patterns,
+            )
+            for group in group_patterns(patterns, self._encode)
         )
+        proposed = GroupProposal(groups=groups, observations=0, cases=0, ungrouped=0, new=0)
+        counted = _recounted(proposed, members)
+        return counted.model_copy(update={"new": 0})
 
     def _encode(self, patterns: Sequence[PatternText]) -> Floats:
         """Return the vectors of patterns, from the database where they are stored."""
@@ -870,15 +893,43 @@ class ModeService(Service):
         return np.stack(vectors)
 
 
+def _recounted(proposal: GroupProposal, members: Ints) -> GroupProposal:
+    """Return a proposal with the counts of these observations; groups without any are left out."""
+    patterns = np.array([seq for group in proposal.groups for seq in group.patterns], np.int64)
+    of_pattern = np.repeat(
+        np.arange(len(proposal.groups)), [len(group.patterns) for group in proposal.groups]
+    )
+    order = np.argsort(patterns)
+    patterns, of_pattern = patterns[order], of_pattern[order]
+    wanted = members >> _CASE_BITS
+    cases = members & (1 << _CASE_BITS) - 1
+    place = np.searchsorted(patterns, wanted)
+    place[place == len(patterns)] = 0
+    is_grouped = patterns[place] == wanted if len(patterns) else np.zeros(len(wanted), dtype=bool)
+    group = of_pattern[place[is_grouped]] if len(patterns) else np.zeros(0, dtype=np.int64)
+    counts = np.bincount(group, minlength=len(proposal.groups))
+    in_cases = np.unique(group << _CASE_BITS | cases[is_grouped]) >> _CASE_BITS
+    case_counts = np.bincount(in_cases, minlength=len(proposal.groups))
+    groups = tuple(
+        group.model_copy(
+            update={"observations": int(counts[number]), "cases": int(case_counts[number])}
+        )
+        for number, group in enumerate(proposal.groups)
+        if counts[number]
+    )
+    ungrouped = int(len(members) - is_grouped.sum())
+    return GroupProposal(
+        groups=tuple(sorted(groups, key=lambda group: -group.observations)),
+        observations=len(members),
+        cases=len(np.unique(cases)),
+        ungrouped=ungrouped,
+        new=max(0, ungrouped - (proposal.ungrouped - proposal.new)),
+    )
+
+
 def _cases_of(codes: tuple[str, ...], facet: Facet, value: str) -> CaseFilter:
     """Return the filter of the cases with one of these codes and one value of a facet."""
     chosen = CaseFilter(modes=codes)
-    if facet == "time":
-        year, month = map(int, value.split("-"))
-        after = f"{year + month // 12:04}-{month % 12 + 1:02}"
-        return chosen.model_copy(
-            update={"imported_from": f"{value}-01", "imported_to": f"{after}-01"}
-        )
     field = FACETS[facet].case_filter
     return chosen.model_copy(update={field: (value,)}) if field else chosen
 

@@ -221,14 +221,15 @@ class Queue(StorePart):
             source = (
                 "cases INDEXED BY cases_filtered" if matches.source == "cases" else matches.source
             )
-            if field == "modes":
+            if coded := _CODED.get(field):
                 codes = visible_codes(connection, case_filter.viewer or case_filter.open_to)
                 seen, bound = join_conditions(codes)
                 sql = f"""
-                    SELECT code, count(DISTINCT case_seq) FROM case_codes
-                    WHERE {seen}
-                        AND case_seq IN (SELECT cases.seq FROM {source} WHERE {matches.where})
-                    GROUP BY code
+                    SELECT {coded.value} AS value, count(DISTINCT case_codes.case_seq)
+                    FROM case_codes {coded.join}
+                    WHERE value NOTNULL AND {seen} AND case_codes.case_seq IN
+                        (SELECT cases.seq FROM {source} WHERE {matches.where})
+                    GROUP BY value
                 """  # noqa: S608
                 return dict(self._database.cached_rows(sql, (*bound, *matches.values)))
             if kind := _WORK.get(field):
@@ -338,6 +339,7 @@ def matching(connection: sqlite3.Connection, case_filter: CaseFilter) -> Matchin
         *any_of("+field", case_filter.fields),
         *any_of("+dataset", case_filter.datasets),
         *any_of("+system", case_filter.systems),
+        *any_of(_COLUMNS["months"], case_filter.months),
         *any_of("+reviewer", case_filter.reviewers),
         *_any_in("flags", case_filter.flags),
         *_any_in("reasons", case_filter.reasons),
@@ -346,8 +348,6 @@ def matching(connection: sqlite3.Connection, case_filter: CaseFilter) -> Matchin
         *compare_column("+quality", "<=", case_filter.quality_to),
         *compare_column("+confidence", ">=", case_filter.confidence_from),
         *compare_column("+confidence", "<=", case_filter.confidence_to),
-        *compare_column("+imported_at", ">=", case_filter.imported_from),
-        *compare_column("+imported_at", "<", case_filter.imported_to),
         *_worked_on(_WORK["assignees"], case_filter.assignees),
         *_worked_on(_WORK["tags"], case_filter.tags),
         *_match_codes(connection, case_filter),
@@ -503,12 +503,31 @@ def _queue_rows(
 
 _LISTS = ("models", "flags", "reasons")
 _COLUMNS = {
+    "months": "substr(imported_at, 1, 7)",
     "severities": "CASE WHEN iterations > 0 THEN coalesce(severity, 'none') END",
     **{f"{word}s": word for word in ("state", "field", "dataset", "reviewer", "system")},
     **{name: name for name in _LISTS},
 }
 _WORK = {"assignees": "assigned", "tags": "tagged"}
 """The kind of ``case_work`` for each field of a filter that isn't a column of the cases."""
+
+
+class _CodedValue(NamedTuple):
+    """A value of applied codes in SQL, and the join that it needs."""
+
+    value: str
+    join: str = ""
+
+
+_CODED = {
+    "modes": _CodedValue("code"),
+    "causes": _CodedValue(
+        CAUSE,
+        """JOIN observations ON observations.case_seq = case_codes.case_seq
+            AND observations.place = case_codes.place""",
+    ),
+}
+"""The values by which a filter finds coded cases, for each of its fields."""
 
 
 def _case_summary(row: sqlite3.Row) -> CaseSummary:

@@ -189,12 +189,13 @@ def m005_failure_modes(db: Database) -> None:
             PRIMARY KEY (case_seq, place, code, reviewer)
         ) STRICT, WITHOUT ROWID""",
         "CREATE INDEX codes_applied ON case_codes (code, case_seq)",
-        # Groups that were proposed for the same observations. It can be emptied at any time.
+        # Groups that were proposed for a filter of observations. It can be emptied at any time.
         """CREATE TABLE proposed_groups (
             key TEXT PRIMARY KEY,
             at TEXT NOT NULL,
+            stamp TEXT NOT NULL,
             payload BLOB NOT NULL
-        ) STRICT, WITHOUT ROWID""",
+        ) STRICT""",
         "CREATE TABLE observations_due (case_seq INTEGER PRIMARY KEY) STRICT",
         """INSERT INTO observations_due SELECT seq FROM cases WHERE run_seq IS NOT NULL
             OR EXISTS (SELECT 1 FROM decision_log WHERE case_seq = cases.seq)""",
