@@ -11,6 +11,7 @@ import httpx2
 import pytest
 
 from masis.schema.actor import PERMISSIONS, ROLES, Actor
+from masis.schema.codebook import FailureMode
 from masis.schema.review import Decision
 from masis.schema.team import QueuePolicy
 from masis.server import api, endpoints
@@ -55,8 +56,13 @@ def prepare(served: Served) -> dict[str, str]:
             }
         ),
     )
+    for code, name in (("wrong-date", "Wrong date"), ("wrong-figure", "Wrong figure")):
+        workbench.modes.add_mode(LEAD, FailureMode(code=code, name=name))
+    reviewer = Actor(name="reviewer", roles=("reviewer",), authenticated=True)
+    workbench.modes.apply_to_cases(reviewer, ["wrong-date"], ["case-1"], batch="batch-1")
     return {
         "case": "case-1",
+        "batch": "batch-1",
         "entry": entry.id,
         "run": run.id,
         "subject": "case:case-1",

@@ -187,7 +187,16 @@ def _names(groups: Sequence[Sequence[PatternText]]) -> list[str]:
     rarity = np.log(1 + by_group.sum() / len(groups) / np.maximum(by_group.sum(axis=0), 1))
     names: list[str] = []
     for number, weights in enumerate(share * rarity, 1):
-        best = [place for place in np.argsort(-weights, kind="stable") if weights[place] > 0]
-        chosen = [str(vocabulary[place]) for place in best[:NAME_WORDS]]
-        names.append(", ".join(chosen) or f"group {number}")
+        best = [
+            str(vocabulary[place])
+            for place in np.argsort(-weights, kind="stable")
+            if weights[place] > 0
+        ]
+        name = f"group {number}"
+        # More words tell groups apart that have the same first ones.
+        for length in range(NAME_WORDS, len(best) + NAME_WORDS):
+            name = ", ".join(best[:length])
+            if name not in names:
+                break
+        names.append(name if name not in names else f"{name} {number}")
     return names

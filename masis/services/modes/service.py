@@ -66,9 +66,10 @@ SIMILAR_PATTERNS = 200
 SIMILAR = 0.7
 """The cosine similarity of meaning from which on two texts count as similar."""
 
-_CODE = "apply or remove failure modes"
-_ADD = "add failure modes to the codebook"
-_CHANGE = "change the codebook"
+APPLY_CODES = "apply or remove failure modes"
+ADD_MODES = "add failure modes to the codebook"
+CHANGE_CODEBOOK = "change the codebook"
+"""Acts of several use cases."""
 
 
 _CASE_BITS = 32
@@ -151,7 +152,7 @@ class CodedBatch(Record):
 class ModeCount(Record):
     """How many cases have a mode, with one value of a facet.
 
-    ``cases`` of ``base`` reviewed cases have the mode or one nested under it. ``low`` and ``high``
+    ``cases`` of ``base`` examined cases have the mode or one nested under it. ``low`` and ``high``
     are the 95% Wilson interval of this share. ``case_filter`` finds the cases in the queue.
     """
 
@@ -240,7 +241,7 @@ class ModeService(Service):
         members = np.array(self._store.modes.members(wanted), dtype=np.int64)
         proposal = None
         if stored is not None:
-            proposal = _recounted(GroupProposal.model_validate_json(stored[1]), members)
+            proposal = _recount(GroupProposal.model_validate_json(stored[1]), members)
         if proposal is None or proposal.is_outdated:
             proposal = self._propose(members)
         self._store.modes.save_groups(key, stamp.content, proposal.model_dump_json())
@@ -317,20 +318,20 @@ class ModeService(Service):
     def count_modes(self, actor: Actor, facet: Facet = "mode") -> tuple[ModeCount, ...]:
         """Count the cases of each mode by the values of a facet, most frequent mode first.
 
-        The base is the number of cases with this value that people decided or coded. For the facet
-        ``cause`` it is the number of cases with the mode.
+        The base is the number of cases with this value that were audited, decided or coded. For the
+        facet ``cause`` it is the number of cases with the mode.
         """
         book = self._store.team.in_force(Codebook)
         codes = {mode.code: book.codes_of(mode.code) for mode in book.in_use}
         tallies = self._store.modes.tally(codes, facet, actor.name)
-        reviewed = self._store.modes.count_reviewed(facet, actor.name)
+        examined = self._store.modes.count_examined(facet, actor.name)
         totals = {
             tally.mode: tally.cases for tally in self._store.modes.tally(codes, "mode", actor.name)
         }
         counts: list[ModeCount] = []
         for tally in tallies:
             of_mode = FACETS[facet].of_mode
-            base = totals[tally.mode] if of_mode else reviewed.get(tally.value, tally.cases)
+            base = totals[tally.mode] if of_mode else examined.get(tally.value, tally.cases)
             low, high = wilson_bounds(tally.cases, base)
             counts.append(
                 ModeCount(
@@ -366,7 +367,7 @@ class ModeService(Service):
 
     # Coding
 
-    @requires("decide", _CODE)
+    @requires("decide", APPLY_CODES)
     def code(
         self, actor: Actor, case_id: str, codes: Sequence[str], observation: str | None = None
     ) -> LogEntry:
@@ -387,7 +388,7 @@ class ModeService(Service):
         place = self._place(actor, case_id, observation)
         return self._store.decisions.append(self._entry(actor, case_id, own, place))
 
-    @requires("decide", _CODE)
+    @requires("decide", APPLY_CODES)
     @may_require("oversee", "remove failure modes that others applied")
     def uncode(
         self,
@@ -434,7 +435,7 @@ class ModeService(Service):
             )
         )
 
-    @requires("decide", _CODE)
+    @requires("decide", APPLY_CODES)
     def apply(
         self,
         actor: Actor,
@@ -472,7 +473,7 @@ class ModeService(Service):
         subjects = [(row.case_id, row.place) for row in found]
         return self._apply(actor, own, subjects, batch, on_progress, stopped)
 
-    @requires("decide", _CODE)
+    @requires("decide", APPLY_CODES)
     def apply_to_cases(
         self,
         actor: Actor,
@@ -497,7 +498,7 @@ class ModeService(Service):
         subjects: list[tuple[str, str | None]] = [(case_id, None) for case_id in unique]
         return self._apply(actor, self._known_codes(codes), subjects, batch)
 
-    @requires("decide", _CODE)
+    @requires("decide", APPLY_CODES)
     @may_require("oversee", "remove failure modes that others applied")
     def undo_batch(self, actor: Actor, batch: str) -> CodedBatch:
         """Remove the codes that a batch applied and that are still there.
@@ -548,7 +549,7 @@ class ModeService(Service):
 
     # The codebook
 
-    @requires("decide", _ADD)
+    @requires("decide", ADD_MODES)
     def add_mode(self, actor: Actor, mode: FailureMode) -> Codebook:
         """Add a mode to the codebook, as a reviewer does who sees a failure without a code.
 
@@ -561,7 +562,7 @@ class ModeService(Service):
         book = self._store.team.in_force(Codebook)
         return self._put(actor, book, [*book.modes, mode])
 
-    @requires("decide", _ADD)
+    @requires("decide", ADD_MODES)
     def confirm_group(
         self,
         actor: Actor,
@@ -585,7 +586,7 @@ class ModeService(Service):
         preview = self.preview(actor, [mode.code], wanted)
         return self.apply(actor, [mode.code], preview.ids, on_progress=on_progress)
 
-    @requires("oversee", _CHANGE)
+    @requires("oversee", CHANGE_CODEBOOK)
     def change_mode(self, actor: Actor, mode: FailureMode) -> Codebook:
         """Replace the mode with this code: its name, definition, examples and parent.
 
@@ -600,7 +601,7 @@ class ModeService(Service):
             actor, book, [mode if each.code == mode.code else each for each in book.modes]
         )
 
-    @requires("oversee", _CHANGE)
+    @requires("oversee", CHANGE_CODEBOOK)
     def nest(self, actor: Actor, codes: Sequence[str], parent: str | None) -> Codebook:
         """Nest modes under another one, or move them to the top with None.
 
@@ -617,7 +618,7 @@ class ModeService(Service):
         ]
         return self._put(actor, book, moved)
 
-    @requires("oversee", _CHANGE)
+    @requires("oversee", CHANGE_CODEBOOK)
     def merge(self, actor: Actor, codes: Sequence[str], into: str) -> Codebook:
         """Merge modes into another one. Entries with their codes count for it from now on.
 
@@ -644,7 +645,7 @@ class ModeService(Service):
             merged.append(mode.model_copy(update=update))
         return self._put(actor, book, merged)
 
-    @requires("oversee", _CHANGE)
+    @requires("oversee", CHANGE_CODEBOOK)
     def unmerge(self, actor: Actor, code: str) -> Codebook:
         """Take back the merge of a mode, which gets its own entries back.
 
@@ -659,7 +660,7 @@ class ModeService(Service):
         own = mode.model_copy(update={"merged_into": None})
         return self._put(actor, book, [own if each.code == code else each for each in book.modes])
 
-    @requires("oversee", _CHANGE)
+    @requires("oversee", CHANGE_CODEBOOK)
     def split(
         self, actor: Actor, code: str, mode: FailureMode, observations: Sequence[str]
     ) -> CodedBatch:
@@ -688,7 +689,7 @@ class ModeService(Service):
                 self.uncode(actor, row.case_id, own, row.id)
         return batch
 
-    @requires("oversee", _CHANGE)
+    @requires("oversee", CHANGE_CODEBOOK)
     def import_codebook(self, actor: Actor, text: str, *, replace: bool = False) -> Codebook:
         """Add the modes of an exported codebook to the codebook, or replace it.
 
@@ -710,7 +711,7 @@ class ModeService(Service):
             raise explain(error) from error
         return self._add_codebook(actor, given, replace=replace)
 
-    @requires("oversee", _CHANGE)
+    @requires("oversee", CHANGE_CODEBOOK)
     def start_codebook(self, actor: Actor, name: str) -> Codebook:
         """Add the modes of a starting codebook, such as ``mast`` or ``rag``.
 
@@ -872,7 +873,7 @@ class ModeService(Service):
             for group in group_patterns(patterns, self._encode)
         )
         proposed = GroupProposal(groups=groups, observations=0, cases=0, ungrouped=0, new=0)
-        counted = _recounted(proposed, members)
+        counted = _recount(proposed, members)
         return counted.model_copy(update={"new": 0})
 
     def _encode(self, patterns: Sequence[PatternText]) -> Floats:
@@ -893,7 +894,7 @@ class ModeService(Service):
         return np.stack(vectors)
 
 
-def _recounted(proposal: GroupProposal, members: Ints) -> GroupProposal:
+def _recount(proposal: GroupProposal, members: Ints) -> GroupProposal:
     """Return a proposal with the counts of these observations; groups without any are left out."""
     patterns = np.array([seq for group in proposal.groups for seq in group.patterns], np.int64)
     of_pattern = np.repeat(

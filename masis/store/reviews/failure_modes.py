@@ -289,8 +289,8 @@ class FailureModes(StorePart):
             counted = self._database.cached_rows(sql, (pairs, *values))
         return [ModeTally(*tally) for tally in counted]
 
-    def count_reviewed(self, facet: Facet, viewer: str | None) -> dict[str, int]:
-        """Count the cases that people decided or coded, as far as the viewer may know, by value.
+    def count_examined(self, facet: Facet, viewer: str | None) -> dict[str, int]:
+        """Count the cases that were audited, decided or coded by value, as the viewer may know it.
 
         The facets of what was coded have no such base, so for them this is the total under "".
         """
@@ -300,7 +300,8 @@ class FailureModes(StorePart):
             sql = f"""
                 SELECT {row.value} AS value, count(DISTINCT cases.seq) FROM cases {row.join}
                 WHERE value NOTNULL AND standing <> 'planted' AND redaction_seq IS NULL
-                    AND (state IN ('approved', 'overridden', 'rejected', 'escalated')
+                    AND (run_seq NOTNULL
+                        OR state IN ('approved', 'overridden', 'rejected', 'escalated')
                         OR cases.seq IN (SELECT case_seq FROM case_work
                             WHERE kind = 'decided' AND who = ?)
                         OR cases.seq IN (SELECT case_seq FROM case_codes WHERE {where}))
