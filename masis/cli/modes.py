@@ -321,7 +321,7 @@ def _codebook_command(command: Callable[..., None]) -> shared.Body:
     return command
 
 
-def _show(book: Codebook, emit: Emit) -> None:
+def _show_codebook(book: Codebook, emit: Emit) -> None:
     emit(book, _book_lines(book, None, ""))
     say(f"Version {book.version}: {count_noun(len(book.in_use), 'failure mode')}.")
 
@@ -340,7 +340,7 @@ def show(by: str | None, emit: Emit, workbench: Workbench) -> None:
 
     masis modes codebook show
     """
-    _show(workbench.modes.codebook(shared.operator(by)), emit)
+    _show_codebook(workbench.modes.codebook(shared.operator(by)), emit)
 
 
 @codebook.command(short_help="Add the modes of a starting codebook.")
@@ -352,7 +352,7 @@ def start(name: str, by: str | None, emit: Emit, workbench: Workbench) -> None:
 
     masis modes codebook start rag
     """
-    _show(workbench.modes.start_codebook(shared.operator(by), name), emit)
+    _show_codebook(workbench.modes.start_codebook(shared.operator(by), name), emit)
 
 
 @codebook.command(short_help="Add a failure mode.")
@@ -390,7 +390,7 @@ def add(
         counter_example=counter_example,
         parent=parent,
     )
-    _show(workbench.modes.add_mode(person, mode), emit)
+    _show_codebook(workbench.modes.add_mode(person, mode), emit)
 
 
 @codebook.command("export", short_help="Write the codebook as JSON.")
@@ -422,4 +422,6 @@ def import_codebook(
     """
     with click.open_file(str(file), "rb") as opened:
         text = opened.read().decode(errors="replace")
-    _show(workbench.modes.import_codebook(shared.operator(by), text, replace=replace), emit)
+    _show_codebook(
+        workbench.modes.import_codebook(shared.operator(by), text, replace=replace), emit
+    )

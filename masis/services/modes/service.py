@@ -211,6 +211,7 @@ class ModeService(Service):
             UnknownRecord: There is no such case.
 
         """
+        self._store.modes.catch_up()
         return self._store.modes.codes_of_case(case_id, actor.name)
 
     @requires("read")

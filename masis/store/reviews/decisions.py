@@ -15,7 +15,12 @@ from masis.store.records import DecisionFilter, DecisionPage
 from masis.store.reviews import subjects
 from masis.store.reviews.states import policy_of, refresh
 from masis.store.reviews.team import hidden_cases, in_force
-from masis.store.reviews.visibility import ISSUE_PLACE, MACHINE_HIDDEN, SEALED
+from masis.store.reviews.visibility import (
+    ISSUE_PLACE,
+    MACHINE_HIDDEN,
+    SEALED,
+    hides_anything,
+)
 
 _SELECT = """
     SELECT log.*, written.payload, written.reviewer, cases.id AS case_id, runs.id AS run_id,
@@ -150,7 +155,7 @@ class Decisions(StoredLog[Decision, LogEntry]):
         log_filter = log_filter or DecisionFilter()
         with self._database.reading() as connection:
             several = self.several_decide()
-            if log_filter.machine_shown == "first" and not several:
+            if log_filter.machine_shown == "first" and not hides_anything(connection):
                 # No case hides anything, so the costly conditions for blind reviewers are dropped.
                 log_filter = log_filter.model_copy(update={"blind_to": None})
             page = LOG.page(

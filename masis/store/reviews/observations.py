@@ -108,7 +108,7 @@ def update(
     connection.execute("DELETE FROM case_codes WHERE case_seq = ?", [case_seq])
     connection.executemany(
         "INSERT INTO case_codes VALUES (?, ?, ?, ?, ?)",
-        [(case_seq, *key, seq) for key, seq in _codes(entries).items()],
+        [(case_seq, *key, seq) for key, seq in codes_of_entries(entries).items()],
     )
 
 
@@ -227,9 +227,14 @@ def _texts(entry: sqlite3.Row) -> Iterator[_Row]:
     ) -> _Row:
         given = {**common, **more}
         place = f"{entry['id']}:{name}"
-        pattern = pattern_of(f"{named} {text}" if kind == "label" else text)
         return _Row(
-            place=place, kind=kind, type=named, is_fault=fault, pattern=pattern, text=text, **given
+            place=place,
+            kind=kind,
+            type=named,
+            is_fault=fault,
+            pattern=pattern_of(text),
+            text=text,
+            **given,
         )
 
     if reason := content.get("reason", "").strip():
@@ -250,7 +255,7 @@ def _texts(entry: sqlite3.Row) -> Iterator[_Row]:
         )
 
 
-def _codes(entries: Iterable[sqlite3.Row]) -> dict[tuple[str, str, str], int]:
+def codes_of_entries(entries: Iterable[sqlite3.Row]) -> dict[tuple[str, str, str], int]:
     """Return the entry by place, code and reviewer of each code that wasn't removed again."""
     codes: dict[tuple[str, str, str], int] = {}
     for entry in entries:

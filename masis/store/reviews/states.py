@@ -434,8 +434,19 @@ def problems(connection: sqlite3.Connection) -> Iterator[str]:
             numbers[1],
         ):
             work[seq][kind, who] = entry
+        codes = defaultdict[int, dict[tuple[str, str, str], int]](dict)
+        for seq, *key, entry in connection.execute(
+            f"SELECT case_seq, place, code, reviewer, entry_seq FROM case_codes "  # noqa: S608
+            f"WHERE case_seq {numbers[0]}",
+            numbers[1],
+        ):
+            codes[seq][key[0], key[1], key[2]] = entry
         for derived in _derive_cases(connection, numbers):
             yield from _state_mistakes(derived, work[derived.case["seq"]])
+            if derived.state.state == "planted":
+                continue
+            if codes[derived.case["seq"]] != observations.codes_of_entries(derived.entries):
+                yield f"case {derived.case['id']!r}: its failure modes differ from the log"
     differ = " OR ".join(f"cases.{name} IS NOT runs.{name}" for name in _FIGURES)
     sql = (
         f"SELECT cases.id FROM cases JOIN runs ON runs.seq = cases.run_seq "  # noqa: S608
