@@ -141,7 +141,9 @@ class FailureModes(StorePart):
                 f"SELECT pattern_seq << 32 | observations.case_seq FROM {source}"  # noqa: S608
                 f" WHERE {where}"
             )
-            return [row[0] for row in connection.execute(sql, values)]
+            cursor = connection.execute(sql, values)
+            cursor.row_factory = None  # Tuples are made in a third of the time of Row objects.
+            return [member for (member,) in cursor]
 
     def stamp(self, viewer: str) -> GroupStamp:
         """Return what proposed groups depend on, as far as it's cheap to know."""

@@ -271,7 +271,8 @@ def codes_of_entries(entries: Iterable[sqlite3.Row]) -> dict[tuple[str, str, str
     return codes
 
 
-_QUOTED = re.compile(r"“[^”]*”|\"[^\"]*\"|‘[^’]*’|(?<!\w)'[^']*'(?!\w)|\[[^\]]*\]")
+# A quotation holds no other opening mark, so that many marks without an end take linear time.
+_QUOTED = re.compile(r"“[^“”]*”|\"[^\"]*\"|‘[^‘’]*’|(?<!\w)'[^']*'(?!\w)|\[[^\[\]]*\]")
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 _NOT_WORD = re.compile(r"[^\w#]+")
 
