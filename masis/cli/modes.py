@@ -110,25 +110,44 @@ def _observation_lines(rows: Sequence[CaseObservation]) -> Iterator[str]:
 
 @modes.command(short_help="Propose groups of similar texts that have no code yet.")
 @click.option("--again", is_flag=True, help="Group the texts again instead of the stored groups.")
+@click.option(
+    "--suggest-names",
+    "named",
+    type=click.IntRange(1, 100),
+    metavar="N",
+    help="Send notes of the N largest groups to the critic's model, which suggests names.",
+)
 @shared.by_option
 @shared.json_option
 @shared.workbench_option
-def groups(again: bool, by: str | None, emit: Emit, workbench: Workbench) -> None:
+def groups(
+    again: bool, named: int | None, by: str | None, emit: Emit, workbench: Workbench
+) -> None:
     """Propose groups of similar issues, reasons, notes, labels and comments that have no code.
 
     masis modes groups
     masis modes groups --again --json | jq -r .name
 
-    The names are the words that distinguish a group from the others. Confirm a group on the page
-    "Failure modes", or apply a code to what you find with its words.
+    The names are the words that distinguish a group from the others, unless a model suggests some.
+    Confirm a group on the page "Failure modes", or apply a code to what you find with its words.
     """
-    proposal = workbench.modes.groups(shared.operator(by), again=again)
+    person = shared.operator(by)
+    proposal = workbench.modes.groups(person, again=again)
+    suggested = {
+        group.id: workbench.modes.suggest_name(person, group)
+        for group in proposal.groups[: named or 0]
+    }
     cells = [
-        (group.name, f"{group.observations:,}", f"{group.cases:,}")
+        (
+            suggested[group.id].name if group.id in suggested else group.name,
+            f"{group.observations:,}",
+            f"{group.cases:,}",
+        )
         for group in proposal.groups[:_GROUPS_SHOWN]
     ]
     record = [
         {name: getattr(group, name) for name in ("id", "name", "observations", "cases")}
+        | {"suggested": suggested.get(group.id)}
         for group in proposal.groups
     ]
     emit(record, table(("group", "texts", "cases"), cells))

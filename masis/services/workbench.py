@@ -52,7 +52,6 @@ class Workbench:
         self.versions, self.tokens = VersionService(store, access), TokenService(store, access)
         self.ingestion, self.imports = IngestionService(store), ImportService(store, access)
         self.lake, self.planted = LakeService(store, access), PlantedService(store, access)
-        self.modes = ModeService(store, access)
         self._apply_settings(settings)
 
     def _apply_settings(self, settings: Settings) -> None:
@@ -64,6 +63,7 @@ class Workbench:
         self.reassessment = ReassessmentService(store, settings, access)
         self.trust = TrustService(store, settings, access)
         self.exams = ExamService(store, settings, access)
+        self.modes = ModeService(store, settings, access)
 
     @classmethod
     def open(

@@ -213,6 +213,7 @@ CALLS: dict[str, Call] = {
         who, FailureMode(code="other", name="Other")
     ),
     "ModeService.confirm_group": lambda desk, who: desk.modes.confirm_group(who, NO_GROUP, MODE),
+    "ModeService.suggest_name": lambda desk, who: desk.modes.suggest_name(who, NO_GROUP),
     "ModeService.change_mode": lambda desk, who: desk.modes.change_mode(who, MODE),
     "ModeService.nest": lambda desk, who: desk.modes.nest(who, [MODE.code], None),
     "ModeService.merge": lambda desk, who: desk.modes.merge(who, [MODE.code], "other"),

@@ -20,6 +20,7 @@ from pydantic import ValidationError
 
 from masis.audit.measures.statistics import wilson_bounds
 from masis.errors import InputError, UnknownRecord
+from masis.llm.roles.prompting import Asker
 from masis.offline.inference.encoder import load_encoder
 from masis.schema.actor import Actor
 from masis.schema.base import Record
@@ -31,7 +32,7 @@ from masis.schema.codebook import (
 )
 from masis.schema.explain import explain
 from masis.schema.review import Decision, LogEntry
-from masis.services.access import Service, may_require, requires
+from masis.services.access import OPEN, Access, Service, may_require, requires
 from masis.services.modes.codebooks import starting_codebooks
 from masis.services.modes.grouping import (
     VERSION,
@@ -39,6 +40,7 @@ from masis.services.modes.grouping import (
     PatternText,
     group_patterns,
 )
+from masis.services.modes.naming import TEXTS_SENT, SuggestedName, critic_of, suggest_name
 from masis.services.records import (
     AppliedCode,
     CaseFilter,
@@ -46,6 +48,8 @@ from masis.services.records import (
     ObservationPage,
 )
 from masis.services.reviews import entry_on_case, name_of
+from masis.settings import Settings
+from masis.store import Store
 from masis.store.reviews.failure_modes import FACETS, Facet
 from masis.trust.agreement import AgreementEstimate, UnitCounts, cohen_kappa, share
 
@@ -183,7 +187,20 @@ class ModeAgreement(NamedTuple):
 
 
 class ModeService(Service):
-    """The use cases of failure modes."""
+    """The use cases of failure modes.
+
+    ``askers`` returns the language model that suggests names, by the settings.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        settings: Settings,
+        access: Access = OPEN,
+        askers: Callable[[Settings], Asker] = critic_of,
+    ) -> None:
+        super().__init__(store, access)
+        self._settings, self._askers = settings, askers
 
     # Reading
 
@@ -247,6 +264,28 @@ class ModeService(Service):
             proposal = self._propose(members)
         self._store.modes.save_groups(key, stamp.content, proposal.model_dump_json())
         return proposal
+
+    @requires("audit", "let a model name groups of notes")
+    def suggest_name(self, actor: Actor, group: ProposedGroup) -> SuggestedName:
+        """Ask the model that is set as critic for a name of a group. A person decides about it.
+
+        It is sent ``TEXTS_SENT`` texts of the group, which the provider then has.
+
+        Raises:
+            InputError: The critic is offline, or the group has no texts any more.
+            SettingsError: The model can't be asked.
+            ProviderFailed: The provider failed.
+            BadReply: The reply has no name.
+
+        """
+        asker = self._askers(self._settings)
+        typical = ObservationFilter(patterns=group.patterns[:TEXTS_SENT], size=1000)
+        by_text = {row.text: None for row in self.search(actor, typical).rows}
+        if not by_text:
+            raise InputError(
+                "the group has no texts any more", hint="Propose the groups again.", field="group"
+            )
+        return suggest_name(asker, list(by_text))
 
     @requires("read")
     def preview(
