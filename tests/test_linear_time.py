@@ -43,6 +43,7 @@ from masis.screening.grading.sample_size import sample_sizes
 from masis.server.otlp import JSON, parse_export
 from masis.services.arrivals.ingestion import read_cases
 from masis.settings.secrecy import safe_value
+from masis.store.reviews.observations import pattern_of
 from tests.audit.factories import JUDGED_BY, context
 from tests.llm.asking import SampleReply
 
@@ -167,6 +168,7 @@ def _table(text: str) -> None:
 
 READERS: dict[Callable[[str], object], str] = {
     _request: '[¦1¦.¦ ¦{¦"¦\\¦\n¦{"a":¦[{¦,¦{}\n¦"evidence"¦é',
+    pattern_of: "“¦”¦\"¦‘¦'¦ '¦[¦]¦1¦1.¦a ¦.¦# ",
     _evidence: (
         "[¦['a' ¦[\"a\n¦('¦{'a':¦array(¦[Document(¦Document(a=¦a.¦a(¦<¦<a"
         " ¦<a<¦\\¦'''¦1¦1_¦1e¦...¦[nan ¦a;¦a; ¦a|¦| a |\n¦|-¦|--|¦ \n¦\n\n¦---\n¦&a;¦[1] a"

@@ -65,6 +65,11 @@ GROUPS: dict[str, dict[str, Lazy]] = {
         "trust": Lazy(
             "masis.cli.metrics:trust", "Show how reliable the audit is, measured on decisions."
         ),
+        "modes": Lazy(
+            "masis.cli.modes:modes",
+            "Search, group and count how answers fail, with a codebook.",
+            True,
+        ),
         "planted": Lazy(
             "masis.cli.planted:planted",
             "Plant faults in copies of correct answers; see who finds them.",

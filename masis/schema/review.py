@@ -27,15 +27,18 @@ EntryKind = Literal[
     "untag",
     "skip",
     "comment",
+    "code",
+    "uncode",
     "new_version",
     "guarantee",
 ]
 """The kind of a log entry.
 
-``adjudication`` is the final verdict if reviewers differ. ``assign`` to ``comment`` are about the
-work on a case and decide nothing. ``new_version`` records that another case, with more evidence,
-replaces this one. ``guarantee`` records that a threshold of auto-acceptance was applied or ended;
-its case is the last one of the drawn sample, by id.
+``adjudication`` is the final verdict if reviewers differ. ``assign`` to ``uncode`` are about the
+work on a case and decide nothing. ``code`` applies failure modes, and ``uncode`` removes them.
+``new_version`` records that another case, with more evidence, replaces this one. ``guarantee``
+records that a threshold of auto-acceptance was applied or ended; its case is the last one of the
+drawn sample, by id.
 """
 EntrySource = Literal["HUMAN", "LLM_JUDGE", "CODE"]
 CaseState = Literal[
@@ -149,6 +152,10 @@ class Decision(Record):
         labels: Types of reported issues are those of version ``versions["label_types"]``.
         cause: Why the reviewers differed; only in an adjudication.
         rubric_sentence: A sentence that is proposed for the rubric; only with the cause ``gap``.
+        codes: The codes of failure modes, in version ``versions["codebook"]`` of the codebook.
+        observation: The place of what was coded (``CaseObservation.place``); None for the whole
+            case.
+        coded_by: The person whose codes an ``uncode`` removes; by default the reviewer.
 
     """
 
@@ -175,6 +182,9 @@ class Decision(Record):
     newer_case: str | None = None
     cause: AdjudicationCause | None = None
     rubric_sentence: str = Field(default="", max_length=LONGEST_SENTENCE)
+    codes: tuple[str, ...] = ()
+    observation: str | None = None
+    coded_by: str | None = None
     about: SubjectDigests | None = None
     """Set by the store; None in redactions."""
 
@@ -191,6 +201,8 @@ class Decision(Record):
             raise ValueError("an assignment needs a reviewer")
         if self.kind in ("tag", "untag") and not self.tags:
             raise ValueError("name a tag")
+        if (self.kind in ("code", "uncode")) != bool(self.codes):
+            raise ValueError("only entries of the kinds code and uncode name failure modes")
         if self.kind == "comment" and not self.note.strip():
             raise ValueError("a comment needs text")
         if (self.kind == "new_version") != (self.newer_case is not None):

@@ -17,6 +17,7 @@ from masis.errors import InputError, ResultsHidden, UnknownRecord
 from masis.schema.actor import PERMISSIONS
 from masis.schema.batches import Batch
 from masis.schema.case import case_of
+from masis.schema.codebook import Codebook, FailureMode
 from masis.schema.review import LogEntry
 from masis.schema.run import Run
 from masis.schema.team import Lease, QueuePolicy
@@ -27,7 +28,22 @@ from masis.services import api_records as records
 from masis.services.access import ADD_CASES, RUN_AUDITS
 from masis.services.batch_actions import BatchRequest
 from masis.services.batches import BatchPreview
-from masis.services.records import CasePage, DatasetVersion, ReviewDraft, RunSummary
+from masis.services.modes.service import (
+    ADD_MODES,
+    APPLY_CODES,
+    CHANGE_CODEBOOK,
+    CodedBatch,
+    CodingPreview,
+    GroupProposal,
+    ModeCount,
+)
+from masis.services.records import (
+    CasePage,
+    DatasetVersion,
+    ObservationPage,
+    ReviewDraft,
+    RunSummary,
+)
 
 MEDIA_TYPES = {".jsonl": "application/x-ndjson", ".json": "application/json", ".csv": "text/csv"}
 """Media types of exported files by suffix; every other file is ``application/octet-stream``."""
@@ -275,6 +291,164 @@ def assign(call: ApiCall, body: records.Names) -> records.Changed:
 def tag(call: ApiCall, body: records.Names) -> records.Changed:
     """Add tags to cases, or remove them."""
     return records.Changed(cases=call.desk.tag(body.cases, body.names, remove=body.remove))
+
+
+# Failure modes
+
+
+@endpoint(
+    "GET",
+    "/observations",
+    "read",
+    "see pages, figures and reports",
+    example={"text": "dose", "kinds": ["note", "label"], "size": 20},
+)
+def list_observations(call: ApiCall, query: records.ObservationQuery) -> ObservationPage:
+    """Search what people wrote about cases and what audits found, newest first."""
+    return call.workbench.modes.search(call.actor, query.observation_filter())
+
+
+@endpoint("GET", "/observations/groups", "read", "see pages, figures and reports")
+def list_groups(call: ApiCall, query: records.GroupQuery) -> GroupProposal:
+    """Propose groups of similar observations that have no code yet."""
+    return call.workbench.modes.groups(call.actor, again=query.again)
+
+
+@endpoint("GET", "/modes", "read", "see pages, figures and reports", example={"facet": "field"})
+def list_modes(call: ApiCall, query: records.CountQuery) -> tuple[ModeCount, ...]:
+    """Count the cases of each failure mode, by a property of the cases."""
+    return call.workbench.modes.count_modes(call.actor, query.facet)
+
+
+@endpoint("GET", "/modes/agreement", "read", "see pages, figures and reports")
+def show_agreement(call: ApiCall) -> tuple[records.AgreedMode, ...]:
+    """Return how far reviewers agree about each failure mode."""
+    rows = call.workbench.modes.agreement(call.actor)
+    return tuple(records.AgreedMode.of(row) for row in rows)
+
+
+@endpoint("GET", "/codebook", "read", "see pages, figures and reports")
+def show_codebook(call: ApiCall) -> Codebook:
+    """Return the codebook of failure modes."""
+    return call.workbench.modes.codebook(call.actor)
+
+
+@endpoint(
+    "POST",
+    "/codebook",
+    "oversee",
+    CHANGE_CODEBOOK,
+    example={"codebook": {"modes": [{"code": "wrong-unit", "name": "Wrong unit"}]}},
+)
+def import_codebook(call: ApiCall, body: records.NewCodebook) -> Codebook:
+    """Add the modes of a codebook to the team's codebook."""
+    text = body.codebook.model_dump_json()
+    return call.workbench.modes.import_codebook(call.actor, text, replace=body.replace)
+
+
+@endpoint(
+    "POST",
+    "/codebook/modes",
+    "decide",
+    ADD_MODES,
+    example={"code": "wrong-name", "name": "Wrong name", "definition": "Names another person."},
+)
+def add_mode(call: ApiCall, body: FailureMode) -> Codebook:
+    """Add a failure mode to the codebook."""
+    return call.workbench.modes.add_mode(call.actor, body)
+
+
+@endpoint(
+    "PUT",
+    "/codebook/modes",
+    "oversee",
+    CHANGE_CODEBOOK,
+    example={"code": "wrong-date", "name": "Wrong day", "definition": "Names another day."},
+)
+def change_mode(call: ApiCall, body: FailureMode) -> Codebook:
+    """Change the name, the definition, the examples or the parent of a failure mode."""
+    return call.workbench.modes.change_mode(call.actor, body)
+
+
+@endpoint(
+    "POST",
+    "/codebook/nest",
+    "oversee",
+    CHANGE_CODEBOOK,
+    example={"codes": ["wrong-date"], "into": "wrong-figure"},
+)
+def nest_modes(call: ApiCall, body: records.MovedModes) -> Codebook:
+    """Nest failure modes under another one, or move them to the top."""
+    return call.workbench.modes.nest(call.actor, body.codes, body.into)
+
+
+@endpoint(
+    "POST",
+    "/codebook/merge",
+    "oversee",
+    CHANGE_CODEBOOK,
+    example={"codes": ["wrong-date"], "into": "wrong-figure"},
+)
+def merge_modes(call: ApiCall, body: records.MovedModes) -> Codebook:
+    """Merge failure modes into another one."""
+    if body.into is None:
+        raise InputError("is missing", hint="Name the mode that stays.", field="into")
+    return call.workbench.modes.merge(call.actor, body.codes, body.into)
+
+
+@endpoint(
+    "POST",
+    "/cases/{case:path}/codes",
+    "decide",
+    APPLY_CODES,
+    example={"codes": ["wrong-date"]},
+)
+def code_case(call: ApiCall, body: records.NewCode) -> LogEntry:
+    """Apply failure modes to a case or to an observation in it, or remove them."""
+    case_id, modes = call.path["case"], call.workbench.modes
+    if body.remove:
+        return modes.uncode(
+            call.actor, case_id, body.codes, body.observation, coded_by=body.coded_by
+        )
+    return modes.code(call.actor, case_id, body.codes, body.observation)
+
+
+@endpoint(
+    "POST",
+    "/codes/preview",
+    "read",
+    "see pages, figures and reports",
+    example={"codes": ["wrong-date"], "observations": {"text": "date"}},
+)
+def preview_codes(call: ApiCall, body: records.CodesToPreview) -> CodingPreview:
+    """Show what applying failure modes to all matching observations would change."""
+    wanted = body.observations.observation_filter()
+    return call.workbench.modes.preview(call.actor, body.codes, wanted)
+
+
+@endpoint(
+    "POST",
+    "/codes",
+    "decide",
+    APPLY_CODES,
+    example={"codes": ["wrong-date"], "cases": ["case-1"], "batch": "chosen-by-the-client"},
+)
+def apply_codes(call: ApiCall, body: records.NewCodes) -> CodedBatch:
+    """Apply failure modes to many observations or cases, as one batch."""
+    if bool(body.observations) == bool(body.cases):
+        raise InputError(
+            "give either observations or cases", hint="Name one of both.", field="observations"
+        )
+    modes = call.workbench.modes
+    if body.cases:
+        return modes.apply_to_cases(call.actor, body.codes, body.cases, batch=body.batch)
+    return modes.apply(call.actor, body.codes, body.observations, batch=body.batch)
+
+
+@endpoint("DELETE", "/codes/{coding}", "decide", APPLY_CODES)
+def undo_codes(call: ApiCall) -> CodedBatch:
+    """Remove the failure modes that a batch applied."""
+    return call.workbench.modes.undo_batch(call.actor, call.path["coding"])
 
 
 # Actions on many cases

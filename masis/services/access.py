@@ -240,6 +240,7 @@ ACTS: list[Act] = [
             "report",
             "metrics",
             "trust",
+            "modes",
             "planted",
             "import",
             "export",

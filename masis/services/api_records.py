@@ -12,6 +12,7 @@ from masis.schema.actor import Permission, Role
 from masis.schema.base import Record
 from masis.schema.batches import SentenceLabel
 from masis.schema.case import Case, Severity
+from masis.schema.codebook import MOST_CODES, MOST_MODES, Codebook
 from masis.schema.faults import PlantedFault
 from masis.schema.labels import LabelTarget, Stance, SupportKind
 from masis.schema.review import LONGEST_SENTENCE, AdjudicationCause, LogEntry, Verdict
@@ -21,7 +22,15 @@ from masis.schema.tokens import ApiToken
 from masis.services.batch_actions import BatchRequest
 from masis.services.cases import CaseView
 from masis.services.desk import RowOutcome, select_cases
-from masis.services.records import VIEWER_FIELDS, CaseFilter, CaseSummary, RunSummary
+from masis.services.modes.service import MOST_APPLIED, ModeAgreement
+from masis.services.records import (
+    VIEWER_FIELDS,
+    CaseFilter,
+    CaseSummary,
+    Facet,
+    ObservationFilter,
+    RunSummary,
+)
 from masis.services.team import MOST_AT_ONCE
 from masis.services.tokens import DEFAULT_DAYS
 
@@ -346,6 +355,102 @@ class NewVersion(Record):
         """Return the selection of cases; without states, those that a person decided."""
         filters = self.cases.model_dump(exclude={"waiting", *VIEWER_FIELDS}, exclude_unset=True)
         return select_cases(self.split, any_state=self.any_state, **filters)
+
+
+class ObservationQuery(ObservationFilter):
+    """Which observations to list; a field with several values is repeated."""
+
+    def observation_filter(self) -> ObservationFilter:
+        """Return the filter. Who looks at it is added by the service, never by the request."""
+        return ObservationFilter(**self.model_dump(exclude=set(VIEWER_FIELDS)))
+
+
+class GroupQuery(Record):
+    """Whether to group the observations again, which takes a few seconds."""
+
+    again: bool = False
+
+
+class CountQuery(Record):
+    """What to count failure modes by."""
+
+    facet: Facet = "mode"
+
+
+class AgreedMode(Record):
+    """How far reviewers agree about a failure mode (``ModeAgreement``), with 95% intervals.
+
+    A figure or an interval is ``null`` if there are too few cases for it.
+    """
+
+    mode: str
+    both: int
+    one: int
+    pairs: int
+    agreement: float | None
+    agreement_low: float | None
+    agreement_high: float | None
+    kappa: float | None
+    kappa_low: float | None
+    kappa_high: float | None
+
+    @classmethod
+    def of(cls, row: ModeAgreement) -> Self:
+        """Return the record of a row."""
+        return cls(
+            **{name: getattr(row, name) for name in ("mode", "both", "one", "pairs")},
+            agreement=row.agreement.value,
+            agreement_low=row.agreement.low,
+            agreement_high=row.agreement.high,
+            kappa=row.kappa.value,
+            kappa_low=row.kappa.low,
+            kappa_high=row.kappa.high,
+        )
+
+
+class NewCode(Record):
+    """Codes to apply to a case or to one observation in it, or with ``remove`` to remove.
+
+    ``coded_by`` names the person whose codes are removed, if they aren't the caller's.
+    """
+
+    codes: tuple[str, ...] = Field(min_length=1, max_length=MOST_CODES)
+    observation: str | None = None
+    remove: bool = False
+    coded_by: str | None = None
+
+
+class CodesToPreview(Record):
+    """Codes, and the observations to which they would be applied."""
+
+    codes: tuple[str, ...] = Field(min_length=1, max_length=MOST_CODES)
+    observations: ObservationQuery = ObservationQuery()
+
+
+class NewCodes(Record):
+    """Codes to apply to observations, or to cases.
+
+    ``batch`` makes a repeated request harmless, and removes all these codes together.
+    """
+
+    codes: tuple[str, ...] = Field(min_length=1, max_length=MOST_CODES)
+    observations: tuple[str, ...] = Field(default=(), max_length=MOST_APPLIED)
+    cases: tuple[str, ...] = Field(default=(), max_length=MOST_APPLIED)
+    batch: str | None = Field(default=None, min_length=1, max_length=100)
+
+
+class MovedModes(Record):
+    """Failure modes to merge into another one, or to nest under it (``null``: at the top)."""
+
+    codes: tuple[str, ...] = Field(min_length=1, max_length=MOST_MODES)
+    into: str | None = None
+
+
+class NewCodebook(Record):
+    """A codebook to add to the team's. With ``replace``, unused modes that it lacks are removed."""
+
+    codebook: Codebook
+    replace: bool = False
 
 
 class NewApiToken(Record):

@@ -29,7 +29,7 @@ from masis.services.records import (
 from masis.store import Store
 from masis.store.audits.queue import NOT_DECIDED
 from masis.store.audits.runs import faults, run_flags
-from masis.store.reviews.team import UNDECIDED
+from masis.store.reviews.visibility import UNDECIDED
 
 WAITING: tuple[CaseState, ...] = ("needs_review", "new", "interrupted")
 """The states of cases that need a decision.

@@ -19,6 +19,7 @@ from masis.store.orders import DEFAULT_ORDER, ORDERS, OrderName, QueueOrder
 from masis.store.records import (
     VIEWER_FIELDS,
     AddResult,
+    AppliedCode,
     CaseFilter,
     CasePage,
     CaseSummary,
@@ -27,6 +28,8 @@ from masis.store.records import (
     DecisionPage,
     Facets,
     LogHead,
+    ObservationFilter,
+    ObservationPage,
     RunProgress,
     RunState,
     RunSummary,
@@ -34,6 +37,7 @@ from masis.store.records import (
 )
 from masis.store.retention.redaction import CaseRedaction
 from masis.store.reviews.drafts import ReviewDraft
+from masis.store.reviews.failure_modes import FACETS, Facet
 from masis.store.reviews.states import STATE_OF_VERDICT
 from masis.store.screening.corpora import CorpusImport, CorpusSummary
 from masis.store.screening.screenings import ScreeningProgress, ScreeningSummary

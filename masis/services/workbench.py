@@ -20,6 +20,7 @@ from masis.services.maintenance import health
 from masis.services.maintenance.backups import BackupService
 from masis.services.maintenance.health import HealthItem, HealthReport
 from masis.services.maintenance.retention import RetentionService
+from masis.services.modes.service import ModeService
 from masis.services.planted import PlantedService
 from masis.services.reassessment import ReassessmentService
 from masis.services.records import Unguarded
@@ -69,6 +70,7 @@ class Workbench:
         self.reassessment = ReassessmentService(store, settings, access)
         self.trust = TrustService(store, settings, access)
         self.exams = ExamService(store, settings, access)
+        self.modes = ModeService(store, settings, access)
 
     @classmethod
     def open(

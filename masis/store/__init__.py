@@ -40,6 +40,7 @@ from masis.store.reviews.batches import Batches
 from masis.store.reviews.dataset_versions import Datasets
 from masis.store.reviews.decisions import Decisions
 from masis.store.reviews.drafts import Drafts
+from masis.store.reviews.failure_modes import FailureModes
 from masis.store.reviews.outcomes import Outcomes
 from masis.store.reviews.planted import PlantedFaults
 from masis.store.reviews.relabelling import Relabelling
@@ -57,7 +58,8 @@ class Store:
     """One database and its parts: ``cases``, ``evidence``, ``runs``, ``executions``, ``decisions``,
     ``outcomes``, ``datasets``; ``drafts``; ``corpora``, ``screenings``, ``screening_log``,
     ``acceptances``, ``remembered_grades``; ``retention``, ``purges``, ``redactions``, ``team``,
-    ``trust``, ``planted``, ``relabelling``, ``proposals``, ``tokens``, ``batches``, ``answers``.
+    ``trust``, ``planted``, ``relabelling``, ``proposals``, ``tokens``, ``batches``, ``answers``,
+    ``modes``.
     """
 
     def __init__(self, database: Database) -> None:
@@ -89,6 +91,7 @@ class Store:
         self.planted, self.tokens = PlantedFaults(database), Tokens(database)
         self.batches, self.answers = Batches(database), Answers(database)
         self.relabelling, self.proposals = Relabelling(database), RubricProposals(database)
+        self.modes = FailureModes(database)
 
     @classmethod
     def open(

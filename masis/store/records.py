@@ -10,6 +10,7 @@ from masis.errors import CaseConflict
 from masis.schema.audit import Draft
 from masis.schema.base import Page, Record, Share
 from masis.schema.case import Severity
+from masis.schema.codebook import CaseObservation, Cause, ObservationKind
 from masis.schema.display import OneLine
 from masis.schema.review import (
     CaseState,
@@ -47,6 +48,11 @@ class CaseFilter(Record):
         tiers: How urgent the most urgent of these reasons is.
         severities: The severity of the worst issue; ``none`` if an audit found no issue.
         similar_to: Ids of cases; the other cases with nearly the same answer match (at most 1,000).
+        modes: Codes of failure modes that people applied to the case or to something in it. Codes
+            that the viewer can't see yet don't count.
+        causes: The causes shown by what these modes (or any, if none is named) were applied to.
+        systems: The systems that answered, by ``metadata.system``.
+        months: The months of import, such as ``2026-11``.
         open_to: A reviewer who may decide the case now. That excludes cases that they have decided
             or skipped (unless ``skipped_too``), that others have taken, and that are assigned to as
             many others as the case needs.
@@ -70,6 +76,10 @@ class CaseFilter(Record):
     assignees: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
     similar_to: tuple[str, ...] = ()
+    modes: tuple[str, ...] = ()
+    causes: tuple[Cause, ...] = ()
+    systems: tuple[str, ...] = ()
+    months: tuple[str, ...] = ()
     open_to: str | None = None
     skipped_too: bool = False
     undecided_by: str | None = None
@@ -291,6 +301,87 @@ class ScreeningLogFilter(LogFilter):
 
 
 DecisionPage = Page[LogEntry]
+
+
+class ObservationFilter(Record):
+    """A filter of observations, newest first. Empty fields don't filter.
+
+    Attributes:
+        text: Words that must all occur in the text or the quoted words. If no observation has them
+            all, the last word is the beginning of a word.
+        ids: The observations themselves, such as the members of a group.
+        patterns: Numbers of patterns, by which groups name their members.
+        types: Rules of issues, codes of reasons, names of labels.
+        causes: The causes that these types show.
+        codes: Codes that were applied to the observation.
+        uncoded: Only observations without a code.
+        faults_only: Only observations that say that something is wrong.
+        since: The time from which on, ISO 8601.
+        until: The time before which, ISO 8601.
+        viewer: The reviewer who sees them; services set it, callers never.
+
+    """
+
+    text: str = ""
+    case_id: str | None = None
+    ids: tuple[str, ...] = ()
+    patterns: tuple[int, ...] = ()
+    kinds: tuple[ObservationKind, ...] = ()
+    types: tuple[str, ...] = ()
+    causes: tuple[Cause, ...] = ()
+    severities: tuple[Severity, ...] = ()
+    authors: tuple[str, ...] = ()
+    codes: tuple[str, ...] = ()
+    uncoded: bool = False
+    faults_only: bool = False
+    fields: tuple[str, ...] = ()
+    datasets: tuple[str, ...] = ()
+    systems: tuple[str, ...] = ()
+    models: tuple[str, ...] = ()
+    since: str | None = None
+    until: str | None = None
+    viewer: str | None = None
+    page: int = Field(default=1, ge=1)
+    size: PageSize = 50
+
+
+ObservationPage = Page[CaseObservation]
+
+
+class AppliedCode(NamedTuple):
+    """A failure mode that a person applied to a case, or to one observation in it.
+
+    ``place`` is the observation's (``CaseObservation.place``), or "" for the case itself.
+    """
+
+    case_id: str
+    place: str
+    code: str
+    reviewer: str
+    entry_id: str
+
+
+class GroupStamp(NamedTuple):
+    """What proposed groups depend on.
+
+    Attributes:
+        seen_by: Changes if other rows are visible: the viewer, if anything is hidden from anybody,
+            and the policies in force.
+        content: Changes with every observation and every entry of the log.
+
+    """
+
+    seen_by: str
+    content: str
+
+
+class ModeTally(NamedTuple):
+    """The cases and observations of one mode with one value of a facet."""
+
+    mode: str
+    value: str
+    cases: int
+    observations: int
 
 
 class LogHead(NamedTuple):

@@ -79,13 +79,13 @@ def entry_reason(decision: Decision | None) -> str:
 
 
 def entry_about(decision: Decision | None, undone: LogEntry | None) -> str:
-    """Name the subject of an entry: an answer, people, tags, or an entry it undoes or redacts."""
+    """Name the subject of an entry: an answer, people, tags, codes, or the entry it undoes."""
     if decision is None:
         return "its text was removed"
     if decision.kind == "redaction":
         return f"the text of entry {entry_number(undone)}" if undone else ""
-    if decision.assignees or decision.tags:
-        return ", ".join((*decision.assignees, *decision.tags))
+    if named := (*decision.assignees, *decision.tags, *decision.codes):
+        return ", ".join(named)
     if answer := decided_about(decision):
         # The corrected answer replaces the one that the decision was about.
         return f"{answer}, corrected" if decision.corrected_answer is not None else answer

@@ -209,6 +209,8 @@ ENTRY: dict[EntryKind, Word] = {
     "untag": Word("Tag removed", "calm", "Takes a tag from a case"),
     "skip": Word("Skipped", "calm", "Leaves a case undecided"),
     "comment": Word("Comment", "calm", "A note about a case"),
+    "code": Word("Coded", "calm", "Applies a failure mode to a case or to words about it"),
+    "uncode": Word("Code removed", "calm", "Takes a failure mode from a case"),
     "guarantee": Word(
         "Guarantee", "calm", "A guaranteed threshold of auto-acceptance was applied or ended"
     ),

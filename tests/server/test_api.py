@@ -11,6 +11,7 @@ import httpx2
 import pytest
 
 from masis.schema.actor import PERMISSIONS, ROLES, Actor
+from masis.schema.codebook import FailureMode
 from masis.schema.review import Decision
 from masis.schema.team import QueuePolicy
 from masis.server import api, endpoints
@@ -56,8 +57,13 @@ def prepare(served: Served) -> dict[str, str]:
             }
         ),
     )
+    for code, name in (("wrong-date", "Wrong date"), ("wrong-figure", "Wrong figure")):
+        workbench.modes.add_mode(LEAD, FailureMode(code=code, name=name))
+    reviewer = Actor(name="reviewer", roles=("reviewer",), authenticated=True)
+    workbench.modes.apply_to_cases(reviewer, ["wrong-date"], ["case-1"], batch="batch-1")
     return {
         "case": "case-1",
+        "coding": "batch-1",
         "entry": entry.id,
         "run": run.id,
         "subject": "case:case-1",
@@ -339,3 +345,39 @@ def test_a_failure_is_an_error_object_without_texts(
         busy = client.post("/cases/case-1/comments", json={"text": "x"})
         assert busy.status_code >= 500
         assert "kind" in busy.json()["error"]
+
+
+def test_failure_modes_are_coded_and_counted_over_http_but_not_seen_by_blind_colleagues(
+    team: Served,
+) -> None:
+    prepare(team)
+    team.workbench.team.put_in_force(LEAD, QueuePolicy(reviewers=2, rule="adjudicated"))
+    with team.client("reviewer") as reviewer, team.client("lead") as lead:
+        comment = {"text": "The dose is wrong."}
+        assert reviewer.post("/cases/case-4/comments", json=comment).status_code == 200
+        found = reviewer.get("/observations", params={"text": "dose", "kinds": "comment"}).json()
+        [row] = found["rows"]
+        assert (row["text"], row["author"]) == ("The dose is wrong.", "reviewer")
+        code = {"codes": ["wrong-figure"], "observation": row["id"]}
+        assert reviewer.post("/cases/case-4/codes", json=code).status_code == 200
+
+        def cases_with(client: httpx2.Client, mode: str) -> int:
+            counts = client.get("/modes", params={"facet": "mode"}).json()
+            return sum(count["cases"] for count in counts if count["mode"] == mode)
+
+        assert cases_with(reviewer, "wrong-figure") == 1
+        assert cases_with(lead, "wrong-figure") == 0
+        assert lead.get("/observations", params={"text": "dose"}).json()["total"] == 0
+        listed = {"modes": "wrong-figure"}
+        assert reviewer.get("/cases", params=listed).json()["total"] == 1
+        assert lead.get("/cases", params=listed).json()["total"] == 0
+        forged = lead.get("/observations", params={"viewer": "reviewer"})
+        assert (forged.status_code, forged.json()["error"]["field"]) == (400, "viewer")
+        refused = lead.post("/codes", json={"codes": ["wrong-figure"]})
+        assert (refused.status_code, refused.json()["error"]["field"]) == (400, "observations")
+        merged = {"codes": ["wrong-date"], "into": "wrong-figure"}
+        book = lead.post("/codebook/merge", json=merged).json()
+        assert {mode["code"]: mode["merged_into"] for mode in book["modes"]} == {
+            "wrong-date": "wrong-figure",
+            "wrong-figure": None,
+        }

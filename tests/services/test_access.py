@@ -18,6 +18,7 @@ from masis.datasets.exports.export import Selection
 from masis.errors import MasisError, NotAllowed
 from masis.schema.actor import PERMISSIONS, ROLES, Actor, Permission
 from masis.schema.batches import SentenceLabel
+from masis.schema.codebook import Codebook, FailureMode
 from masis.schema.review import Decision
 from masis.schema.run import Run
 from masis.schema.screening import Abstract, Screening
@@ -28,6 +29,7 @@ from masis.services.batch_actions import BatchRequest
 from masis.services.decision_imports import ExportedRow
 from masis.services.jobs import Jobs
 from masis.services.maintenance.retention import rule_of
+from masis.services.modes.service import ProposedGroup
 from masis.services.records import CaseFilter, DecisionFilter
 from masis.services.reviews import SIGNED_IN_BY
 from masis.settings import Settings
@@ -46,10 +48,13 @@ NOBODY = {
 }
 
 
+MODE = FailureMode(code="wrong-date", name="Wrong date")
+
+
 @pytest.fixture
 def desk(tmp_path: Path) -> Iterator[Workbench]:
-    """A workbench that asks for sign-in, with three audited cases and a decision on the first by
-    the admin.
+    """A workbench that asks for sign-in, with three audited cases, and a decision and a failure
+    mode on the first by the admin.
     """
     opened = Workbench.open(tmp_path / "access.db", access=SIGN_IN_REQUIRED)
     for number in range(3):
@@ -59,6 +64,8 @@ def desk(tmp_path: Path) -> Iterator[Workbench]:
     batch = opened.batches.start(SIGNED_IN["admin"], request)
     opened.batches.run(SIGNED_IN["admin"], batch.id)
     opened.batches.start_undo(SIGNED_IN["admin"], batch.id)
+    opened.modes.add_mode(SIGNED_IN["admin"], MODE)
+    opened.modes.apply_to_cases(SIGNED_IN["admin"], [MODE.code], ["case-0"], batch="batch-1")
     yield opened
     opened.close()
 
@@ -88,6 +95,7 @@ def screened() -> Screening:
     return masis.screen_abstracts("Does it work?", [abstract])
 
 
+NO_GROUP = ProposedGroup(id="g", name="group", observations=0, cases=0, patterns=())
 FILE = Path(__file__).parents[1] / "api" / "cases.jsonl"
 Call = Callable[[Workbench, Actor], object]
 USE_CASES = [
@@ -223,6 +231,29 @@ CALLS: dict[str, Call] = {
     "ReassessmentService.run": lambda desk, who: desk.reassessment.run(who, apply=True),
     "PlantedService.count_copies": lambda desk, who: desk.planted.count_copies(who),
     "ExamService.start": lambda desk, who: desk.exams.start(who, "nobody:nothing"),
+    "ModeService.code": lambda desk, who: desk.modes.code(who, "case-1", [MODE.code]),
+    "ModeService.uncode": lambda desk, who: desk.modes.uncode(
+        who, "case-0", [MODE.code], coded_by="admin@example.org"
+    ),
+    "ModeService.apply": lambda desk, who: desk.modes.apply(who, [MODE.code], ["an-id"]),
+    "ModeService.apply_to_cases": lambda desk, who: desk.modes.apply_to_cases(
+        who, [MODE.code], ["case-1"]
+    ),
+    "ModeService.undo_batch": lambda desk, who: desk.modes.undo_batch(who, "batch-1"),
+    "ModeService.add_mode": lambda desk, who: desk.modes.add_mode(
+        who, FailureMode(code="other", name="Other")
+    ),
+    "ModeService.confirm_group": lambda desk, who: desk.modes.confirm_group(who, NO_GROUP, MODE),
+    "ModeService.suggest_name": lambda desk, who: desk.modes.suggest_name(who, NO_GROUP),
+    "ModeService.change_mode": lambda desk, who: desk.modes.change_mode(who, MODE),
+    "ModeService.nest": lambda desk, who: desk.modes.nest(who, [MODE.code], None),
+    "ModeService.merge": lambda desk, who: desk.modes.merge(who, [MODE.code], "other"),
+    "ModeService.unmerge": lambda desk, who: desk.modes.unmerge(who, MODE.code),
+    "ModeService.split": lambda desk, who: desk.modes.split(who, MODE.code, MODE, ["an-id"]),
+    "ModeService.import_codebook": lambda desk, who: desk.modes.import_codebook(
+        who, Codebook().model_dump_json()
+    ),
+    "ModeService.start_codebook": lambda desk, who: desk.modes.start_codebook(who, "rag"),
     "PlantedService.plant": lambda desk, who: desk.planted.plant(who, 1),
     "PlantedService.withdraw": lambda desk, who: desk.planted.withdraw(who),
     "RelabellingService.draw": lambda desk, who: desk.relabelling.draw(who, "none", ["Ben"]),

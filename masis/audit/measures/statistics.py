@@ -35,3 +35,18 @@ def exact_bounds(hits: float, total: float, error: float = 0.05) -> tuple[float,
     low = float(betaincinv(hits, total - hits + 1, error / 2)) if hits > 0 else 0.0
     high = float(betaincinv(hits + 1, total - hits, 1 - error / 2)) if hits < total else 1.0
     return low, high
+
+
+def wilson_bounds(hits: int, of: int) -> tuple[float, float]:
+    """Return the 95% Wilson score interval of a share (Wilson 1927); 0 to 1 if ``of`` is 0.
+
+    It needs no special functions, so hundreds of shares can be shown at once, and stays within 0
+    and 1 for small counts, where the normal interval doesn't.
+    """
+    if of == 0:
+        return 0.0, 1.0
+    z = 1.959963984540054  # the 97.5th percentile of the normal distribution
+    share, spread = hits / of, z * z / of
+    center = (share + spread / 2) / (1 + spread)
+    half = z * ((share * (1 - share) + spread / 4) / of) ** 0.5 / (1 + spread)
+    return max(0.0, center - half), min(1.0, center + half)

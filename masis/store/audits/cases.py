@@ -186,6 +186,7 @@ def _insert_case(
         "query_start": case.query[: QUERY_SHOWN + 1],
         "field": _metadata_word(case.metadata.get("field")),
         "dataset": _metadata_word(case.metadata.get("dataset")),
+        "system": _metadata_word(case.metadata.get("system")),
         "wanted": in_force(connection, QueuePolicy).decisions_needed(case.id),
     }
     seq = insert(connection, "cases", row)

@@ -24,6 +24,8 @@ from masis.store.core.connections import StorePart
 from masis.store.core.sql import Condition, any_of, compare_column, join_conditions, record_of
 from masis.store.orders import ORDERS, fitted_probability, risk_of
 from masis.store.records import CaseFilter, CasePage, CaseSummary, Facets
+from masis.store.reviews.observations import CAUSE
+from masis.store.reviews.visibility import visible_codes
 from masis.views.headline import Headline
 
 QUERY_SHOWN = 200
@@ -220,6 +222,17 @@ class Queue(StorePart):
             source = (
                 "cases INDEXED BY cases_filtered" if matches.source == "cases" else matches.source
             )
+            if coded := _CODED.get(field):
+                codes = visible_codes(connection, case_filter.viewer or case_filter.open_to)
+                seen, bound = join_conditions(codes)
+                sql = f"""
+                    SELECT {coded.value} AS value, count(DISTINCT case_codes.case_seq)
+                    FROM case_codes {coded.join}
+                    WHERE value NOTNULL AND {seen} AND case_codes.case_seq IN
+                        (SELECT cases.seq FROM {source} WHERE {matches.where})
+                    GROUP BY value
+                """  # noqa: S608
+                return dict(self._database.cached_rows(sql, (*bound, *matches.values)))
             if kind := _WORK.get(field):
                 sql = f"""
                     SELECT who, count(*) FROM case_work
@@ -326,6 +339,8 @@ def matching(connection: sqlite3.Connection, case_filter: CaseFilter) -> Matchin
         *any_of(_COLUMNS["severities"], case_filter.severities),
         *any_of("+field", case_filter.fields),
         *any_of("+dataset", case_filter.datasets),
+        *any_of("+system", case_filter.systems),
+        *any_of(_COLUMNS["months"], case_filter.months),
         *any_of("+reviewer", case_filter.reviewers),
         *_any_in("flags", case_filter.flags),
         *_any_in("reasons", case_filter.reasons),
@@ -336,6 +351,7 @@ def matching(connection: sqlite3.Connection, case_filter: CaseFilter) -> Matchin
         *compare_column("+confidence", "<=", case_filter.confidence_to),
         *_worked_on(_WORK["assignees"], case_filter.assignees),
         *_worked_on(_WORK["tags"], case_filter.tags),
+        *_match_codes(connection, case_filter),
     ]
     if case_filter.similar_to:
         numbers = similar_to_any(connection, case_filter.similar_to)
@@ -409,6 +425,24 @@ def _worked_on(kind: str, names: Sequence[str]) -> list[Condition]:
     return [(f"cases.seq IN ({work})", (kind, *names))] if names else []
 
 
+def _match_codes(connection: sqlite3.Connection, case_filter: CaseFilter) -> list[Condition]:
+    """Return the condition that people applied one of these codes, as far as the viewer may see."""
+    if not case_filter.modes and not case_filter.causes:
+        return []
+    conditions = [
+        *any_of("code", case_filter.modes),
+        *visible_codes(connection, case_filter.viewer or case_filter.open_to),
+    ]
+    if case_filter.causes:
+        where, values = join_conditions(any_of(CAUSE, case_filter.causes))
+        shown = f"""EXISTS (SELECT 1 FROM observations
+            WHERE observations.case_seq = case_codes.case_seq
+                AND observations.place = case_codes.place AND {where})"""  # noqa: S608
+        conditions.append((shown, values))
+    where, values = join_conditions(conditions)
+    return [(f"cases.seq IN (SELECT case_seq FROM case_codes WHERE {where})", values)]  # noqa: S608
+
+
 def _open_to(case_filter: CaseFilter) -> list[Condition]:
     """Return the condition that a reviewer may take the case now.
 
@@ -473,12 +507,31 @@ def _queue_rows(
 
 _LISTS = ("models", "flags", "reasons")
 _COLUMNS = {
+    "months": "substr(imported_at, 1, 7)",
     "severities": "CASE WHEN iterations > 0 THEN coalesce(severity, 'none') END",
-    **{f"{word}s": word for word in ("state", "field", "dataset", "reviewer")},
+    **{f"{word}s": word for word in ("state", "field", "dataset", "reviewer", "system")},
     **{name: name for name in _LISTS},
 }
 _WORK = {"assignees": "assigned", "tags": "tagged"}
 """The kind of ``case_work`` for each field of a filter that isn't a column of the cases."""
+
+
+class _CodedValue(NamedTuple):
+    """A value of applied codes in SQL, and the join that it needs."""
+
+    value: str
+    join: str = ""
+
+
+_CODED = {
+    "modes": _CodedValue("code"),
+    "causes": _CodedValue(
+        CAUSE,
+        """JOIN observations ON observations.case_seq = case_codes.case_seq
+            AND observations.place = case_codes.place""",
+    ),
+}
+"""The values by which a filter finds coded cases, for each of its fields."""
 
 
 def _case_summary(row: sqlite3.Row) -> CaseSummary:

@@ -126,6 +126,83 @@ def m004_api_tokens(db: Database) -> None:
     )
 
 
+def m005_failure_modes(db: Database) -> None:
+    """Add what people and audits wrote as rows, the failure modes applied to them, and systems.
+
+    ``observations_due`` lists the cases whose rows are yet to be derived, which here are all cases
+    with an audit or a log entry (``reviews/observations.py``).
+    """
+    for statement in (
+        "ALTER TABLE cases ADD COLUMN system TEXT",
+        """UPDATE cases SET system = (
+            SELECT nullif(trim(substr(payload ->> '$.metadata.system', 1, 100)), '')
+            FROM case_payloads WHERE case_seq = cases.seq
+                AND json_type(payload, '$.metadata.system') = 'text'
+        )""",
+        "CREATE INDEX cases_system ON cases (system) WHERE system IS NOT NULL",
+        """CREATE TABLE observation_patterns (
+            seq INTEGER PRIMARY KEY,
+            pattern TEXT NOT NULL UNIQUE,
+            vector BLOB
+        ) STRICT""",
+        """CREATE TABLE observations (
+            seq INTEGER PRIMARY KEY,
+            id TEXT NOT NULL UNIQUE,
+            case_seq INTEGER NOT NULL REFERENCES cases (seq),
+            place TEXT NOT NULL,
+            kind TEXT NOT NULL,
+            run_seq INTEGER REFERENCES jobs (seq),
+            entry_seq INTEGER REFERENCES decision_log (seq),
+            type TEXT NOT NULL,
+            severity TEXT,
+            author TEXT NOT NULL,
+            at TEXT NOT NULL,
+            is_fault INTEGER NOT NULL,
+            pattern_seq INTEGER NOT NULL REFERENCES observation_patterns (seq),
+            text TEXT NOT NULL,
+            quote TEXT NOT NULL
+        ) STRICT""",
+        "CREATE INDEX observations_of_case ON observations (case_seq, place)",
+        """CREATE INDEX observations_listed ON observations (
+            pattern_seq, is_fault, kind, case_seq, author, type, at, place
+        )""",
+        """CREATE VIRTUAL TABLE observation_words USING fts5 (
+            text, quote, content='observations', content_rowid='seq',
+            tokenize='unicode61 remove_diacritics 2', prefix='3 4'
+        )""",
+        """CREATE TRIGGER observations_indexed AFTER INSERT ON observations BEGIN
+            INSERT INTO observation_words (rowid, text, quote)
+            VALUES (NEW.seq, NEW.text, NEW.quote);
+        END""",
+        """CREATE TRIGGER observations_unindexed AFTER DELETE ON observations BEGIN
+            INSERT INTO observation_words (observation_words, rowid, text, quote)
+            VALUES ('delete', OLD.seq, OLD.text, OLD.quote);
+            DELETE FROM observation_patterns WHERE seq = OLD.pattern_seq
+                AND NOT EXISTS (SELECT 1 FROM observations WHERE pattern_seq = OLD.pattern_seq);
+        END""",
+        """CREATE TABLE case_codes (
+            case_seq INTEGER NOT NULL REFERENCES cases (seq),
+            place TEXT NOT NULL,
+            code TEXT NOT NULL,
+            reviewer TEXT NOT NULL,
+            entry_seq INTEGER NOT NULL REFERENCES decision_log (seq),
+            PRIMARY KEY (case_seq, place, code, reviewer)
+        ) STRICT, WITHOUT ROWID""",
+        "CREATE INDEX codes_applied ON case_codes (code, case_seq)",
+        # Groups that were proposed for a filter of observations. It can be emptied at any time.
+        """CREATE TABLE proposed_groups (
+            key TEXT PRIMARY KEY,
+            at TEXT NOT NULL,
+            stamp TEXT NOT NULL,
+            payload BLOB NOT NULL
+        ) STRICT""",
+        "CREATE TABLE observations_due (case_seq INTEGER PRIMARY KEY) STRICT",
+        """INSERT INTO observations_due SELECT seq FROM cases WHERE run_seq IS NOT NULL
+            OR EXISTS (SELECT 1 FROM decision_log WHERE case_seq = cases.seq)""",
+    ):
+        db.execute(statement)
+
+
 def m006_dataset_guarantees(db: Database) -> None:
     """Add the copies of cases that other people label again, to guarantee a dataset version.
 
@@ -195,6 +272,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     m002_structured_headlines,
     m003_metric_views,
     m004_api_tokens,
+    m005_failure_modes,
     m006_dataset_guarantees,
     m007_batches,
 )

@@ -24,16 +24,13 @@ from masis.store.audits.cases import index_words, unindex_words
 from masis.store.audits.replies import remove_replies
 from masis.store.core.connections import StorePart
 from masis.store.retention.removal import begin_purge, empty_runs
-from masis.store.retention.shrinking import settle
+from masis.store.retention.shrinking import erase_removed_words
 from masis.store.reviews.decisions import LOG, Decisions
 from masis.store.reviews.states import refresh
 from masis.store.screening.log import ScreeningLog
 
 REDACTED = "[redacted]"
 """The text shown as the question of a redacted case."""
-
-_MERGED_PAGES = 500
-"""Pages of the index merged per transaction, which takes about 20 ms of other writers' time."""
 
 
 class CaseRedaction(Record):
@@ -118,29 +115,15 @@ class Redactions(StorePart):
         _check_request(by, reason)
         for log in (Decisions(self._database), ScreeningLog(self._database)):
             with contextlib.suppress(UnknownRecord):
-                return log.redact(entry_id, by=by, reason=reason)
+                entry = log.redact(entry_id, by=by, reason=reason)
+                self._database.on_commit(self._overwrite)
+                return entry
         raise UnknownRecord(
             f"there is no entry {entry_id!r} in the decision log or the screening log."
         )
 
     def _overwrite(self) -> None:
-        """Erase the words from the search index on the disk.
-
-        FTS5 only marks words as deleted until it merges its segments.
-        """
-        # A negative number starts a merge of all segments, a positive one continues it. If fewer
-        # than two rows changed, nothing was left to merge (sqlite.org/fts5.html#the_merge_command).
-        pages = -_MERGED_PAGES
-        while True:
-            with self._database.transaction(durable=False) as connection:
-                before = connection.total_changes
-                connection.execute(
-                    "INSERT INTO case_words (case_words, rank) VALUES ('merge', ?)", [pages]
-                )
-                if connection.total_changes - before < 2:
-                    break
-            pages = _MERGED_PAGES
-        settle(self._database)
+        erase_removed_words(self._database, "case_words", "observation_words")
 
 
 def _check_request(by: str, reason: str) -> None:
@@ -202,7 +185,7 @@ def _replace_content(
             "metadata": (
                 {
                     name: case.metadata[name]
-                    for name in ("field", "dataset")
+                    for name in ("field", "dataset", "system")
                     if name in case.metadata
                 }
                 | {"redacted": True}

@@ -31,7 +31,7 @@ from masis.store.audits.replies import remove_replies
 from masis.store.core.connections import StorePart
 from masis.store.core.sql import append, record_of
 from masis.store.jobs import unpack, update_job
-from masis.store.retention.shrinking import settle
+from masis.store.retention.shrinking import erase_removed_words
 from masis.store.reviews.states import refresh
 
 
@@ -184,7 +184,8 @@ class Retention(StorePart):
                     connection, seq, grades, map(_unpack_or_hex, (row[0] for row in rows))
                 )
                 connection.execute(f"DELETE FROM {_OLD_GRADES}", [rule.cutoff])  # noqa: S608
-        settle(self._database)
+        # Issues of the removed runs were searchable.
+        erase_removed_words(self._database, "observation_words")
         return next((purge for purge in Purges(self._database).history() if purge.seq == seq), None)
 
 

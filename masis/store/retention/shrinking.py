@@ -1,4 +1,4 @@
-"""Returns free space of the database file to the disk.
+"""Returns free space of the database file to the disk, and erases removed text from it.
 
 SQLite keeps the space of deleted rows as free pages and as gaps within pages. VACUUM rewrites the
 file without them. It needs twice the remaining size, for the copy and for the write-ahead log, and
@@ -25,6 +25,9 @@ SETTLED_WITHIN_MS = 2_000
 """How many milliseconds to wait for readers of an old state. Pages read for a few milliseconds, an
 archive for minutes.
 """
+
+_MERGED_PAGES = 500
+"""Pages of an index merged per transaction, which takes about 20 ms of other writers' time."""
 
 _ROOM = 1.1
 _ASKED_EVERY = 1_000
@@ -77,6 +80,31 @@ def settle(database: Database) -> bool:
         connection.execute(f"PRAGMA busy_timeout = {SETTLED_WITHIN_MS}")
         busy, *_ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
     return not busy
+
+
+def erase_removed_words(database: Database, *indexes: str) -> None:
+    """Erase the words of removed rows from full-text indexes and from the write-ahead log.
+
+    FTS5 only marks words as deleted until it merges its segments. Proposed groups of observations
+    are named after words of the texts, so they are forgotten too.
+    """
+    with database.transaction(durable=False) as connection:
+        connection.execute("DELETE FROM proposed_groups")
+    for index in indexes:
+        # A negative number starts a merge of all segments, a positive one continues it. If fewer
+        # than two rows changed, nothing was left to merge (sqlite.org/fts5.html#the_merge_command).
+        pages = -_MERGED_PAGES
+        while True:
+            with database.transaction(durable=False) as connection:
+                before = connection.total_changes
+                connection.execute(
+                    f"INSERT INTO {index} ({index}, rank) VALUES ('merge', ?)",  # noqa: S608
+                    [pages],
+                )
+                if connection.total_changes - before < 2:
+                    break
+            pages = _MERGED_PAGES
+    settle(database)
 
 
 def _lacking_room(path: Path, needed: int) -> str:

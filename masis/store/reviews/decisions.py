@@ -15,6 +15,12 @@ from masis.store.records import DecisionFilter, DecisionPage
 from masis.store.reviews import subjects
 from masis.store.reviews.states import RELABEL_COPY, policy_of, refresh
 from masis.store.reviews.team import hidden_cases, in_force
+from masis.store.reviews.visibility import (
+    ISSUE_PLACE,
+    MACHINE_HIDDEN,
+    SEALED,
+    hides_anything,
+)
 
 _SELECT = """
     SELECT log.*, written.payload, written.reviewer, cases.id AS case_id, runs.id AS run_id,
@@ -155,7 +161,7 @@ class Decisions(StoredLog[Decision, LogEntry]):
         log_filter = log_filter or DecisionFilter()
         with self._database.reading() as connection:
             several = self.several_decide()
-            if log_filter.machine_shown == "first" and not several:
+            if log_filter.machine_shown == "first" and not hides_anything(connection):
                 # No case hides anything, so the costly conditions for blind reviewers are dropped.
                 log_filter = log_filter.model_copy(update={"blind_to": None})
             page = LOG.page(
@@ -171,11 +177,12 @@ class Decisions(StoredLog[Decision, LogEntry]):
 
         Entries about cases with pending decisions are excluded unless the viewer wrote them.
         """
-        sql = """SELECT reviewer, count(*) FROM decision_payloads
+        sql = f"""SELECT reviewer, count(*) FROM decision_payloads
             WHERE NOT (reviewer IS NOT ? AND entry_seq IN (
             SELECT log.seq FROM cases JOIN decision_log AS log ON log.case_seq = cases.seq
-            WHERE pending > 0 AND log.kind IN ('decision', 'undo', 'comment')))
-            GROUP BY reviewer ORDER BY reviewer"""
+            WHERE pending > 0 AND log.kind IN ('decision', 'undo', 'comment')
+                OR log.kind IN ('code', 'uncode') AND {SEALED}))
+            GROUP BY reviewer ORDER BY reviewer"""  # noqa: S608
         return dict(self._database.cached_rows(sql, [viewer]))
 
     def count_simulated(self) -> int:
@@ -403,6 +410,12 @@ def _conditions(log_filter: DecisionFilter) -> list[Condition]:
             " > 0))"
         )
         parts.append((others, (log_filter.blind_to,)))
+        # A code on an issue would reveal that the audit found it.
+        codes = f"""NOT (log.kind IN ('code', 'uncode') AND written.reviewer IS NOT ?
+            AND log.case_seq IN (SELECT seq FROM cases WHERE {SEALED}
+                OR (instr(written.payload, '"observation":"{ISSUE_PLACE}') AND {MACHINE_HIDDEN})))
+            """  # noqa: S608
+        parts.append((codes, (log_filter.blind_to, log_filter.blind_to)))
         if log_filter.machine_shown != "first":
             sql, bound_to = hidden_cases(log_filter.blind_to, log_filter.machine_shown)
             hidden = f"SELECT seq FROM cases WHERE {sql}"  # noqa: S608

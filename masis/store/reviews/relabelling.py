@@ -20,7 +20,8 @@ from masis.store.core.chained_log import canonical_json, sha256
 from masis.store.core.connections import StorePart
 from masis.store.reviews.decisions import LOG
 from masis.store.reviews.states import RELABEL_COPY
-from masis.store.reviews.team import UNDECIDED, Team
+from masis.store.reviews.team import Team
+from masis.store.reviews.visibility import UNDECIDED
 
 
 class LabelledCase(NamedTuple):

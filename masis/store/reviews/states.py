@@ -32,12 +32,13 @@ import hashlib
 import json
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from masis.schema.review import CaseState
 from masis.schema.team import CasePolicy
 from masis.store.core.sql import Condition
+from masis.store.reviews import observations
 
 CopyKind = Literal[0, 1, 2]
 """The values of the column ``cases.planted``."""
@@ -258,7 +259,9 @@ def refresh(connection: sqlite3.Connection, case_seq: int) -> None:
     changed = tuple(case[name] for name in shown) != (*now, derived.reviewer)
     times = [time for run in derived.runs for time in (run["started_at"], run["ended_at"]) if time]
     # The time of a change would reveal a pending decision.
-    hidden = ("decision", "undo", "comment") if derived.pending else ()
+    hidden: tuple[str, ...] = ("decision", "undo", "comment") if derived.pending else ()
+    if derived.pending or (case["wanted"] > 1 and not _has_decider(derived.work)):
+        hidden += observations.CODING
     times += [
         case["imported_at"],
         *(entry["at"] for entry in entries if entry["kind"] not in hidden),
@@ -283,6 +286,18 @@ def refresh(connection: sqlite3.Connection, case_seq: int) -> None:
             "INSERT INTO case_work VALUES (?, ?, ?, ?)",
             [[case_seq, *key, seq] for key, seq in derived.work.items()],
         )
+    run = next((run for run in derived.runs if run["seq"] == now.run_seq), None)
+    observations.update(
+        connection,
+        case_seq,
+        None if run is None or run["removed_by"] is not None else run["seq"],
+        [] if now.state == "planted" else entries,
+        is_new_run=now.run_seq != case["run_seq"],
+    )
+
+
+def _has_decider(work: Mapping[tuple[str, str], int]) -> bool:
+    return any(kind == "decided" for kind, _ in work)
 
 
 class _DerivedState(NamedTuple):
@@ -314,7 +329,7 @@ def _derive_cases(connection: sqlite3.Connection, numbers: Condition) -> Iterato
     ):
         runs[run["case_seq"]].append(run)
     for entry in connection.execute(
-        f"""SELECT seq, kind, verdict, run_seq, undoes, at, payload, reviewer, case_seq
+        f"""SELECT seq, kind, verdict, run_seq, undoes, at, payload, reviewer, case_seq, id
             FROM decision_log LEFT JOIN decision_payloads ON entry_seq = seq WHERE case_seq {which}
             ORDER BY case_seq, seq""",  # noqa: S608
         values,
@@ -356,7 +371,11 @@ def _derive_state_of(
     )
 
 
-WORK = ("assign", "unassign", "tag", "untag", "skip", "comment", "guarantee")
+WORK = (
+    *("assign", "unassign", "tag", "untag", "skip", "comment"),
+    *observations.CODING,
+    "guarantee",
+)
 """Kinds of entries that don't decide the case."""
 
 
@@ -432,8 +451,19 @@ def problems(connection: sqlite3.Connection) -> Iterator[str]:
             numbers[1],
         ):
             work[seq][kind, who] = entry
+        codes = defaultdict[int, dict[tuple[str, str, str], int]](dict)
+        for seq, *key, entry in connection.execute(
+            f"SELECT case_seq, place, code, reviewer, entry_seq FROM case_codes "  # noqa: S608
+            f"WHERE case_seq {numbers[0]}",
+            numbers[1],
+        ):
+            codes[seq][key[0], key[1], key[2]] = entry
         for derived in _derive_cases(connection, numbers):
             yield from _state_mistakes(derived, work[derived.case["seq"]])
+            if derived.state.state == "planted":
+                continue
+            if codes[derived.case["seq"]] != observations.codes_of_entries(derived.entries):
+                yield f"case {derived.case['id']!r}: its failure modes differ from the log"
     differ = " OR ".join(f"cases.{name} IS NOT runs.{name}" for name in _FIGURES)
     sql = (
         f"SELECT cases.id FROM cases JOIN runs ON runs.seq = cases.run_seq "  # noqa: S608

@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 
 from masis.errors import CaseHeld, StoreError
 from masis.schema.base import Record, add_time
-from masis.schema.review import CaseState
 from masis.schema.team import (
     CaseWork,
     LakeSample,
@@ -29,18 +28,9 @@ from masis.store.core.chained_log import canonical_json, sha256
 from masis.store.core.connections import StorePart
 from masis.store.core.sql import append, record_of
 from masis.store.reviews.states import RELABEL_COPY, policy_of
+from masis.store.reviews.visibility import UNDECIDED
 
 T = TypeVar("T", bound=TeamRecord)
-
-UNDECIDED: tuple[CaseState, ...] = (
-    "new",
-    "running",
-    "interrupted",
-    "needs_review",
-    "needs_adjudication",
-    "accepted",
-)
-"""The states in which no person's decision is in force."""
 
 
 def hidden_cases(reviewer: str, shown: MachineShown) -> tuple[str, list[Any]]:

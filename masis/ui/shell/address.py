@@ -15,6 +15,7 @@ from urllib.parse import quote, unquote, urlencode
 import streamlit as st
 
 from masis.errors import UnknownRecord
+from masis.schema.codebook import CAUSES
 from masis.schema.review import Standing
 from masis.services.cases import AUDIT_STANDINGS
 from masis.services.records import (
@@ -85,11 +86,15 @@ DRAWER: tuple[Filter, ...] = (
     ),
     Filter("field", "Field", "words", "fields"),
     Filter("dataset", "Data set", "words", "datasets"),
+    Filter("system", "System", "words", "systems"),
     Filter("model", "Model", "words", "models", machine=True),
     Filter("reviewer", "Decided by", "words", "reviewers"),
     Filter("assignee", "Assigned to", "words", "assignees"),
     Filter("tag", "Tag", "words", "tags"),
     Filter("similar", "Nearly the same answer as", "case", "similar_to"),
+    Filter("mode", "Failure mode", "words", "modes"),
+    Filter("cause", "Cause", "known", "causes", {name: row.name for name, row in CAUSES.items()}),
+    Filter("month", "Month of import", "words", "months"),
     Filter("quality", "Quality", "range", "quality", machine=True),
     Filter("confidence", "Confidence", "range", "confidence", machine=True),
 )

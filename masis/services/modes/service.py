@@ -1,0 +1,1010 @@
+"""Failure modes: search what people and audits wrote, group it, and apply the codes of a codebook.
+
+The codebook is a ``TeamRecord``, so each change is a new version in the team's chain. Applying a
+code is an entry in the decision log. Every read leaves out what its reader may not see yet
+(``masis/store/reviews/visibility.py``).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import ValidationError
+
+from masis.audit.measures.statistics import wilson_bounds
+from masis.errors import InputError, UnknownRecord
+from masis.llm.roles.prompting import Asker
+from masis.offline.inference.encoder import load_encoder
+from masis.schema.actor import Actor
+from masis.schema.base import Record
+from masis.schema.codebook import (
+    MOST_CODES,
+    CaseObservation,
+    Codebook,
+    FailureMode,
+)
+from masis.schema.explain import explain
+from masis.schema.review import Decision, LogEntry
+from masis.services.access import OPEN, Access, Service, may_require, requires
+from masis.services.modes.codebooks import starting_codebooks
+from masis.services.modes.grouping import (
+    VERSION,
+    Floats,
+    PatternText,
+    group_patterns,
+)
+from masis.services.modes.naming import TEXTS_SENT, SuggestedName, critic_of, suggest_name
+from masis.services.records import (
+    AppliedCode,
+    CaseFilter,
+    ObservationFilter,
+    ObservationPage,
+)
+from masis.services.reviews import entry_on_case, name_of
+from masis.settings import Settings
+from masis.store import Store
+from masis.store.reviews.failure_modes import FACETS, Facet
+from masis.trust.agreement import AgreementEstimate, UnitCounts, cohen_kappa, share
+
+Ints = NDArray[np.int64]
+
+MOST_APPLIED = 5_000
+"""The most observations that codes are applied to in one batch. Each is an entry in the log."""
+
+_AT_ONCE = 100
+"""Entries of one transaction, which takes about 100 ms of other writers' time."""
+
+PREVIEWED = 20
+"""How many observations a preview lists."""
+
+SIMILAR_PATTERNS = 200
+"""How many patterns with shared words are compared by meaning."""
+
+SIMILAR = 0.7
+"""The cosine similarity of meaning from which on two texts count as similar."""
+
+APPLY_CODES = "apply or remove failure modes"
+ADD_MODES = "add failure modes to the codebook"
+CHANGE_CODEBOOK = "change the codebook"
+"""Acts of several use cases."""
+
+
+_CASE_BITS = 32
+"""The bits of a number of a case in ``FailureModes.members``."""
+
+
+class CodebookVersion(NamedTuple):
+    """A version of the codebook with its time and author."""
+
+    at: str
+    by: str
+    codebook: Codebook
+
+
+class ProposedGroup(Record):
+    """A group of similar observations.
+
+    ``ObservationFilter(patterns=group.patterns)`` finds its members; the first patterns are the
+    most typical ones.
+    """
+
+    id: str
+    name: str
+    observations: int
+    cases: int
+    patterns: tuple[int, ...]
+
+
+class GroupProposal(Record):
+    """Proposed groups, largest first, out of a number of observations in a number of cases.
+
+    ``ungrouped`` counts the observations in no group, and ``new`` those of them that were written
+    since the groups were proposed.
+    """
+
+    groups: tuple[ProposedGroup, ...]
+    observations: int
+    cases: int
+    ungrouped: int
+    new: int
+
+    @property
+    def is_outdated(self) -> bool:
+        """Whether so many observations are new that groups should be proposed again."""
+        return self.new > max(_LEAST_NEW, _SHARE_NEW * self.observations)
+
+
+_LEAST_NEW = 20
+_SHARE_NEW = 0.1
+
+
+class CodingPreview(Record):
+    """What applying codes would change.
+
+    Attributes:
+        ids: The observations that would get the codes, at most ``MOST_APPLIED``.
+        cases: The number of their cases.
+        left_out: The number of matching observations that have all these codes already.
+        beyond: The number of further observations, which another batch can code.
+        sample: The first of them.
+
+    """
+
+    codes: tuple[str, ...]
+    ids: tuple[str, ...]
+    cases: int
+    left_out: int
+    beyond: int
+    sample: tuple[CaseObservation, ...]
+
+
+class CodedBatch(Record):
+    """A batch of codes that was applied: its id, and the numbers of new entries and of cases."""
+
+    batch: str
+    entries: int
+    cases: int
+
+
+class ModeCount(Record):
+    """How many cases have a mode, with one value of a facet.
+
+    ``cases`` of ``base`` examined cases have the mode or one nested under it. ``low`` and ``high``
+    are the 95% Wilson interval of this share. ``case_filter`` finds the cases in the queue.
+    """
+
+    mode: str
+    value: str
+    cases: int
+    base: int
+    low: float
+    high: float
+    observations: int
+    case_filter: CaseFilter
+
+
+class ModeAgreement(NamedTuple):
+    """How far reviewers agree about a mode on the cases that several of them decided.
+
+    ``both`` counts the pairs of reviewers of a case who both applied it, ``one`` those of whom only
+    one did, ``pairs`` all. ``agreement`` is the share of pairs in which both or neither did, and
+    ``kappa`` Cohen's kappa over all pairs.
+    """
+
+    mode: str
+    both: int
+    one: int
+    pairs: int
+    agreement: AgreementEstimate
+    kappa: AgreementEstimate
+
+
+class ModeService(Service):
+    """The use cases of failure modes.
+
+    ``askers`` returns the language model that suggests names, by the settings.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        settings: Settings,
+        access: Access = OPEN,
+        askers: Callable[[Settings], Asker] = critic_of,
+    ) -> None:
+        super().__init__(store, access)
+        self._settings, self._askers = settings, askers
+
+    # Reading
+
+    @requires("read")
+    def codebook(self, actor: Actor) -> Codebook:
+        """Return the codebook in force; it is empty until somebody adds a mode."""
+        return self._store.team.in_force(Codebook)
+
+    @requires("read")
+    def history(self, actor: Actor) -> tuple[CodebookVersion, ...]:
+        """Return every version of the codebook, oldest first."""
+        return tuple(CodebookVersion(*row) for row in self._store.team.history(Codebook))
+
+    @requires("read")
+    def search(self, actor: Actor, wanted: ObservationFilter) -> ObservationPage:
+        """Return one page of the observations that match and that this person may see."""
+        self._store.modes.catch_up()
+        return self._store.modes.search(self._seen_by(actor, wanted))
+
+    @requires("read")
+    def list_codes(self, actor: Actor, case_id: str) -> tuple[AppliedCode, ...]:
+        """Return the codes of a case and of everything in it that this person may see.
+
+        Raises:
+            UnknownRecord: There is no such case.
+
+        """
+        self._store.modes.catch_up()
+        return self._store.modes.codes_of_case(case_id, actor.name)
+
+    @requires("read")
+    def groups(
+        self, actor: Actor, wanted: ObservationFilter | None = None, *, again: bool = False
+    ) -> GroupProposal:
+        """Propose groups of similar observations; by default of faults that have no code yet.
+
+        A stored proposal keeps its groups, and only their counts follow what was written and coded
+        since. New groups are proposed if many observations are in none, which takes a few seconds.
+
+        Args:
+            actor: The person who sees the groups.
+            wanted: The observations to group.
+            again: Whether to propose new groups in any case.
+
+        """
+        self._store.modes.catch_up()
+        wanted = wanted or ObservationFilter(uncoded=True, faults_only=True)
+        wanted = self._seen_by(actor, wanted)
+        stamp = self._store.modes.stamp(actor.name)
+        filters = wanted.model_copy(update={"viewer": None, "page": 1, "size": 1})
+        parts = [VERSION, load_encoder().digest, stamp.seen_by, filters.model_dump_json()]
+        key = hashlib.sha256("\n".join(map(str, parts)).encode()).hexdigest()
+        stored = None if again else self._store.modes.find_groups(key)
+        if stored is not None and stored[0] == stamp.content:
+            return GroupProposal.model_validate_json(stored[1])
+        members = np.array(self._store.modes.members(wanted), dtype=np.int64)
+        proposal = None
+        if stored is not None:
+            proposal = _recount(GroupProposal.model_validate_json(stored[1]), members)
+        if proposal is None or proposal.is_outdated:
+            proposal = self._propose(members)
+        self._store.modes.save_groups(key, stamp.content, proposal.model_dump_json())
+        return proposal
+
+    @requires("audit", "let a model name groups of notes")
+    def suggest_name(self, actor: Actor, group: ProposedGroup) -> SuggestedName:
+        """Ask the model that is set as critic for a name of a group. A person decides about it.
+
+        It is sent ``TEXTS_SENT`` texts of the group, which the provider then has.
+
+        Raises:
+            InputError: The critic is offline, or the group has no texts any more.
+            SettingsError: The model can't be asked.
+            ProviderFailed: The provider failed.
+            BadReply: The reply has no name.
+
+        """
+        asker = self._askers(self._settings)
+        typical = ObservationFilter(patterns=group.patterns[:TEXTS_SENT], size=1000)
+        by_text = {row.text: None for row in self.search(actor, typical).rows}
+        if not by_text:
+            raise InputError(
+                "the group has no texts any more", hint="Propose the groups again.", field="group"
+            )
+        return suggest_name(asker, list(by_text))
+
+    @requires("read")
+    def preview(
+        self, actor: Actor, codes: Sequence[str], wanted: ObservationFilter
+    ) -> CodingPreview:
+        """Return what applying codes to all matching observations would change.
+
+        Raises:
+            InputError: A code isn't in the codebook, or there are none or too many.
+
+        """
+        self._store.modes.catch_up()
+        own = self._known_codes(codes)
+        wanted = self._seen_by(actor, wanted)
+        done = set.intersection(
+            *(
+                set(
+                    self._store.modes.ids(
+                        wanted.model_copy(update={"codes": (code,)}), 10 * MOST_APPLIED
+                    )
+                )
+                for code in own
+            )
+        )
+        matching = self._store.modes.ids(wanted, 10 * MOST_APPLIED)
+        new = [found for found in matching if found not in done]
+        ids = tuple(new[:MOST_APPLIED])
+        listed = self._find_observations(actor, ids)
+        return CodingPreview(
+            codes=own,
+            ids=ids,
+            cases=len({found.case_id for found in listed}),
+            left_out=len(matching) - len(new),
+            beyond=len(new) - len(ids),
+            sample=tuple(listed[:PREVIEWED]),
+        )
+
+    @requires("read")
+    def similar(self, actor: Actor, observation: str) -> ObservationFilter:
+        """Return the filter of all observations similar to one, which it includes.
+
+        Similar ones have the same text apart from numbers and quotations, or share words with it
+        and mean nearly the same.
+
+        Raises:
+            UnknownRecord: There is no such observation, or this person may not see it.
+
+        """
+        [target] = self._find_observations(actor, [observation])
+        own = self._store.modes.pattern_of(target.id)
+        assert own is not None  # it was found above
+        visible = ObservationFilter(viewer=actor.name, faults_only=target.is_fault)
+        words = self._store.modes.pattern_texts([own])[own]
+        nearby = self._store.modes.similar_patterns(visible, words, SIMILAR_PATTERNS)
+        texts = self._store.modes.pattern_texts([own, *nearby])
+        candidates = [PatternText(seq, text, 0) for seq, text in texts.items() if seq != own]
+        alike = [own]
+        if candidates:
+            vectors = self._encode([PatternText(own, words, 0), *candidates])
+            vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+            close = vectors[1:] @ vectors[0] >= SIMILAR
+            alike += [
+                candidate.seq
+                for candidate, is_close in zip(candidates, close, strict=True)
+                if is_close
+            ]
+        return ObservationFilter(patterns=tuple(alike), faults_only=target.is_fault)
+
+    @requires("read")
+    def count_modes(self, actor: Actor, facet: Facet = "mode") -> tuple[ModeCount, ...]:
+        """Count the cases of each mode by the values of a facet, most frequent mode first.
+
+        The base is the number of cases with this value that were audited, decided or coded. For the
+        facet ``cause`` it is the number of cases with the mode.
+        """
+        book = self._store.team.in_force(Codebook)
+        codes = {mode.code: book.codes_of(mode.code) for mode in book.in_use}
+        tallies = self._store.modes.tally(codes, facet, actor.name)
+        examined = self._store.modes.count_examined(facet, actor.name)
+        totals = {
+            tally.mode: tally.cases for tally in self._store.modes.tally(codes, "mode", actor.name)
+        }
+        counts: list[ModeCount] = []
+        for tally in tallies:
+            of_mode = FACETS[facet].of_mode
+            base = totals[tally.mode] if of_mode else examined.get(tally.value, tally.cases)
+            low, high = wilson_bounds(tally.cases, base)
+            counts.append(
+                ModeCount(
+                    mode=tally.mode,
+                    value=tally.value,
+                    cases=tally.cases,
+                    base=base,
+                    low=low,
+                    high=high,
+                    observations=tally.observations,
+                    case_filter=_cases_of(codes[tally.mode], facet, tally.value),
+                )
+            )
+        return tuple(
+            sorted(counts, key=lambda row: (-totals[row.mode], row.mode, -row.cases, row.value))
+        )
+
+    @requires("read")
+    def agreement(self, actor: Actor) -> tuple[ModeAgreement, ...]:
+        """Return how far reviewers agree about each mode, on cases that several of them decided.
+
+        Only people who applied a code to some case count as reviewers here, since the others may
+        not code at all.
+        """
+        book = self._store.team.in_force(Codebook)
+        codings = self._store.modes.find_shared_codings(actor.name)
+        return tuple(
+            row
+            for mode in book.in_use
+            if (row := _agreement(mode.code, frozenset(book.codes_of(mode.code)), codings)).both
+            or row.one
+        )
+
+    # Coding
+
+    @requires("decide", APPLY_CODES)
+    def code(
+        self, actor: Actor, case_id: str, codes: Sequence[str], observation: str | None = None
+    ) -> LogEntry:
+        """Apply codes to a case, or to one observation in it.
+
+        Args:
+            actor: The reviewer.
+            case_id: The case.
+            codes: Codes of the codebook.
+            observation: The id of an observation of this case; the case itself if None.
+
+        Raises:
+            InputError: A code isn't in the codebook, or there are none or too many.
+            UnknownRecord: There is no such case or observation, or the actor may not see it.
+
+        """
+        own = self._known_codes(codes)
+        place = self._place(actor, case_id, observation)
+        return self._store.decisions.append(self._entry(actor, case_id, own, place))
+
+    @requires("decide", APPLY_CODES)
+    @may_require("oversee", "remove failure modes that others applied")
+    def uncode(
+        self,
+        actor: Actor,
+        case_id: str,
+        codes: Sequence[str],
+        observation: str | None = None,
+        *,
+        coded_by: str | None = None,
+    ) -> LogEntry:
+        """Remove codes from a case, or from one observation in it.
+
+        Args:
+            actor: The reviewer.
+            case_id: The case.
+            codes: The codes, as they were applied.
+            observation: The id of an observation of this case; the case itself if None.
+            coded_by: The person who applied them; by default the actor.
+
+        Raises:
+            NotAllowed: The codes are another person's, and the actor isn't a lead.
+            UnknownRecord: There is no such case, observation or code, or the actor may not see it.
+
+        """
+        of = coded_by or name_of(actor)
+        if of != actor.name:
+            self.access.require(actor, "oversee", "remove failure modes that others applied")
+        place = self._place(actor, case_id, observation)
+        seen = {
+            (applied.place, applied.code, applied.reviewer)
+            for applied in self.list_codes(actor, case_id)
+        }
+        for code in codes:
+            if (place or "", code, of) not in seen:
+                raise UnknownRecord(f"{of} didn't apply the code {code!r} there.")
+        return self._store.decisions.append(
+            entry_on_case(
+                actor,
+                case_id,
+                "uncode",
+                codes=tuple(dict.fromkeys(codes)),
+                observation=place,
+                coded_by=None if of == actor.name else of,
+            )
+        )
+
+    @requires("decide", APPLY_CODES)
+    def apply(
+        self,
+        actor: Actor,
+        codes: Sequence[str],
+        observations: Sequence[str],
+        *,
+        batch: str | None = None,
+        on_progress: Callable[[int], None] | None = None,
+        stopped: Callable[[], bool] | None = None,
+    ) -> CodedBatch:
+        """Apply codes to many observations, each by an entry of its own that names the batch.
+
+        Repeating it with the same batch adds nothing twice, so an interrupted one can be continued.
+
+        Args:
+            actor: The reviewer.
+            codes: Codes of the codebook.
+            observations: The ids of the observations, as ``preview`` returns them.
+            batch: The id of the batch; a new one by default.
+            on_progress: Called with the number of observations done.
+            stopped: Called before each hundred; True ends it early.
+
+        Raises:
+            InputError: A code isn't in the codebook, or there are too many observations.
+            UnknownRecord: An observation doesn't exist, or the actor may not see it.
+
+        """
+        own = self._known_codes(codes)
+        if len(observations) > MOST_APPLIED:
+            raise InputError(
+                f"too many observations ({len(observations):,})",
+                hint=f"Apply codes to at most {MOST_APPLIED:,} at a time.",
+            )
+        found = self._find_observations(actor, list(dict.fromkeys(observations)))
+        subjects = [(row.case_id, row.place) for row in found]
+        return self._apply(actor, own, subjects, batch, on_progress, stopped)
+
+    @requires("decide", APPLY_CODES)
+    def apply_to_cases(
+        self,
+        actor: Actor,
+        codes: Sequence[str],
+        case_ids: Sequence[str],
+        *,
+        batch: str | None = None,
+    ) -> CodedBatch:
+        """Apply codes to many cases, each by an entry of its own that names the batch.
+
+        Raises:
+            InputError: A code isn't in the codebook, or there are too many cases.
+            UnknownRecord: There is no such case.
+
+        """
+        unique = list(dict.fromkeys(case_ids))
+        if len(unique) > MOST_APPLIED:
+            raise InputError(
+                f"too many cases ({len(unique):,})",
+                hint=f"Apply codes to at most {MOST_APPLIED:,} at a time.",
+            )
+        subjects: list[tuple[str, str | None]] = [(case_id, None) for case_id in unique]
+        return self._apply(actor, self._known_codes(codes), subjects, batch)
+
+    @requires("decide", APPLY_CODES)
+    @may_require("oversee", "remove failure modes that others applied")
+    def undo_batch(self, actor: Actor, batch: str) -> CodedBatch:
+        """Remove the codes that a batch applied and that are still there.
+
+        Raises:
+            UnknownRecord: There is no such batch.
+            NotAllowed: The batch is another person's, and the actor isn't a lead.
+
+        """
+        entries = [
+            entry.decision
+            for entry_id in self._store.modes.entries_of_batch(batch)
+            if (entry := self._store.decisions.get(entry_id)).decision is not None
+        ]
+        made = [decision for decision in entries if decision is not None]
+        if not made:
+            raise UnknownRecord(f"there is no batch of codes {batch!r}.")
+        if any(decision.reviewer != actor.name for decision in made):
+            self.access.require(actor, "oversee", "remove failure modes that others applied")
+        cases: set[str] = set()
+        removed = 0
+        for start in range(0, len(made), _AT_ONCE):
+            with self._store.transaction():
+                for decision in made[start : start + _AT_ONCE]:
+                    place = decision.observation or ""
+                    there = {
+                        applied.code
+                        for applied in self._store.modes.codes_of_case(decision.case_id, None)
+                        if (applied.place, applied.reviewer) == (place, decision.reviewer)
+                    }
+                    if codes := tuple(code for code in decision.codes if code in there):
+                        self._store.decisions.append(
+                            entry_on_case(
+                                actor,
+                                decision.case_id,
+                                "uncode",
+                                codes=codes,
+                                observation=decision.observation,
+                                coded_by=(
+                                    None if decision.reviewer == actor.name else decision.reviewer
+                                ),
+                                extra={"batch": batch},
+                            )
+                        )
+                        removed += 1
+                        cases.add(decision.case_id)
+        return CodedBatch(batch=batch, entries=removed, cases=len(cases))
+
+    # The codebook
+
+    @requires("decide", ADD_MODES)
+    def add_mode(self, actor: Actor, mode: FailureMode) -> Codebook:
+        """Add a mode to the codebook, as a reviewer does who sees a failure without a code.
+
+        ``code_from_name`` makes its code.
+
+        Raises:
+            InputError: The codebook has its code or name already, or its parent doesn't exist.
+
+        """
+        book = self._store.team.in_force(Codebook)
+        return self._put(actor, book, [*book.modes, mode])
+
+    @requires("decide", ADD_MODES)
+    def confirm_group(
+        self,
+        actor: Actor,
+        group: ProposedGroup,
+        mode: FailureMode,
+        *,
+        on_progress: Callable[[int], None] | None = None,
+    ) -> CodedBatch:
+        """Make a mode of a proposed group, and apply its code to the group's members.
+
+        If the codebook has the mode's code already, its members join that mode. Of a group with
+        more than ``MOST_APPLIED`` members the rest stays uncoded and can be confirmed again.
+
+        Raises:
+            InputError: The codebook has another mode with this name.
+
+        """
+        if self._store.team.in_force(Codebook).find(mode.code) is None:
+            self.add_mode(actor, mode)
+        wanted = ObservationFilter(patterns=group.patterns, uncoded=True, faults_only=True)
+        preview = self.preview(actor, [mode.code], wanted)
+        return self.apply(actor, [mode.code], preview.ids, on_progress=on_progress)
+
+    @requires("oversee", CHANGE_CODEBOOK)
+    def change_mode(self, actor: Actor, mode: FailureMode) -> Codebook:
+        """Replace the mode with this code: its name, definition, examples and parent.
+
+        Raises:
+            InputError: There is no mode with this code, another one has its name, or the parent
+                doesn't exist or is nested under the mode.
+
+        """
+        book = self._store.team.in_force(Codebook)
+        self._mode(book, mode.code)
+        return self._put(
+            actor, book, [mode if each.code == mode.code else each for each in book.modes]
+        )
+
+    @requires("oversee", CHANGE_CODEBOOK)
+    def nest(self, actor: Actor, codes: Sequence[str], parent: str | None) -> Codebook:
+        """Nest modes under another one, or move them to the top with None.
+
+        Raises:
+            InputError: There is no such mode, or the parent is nested under one of them.
+
+        """
+        book = self._store.team.in_force(Codebook)
+        for code in (*codes, *([parent] if parent is not None else [])):
+            self._mode(book, code)
+        moved = [
+            mode.model_copy(update={"parent": parent}) if mode.code in codes else mode
+            for mode in book.modes
+        ]
+        return self._put(actor, book, moved)
+
+    @requires("oversee", CHANGE_CODEBOOK)
+    def merge(self, actor: Actor, codes: Sequence[str], into: str) -> Codebook:
+        """Merge modes into another one. Entries with their codes count for it from now on.
+
+        Modes nested under a merged one are nested under the other mode.
+
+        Raises:
+            InputError: There is no such mode, or a mode is merged into itself.
+
+        """
+        book = self._store.team.in_force(Codebook)
+        for code in (*codes, into):
+            self._mode(book, code)
+        if into in codes:
+            raise InputError(
+                f"{into!r} can't be merged into itself", hint="Leave it out.", field="codes"
+            )
+        merged: list[FailureMode] = []
+        for mode in book.modes:
+            update: dict[str, str | None] = {}
+            if mode.code in codes:
+                update = {"merged_into": into, "parent": None}
+            elif mode.parent in codes:
+                update = {"parent": None if mode.code == into else into}
+            merged.append(mode.model_copy(update=update))
+        return self._put(actor, book, merged)
+
+    @requires("oversee", CHANGE_CODEBOOK)
+    def unmerge(self, actor: Actor, code: str) -> Codebook:
+        """Take back the merge of a mode, which gets its own entries back.
+
+        Raises:
+            InputError: There is no mode with this code, or it wasn't merged.
+
+        """
+        book = self._store.team.in_force(Codebook)
+        mode = next((mode for mode in book.modes if mode.code == code), None)
+        if mode is None or mode.merged_into is None:
+            raise InputError(f"{code!r} wasn't merged", hint="See the history.", field="code")
+        own = mode.model_copy(update={"merged_into": None})
+        return self._put(actor, book, [own if each.code == code else each for each in book.modes])
+
+    @requires("oversee", CHANGE_CODEBOOK)
+    def split(
+        self, actor: Actor, code: str, mode: FailureMode, observations: Sequence[str]
+    ) -> CodedBatch:
+        """Move the given observations of a mode to a new mode.
+
+        The actor's own codes are replaced. Those of others stay, so the observation then has both.
+
+        Raises:
+            InputError: There is no mode with this code, or the new one's code or name is taken.
+            UnknownRecord: An observation doesn't exist, or the actor may not see it.
+
+        """
+        book = self._store.team.in_force(Codebook)
+        old = set(book.codes_of(self._mode(book, code).code, nested=False))
+        found = self._find_observations(actor, observations)
+        self._put(actor, book, [*book.modes, mode])
+        batch = self.apply(actor, [mode.code], observations)
+        for row in found:
+            own = [
+                applied.code
+                for applied in self.list_codes(actor, row.case_id)
+                if (applied.place, applied.reviewer) == (row.place, actor.name)
+                and applied.code in old
+            ]
+            if own:
+                self.uncode(actor, row.case_id, own, row.id)
+        return batch
+
+    @requires("oversee", CHANGE_CODEBOOK)
+    def import_codebook(self, actor: Actor, text: str, *, replace: bool = False) -> Codebook:
+        """Add the modes of an exported codebook to the codebook, or replace it.
+
+        Modes whose code the codebook has already are replaced. With ``replace``, modes that aren't
+        in the text are removed, unless their code was applied.
+
+        Args:
+            actor: The lead.
+            text: A codebook as JSON, as ``export_codebook`` returns it.
+            replace: Whether to remove the other modes.
+
+        Raises:
+            InputError: The text isn't a codebook, or its modes don't fit those that stay.
+
+        """
+        try:
+            given = Codebook.model_validate_json(text)
+        except ValidationError as error:
+            raise explain(error) from error
+        return self._add_codebook(actor, given, replace=replace)
+
+    @requires("oversee", CHANGE_CODEBOOK)
+    def start_codebook(self, actor: Actor, name: str) -> Codebook:
+        """Add the modes of a starting codebook, such as ``mast`` or ``rag``.
+
+        Raises:
+            InputError: There is no such codebook, or its names clash with other modes.
+
+        """
+        starting = starting_codebooks()
+        if name not in starting:
+            raise InputError(
+                f"there is no starting codebook {name!r}",
+                hint=f"Choose one of {', '.join(starting)}.",
+                field="name",
+            )
+        return self._add_codebook(actor, starting[name].codebook, replace=False)
+
+    @requires("read")
+    def export_codebook(self, actor: Actor) -> str:
+        """Return the codebook as JSON, which ``import_codebook`` reads."""
+        return self._store.team.in_force(Codebook).model_dump_json(indent=2)
+
+    # Parts
+
+    def _seen_by(self, actor: Actor, wanted: ObservationFilter) -> ObservationFilter:
+        codes = wanted.codes
+        if codes:
+            book = self._store.team.in_force(Codebook)
+            codes = tuple({every for code in codes for every in (code, *book.codes_of(code))})
+        return wanted.model_copy(update={"viewer": actor.name, "codes": codes})
+
+    def _find_observations(self, actor: Actor, ids: Sequence[str]) -> list[CaseObservation]:
+        """Return observations by their ids, in this order.
+
+        Raises:
+            UnknownRecord: One doesn't exist, or the actor may not see it.
+
+        """
+        found: dict[str, CaseObservation] = {}
+        for start in range(0, len(ids), 1000):
+            wanted = ObservationFilter(
+                ids=tuple(ids[start : start + 1000]), viewer=actor.name, size=1000
+            )
+            found |= {row.id: row for row in self._store.modes.search(wanted).rows}
+        for missing in ids:
+            if missing not in found:
+                raise UnknownRecord(f"there is no observation {missing!r} that you can see.")
+        return [found[each] for each in ids]
+
+    def _known_codes(self, codes: Sequence[str]) -> tuple[str, ...]:
+        book = self._store.team.in_force(Codebook)
+        known = [self._mode(book, code).code for code in codes]
+        unique = tuple(dict.fromkeys(known))
+        if not 1 <= len(unique) <= MOST_CODES:
+            raise InputError(
+                "no code is given" if not unique else f"{len(unique)} codes are too many",
+                hint=f"Give 1 to {MOST_CODES} codes.",
+                field="codes",
+            )
+        return unique
+
+    def _mode(self, book: Codebook, code: str) -> FailureMode:
+        """Return a mode by its code, after merges. Raises InputError."""
+        mode = book.find(code)
+        if mode is None:
+            raise InputError(
+                f"the codebook has no failure mode {code!r}",
+                hint="Add it first, or choose one of the codebook's.",
+                field="codes",
+            )
+        return mode
+
+    def _place(self, actor: Actor, case_id: str, observation: str | None) -> str | None:
+        if observation is None:
+            return None
+        [found] = self._find_observations(actor, [observation])
+        if found.case_id != case_id:
+            raise UnknownRecord(f"case {case_id!r} has no observation {observation!r}.")
+        return found.place
+
+    def _entry(
+        self, actor: Actor, case_id: str, codes: tuple[str, ...], place: str | None, **more: Any
+    ) -> Decision:
+        entry = entry_on_case(actor, case_id, "code", codes=codes, observation=place, **more)
+        version = str(self._store.team.in_force(Codebook).version)
+        return entry.model_copy(update={"versions": entry.versions | {"codebook": version}})
+
+    def _apply(
+        self,
+        actor: Actor,
+        codes: tuple[str, ...],
+        subjects: Sequence[tuple[str, str | None]],
+        batch: str | None,
+        on_progress: Callable[[int], None] | None = None,
+        stopped: Callable[[], bool] | None = None,
+    ) -> CodedBatch:
+        batch = batch or secrets.token_hex(8)
+        done, cases = 0, set[str]()
+        for start in range(0, len(subjects), _AT_ONCE):
+            if stopped is not None and stopped():
+                break
+            with self._store.transaction():
+                for case_id, place in subjects[start : start + _AT_ONCE]:
+                    subject = hashlib.sha256(f"{case_id}\n{place}\n{codes}".encode()).hexdigest()
+                    token = f"code:{batch}:{subject[:24]}"
+                    if not self._store.decisions.has_token(token):
+                        entry = self._entry(
+                            actor, case_id, codes, place, token=token, extra={"batch": batch}
+                        )
+                        self._store.decisions.append(entry)
+                        done += 1
+                        cases.add(case_id)
+            if on_progress is not None:
+                on_progress(min(start + _AT_ONCE, len(subjects)))
+        return CodedBatch(batch=batch, entries=done, cases=len(cases))
+
+    def _put(self, actor: Actor, book: Codebook, modes: Iterable[FailureMode]) -> Codebook:
+        """Put a changed codebook in force. Raises InputError if its modes don't fit together."""
+        try:
+            changed = Codebook(version=book.version, modes=tuple(modes), sources=book.sources)
+        except ValidationError as error:
+            raise explain(error) from error
+        if changed == book:
+            return book
+        return self._store.team.put_in_force(name_of(actor), changed)
+
+    def _add_codebook(self, actor: Actor, given: Codebook, *, replace: bool) -> Codebook:
+        book = self._store.team.in_force(Codebook)
+        new = {mode.code: mode for mode in given.modes}
+        kept = [new.pop(mode.code, mode) for mode in book.modes]
+        if replace:
+            used = self._store.modes.codes_used()
+            kept = [
+                mode
+                for mode in kept
+                if mode.code in {each.code for each in given.modes} or mode.code in used
+            ]
+        sources = tuple(dict.fromkeys((*book.sources, *given.sources)))
+        with_sources = book.model_copy(update={"sources": sources})
+        return self._put(actor, with_sources, [*kept, *new.values()])
+
+    def _propose(self, members: Ints) -> GroupProposal:
+        """Return new groups of the observations that ``FailureModes.members`` returned."""
+        numbers, counts = np.unique(members >> _CASE_BITS, return_counts=True)
+        order = np.argsort(-counts, kind="stable")
+        texts = self._store.modes.pattern_texts(numbers.tolist())
+        patterns = [
+            PatternText(int(numbers[place]), texts[int(numbers[place])], int(counts[place]))
+            for place in order
+            if int(numbers[place]) in texts
+        ]
+        groups = tuple(
+            ProposedGroup(
+                id=hashlib.sha256(json.dumps(group.patterns).encode()).hexdigest()[:16],
+                name=group.name,
+                observations=group.observations,
+                cases=0,
+                patterns=group.patterns,
+            )
+            for group in group_patterns(patterns, self._encode)
+        )
+        proposed = GroupProposal(groups=groups, observations=0, cases=0, ungrouped=0, new=0)
+        counted = _recount(proposed, members)
+        return counted.model_copy(update={"new": 0})
+
+    def _encode(self, patterns: Sequence[PatternText]) -> Floats:
+        """Return the vectors of patterns, from the database where they are stored."""
+        stored = self._store.modes.vectors([pattern.seq for pattern in patterns])
+        encoder, new = load_encoder(), dict[int, bytes]()
+        own = bytes.fromhex(encoder.digest)
+        vectors: list[Floats] = []
+        for pattern in patterns:
+            packed = stored.get(pattern.seq, b"")
+            # A vector of another version of the encoder can't be compared with the new ones.
+            if not packed.startswith(own):
+                packed = own + np.asarray(encoder.encode(pattern.text), np.float32).tobytes()
+                new[pattern.seq] = packed
+            vectors.append(np.frombuffer(packed, dtype=np.float32, offset=len(own)))
+        if new:
+            self._store.modes.save_vectors(new)
+        return np.stack(vectors)
+
+
+def _distinct(values: Ints) -> Ints:
+    """Return the distinct values, sorted.
+
+    ``np.unique`` hashes them since numpy 2.3, which takes ten times as long for these numbers.
+    """
+    ordered = np.sort(values)
+    return ordered[np.append(True, ordered[1:] != ordered[:-1])] if len(ordered) else ordered
+
+
+def _recount(proposal: GroupProposal, members: Ints) -> GroupProposal:
+    """Return a proposal with the counts of these observations; groups without any are left out."""
+    patterns = np.array([seq for group in proposal.groups for seq in group.patterns], np.int64)
+    of_pattern = np.repeat(
+        np.arange(len(proposal.groups)), [len(group.patterns) for group in proposal.groups]
+    )
+    order = np.argsort(patterns)
+    patterns, of_pattern = patterns[order], of_pattern[order]
+    wanted = members >> _CASE_BITS
+    cases = members & (1 << _CASE_BITS) - 1
+    place = np.searchsorted(patterns, wanted)
+    place[place == len(patterns)] = 0
+    is_grouped = patterns[place] == wanted if len(patterns) else np.zeros(len(wanted), dtype=bool)
+    group = of_pattern[place[is_grouped]] if len(patterns) else np.zeros(0, dtype=np.int64)
+    counts = np.bincount(group, minlength=len(proposal.groups))
+    in_cases = _distinct(group << _CASE_BITS | cases[is_grouped]) >> _CASE_BITS
+    case_counts = np.bincount(in_cases, minlength=len(proposal.groups))
+    groups = tuple(
+        group.model_copy(
+            update={"observations": int(counts[number]), "cases": int(case_counts[number])}
+        )
+        for number, group in enumerate(proposal.groups)
+        if counts[number]
+    )
+    ungrouped = int(len(members) - is_grouped.sum())
+    return GroupProposal(
+        groups=tuple(sorted(groups, key=lambda group: -group.observations)),
+        observations=len(members),
+        cases=len(_distinct(cases)),
+        ungrouped=ungrouped,
+        new=max(0, ungrouped - (proposal.ungrouped - proposal.new)),
+    )
+
+
+def _cases_of(codes: tuple[str, ...], facet: Facet, value: str) -> CaseFilter:
+    """Return the filter of the cases with one of these codes and one value of a facet."""
+    chosen = CaseFilter(modes=codes)
+    field = FACETS[facet].case_filter
+    return chosen.model_copy(update={field: (value,)}) if field else chosen
+
+
+def _agreement(
+    mode: str, codes: frozenset[str], codings: Mapping[int, Mapping[str, frozenset[str]]]
+) -> ModeAgreement:
+    first: list[int] = []
+    second: list[int] = []
+    cases: list[int] = []
+    for case, reviewers in codings.items():
+        applied = [int(bool(codes & of_reviewer)) for _, of_reviewer in sorted(reviewers.items())]
+        for one, other in combinations(applied, 2):
+            first.append(one)
+            second.append(other)
+            cases.append(case)
+    ratings = np.array([first, second], dtype=np.int64).T.reshape(-1, 2)
+    counts = UnitCounts.of(ratings, ratings[:, 0] * 2 + ratings[:, 1], np.array(cases), 4)
+    both = int((ratings.sum(axis=1) == 2).sum())
+    one = int((ratings.sum(axis=1) == 1).sum())
+    return ModeAgreement(
+        mode,
+        both,
+        one,
+        len(cases),
+        share(ratings[:, 0] == ratings[:, 1], np.array(cases)),
+        counts.estimate(lambda tables: cohen_kappa(tables.reshape(*tables.shape[:-1], 2, 2))),
+    )

@@ -1,0 +1,87 @@
+"""SQL conditions that keep observations and codes from reviewers who must not see them yet.
+
+These are the rules of ``CaseService.open_for`` and ``DecisionFilter.blind_to`` for many rows at
+once. What others wrote about a case of several reviewers is hidden until all its decisions are
+made, and what the audit found is hidden as long as the policy hides its verdict. Unlike entries of
+the log, codes and texts are hidden even before the first decision, because nothing else of such a
+case is shown then either.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+
+from masis.schema.review import CaseState
+from masis.store.core.sql import Condition
+
+UNDECIDED: tuple[CaseState, ...] = (
+    "new",
+    "running",
+    "interrupted",
+    "needs_review",
+    "needs_adjudication",
+    "accepted",
+)
+"""The states in which no person's decision is in force."""
+
+SEALED = """(cases.pending > 0 OR (cases.wanted > 1 AND cases.standing <> 'decided'
+    AND NOT EXISTS (SELECT 1 FROM case_work AS work
+        WHERE work.case_seq = cases.seq AND work.kind = 'decided')))"""
+"""Whether decisions of a shared case are missing, so that reviewers can't see each other's work."""
+
+_POLICY = "SELECT payload FROM team_records WHERE kind = 'policy' ORDER BY seq DESC LIMIT 1"
+_SHOWN = f"coalesce(({_POLICY}) ->> '$.machine', 'first')"
+_DRAWN = """SELECT value FROM json_each((
+    SELECT payload -> '$.case_ids' FROM team_records WHERE kind = 'sample_plan'
+    ORDER BY seq DESC LIMIT 1))"""
+"""The answers drawn for a guarantee, which are decided blind under any policy."""
+
+_UNDECIDED = ", ".join(f"'{state}'" for state in UNDECIDED)
+
+MACHINE_HIDDEN = f"""((({_SHOWN} <> 'first' OR cases.id IN ({_DRAWN}))
+    AND cases.state IN ({_UNDECIDED})
+    AND ({_SHOWN} = 'never' OR NOT EXISTS (SELECT 1 FROM case_work AS work
+        WHERE work.case_seq = cases.seq AND work.kind = 'decided' AND work.who = ?)))
+    OR ({_SHOWN} <> 'first' AND cases.state = 'superseded'))"""  # noqa: S608 (our own SQL)
+"""Whether the audit's verdict on a case is hidden from a reviewer, whose name is bound.
+
+This is ``masis.services.cases.machine_hidden``. An earlier version of a case is hidden under every
+policy that hides verdicts, because its newer version may be undecided.
+"""
+
+_HIDES = f"""SELECT EXISTS (SELECT 1 FROM cases WHERE pending > 0)
+    OR coalesce(({_POLICY}) ->> '$.reviewers', 1) > 1
+    OR {_SHOWN} <> 'first' OR EXISTS ({_DRAWN})"""  # noqa: S608 (our own SQL)
+
+ISSUE_PLACE = "issue:"
+"""The beginning of the places of the audit's issues (``Observation.place``)."""
+
+
+def hides_anything(connection: sqlite3.Connection) -> bool:
+    """Return whether anything of any case is hidden from any reviewer now."""
+    return bool(connection.execute(_HIDES).fetchone()[0])
+
+
+def visible_observations(connection: sqlite3.Connection, viewer: str | None) -> list[Condition]:
+    """Return the conditions on ``observations`` that a reviewer may see; none for programs."""
+    if viewer is None or not hides_anything(connection):
+        return []
+    found = f"""NOT (observations.kind = 'issue' AND observations.case_seq IN
+        (SELECT seq FROM cases WHERE {MACHINE_HIDDEN}))"""  # noqa: S608 (our own SQL)
+    written = f"""NOT (observations.kind <> 'issue' AND observations.author IS NOT ?
+        AND observations.case_seq IN (SELECT seq FROM cases WHERE {SEALED}))"""  # noqa: S608
+    return [(found, (viewer,)), (written, (viewer,))]
+
+
+def visible_codes(connection: sqlite3.Connection, viewer: str | None) -> list[Condition]:
+    """Return the conditions on ``case_codes`` that a reviewer may see; none for programs.
+
+    A code on an issue reveals that the audit found it, so it's hidden with the audit's verdict.
+    """
+    if viewer is None or not hides_anything(connection):
+        return []
+    on_issues = f"""NOT (substr(case_codes.place, 1, {len(ISSUE_PLACE)}) = '{ISSUE_PLACE}'
+        AND case_codes.case_seq IN (SELECT seq FROM cases WHERE {MACHINE_HIDDEN}))"""  # noqa: S608
+    of_others = f"""NOT (case_codes.reviewer IS NOT ?
+        AND case_codes.case_seq IN (SELECT seq FROM cases WHERE {SEALED}))"""  # noqa: S608
+    return [(on_issues, (viewer,)), (of_others, (viewer,))]
