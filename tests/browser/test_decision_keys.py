@@ -15,6 +15,7 @@ from masis.schema.team import QueuePolicy
 from masis.services import Workbench
 from masis.services.records import CaseFilter
 from masis.ui.review import decision_form as forms
+from masis.ui.review.decision import DESK_PARTS
 from masis.ui.review.desk import OpenDesk, Place
 from masis.ui.shell.keys import adjudication_keys, key_map
 from masis.ui.team.final_desk import FinalDesk
@@ -136,7 +137,7 @@ def final_data(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 @pytest.fixture
 def draw(mount: Callable[..., Mounted], desk_data: dict[str, Any]) -> Drawn:
     """The desk with a link, a button and a field of the page above it."""
-    parts = ("key_sheet", "answer_view", "report_issue", "correction_check", "final_verdict")
+    parts = DESK_PARTS
     mounted = mount("desk", *parts)
     others = "<a href='#'>elsewhere</a><button>other</button><input>"
     mounted.page.evaluate("html => document.body.insertAdjacentHTML('afterbegin', html)", others)
