@@ -269,7 +269,7 @@ def _reported_label(issue: ReportFields) -> TargetLabel:
         label=issue.type,
         severity=cast("Severity", issue.severity),
         note=issue.note.strip(),
-        **issue.named(),
+        **issue.to_label_fields(),
     )
 
 
@@ -507,12 +507,12 @@ def history(
     words = entry_texts(entries)
     return [
         _history_row(entry, words[entry.id], entry.id in undone)
-        | _label_texts(entry.decision, case, run)
+        | _describe_labels(entry.decision, case, run)
         for entry in entries
     ]
 
 
-def _label_texts(decision: Decision | None, case: Case | None, run: Run | None) -> Data:
+def _describe_labels(decision: Decision | None, case: Case | None, run: Run | None) -> Data:
     """Return the labels of a decision in words, and its reported issues with their details."""
     lines = label_lines(decision, case, run)
     reported = _reported_rows(decision) if decision else []

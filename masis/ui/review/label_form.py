@@ -92,7 +92,7 @@ class NamedEvidence(Record):
     right_reference: ChunkId | None = None
     kind: SupportKind | None = None
 
-    def named(self) -> Data:
+    def to_label_fields(self) -> Data:
         """Return the fields of ``TargetLabel``. A kind without a supporting passage is left out."""
         supports = any(passage.stance == "supports" for passage in self.evidence)
         return {
@@ -337,7 +337,7 @@ def target_labels(iteration: Iteration, chosen: dict[str, LabelFields]) -> Itera
                     if fields.label == target.verdict
                     else f"the audit says {target.verdict}"
                 ),
-                **fields.named(),
+                **fields.to_label_fields(),
             )
 
 
