@@ -33,6 +33,7 @@ from masis.services.records import DEFAULT_ORDER, ORDERS, CaseFilter, OrderName
 from masis.views.batch_words import batch_result, left_out_lines
 from masis.views.faults import revealed_words
 from masis.views.headline import headline
+from masis.views.labels import flat_lines, label_lines
 from masis.views.log_entries import entry_number, entry_word
 from masis.views.numbers import score_text
 from masis.views.story import failure_message, review_messages
@@ -169,7 +170,11 @@ def _as_lines(view: CaseView) -> Iterator[str]:
             yield from ("", f"{name}, suggested by the audit (quality {quality}, {how})")
             yield from (f"  {line}" for line in revision.answer.splitlines())
     if view.history:
-        yield from ("", "Log", *(f"  {_entry_line(entry)}" for entry in view.history))
+        yield from ("", "Log")
+        for entry in view.history:
+            yield f"  {_entry_line(entry)}"
+            for line in flat_lines(label_lines(entry.decision, view.case, view.run)):
+                yield f"      {' '.join(line.split())}"
 
 
 def _iteration_lines(iteration: Iteration) -> Iterator[str]:

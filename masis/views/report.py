@@ -21,6 +21,7 @@ from masis.views import scores
 from masis.views.answer import EVIDENCE_SHOWN, answer_view, unaudited_answer_view
 from masis.views.comparison import changed_settings
 from masis.views.headline import standing
+from masis.views.labels import label_lines
 from masis.views.log_entries import entry_texts, entry_word
 from masis.views.markdown import drawable
 from masis.views.numbers import moment, score_text
@@ -79,6 +80,7 @@ def case_report(shown: ReportSubject, head: tuple[int, str] | None, index: str =
         settings=sorted(changed_settings(run.settings)) if run else [],
         history=shown.history[::-1],  # Newest first in the log, oldest first in the report.
         texts=entry_texts(shown.history),
+        labels={entry.id: label_lines(entry.decision, case, run) for entry in shown.history},
         head=head,
         index=index,
         evidence_left_out=max(0, len(case.evidence) - EVIDENCE_SHOWN),

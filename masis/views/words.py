@@ -7,6 +7,7 @@ from typing import NamedTuple, TypedDict, get_args
 from masis.schema.answers import NoAnswerCode
 from masis.schema.audit import ClaimCheck
 from masis.schema.case import Case, Severity
+from masis.schema.labels import FaultCause, Stance, SupportKind
 from masis.schema.model_ref import ModelRef
 from masis.schema.review import CaseState, EntryKind, EntrySource, Standing, Verdict
 from masis.schema.rules import (
@@ -280,6 +281,40 @@ SENTENCE: dict[str, Word] = {
         "exempt", "calm", "Needs no citation: a hedge, a heading, a question, a transition"
     ),
 }
+
+CHUNK_LABEL: dict[str, Word] = {
+    "relevant": Word("relevant", "good", "The chunk helps to answer the question"),
+    "irrelevant": Word("irrelevant", "calm", "The chunk doesn't help to answer the question"),
+    "conflicting": Word("contradicts another", "warn", "The chunk contradicts another one"),
+}
+"""The labels on chunks of the evidence."""
+
+PASSAGE_MISSING = Word(
+    "A needed passage is missing", "warn", "The evidence lacks a passage that the answer needs"
+)
+"""The label on a case whose evidence is incomplete."""
+
+STANCE: dict[Stance, Word] = {
+    "supports": Word("supports", "good", "The passage supports the labelled words"),
+    "contradicts": Word("contradicts", "bad", "The passage contradicts the labelled words"),
+}
+"""How a passage that a label names bears on the labelled words."""
+
+SUPPORT_KIND: dict[SupportKind, Word] = {
+    "quotation": Word("quotation", "calm", "The answer has the words of the passage"),
+    "paraphrase": Word("paraphrase", "calm", "The answer says it in other words"),
+    "inference": Word("inference", "calm", "The answer follows from the passage by reasoning"),
+}
+"""How labelled words follow from the passages that support them."""
+
+FAULT_CAUSE: dict[FaultCause, Word] = {
+    "retrieval": Word("retrieval", "warn", "no passage of the evidence settles it"),
+    "citation": Word("citation", "warn", "another chunk than the cited one settles it"),
+    "generation": Word(
+        "generation", "warn", "the cited evidence settles it, and the answer says something else"
+    ),
+}
+"""Where a labelled fault comes from, as far as its passages say."""
 
 MISSING_FIGURE = Word(
     "not in the evidence", "calm", "A figure that isn't in the evidence; it may be calculated"

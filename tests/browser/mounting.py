@@ -49,6 +49,8 @@ class Mounted:
         self.page = page
         page.route(ADDRESS, lambda route: route.fulfill(content_type="text/html", body=PAGE))
         page.goto(ADDRESS)
+        if name == "answer_view":
+            parts = ("passages",)
         css, js = sources(name, *parts)
         if name == "answer_view":
             css, js = sources("answer")[0], js + ANSWER

@@ -291,14 +291,17 @@ def test_a_wide_page_steps_through_issues_explains_scores_and_keeps_the_decision
     page.locator(".why-panel").get_by_role("button", name="Label this reference").first.click(
         delay=40
     )
-    control = form.get_by_label(re.compile("^Reference .*the audit says fabricated"))
-    expect(control).to_be_focused()
-    expect(control).to_be_in_viewport()
+    shown = page.get_by_role("region", name=re.compile("^Label: reference"))
+    expect(shown).to_be_focused()
+    expect(shown).to_contain_text("fabricated")
     page.keyboard.press("Escape")
     page.locator(".text .ref", has_text="chunk_4").focus()
     page.keyboard.press("Enter")
     page.keyboard.press("l")
-    expect(form.get_by_label(re.compile("^Reference chunk_4"))).to_be_focused()
+    expect(shown).to_contain_text("“chunk_4”")
+    # the list of all labels is in the form
+    form.get_by_text("Label single claims and references").click(delay=40)
+    expect(form.get_by_label(re.compile("^Reference chunk_4"))).to_be_visible()
 
 
 def test_in_a_narrow_window_evidence_is_a_tab_and_keys_reach_issues_and_the_form(

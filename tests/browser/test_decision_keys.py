@@ -15,6 +15,7 @@ from masis.schema.team import QueuePolicy
 from masis.services import Workbench
 from masis.services.records import CaseFilter
 from masis.ui.review import decision_form as forms
+from masis.ui.review.decision import DESK_PARTS
 from masis.ui.review.desk import OpenDesk, Place
 from masis.ui.shell.keys import adjudication_keys, key_map
 from masis.ui.team.final_desk import FinalDesk
@@ -136,7 +137,7 @@ def final_data(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 @pytest.fixture
 def draw(mount: Callable[..., Mounted], desk_data: dict[str, Any]) -> Drawn:
     """The desk with a link, a button and a field of the page above it."""
-    parts = ("key_sheet", "answer_view", "report_issue", "correction_check", "final_verdict")
+    parts = DESK_PARTS
     mounted = mount("desk", *parts)
     others = "<a href='#'>elsewhere</a><button>other</button><input>"
     mounted.page.evaluate("html => document.body.insertAdjacentHTML('afterbegin', html)", others)
@@ -153,8 +154,8 @@ def test_a_fast_key_sequence_is_sent_in_full_and_enter_decides_nothing(draw: Dra
         page.keyboard.press(key)
     assert not draw.sent("decisions")
     page.keyboard.press("l")
-    page.keyboard.press("ArrowDown")  # the label that agrees with the audit
-    says(page).to_contain_text("Labelled: agree")
+    page.keyboard.press("1")
+    says(page).to_contain_text("Labelled: supported")
     page.keyboard.press("Control+Enter")
     (sent,) = draw.sent("decisions")
     assert (sent["fields"]["verdict"], bool(sent["fields"]["reason"])) == ("reject", True)
@@ -185,7 +186,8 @@ def test_a_field_focused_by_a_key_is_visible_above_the_form_footer(draw: Drawn) 
     page.keyboard.type("A note that grows.\n" * 4)
     assert stands_above()
     page.keyboard.press("Escape")
-    page.keyboard.press("l")
+    page.locator(".labels summary").click()
+    page.locator(".label-row select").first.focus()
     assert stands_above()
     page.locator("select:focus").select_option(index=2)  # what confirms it makes the foot higher
     says(page).to_contain_text("Labelled")
@@ -367,9 +369,9 @@ def test_v_shows_a_recorded_correction_before_a_revision(draw: Drawn) -> None:
     ("base", "title"), [("run/1", "that the audit missed"), ("", "that you found")]
 )
 def test_a_reported_issue_isnt_called_missed_if_the_audit_is_hidden_or_absent(
-    draw: Drawn, base: str, title: str
+    draw: Drawn, desk_data: dict[str, Any], base: str, title: str
 ) -> None:
-    page = draw(labels={"base": base, "rows": [], "choices": {}})
+    page = draw(labels=desk_data["labels"] | {"base": base, "rows": []})
     expect(page.get_by_text("Issues that")).to_have_text(f"Issues {title}")
 
 

@@ -73,7 +73,10 @@ def test_an_answer_is_listed_shown_decided_labeled_and_undone(masis: Masis, data
     entry = json.loads(decided.stdout)
     assert (entry["decision"]["verdict"], entry["decision"]["reviewer"]) == ("reject", "Ada")
     assert entry["decision"]["machine_shown"] == ["answer", "verdicts", "scores", "issues"]
-    assert masis("label", "a", "unsupported", "in 1931", "--by", "Ada", *at).exit_code == 0
+    named = ("--supported-by", "1=The bridge")
+    assert masis("label", "a", "unsupported", "in 1931", *named, "--by", "Ada", *at).exit_code == 0
+    shown = masis("show", "a", *at).stdout
+    assert "claim “in 1931”: unsupported; 1 supports: “The bridge”; cause: citation" in shown
     assert "No cases need your decision." in masis("queue", *at).stderr
     log = masis("log", "a", *at).stdout
     assert log.count("Rejected: the original answer of a, by Ada") == 2

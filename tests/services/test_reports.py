@@ -10,7 +10,7 @@ from html.parser import HTMLParser
 import pytest
 
 from masis.schema.case import Case
-from masis.schema.labels import TargetLabel
+from masis.schema.labels import LabelPassage, TargetLabel
 from masis.services import Workbench, demo_cases
 from masis.services.reports import case_report
 from masis.views.report import report_name
@@ -57,7 +57,7 @@ def test_the_report_is_complete(
     case = demo_case(FABRICATED)
     bench.cases.add(ADA, [case])
     run = bench.audits.audit(ADA, case)
-    answer = run.iterations[0].answer
+    answer, chunk = run.iterations[0].answer, case.evidence[0]
     labels = (
         TargetLabel(target="claim", start=0, end=4, text=answer[:4], label="supported"),
         TargetLabel(
@@ -68,6 +68,15 @@ def test_the_report_is_complete(
             label="unsafe",
             severity="high",
             note="no",
+            evidence=(
+                LabelPassage(
+                    evidence_id=chunk.id,
+                    start=0,
+                    end=9,
+                    text=chunk.text[:9],
+                    stance="contradicts",
+                ),
+            ),
         ),
         TargetLabel(target="answer", label="incomplete", severity="low"),
     )
@@ -89,6 +98,7 @@ def test_the_report_is_complete(
         "Overridden by Ana",
         "wrong figure",
         f"Reported: “{answer[:4]}”: unsafe, high (no)",
+        f"{chunk.id} contradicts: “{chunk.text[:9]}”",
         "Reported: the whole answer: incomplete, low",
         "checked against the annual report",
         "It grew by 14.2% [chunk_2].",

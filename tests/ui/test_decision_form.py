@@ -16,7 +16,9 @@ from masis.services.decision_rules import DecidedAnswer, problems
 from masis.services.drafts import read_form
 from masis.ui.review import decision_form as forms
 from masis.ui.review.decision_form import FormFields
-from masis.ui.shell.keys import GROUPS, key_map
+from masis.ui.review.form_texts import LONGEST_NOTE
+from masis.ui.review.label_form import label_rows, label_words, target_labels
+from masis.ui.shell.keys import GROUPS, LABEL_BAR, key_map
 from tests.cases import case_of
 
 CASE = case_of(
@@ -104,7 +106,7 @@ def test_unstorable_text_is_cleaned_and_truncated() -> None:
         FormFields, {"note": "a\x00b\ud800c" + "x" * 10_000, "corrected": "", "verdict": "override"}
     )
     assert fields.note.startswith("abcx")
-    assert len(fields.note) == forms.LONGEST_NOTE
+    assert len(fields.note) == LONGEST_NOTE
     assert fields.corrected == ""
 
 
@@ -133,21 +135,11 @@ def test_drafted_reports_are_kept_and_those_of_the_shown_answer_are_submitted(
     for audited in (run, None):
         approved = fields.model_copy(update={"verdict": "approve"})
         decision = forms.decision_of(approved, run=audited, index=0, shown="d", **ABOUT)
-        assert [each.model_dump() for each in decision.labels] == [
+        assert [each.model_dump(exclude_defaults=True) for each in decision.labels] == [
             {**place, "label": "unsupported", "severity": "high", "note": "no"}
             for place in ({"target": "span", "start": 4, "end": 10, "text": "bridge"},)
-        ] + [
-            {
-                "target": "answer",
-                "start": None,
-                "end": None,
-                "text": "",
-                "label": "incomplete",
-                "severity": "low",
-            }
-            | {"note": ""}
-        ]
-        again = forms.labels_of(decision, "d")
+        ] + [{"target": "answer", "label": "incomplete", "severity": "low"}]
+        again = forms.fields_of_labels(decision, "d")
         assert again["reported"]["d"] == (
             fields.reported["d"][0].model_copy(update={"note": "no"}),
             fields.reported["d"][1],
@@ -161,7 +153,7 @@ def test_drafted_reports_are_kept_and_those_of_the_shown_answer_are_submitted(
         ]
     )[0]
     assert (row["labels"], [each["type"] for each in row["reported"]]) == (
-        0,
+        [],
         ["unsupported", "incomplete"],
     )
     shown = forms.reporting(CASE.answer or "", LabelTypes(), decision)
@@ -199,7 +191,7 @@ def test_selectable_sentences_start_without_markers() -> None:
 
 
 def test_the_decision_records_the_iteration_seen_and_what_was_shown(run: Run) -> None:
-    rows = forms.label_rows(run.iterations[0])
+    rows = label_rows(run.iterations[0], CASE)
     contradicted = next(
         row for row in rows if row["kind"] == "claim" and row["verdict"] == "contradicted"
     )
@@ -211,10 +203,10 @@ def test_the_decision_records_the_iteration_seen_and_what_was_shown(run: Run) ->
         corrected="It was opened in 1931 [b].",
         labels={
             forms.label_base(run, 0): {
-                contradicted["key"]: "supported",
-                fabricated["key"]: "fabricated",
+                contradicted["key"]: {"label": "supported"},
+                fabricated["key"]: {"label": "fabricated"},
             },
-            "another-run/1": {contradicted["key"]: "partial"},
+            "another-run/1": {contradicted["key"]: {"label": "partial"}},
         },
     )
     decision = forms.decision_of(fields, run=run, index=0, **ABOUT)
@@ -238,11 +230,12 @@ def test_the_decision_records_the_iteration_seen_and_what_was_shown(run: Run) ->
 
 def test_an_uncited_sentence_can_be_labelled_as_needing_no_citation() -> None:
     answer = "The bridge is 120 metres long [a]. It is grey."
-    iteration = run_audit(case_of(answer, {"a": "The bridge is 120 metres long."})).iterations[0]
-    (row,) = (each for each in forms.label_rows(iteration) if each["kind"] == "sentence")
-    assert [code for code, _ in forms.choices()["sentence"]] == [row["verdict"], "exempt"]
-    posted = read_form(FormFields, {"labels": {"run/1": {row["key"]: "exempt"}}})
-    (label,) = forms.target_labels(iteration, posted.labels["run/1"])
+    case = case_of(answer, {"a": "The bridge is 120 metres long."})
+    iteration = run_audit(case).iterations[0]
+    (row,) = (each for each in label_rows(iteration, case) if each["kind"] == "sentence")
+    assert [code for code, _ in label_words()["choices"]["sentence"]] == [row["verdict"], "exempt"]
+    posted = read_form(FormFields, {"labels": {"run/1": {row["key"]: {"label": "exempt"}}}})
+    (label,) = target_labels(iteration, posted.labels["run/1"])
     assert (label.target, label.text, label.label) == ("sentence", "It is grey.", "exempt")
     assert label.note == "the audit says uncited"
 
@@ -353,7 +346,8 @@ def test_no_shortcut_is_used_twice_or_conflicts_with_streamlit() -> None:
     shortcuts = [key.shortcut for _, keys in GROUPS for key in keys]
     assert len(set(shortcuts)) == len(shortcuts)
     assert not {"C", "R"} & set(shortcuts)
-    assert sum(len(group["keys"]) for group in key_map()) == len(shortcuts)
+    # the bar has the keys alone while it's open
+    assert sum(len(group["keys"]) for group in key_map()) == len(shortcuts) + len(LABEL_BAR)
 
 
 def test_a_recorded_correction_is_compared_with_its_answer() -> None:

@@ -23,7 +23,7 @@ from masis.store.records import DecisionFilter
 from masis.ui import components
 from masis.ui.review import decisions
 from masis.ui.review.decisions import entry_context, log_filter
-from masis.ui.review.log_view import entry_detail, entry_row
+from masis.ui.review.log_view import entry_row
 from masis.views.numbers import moment
 from tests.reviewing import ADA, decide
 from tests.ui.conftest import open_page, press, texts
@@ -92,10 +92,10 @@ def test_details_show_the_correction_diff_and_labels(
     changes = decisions._correction_diff(audited_workbench, entry)
     assert "".join(change.text for change in changes if change.kind != "in") == shown
     assert "It was checked." in "".join(change.text for change in changes if change.kind == "in")
-    detail = entry_detail(entry, changes)
-    assert [(each["label"], each.get("severity")) for each in detail["labels"]] == [
-        ("partial", None),
-        ("incomplete", "low"),
+    detail = decisions._opened_detail(audited_workbench, entry)
+    assert [(each["text"], each["reports"]) for each in detail["labels"]] == [
+        (f"claim “{shown[:4]}”: partial (it is there)", False),
+        ("the whole answer: incomplete, low", True),
     ]
     assert detail["run"]["href"] == f"review?case={CASE}&run={run.id}&iteration=1"
     assert ("The machine showed", "scores, marks") in detail["facts"]

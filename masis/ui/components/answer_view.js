@@ -154,6 +154,9 @@ function drawAnswer(root, data, desk) {
     if (isNarrow() && follow) {
       root.cameFrom = follow
       turnTo("evidence", card.querySelector(".card-head"))
+      // the reader still stands on the marker: L labels it, not the chunk
+      card.dataset.followed = "true"
+      card.addEventListener("focusout", () => delete card.dataset.followed, { once: true })
       const back = plainButton("link back", "Back to the answer")
       back.append(make("kbd", "", "G"))
       back.onclick = () => turnTo("answer")
@@ -174,7 +177,8 @@ function drawAnswer(root, data, desk) {
   }
   const clear = () => {
     root.targetAt = null
-    why.replaceChildren(close)
+    // the bar that labels a part stays until the reader closes it (label_bar.js)
+    why.replaceChildren(...why.querySelectorAll(":scope > .label-bar"), close)
     for (const element of root.querySelectorAll(".lit, .lit-near, .lit-against, .chosen")) {
       element.classList.remove("lit", "lit-near", "lit-against", "chosen")
     }
@@ -397,6 +401,20 @@ function drawAnswer(root, data, desk) {
     choosePieces(item => item.sentence === piece.sentence)
     explainPiece(piece)
     showEvidence(piece.claims ?? [], piece.evidence ? [piece.evidence] : [], follow)
+  }
+  // Shows the reasons and the evidence of a claim, a reference or a sentence, by its key among the
+  // labels.
+  const showTarget = key => {
+    const hasKey = piece =>
+      data.references[piece.citation]?.target === key ||
+      piece.claims?.some(claim => data.claims[claim].target === key) ||
+      piece.issues?.some(number => issuesByNumber.get(number)?.target === key)
+    if (!pieceElements.some(([, piece]) => hasKey(piece))) drawRest()
+    const [element, piece] = pieceElements.find(([, each]) => hasKey(each)) ?? []
+    if (!piece) return
+    selectPiece(piece)
+    root.targetAt = key
+    reveal(element)
   }
   const selectEvidence = card => {
     clear()
@@ -646,62 +664,19 @@ function drawAnswer(root, data, desk) {
     )
   }
 
-  // --- words that a reviewer labels
-  // --------------------------------------------------------------------------------- Offsets count
-  // the characters of the stored answer, as code points, because Python counts so. Hidden markup
-  // counts. Signs drawn by the style sheet are no text and don't count.
+  // --- words that a reviewer labels (passages.js says how places are counted)
+  // ---------------------------------------------------------------------------------
   const letters = Array.from(data.pieces.map(piece => piece.text).join(""))
   const offsets = new Map()
   data.pieces.reduce((at, piece) => {
     offsets.set(piece, at)
     return at + lettersIn(piece.text)
   }, 0)
-  // A selection within a shadow root isn't visible to window.getSelection() in every browser:
-  // Chromium has getSelection() on the shadow root, and getComposedRanges() is the standard way
-  // (https://w3c.github.io/selection-api/).
-  const selectedRange = () => {
-    const selection = root.getRootNode().getSelection?.() ?? window.getSelection()
-    if (!selection || (selection.isCollapsed && !selection.getComposedRanges)) return null
-    const selected =
-      selection.getComposedRanges?.({ shadowRoots: [root.getRootNode()] })[0] ??
-      (selection.rangeCount ? selection.getRangeAt(0) : null)
-    if (!selected || selected.collapsed) return null
-    const range = document.createRange() // composed ranges are static and have no methods
-    range.setStart(selected.startContainer, selected.startOffset)
-    range.setEnd(selected.endContainer, selected.endOffset)
-    return range
-  }
-  // Returns the selected words of the answer and their offsets, without the spaces around them, or
-  // null.
+  const selectedRange = () => selectedRangeIn(root)
+  // Returns the selected words of the answer and their place, or null.
   const selectedWords = () => {
     const range = selectedRange()
-    if (!range || !range.intersectsNode(answer)) return null
-    let start = Infinity
-    let end = -1
-    for (const { element, at } of textPieces) {
-      if (!range.intersectsNode(element)) continue
-      const inside = document.createRange()
-      inside.selectNodeContents(element)
-      const before = inside.cloneRange()
-      if (range.compareBoundaryPoints(Range.START_TO_START, inside) > 0)
-        inside.setStart(range.startContainer, range.startOffset)
-      if (range.compareBoundaryPoints(Range.END_TO_END, inside) < 0)
-        inside.setEnd(range.endContainer, range.endOffset)
-      before.setEnd(inside.startContainer, inside.startOffset)
-      const from = at + lettersIn(before.toString())
-      const chosen = lettersIn(inside.toString())
-      if (!chosen) continue
-      start = Math.min(start, from)
-      end = Math.max(end, from + chosen)
-    }
-    while (start < end && !letters[start].trim()) start += 1
-    while (end > start && !letters[end - 1].trim()) end -= 1
-    // a selection that cuts a word was meant to hold all of it: the pointer was a little off
-    while (start < end && start > 0 && inWord(letters[start - 1]) && inWord(letters[start]))
-      start -= 1
-    while (end > start && end < letters.length && inWord(letters[end - 1]) && inWord(letters[end]))
-      end += 1
-    return end > start ? { start, end, text: letters.slice(start, end).join("") } : null
+    return range?.intersectsNode(answer) ? wordsInRange(range, textPieces, letters) : null
   }
   const offer = plainButton("label-words", "Label these words")
   offer.append(make("kbd", "", "M"))
@@ -1165,6 +1140,17 @@ function drawAnswer(root, data, desk) {
     selectedWords: () => (data.difference ? null : selectedWords()),
     // The claim or reference whose reasons are shown
     target: () => root.targetAt,
+    // What the label bar needs of the evidence (label_bar.js)
+    evidence,
+    reasons: why,
+    chunks: evidenceCards,
+    chosenCard: () => evidence.querySelector(".card.chosen")?.dataset.id,
+    showTarget,
+    // Scrolls the evidence to an element. In a narrow window, `turns` changes the tab for it.
+    reveal: (element, turns) => {
+      if (turns) showTab("evidence")
+      revealEvidence(element)
+    },
     // Switches between a recorded correction and its answer; returns false if there is none
     switchVersion: () => {
       if (!data.corrected) return false

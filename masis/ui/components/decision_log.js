@@ -82,24 +82,28 @@ function drawLog(root, { data, setTriggerValue }) {
       text.dir = "auto"
       box.append(text)
     }
-    const appendList = (title, labels, format) => {
+    const appendList = (title, labels) => {
       if (!labels.length) return
       const list = make("ul")
-      for (const label of labels)
-        list.append(make("li", "", `${format(label)}${label.note ? ` (${label.note})` : ""}`))
+      for (const { text, details } of labels) {
+        const item = make("li", "", text)
+        item.dir = "auto"
+        for (const words of details) {
+          const line = make("div", "small dim", words)
+          line.dir = "auto"
+          item.append(line)
+        }
+        list.append(item)
+      }
       box.append(make("h2", "", title), list)
     }
-    // only issues have a severity
     appendList(
-      "Labels on parts of the answer",
-      detail.labels.filter(({ severity }) => !severity),
-      ({ target, text, label }) => `${target} “${text}”: ${label}`,
+      "Labels",
+      detail.labels.filter(({ reports }) => !reports),
     )
     appendList(
       "Issues that the reviewer reported",
-      detail.labels.filter(({ severity }) => severity),
-      ({ text, label, severity }) =>
-        `${text ? `“${text}”` : "the whole answer"}: ${label}, ${severity}`,
+      detail.labels.filter(({ reports }) => reports),
     )
     box.append(make("h2", "", "Recorded with it"))
     const facts = make("dl")

@@ -27,19 +27,6 @@ const decided = []
 const GLYPH = { approve: "✓", override: "✎", reject: "✕", escalate: "↗" }
 const LETTER = { approve: "A", override: "O", reject: "X", escalate: "E" }
 const PLACE = ".st-key-answer-place"
-// Returns whether a control elsewhere on the page has the focus and so gets the keys. The marks of
-// the answer and the reasons in the head are only read, so they don't count.
-const focusIsOutside = (element, root) => {
-  if (!(element instanceof Element) || root.contains(element)) return false
-  const read = ".st-key-review, .st-key-head, .st-key-adjudication"
-  if (element.getRootNode().host?.closest(read)) return false
-  return Boolean(
-    element.closest(
-      "a, button, input, select, textarea, summary, " +
-        "[role=button], [role=radio], [role=option], [contenteditable]",
-    ),
-  )
-}
 const desks = new WeakMap()
 
 const pause = milliseconds => new Promise(resolve => setTimeout(resolve, milliseconds))
@@ -64,6 +51,8 @@ const FIELD_NAMES = {
   // in the order in which an undone step is named
   reported: "the reported issue",
   labels: "the label",
+  chunks: "the label of the chunk",
+  missing: "the missing passage",
   reason: "the reason",
   corrected: "the correction",
   verdict: "the verdict",
@@ -86,6 +75,7 @@ class Desk {
     this.pane = this.column?.querySelector(`:scope > ${STREAMLIT.elements.container}`)
     this.stopFitting = this.pane ? fitToWindow(this.pane) : () => {}
     this.listeners = new AbortController()
+    this.labelBar = new LabelBar(this, this.listeners.signal)
     const listen = (target, name, handler) =>
       target.addEventListener(name, handler, { signal: this.listeners.signal })
     listen(document, "keydown", event => this.onKeydown(event))
@@ -154,6 +144,7 @@ class Desk {
     if (this.view?.version !== data.view.version) {
       this.view?.leave()
       this.view = drawAnswer(this.answerRoot, data.view, this)
+      this.labelBar.attach(this.view)
       this.lastReported = null
       this.drawnAt = performance.now()
     }
@@ -729,6 +720,9 @@ class Desk {
         this.fields.verdict ||
         this.fields.note ||
         this.fields.corrected !== null ||
+        this.fields.missing !== null ||
+        Object.keys(this.fields.chunks).length ||
+        this.fields.labels[this.data.labels.base] ||
         this.reportedIssues().length,
       )
     )
@@ -758,16 +752,9 @@ class Desk {
     this.issue.open({}, sentences)
   }
 
-  // Focuses the label of the claim or reference chosen in the answer, or else the first label.
+  // Opens the label of the claim, reference or chunk that the reader stands on.
   labelTarget(target) {
-    if (!this.data.labels.rows.length) return
-    this.reopened = true
-    this.draw()
-    this.el.labels.open = true
-    const selects = [...this.el.labelRows.querySelectorAll("select")]
-    const select = selects.find(option => option.dataset.key === target) ?? selects[0]
-    select.focus({ preventScroll: true })
-    select.closest(".label-row").scrollIntoView({ block: "nearest" })
+    this.labelBar.open(target)
   }
 
   reportWhole() {
@@ -800,6 +787,7 @@ class Desk {
       `${place === null ? "Labelled" : "Changed"}: ${report.type}, ${report.severity}, ` +
         `${aboutWords(report)}.`,
     )
+    this.labelBar.suggest(place ?? issues.length - 1)
     this.view.onLabelled()
   }
 
@@ -1162,7 +1150,7 @@ class Desk {
         this.draw()
         this.el.note.focus()
       },
-      l: () => this.labelTarget(this.view.target()),
+      l: () => (shiftKey ? this.labelBar.toggleMissing() : this.labelTarget(this.view.target())),
       i: () => {
         if (!this.view.insertChosen())
           this.showMessage("Nothing to insert. Press F to go to a missing point.")
@@ -1474,6 +1462,7 @@ class Desk {
     this.drawCheck()
     this.drawLabels()
     if (!final) this.drawReported()
+    this.labelBar.draw()
     el.nameBlock.hidden = Boolean(data.reviewer)
     el.submit.firstChild.textContent = this.submitWords()
     el.submit.disabled = Boolean(this.busy)
@@ -1627,6 +1616,8 @@ class Desk {
       row.append(make("span", "dim", "Changes to the answer: "), ...renderDiff(current.changes))
       el.standing.append(row)
     }
+    if (current.labels?.length && !this.isOpen())
+      el.standing.append(make("p", "label", "Labels"), labelList(current.labels))
     if (current.reported.length)
       el.standing.append(make("p", "label", "Reported issues"), this.reportList(current.reported))
     const back = make("div", "row")
@@ -1766,8 +1757,11 @@ class Desk {
       el.labelRows.replaceChildren(...data.labels.rows.map(row => this.labelRow(row)))
     }
     for (const select of el.labelRows.querySelectorAll("select")) {
-      select.value = given[select.dataset.key] ?? ""
+      const label = given[select.dataset.key]
+      select.value = label?.label ?? ""
       select.classList.toggle("given", select.value !== "")
+      const lines = select.closest(".label-row").querySelector(".label-lines")
+      lines.replaceChildren(...this.labelBar.lines(label).map(text => make("div", "", text)))
     }
   }
 
@@ -1788,6 +1782,9 @@ class Desk {
       el.reportList.replaceChildren(
         ...issues.map((report, place) => {
           const item = this.reportItem(report)
+          const name = button("quiet", "Passages", "", () =>
+            this.labelBar.show({ key: `report:${place}`, kind: "report", place }),
+          )
           const edit = button("quiet", "Edit", "", () => this.editReport(place))
           const remove = button("quiet", "Remove", "", () => {
             this.setReported(
@@ -1796,12 +1793,12 @@ class Desk {
             )
             el.report.querySelector(".reports button, .row button").focus()
           })
-          for (const action of [edit, remove])
+          for (const action of [name, edit, remove])
             action.setAttribute(
               "aria-label",
               `${action.textContent}: ${report.type}, ${aboutWords(report)}`,
             )
-          item.firstChild.append(edit, remove)
+          item.firstChild.append(name, edit, remove)
           return item
         }),
       )
@@ -1823,6 +1820,9 @@ class Desk {
     )
     item.append(head, named("div", "", aboutWords(report), { dir: "auto" }))
     if (report.note) item.append(named("div", "dim", report.note, { dir: "auto" }))
+    // a recorded report comes with its passages in words
+    for (const text of report.details ?? this.labelBar.lines(report))
+      item.append(named("div", "dim small", text, { dir: "auto" }))
     return item
   }
 
@@ -1854,7 +1854,8 @@ class Desk {
       if (this.refuseIfBusy()) return
       const { [data.labels.base]: own, ...others } = this.fields.labels
       const { [row.key]: _, ...given } = own ?? {}
-      if (select.value) given[row.key] = select.value
+      if (select.value)
+        given[row.key] = { ...NOTHING_GIVEN, ...own?.[row.key], label: select.value }
       const labels = Object.keys(given).length ? { ...others, [data.labels.base]: given } : others
       this.change(
         { labels },
@@ -1868,6 +1869,7 @@ class Desk {
     }
     const side = make("div", "label-side")
     side.append(pill(row.machine), select)
+    words.append(make("div", "label-lines dim small"))
     line.append(words, side)
     return line
   }
@@ -1892,9 +1894,11 @@ class Desk {
       if (entry.note) item.append(named("div", "dim", entry.note, { dir: "auto" }))
       const extras = [
         entry.corrected && "with a corrected answer",
-        entry.labels && `${entry.labels} ${entry.labels === 1 ? "label" : "labels"}`,
+        entry.labels.length &&
+          `${entry.labels.length} ${entry.labels.length === 1 ? "label" : "labels"}`,
       ].filter(Boolean)
       if (extras.length) item.append(make("div", "dim", extras.join(", ")))
+      if (entry.labels.length) item.append(labelList(entry.labels))
       if (entry.reported.length) item.append(this.reportList(entry.reported))
       list.append(item)
     }

@@ -22,6 +22,20 @@ const typesIn = element => {
   return element.tagName === "INPUT" && !["radio", "checkbox", "button"].includes(element.type)
 }
 
+// Returns whether a control elsewhere on the page has the focus and so gets the keys. The marks of
+// the answer and the reasons in the head are only read, so they don't count.
+const focusIsOutside = (element, root) => {
+  if (!(element instanceof Element) || root.contains(element)) return false
+  const read = ".st-key-review, .st-key-head, .st-key-adjudication"
+  if (element.getRootNode().host?.closest(read)) return false
+  return Boolean(
+    element.closest(
+      "a, button, input, select, textarea, summary, " +
+        "[role=button], [role=radio], [role=option], [contenteditable]",
+    ),
+  )
+}
+
 // Removes null bytes and replaces lone surrogates, as the server can't store either. Browsers older
 // than 2023 have no toWellFormed.
 const wellFormed = text => (text.toWellFormed ? text.toWellFormed() : text).replaceAll("\u0000", "")

@@ -92,6 +92,9 @@ class IssueForm {
       type: "",
       severity: DEFAULT_SEVERITY,
       note: "",
+      evidence: [],
+      right_reference: null,
+      kind: null,
       place: null,
       ...report,
     }
@@ -194,10 +197,12 @@ class IssueForm {
       el.dialog.querySelector(`input[name=${missing}]`).focus()
       return
     }
-    const { place, start, end, text, type, severity, note } = report
+    const { start, end, text, type, severity, note, evidence, right_reference, kind } = report
+    const { place } = report
     const { answer } = this
     this.close()
-    panel.addReport({ start, end, text, type, severity, note: note.trim() }, place, answer)
+    const entries = { start, end, text, type, severity, evidence, right_reference, kind }
+    panel.addReport({ ...entries, note: note.trim() }, place, answer)
   }
 
   onKeydown(event) {

@@ -25,10 +25,19 @@ from masis.ui.shell.served_database import served_workbench
 from masis.ui.team.final_desk import FinalDesk
 from masis.ui.team.leases import claim_or_renew, release_claim
 
-_DESK = register_component(
-    "desk", "key_sheet", "answer_view", "report_issue", "correction_check", "final_verdict"
+DESK_PARTS = (
+    "key_sheet",
+    "passages",
+    "answer_view",
+    "report_issue",
+    "label_bar",
+    "correction_check",
+    "final_verdict",
 )
-_PLACE = register_component("answer_place", "answer")
+"""The scripts that the desk's component needs beside its own."""
+
+_DESK = register_component("desk", *DESK_PARTS)
+_PLACE = register_component("answer_place", "answer", "labels")
 _KEY, _EVIDENCE = "desk", "evidence-shown"
 _PLACE_PARAMETERS = {"case", "run", "iteration", "against"}
 

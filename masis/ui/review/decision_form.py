@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from functools import lru_cache, partial
 from typing import Annotated, Any, Literal, NamedTuple, Self, cast, get_args
 
-from pydantic import BeforeValidator, Field, Strict, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from masis.api.audits import audit_citations, citations_kept
 from masis.audit.issues import about_same_words
@@ -22,7 +22,7 @@ from masis.audit.sentences import split_sentences
 from masis.schema.audit import CitationAudit, Issue
 from masis.schema.base import Record
 from masis.schema.case import Case, Severity
-from masis.schema.labels import LABEL_CHOICES, TargetLabel
+from masis.schema.labels import TargetLabel
 from masis.schema.review import Decision, LogEntry, Verdict, answer_name
 from masis.schema.run import Iteration, Run
 from masis.schema.team import LabelTypes
@@ -40,25 +40,27 @@ from masis.services.decision_rules import (
 from masis.services.drafts import clean, read_if_valid
 from masis.services.records import RunSummary
 from masis.settings import Settings
+from masis.ui.review.form_texts import Answer, Name, Note, OwnWords, Place
+from masis.ui.review.label_form import (
+    Chunks,
+    Labels,
+    NamedEvidence,
+    evidence_labels,
+    labels_of,
+    named_evidence,
+    target_labels,
+)
 from masis.views.diff import word_changes
+from masis.views.labels import label_lines
 from masis.views.log_entries import entry_texts
-from masis.views.marks import reference_marks
 from masis.views.numbers import moment_utc
-from masis.views.verdicts import target_key
-from masis.views.words import DECIDE, REFERENCE, SENTENCE, VERDICT, Word, label, rule_word
+from masis.views.words import DECIDE, Word, label, rule_word
 
 LONGEST_NAME = 80
-LONGEST_NOTE = 4_000
-LONGEST_ANSWER = 150_000
-"""The longest text, in characters. A text area gets slow past 200,000."""
-
-ROWS_LABELLED = 120
 EXCERPT = 220
 OFFENDERS_NAMED = 5
 NEIGHBOURS = 3
 """The number of unchanged words shown on either side of a change."""
-
-_WORDS = {"claim": VERDICT, "reference": REFERENCE, "sentence": SENTENCE}
 
 MOST_REPORTED = 100
 """The most issues that one decision reports."""
@@ -68,22 +70,9 @@ SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 # The markers before the text of a heading, list item or quotation, also several of them, such as
 # "> - " or "## 1. ".
 _BLOCK_MARKER = re.compile(r"(?:[ \t]*(?:#{1,6}|[-+*>]|\d{1,3}[.)])[ \t]+)+")
-Place = Annotated[int, Strict(), Field(ge=0, le=100_000_000)]
 
 
-def _checked_text(value: object, longest: int) -> str:
-    if not isinstance(value, str):
-        raise ValueError("it isn't text")
-    return clean(value, longest)
-
-
-Name = Annotated[str, BeforeValidator(partial(_checked_text, longest=64))]
-OwnWords = Annotated[str, BeforeValidator(partial(_checked_text, longest=300))]
-Note = Annotated[str, BeforeValidator(partial(_checked_text, longest=LONGEST_NOTE))]
-Answer = Annotated[str, BeforeValidator(partial(_checked_text, longest=LONGEST_ANSWER))]
-
-
-class ReportFields(Record):
+class ReportFields(NamedEvidence):
     """An issue that a reviewer reports, as far as it's filled in.
 
     Without ``start`` and ``end`` it's about the whole answer.
@@ -120,18 +109,6 @@ class OpenReport(ReportFields):
         return self
 
 
-def _known_labels(posted: object) -> dict[str, dict[str, str]]:
-    known = set().union(*LABEL_CHOICES.values())
-    read = {
-        clean(base, 200): {
-            clean(key, 60): chosen for key, chosen in labels.items() if chosen in known
-        }
-        for base, labels in (list(posted.items())[:20] if isinstance(posted, dict) else ())
-        if isinstance(labels, dict)
-    }
-    return {base: labels for base, labels in read.items() if labels}
-
-
 def _valid_reports(posted: object) -> dict[str, tuple[ReportFields, ...]]:
     read = {
         clean(answer, 64): tuple(
@@ -151,6 +128,8 @@ class FormFields(Record):
     Attributes:
         corrected: The corrected answer; None while the answer is unchanged.
         labels: The labels by iteration (``label_base``) and target (``target_key``).
+        chunks: The labels on chunks of the evidence.
+        missing: The note that a needed passage is missing; None if none is.
         reported: The reported issues by the digest of their answer, so that they survive another
             audit of the same answer.
         reporting: The issue that is being written.
@@ -162,9 +141,9 @@ class FormFields(Record):
     other: OwnWords = ""
     note: Note = ""
     corrected: Answer | None = None
-    labels: Annotated[dict[str, dict[str, str]], BeforeValidator(_known_labels)] = Field(
-        default_factory=dict
-    )
+    labels: Labels = Field(default_factory=dict)
+    chunks: Chunks = Field(default_factory=dict)
+    missing: Note | None = None
     reported: Annotated[dict[str, tuple[ReportFields, ...]], BeforeValidator(_valid_reports)] = (
         Field(default_factory=dict)
     )
@@ -273,6 +252,7 @@ def decision_of(
         labels=(
             *(target_labels(run.iterations[index], fields.labels.get(base, {})) if run else ()),
             *map(_reported_label, fields.reported.get(shown, ())),
+            *evidence_labels(fields.chunks, fields.missing),
         ),
         machine_shown=machine_shown if run else (),
         token=token,
@@ -289,25 +269,17 @@ def _reported_label(issue: ReportFields) -> TargetLabel:
         label=issue.type,
         severity=cast("Severity", issue.severity),
         note=issue.note.strip(),
+        **issue.to_label_fields(),
     )
 
 
-def labels_of(decision: Decision, answer: str) -> dict[str, Any]:
-    """Return the labels of a decision as fields of the form.
+def fields_of_labels(decision: Decision, answer: str) -> Data:
+    """Return the labels and the reported issues of a decision as fields of the form.
 
     ``answer`` is the digest of the answer that the decision is about.
     """
-    base = f"{decision.run_id}/{decision.iteration}"
-    labels = {
-        f"{target.target}:{target.start}-{target.end}": target.label
-        for target in decision.labels
-        if not target.reports
-    }
     reported = tuple(ReportFields.model_validate(row) for row in _reported_rows(decision))
-    return {
-        "labels": {base: labels} if labels else {},
-        "reported": {answer: reported} if reported else {},
-    }
+    return {**labels_of(decision), "reported": {answer: reported} if reported else {}}
 
 
 @lru_cache(maxsize=16)  # called after every pause in typing for the same answer
@@ -339,7 +311,7 @@ def reporting(answer: str, types: LabelTypes, standing: Decision | None) -> Data
 def _reported_rows(decision: Decision) -> list[Data]:
     return [
         {name: getattr(issue, name) for name in ("start", "end", "text", "note")}
-        | {"type": issue.label, "severity": issue.severity or ""}
+        | {"type": issue.label, "severity": issue.severity or "", **named_evidence(issue)}
         for issue in decision.reported
     ]
 
@@ -522,95 +494,33 @@ def reasons(iteration: Iteration | None) -> dict[str, list[Data]]:
     }
 
 
-class _Target(NamedTuple):
-    key: str
-    kind: Literal["claim", "reference", "sentence"]
-    start: int
-    end: int
-    verdict: str
+def history(
+    entries: Sequence[LogEntry], case: Case | None = None, run: Run | None = None
+) -> list[Data]:
+    """Return the log entries of a case as rows of its history, in the same order.
 
-
-def _targets(iteration: Iteration) -> list[_Target]:
-    """Return the claims, references and uncited sentences with a place in the answer, in order."""
-    targets: dict[str, _Target] = {}
-
-    def add(
-        kind: Literal["claim", "reference", "sentence"],
-        start: int | None,
-        end: int | None,
-        verdict: str,
-    ) -> None:
-        if start is not None and end is not None and start < end:
-            key = target_key(kind, start, end)
-            targets.setdefault(key, _Target(key, kind, start, end, verdict))
-
-    for judged in iteration.claims:
-        add("claim", judged.claim.start, judged.claim.end, judged.verdict)
-    marks = reference_marks(iteration)
-    for number, citation in enumerate(iteration.citation_audit.citations):
-        add("reference", citation.start, citation.end, marks[number])
-    for sentence in iteration.citation_audit.sentences:
-        if sentence.status == "uncited":
-            add("sentence", sentence.start, sentence.end, sentence.status)
-    return sorted(targets.values(), key=lambda target: (target.start, target.end))
-
-
-def label_rows(iteration: Iteration) -> list[Data]:
-    """Return the parts of an iteration that can be labelled, each with the machine's verdict."""
-    return [
-        {
-            "key": target.key,
-            "kind": target.kind,
-            "text": shorten(iteration.answer[target.start : target.end], EXCERPT),
-            "where": _words_before_reference(iteration.answer, target.start)
-            if target.kind == "reference"
-            else "",
-            "machine": label(_WORDS[target.kind][target.verdict]),
-            "verdict": target.verdict,
-        }
-        for target in _targets(iteration)[:ROWS_LABELLED]
-    ]
-
-
-def target_labels(iteration: Iteration, chosen: dict[str, str]) -> Iterable[TargetLabel]:
-    """Yield the chosen labels. Their words are taken from the answer, not from the browser."""
-    for target in _targets(iteration):
-        if (label_code := chosen.get(target.key)) is not None:
-            yield TargetLabel(
-                target=target.kind,
-                start=target.start,
-                end=target.end,
-                text=iteration.answer[target.start : target.end],
-                label=label_code,
-                note=(
-                    "agrees with the audit"
-                    if label_code == target.verdict
-                    else f"the audit says {target.verdict}"
-                ),
-            )
-
-
-def _words_before_reference(answer: str, start: int) -> str:
-    """Return the last words before a reference, to tell one ``[1]`` from another."""
-    words = answer[max(0, start - 60) : start].rstrip("[( ").replace("\n", " ")
-    return words if start <= 60 else "…" + words.partition(" ")[2]
-
-
-def choices() -> dict[str, list[tuple[str, str]]]:
-    """Return the labels that a reviewer can choose, with their words, by the kind of target."""
-    return {
-        kind: [(code, words[code].text) for code in LABEL_CHOICES[kind]]
-        for kind, words in _WORDS.items()
-    }
-
-
-def history(entries: Sequence[LogEntry]) -> list[Data]:
-    """Return the log entries of a case as rows of its history, in the same order."""
+    ``run`` is the audit that the person sees; it and the case name the cause of labelled faults.
+    """
     undone = {
         entry.decision.undoes for entry in entries if entry.decision and entry.decision.undoes
     }
     words = entry_texts(entries)
-    return [_history_row(entry, words[entry.id], entry.id in undone) for entry in entries]
+    return [
+        _history_row(entry, words[entry.id], entry.id in undone)
+        | _describe_labels(entry.decision, case, run)
+        for entry in entries
+    ]
+
+
+def _describe_labels(decision: Decision | None, case: Case | None, run: Run | None) -> Data:
+    """Return the labels of a decision in words, and its reported issues with their details."""
+    lines = label_lines(decision, case, run)
+    reported = _reported_rows(decision) if decision else []
+    details = [line.details for line in lines if line.reports]
+    return {
+        "labels": [line._asdict() for line in lines if not line.reports],
+        "reported": [row | {"details": more} for row, more in zip(reported, details, strict=True)],
+    }
 
 
 def with_audits(rows: list[Data], runs: Sequence[RunSummary]) -> list[Data]:
@@ -648,6 +558,6 @@ def _history_row(entry: LogEntry | None, what: Word, undone: bool) -> Data:
         "note": decision.note if decision else "",
         "undone": undone,
         "corrected": bool(decision and decision.corrected_answer),
-        "labels": len(decision.labels) - len(decision.reported) if decision else 0,
-        "reported": _reported_rows(decision) if decision else [],
+        "labels": [],
+        "reported": [],
     }

@@ -6,7 +6,7 @@ import io
 from collections.abc import Callable
 from datetime import date, timedelta
 from functools import partial
-from typing import BinaryIO, get_args
+from typing import Any, BinaryIO, get_args
 
 import streamlit as st
 
@@ -20,6 +20,7 @@ from masis.services.audits import POLICY
 from masis.services.batch_actions import ACTIONS
 from masis.services.records import CaseFilter, CaseSummary, DecisionFilter, DecisionPage
 from masis.ui.queue.batch_dialog import open_undo_dialog
+from masis.ui.review.desk import chosen_run
 from masis.ui.review.log_view import EntryContext, decision_log, entry_detail, entry_row
 from masis.ui.review.redaction import redact_entry_form, show_redacted
 from masis.ui.shell import address
@@ -142,7 +143,7 @@ def _draw_log(workbench: Workbench, entries: tuple[LogEntry, ...]) -> None:
             "batch": address.value("batch"),
             "rows": [entry_row(entry, entry_context(workbench, entry)) for entry in entries],
             "opened": opened.id if opened else "",
-            "detail": entry_detail(opened, _correction_diff(workbench, opened)) if opened else None,
+            "detail": _opened_detail(workbench, opened) if opened else None,
         },
         key="decision-log",
     )
@@ -191,6 +192,22 @@ def _run_parameters(entry: LogEntry) -> dict[str, str]:
         "iteration": str(decision.iteration or ""),
     }
     return {name: value for name, value in parameters.items() if value}
+
+
+def _opened_detail(workbench: Workbench, entry: LogEntry) -> dict[str, Any]:
+    """Return the details of an entry, with the case and the run as far as the reader may see them.
+
+    A run that a policy hides from the reader is left out.
+    """
+    correction, decision = _correction_diff(workbench, entry), entry.decision
+    if decision is None or not decision.labels:
+        return entry_detail(entry, correction, None, None)
+    try:
+        view = workbench.cases.open_for(actor(), decision.case_id)
+    except UnknownRecord:
+        return entry_detail(entry, correction, None, None)
+    run = chosen_run(workbench, view, decision.run_id or "")
+    return entry_detail(entry, correction, view.case, run)
 
 
 def _correction_diff(workbench: Workbench, entry: LogEntry) -> list[DiffChange]:

@@ -29,6 +29,8 @@ from masis.services.records import NOT_DECIDED, CaseFilter
 from masis.ui.review import decision_form as forms
 from masis.ui.review.claiming import ClaimNotice, claim_notice
 from masis.ui.review.decision_form import Data, FormFields
+from masis.ui.review.form_texts import LONGEST_ANSWER
+from masis.ui.review.label_form import label_rows, label_words
 from masis.views.answer import (
     EVIDENCE_SHOWN,
     answer_view,
@@ -261,7 +263,7 @@ class OpenDesk:
         draft = self.workbench.drafts.get(self.actor, self.subject)
         fields = read_form(self.fields_type, draft.values)
         iteration = run.iterations[self.index] if run else None
-        history = forms.history(view.history)
+        history = forms.history(view.history, view.case, run)
         return {
             "place": self.place.model_dump(),
             "reviewer": self.actor.name,
@@ -288,7 +290,7 @@ class OpenDesk:
                 "count": len(run.iterations) if run else 1,
                 "revised": run.iterations.index(run.revised) if run and run.revised else 0,
             },
-            "longest": max(forms.LONGEST_ANSWER, len(self.answer)),
+            "longest": max(LONGEST_ANSWER, len(self.answer)),
             "verdicts": [
                 {"code": code, **word._asdict(), "needs_reason": code in NEEDS_REASON}
                 for code, word in DECIDE.items()
@@ -297,8 +299,8 @@ class OpenDesk:
             "check": self.check(fields),
             "labels": {
                 "base": forms.label_base(run, self.index),
-                "rows": forms.label_rows(iteration) if iteration else [],
-                "choices": forms.choices(),
+                "rows": label_rows(iteration, view.case) if iteration else [],
+                **label_words(),
             },
             "reporting": self._reporting(),
             "standing": self._standing(history),

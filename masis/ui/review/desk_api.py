@@ -525,7 +525,7 @@ def _restore(call: ApiCall, undone: Decision) -> bool:
     if undone.labels:
         try:
             answer = call.workbench.reviews.answer_of(undone)
-            labels = forms.labels_of(undone, answer_digest(answer))
+            labels = forms.fields_of_labels(undone, answer_digest(answer))
         except Removed:
             labels = {}
     fields = FormFields(

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from masis.schema.case import Case
 from masis.schema.review import BATCH, Decision, LogEntry
+from masis.schema.run import Run
 from masis.services.decision_rules import CAUSES
 from masis.services.records import CaseSummary
 from masis.ui.components import noop, register_component
 from masis.ui.shell.address import link
 from masis.views.diff import DiffChange
+from masis.views.labels import label_lines
 from masis.views.log_entries import (
     entry_about,
     entry_contents,
@@ -74,11 +77,21 @@ def _cause_texts(decision: Decision | None) -> list[str]:
     return [f"cause: {CAUSES[decision.cause].text.lower()}", *proposes]
 
 
-def entry_detail(entry: LogEntry, correction: list[DiffChange]) -> dict[str, Any]:
-    """Return the details of an entry; ``correction`` compares its correction with the answer."""
+def entry_detail(
+    entry: LogEntry, correction: list[DiffChange], case: Case | None, run: Run | None
+) -> dict[str, Any]:
+    """Return the details of an entry.
+
+    Args:
+        entry: The entry.
+        correction: The changes of its correction to the answer.
+        case: Its case, if the reader may see it.
+        run: The run that it's about, if the reader may see it.
+
+    """
     decision = entry.decision
     detail: dict[str, Any] = {
-        "labels": [target.model_dump() for target in decision.labels] if decision else [],
+        "labels": [line._asdict() for line in label_lines(decision, case, run)],
         "correction": [change._asdict() for change in correction],
         "corrected": (decision.corrected_answer if decision else None) or "",
         "facts": recorded_facts(entry),

@@ -39,7 +39,8 @@ ESCALATE = Key("E", "E", "Escalate")
 REASON = Key("1", "1 … 9", "Choose a reason by its number")
 TAKE = Key("Shift+W", "Shift W", "Take the revision as correction")
 NOTE = Key("T", "T", "Write a note")
-LABELS = Key("L", "L", "Label single claims and references")
+LABELS = Key("L", "L", "Label the claim or reference you stand on, or the chunk with the focus")
+MISSING = Key("Shift+L", "Shift L", "Say that a needed passage is missing from the evidence")
 LABEL_WORDS = Key("M", "M", "Label the words selected in the answer, or choose a sentence")
 INSERT = Key("I", "I", "Insert the missing point chosen with F into the correction")
 REPORT = Key("Shift+M", "Shift M", "Report an issue with the whole answer")
@@ -107,6 +108,7 @@ _DECIDE = (
     INSERT,
     NOTE,
     LABELS,
+    MISSING,
     LABEL_WORDS,
     REPORT,
 )
@@ -119,6 +121,21 @@ GROUPS: tuple[tuple[str, tuple[Key, ...]], ...] = (
     ),
 )
 
+LABEL_BAR: tuple[Key, ...] = (
+    Key("1", "1 … 6", "Choose the label"),
+    Key("0", "0", "Remove the label"),
+    Key("Y", "Y", "Confirm the audit's passage, with its verdict unless you chose a label"),
+    Key("ArrowDown", "↓ ↑", "Step through the sentences of the evidence; Shift adds the next one"),
+    Key("S", "S", "The selected words or the sentence support it; S again removes them"),
+    Key("C", "C", "The selected words or the sentence contradict it"),
+    Key("R", "R", "Give the right reference, by its number or its card"),
+    Key("Q", "Q P I", "Kind of support: quotation, paraphrase, inference"),
+    Key("Backspace", "Backspace", "Remove a passage"),
+    Key("J", "J K", "Next or previous part"),
+    Key("Enter", "Enter", "Close the bar; everything is in your draft"),
+)
+"""The keys while a label is given (``components/label_bar.js``). The bar has all letters then."""
+
 _CHOOSE = (TAKE_SIDE, TYPE_REASON, TYPE_NOTE, CHOOSE, OVERRIDE._replace(shown="O"), BEGIN_AGAIN)
 _ADJUDICATION = (*_CHOOSE, RECORD, LEAVE, UNDO_FINAL, CHANGE)
 _BESIDE = (NEXT_TO_ADJUDICATE, PREVIOUS, NEXT_ISSUE, PREVIOUS_ISSUE, TURN, HELP)
@@ -130,7 +147,8 @@ _WITHOUT_LISTS = frozenset({"new", "settings", "health"})
 
 def key_map() -> list[KeyGroup]:
     """Return all keys of the case page in groups."""
-    return [_key_group(title, keys) for title, keys in GROUPS]
+    groups = [_key_group(title, keys) for title, keys in GROUPS]
+    return [*groups, _key_group("While you label (L)", LABEL_BAR)]
 
 
 def adjudication_keys() -> list[KeyGroup]:

@@ -13,6 +13,7 @@ from pydantic import BeforeValidator, Field
 
 from masis.errors import InputError, Removed, UnknownRecord
 from masis.schema.base import Record
+from masis.schema.labels import TargetLabel
 from masis.schema.review import (
     LONGEST_SENTENCE,
     AdjudicationCause,
@@ -24,8 +25,10 @@ from masis.services import ANONYMOUS, Workbench
 from masis.services.decision_rules import CAUSES, OTHER, DecidedAnswer, reasons_for, seen_issues
 from masis.services.drafts import adjudication_subject, clean
 from masis.ui.review import decision_form as forms
-from masis.ui.review.decision_form import Answer, Data, FormFields, Name, Note
+from masis.ui.review.decision_form import Data, FormFields
 from masis.ui.review.desk import OpenDesk
+from masis.ui.review.form_texts import Answer, Name, Note
+from masis.views.labels import flat_lines, label_lines
 from masis.views.log_entries import adopted_decision_text
 from masis.views.words import DECIDE, DECIDED, label
 
@@ -281,11 +284,7 @@ class FinalDesk(OpenDesk):
         lines = [f"Reason: {decision.reason}" if decision.reason else "No reason given"]
         lines += [f"Note: {decision.note}"] if decision.note else []
         lines += [f"{name}: {value}" for name, value in decision.rubric_scores.items()]
-        for target in decision.labels:
-            severity = f" ({target.severity})" if target.severity else ""
-            words = f"“{target.text[:200]}”" if target.text else "the whole answer"
-            note = f", {target.note}" if target.note else ""
-            lines.append(f"{target.label}{severity}: {words}{note}")
+        lines += flat_lines(label_lines(decision, self.view.case, self.run))
         before = self.answer_before(decision)
         verdict = decision.verdict
         corrected = decision.corrected_answer
@@ -327,6 +326,7 @@ class FinalDesk(OpenDesk):
             "why": texts["reason"] or "No reason given",
             "cause": f"Cause: {CAUSES[final.cause].text.lower()}" if final.cause else "",
             "note": texts["note"],
+            "labels": [],
             "reported": [],
             "changes": forms.shortened_changes(self.answer_before(final), final.corrected_answer),
             "undoable": not agreed and final.reviewer == self.actor.name,
@@ -370,25 +370,30 @@ def differences(decisions: Sequence[Decision]) -> tuple[str, ...]:
     }
     for name in dict.fromkeys(name for decision in decisions for name in decision.rubric_scores):
         parts[f"score {name}"] = [decision.rubric_scores.get(name) for decision in decisions]
-    labels: dict[tuple[Any, ...], list[list[str]]] = {}
+    groups: dict[tuple[object, ...], tuple[str, list[list[str]]]] = {}
     for number, decision in enumerate(decisions):
         for target in decision.labels:
-            # `reports` is a part of the key, so that a reported issue is compared with other
-            # reports on the same words and never with a label that corrects the audit
-            key = (target.target, target.start, target.end, target.text, target.reports)
-            labels.setdefault(key, [[] for _ in decisions])[number].append(
-                f"{target.label} {target.severity}"
-            )
+            # A reported issue is compared with other reports on the same words, and never with a
+            # label that corrects the audit.
+            key = (target.target, target.start, target.end, target.evidence_id, target.reports)
+            _, given = groups.setdefault(key, (_label_group_text(target), [[] for _ in decisions]))
+            given[number].append(target.model_dump_json(exclude={"note"}))
     parts |= {
-        _label_group_text(*key): [sorted(labels_of_one) for labels_of_one in by_decision]
-        for key, by_decision in labels.items()
+        name: [sorted(labels_of_one) for labels_of_one in by_decision]
+        for name, by_decision in groups.values()
     }
     return tuple(
         name for name, values in parts.items() if any(value != values[0] for value in values[1:])
     )
 
 
-def _label_group_text(target: str, _start: int, _end: int, text: str, reports: bool) -> str:
-    if target == "answer":
+def _label_group_text(target: TargetLabel) -> str:
+    """Name the part that a label is about, among the parts in which decisions differ."""
+    if target.target == "answer":
         return "issues reported in the whole answer"
-    return f"issues reported in “{text[:60]}”" if reports else f"{target} “{text[:60]}”"
+    if target.target == "case":
+        return "missing passage"
+    if target.target == "evidence":
+        return f"chunk {target.evidence_id}"
+    words = f"“{target.text[:60]}”"
+    return f"issues reported in {words}" if target.reports else f"{target.target} {words}"
