@@ -101,7 +101,7 @@ def group_patterns(
     sizes = [sum(patterns[place].observations for place in group) for group in members]
     order = sorted(range(len(members)), key=lambda group: -sizes[group])
     chosen = [group for group in order if sizes[group] >= LEAST_OBSERVATIONS][:MOST_GROUPS]
-    names = _names([[patterns[place] for place in members[group]] for group in chosen])
+    names = _group_names([[patterns[place] for place in members[group]] for group in chosen])
     return [
         PatternGroup(name, tuple(patterns[place].seq for place in members[group]), sizes[group])
         for name, group in zip(names, chosen, strict=True)
@@ -158,7 +158,7 @@ def _join_nearest(words: Any, members: list[list[int]], grouped: set[int]) -> No
             members[int(group)].append(int(place))
 
 
-def _names(groups: Sequence[Sequence[PatternText]]) -> list[str]:
+def _group_names(groups: Sequence[Sequence[PatternText]]) -> list[str]:
     """Name each group by the words that are frequent in it and rare in the others.
 
     This is TF-IDF with a group as the document (c-TF-IDF, Grootendorst 2022, arXiv:2203.05794).
