@@ -18,8 +18,9 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from masis.audit.citations import carry_over_citations
-from masis.schema.audit import Citation, Sentence
+from masis.schema.audit import Citation, ClaimCheck, Sentence
 from masis.schema.case import Case, GivenCitation
+from masis.schema.labels import WORDS_OF_ANSWER, Stance, TargetLabel, fault_cause, is_fault
 from masis.schema.reading import ANSWERING_ROLES, ASKING_ROLES
 from masis.schema.review import Decision, decided_about
 from masis.store.reviews.outcomes import CaseOutcome, Judgement
@@ -64,6 +65,18 @@ _CHAT_ROLES = {
     "system": "system",
 }
 """Roles as chat formats name them. Other roles, such as a tool's, are left out."""
+
+_MODEL_KEYS = ("model", "system")
+"""Keys of a case's metadata that name the author of an imported answer."""
+
+_PASSAGE_FIELDS = ("evidence_id", "start", "end", "text", "stance")
+
+_STANCE_OF_VERDICT: dict[str, Stance] = {
+    "supported": "supports",
+    "partial": "supports",
+    "contradicted": "contradicts",
+}
+"""The stance of the passage that decides a verdict or label. Others rest on no passage."""
 
 _TRACE_KEYS = ("langfuse_trace_id", "trace_id", "traceId")
 _SPAN_KEYS = ("langfuse_observation_id", "observation_id", "observationId", "span_id")
@@ -132,11 +145,25 @@ class JudgedAnswer:
             "run_id": run.id if run else None,
             "run": {**run._asdict(), "iteration": self.judgement.number} if run else None,
             "iteration": self.judgement.number,
-            "drafter": run.models.get("drafter", "") if run else "",
+            "drafter": self._written_by(),
             "trace": external_id(self.case, _TRACE_KEYS),
             "known": self.answer is not None,
             "audited": self.answer is not None and self.judgement.iteration is not None,
         }
+
+    def _written_by(self) -> str:
+        """Return who wrote the judged answer.
+
+        That is the drafter or reviser of the run. The author of an imported answer is the model or
+        system that the case's metadata names, or else ``imported``: the run's drafter didn't write
+        it.
+        """
+        run = self.judgement.run
+        if run is not None and self.judgement.number is not None and self.judgement.number > 1:
+            return run.models.get("reviser", "")
+        if self.original is not None and self.original.strip():
+            return external_id(self.case, _MODEL_KEYS) or "imported"
+        return run.models.get("drafter", "") if run else ""
 
     # The case
 
@@ -386,8 +413,19 @@ class JudgedAnswer:
 
     @property
     def labelled_claims(self) -> list[Row]:
-        """The claims, each with the person's label on exactly its words."""
-        return [claim | self._label_at("claim", claim) for claim in self.claims]
+        """The claims, each with the person's labels and the passage that decides it.
+
+        ``label`` is the label on exactly the claim's words. ``fault_labels`` has the labels of
+        faults on other words that overlap the claim, and reported issues on any of its words.
+        """
+        checks = self.judgement.iteration.claims if self.judgement.iteration else ()
+        return [
+            claim
+            | self._label_at("claim", claim)
+            | self._faults_in(claim)
+            | self._deciding_passage(claim, check)
+            for claim, check in zip(self.claims, checks, strict=True)
+        ]
 
     @property
     def labelled_sentences(self) -> list[Row]:
@@ -412,6 +450,78 @@ class JudgedAnswer:
         ]
         label = matches[-1] if matches and row["start"] is not None else None
         return {name: label[name] if label else None for name in ("label", "note")}
+
+    def _labels_over(self, claim: Row) -> list[TargetLabel]:
+        """Return the labels whose words overlap a claim, those on exactly its words last."""
+        if claim["start"] is None or self.decided is None:
+            return []
+        placed = [
+            (row, label)
+            for row, label in zip(self.labels, self.decided.labels, strict=True)
+            if label.target in WORDS_OF_ANSWER
+            and row["start"] is not None
+            and row["start"] < claim["end"]
+            and claim["start"] < row["end"]
+        ]
+        placed.sort(key=lambda pair: _is_on(pair[0], claim))
+        return [label for _, label in placed]
+
+    def _faults_in(self, claim: Row) -> Row:
+        """Return the faults that a person located in a claim, and where the last one comes from."""
+        faults = [label for label in self._labels_over(claim) if is_fault(label)]
+        missing = any(label["label"] == "passage_missing" for label in self.labels)
+        causes = [
+            cause
+            for label in faults
+            if (cause := fault_cause(label, claim["cited"], passage_missing=missing))
+        ]
+        elsewhere = [
+            label.label
+            for label in faults
+            if label.target != "claim" or label.reports or label.text != claim["text"]
+        ]
+        return {
+            "fault_labels": "; ".join(dict.fromkeys(elsewhere)),
+            "cause": causes[-1] if causes else None,
+        }
+
+    def _deciding_passage(self, claim: Row, check: ClaimCheck) -> Row:
+        """Return the passage that decides a claim, and whether a person or the audit named it.
+
+        A passage that a person's label names comes before the audit's. A passage is exported only
+        if its offsets select its text in the chunk.
+        """
+        by_person: list[Row] = []
+        for label in reversed(self._labels_over(claim)):
+            stance = _STANCE_OF_VERDICT.get(label.label)
+            passages = sorted(label.evidence, key=lambda passage: passage.stance != stance)
+            by_person += [passage.model_dump(mode="json") for passage in passages]
+        by_audit: list[Row] = []
+        stance = _STANCE_OF_VERDICT.get(check.verdict)
+        if stance == "contradicts":
+            by_audit += [
+                {
+                    "evidence_id": difference.evidence_id,
+                    "start": difference.evidence_start,
+                    "end": difference.evidence_end,
+                    "text": difference.evidence_text,
+                    "stance": stance,
+                }
+                for difference in check.contradictions
+            ]
+        if stance is not None:
+            by_audit += [
+                quote.model_dump(mode="json", exclude={"score"}) | {"stance": stance}
+                for quote in check.quotes
+            ]
+        texts = {chunk["id"]: chunk["text"] for chunk in self.evidence}
+        for named_by, passages_named in (("reviewer", by_person), ("audit", by_audit)):
+            for passage in passages_named:
+                text = texts.get(passage["evidence_id"], "")
+                if passage["text"] and text[passage["start"] : passage["end"]] == passage["text"]:
+                    columns = {f"passage_{name}": passage[name] for name in _PASSAGE_FIELDS}
+                    return columns | {"passage_by": named_by}
+        return dict.fromkeys((*(f"passage_{name}" for name in _PASSAGE_FIELDS), "passage_by"))
 
     def _machine_verdict(self, label: Row) -> str | None:
         """Return the machine's verdict on exactly the words of a label, or None."""
@@ -529,6 +639,11 @@ class JudgedAnswer:
 
 
 _FIELDS = frozenset(name for name in dir(JudgedAnswer) if not name.startswith("_")) | {"split"}
+
+
+def _is_on(label: Row, claim: Row) -> bool:
+    """Return whether a label is on exactly the words of a claim."""
+    return bool((label["start"], label["end"]) == (claim["start"], claim["end"]))
 
 
 def external_id(case: dict[str, Any], names: Sequence[str]) -> str | None:

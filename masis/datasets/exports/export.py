@@ -44,6 +44,8 @@ _TYPES = {
     "support": "float64",
     "confidence": "float64",
     "start": "int64",
+    "passage_start": "int64",
+    "passage_end": "int64",
     "end": "int64",
     "iteration": "int64",
     "in_force": "bool",

@@ -334,6 +334,23 @@ def test_a_hugging_face_folder_has_splits_and_a_card_and_replaces_no_other_folde
     assert (other / "thesis.txt").read_text() == "mine"
 
 
+def test_the_card_of_a_hugging_face_folder_declares_a_feature_for_each_field(
+    bench: Workbench, tmp_path: Path
+) -> None:
+    bench.exports.write_file(ADA, tmp_path / "set", "hf")
+    _, head, _ = (tmp_path / "set" / "README.md").read_text().split("---\n", 2)
+    features = head.partition("  features:\n")[2]
+    fields = re.findall(r"^  - name: (\w+)$", features, re.MULTILINE)
+    label_fields = re.findall(r"^    - name: (\w+)$", features, re.MULTILINE)
+    written = [
+        json.loads(line)
+        for file in (tmp_path / "set" / "data").iterdir()
+        for line in file.read_text().splitlines()
+    ]
+    assert {tuple(row) for row in written} == {tuple(fields)}
+    assert {tuple(label) for row in written for label in row["labels"]} == {tuple(label_fields)}
+
+
 def test_repeated_exports_are_byte_identical(bench: Workbench, tmp_path: Path) -> None:
     for encoding in ("jsonl", "csv", "parquet"):
         for name in ("one", "two"):
@@ -505,3 +522,52 @@ def test_label_studio_offers_every_label_a_reviewer_can_choose(
     assert offered == list(
         dict.fromkeys((*corrections, *(label.name for label in DEFAULT_LABEL_TYPES)))
     )
+
+
+def test_claims_name_the_deciding_passage_and_who_named_it(tmp_path: Path) -> None:
+    bench = Workbench.open(tmp_path / "passages.db")
+    case = {"query": "How long?", "answer": GOOD, "evidence": [ROW]}
+    for number in (1, 2):
+        bench.cases.add_one(ADA, Case.model_validate({"id": f"case-{number}", **case}))
+        bench.audits.audit(ADA, bench.store.cases.get(f"case-{number}"))
+    passage = {"evidence_id": "1", "start": 14, "end": 24, "text": "120 metres"}
+    label = {"target": "claim", "start": 0, "end": len(GOOD), "text": GOOD, "label": "supported"}
+    named = TargetLabel.model_validate({**label, "evidence": [passage]})
+    decide(bench, "case-1", "approve", iteration=1, labels=(named,))
+    decide(bench, "case-2", "approve", iteration=1)
+    (by_person, by_audit), _ = rows(bench, "claims")
+    assert (by_person["passage_by"], by_person["passage_text"]) == ("reviewer", "120 metres")
+    assert (by_person["passage_start"], by_person["passage_end"]) == (14, 24)
+    assert by_audit["passage_by"] == "audit"
+    start, end = by_audit["passage_start"], by_audit["passage_end"]
+    assert ROW["text"][start:end] == by_audit["passage_text"] != ""
+    assert by_audit["passage_stance"] == by_person["passage_stance"] == "supports"
+    bench.close()
+
+
+def test_a_fault_on_some_words_of_a_claim_is_in_its_row(tmp_path: Path) -> None:
+    bench = Workbench.open(tmp_path / "faults.db")
+    case = {"id": "case-1", "query": "How long?", "answer": ANSWER, "evidence": [ROW]}
+    bench.cases.add_one(ADA, Case.model_validate(case))
+    bench.audits.audit(ADA, bench.store.cases.get("case-1"))
+    passage = {**ROW, "evidence_id": "1", "start": 0, "end": 30, "stance": "contradicts"}
+    passage.pop("id")
+    place = {"target": "span", "start": 14, "end": 16, "text": "12", "severity": "high"}
+    label = {**place, "label": "fabricated citation", "evidence": [passage]}
+    decide(bench, "case-1", "reject", iteration=1, labels=(TargetLabel.model_validate(label),))
+    (first, second), _ = rows(bench, "claims")
+    assert (first["label"], first["fault_labels"]) == (None, "fabricated citation")
+    assert (first["cause"], first["passage_by"]) == ("generation", "reviewer")
+    assert (second["fault_labels"], second["cause"]) == ("", None)
+    bench.close()
+
+
+def test_spans_say_who_wrote_an_imported_answer(tmp_path: Path) -> None:
+    bench = Workbench.open(tmp_path / "authors.db")
+    for name, metadata in (("case-1", {"model": "gpt-x"}), ("case-2", {})):
+        case = {"id": name, "query": "How long?", "answer": GOOD, "evidence": [ROW]}
+        bench.cases.add_one(ADA, Case.model_validate({**case, "metadata": metadata}))
+        bench.audits.audit(ADA, bench.store.cases.get(name))
+        decide(bench, name, "approve", iteration=1)
+    assert [row["model"] for row in rows(bench, "spans")[0]] == ["gpt-x", "imported"]
+    bench.close()

@@ -38,6 +38,8 @@ ANSWERS = (
     "'+Ten workers built it [2]. It cost nothing. Ça coûte 10 € [1].",
 )
 
+EVIDENCE = {"1": "The bridge is 120 metres long.", "2": "It opened in 1931."}
+
 
 class Audited(NamedTuple):
     bench: Workbench
@@ -47,10 +49,7 @@ class Audited(NamedTuple):
 @pytest.fixture(scope="module")
 def audited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Audited]:
     bench = Workbench.open(tmp_path_factory.mktemp("offsets") / "offsets.db")
-    evidence = [
-        {"id": "1", "text": "The bridge is 120 metres long."},
-        {"id": "2", "text": "It opened in 1931."},
-    ]
+    evidence = [{"id": name, "text": text} for name, text in EVIDENCE.items()]
     runs = {}
     for number, answer in enumerate(ANSWERS):
         case = Case.model_validate(
@@ -172,6 +171,16 @@ def assert_cuts(text: str | None, label: dict[str, Any]) -> int:
     return 1
 
 
+def assert_passages(rows: list[dict[str, Any]]) -> None:
+    """Check that each deciding passage is selected by its offsets in the chunk it names."""
+    for row in rows:
+        if row["passage_by"] in (None, ""):
+            assert row["passage_text"] in (None, "")
+            continue
+        start, end = int(row["passage_start"]), int(row["passage_end"])
+        assert EVIDENCE[row["passage_evidence_id"]][start:end] == row["passage_text"]
+
+
 def assert_reported(bench: Workbench, rows: list[dict[str, Any]]) -> None:
     """Check that the rows contain every issue reported by an effective decision, each with its
     offsets.
@@ -218,6 +227,8 @@ def test_offsets_in_every_export_select_the_labeled_words(
             rows = exported(bench, form, encoding)
             assert [row["text"] for row in rows] == [row["text"] for row in plain]
             placed = sum(assert_cuts(row["answer"], row) for row in rows)
+            if form == "claims":
+                assert_passages(rows)
             assert placed or form == "labels"
             if form == "labels":
                 assert_reported(bench, rows)
