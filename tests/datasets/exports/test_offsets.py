@@ -122,7 +122,7 @@ def decisions(draw: st.DrawFn, runs: dict[str, Run]) -> Decision:
             "run_id": run.id,
             "iteration": (
                 draw(st.sampled_from((iteration.iteration_number, None)))
-                if iteration is run.best_iteration
+                if iteration is run.iterations[0]
                 else iteration.iteration_number
             ),
             "verdict": verdict,
