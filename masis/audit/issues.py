@@ -301,7 +301,6 @@ _UNVERIFIED: dict[ClaimVerdict, tuple[str, str]] = {
 def _unverified_issue(check: ClaimCheck, grade: Severity) -> Issue:
     rule, opening = _UNVERIFIED[check.verdict]
     default_reason = {
-        "contradicted": "The evidence says something else.",
         "unverifiable": "The checks could not decide this.",
         "partial": "The evidence supports part of this claim, not all of it.",
         "unscored": "There is no verdict on this claim. That doesn't mean it's wrong.",

@@ -318,6 +318,7 @@ def problems(decision: Decision, answer: DecidedAnswer) -> list[DecisionProblem]
         *_problems_of_correction(decision, answer),
         *_problems_of_reason(decision, answer),
         *_problems_of_approval(decision, answer),
+        *_unknown_citations(decision, answer),
     ]
 
 
@@ -343,6 +344,13 @@ def _problems_of_correction(decision: Decision, answer: DecidedAnswer) -> list[D
         nothing = "the corrected answer changes nothing in the answer"
         hint = "Change it, or approve the answer."
         return [DecisionProblem("correction_changes_nothing", "corrected_answer", nothing, hint)]
+    return []
+
+
+def _unknown_citations(decision: Decision, answer: DecidedAnswer) -> list[DecisionProblem]:
+    """Return a question if the correction cites what doesn't exist. It comes after the defects."""
+    if decision.verdict != "override" or not (decision.corrected_answer or "").strip():
+        return []
     kept = decision.extra.get(CITATIONS_KEPT, ())
     unknown = [each for each in answer.unknown_citations if each not in kept]
     if unknown:

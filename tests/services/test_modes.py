@@ -364,12 +364,12 @@ def test_a_model_suggests_a_name_from_texts_that_the_person_may_see(desk: Workbe
     named = modes.suggest_name(BEN, group)
     assert (named.name, named.model) == ("Wrong dose", "scripted:model")
     assert named.definition == "The dose isn't that of the evidence."
-    sent = asker.asked[0].text
+    sent = asker.requests[0].text
     assert "dose 2 is wrong" in sent
     assert "</s>" not in sent  # control words of chat templates are disarmed
     with pytest.raises(InputError, match="no texts"):
         modes.suggest_name(CLEO, group)  # what others wrote on shared cases
-    assert len(asker.asked) == 1
+    assert len(asker.requests) == 1
 
 
 def test_without_a_model_no_name_is_suggested(desk: Workbench) -> None:

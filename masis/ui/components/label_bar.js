@@ -180,7 +180,7 @@ class LabelBar {
   // Changes what the draft has for the target, and says so.
   set(change, says) {
     const { desk, target } = this
-    if (desk.refuseChange()) return
+    if (desk.refuseIfBusy()) return
     desk.reopened = true
     if (target.kind === "report") {
       const reports = [...desk.reportedIssues()]
@@ -237,7 +237,7 @@ class LabelBar {
 
   setChunk(id, given) {
     const { desk } = this
-    if (desk.refuseChange()) return
+    if (desk.refuseIfBusy()) return
     desk.reopened = true
     const chunks = { ...desk.fields.chunks }
     if (given) chunks[id] = given
@@ -824,7 +824,7 @@ class LabelBar {
       desk.refuse(desk.data.notice.text)
       return
     }
-    if (desk.refuseChange()) return
+    if (desk.refuseIfBusy()) return
     desk.reopened = true
     const isMissing = desk.fields.missing === null
     const { text } = this.words.missing
