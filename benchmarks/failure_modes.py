@@ -18,6 +18,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
@@ -157,7 +158,7 @@ def main() -> int:
         for words in ("dose rounded", "the", "evidence", word(17), "missing al"):
             wanted = ObservationFilter(text=words)
             results.append(
-                measure(f"search for {words!r}", lambda w=wanted: modes.search(READER, w), 200)
+                measure(f"search for {words!r}", partial(modes.search, READER, wanted), 200)
             )
         found = modes.search(READER, ObservationFilter(text="dose rounded")).rows[0].id
         similar = modes.similar(READER, found)
@@ -171,9 +172,9 @@ def main() -> int:
         ]
         for facet in ("mode", "field", "system", "time", "cause"):
             results.append(
-                measure(f"counts by {facet}", lambda f=facet: modes.count_modes(READER, f), 1000)
+                measure(f"counts by {facet}", partial(modes.count_modes, READER, facet), 1000)
             )
-            results.append(measure("  again", lambda f=facet: modes.count_modes(READER, f), 300))
+            results.append(measure("  again", partial(modes.count_modes, READER, facet), 300))
         results.append(measure("agreement", lambda: modes.agreement(READER), 1000))
         desk.close()
     return 0 if all(results) else 1

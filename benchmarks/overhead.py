@@ -107,7 +107,7 @@ def main() -> None:
     logging.disable(logging.INFO)
     instant = Instant(LATENCY_S if args.threads else 0.0)
     if not args.threads:
-        loop.start_in_thread = start_in_this_thread  # type: ignore[attr-defined]
+        loop.start_in_thread = start_in_this_thread  # type: ignore[attr-defined, assignment]
         verifier.run_concurrently = run_sequentially  # type: ignore[attr-defined]
     registry._provider = lambda endpoint: instant
     table = {"kind": "openai", "address": "http://127.0.0.1:1/v1"}

@@ -762,7 +762,9 @@ def remove(name: str, yes: bool, emit: Emit, workbench: Workbench) -> None:
     say(f"Dataset version {name} is removed.")
 
 
-@dataset.group(cls=CommandGroup)
+@dataset.group(
+    cls=CommandGroup, short_help="Show that at most a stated share of a version's labels is wrong."
+)
 def guarantee() -> None:
     """Show by a random sample, labeled again blind, that at most a stated share of labels is wrong.
 
@@ -847,7 +849,7 @@ def draw(
 ) -> None:
     """Draw a random sample of the labels of the version NAME, and assign it to other people.
 
-      masis dataset guarantee draw pilot-1 --to Ben --to Cy
+      masis dataset guarantee draw pilot-2 --to Ben --to Cy
 
     Exit code 0: drawn. 1: the sample can't show the rate, or nobody named can label a drawn case.
     """

@@ -52,7 +52,8 @@ NO_JSON = {
         ("screen", "screening further"), "its result is JSON unless another format is named"
     ),
     **dict.fromkeys(
-        ("completion", "config init", "person"), "its result is a file of another form"
+        ("completion", "config init", "person", "modes codebook export"),
+        "its result is a file of another form",
     ),
 }
 ELSEWHERE = {
@@ -140,6 +141,10 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
     request = BatchRequest(action="tag", cases=("tower-02",), names=("old",))
     batch = workbench.batches.start(ME, request).id
     workbench.batches.run(ME, batch)
+    workbench.modes.start_codebook(ME, "rag")
+    workbench.modes.apply_to_cases(ME, ["rag.incomplete"], ["tower-02"], batch="5d0c1f2e3a4b5c6d")
+    (folder / "codebook.json").write_text(workbench.modes.export_codebook(ME))
+    workbench.relabelling.draw(ME, "pilot-1", ["Ben"])
     (folder / "backups").mkdir()
     workbench.backups.make(ME, folder / "backups" / "masis-20260301T020000Z.db")
     workbench.close()
@@ -200,7 +205,7 @@ def test_the_first_example_of_every_command_runs(
     if as_json:
         found = [json.loads(line) for line in result.stdout.splitlines()]
         assert all(isinstance(record, dict) for record in found)
-        assert found or each.name in ("models list", "optimize")
+        assert found or each.name in ("models list", "optimize", "modes agreement", "modes search")
 
 
 @pytest.mark.parametrize(("typed", "offered"), [("masis aud", "audit"), ("masis db bac", "backup"),

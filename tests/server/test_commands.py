@@ -37,7 +37,7 @@ def test_a_queue_is_worked_through_on_a_server(on_team: Run, team: Served, tmp_p
     first = json.loads(queued.stdout.splitlines()[0])["id"]
     assert "Question" in on_team("show", first).stdout
     decided = on_team("decide", first, "reject", "--reason", "uncited")
-    assert f"of {first} by lead" in decided.stdout
+    assert f"of {first}, by lead" in decided.stdout
     labelled = on_team("label", first, "supported", "It was opened in 1932")
     assert labelled.exit_code == 0, labelled.stderr
     assert on_team("comment", first, "Look at the date.").exit_code == 0

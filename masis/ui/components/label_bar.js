@@ -530,7 +530,7 @@ class LabelBar {
       "?": () => desk.toggleSheet(),
     }
     if (commands[key]) return commands[key]
-    if (/^[a-z/[\]]$/.test(key))
+    if (/^[a-z]$/.test(key) || ["/", "[", "]"].includes(key))
       return () => this.say("The label bar is open. Press Enter to close it, then the key again.")
     return null
   }

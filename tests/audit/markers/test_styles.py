@@ -286,6 +286,7 @@ def split_texts(text: str) -> list[str]:
 FURTHER_MARKERS = ("[1]", "[1, 2]", "【1】", " [1]")
 """Forms of markers in addition to the example of each style."""
 EXCEPTIONS = {
+    "masis/store/reviews/observations.py": "quoted words, which don't belong to a pattern of notes",
     "masis/audit/citations/engine.py": "the literal rules of the specification, as written",
     "masis/schema/columns.py": "numbered texts in a column; imports can't use the audit package",
     "masis/schema/literals.py": "lists of Python in a cell",
