@@ -13,23 +13,20 @@ from tests.ui.conftest import AUDITED, open_page, press, texts
 SIGNED_IN = {"reviewer-name": "Ada"}
 
 
-def test_a_row_is_coded_with_a_new_name_and_the_code_is_undone(
-    audited_workbench: Workbench,
-) -> None:
+def test_a_row_is_coded_and_the_code_is_undone(audited_workbench: Workbench) -> None:
+    audited_workbench.modes.add_mode(ADA, WRONG_DATE)
     reject(audited_workbench, AUDITED[0], note="The year is invented.")
     page = open_page("modes", SIGNED_IN, kind="note")
     (box,) = page.checkbox
     assert box.label.replace("\\", "") == "The year is invented."
     box.check().run()
-    # AppTest can't type a new option
-    page.session_state["modes-code"] = "Wrong year"
-    page.run()
+    page.selectbox(key="modes-code").set_value("wrong-date").run()
     page = press(page, "modes-apply")
-    assert "Coded 1 row in 1 case." in texts(page)
+    assert "Coded 1 row in 1 case." in texts(page).replace("\\", "")
     (row,) = found(audited_workbench, kinds=("note",))
-    assert row.codes == ("wrong-year",)
+    assert row.codes == ("wrong-date",)
     page = press(page, "modes-undo")
-    assert "Removed the codes of 1 row." in texts(page)
+    assert "Removed the codes of 1 row." in texts(page).replace("\\", "")
     assert found(audited_workbench, kinds=("note",))[0].codes == ()
 
 
@@ -43,7 +40,7 @@ def test_similar_rows_are_coded_after_a_preview_with_their_number(
     page.checkbox[0].check().run()
     page.selectbox(key="modes-code").set_value("wrong-date").run()
     page = press(page, "modes-similar")
-    assert "to 2 similar rows in 2 cases?" in texts(page)
+    assert "to 2 similar rows in 2 cases?" in texts(page).replace("\\", "")
     assert not found(audited_workbench, codes=("wrong-date",))
     press(page, "modes-apply-similar")
     assert len(found(audited_workbench, codes=("wrong-date",))) == 2
@@ -56,7 +53,7 @@ def test_a_confirmed_group_becomes_a_mode_whose_count_leads_to_its_cases(
     page = open_page("modes", SIGNED_IN, view="groups", group=group.id)
     page.text_input(key=f"modes-group-name-{group.id}").set_value("Invented source")
     page = press(page, "modes-confirm")
-    assert f"Coded {group.observations} row" in texts(page)
+    assert f"Coded {group.observations} row" in texts(page).replace("\\", "")
     (count,) = audited_workbench.modes.count_modes(ADA)
     assert count.cases == group.cases
     assert queue_parameters(count.case_filter)["mode"] == "invented-source"
@@ -83,6 +80,15 @@ def test_a_mode_is_defined_nested_and_merged(audited_workbench: Workbench) -> No
     merged = audited_workbench.modes.codebook(ADA).find("wrong-date")
     assert merged is not None
     assert merged.code == top
+
+
+def test_a_case_shows_its_modes_and_offers_to_add_one(audited_workbench: Workbench) -> None:
+    audited_workbench.modes.add_mode(ADA, WRONG_DATE)
+    audited_workbench.modes.code(ADA, AUDITED[0], ["wrong-date"])
+    page = open_page("review", SIGNED_IN, case=AUDITED[0])
+    assert "Failure modes: Wrong date" in texts(page).replace("\\", "")
+    page = press(page, "case-add-code")
+    assert page.button(key="case-code-add").disabled
 
 
 @pytest.mark.parametrize("view", ["read", "groups", "book", "counts"])

@@ -7,7 +7,7 @@ from typing import get_args
 import streamlit as st
 
 from masis.schema.codebook import OBSERVATION_KINDS, CaseObservation, Codebook, ObservationKind
-from masis.schema.wording import count_noun
+from masis.schema.wording import count_noun, count_noun_or_more
 from masis.services import Workbench
 from masis.services.modes.service import CodedBatch, CodingPreview
 from masis.services.records import ObservationFilter
@@ -37,7 +37,7 @@ def show_coding(workbench: Workbench) -> None:
         st.page_link("pages/queue.py", label="Queue", icon=":material/checklist:")
         return
     _draw_actions(workbench, book, page.rows)
-    st.caption(f"{page.total:,}{'+' if page.more else ''} rows, newest first")
+    st.caption(f"{count_noun_or_more(page.total, page.more, 'row')}, newest first")
     for row in page.rows:
         draw_row(row, book, chosen=True)
     address.show_pages(page.total, ROWS, key="modes-page")
