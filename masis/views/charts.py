@@ -286,7 +286,10 @@ def interval_chart(bars: int) -> alt.TopLevelMixin:
     return alt.layer(
         drawn.mark_bar(size=16).encode(
             x=alt.X(
-                "share:Q", title=None, scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="%")
+                "share:Q",
+                title=None,
+                scale=alt.Scale(domain=[0, 1]),
+                axis=alt.Axis(format="%", values=[0, 0.25, 0.5, 0.75, 1]),
             ),
             tooltip=[
                 alt.Tooltip("name:N", title="Mode"),
