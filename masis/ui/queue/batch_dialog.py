@@ -111,7 +111,7 @@ def _draw_request(workbench: Workbench, action: BatchAction, cases: Mapping[str,
     except MasisError as error:
         st.warning(escape_markdown(str(error)))
     if preview is not None:
-        _draw_preview(preview, action)
+        _draw_batch_preview(preview, action)
     if state.get("refused"):
         st.warning(escape_markdown(state["refused"]))
     included = preview.included if preview is not None else 0
@@ -120,7 +120,7 @@ def _draw_request(workbench: Workbench, action: BatchAction, cases: Mapping[str,
         key="batch-apply",
         type="primary",
         shortcut="Ctrl+Enter",
-        on_click=_start,
+        on_click=_start_batch,
         args=(workbench, request, preview.digest if preview is not None else ""),
         **button_state("decide", disabled=not included),
     )
@@ -178,7 +178,7 @@ _FIELDS: dict[Need, Callable[[Workbench, BatchAction], dict[str, Any]]] = {
 """The fields for what an action needs. A label is chosen on the page of a case."""
 
 
-def _draw_preview(preview: BatchPreview, action: BatchAction) -> None:
+def _draw_batch_preview(preview: BatchPreview, action: BatchAction) -> None:
     """Draw how many cases are included, why others aren't, and the issues to acknowledge."""
     total = count_noun(preview.total, "selected case")
     st.markdown(f"**{preview.included:,} of {total}** can be included.")
@@ -206,7 +206,7 @@ def _list_ids(ids: Sequence[str], count: int) -> str:
     return f"{shown}, …" if count > len(ids) else shown
 
 
-def _start(workbench: Workbench, request: BatchRequest, digest: str) -> None:
+def _start_batch(workbench: Workbench, request: BatchRequest, digest: str) -> None:
     state = st.session_state[_OPEN]
     state.pop("refused", None)
     try:
