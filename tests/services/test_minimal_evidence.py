@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from masis.datasets.exports.export import Selection
-from masis.errors import InputError, ResultsHidden, UnknownRecord
+from masis.errors import InputError, Removed, ResultsHidden, UnknownRecord
 from masis.schema.actor import Actor
 from masis.schema.case import Case
 from masis.schema.labels import LabelPassage
@@ -206,13 +206,17 @@ def test_redaction_and_retention_remove_the_results(workbench: Workbench) -> Non
     (labelled,) = [r for r in results(workbench) if r.label_by]
     workbench.reviews.redact_entry(ADA, labelled.entry_id, "asked")
     assert [r.label_by for r in results(workbench)] == [""]
+    with pytest.raises(Removed):  # the redaction came while the verifier was asked
+        workbench.store.minimal_evidence.add(labelled)
     workbench.reviews.redact_case(ADA, "bridge", "asked")
     assert stored(workbench) == 0
 
 
 def test_a_purge_of_the_audit_removes_the_results(workbench: Workbench) -> None:
-    workbench.minimal_evidence.verify(ADA, "bridge")
+    (result, _) = workbench.minimal_evidence.verify(ADA, "bridge")
     workbench.retention.purge(ADA, rule_of(0, waiting=True), how="page")
+    with pytest.raises(Removed):
+        workbench.store.minimal_evidence.add(result)
     assert stored(workbench) == 0
 
 

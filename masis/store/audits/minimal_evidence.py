@@ -21,14 +21,17 @@ class MinimalEvidenceResults(StorePart):
         """Store a result. Reads return the newest one on the same passages of the same claim.
 
         Raises:
-            Removed: The run's content was removed meanwhile.
+            Removed: The run's content was removed meanwhile, or the entry with the label redacted.
 
         """
         with self._database.transaction() as connection:
             added = connection.execute(
                 """INSERT INTO minimal_evidence
                     (run_seq, iteration, claim, label_by, entry_id, at, payload)
-                   SELECT seq, ?, ?, ?, ?, ?, ? FROM runs WHERE id = ? AND removed_by IS NULL""",
+                   SELECT seq, ?, ?, ?, ?, ?, ? FROM runs WHERE id = ? AND removed_by IS NULL
+                       AND (? = '' OR EXISTS (SELECT 1 FROM decision_log AS log
+                           JOIN decision_payloads AS written ON written.entry_seq = log.seq
+                           WHERE log.id = ? AND written.payload IS NOT NULL))""",
                 [
                     result.iteration,
                     result.claim,
@@ -37,10 +40,12 @@ class MinimalEvidenceResults(StorePart):
                     result.at,
                     pack(result.model_dump_json()),
                     result.run_id,
+                    result.entry_id,
+                    result.entry_id,
                 ],
             ).rowcount
         if not added:
-            raise Removed(f"the content of run {result.run_id!r} was removed.")
+            raise Removed(f"the audit {result.run_id!r}, or the label on its claim, was removed.")
 
     def of_case(self, case_id: str, viewer: str) -> tuple[MinimalEvidence, ...]:
         """Return the results on a case that a reviewer may see, in the order of its claims.
