@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeAlias
@@ -18,8 +19,10 @@ from masis.audit import loop
 from masis.audit.claims import one_check_each
 from masis.audit.control.concurrency import cancellable, start_audit, start_in_thread
 from masis.errors import InputError, StepError
+from masis.llm.recordings import Replies
 from masis.observers import observation
 from masis.schema.audit import CitationAudit, Claim, ClaimCheck
+from masis.schema.calls import Usage
 from masis.schema.case import Case, Evidence, GivenCitation, case_of, evidence_of
 from masis.schema.explain import kind_of
 from masis.schema.reading import FieldMap
@@ -154,6 +157,41 @@ def verify_claims(
 
 
 _CANCEL_POLL_S = 0.2
+
+
+def verify_against_each(
+    claim: Claim,
+    variants: Sequence[Sequence[Evidence]],
+    settings: Settings,
+    replies: Replies | None = None,
+    *,
+    case_id: str = "",
+) -> tuple[tuple[ClaimCheck, ...], Usage]:
+    """Verify a claim alone against several variants of its evidence, with one verifier.
+
+    Args:
+        claim: The claim.
+        variants: The variants of the evidence.
+        settings: The settings of the audit.
+        replies: Recorded replies, which are looked up before a model is asked.
+        case_id: The case, for the lines of the log.
+
+    Returns:
+        One check for each variant, in order, and the usage of all of them together.
+
+    Raises:
+        StepError: The claim could not be judged.
+
+    """
+    roles = build_roles(settings, replies)
+    roles.control.calls.case_id = case_id
+    roles.control.calls.at("claims", None)
+    roles.control.budget.begin_loop(settings, time.monotonic)
+    checks = [
+        one_check_each((claim,), roles.verifier.verify((claim,), evidence))[0]
+        for evidence in variants
+    ]
+    return tuple(checks), Usage.of(roles.control.calls.since())
 
 
 def claim_of(text: str, evidence: Sequence[Evidence]) -> Claim:

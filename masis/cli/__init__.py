@@ -54,6 +54,10 @@ GROUPS: dict[str, dict[str, Lazy]] = {
             "Approve, reject, tag or assign many cases at once, or undo that.",
             True,
         ),
+        "minimal": Lazy(
+            "masis.cli.minimal:minimal",
+            "Verify claims again without the passages that decide them.",
+        ),
         "comment": Lazy("masis.cli.desk:comment", "Add a comment to a case."),
         "undo": Lazy("masis.cli.desk:undo", "Undo a decision."),
         "log": Lazy("masis.cli.desk:decision_log", "List the newest entries of the decision log."),

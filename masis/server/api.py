@@ -18,6 +18,7 @@ from masis.schema.actor import PERMISSIONS
 from masis.schema.batches import Batch
 from masis.schema.case import case_of
 from masis.schema.codebook import Codebook, FailureMode
+from masis.schema.minimal_evidence import MinimalEvidence
 from masis.schema.review import LogEntry
 from masis.schema.run import Run
 from masis.schema.team import Lease, QueuePolicy
@@ -28,6 +29,7 @@ from masis.services import api_records as records
 from masis.services.access import ADD_CASES, RUN_AUDITS
 from masis.services.batch_actions import BatchRequest
 from masis.services.batches import BatchPreview
+from masis.services.minimal_evidence import VERIFY_WITHOUT_PASSAGES
 from masis.services.modes.service import (
     ADD_MODES,
     APPLY_CODES,
@@ -591,6 +593,28 @@ def show_run(call: ApiCall) -> Run:
             "The team's policy hides the audit's results until you decide the case."
         )
     return run
+
+
+@endpoint(
+    "POST",
+    "/cases/{case:path}/minimal-evidence",
+    "audit",
+    VERIFY_WITHOUT_PASSAGES,
+    example={"iteration": 1},
+)
+def verify_without_passages(
+    call: ApiCall, body: records.ClaimToVerify
+) -> tuple[MinimalEvidence, ...]:
+    """Verify claims of a case with and without the passages that decide them."""
+    return call.desk.verify_without_passages(
+        call.path["case"], claim=body.claim, iteration=body.iteration
+    )
+
+
+@endpoint("GET", "/cases/{case:path}/minimal-evidence", "read", "see pages, figures and reports")
+def list_minimal_evidence(call: ApiCall) -> tuple[MinimalEvidence, ...]:
+    """List the verdicts on claims of a case without their passages."""
+    return call.desk.minimal_evidence(call.path["case"])
 
 
 @endpoint("GET", "/audits/{run}", "read", "see pages, figures and reports")

@@ -222,7 +222,7 @@ ACTS: list[Act] = [
         "file",
         "decide under a reviewer's name, and see the same as that reviewer",
         "command",
-        ("queue", "show", "decide", "label", "batch", "comment", "undo", "log"),
+        ("queue", "show", "decide", "label", "batch", "minimal", "comment", "undo", "log"),
     ),
     Act(
         "file",

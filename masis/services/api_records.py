@@ -468,6 +468,13 @@ class CreatedToken(Record):
     token: ApiToken
 
 
+class ClaimToVerify(Record):
+    """A claim to verify without its passages, by its number from 1; all of them if ``null``."""
+
+    claim: int | None = None
+    iteration: int = 1
+
+
 class Done(Record):
     """An answer without content of its own."""
 

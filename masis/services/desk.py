@@ -29,6 +29,7 @@ from masis.schema.actor import Actor
 from masis.schema.batches import Batch, SentenceLabel
 from masis.schema.case import Severity
 from masis.schema.explain import explain, explain_fields, kind_of
+from masis.schema.minimal_evidence import MinimalEvidence
 from masis.schema.reading import FieldMap, id_text
 from masis.schema.review import (
     SHOWN_UNKNOWN,
@@ -632,6 +633,40 @@ class Desk:
     def list_batches(self, *, limit: int = 50) -> tuple[Batch, ...]:
         """Return the newest batches that this reviewer may see."""
         return self.workbench.batches.newest(self.actor, limit)
+
+    def verify_without_passages(
+        self, case_id: str, *, claim: int | None = None, iteration: int = 1
+    ) -> tuple[MinimalEvidence, ...]:
+        """Verify claims of the newest audit with and without the passages that decide them.
+
+        If the verdict stands without its passages, they weren't the reason for it.
+
+        Args:
+            case_id: The case.
+            claim: The number of the claim in its answer, from 1; all claims with passages if None.
+            iteration: The audited answer: 1 is the original one.
+
+        Raises:
+            UnknownRecord: There is no such case.
+            ResultsHidden: The policy hides the audit's results from this reviewer.
+            InputError: There is no such claim, it has no passages, or the audit used recorded
+                replies.
+            StepError: The verifier gave no verdict.
+
+        """
+        return self.workbench.minimal_evidence.verify(
+            self.actor, case_id, claim=claim, iteration=iteration
+        )
+
+    def minimal_evidence(self, case_id: str) -> tuple[MinimalEvidence, ...]:
+        """Return the stored results of ``verify_without_passages`` that this reviewer may see.
+
+        Raises:
+            UnknownRecord: There is no such case.
+            ResultsHidden: The policy hides the audit's results from this reviewer.
+
+        """
+        return self.workbench.minimal_evidence.results(self.actor, case_id)
 
     def export(
         self,

@@ -35,6 +35,7 @@ from masis.errors import (
 )
 from masis.schema.batches import Batch
 from masis.schema.case import Case, Severity
+from masis.schema.minimal_evidence import MinimalEvidence
 from masis.schema.reading import FieldMap
 from masis.schema.review import LogEntry, Verdict
 from masis.schema.run import Run
@@ -417,6 +418,22 @@ class RemoteDesk(Desk):
     def list_batches(self, *, limit: int = 50) -> tuple[Batch, ...]:
         """Return the newest batches that this reviewer may see."""
         return self._ask(tuple[Batch, ...], "GET", "/batches", query={"limit": limit})
+
+    # Minimal evidence
+
+    def verify_without_passages(
+        self, case_id: str, *, claim: int | None = None, iteration: int = 1
+    ) -> tuple[MinimalEvidence, ...]:
+        """Have claims verified without their passages. See ``Desk.verify_without_passages``."""
+        path = f"/cases/{_quote_name(case_id)}/minimal-evidence"
+        body = {"claim": claim, "iteration": iteration}
+        # A repeated request would ask a model, and pay, twice.
+        return self._ask(tuple[MinimalEvidence, ...], "POST", path, body, repeatable=False)
+
+    def minimal_evidence(self, case_id: str) -> tuple[MinimalEvidence, ...]:
+        """Return the stored results on a case that this reviewer may see."""
+        path = f"/cases/{_quote_name(case_id)}/minimal-evidence"
+        return self._ask(tuple[MinimalEvidence, ...], "GET", path)
 
     # Exports
 

@@ -20,6 +20,7 @@ from masis.services.maintenance import health
 from masis.services.maintenance.backups import BackupService
 from masis.services.maintenance.health import HealthItem, HealthReport
 from masis.services.maintenance.retention import RetentionService
+from masis.services.minimal_evidence import MinimalEvidenceService
 from masis.services.modes.service import ModeService
 from masis.services.planted import PlantedService
 from masis.services.reassessment import ReassessmentService
@@ -71,6 +72,7 @@ class Workbench:
         self.trust = TrustService(store, settings, access)
         self.exams = ExamService(store, settings, access)
         self.modes = ModeService(store, settings, access)
+        self.minimal_evidence = MinimalEvidenceService(store, settings, access)
 
     @classmethod
     def open(

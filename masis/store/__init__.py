@@ -26,6 +26,7 @@ from masis.store.audits.cases import Cases, EvidenceOfCases
 from masis.store.audits.executions import Executions
 from masis.store.audits.inbox import Inbox
 from masis.store.audits.metrics import Measures
+from masis.store.audits.minimal_evidence import MinimalEvidenceResults
 from masis.store.audits.replies import CachedReplies
 from masis.store.audits.runs import Runs
 from masis.store.core import signatures
@@ -59,7 +60,7 @@ class Store:
     ``outcomes``, ``datasets``; ``drafts``; ``corpora``, ``screenings``, ``screening_log``,
     ``acceptances``, ``remembered_grades``; ``retention``, ``purges``, ``redactions``, ``team``,
     ``trust``, ``planted``, ``relabelling``, ``proposals``, ``tokens``, ``batches``, ``answers``,
-    ``modes``.
+    ``modes``, ``minimal_evidence``.
     """
 
     def __init__(self, database: Database) -> None:
@@ -92,6 +93,7 @@ class Store:
         self.batches, self.answers = Batches(database), Answers(database)
         self.relabelling, self.proposals = Relabelling(database), RubricProposals(database)
         self.modes = FailureModes(database)
+        self.minimal_evidence = MinimalEvidenceResults(database)
 
     @classmethod
     def open(

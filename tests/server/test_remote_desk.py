@@ -105,6 +105,21 @@ STEPS: dict[str, Step] = {
     "label a sentence that isn't there": lambda desk, _: desk.label_sentence(
         "case-1", "nothing", "supported"
     ),
+    "label with a passage": lambda desk, _: desk.decide(
+        "case-3",
+        "escalate",
+        labels=[
+            {
+                "text": "It was opened in 1932",
+                "label": "supported",
+                "evidence": [{"evidence_id": "1", "text": "opened on 19 March 1932"}],
+            }
+        ],
+    ),
+    "verify without passages": lambda desk, _: desk.verify_without_passages("case-3", claim=1),
+    "verify no claim": lambda desk, _: desk.verify_without_passages("case-3", claim=77),
+    "minimal evidence": lambda desk, _: desk.minimal_evidence("case-3"),
+    "minimal evidence of nothing": lambda desk, _: desk.minimal_evidence("nothing"),
     "export": lambda desk, folder: desk.export("decided", folder / "decided.jsonl"),
     "export a table": lambda desk, folder: desk.export(
         "claims", folder / "claims.csv", encoding="csv", states=("needs_review",)
@@ -120,7 +135,17 @@ STEPS: dict[str, Step] = {
     ),
 }
 
-VOLATILE = ("at", "id", "digest", "previous", "payload_digest", "run_id", "token", "undoes")
+VOLATILE = (
+    "at",
+    "id",
+    "digest",
+    "previous",
+    "payload_digest",
+    "run_id",
+    "token",
+    "undoes",
+    "entry_id",
+)
 
 
 def plain(value: Any) -> Any:

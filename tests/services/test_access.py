@@ -231,6 +231,7 @@ CALLS: dict[str, Call] = {
     "ReassessmentService.run": lambda desk, who: desk.reassessment.run(who, apply=True),
     "PlantedService.count_copies": lambda desk, who: desk.planted.count_copies(who),
     "ExamService.start": lambda desk, who: desk.exams.start(who, "nobody:nothing"),
+    "MinimalEvidenceService.verify": lambda desk, who: desk.minimal_evidence.verify(who, "case-1"),
     "ModeService.code": lambda desk, who: desk.modes.code(who, "case-1", [MODE.code]),
     "ModeService.uncode": lambda desk, who: desk.modes.uncode(
         who, "case-0", [MODE.code], coded_by="admin@example.org"

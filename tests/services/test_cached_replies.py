@@ -106,3 +106,19 @@ def test_retention_removes_a_cases_cached_replies(bench: Workbench) -> None:
     )
     assert bench.store.retention.remove(rule_of(30), by="Ada", how="command") is not None
     assert cached(bench) == kept // 2
+
+
+def test_verifying_without_passages_asks_the_audits_model_and_its_replies_are_cached(
+    bench: Workbench, server: ModelServer
+) -> None:
+    run = audited(bench)
+    asked = len(server.requests)
+    results = bench.minimal_evidence.verify(ADA, CASE.id)
+    assert {result.judged_by for result in results} == {run.models["verifier"]}
+    assert len(server.requests) - asked == sum(result.usage.calls for result in results) > 0
+    (result, *_) = results
+    assert result.usage.prompt_tokens > 0
+    assert (result.before, result.decisive) == ("supported", True)
+    again = bench.minimal_evidence.verify(ADA, CASE.id)
+    assert [each.usage.calls for each in again] == [0] * len(results)
+    assert [each.after for each in again] == [each.after for each in results]

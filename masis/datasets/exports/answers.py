@@ -20,7 +20,8 @@ from pydantic import TypeAdapter, ValidationError
 from masis.audit.citations import carry_over_citations
 from masis.schema.audit import Citation, ClaimCheck, Sentence
 from masis.schema.case import Case, GivenCitation
-from masis.schema.labels import WORDS_OF_ANSWER, Stance, TargetLabel, fault_cause, is_fault
+from masis.schema.labels import WORDS_OF_ANSWER, TargetLabel, fault_cause, is_fault
+from masis.schema.minimal_evidence import STANCE_OF_VERDICT, audit_passages, remove_passages
 from masis.schema.reading import ANSWERING_ROLES, ASKING_ROLES
 from masis.schema.review import Decision, decided_about
 from masis.store.reviews.outcomes import CaseOutcome, Judgement
@@ -70,13 +71,6 @@ _MODEL_KEYS = ("model", "system")
 """Keys of a case's metadata that name the author of an imported answer."""
 
 _PASSAGE_FIELDS = ("evidence_id", "start", "end", "text", "stance")
-
-_STANCE_OF_VERDICT: dict[str, Stance] = {
-    "supported": "supports",
-    "partial": "supports",
-    "contradicted": "contradicts",
-}
-"""The stance of the passage that decides a verdict or label. Others rest on no passage."""
 
 _TRACE_KEYS = ("langfuse_trace_id", "trace_id", "traceId")
 _SPAN_KEYS = ("langfuse_observation_id", "observation_id", "observationId", "span_id")
@@ -493,27 +487,10 @@ class JudgedAnswer:
         """
         by_person: list[Row] = []
         for label in reversed(self._labels_over(claim)):
-            stance = _STANCE_OF_VERDICT.get(label.label)
+            stance = STANCE_OF_VERDICT.get(label.label)
             passages = sorted(label.evidence, key=lambda passage: passage.stance != stance)
             by_person += [passage.model_dump(mode="json") for passage in passages]
-        by_audit: list[Row] = []
-        stance = _STANCE_OF_VERDICT.get(check.verdict)
-        if stance == "contradicts":
-            by_audit += [
-                {
-                    "evidence_id": difference.evidence_id,
-                    "start": difference.evidence_start,
-                    "end": difference.evidence_end,
-                    "text": difference.evidence_text,
-                    "stance": stance,
-                }
-                for difference in check.contradictions
-            ]
-        if stance is not None:
-            by_audit += [
-                quote.model_dump(mode="json", exclude={"score"}) | {"stance": stance}
-                for quote in check.quotes
-            ]
+        by_audit = [passage.model_dump(mode="json") for passage in audit_passages(check)]
         texts = {chunk["id"]: chunk["text"] for chunk in self.evidence}
         for named_by, passages_named in (("reviewer", by_person), ("audit", by_audit)):
             for passage in passages_named:
@@ -534,6 +511,39 @@ class JudgedAnswer:
             if (row["start"], row["end"]) == (label["start"], label["end"])
         )
         return None if label["start"] is None else next(verdicts, None)
+
+    @property
+    def contrast_pairs(self) -> list[Row]:
+        """The claims that were verified again without the passages that decide them.
+
+        Each has the evidence with and without the passages, and the verdict on either.
+        """
+        return [
+            {
+                "case_id": self.case["id"],
+                "question": self.case["query"],
+                "split": self.split,
+                "run_id": result.run_id,
+                "iteration": result.iteration,
+                "claim": result.text,
+                "start": result.start,
+                "end": result.end,
+                "passages": [passage.model_dump(mode="json") for passage in result.passages],
+                "passage_by": "reviewer" if result.label_by else "audit",
+                "with_passages": {"evidence": self.evidence, "verdict": result.before},
+                "without_passages": {
+                    "evidence": [
+                        chunk
+                        | {"text": remove_passages(chunk["id"], chunk["text"], result.passages)}
+                        for chunk in self.evidence
+                    ],
+                    "verdict": result.after,
+                },
+                "decisive": result.decisive,
+                "judged_by": result.judged_by,
+            }
+            for result in self.judgement.minimal_evidence
+        ]
 
     # Formats of other tools
 

@@ -267,6 +267,30 @@ def m007_batches(db: Database) -> None:
     )
 
 
+def m008_minimal_evidence(db: Database) -> None:
+    """Add the verdicts on claims without the passages that decide them.
+
+    ``label_by`` and ``entry_id`` name the reviewer and the log entry whose label names the
+    passages; both are empty if the audit named them. Earlier results on the same passages stay, for
+    the dataset versions that were frozen with them.
+    """
+    db.execute(
+        """CREATE TABLE minimal_evidence (
+            seq INTEGER PRIMARY KEY,
+            run_seq INTEGER NOT NULL REFERENCES jobs (seq),
+            iteration INTEGER NOT NULL,
+            claim INTEGER NOT NULL,
+            label_by TEXT NOT NULL,
+            entry_id TEXT NOT NULL,
+            at TEXT NOT NULL,
+            payload BLOB NOT NULL
+        ) STRICT"""
+    )
+    db.execute(
+        "CREATE INDEX minimal_evidence_of ON minimal_evidence (run_seq, iteration, claim, entry_id)"
+    )
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     m001_schema,
     m002_structured_headlines,
@@ -275,6 +299,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     m005_failure_modes,
     m006_dataset_guarantees,
     m007_batches,
+    m008_minimal_evidence,
 )
 
 

@@ -21,6 +21,7 @@ from masis.schema.retention import RetentionRule
 from masis.schema.review import Decision, LogEntry
 from masis.schema.screening import ScreeningEntry
 from masis.store.audits.cases import index_words, unindex_words
+from masis.store.audits.minimal_evidence import remove_results_of_entry
 from masis.store.audits.replies import remove_replies
 from masis.store.core.connections import StorePart
 from masis.store.retention.removal import begin_purge, empty_runs
@@ -115,7 +116,10 @@ class Redactions(StorePart):
         _check_request(by, reason)
         for log in (Decisions(self._database), ScreeningLog(self._database)):
             with contextlib.suppress(UnknownRecord):
-                entry = log.redact(entry_id, by=by, reason=reason)
+                with self._database.transaction() as connection:
+                    entry = log.redact(entry_id, by=by, reason=reason)
+                    # The entry's labels named the passages of these results.
+                    remove_results_of_entry(connection, entry_id)
                 self._database.on_commit(self._overwrite)
                 return entry
         raise UnknownRecord(

@@ -1,10 +1,10 @@
 """Removes the content of old runs and screenings, and records each removal.
 
 A purge deletes results, iterations, drafts, events and steps of runs, the cached replies of their
-cases, rounds, grades and copied abstracts of screenings, and old cached grades. It keeps the rows
-with their figures, since other records refer to them, and cases, corpora, both logs and the log of
-executions. A removal and its record share a transaction. Purges work in batches, so that others can
-write in between.
+cases, the verdicts on their claims without passages, rounds, grades and copied abstracts of
+screenings, and old cached grades. It keeps the rows with their figures, since other records refer
+to them, and cases, corpora, both logs and the log of executions. A removal and its record share a
+transaction. Purges work in batches, so that others can write in between.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from masis.schema.retention import (
     RetentionRule,
     Trigger,
 )
+from masis.store.audits.minimal_evidence import remove_results_of_run
 from masis.store.audits.replies import remove_replies
 from masis.store.core.connections import StorePart
 from masis.store.core.sql import append, record_of
@@ -293,6 +294,7 @@ def _remove_content(
             removed_by=purge,
         )
         if is_run:
+            remove_results_of_run(connection, seq)
             remove_replies(connection, job["case_seq"])
             refresh(connection, job["case_seq"])
 

@@ -141,14 +141,17 @@ class Datasets(StorePart):
         Raises UnknownRecord.
         """
         with self._database.reading() as connection:
+            version = _version_row(connection, name)
             rows = connection.execute(
                 "SELECT case_seq, state, side, judgements FROM dataset_members WHERE dataset_seq ="
                 " ? ORDER BY case_seq",
-                [_version_row(connection, name)["seq"]],
+                [version["seq"]],
             )
             while some := {row["case_seq"]: _member(row) for row in islice(rows, AT_ONCE)}:
                 for outcome in outcomes_of(
-                    connection, {seq: member.pins for seq, member in some.items()}
+                    connection,
+                    {seq: member.pins for seq, member in some.items()},
+                    version["at"],
                 ):
                     yield outcome._replace(state=some[outcome.seq].state), some[outcome.seq].side
 

@@ -13,10 +13,12 @@ from zlib import decompress
 
 from pydantic_core import from_json
 
+from masis.schema.minimal_evidence import MinimalEvidence
 from masis.schema.review import LogEntry
 from masis.schema.run import Iteration, Run
 from masis.store.audits import queue
 from masis.store.audits.cases import damaged_case
+from masis.store.audits.minimal_evidence import results_of_answer
 from masis.store.core.connections import StorePart
 from masis.store.jobs import readable
 from masis.store.records import CaseFilter
@@ -46,6 +48,7 @@ class Judgement(NamedTuple):
     ``entry`` is None if only the audit judged it. ``in_force`` is true if the state of the case
     follows from it. ``iteration`` is the audited one. It and ``run`` are None if there is none or
     retention removed it. ``run_seq`` is the run's number in the store.
+    ``minimal_evidence`` has the verdicts on its claims without their passages.
     """
 
     entry: LogEntry | None
@@ -54,6 +57,7 @@ class Judgement(NamedTuple):
     number: int | None
     iteration: Iteration | None
     run_seq: int | None = None
+    minimal_evidence: tuple[MinimalEvidence, ...] = ()
 
 
 class CaseOutcome(NamedTuple):
@@ -171,9 +175,14 @@ def pins_of(connection: sqlite3.Connection, seqs: Sequence[int]) -> dict[int, li
 
 
 def outcomes_of(
-    connection: sqlite3.Connection, pins: Mapping[int, Sequence[Pin]]
+    connection: sqlite3.Connection,
+    pins: Mapping[int, Sequence[Pin]],
+    until: str | None = None,
 ) -> Iterator[CaseOutcome]:
-    """Yield cases by their numbers, each with the judgements named for it."""
+    """Yield cases by their numbers, each with the judgements named for it.
+
+    ``until`` leaves out the verdicts without passages that were given later.
+    """
     seqs = json.dumps(
         [pin.entry for pinned in pins.values() for pin in pinned if pin.entry is not None]
     )
@@ -195,14 +204,18 @@ def outcomes_of(
             state=case["state"],
             redacted=case["redaction_seq"] is not None,
             judgements=tuple(
-                _judgement(connection, pin, None if pin.entry is None else entries[pin.entry])
+                _judgement(
+                    connection, pin, None if pin.entry is None else entries[pin.entry], until
+                )
                 for pin in pins[case["seq"]]
             ),
             seq=case["seq"],
         )
 
 
-def _judgement(connection: sqlite3.Connection, pin: Pin, entry: LogEntry | None) -> Judgement:
+def _judgement(
+    connection: sqlite3.Connection, pin: Pin, entry: LogEntry | None, until: str | None
+) -> Judgement:
     """Return a judgement with the run and iteration it is about."""
     number = entry.decision.iteration if entry and entry.decision else None
     row = connection.execute(
@@ -236,7 +249,11 @@ def _judgement(connection: sqlite3.Connection, pin: Pin, entry: LogEntry | None)
         overall=row["overall"],
         review_reasons=tuple(reason.code for reason in result.review_reasons),
     )
-    return Judgement(entry, pin.in_force, run, number, found, pin.run)
+    results: tuple[MinimalEvidence, ...] = ()
+    if number is not None:
+        entry_id = entry.id if entry else ""
+        results = results_of_answer(connection, row["seq"], number, entry_id, until)
+    return Judgement(entry, pin.in_force, run, number, found, pin.run, results)
 
 
 _HINT = (

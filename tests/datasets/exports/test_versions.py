@@ -65,6 +65,7 @@ def add(bench: Workbench, number: int) -> None:
     )
     bench.cases.add_one(ADA, case)
     bench.audits.audit(ADA, case)
+    bench.minimal_evidence.verify(ADA, case.id)
 
 
 def stored(path: Path) -> dict[str, bytes]:
@@ -79,6 +80,7 @@ def change_everything(bench: Workbench) -> None:
     decide(bench, "case-4", "approve", "Ben", iteration=1)
     bench.audits.audit(ADA, bench.cases.open("case-3").case)
     decide(bench, "case-3", "approve", iteration=1)
+    bench.minimal_evidence.verify(ADA, "case-2")
     add(bench, 5)
 
 
