@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import uuid
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -416,6 +417,7 @@ class JudgedAnswer:
         return [
             claim
             | self._label_at("claim", claim)
+            | self._merged_label(claim)
             | self._faults_in(claim)
             | self._deciding_passage(claim, check)
             for claim, check in zip(self.claims, checks, strict=True)
@@ -444,6 +446,38 @@ class JudgedAnswer:
         ]
         label = matches[-1] if matches and row["start"] is not None else None
         return {name: label[name] if label else None for name in ("label", "note")}
+
+    def _merged_label(self, claim: Row) -> Row:
+        """Return every reviewer's label on a claim, and the one label that they give together.
+
+        The adjudication's label counts, or else the label of most reviewers; a tie gives None. Only
+        labels on the same answer are merged. Pending decisions of a shared case aren't among
+        ``others``, so nothing undecided is shown.
+        """
+        labels: list[Row] = []
+        adjudicated: list[Row] = []
+        for judged in self.others:
+            label = judged._label_at("claim", claim)["label"]
+            if judged.reviewer is None or judged.decided is None or judged.answer != self.answer:
+                continue
+            if label is not None:
+                given = adjudicated if judged.decided.kind == "adjudication" else labels
+                given.append({"reviewer": judged.reviewer, "label": label})
+        if adjudicated:
+            final = adjudicated[-1]
+            return {
+                "labels": labels,
+                "merged_label": final["label"],
+                "merged_how": "adjudication",
+                "merged_by": final["reviewer"],
+            }
+        majority = _majority(label["label"] for label in labels)
+        return {
+            "labels": labels,
+            "merged_label": majority,
+            "merged_how": None if majority is None else "majority",
+            "merged_by": None,
+        }
 
     def _labels_over(self, claim: Row) -> list[TargetLabel]:
         """Return the labels whose words overlap a claim, those on exactly its words last."""
@@ -649,6 +683,14 @@ class JudgedAnswer:
 
 
 _FIELDS = frozenset(name for name in dir(JudgedAnswer) if not name.startswith("_")) | {"split"}
+
+
+def _majority(labels: Iterable[str]) -> str | None:
+    """Return the most frequent label, or None if there is no label or several tie."""
+    counts = Counter(labels).most_common(2)
+    if not counts or (len(counts) == 2 and counts[0][1] == counts[1][1]):
+        return None
+    return counts[0][0]
 
 
 def _is_on(label: Row, claim: Row) -> bool:

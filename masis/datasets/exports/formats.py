@@ -99,17 +99,28 @@ class Format(Record):
         about = {name: judged.get(name) for name in _ABOUT}
         rows = ({name: row[name] for name in self.columns} for row in items)
         flat = (
-            {name: " ".join(cell) if isinstance(cell, list) else cell for name, cell in row.items()}
+            {name: " ".join(cell) if _is_ids(cell) else cell for name, cell in row.items()}
             for row in rows
         )
         return [{**about, **row, "answer": judged.answer} for row in flat]
 
     def table_row(self, judged: JudgedAnswer, row: Row) -> Row:
-        """Return a row of the table; if the row isn't flat, ``record`` holds it as JSON."""
+        """Return a row of the table; if the row isn't flat, ``record`` holds it as JSON.
+
+        A cell that is a list of objects is written as JSON.
+        """
         if self.columns:
-            return row
+            return {
+                name: to_json(cell).decode() if isinstance(cell, list) else cell
+                for name, cell in row.items()
+            }
         cells = {name: jmespath.search(path, judged) for name, path in self.table.items()}
         return {**cells, "record": to_json(row).decode()}
+
+
+def _is_ids(cell: Any) -> bool:
+    """Return whether a cell is a list of texts, which a flat row joins with spaces."""
+    return isinstance(cell, list) and all(isinstance(part, str) for part in cell)
 
 
 def export_format(summary: str, **fields: Any) -> Callable[[MakeRows], Format]:

@@ -571,3 +571,42 @@ def test_spans_say_who_wrote_an_imported_answer(tmp_path: Path) -> None:
         decide(bench, name, "approve", iteration=1)
     assert [row["model"] for row in rows(bench, "spans")[0]] == ["gpt-x", "imported"]
     bench.close()
+
+
+def test_claims_list_every_reviewers_label_and_the_merged_one(tmp_path: Path) -> None:
+    bench = _one_case(tmp_path)
+    decide(bench, "case-1", "reject", "Ben", iteration=1, labels=labelled("partial"))
+    decide(bench, "case-1", "reject", iteration=1, labels=labelled("contradicted"))
+    found, _ = rows(bench, "claims")
+    both = [row for row in found if row["start"] == 0]
+    assert [row["reviewer"] for row in both] == ["Ben", "Ada"]
+    for row in both:
+        assert row["labels"] == [
+            {"reviewer": "Ben", "label": "partial"},
+            {"reviewer": "Ada", "label": "contradicted"},
+        ]
+        # One label each is a tie.
+        assert (row["merged_label"], row["merged_how"], row["merged_by"]) == (None, None, None)
+    decide(bench, "case-1", "reject", "Cleo", iteration=1, labels=labelled("partial"))
+    row = rows(bench, "claims")[0][0]
+    assert (row["merged_label"], row["merged_how"]) == ("partial", "majority")
+    final = {"kind": "adjudication", "labels": labelled("unsupported")}
+    decide(bench, "case-1", "reject", "Dora", iteration=1, **final)
+    row = rows(bench, "claims")[0][0]
+    assert (row["merged_label"], row["merged_how"]) == ("unsupported", "adjudication")
+    assert row["merged_by"] == "Dora"
+    assert len(row["labels"]) == 3
+    stream = io.BytesIO()
+    bench.exports.write(ADA, stream, "claims", encoding="csv")
+    cell = next(csv.DictReader(io.StringIO(stream.getvalue().decode())))["labels"]
+    assert json.loads(cell) == row["labels"]
+    bench.close()
+
+
+def _one_case(tmp_path: Path, **fields: Any) -> Workbench:
+    """Return a workbench with one audited case."""
+    bench = Workbench.open(tmp_path / "one.db")
+    case = {"id": "case-1", "query": "How long?", "answer": ANSWER, "evidence": [ROW], **fields}
+    bench.cases.add_one(ADA, Case.model_validate(case))
+    bench.audits.audit(ADA, bench.store.cases.get("case-1"))
+    return bench
