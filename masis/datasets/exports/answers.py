@@ -534,6 +534,120 @@ class JudgedAnswer:
                     return columns | {"passage_by": named_by}
         return dict.fromkeys((*(f"passage_{name}" for name in _PASSAGE_FIELDS), "passage_by"))
 
+    # Passages and chunks
+
+    @cached_property
+    def attribution_pairs(self) -> list[Row]:
+        """Pairs of words of the answer and a passage, by the person's labels.
+
+        A passage that supports the words is ``positive`` and one that contradicts them is
+        ``negative``. If a person named another right reference, that chunk is ``positive`` and the
+        cited one is ``hard_negative``: it was near enough to be cited.
+        """
+        texts = {chunk["id"]: chunk["text"] for chunk in self.evidence}
+        pairs: list[Row] = []
+        for row, label in zip(
+            self.labels, self.decided.labels if self.decided else (), strict=True
+        ):
+            if row["start"] is None:
+                continue
+            claims = [claim for claim in self.claims if _overlap(row, claim)]
+            # A label on a reference judges the claim that the reference belongs to.
+            words = claims[0] if claims and label.target == "reference" else row
+            place = {name: words[name] for name in ("start", "end", "text")}
+            for passage in label.evidence:
+                named = passage.model_dump(mode="json")
+                if (
+                    texts.get(named["evidence_id"], "")[named["start"] : named["end"]]
+                    == named["text"]
+                ):
+                    kind = "positive" if named["stance"] == "supports" else "negative"
+                    pairs.append(_attribution_pair(place, kind, named))
+            cited: set[str] = set()
+            if label.target == "reference":
+                cited = {id_ for id_ in self._cited_at(row) if id_ in texts}
+            elif claims:
+                cited = {id_ for id_ in claims[0]["cited"] if id_ in texts}
+            right = label.right_reference
+            if right is not None or (label.target, label.label) == ("reference", "misattributed"):
+                wrong = sorted(cited - {right})
+                pairs += [
+                    _attribution_pair(place, "hard_negative", _whole(id_, texts)) for id_ in wrong
+                ]
+            if right is not None and right in texts:
+                pairs.append(_attribution_pair(place, "positive", _whole(right, texts)))
+        # Several labels may name the same pair.
+        return [pair for number, pair in enumerate(pairs) if pair not in pairs[:number]]
+
+    def _cited_at(self, place: Row) -> list[str]:
+        """Return the chunks that references overlapping these words cite.
+
+        A reference's words are its number, and a label may also cover its brackets.
+        """
+        return [
+            citation["evidence_id"]
+            for citation in self.citations
+            if citation["evidence_id"] is not None
+            and place["start"] is not None
+            and _overlap(place, citation)
+        ]
+
+    @cached_property
+    def judged_chunks(self) -> dict[str, int]:
+        """People's judgement of each judged chunk: 1 if it is relevant to the question, else 0.
+
+        Labels on a chunk count first: the adjudication's, or else those of most reviewers. Without
+        one, a chunk is relevant if a person named a passage of it, named it as the right reference,
+        or confirmed a reference to it.
+        """
+        votes: dict[str, list[str]] = {}
+        final: dict[str, str] = {}
+        used: dict[str, int] = {}
+        for judged in self.others:
+            if judged.reviewer is None or judged.decided is None:
+                continue
+            for row, label in zip(judged.labels, judged.decided.labels, strict=True):
+                if label.target == "evidence" and label.evidence_id is not None:
+                    said = "irrelevant" if label.label == "irrelevant" else "relevant"
+                    if judged.decided.kind == "adjudication":
+                        final[label.evidence_id] = said
+                    else:
+                        votes.setdefault(label.evidence_id, []).append(said)
+                used |= {passage.evidence_id: 1 for passage in label.evidence}
+                if label.right_reference is not None:
+                    used[label.right_reference] = 1
+                if (label.target, label.label) == ("reference", "valid"):
+                    used |= dict.fromkeys(judged._cited_at(row), 1)
+        merged = {name: most for name, given in votes.items() if (most := _majority(given))} | final
+        return used | {name: int(said == "relevant") for name, said in merged.items()}
+
+    @property
+    def chunk_relevance(self) -> list[Row]:
+        """A row for each different chunk text of the case; ``relevance`` is None if not judged.
+
+        ``topic`` is a digest of the case's id, and ``doc`` one of the chunk's text, so that a chunk
+        that several cases share is one document.
+        """
+        rows: dict[str, Row] = {}
+        for chunk in self.evidence:
+            relevance, doc = self.judged_chunks.get(chunk["id"]), _short_digest(chunk["text"])
+            row = rows.setdefault(
+                doc,
+                {
+                    "topic": _short_digest(self.case["id"]),
+                    "case_id": self.case["id"],
+                    "question": self.case["query"],
+                    "doc": doc,
+                    "evidence_id": chunk["id"],
+                    "source": str(chunk.get("source") or ""),
+                    "text": chunk["text"],
+                    "relevance": relevance,
+                },
+            )
+            if relevance is not None:
+                row["relevance"] = max(relevance, row["relevance"] or 0)
+        return list(rows.values())
+
     def _machine_verdict(self, label: Row) -> str | None:
         """Return the machine's verdict on exactly the words of a label, or None."""
         judged = {"claim": (self.claims, "verdict"), "sentence": (self.sentences, "status")}
@@ -691,6 +805,29 @@ def _majority(labels: Iterable[str]) -> str | None:
     if not counts or (len(counts) == 2 and counts[0][1] == counts[1][1]):
         return None
     return counts[0][0]
+
+
+def _short_digest(text: str) -> str:
+    """Return an id without blanks, which TREC's files need: 16 hexadecimal digits of SHA-256."""
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _overlap(one: Row, other: Row) -> bool:
+    """Return whether two places in the answer share words."""
+    return (
+        other["start"] is not None and one["start"] < other["end"] and other["start"] < one["end"]
+    )
+
+
+def _whole(evidence_id: str, texts: dict[str, str]) -> Row:
+    """Return a whole chunk as a passage."""
+    text = texts[evidence_id]
+    return {"evidence_id": evidence_id, "start": 0, "end": len(text), "text": text}
+
+
+def _attribution_pair(place: Row, attribution: str, passage: Row) -> Row:
+    named = {f"passage_{name}": passage[name] for name in ("evidence_id", "start", "end", "text")}
+    return {**place, "attribution": attribution, **named}
 
 
 def _is_on(label: Row, claim: Row) -> bool:

@@ -23,6 +23,7 @@ from pydantic_core import to_json
 
 from masis import version
 from masis.datasets.exports.answers import JudgedAnswer, Row
+from masis.datasets.exports.folders import LAYOUTS
 from masis.datasets.exports.formats import Format, export_formats, labelling_interface
 from masis.datasets.exports.splits import SPLITS, SplitShares, assign_splits
 from masis.datasets.writers.files import STDIO, whole_file, whole_folder
@@ -352,7 +353,7 @@ def write_export(
 def _write_folder(
     store: Store, folder: Path, form: Format, selection: Selection, watcher: Watcher
 ) -> ExportResult:
-    """Write a format that is a folder: ``data/SPLIT.jsonl``, a card and the manifest.
+    """Write a format that is a folder: the files of its layout, a card and the manifest.
 
     The folder is replaced as a whole or not at all.
 
@@ -360,27 +361,28 @@ def _write_folder(
         InputError: The folder has files but isn't an export.
 
     """
+    layout = LAYOUTS[form.layout]()
     with whole_folder(folder, MANIFEST) as new_folder:
-        (new_folder / "data").mkdir()
         tally = ExportTally(form)
+        lines: Counter[str] = Counter()
         with (
             contextlib.ExitStack() as files,
             contextlib.closing(_export_rows(store, form, selection, tally, watcher)) as judged_rows,
         ):
-            files_by_side = {
-                side: files.enter_context((new_folder / "data" / f"{side}.jsonl").open("wb"))
-                for side in SPLITS
-            }
-            streams = {side: DigestStream(stream) for side, stream in files_by_side.items()}
+            streams = {}
+            for name, heading in layout.headings.items():
+                (new_folder / name).parent.mkdir(exist_ok=True)
+                streams[name] = DigestStream(files.enter_context((new_folder / name).open("wb")))
+                streams[name].write(heading)
             for judged, row in judged_rows:
-                streams[judged.split].write(to_json(row) + b"\n")
-        digests = [
-            stream.manifest_entry(f"data/{side}.jsonl", tally.splits[side])
-            for side, stream in streams.items()
-        ]
+                for name, line in layout.lines(judged.split, row):
+                    streams[name].write(line)
+                    lines[name] += 1
+        digests = [stream.manifest_entry(name, lines[name]) for name, stream in streams.items()]
         manifest = watcher.on_end(tally.manifest(selection.manifest_entry(), "jsonl", digests))
         (new_folder / MANIFEST).write_bytes(manifest_bytes(manifest))
-        (new_folder / "README.md").write_text(_dataset_card(manifest), encoding="utf-8")
+        if form.card:
+            (new_folder / "README.md").write_text(_dataset_card(manifest), encoding="utf-8")
     return ExportResult(tally.rows, manifest)
 
 

@@ -32,6 +32,12 @@ _ABOUT = (
 """The columns about the judgement, which every flat row has."""
 
 
+_LISTS_OF_OBJECTS = frozenset({"labels"})
+"""The columns that stay lists in JSON Lines, and are JSON in CSV and Parquet.
+
+Other lists hold ids and are joined with spaces.
+"""
+
 EXPORTS_GROUP = "masis.exports"
 """The group of entry points by which a package adds an export format."""
 
@@ -47,6 +53,7 @@ class Format(Record):
 
     Attributes:
         make: The function that makes the rows, in place of ``row`` and ``each``.
+        layout: The name of the folder's layout in ``folders.LAYOUTS``, if it is a folder.
         write: The function that writes the file, if it isn't JSON Lines, JSON, CSV or Parquet.
 
     """
@@ -64,6 +71,8 @@ class Format(Record):
     balance: tuple[str, ...] = ()
     suffix: str = ".jsonl"
     folder: bool = False
+    layout: str = "splits"
+    card: bool = False
     redacted: bool = False
     interface: bool = False
 
@@ -99,7 +108,14 @@ class Format(Record):
         about = {name: judged.get(name) for name in _ABOUT}
         rows = ({name: row[name] for name in self.columns} for row in items)
         flat = (
-            {name: " ".join(cell) if _is_ids(cell) else cell for name, cell in row.items()}
+            {
+                name: (
+                    " ".join(cell)
+                    if isinstance(cell, list) and name not in _LISTS_OF_OBJECTS
+                    else cell
+                )
+                for name, cell in row.items()
+            }
             for row in rows
         )
         return [{**about, **row, "answer": judged.answer} for row in flat]
@@ -116,11 +132,6 @@ class Format(Record):
             }
         cells = {name: jmespath.search(path, judged) for name, path in self.table.items()}
         return {**cells, "record": to_json(row).decode()}
-
-
-def _is_ids(cell: Any) -> bool:
-    """Return whether a cell is a list of texts, which a flat row joins with spaces."""
-    return isinstance(cell, list) and all(isinstance(part, str) for part in cell)
 
 
 def export_format(summary: str, **fields: Any) -> Callable[[MakeRows], Format]:

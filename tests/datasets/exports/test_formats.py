@@ -22,7 +22,7 @@ from masis.datasets.mapping.reader import read_any
 from masis.errors import InputError
 from masis.schema.case import Case
 from masis.schema.labels import LABEL_CHOICES, TargetLabel
-from masis.schema.team import DEFAULT_LABEL_TYPES, LabelType, LabelTypes
+from masis.schema.team import DEFAULT_LABEL_TYPES, LabelType, LabelTypes, QueuePolicy
 from masis.services import Workbench
 from masis.store import Store
 from masis.store.audits.queue import QUERY_SHOWN
@@ -603,10 +603,86 @@ def test_claims_list_every_reviewers_label_and_the_merged_one(tmp_path: Path) ->
     bench.close()
 
 
-def _one_case(tmp_path: Path, **fields: Any) -> Workbench:
-    """Return a workbench with one audited case."""
+def _one_case(tmp_path: Path, policy: QueuePolicy | None = None, **fields: Any) -> Workbench:
+    """Return a workbench with one audited case, under a policy if there is one."""
     bench = Workbench.open(tmp_path / "one.db")
+    if policy is not None:
+        bench.team.put_in_force(ADA, policy)
     case = {"id": "case-1", "query": "How long?", "answer": ANSWER, "evidence": [ROW], **fields}
     bench.cases.add_one(ADA, Case.model_validate(case))
     bench.audits.audit(ADA, bench.store.cases.get("case-1"))
     return bench
+
+
+EVIDENCE = [ROW, {"id": "other one", "text": "It is a road."}, {"id": "third", "text": "Unread."}]
+
+
+def test_judged_chunks_are_exported_for_trec_and_beir(tmp_path: Path) -> None:
+    bench = _one_case(tmp_path, evidence=EVIDENCE)
+    chunk = TargetLabel(target="evidence", evidence_id="other one", label="irrelevant")
+    passage = {"evidence_id": "1", "start": 14, "end": 24, "text": "120 metres"}
+    (label,) = labelled("contradicted")
+    named = label.model_dump() | {"evidence": [{**passage, "stance": "contradicts"}]}
+    decide(
+        bench,
+        "case-1",
+        "reject",
+        iteration=1,
+        labels=(chunk, TargetLabel.model_validate(named)),
+    )
+    shares = Selection(shares=SplitShares(0, 100, 0))
+    trec, beir = tmp_path / "trec", tmp_path / "beir"
+    done = bench.exports.write_file(ADA, trec, "qrels", shares)
+    assert done.manifest["class_balance"] == {"relevance": {"0": 1, "1": 1, "none": 1}}
+    docs = [json.loads(line) for line in (trec / "docs.jsonl").read_text().splitlines()]
+    (topic,) = map(json.loads, (trec / "topics.jsonl").read_text().splitlines())
+    names = {doc["doc"]: doc["evidence_id"] for doc in docs}
+    assert list(names.values()) == ["1", "other one", "third"]
+    judged = [line.split() for line in (trec / "qrels.txt").read_text().splitlines()]
+    assert [(line[0], line[1], names[line[2]], line[3]) for line in judged] == [
+        (topic["topic"], "0", "1", "1"),
+        (topic["topic"], "0", "other one", "0"),
+    ]
+    bench.exports.write_file(ADA, beir, "beir", shares)
+    heading, *scores = (beir / "qrels" / "dev.tsv").read_text().splitlines()
+    assert heading == "query-id\tcorpus-id\tscore"
+    assert [score.split("\t")[1:] for score in scores] == [[line[2], line[3]] for line in judged]
+    assert (beir / "qrels" / "train.tsv").read_text() == heading + "\n"
+    corpus = [json.loads(line) for line in (beir / "corpus.jsonl").read_text().splitlines()]
+    assert {doc["_id"]: doc["text"] for doc in corpus} == {doc["doc"]: doc["text"] for doc in docs}
+    bench.close()
+
+
+def test_a_misattributed_reference_is_a_hard_negative_and_the_right_one_positive(
+    tmp_path: Path,
+) -> None:
+    bench = _one_case(tmp_path, evidence=EVIDENCE)
+    at = ANSWER.index("[1]")
+    label = {"target": "reference", "start": at, "end": at + 3, "text": "[1]"}
+    label |= {"label": "misattributed", "right_reference": "other one"}
+    decide(bench, "case-1", "reject", iteration=1, labels=(TargetLabel.model_validate(label),))
+    found, _ = rows(bench, "attribution")
+    assert [(row["attribution"], row["passage_evidence_id"]) for row in found] == [
+        ("hard_negative", "1"),
+        ("positive", "other one"),
+    ]
+    assert {row["text"] for row in found} == {"The bridge is 12 metres long [1]."}
+    assert found[1]["passage_text"] == "It is a road."
+    bench.close()
+
+
+def test_pending_labels_of_a_shared_case_are_in_no_merged_label_and_judge_no_chunk(
+    tmp_path: Path,
+) -> None:
+    policy = QueuePolicy(share=1.0, reviewers=2, rule="agree", agree=2)
+    bench = _one_case(tmp_path, policy, evidence=EVIDENCE)
+    chunk = TargetLabel(target="evidence", evidence_id="1", label="irrelevant")
+    labels = (*labelled("contradicted"), chunk)
+    decide(bench, "case-1", "reject", "Ben", iteration=1, labels=labels)
+    everything = Selection(CaseFilter())
+    assert all(row["labels"] == [] for row in rows(bench, "claims", everything)[0])
+    assert bench.exports.write_file(ADA, tmp_path / "beir", "beir", everything).rows == 0
+    decide(bench, "case-1", "reject", iteration=1, labels=labels)
+    assert any(row["labels"] for row in rows(bench, "claims", everything)[0])
+    assert bench.exports.write_file(ADA, tmp_path / "beir", "beir", everything).rows == 3
+    bench.close()

@@ -232,6 +232,10 @@ def test_offsets_in_every_export_select_the_labeled_words(
             assert placed or form == "labels"
             if form == "labels":
                 assert_reported(bench, rows)
+    for row in exported(bench, "attribution"):
+        assert assert_cuts(row["answer"], row)
+        chunk = EVIDENCE[row["passage_evidence_id"]]
+        assert chunk[row["passage_start"] : row["passage_end"]] == row["passage_text"]
     for row in exported(bench, "decided"):
         for label in (*row["labels"], *row["claims"], *row["citations"], *row["issues"]):
             assert_cuts(row["judged_answer"], label)

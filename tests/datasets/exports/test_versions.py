@@ -15,6 +15,7 @@ from masis.datasets.exports.export import Selection
 from masis.datasets.exports.formats import export_formats
 from masis.datasets.exports.splits import SplitShares
 from masis.errors import InputError, StoreError, UnknownRecord
+from masis.schema.labels import LabelPassage, TargetLabel
 from masis.services import Workbench
 from masis.services.maintenance.retention import rule_of
 from masis.store.records import CaseFilter
@@ -49,10 +50,17 @@ def bench(tmp_path: Path) -> Any:
         labels=labelled("contradicted"),
         corrected_answer="It is 120 metres long [1].",
     )
-    decide(bench, "case-2", "approve", iteration=1, labels=labelled("supported"))
+    decide(bench, "case-2", "approve", iteration=1, labels=supported())
     decide(bench, "case-3", "reject", iteration=1, labels=labelled("contradicted"))
     yield bench
     bench.close()
+
+
+def supported() -> tuple[TargetLabel, ...]:
+    """Return a label for the first claim that names the passage supporting it."""
+    passage = LabelPassage(evidence_id="1", start=0, end=10, text="The bridge")
+    (label,) = labelled("supported")
+    return (label.model_copy(update={"evidence": (passage,)}),)
 
 
 def add(bench: Workbench, number: int) -> None:
@@ -228,7 +236,7 @@ def test_a_comparison_lists_added_removed_relabeled_moved_and_reaudited_cases(
 def test_the_same_decision_made_again_isnt_a_relabel(bench: Workbench) -> None:
     bench.datasets.freeze(ADA, "v1", "decided", Selection())
     undone(bench, "case-2", "Ada")
-    decide(bench, "case-2", "approve", iteration=1, labels=labelled("supported"))
+    decide(bench, "case-2", "approve", iteration=1, labels=supported())
     bench.datasets.freeze(ADA, "v2", "decided", Selection(shares=SplitShares(0, 0, 100)))
     found = bench.datasets.compare("v1", "v2").cases
     assert {each.kinds for each in found} == {("moved",)}
