@@ -57,12 +57,6 @@ page = st.navigation(
         st.Page(
             PAGES / "metrics.py", title="Metrics", icon=":material/monitoring:", url_path="metrics"
         ),
-        st.Page(
-            PAGES / "modes.py",
-            title="Failure modes",
-            icon=":material/category:",
-            url_path="modes",
-        ),
         st.Page(PAGES / "trust.py", title="Trust", icon=":material/verified:", url_path="trust"),
         st.Page(
             PAGES / "settings.py", title="Settings", icon=":material/tune:", url_path="settings"
