@@ -174,7 +174,6 @@ ACTS: list[Act] = [
             "decisions",
             "team",
             "metrics",
-            "modes",
             "trust",
             "settings",
             "health",

@@ -349,7 +349,7 @@ def _problems_of_correction(decision: Decision, answer: DecidedAnswer) -> list[D
 
 def _unknown_citations(decision: Decision, answer: DecidedAnswer) -> list[DecisionProblem]:
     """Return a question if the correction cites what doesn't exist. It comes after the defects."""
-    if decision.verdict != "override" or not (decision.corrected_answer or "").strip():
+    if decision.verdict != "override" or _problems_of_correction(decision, answer):
         return []
     kept = decision.extra.get(CITATIONS_KEPT, ())
     unknown = [each for each in answer.unknown_citations if each not in kept]

@@ -68,7 +68,7 @@ ROWS: list[tuple[dict[str, Any], list[str]]] = [
     ),
     (
         {"verdict": "override", "corrected_answer": "It is short [7]."},
-        ["citations_unknown", "reason_missing"],
+        ["reason_missing", "citations_unknown"],
     ),
     (
         {
