@@ -35,8 +35,8 @@ from masis.schema.team import CaseWork, LabelTypes, QueuePolicy
 from masis.schema.trust import SamplePlan
 from masis.services.cases import machine_hidden
 from masis.services.decision_rules import (
-    NEEDS_REASON,
     REASON_CODE,
+    REASON_NEEDED,
     reason_and_code,
     reason_codes,
     seen_issues,
@@ -246,9 +246,9 @@ def _undo_decision(context: BatchContext, entry: LogEntry) -> LogEntry | None:
 
 def _validate_reason(verdict: Verdict, context: BatchContext) -> None:
     words, _ = reason_and_code(verdict, context.request.reason)
-    if verdict in NEEDS_REASON and not words:
+    if verdict in REASON_NEEDED and not words:
         raise InputError(
-            f"is missing: to {verdict} needs one",
+            f"is missing: {REASON_NEEDED[verdict]}",
             hint=f"Use one of {reason_codes(verdict)}, or your own words.",
             field="reason",
         )
@@ -480,7 +480,7 @@ def _decision(name: Verdict, title: str, done: str) -> BatchAction:
         name,
         title,
         done,
-        needs=("reason",) if name in NEEDS_REASON else (),
+        needs=("reason",) if name in REASON_NEEDED else (),
         check=partial(_check_decision, name),
         record=partial(_record_decision, name),
         undo=_undo_decision,

@@ -443,7 +443,7 @@ class BatchService(Service):
         ids = [case.case_id for case in planned if case.why in (None, "serious_issues")]
         facts = self._store.batches.facts(ids, context.actor.name)
         check = action_named("approve").check
-        serious = (each for each in facts if check(context, each) == "serious_issues")
+        serious = (case for case in facts if check(context, case) == "serious_issues")
         for _, case in zip(range(MOST_ACKNOWLEDGED), serious, strict=False):
             run_id = newest_run(self._store, case.case_id)
             issues = self._store.runs.get(run_id).iterations[0].issues if run_id else ()

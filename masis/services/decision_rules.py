@@ -211,8 +211,13 @@ ProblemCode = Literal[
     "serious_issues_open",
 ]
 
-_REASON_NEEDED = {"override": "a correction needs one", "reject": "a rejection needs one"}
-NEEDS_REASON: frozenset[Verdict] = frozenset({"override", "reject"})
+REASON_NEEDED: dict[Verdict, str] = {
+    "override": "a correction needs one",
+    "reject": "a rejection needs one",
+}
+"""Why a reason is needed, by verdict. Other verdicts need none."""
+
+NEEDS_REASON: frozenset[Verdict] = frozenset(REASON_NEEDED)
 """The verdicts that need a reason."""
 
 ISSUES_SEEN = "issues_seen"
@@ -352,7 +357,7 @@ def _unknown_citations(decision: Decision, answer: DecidedAnswer) -> list[Decisi
     if decision.verdict != "override" or _problems_of_correction(decision, answer):
         return []
     kept = decision.extra.get(CITATIONS_KEPT, ())
-    unknown = [each for each in answer.unknown_citations if each not in kept]
+    unknown = [reference for reference in answer.unknown_citations if reference not in kept]
     if unknown:
         cites = f"the corrected answer cites {_references_text(unknown)}"
         hint = "Correct the citation, or acknowledge it to keep it as it is."
@@ -376,7 +381,7 @@ def _problems_of_reason(decision: Decision, answer: DecidedAnswer) -> list[Decis
     if decision.kind == "adjudication":
         why = answer.final_needs_reason
     else:
-        why = _REASON_NEEDED.get(decision.verdict or "", "")
+        why = REASON_NEEDED.get(decision.verdict, "") if decision.verdict else ""
     if not why:
         return []
     hint = "Choose one, or give it in your own words."

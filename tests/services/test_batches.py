@@ -175,7 +175,7 @@ def test_a_request_names_cases_or_a_filter(workbench: Workbench) -> None:
     ("request_", "message"),
     [
         ({"action": "explode"}, "isn't an action"),
-        ({"action": "reject"}, "reject needs one"),
+        ({"action": "reject"}, "a rejection needs one"),
         ({"action": "reject", "reason": "unsuported"}, "isn't a reason to reject"),
         ({"action": "tag"}, "a tag is missing"),
         ({"action": "assign", "names": ("x" * 201,)}, "too long"),

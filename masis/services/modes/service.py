@@ -638,7 +638,7 @@ class ModeService(Service):
         book = self._store.team.in_force(Codebook)
         self._mode(book, mode.code)
         return self._put(
-            actor, book, [mode if each.code == mode.code else each for each in book.modes]
+            actor, book, [mode if known.code == mode.code else known for known in book.modes]
         )
 
     @requires("oversee", CHANGE_CODEBOOK)
@@ -698,7 +698,9 @@ class ModeService(Service):
         if mode is None or mode.merged_into is None:
             raise InputError(f"{code!r} wasn't merged", hint="See the history.", field="code")
         own = mode.model_copy(update={"merged_into": None})
-        return self._put(actor, book, [own if each.code == code else each for each in book.modes])
+        return self._put(
+            actor, book, [own if known.code == code else known for known in book.modes]
+        )
 
     @requires("oversee", CHANGE_CODEBOOK)
     def split(
@@ -798,7 +800,7 @@ class ModeService(Service):
         for missing in ids:
             if missing not in found:
                 raise UnknownRecord(f"there is no observation {missing!r} that you can see.")
-        return [found[each] for each in ids]
+        return [found[observation_id] for observation_id in ids]
 
     def _known_codes(self, codes: Sequence[str]) -> tuple[str, ...]:
         book = self._store.team.in_force(Codebook)
@@ -886,7 +888,7 @@ class ModeService(Service):
             kept = [
                 mode
                 for mode in kept
-                if mode.code in {each.code for each in given.modes} or mode.code in used
+                if mode.code in {known.code for known in given.modes} or mode.code in used
             ]
         sources = tuple(dict.fromkeys((*book.sources, *given.sources)))
         with_sources = book.model_copy(update={"sources": sources})
