@@ -12,6 +12,7 @@ from masis.services.arrivals.lake import LakeService
 from masis.services.arrivals.versions import VersionService
 from masis.services.audits import AuditService
 from masis.services.batches import BatchService
+from masis.services.case_figures import CaseFigureService
 from masis.services.cases import CaseService
 from masis.services.datasets import DatasetService, ExportService
 from masis.services.drafts import DraftService
@@ -56,6 +57,7 @@ class Workbench:
         self.versions, self.tokens = VersionService(store, access), TokenService(store, access)
         self.ingestion, self.imports = IngestionService(store), ImportService(store, access)
         self.batches = BatchService(store, access)
+        self.case_figures = CaseFigureService(store, access)
         self.lake, self.planted = LakeService(store, access), PlantedService(store, access)
         self.relabelling = RelabellingService(store, access)
         self.proposals = RubricProposalService(store, access)

@@ -22,6 +22,7 @@ from masis.schema.base import utc_now
 from masis.schema.retention import Shrunk
 from masis.schema.review import SignatureCheck
 from masis.store.audits.answers import Answers
+from masis.store.audits.case_figures import CaseFigures
 from masis.store.audits.cases import Cases, EvidenceOfCases
 from masis.store.audits.executions import Executions
 from masis.store.audits.inbox import Inbox
@@ -60,7 +61,7 @@ class Store:
     ``outcomes``, ``datasets``; ``drafts``; ``corpora``, ``screenings``, ``screening_log``,
     ``acceptances``, ``remembered_grades``; ``retention``, ``purges``, ``redactions``, ``team``,
     ``trust``, ``planted``, ``relabelling``, ``proposals``, ``tokens``, ``batches``, ``answers``,
-    ``modes``, ``minimal_evidence``.
+    ``modes``, ``case_figures``, ``minimal_evidence``.
     """
 
     def __init__(self, database: Database) -> None:
@@ -92,7 +93,7 @@ class Store:
         self.planted, self.tokens = PlantedFaults(database), Tokens(database)
         self.batches, self.answers = Batches(database), Answers(database)
         self.relabelling, self.proposals = Relabelling(database), RubricProposals(database)
-        self.modes = FailureModes(database)
+        self.modes, self.case_figures = FailureModes(database), CaseFigures(database)
         self.minimal_evidence = MinimalEvidenceResults(database)
 
     @classmethod

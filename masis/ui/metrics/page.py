@@ -39,6 +39,7 @@ from masis.ui.components.linked_table import (
     linked_table,
     row,
 )
+from masis.ui.metrics.pictures import draw_pictures
 from masis.ui.metrics.sections import (
     FILTERS,
     PICKED,
@@ -224,6 +225,8 @@ def show_metrics(workbench: Workbench) -> None:
     elif address.value("show"):
         _draw_runs(workbench, measure_filter)
     facets = workbench.cases.facets_for(actor())
+    if not shows_tables():
+        draw_pictures(workbench, report, measure_filter, facets)
     _draw_answer_figures(workbench, report, facets)
     if shows_tables():
         draw_group_tables(report)
@@ -428,7 +431,7 @@ def _draw_answer_figures(workbench: Workbench, report: MetricsReport, facets: Fa
     issues = sorted(((facets.flags.get(flag, 0), flag) for flag in ISSUES), reverse=True)
     audited = sum(facets.standings.values()) - facets.standings.get("not_audited", 0)
     description = "Kinds of issues in all audited cases, without the critic's own"
-    if issues[0][0]:
+    if shows_tables() and issues[0][0]:
         figures = [
             LinkedFigure(
                 FLAG[flag].text.capitalize(),
@@ -444,6 +447,8 @@ def _draw_answer_figures(workbench: Workbench, report: MetricsReport, facets: Fa
         draw_figures(figures, key="issues", description=description)
     if failed := facets.flags.get("error", 0):
         _draw_failures(workbench, failed, audited)
+    if not shows_tables():
+        return
     st.markdown("**Current status of all cases.** Each case is counted once.")
     adjudications = workbench.team.adjudications(actor())
     draw_standing_counts(
