@@ -254,7 +254,7 @@ _NAMES = alt.Axis(
     labelFontSize=13, labelLimit=230, labelPadding=8, labelOverlap=False, ticks=False, domain=False
 )
 _COUNTS = alt.Axis(tickMinStep=1, format="~s", grid=False, tickCount=5)
-_LEGEND = alt.Legend(orient="bottom", symbolSize=80, labelLimit=200, columns=5)
+_LEGEND = alt.Legend(orient="bottom", symbolSize=80, labelLimit=200, columns=3)
 BAR = 30
 """Height of a bar with its gap in pixels."""
 UNDER = 90
@@ -415,7 +415,7 @@ def heat_map(most: int) -> alt.TopLevelMixin:
             "One reviewer:N",
             sort=words,
             title="One reviewer",
-            axis=alt.Axis(labelAngle=0, labelOverlap=False),
+            axis=alt.Axis(labelAngle=-30, labelOverlap=False),
         ),
         y=alt.Y("Another:N", sort=words, title="Another", axis=alt.Axis(labelLimit=140)),
         tooltip=["One reviewer:N", "Another:N", alt.Tooltip("Cases:Q", format=",")],

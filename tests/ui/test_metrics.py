@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,10 @@ import streamlit as st
 from click.testing import CliRunner
 from streamlit.testing.v1 import AppTest
 
+from masis.audit.measures.case_figures import OriginCount
 from masis.audit.measures.metrics import REPORT_METRICS, ReportMetric, select_metrics
 from masis.cli import main
+from masis.datasets.writers.lines import csv_line
 from masis.datasets.writers.metrics import metrics_csv
 from masis.schema.run import RunWarning
 from masis.services import Workbench
@@ -24,6 +27,7 @@ from masis.services.trust.summary import IN_VIEW, figure_text, interval_text
 from masis.ui.components.linked_table import LinkedRow
 from masis.ui.metrics.page import picked_words, run_table
 from masis.ui.metrics.sections import group_table
+from masis.views import pictures
 from masis.views.metrics import course_rows, spread_view, value_text
 from tests.reviewing import ADA, decide, undone
 from tests.store.factories import a_case, a_run
@@ -78,6 +82,56 @@ def test_each_figure_has_its_base_an_explanation_and_a_link_to_its_cases(
         "no passed answer was drawn at random: nobody knows what is missed"
     )
     assert "Overrides" not in drawn  # the cases overridden are counted once
+
+
+def test_every_picture_has_its_table_and_a_file_that_no_spreadsheet_runs(
+    audited_workbench: Workbench,
+) -> None:
+    case = a_case("formula", metadata={"field": "=HYPERLINK(1)"})
+    audited_workbench.cases.add(ADA, [case])
+    audited_workbench.audits.audit(ADA, case)
+    decide(audited_workbench, AUDITED[0], "reject")
+    shown = ("standing", "stopped", "issues", "origin", "decided")
+    app = open_page("metrics", {f"picture-table-{key}": True for key in shown})
+    files = {button.label: button for button in app.get("download_button") if "CSV" in button.label}
+    assert files
+    drawn = drawn_on(app)
+    for part in ("stopped by people: how grave", "Where is something wrong?", "Decisions by week"):
+        assert part in drawn
+    for key in shown:
+        assert f"picture-rows-{key}" in drawn, key
+    titles, rows = pictures.table_of(
+        pictures.origin_rows((OriginCount("=HYPERLINK(1)", 4, 1),), "No field", "field")
+    )
+    assert titles == ("Name", "Cases", "Of", "Share", "From", "To")
+    assert rows == [("=HYPERLINK(1)", 1, 4, 0.25, 0.0456, 0.6994)]
+    assert csv_line(rows[0]).startswith(b"'=HYPERLINK(1),1,4")
+
+
+def test_pictures_open_the_cases_that_they_count(audited_workbench: Workbench) -> None:
+    decide(audited_workbench, AUDITED[0], "reject")
+    counts = audited_workbench.case_figures.count(ADA, MeasureFilter())
+    facets = audited_workbench.cases.facets_for(ADA)
+    rows = [
+        *pictures.standing_rows(facets.standings),
+        *pictures.stopped_rows(counts.stopped),
+        *pictures.origin_rows(counts.origins, "No field", "field"),
+    ]
+    by_flag: dict[str, int] = {}
+    for picture_row in pictures.issue_rows(counts.issues):
+        if flag := picture_row["link"].get("flag"):
+            by_flag[flag] = by_flag.get(flag, 0) + picture_row["Cases"]
+    listed = [
+        (picture_row["link"], picture_row.get("Of", picture_row["Cases"])) for picture_row in rows
+    ]
+    listed += [
+        ({"flag": flag, "standing": pictures.AUDITED}, count) for flag, count in by_flag.items()
+    ]
+    assert len(listed) > 8
+    for link, count in listed:
+        app = open_page("queue", **link)
+        noun = "case" if count == 1 else "cases"
+        assert re.search(rf"\b{count} {noun}\b", texts(app)), (link, count)
 
 
 def test_own_work_is_a_section_without_empty_rows(
