@@ -237,6 +237,31 @@ def test_a_search_focuses_its_first_row_and_the_menu_resets_the_queue(
     expect(page).to_have_url(re.compile(r"/review\?case=strategy-01-fabricated"))
 
 
+def test_a_picture_is_saved_shows_its_table_and_opens_the_cases_of_a_bar(
+    served: str, open_tab: OpenTab
+) -> None:
+    tab = open_tab(served)
+    page = tab.open("/metrics")
+    box = page.locator(".st-key-picture-standing")
+    bars = box.locator("svg .mark-rect path")
+    expect(bars).to_have_count(4)
+    box.get_by_test_id("stVegaLiteChart").hover()
+    with page.expect_download() as download:
+        box.get_by_role("button", name="Download as PNG").click(delay=40)
+    assert download.value.suggested_filename.endswith(".png")
+    box.get_by_role("button", name="Table").click(delay=40)
+    expect(page.get_by_role("table", name=re.compile("^Where 7 cases stand"))).to_be_visible()
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Download as CSV").click(delay=40)
+    content = Path(download.value.path()).read_text(encoding="utf-8")
+    rows = list(csv.DictReader(content.splitlines()))
+    assert sum(int(row["Cases"]) for row in rows) == 7
+    page.keyboard.press("Escape")
+    tab.settle()
+    bars.first.click(delay=40)
+    expect(page).to_have_url(re.compile(r"/queue\?standing=wrong$"))
+
+
 def test_in_a_narrow_window_the_log_lists_all_kinds_and_links_to_an_expanded_entry(
     served: str, open_tab: OpenTab
 ) -> None:

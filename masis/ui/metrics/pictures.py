@@ -102,14 +102,13 @@ def draw_pictures(
                 _draw_picture(picture)
     st.caption(
         "Click a bar to see its cases. Whiskers are 95% intervals (Wilson); pale bars cover fewer"
-        f" than {pictures.FEW} cases. The menu at the top right of a picture saves it as PNG."
+        f" than {pictures.FEW} cases. The buttons at the top right of a picture save it as PNG."
     )
 
 
 def _draw_picture(picture: Picture) -> None:
-    with st.container(
-        horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"
-    ):
+    # At the left, because the buttons that Streamlit shows over a chart cover its right end.
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.markdown(f"**{picture.title}**", help=picture.reads, width="content")
         table = st.popover(
             "Table",
