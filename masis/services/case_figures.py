@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from masis.audit.measures.case_figures import (
+    Changes,
     IssueCount,
     Origin,
     OriginCount,
@@ -63,3 +64,14 @@ class CaseFigureService(Service):
             origin=origin,
             origins=figures.count_origins(origin, measure_filter),
         )
+
+    @requires("read")
+    def changes(self, actor: Actor, since: str) -> Changes:
+        """Count what happened since a time (ISO 8601, UTC).
+
+        A reviewer from whom the policy hides figures only learns how many cases arrived.
+        """
+        changes = self._store.case_figures.count_changes(since)
+        if CaseService(self._store, self.access).hides_figures_from(actor):
+            return changes._replace(audited=0, failed=0, settled={})
+        return changes

@@ -192,6 +192,28 @@ def mode_rows(counts: Iterable[tuple[str, str, int, int]]) -> list[Row]:
     ]
 
 
+def estimate_rows(
+    estimates: Iterable[tuple[str, float | None, float | None, float | None, int]],
+) -> list[Row]:
+    """Return the known shares for ``share_chart``.
+
+    ``estimates`` has the name of each share, its value, both ends of its 95% interval, and the
+    number of cases.
+    """
+    return [
+        {
+            "Name": name,
+            "Cases": round(share * of),
+            "Of": of,
+            "Share": share,
+            "From": low,
+            "To": high,
+        }
+        for name, share, low, high, of in estimates
+        if share is not None
+    ]
+
+
 def agreement_rows(met_by_pair: Iterable[Mapping[tuple[int, ...], int]]) -> list[Row]:
     """Return how often each two verdicts of two reviewers on one case met, for ``heat_map``.
 

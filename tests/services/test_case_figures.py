@@ -133,3 +133,18 @@ def test_a_reviewer_from_whom_the_policy_hides_results_learns_no_count(
     workbench.team.put_in_force(ADA, QueuePolicy(machine="after"))
     counts = workbench.case_figures.count(Actor(name="Ben"), EVERYTHING)
     assert not any((counts.issues, counts.stopped, counts.revisions, counts.weeks, counts.origins))
+
+
+def test_changes_since_a_day_are_counted_and_hidden_from_blind_reviewers(
+    workbench: Workbench,
+) -> None:
+    decide(workbench, WRONG, "reject")
+    decide(workbench, RIGHT, "escalate")
+    since = workbench.case_figures.changes(ADA, "2026-01-01")
+    assert (since.arrived, since.audited, since.failed) == (6, 5, 0)
+    assert since.settled["reject"] == since.settled["escalate"] == 1
+    later = workbench.case_figures.changes(ADA, "2999-01-01")
+    assert not any((later.arrived, later.audited, later.failed, later.settled))
+    workbench.team.put_in_force(ADA, QueuePolicy(machine="after"))
+    hidden = workbench.case_figures.changes(Actor(name="Ben"), "2026-01-01")
+    assert (hidden.arrived, hidden.audited, hidden.settled) == (6, 0, {})

@@ -59,3 +59,15 @@ class OriginCount(NamedTuple):
     name: str
     cases: int
     wrong: int
+
+
+class Changes(NamedTuple):
+    """What happened since a time: cases that arrived, audits that finished or failed, and cases
+    that were settled, by verdict. Answers that the policy accepted are under ``accepted``.
+    """
+
+    since: str
+    arrived: int
+    audited: int
+    failed: int
+    settled: dict[str, int]

@@ -14,6 +14,7 @@ from datetime import date, timedelta
 from statistics import median
 
 from masis.audit.measures.case_figures import (
+    Changes,
     IssueCount,
     Origin,
     OriginCount,
@@ -133,6 +134,31 @@ class CaseFigures(StorePart):
         first, end = (measure_filter.since or "")[:10], (measure_filter.until or "9")[:10]
         # A week belongs to the chosen time if one of its days does.
         return tuple(week for week in weeks if _sunday(week.week) >= first and week.week < end)
+
+    def count_changes(self, since: str) -> Changes:
+        """Count what happened since a time."""
+        one = self._database.value
+        settled = self._database.cached_rows(
+            """SELECT coalesce(log.verdict, 'accepted'), count(*)
+               FROM decision_log AS log JOIN cases ON cases.decision_seq = log.seq
+               WHERE log.at >= ? AND cases.pending = 0 AND cases.planted = 0
+                   AND log.kind IN ('decision', 'adjudication', 'policy_accept') GROUP BY 1""",
+            [since],
+        )
+        return Changes(
+            since=since,
+            arrived=one(
+                "SELECT count(*) FROM cases WHERE NOT planted AND imported_at >= ?", [since]
+            ),
+            audited=one("SELECT count(*) FROM run_measures WHERE finished_at >= ?", [since]),
+            failed=one(
+                """SELECT count(*) FROM cases JOIN jobs ON jobs.case_seq = cases.seq
+                   WHERE cases.state = 'interrupted' AND cases.planted = 0
+                       AND jobs.state = 'interrupted' AND jobs.ended_at >= ?""",
+                [since],
+            ),
+            settled=dict(settled),
+        )
 
     def count_origins(
         self, origin: Origin, measure_filter: MeasureFilter

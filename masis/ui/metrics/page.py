@@ -48,7 +48,7 @@ from masis.ui.metrics.sections import (
     draw_topic,
     shows_tables,
 )
-from masis.ui.queue.overview import draw_standing_counts
+from masis.ui.queue.overview import READ_AT_ONCE, draw_standing_counts
 from masis.ui.shell import address
 from masis.ui.shell.address import link
 from masis.ui.shell.reviewer import actor
@@ -81,8 +81,6 @@ PERIODS: tuple[Period, ...] = get_args(Period)
 RUNS_A_PAGE = 20
 SPREAD_OVER = 5_000
 """Most audits in a distribution, because sorting the figures of all audits takes too long."""
-READ_AT_ONCE = 10_000
-"""Entries of the decision log up to which the page reads people's work without being asked."""
 SPANS = {"7": "7 days", "30": "30 days", "90": "90 days", "": "All"}
 LONGEST_FAILURE = 600
 """Longest reason of a failed step in characters."""

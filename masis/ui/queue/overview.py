@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import streamlit as st
 
 from masis.api.roles import estimate, unpriced_models, uses_models
+from masis.audit.measures.case_figures import Changes
 from masis.errors import MasisError, UnknownRecord
 from masis.llm.estimates import CostEstimate
 from masis.schema.review import LogEntry
@@ -26,7 +28,10 @@ from masis.services.records import (
     DecisionFilter,
     Facets,
 )
+from masis.services.trust.service import TrustFilter
+from masis.services.trust.summary import agreement_summary
 from masis.settings import OFFLINE
+from masis.ui.components.charts import draw_chart
 from masis.ui.components.linked_table import linked_table
 from masis.ui.live import served_jobs, show_live
 from masis.ui.new_audit.form import destination_text
@@ -43,11 +48,14 @@ from masis.ui.review.log_view import decision_log, entry_row
 from masis.ui.shell import address
 from masis.ui.shell.permissions import button_state
 from masis.ui.shell.reviewer import acting, actor
+from masis.views import pictures
 from masis.views.markdown import colour_label
 from masis.views.numbers import dollars, duration
-from masis.views.words import MACHINE_HIDDEN, STANDING, WAITS_FOR, Word
+from masis.views.words import DECIDED, MACHINE_HIDDEN, STANDING, WAITS_FOR, Word
 
 WAITING_SHOWN = 6
+READ_AT_ONCE = 10_000
+"""Entries of the decision log up to which pages read all decisions without being asked."""
 DECISIONS_SHOWN, DECISIONS_READ = 5, 50
 """The number of cases whose newest decision is listed, and of log entries read to find them.
 
@@ -70,6 +78,8 @@ def show_overview(workbench: Workbench) -> None:
     )
     if text := pace(*workbench.trust.today(actor()), facets.states.get("needs_review", 0)):
         st.caption(text)
+    if text := changes_text(workbench.case_figures.changes(actor(), _yesterday())):
+        st.caption(text)
     left, right = st.columns([65, 35], gap="large")
     with left:
         _draw_waiting(workbench, facets)
@@ -77,6 +87,7 @@ def show_overview(workbench: Workbench) -> None:
         if not {*facets.reviewers} - SIMULATED and not workbench.cases.hides_machine_from(actor()):
             _draw_first_steps(workbench)
         show_unaudited(workbench, facets)
+        _draw_trust(workbench)
         if not workbench.cases.hides_machine_from(actor()) and (
             text := unconfirmed_text(workbench)
         ):
@@ -120,6 +131,59 @@ def pace(decided: int, escalated: int, seconds: float | None, waiting: int) -> s
         f"You decided {count_noun(decided, 'case')}"
         f" today{including}{median}.{rest if median and waiting > 1 else ''}"
     )
+
+
+def changes_text(changes: Changes) -> str:
+    """Describe what happened since yesterday, or "" if nothing did."""
+    arrived = count_noun(changes.arrived, "case") + " arrived"
+    accepted = count_noun(changes.settled.get("accepted", 0), "answer")
+    parts = [
+        arrived if changes.arrived else "",
+        f"{count_noun(changes.audited, 'audit')} finished" if changes.audited else "",
+        f"{count_noun(changes.failed, 'audit')} failed" if changes.failed else "",
+        *(
+            f"{changes.settled[verdict]:,} {word.text.lower()}"
+            for verdict, word in DECIDED.items()
+            if changes.settled.get(verdict)
+        ),
+        f"{accepted} accepted by the policy" if changes.settled.get("accepted") else "",
+    ]
+    happened = " · ".join(part for part in parts if part)
+    return f"Since yesterday: {happened}" if happened else ""
+
+
+def _yesterday() -> str:
+    """Return the first day of the time that the page looks back (UTC)."""
+    return (datetime.now(UTC).date() - timedelta(days=1)).isoformat()
+
+
+def _draw_trust(workbench: Workbench) -> None:
+    """Say in one line how far the audit may be trusted, with a picture of the two shares."""
+    if workbench.cases.hides_figures_from(actor()):
+        return
+    if workbench.store.decisions.head().length > READ_AT_ONCE:
+        return
+    report = workbench.trust.compare(actor(), TrustFilter())
+    shares = {
+        "Flags that were right": report.answers.precision,
+        "Faulty answers flagged": report.answers.recall,
+    }
+    rows = pictures.estimate_rows(
+        (name, share.value, share.low, share.high, share.n) for name, share in shares.items()
+    )
+    with st.container(border=True, key="trust-line"):
+        st.markdown("**How often is the audit right?**")
+        st.caption(agreement_summary(report))
+        if rows:
+            draw_chart(
+                pictures.share_chart,
+                "Name",
+                len(rows),
+                rows=rows,
+                description="How often the audit is right, with 95% intervals",
+                key="trust-line-chart",
+            )
+        st.page_link("pages/trust.py", label="Trust", icon=":material/arrow_forward:")
 
 
 def draw_standing_counts(
