@@ -35,6 +35,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
+from masis.errors import StoreError
 from masis.schema.review import CaseState
 from masis.schema.team import CasePolicy
 from masis.store.core.sql import Condition
@@ -267,7 +268,7 @@ def refresh(connection: sqlite3.Connection, case_seq: int) -> None:
         *(entry["at"] for entry in entries if entry["kind"] not in hidden),
     ]
     columns = (*shown, "version", "pending", "updated_at", "models", *_FIGURES)
-    connection.execute(
+    updated = connection.execute(
         f"UPDATE cases SET {', '.join(f'{name} = ?' for name in columns)} "  # noqa: S608
         f"WHERE seq = ?",
         [
@@ -275,6 +276,12 @@ def refresh(connection: sqlite3.Connection, case_seq: int) -> None:
             *(*_run_figures(connection, now.run_seq), case_seq),
         ],
     )
+    if updated.rowcount != 1:
+        raise StoreError(
+            "the state of a case couldn't be stored, because something other than the workbench"
+            " changed this database. Nothing was recorded. `masis verify-log` names what was"
+            " changed."
+        )
     if now.state == "planted":
         connection.execute(
             "DELETE FROM run_measures WHERE run_id IN (SELECT id FROM runs WHERE case_seq = ?)",
