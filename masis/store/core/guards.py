@@ -102,7 +102,7 @@ def arm(connection: sqlite3.Connection) -> None:
     A log that a later migration makes is guarded from then on.
     """
     for name in _find_foreign(connection):
-        connection.execute(f"DROP TRIGGER {_quote_name(name)}")
+        connection.execute(f"DROP TRIGGER {_quote_trigger(name)}")
     tables = {
         row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
     }
@@ -123,7 +123,7 @@ def _find_foreign(connection: sqlite3.Connection) -> tuple[str, ...]:
     return tuple(name for (name,) in rows.fetchall() if name not in known)
 
 
-def _quote_name(name: str) -> str:
+def _quote_trigger(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
