@@ -312,14 +312,19 @@ class CaseService(Service):
     def note_opened(self, actor: Actor, case_id: str) -> None:
         """Remember that this person has seen the answer of a case, if they may decide.
 
-        Actions on many cases include a case whose results a policy hides only if it was opened.
+        Actions on many cases include a case whose results a policy hides only if it was opened. A
+        later decision isn't blind if the machine's verdict was shown.
 
         Raises:
             UnknownRecord: There is no such case.
 
         """
         if actor.name and self.access.allows(actor, "decide"):
-            self._store.batches.note_opening(case_id, actor.name)
+            seen = (
+                not machine_hidden(self._store, actor, case_id)
+                and self._store.cases.summary(case_id).run_id is not None
+            )
+            self._store.batches.note_opening(case_id, actor.name, machine_seen=seen)
 
     @requires("read")
     def find_for(self, actor: Actor, case_filter: CaseFilter) -> CasePage:

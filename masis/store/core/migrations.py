@@ -292,6 +292,14 @@ def m008_minimal_evidence(db: Database) -> None:
     )
 
 
+def m050_seen_verdicts(db: Database) -> None:
+    """Remember whether the machine's verdict was shown when a reviewer opened a case.
+
+    It isn't known for cases that were opened before.
+    """
+    db.execute("ALTER TABLE openings ADD COLUMN machine_seen INTEGER NOT NULL DEFAULT 0")
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     m001_schema,
     m002_structured_headlines,
@@ -301,6 +309,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     m006_dataset_guarantees,
     m007_batches,
     m008_minimal_evidence,
+    m050_seen_verdicts,
 )
 
 
