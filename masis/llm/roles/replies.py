@@ -12,13 +12,12 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Literal, Self, TypeVar, get_args
 
-from pydantic import BeforeValidator, ConfigDict, WithJsonSchema, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, WithJsonSchema, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
 from masis.audit.measures.scores import normalize_score
 from masis.llm.roles.tolerances import tolerant
 from masis.schema.audit import ChangeKind
-from masis.schema.base import CheckedModel
 from masis.schema.case import Severity
 from masis.schema.rules import IssueType
 
@@ -88,7 +87,7 @@ VerdictWord = Annotated[
 """A word outside the set makes only its own claim unscored."""
 
 
-class RoleReply(CheckedModel):
+class RoleReply(BaseModel):
     """A model's reply to one prompt.
 
     The versioned prompt explains the fields, so the schema has no descriptions.
