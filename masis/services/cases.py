@@ -304,7 +304,7 @@ class CaseService(Service):
             runs=(),
             run=None,
             decision=None if _is_policy_accept(view.decision) else view.decision,
-            history=tuple(entry for entry in view.history if not _is_policy_accept(entry)),
+            history=view.history,
             machine_hidden=True,
         )
 

@@ -14,7 +14,7 @@ from masis.store.jobs import assert_not_removed
 from masis.store.records import DecisionFilter, DecisionPage
 from masis.store.reviews import subjects
 from masis.store.reviews.states import RELABEL_COPY, policy_of, refresh
-from masis.store.reviews.team import hidden_cases, in_force
+from masis.store.reviews.team import in_force
 from masis.store.reviews.visibility import (
     ISSUE_PLACE,
     MACHINE_HIDDEN,
@@ -161,7 +161,7 @@ class Decisions(StoredLog[Decision, LogEntry]):
         log_filter = log_filter or DecisionFilter()
         with self._database.reading() as connection:
             several = self.several_decide()
-            if log_filter.machine_shown == "first" and not hides_anything(connection):
+            if not hides_anything(connection):
                 # No case hides anything, so the costly conditions for blind reviewers are dropped.
                 log_filter = log_filter.model_copy(update={"blind_to": None})
             page = LOG.page(
@@ -416,12 +416,12 @@ def _conditions(log_filter: DecisionFilter) -> list[Condition]:
                 OR (instr(written.payload, '"observation":"{ISSUE_PLACE}') AND {MACHINE_HIDDEN})))
             """  # noqa: S608
         parts.append((codes, (log_filter.blind_to, log_filter.blind_to)))
-        if log_filter.machine_shown != "first":
-            sql, bound_to = hidden_cases(log_filter.blind_to, log_filter.machine_shown)
-            hidden = f"SELECT seq FROM cases WHERE {sql}"  # noqa: S608
-            parts.append(
-                (f"NOT (log.kind = 'policy_accept' AND log.case_seq IN ({hidden}))", bound_to)
-            )
+        # So would the policy's acceptance, and an undo of it.
+        accepted = f"""NOT ((log.kind = 'policy_accept' OR (log.kind = 'undo' AND EXISTS (
+                SELECT 1 FROM decision_log AS undone
+                WHERE undone.seq = log.undoes AND undone.kind = 'policy_accept')))
+            AND log.case_seq IN (SELECT seq FROM cases WHERE {MACHINE_HIDDEN}))"""  # noqa: S608
+        parts.append((accepted, (log_filter.blind_to,)))
     return parts
 
 

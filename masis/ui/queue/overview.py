@@ -12,7 +12,6 @@ from masis.api.roles import estimate, unpriced_models, uses_models
 from masis.errors import MasisError, UnknownRecord
 from masis.llm.estimates import CostEstimate
 from masis.schema.review import LogEntry
-from masis.schema.team import QueuePolicy
 from masis.schema.wording import count_noun
 from masis.services import Workbench, demo_cases
 from masis.services.demo_database import SIMULATED
@@ -423,7 +422,6 @@ def _draw_recent(workbench: Workbench) -> None:
             size=DECISIONS_READ,
             newest_first=True,
             blind_to=actor().name,
-            machine_shown=workbench.store.team.in_force(QueuePolicy).machine,
         ),
         upto=DECISIONS_READ,
     )
