@@ -218,8 +218,9 @@ class Queue(StorePart):
                 words["standings"][name] -= moved
                 words["standings"]["waits"] = words["standings"].get("waits", 0) + moved
                 minor -= with_issues if name == "nothing_found" else 0
+            flags = Counter(_count_items(self._values("flags")))
             for row in connection.execute(
-                f"SELECT standing, state, severity FROM cases WHERE {_IN_SAMPLE}",  # noqa: S608
+                f"SELECT standing, state, severity, flags FROM cases WHERE {_IN_SAMPLE}",  # noqa: S608
                 [_sample_of(connection, CaseFilter(viewer=viewer)) or "[]"],
             ).fetchall():
                 for values, shown, own_value in (
@@ -229,9 +230,14 @@ class Queue(StorePart):
                     values[own_value] -= 1
                     values[shown] = values.get(shown, 0) + 1
                 minor -= row["standing"] == "nothing_found" and row["severity"] is not None
-            words["standings"].pop("planted", None)
-            words["states"].pop("planted", None)
-            return Facets(**words, flags=_count_items(self._values("flags")), minor=minor)
+                flags.subtract(set(json.loads(row["flags"])))
+            for values in words.values():
+                values.pop("planted", None)
+            counts = {
+                name: {value: number for value, number in values.items() if number}
+                for name, values in (*words.items(), ("flags", flags))
+            }
+            return Facets(**counts, minor=minor)
 
     def values(self, case_filter: CaseFilter, field: str) -> dict[str, int]:
         """Count the cases that would match with each value of a field, by that value.

@@ -264,12 +264,17 @@ def refresh(connection: sqlite3.Connection, case_seq: int) -> None:
     times = [time for run in derived.runs for time in (run["started_at"], run["ended_at"]) if time]
     # The time of a change would reveal an acceptance, or a pending decision.
     hidden: tuple[str, ...] = ("policy_accept",)
-    hidden += ("decision", "undo", "comment") if derived.pending else ()
+    hidden += ("decision", "undo") if derived.pending else ()
     if derived.pending or (case["wanted"] > 1 and not _has_decider(derived.work)):
-        hidden += observations.CODING
+        hidden += (*observations.CODING, "comment")
+    acceptances = {entry["seq"] for entry in entries if entry["kind"] == "policy_accept"}
     times += [
         case["imported_at"],
-        *(entry["at"] for entry in entries if entry["kind"] not in hidden),
+        *(
+            entry["at"]
+            for entry in entries
+            if entry["kind"] not in hidden and entry["undoes"] not in acceptances
+        ),
     ]
     columns = (*shown, "version", "pending", "updated_at", "models", *_FIGURES)
     updated = connection.execute(
