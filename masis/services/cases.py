@@ -346,6 +346,17 @@ class CaseService(Service):
         return page.model_copy(update={"rows": tuple(rows)})
 
     @requires("read")
+    def summary_for(self, actor: Actor, case_id: str) -> CaseSummary:
+        """Return the row of one case, as this reviewer may see it now.
+
+        Raises:
+            UnknownRecord: There is no such case.
+
+        """
+        summary = self._store.cases.summary(case_id, actor.name)
+        return _without_machine(summary) if machine_hidden(self._store, actor, case_id) else summary
+
+    @requires("read")
     def hides_machine_from(self, actor: Actor) -> bool:
         """Return whether the policy hides audit results from this reviewer for any case.
 

@@ -140,9 +140,10 @@ class TeamService(Service):
     def hides_counts_from(self, actor: Actor) -> bool:
         """Return whether to hide the length of the log from this person.
 
-        It could reveal that others have decided an unsettled case. Signed-in leads may see it.
+        It could reveal that others have decided an unsettled case, or that the policy accepted an
+        answer whose verdict is hidden. Signed-in leads may see it.
         """
-        return not actor.may("oversee") and self._store.decisions.several_decide()
+        return not actor.may("oversee") and self._store.decisions.hides_counts_from(actor.name)
 
     @requires("read")
     @may_require("oversee", "see the leases of others")

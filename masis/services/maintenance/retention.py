@@ -11,7 +11,6 @@ from masis.schema.actor import Actor
 from masis.schema.retention import Purge, PurgePlan, RetentionRule, Shrunk, Trigger
 from masis.services.access import Service, may_require, requires
 from masis.services.background import RepeatedTask
-from masis.services.cases import CaseService
 from masis.settings import Settings
 
 log = logging.getLogger("masis.retention")
@@ -85,8 +84,7 @@ class RetentionService(Service):
         policy hides either from reviewers, only signed-in leads and admins see a plan. The owner of
         the database file sees it with ``masis purge --dry-run``.
         """
-        blind = CaseService(self._store).hides_machine_from(actor)
-        return (blind or self._store.decisions.several_decide()) and not actor.may("oversee")
+        return not actor.may("oversee") and self._store.decisions.hides_counts_from(actor.name)
 
     @requires("purge", "remove audits after their retention period")
     def purge(

@@ -161,11 +161,8 @@ class Decisions(StoredLog[Decision, LogEntry]):
         """
         log_filter = log_filter or DecisionFilter()
         with self._database.reading() as connection:
-            unplaced = log_filter.blind_to is not None and (
-                self.several_decide()
-                or in_force(connection, QueuePolicy).machine != "first"
-                or bool(hidden_sample(connection, log_filter.blind_to))
-            )
+            viewer = log_filter.blind_to
+            unplaced = viewer is not None and self.hides_counts_from(viewer)
             if not hides_anything(connection):
                 # No case hides anything, so the costly conditions for blind reviewers are dropped.
                 log_filter = log_filter.model_copy(update={"blind_to": None})
@@ -184,12 +181,20 @@ class Decisions(StoredLog[Decision, LogEntry]):
         """
         sql = f"""SELECT reviewer, count(*) FROM decision_payloads
             WHERE NOT (reviewer IS NOT ? AND entry_seq IN (
-            SELECT log.seq FROM cases JOIN decision_log AS log ON log.case_seq = cases.seq
+            SELECT log.seq FROM decision_log AS log JOIN cases ON cases.seq = log.case_seq
+            WHERE (log.kind = 'policy_accept' OR (log.kind = 'undo' AND {_OF_ACCEPTANCE}))
+                AND {MACHINE_HIDDEN}
+            UNION ALL SELECT log.seq FROM cases JOIN decision_log AS log ON log.case_seq = cases.seq
             WHERE pending > 0 AND (log.kind = 'decision'
                     OR (log.kind = 'undo' AND NOT {_OF_ACCEPTANCE}))
                 OR log.kind IN ('code', 'uncode', 'comment') AND {SEALED}))
             GROUP BY reviewer ORDER BY reviewer"""  # noqa: S608
-        return dict(self._database.cached_rows(sql, [viewer]))
+        with self._database.reading() as connection:
+            if not hides_anything(connection):
+                sql = """SELECT reviewer, count(*) FROM decision_payloads
+                    GROUP BY reviewer ORDER BY reviewer"""
+                return dict(self._database.cached_rows(sql))
+            return dict(self._database.cached_rows(sql, [viewer, viewer]))
 
     def count_simulated(self) -> int:
         """Return the number of entries that the demo simulated."""
@@ -207,6 +212,19 @@ class Decisions(StoredLog[Decision, LogEntry]):
                 is not None
             )
             return pending or in_force(connection, QueuePolicy).reviewers > 1
+
+    def hides_counts_from(self, viewer: str) -> bool:
+        """Return whether numbers of entries would reveal hidden ones to a reviewer.
+
+        These are pending decisions of others, or acceptances by the policy where its verdicts are
+        hidden.
+        """
+        with self._database.reading() as connection:
+            return (
+                self.several_decide()
+                or in_force(connection, QueuePolicy).machine != "first"
+                or bool(hidden_sample(connection, viewer))
+            )
 
     def verify(self) -> LogCheck:
         """Check the chain, and report cases whose deciding entry is missing."""

@@ -214,7 +214,12 @@ def unconfirmed_text(workbench: Workbench) -> str:
     if workbench.settings.verifier != OFFLINE:
         return ""
     count = workbench.cases.count(
-        CaseFilter(states=("needs_review",), reasons=("unconfirmed_claim",), size=1)
+        CaseFilter(
+            states=("needs_review",),
+            reasons=("unconfirmed_claim",),
+            viewer=actor().name,
+            size=1,
+        )
     )
     if not count:
         return ""
@@ -269,8 +274,8 @@ def _first_case(workbench: Workbench) -> CaseSummary | None:
             case = workbench.cases.summary(case_id)
             if case.state == "needs_review":
                 return case
-    waiting = workbench.cases.find(
-        CaseFilter(states=("needs_review",), flags=("invalid_reference",), size=1)
+    waiting = workbench.cases.find_for(
+        actor(), CaseFilter(states=("needs_review",), flags=("invalid_reference",), size=1)
     ).rows
     return waiting[0] if waiting else None
 
