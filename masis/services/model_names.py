@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from masis.api.roles import offered_models
 from masis.errors import SettingsError
-from masis.llm.recordings import DEMO_REPLIES
 from masis.llm.role_plugins import fillable_roles
 from masis.schema.actor import Actor
-from masis.schema.model_ref import ModelRef
+from masis.schema.model_ref import DEMO_REPLIES, ModelRef
 from masis.services.access import Access
 from masis.settings import Settings
 
