@@ -214,6 +214,23 @@ def edit_case_and_its_digests(connection: sqlite3.Connection) -> None:
     _case(connection, lambda case: case.update(query="How wide is the bridge?"), digest=True)
 
 
+def claim_redaction(connection: sqlite3.Connection) -> None:
+    """Mark a case as redacted by an entry that doesn't redact it, and edit its text."""
+    connection.execute("UPDATE cases SET redaction_seq = 1 WHERE seq = 1")
+    _case(connection, lambda case: case.update(query="How wide is the bridge?"), digest=True)
+
+
+def redefine_column(connection: sqlite3.Connection) -> None:
+    """Let every decision count as blind."""
+    connection.execute("PRAGMA writable_schema = ON")
+    [changed] = connection.execute(
+        """UPDATE sqlite_master SET sql = replace(sql, '"machine_shown":[]', '"') WHERE name =
+            'decision_payloads' RETURNING 1"""
+    ).fetchall()
+    assert changed
+    connection.execute("PRAGMA writable_schema = OFF")
+
+
 def swap_cases(connection: sqlite3.Connection) -> None:
     rows = [
         row[0]
@@ -523,6 +540,8 @@ ATTACKS = (
     Attack("edit a case's evidence", "digests", edit_evidence),
     Attack("edit a case's answer", "digests", edit_answer_of_case),
     Attack("edit a case and its digests", "digests", edit_case_and_its_digests),
+    Attack("mark a case as redacted and edit it", "digests", claim_redaction),
+    Attack("redefine a column that is counted", "digests", redefine_column),
     Attack("swap the texts of two cases", "digests", swap_cases),
     Attack("edit the answer of an iteration", "digests", edit_answer_of_iteration),
     Attack("edit the chosen answer of a run", "digests", edit_final_answer),

@@ -266,6 +266,7 @@ def person(name: str, role: str, no_secret: bool) -> None:
     metavar="SOURCE",
     help="Print a new token for a source and its entry for the file, then exit.",
 )
+@shared.log_options
 @shared.database_option
 def ingest(
     address: str,

@@ -517,20 +517,11 @@ def to_row(number: int, end: int, value: Any) -> DataRow:
 
 
 def _parquet_rows(stream: BinaryIO) -> Iterator[DataRow]:
-    import pyarrow  # imported late, since few files need it
-    import pyarrow.parquet as parquet
+    from masis.datasets.readers.parquet import read_parquet  # imports pyarrow, needed by few files
 
-    try:
-        seekable = stream if stream.seekable() else io.BytesIO(stream.read(MOST_DOCUMENT_BYTES))
-        size = seekable.seek(0, io.SEEK_END)
-        file, number = parquet.ParquetFile(seekable), 0
-        for batch in file.iter_batches(batch_size=256):
-            for value in batch.to_pylist():
-                number += 1
-                yield DataRow(
-                    number, size * number // file.metadata.num_rows, to_plain_value(value)
-                )
-    except (pyarrow.ArrowException, OSError) as error:
-        raise InputError(
-            f"isn't a readable Parquet file ({str(error)[:120]})", hint="Write it again."
-        ) from error
+    seekable = stream if stream.seekable() else io.BytesIO(stream.read(MOST_DOCUMENT_BYTES))
+    size = seekable.seek(0, io.SEEK_END)
+    most = min(MOST_UNPACKED_BYTES, max(FREELY_UNPACKED_BYTES, MOST_EXPANSION * size))
+    for row in read_parquet(seekable, most):
+        value = row.value if isinstance(row.value, InputError) else to_plain_value(row.value)
+        yield DataRow(row.number, size * row.number // row.rows, value)

@@ -10,12 +10,12 @@ import difflib
 from collections.abc import Mapping
 from typing import Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, StrictStr, ValidationError
+from pydantic import ConfigDict, Field, StrictStr, ValidationError
 from pydantic.alias_generators import to_camel
 from pydantic_core import ErrorDetails
 
 from masis.errors import InputError
-from masis.schema.base import Share
+from masis.schema.base import CheckedModel, Share
 from masis.schema.case import Evidence
 from masis.schema.display import OneLine
 from masis.schema.run import ReviewReason
@@ -25,7 +25,7 @@ DraftIssueType = Literal["hallucination", "unsupported", "incomplete", "contradi
 DraftSeverity = Literal["low", "medium", "high"]
 
 
-class CamelRecord(BaseModel):
+class CamelRecord(CheckedModel):
     """A frozen record without unknown fields; each field has a Python name and the spec's name."""
 
     model_config = ConfigDict(

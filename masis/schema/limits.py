@@ -20,8 +20,14 @@ EVIDENCE = 2_000_000
 CHUNKS = 10_000
 LEVELS = 64
 """Levels of nesting, limited since the database and the pages write records recursively."""
+PARQUET_VALUES = 500_000
+"""Values of a row of a Parquet file. As Python objects they take up to 640 bytes each, in the file
+almost nothing if they are equal.
+"""
 VALUES = 2_000_000
-"""Objects and lists of a row. In memory each takes a hundred times the two characters of ``[]``."""
+"""Objects, lists and fields of a row. In memory an object takes a hundred times the two characters
+of ``{}``.
+"""
 BODY = 8 * 2**20
 CASES = 1_000
 REQUESTS_A_MINUTE = 3_000
@@ -63,7 +69,8 @@ LIMITS = (
     ),
     Limit("evidence_chunks", CHUNKS, "chunks of evidence of a case", 422, "max_evidence"),
     Limit("nesting_levels", LEVELS, "levels of nesting of a record", 422),
-    Limit("row_values", VALUES, "objects and lists of a row", 422),
+    Limit("row_values", VALUES, "objects, lists and fields of a row", 422),
+    Limit("parquet_values", PARQUET_VALUES, "values of a row of a Parquet file", 422),
     Limit(
         "max_body_bytes",
         BODY,

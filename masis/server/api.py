@@ -592,6 +592,7 @@ def show_run(call: ApiCall) -> Run:
         raise ResultsHidden(
             "The team's policy hides the audit's results until you decide the case."
         )
+    call.workbench.cases.note_opened(call.actor, run.case_id)
     return run
 
 

@@ -78,6 +78,7 @@ class IngestionServer:
         at a time. The others wait here and don't occupy a thread.
         """
         self._notified_at = -_NOTIFY_EVERY_S
+        self._reader: RepeatedTask | None = None
 
     # writing
 
@@ -126,13 +127,23 @@ class IngestionServer:
     @contextlib.asynccontextmanager
     async def running(self, app: object = None) -> AsyncIterator[None]:
         """Run the writer and the reader while the application runs."""
-        reader = RepeatedTask(self.read_arrivals, _IDLE, "reading arrivals").start()
+        reader = self._reader = RepeatedTask(self.read_arrivals, _IDLE, "reading arrivals").start()
         writer = asyncio.create_task(self.write())
         try:
             yield
         finally:
             writer.cancel()
             await asyncio.to_thread(reader.end)
+
+    async def alive(self, request: Request) -> Response:
+        """Return whether acknowledged requests are being read (GET /healthz)."""
+        reader = self._reader
+        failing = reader is None or reader.over or reader.failed is not None
+        content: dict[str, Any] = {"ok": not failing}
+        if failing:
+            content["problem"] = "requests are stored, but reading them fails; see the log"
+        headers = {"cache-control": "no-store"}
+        return JSONResponse(content, status_code=503 if failing else 200, headers=headers)
 
     # requests
 
@@ -374,6 +385,5 @@ def application(
     and every minute.
     """
     server = IngestionServer(ingestion, sources, hosts or AllowedHosts(), on_read)
-    alive = JSONResponse({"ok": True}, headers={"cache-control": "no-store"})
-    routes = [ingestion_route(server), Route("/healthz", alive, methods=["GET"])]
+    routes = [ingestion_route(server), Route("/healthz", server.alive, methods=["GET"])]
     return Starlette(routes=routes, lifespan=server.running)

@@ -130,7 +130,11 @@ AFTER_FAILURE_S = 5.0
 
 
 class RepeatedTask(BackgroundTask):
-    """Work that is repeated until ``end`` is called. Failures are logged and then retried."""
+    """Work that is repeated until ``end`` is called.
+
+    Failures are logged and then retried, unforeseen ones too, since nobody would notice that the
+    thread has ended. ``failed`` is the failure of the latest attempt.
+    """
 
     def __init__(
         self, work: Callable[[Callable[[], bool]], object], every: timedelta, name: str
@@ -145,8 +149,14 @@ class RepeatedTask(BackgroundTask):
             pause = self._every.total_seconds()
             try:
                 self._work(self._stop.is_set)
+                self.failed = None
             except (MasisError, OSError) as error:
                 log.warning("%s failed and will be tried again: %s", self._thread.name, error)
+                self.failed = str(error)
+                pause = max(pause, AFTER_FAILURE_S)
+            except Exception as error:
+                log.exception("%s failed and will be tried again", self._thread.name)
+                self.failed = f"failed ({type(error).__name__})"
                 pause = max(pause, AFTER_FAILURE_S)
             # unlike time.sleep, this wait ends as soon as the task is asked to stop
             if self._stop.wait(pause):

@@ -304,7 +304,7 @@ class CaseService(Service):
             runs=(),
             run=None,
             decision=None if _is_policy_accept(view.decision) else view.decision,
-            history=tuple(entry for entry in view.history if not _is_policy_accept(entry)),
+            history=view.history,
             machine_hidden=True,
         )
 
@@ -312,14 +312,19 @@ class CaseService(Service):
     def note_opened(self, actor: Actor, case_id: str) -> None:
         """Remember that this person has seen the answer of a case, if they may decide.
 
-        Actions on many cases include a case whose results a policy hides only if it was opened.
+        Actions on many cases include a case whose results a policy hides only if it was opened. A
+        later decision isn't blind if the machine's verdict was shown.
 
         Raises:
             UnknownRecord: There is no such case.
 
         """
         if actor.name and self.access.allows(actor, "decide"):
-            self._store.batches.note_opening(case_id, actor.name)
+            seen = (
+                not machine_hidden(self._store, actor, case_id)
+                and self._store.cases.summary(case_id).run_id is not None
+            )
+            self._store.batches.note_opening(case_id, actor.name, machine_seen=seen)
 
     @requires("read")
     def find_for(self, actor: Actor, case_filter: CaseFilter) -> CasePage:
@@ -339,6 +344,17 @@ class CaseService(Service):
             for row in page.rows
         )
         return page.model_copy(update={"rows": tuple(rows)})
+
+    @requires("read")
+    def summary_for(self, actor: Actor, case_id: str) -> CaseSummary:
+        """Return the row of one case, as this reviewer may see it now.
+
+        Raises:
+            UnknownRecord: There is no such case.
+
+        """
+        summary = self._store.cases.summary(case_id, actor.name)
+        return _without_machine(summary) if machine_hidden(self._store, actor, case_id) else summary
 
     @requires("read")
     def hides_machine_from(self, actor: Actor) -> bool:

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ConfigDict, ValidationError
 
 from masis.errors import InputError, UnknownRecord
-from masis.schema.base import Record
+from masis.schema.base import CheckedModel, Record
 from masis.schema.case import Case
 from masis.schema.explain import explain, kind_of
 from masis.schema.review import IMPORTED, SHOWN_UNKNOWN, Decision, LogEntry
@@ -41,7 +41,7 @@ class ImportSource(Record):
     machine_shown: tuple[str, ...]
 
 
-class _ExportedExtra(BaseModel):
+class _ExportedExtra(CheckedModel):
     """The parts of an entry's ``extra`` that come back in."""
 
     model_config = ConfigDict(extra="ignore")

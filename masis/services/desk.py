@@ -41,7 +41,6 @@ from masis.schema.review import (
     answer_name,
 )
 from masis.schema.run import Run
-from masis.schema.team import QueuePolicy
 from masis.services.batch_actions import BatchRequest
 from masis.services.batches import BatchPreview, Progress
 from masis.services.cases import WAITING, CaseView
@@ -480,10 +479,7 @@ class Desk:
         """Return the newest log entries that this reviewer may see, for one case or for all."""
         if case_id is not None:
             self._open(case_id)  # names an unknown case, and suggests the nearest id
-        policy = self.workbench.store.team.in_force(QueuePolicy)
-        log_filter = DecisionFilter(
-            case_id=case_id, size=limit, blind_to=self.actor.name, machine_shown=policy.machine
-        )
+        log_filter = DecisionFilter(case_id=case_id, size=limit, blind_to=self.actor.name)
         return self.workbench.reviews.entries(log_filter).rows
 
     def undo(self, entry_id: str) -> LogEntry:

@@ -46,6 +46,7 @@ from masis.screening.grading.question import Part
 from masis.screening.rounds.round_loop import new_screening_id
 from masis.services.access import RUN_AUDITS, RUN_SCREENINGS, requires
 from masis.services.arrivals import ingestion
+from masis.services.model_names import assert_listed
 from masis.services.records import CaseFilter, CaseSummary
 from masis.services.workbench import Workbench
 from masis.settings import Settings
@@ -213,9 +214,11 @@ class Jobs:
         Raises:
             UnknownRecord: There is no such case.
             NotAllowed: The actor's role doesn't allow audits.
+            SettingsError: The settings name a file or folder that isn't configured.
 
         """
         settings = settings or self.workbench.settings
+        assert_listed(self.access, actor, settings, self.workbench.settings)
         if running := self.workbench.runs.under_way(case_id):
             return running
         return self._add(
@@ -306,6 +309,7 @@ class Jobs:
         ``sources`` are names such as ``corpus:NAME`` and ``pubmed``.
         """
         settings = settings or self.workbench.settings
+        assert_listed(self.access, actor, settings, self.workbench.settings)
         return self._add(
             QueuedJob("screening", new_screening_id(), question, settings, actor, sources)
         )

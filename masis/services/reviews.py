@@ -268,7 +268,8 @@ class ReviewService(Service):
         update: dict[str, Any] = {}
         if machine_hidden(self._store, actor, decision.case_id):
             if SHOWN_UNKNOWN not in decision.machine_shown:
-                update["machine_shown"] = ()
+                seen = self._store.batches.has_seen_machine(decision.case_id, actor.name)
+                update["machine_shown"] = (SHOWN_UNKNOWN,) if seen else ()
             # Pages that hide the run can't name it. The original answer is its first iteration.
             if decision.run_id is None:
                 newest = newest_run(self._store, decision.case_id)

@@ -140,9 +140,10 @@ class TeamService(Service):
     def hides_counts_from(self, actor: Actor) -> bool:
         """Return whether to hide the length of the log from this person.
 
-        It could reveal that others have decided an unsettled case. Signed-in leads may see it.
+        It could reveal that others have decided an unsettled case, or that the policy accepted an
+        answer whose verdict is hidden. Signed-in leads may see it.
         """
-        return not actor.may("oversee") and self._store.decisions.several_decide()
+        return not actor.may("oversee") and self._store.decisions.hides_counts_from(actor.name)
 
     @requires("read")
     @may_require("oversee", "see the leases of others")
@@ -158,7 +159,9 @@ class TeamService(Service):
         """Return the team's state of one case.
 
         While decisions of a shared case are missing, it doesn't reveal whether others have decided:
-        ``pending`` then counts all others who should decide.
+        ``pending`` then counts all others who should decide. A policy that was set after the first
+        decision doesn't apply to the case, but is shown until the reviewer has decided it too,
+        because the earlier one would reveal that decision.
 
         Raises:
             UnknownRecord: There is no such case.
@@ -167,9 +170,13 @@ class TeamService(Service):
         work = self._store.team.work(case_id)
         if not work.pending:
             return work
-        mine = tuple(name for name in work.decided_by if name == actor.name)
-        others = work.policy.reviewers - 1 if mine and work.policy else 0
-        return work.model_copy(update={"decided_by": mine, "pending": others})
+        if actor.name in work.decided_by:
+            others = work.policy.reviewers - 1 if work.policy else 0
+            return work.model_copy(update={"decided_by": (actor.name,), "pending": others})
+        queue_policy = self._store.team.in_force(QueuePolicy)
+        hidden = {"decided_by": (), "pending": 0, "policy": queue_policy.for_case(case_id)}
+        wanted = queue_policy.decisions_needed(case_id)
+        return work.model_copy(update={**hidden, "wanted": wanted})
 
     @requires("read")
     def next_open(
@@ -213,7 +220,8 @@ class TeamService(Service):
         waiting = waiting_in(
             cases.blind_filter(actor, case_filter.model_copy(update={"states": states}))
         )
-        blind = cases.hides_machine_from(actor)
+        # Also when nothing is hidden from this reviewer any more, who then waits for the others.
+        blind = self._store.team.in_force(QueuePolicy).machine != "first"
         return waiting.model_copy(update={"states": (*WAITING, "accepted")}) if blind else waiting
 
     @requires("read")

@@ -8,6 +8,7 @@ import json
 import textwrap
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit, urlunsplit
 
 from masis.settings.fields import GROUPS, Settings, SettingsGroup
 from masis.settings.names import CRITIQUE, TABLES_OF_TABLES, YAML_KEYS, name_in_file
@@ -52,7 +53,12 @@ def rows(loaded: LoadedSettings, group: SettingsGroup) -> Iterator[SettingRow]:
         origin = loaded.origins.get(name, SettingOrigin())
         words = (schema["description"], describe_range(schema), schema["rule"])
         yield SettingRow(
-            name, _plain_setting(value), _plain_setting(default), value != default, origin, *words
+            name,
+            _shown_setting(name, value),
+            _plain_setting(default),
+            value != default,
+            origin,
+            *words,
         )
         for key, record in value.items() if name in TABLES_OF_TABLES else ():
             for field, inside in record.model_dump(mode="json", exclude_none=True).items():
@@ -87,6 +93,18 @@ def _plain_setting(value: Any) -> Any:
     if isinstance(value, Mapping):
         return list(value)
     return without_secrets(value) if isinstance(value, str) else value
+
+
+def _shown_setting(name: str, value: Any) -> Any:
+    """Return a setting's value as people may see it.
+
+    The path of a webhook's address is often a token, as with Slack and Teams.
+    """
+    shown = _plain_setting(value)
+    if name != "webhook_address" or "://" not in str(shown):
+        return shown
+    parts = urlsplit(shown)
+    return urlunsplit((parts.scheme, parts.netloc, "/…" if parts.path.strip("/") else "", "", ""))
 
 
 HEAD = """

@@ -32,7 +32,16 @@ COOKIE_SECRET = "MASIS_COOKIE_SECRET"  # noqa: S105 (a name)
 log = logging.getLogger(__name__)
 
 RESERVED = frozenset(
-    {"acceptance policy", "retention", "backup", "mcp", "langgraph", "masis.audited"}
+    {
+        "acceptance policy",
+        "ingestion",
+        "retention",
+        "backup",
+        "mcp",
+        "langgraph",
+        "masis.audited",
+        "masis demo",
+    }
 )
 """Names that programs sign with; no person can sign in under them."""
 

@@ -24,7 +24,6 @@ from masis.schema.review import (
 from masis.schema.rules import ReviewTier
 from masis.schema.run import Iteration, StepsDone, TerminationReason
 from masis.schema.screening import ScreeningEntryKind
-from masis.schema.team import MachineShown
 from masis.schema.wording import count_noun
 from masis.store.orders import DEFAULT_ORDER, OrderName
 
@@ -275,8 +274,8 @@ class DecisionFilter(LogFilter):
     """A filter of the decision log. Times are ISO 8601; ``until`` is exclusive.
 
     ``blind_to`` names a reviewer, for whom entries of others don't match while the case still needs
-    decisions. Unless ``machine_shown`` is "first", acceptances by the policy don't match either if
-    their cases are hidden from the reviewer. ``batch`` is the id of a batch: its entries match, and
+    decisions. Acceptances by the policy, and undos of them, don't match either if the verdict on
+    their cases is hidden from the reviewer. ``batch`` is the id of a batch: its entries match, and
     those that undid them.
     """
 
@@ -289,7 +288,6 @@ class DecisionFilter(LogFilter):
     since: str | None = None
     until: str | None = None
     blind_to: str | None = None
-    machine_shown: MachineShown = "first"
 
 
 class ScreeningLogFilter(LogFilter):

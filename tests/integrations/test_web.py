@@ -27,7 +27,8 @@ from masis.errors import (
 )
 from masis.schema.team import QueuePolicy
 from masis.server import ingestion as web
-from masis.services import Workbench
+from masis.services import Workbench, background
+from masis.services.arrivals import ingestion
 from masis.services.arrivals.ingestion import (
     IngestionService,
     ProgramSource,
@@ -291,6 +292,48 @@ def test_an_error_has_its_status_and_acknowledges_nothing(
     assert response.status_code == status
     assert response.json()["error"]["http_status"] == status
     assert "not now" not in response.text
+
+
+def test_an_unforeseen_error_in_one_request_is_its_result_and_the_next_one_is_read(
+    bench: Workbench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    read = ingestion.read_cases
+
+    def breaking(form: Any, body: bytes, profile: str) -> Any:
+        if b"broken" in body:
+            raise RuntimeError("unforeseen")
+        return read(form, body, profile)
+
+    monkeypatch.setattr(ingestion, "read_cases", breaking)
+    with client(bench) as http_client:
+        refused = result(http_client, case("broken"))
+        assert refused["first_errors"] == [
+            "body: couldn't be read (RuntimeError). The server's log has the details."
+        ]
+        assert result(http_client, case("whole"))["stored"] == 1
+        assert http_client.get("/healthz").json() == {"ok": True}
+    assert "A request of chatbot couldn't be read" in caplog.text
+
+
+def test_health_says_that_reading_fails_until_it_works_again(
+    bench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = [True]
+    waiting = bench.store.inbox.waiting
+
+    def failing(limit: int) -> Any:
+        if broken[0]:
+            raise RuntimeError("unforeseen")
+        return waiting(limit)
+
+    monkeypatch.setattr(bench.store.inbox, "waiting", failing)
+    monkeypatch.setattr(background, "AFTER_FAILURE_S", 0.01)
+    with client(bench) as http_client:
+        until(lambda: http_client.get("/healthz").status_code == 503, "the failure is noticed")
+        address = http_client.post("/v1/cases", json=case("a"), headers=SEND).json()["status"]
+        broken[0] = False
+        assert wait_until_done(http_client, address)["stored"] == 1
+        until(lambda: http_client.get("/healthz").status_code == 200, "it works again")
 
 
 def test_the_openapi_document_names_every_route(bench: Workbench) -> None:

@@ -503,7 +503,12 @@ def test_chat_template_control_tokens_are_neutralized(texts: Texts) -> None:
 
 @pytest.mark.parametrize(
     "word",
-    ["[THINK]", "[/THINK]", "<sop>", "<unused0>", "<unused99>", "<tools>", "</tools>", "[gMASK]"],
+    [
+        *("[THINK]", "[/THINK]", "<sop>", "<unused0>", "<unused99>", "<tools>", "</tools>"),
+        *("[gMASK]", "<eoh>", "</role>", "<extra_id_1>", "<reserved_106>", "<SPECIAL_10>"),
+        *("<seed:bos>", "<|turn>", "<turn|>", "[|user|]", "[e~[", "[TOOL_CONTENT]", "<sep>"),
+        "<end_of_sentence>",
+    ],
 )
 def test_control_tokens_of_any_template_are_split(word: str) -> None:
     assert disarm(f"It is {word} long.") == f"It is {word[0]}\u2060{word[1:]} long."

@@ -300,6 +300,52 @@ def test_tampering_with_a_redacted_entry_is_detected(store: Store, case: Case, p
     assert any("than its redaction (entry 2)" in text for text in store.decisions.verify().broken)
 
 
+def test_text_put_into_a_redacted_case_is_named(store: Store, case: Case, path: Path) -> None:
+    original = store.database.value("SELECT payload FROM case_payloads WHERE case_seq = 1")
+    store.redactions.redact_case(case.id, by="Grace", reason="name")
+    assert store.decisions.check_subjects().broken == ()
+    store.close()
+    quoted = original.replace("'", "''")
+    tampered(path, f"UPDATE case_payloads SET payload = '{quoted}' WHERE case_seq = 1")
+    assert store.decisions.check_subjects().broken == (
+        "case 'case-1' is redacted, but holds text that was added later",
+    )
+
+
+@pytest.mark.parametrize("table", ["decision_log", "decision_payloads", "cases", "case_work"])
+def test_a_trigger_of_another_program_is_rejected_until_it_is_removed(
+    store: Store, case: Case, path: Path, table: str
+) -> None:
+    store.close()
+    raw = sqlite3.connect(path)
+    raw.execute(f"CREATE TRIGGER quiet BEFORE INSERT ON {table} BEGIN SELECT RAISE(IGNORE); END")
+    raw.close()
+    with pytest.raises(UnguardedLog, match=r"\(quiet\).*verify-log.*--rearm"):
+        Store.open(path)
+    with Store.open(path, unguarded="open") as looking:
+        [broken] = looking.decisions.check_subjects().broken
+        assert broken.startswith("trigger quiet is in the schema of the database")
+    Store.open(path, unguarded="rearm").close()
+    Store.open(path).close()
+
+
+@pytest.mark.parametrize(
+    ("table", "event"),
+    [("decision_log", "INSERT"), ("decision_payloads", "INSERT"), ("cases", "UPDATE")],
+)
+def test_a_decision_that_is_not_stored_is_an_error(
+    store: Store, case: Case, path: Path, table: str, event: str
+) -> None:
+    """The trigger is added while the database is open, so opening can't refuse it."""
+    raw = sqlite3.connect(path)
+    raw.execute(f"CREATE TRIGGER quiet BEFORE {event} ON {table} BEGIN SELECT RAISE(IGNORE); END")
+    raw.close()
+    with pytest.raises(StoreError, match="Nothing was recorded"):
+        store.decisions.append(a_decision(case))
+    assert store.decisions.head().length == 0
+    assert state(store, case) == "needs_review"
+
+
 def test_a_database_without_its_triggers_is_rejected_until_repaired(
     store: Store, case: Case, path: Path
 ) -> None:

@@ -26,7 +26,7 @@ from masis.store.core.connections import connect
 from masis.store.core.process_owner import Owner
 from masis.store.records import CaseFilter, DecisionFilter
 from masis.store.retention import removal
-from masis.store.retention.redaction import REDACTED
+from masis.store.reviews.placeholder import REDACTED
 from tests.screening.scripted import STRONG, grade_of
 from tests.store.factories import (
     JUDGE,

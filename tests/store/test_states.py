@@ -179,12 +179,17 @@ class OneCase(RuleBasedStateMachine):
         assert self.store.decisions.verify().intact
 
     @invariant()
-    def its_version_rises_with_what_is_decided_about_and_with_nothing_else(self) -> None:
+    def its_version_rises_with_what_all_may_see_and_not_with_an_acceptance(self) -> None:
         summary, current = (
             self.store.cases.summary("case-1"),
             self.store.decisions.current("case-1"),
         )
-        shown = (summary.state, summary.run_id, current and current.id)
+        by_policy = summary.state == "accepted"
+        shown = (
+            "needs_review" if by_policy else summary.state,
+            summary.run_id,
+            None if by_policy else current and current.id,
+        )
         assert summary.version >= self.version
         assert (summary.version > self.version) == (shown != self.shown)
         self.version, self.shown = summary.version, shown

@@ -367,7 +367,8 @@ def test_summary_pages_hide_audit_results_from_blind_reviewers_and_say_why(
 def test_the_log_hides_acceptances_from_blind_reviewers(
     audited_workbench: Workbench,
 ) -> None:
-    hidden = DecisionFilter(blind_to=ADA.name, machine_shown="after")
+    audited_workbench.team.put_in_force(BEN, QueuePolicy(machine="after"))
+    hidden = DecisionFilter(blind_to=ADA.name)
     accept(audited_workbench)
     assert audited_workbench.reviews.entries(DecisionFilter(kinds=("policy_accept",))).total == 1
     assert audited_workbench.reviews.entries(hidden).total == 0

@@ -5,6 +5,7 @@ Values that the profile doesn't name are kept under ``metadata.source_row``, so 
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any, NamedTuple
 
 from masis.datasets.mapping.offsets import (
@@ -18,6 +19,7 @@ from masis.datasets.mapping.replies import read_reply
 from masis.datasets.paths import text_of, value_at
 from masis.datasets.rows import DataRow
 from masis.errors import InputError
+from masis.schema import limits
 from masis.schema.answers import cut_off_reason, no_answer_in
 from masis.schema.case import Case, case_of
 from masis.schema.columns import cited_by_place
@@ -100,7 +102,8 @@ def read_row(row: DataRow, profile: Profile, names: FieldMap) -> MappedRow:
             case = _own_case(own, names if profile.is_own else {})
         else:
             reading = _RowReader(value, profile, names)
-            data = reading.case()
+            with contextlib.suppress(_TooManyProblems):
+                data = reading.case()
             if reading.problems:
                 return MappedRow(row.number, row.end, None, tuple(reading.problems))
             absent = {
@@ -204,6 +207,14 @@ def _key_list(value: dict[str, Any]) -> str:
     return ", ".join(repr(shorten(str(key), 40)) for key in list(value)[:8]) or "nothing"
 
 
+MOST_PROBLEMS = 20
+"""The most problems of one row that are collected. Each takes 1.4 KB of memory."""
+
+
+class _TooManyProblems(Exception):
+    """Ends the reading of a row whose problems are enough to refuse it."""
+
+
 class _RowReader:
     """Reads one row; each method fills one part of the case and collects its problems."""
 
@@ -277,6 +288,8 @@ class _RowReader:
 
     def _add_problem(self, problem: str, field: str, hint: str = SUGGEST_HINT) -> None:
         self.problems.append(InputError(problem, hint=hint, field=field))
+        if len(self.problems) >= MOST_PROBLEMS:
+            raise _TooManyProblems
 
     def _field_value(self, field: str) -> Any:
         return self._follow(self._row, getattr(self._profile, field), field)
@@ -405,6 +418,8 @@ class _RowReader:
             return []
         chunks: dict[str, dict[str, Any]] = {}
         items = _evidence_items(split_evidence(value, answer, self._names))
+        if len(items) > limits.CHUNKS:
+            raise limits.limit_error("evidence_chunks", f"holds {len(items):,} chunks", "evidence")
         parallel = {
             "id": parse_value(self._field_value("evidence_ids")),
             "source": parse_value(self._field_value("evidence_sources")),

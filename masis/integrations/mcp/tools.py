@@ -48,7 +48,7 @@ from masis.integrations.mcp.sources import (
 from masis.integrations.mcp.spending import Spending
 from masis.pipeline.documents import documents
 from masis.schema import limits
-from masis.schema.base import Share
+from masis.schema.base import CheckedModel, Share
 from masis.schema.case import Case, Evidence, case_of, evidence_of
 from masis.schema.drafts import CamelRecord, CritiqueIssue, CritiqueResult
 from masis.schema.explain import explain_all
@@ -233,7 +233,8 @@ def read_arguments(model: type[BaseModel], received: Mapping[str, Any]) -> BaseM
     """Validate the arguments of a tool or a prompt. Raises InputError naming each wrong one."""
     fields = {field.alias or name: field for name, field in model.model_fields.items()}
     wrong = []
-    for name in (name for name in received if name not in fields):
+    unknown = [name for name in received if name not in fields]
+    for name in unknown[:_WRONG_NAMED]:
         similar = difflib.get_close_matches(name[:60], fields, n=1)
         suggestion = f" (did you mean {similar[0]}?)" if similar else ""
         wrong.append(f"There is no argument {visible(name)}{suggestion}.")
@@ -248,9 +249,8 @@ def read_arguments(model: type[BaseModel], received: Mapping[str, Any]) -> BaseM
         wrong += [visible(str(problem), 300) for problem in explain_all(error)]
     if not wrong:
         return arguments
-    others_line = (
-        f"{len(wrong) - _WRONG_NAMED} more are wrong. " if len(wrong) > _WRONG_NAMED else ""
-    )
+    more = len(wrong) + len(unknown[_WRONG_NAMED:]) - _WRONG_NAMED
+    others_line = f"{more} more are wrong. " if more > 0 else ""
     needed = [name for name, field in fields.items() if field.is_required()]
     optional = [name for name in fields if name not in needed]
     parts = [f"required: {', '.join(needed)}"] if needed else []
@@ -358,7 +358,7 @@ def tool(title: str, **marks: bool) -> Callable[[M], M]:
         read = func_metadata(method, skip_names=("self", "watch"))
         config = ConfigDict(alias_generator=to_camel, extra="forbid")
         read.arg_model = type(
-            name, (read.arg_model,), {"model_config": config, "__module__": __name__}
+            name, (CheckedModel, read.arg_model), {"model_config": config, "__module__": __name__}
         )
         TOOLS[name] = Tool(name, title, description, read, tidy_schema(read.output_schema), **marks)
         return method

@@ -44,9 +44,15 @@ _CONTROL_WORD = re.compile(
     r"""[<\[](?=
         \|[^|<>\n]{1,60}\|> | ｜[^｜<>\n]{1,60}｜>
       | /?(?:s|bos|eos|pad|unk|sop|eop|unused\d{1,5}|start_of_turn|end_of_turn|think
-          |tools|tool_call|tool_response)>
+          |tools|tool_call|tool_response|cls|sep|mask|eoh|eoa|eom|role
+          |extra_id_\d{1,4}|reserved_\d{1,4}|SPECIAL_\d{1,4}|TOKENS_UNUSED_\d{1,4}
+          |beginning_of_sentence|end_of_sentence|seed:[a-z_]{1,40})>
+      | \|[a-z_]{1,40}> | [a-z_]{1,40}\|>
+      | \|[a-z_]{1,40}\|\] | e~\[
       | <SYS>> | </SYS>>
-      | /?(?:INST|THINK|gMASK|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)\]
+      | /?(?:INST|THINK|gMASK|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS
+          |TOOL_CONTENT|MODEL_SETTINGS|ARGS|CALL_ID|PREFIX|MIDDLE|SUFFIX|IMG|IMG_BREAK|IMG_END
+          |AUDIO|BEGIN_AUDIO)\]
     )""",
     re.VERBOSE,
 )

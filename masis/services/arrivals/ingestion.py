@@ -15,7 +15,7 @@ from masis.api.roles import check_models
 from masis.datasets.mapping.profile import OWN_FORMAT, import_profiles
 from masis.datasets.mapping.reader import read_any
 from masis.datasets.readers.strict_json import parse_object
-from masis.errors import InputError, SettingsError
+from masis.errors import InputError, MasisError, SettingsError
 from masis.schema import limits
 from masis.schema.actor import Actor
 from masis.schema.base import Record, Share
@@ -260,10 +260,17 @@ class IngestionService:
         If the source of a request was removed from the file, all its cases are queued.
         """
         waiting = self._store.inbox.waiting(READ_AT_ONCE)
-        results = [
-            (seq, self._read_request(request, sources.get(request.source)))
-            for seq, request in waiting
-        ]
+        results = []
+        for seq, request in waiting:
+            try:
+                result = self._read_request(request, sources.get(request.source))
+            except (MasisError, OSError):  # of the database, so that a later attempt may succeed
+                raise
+            # Otherwise one request would be tried again forever, and none after it read.
+            except Exception as error:
+                log.exception("A request of %s couldn't be read", request.source)
+                result = _unread_request(error)
+            results.append((seq, result))
         self._store.inbox.finish(results)
         return len(results)
 
@@ -314,6 +321,13 @@ class IngestionService:
             "errors": len(errors),
             "first_errors": errors[:ERRORS_NAMED],
         }
+
+
+def _unread_request(error: Exception) -> dict[str, Any]:
+    """Return the result of a request that failed in an unforeseen way."""
+    problem = f"body: couldn't be read ({type(error).__name__}). The server's log has the details."
+    counts = dict.fromkeys(("received", "stored", "unchanged", "passed_over"), 0)
+    return {**counts, "errors": 1, "first_errors": [problem]}
 
 
 def read_cases(form: Form, body: bytes, profile: str = OWN_FORMAT) -> Iterator[Case | InputError]:

@@ -35,6 +35,10 @@ class BackupMade(NamedTuple):
     removed: tuple[Path, ...]
 
 
+UNFINISHED_AFTER = timedelta(days=1)
+"""The age from which a partial copy counts as interrupted. Copying takes minutes."""
+
+
 class BackupService(Service):
     """The use cases of backing up one database."""
 
@@ -59,13 +63,26 @@ class BackupService(Service):
         """
         if not target.is_dir():
             return BackupMade(backup.back_up(self._store.database, target), ())
-        stamp = (now or datetime.now(UTC)).strftime(_STAMP)
+        moment = now or datetime.now(UTC)
+        self._remove_unfinished(target, moment)
+        stamp = moment.strftime(_STAMP)
         check = backup.back_up(self._store.database, target / f"{self._store.path.stem}-{stamp}.db")
         # newest first, so the slice holds the oldest
         old = self.existing(target)[keep:] if keep else []
         for path in old:
             backup.remove(path)
         return BackupMade(check, tuple(old))
+
+    def _remove_unfinished(self, folder: Path, now: datetime) -> None:
+        """Remove copies of this database that were interrupted, such as by a power failure.
+
+        A younger one may be in progress in another process.
+        """
+        stem = self._store.path.stem
+        for path in folder.glob(f"{stem}-*.db{backup.PART}"):
+            started = _time_of(path.with_suffix(""), stem)
+            if started is not None and now - started > UNFINISHED_AFTER:
+                backup.remove(path)
 
     def existing(self, folder: Path) -> list[Path]:
         """Return this database's backups in a folder, by the time in their names, newest first."""

@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from masis.schema.actor import Actor
-from masis.schema.retention import Purge, RetentionRule, Shrunk, Trigger
-from masis.services.access import Service, requires
+from masis.schema.retention import Purge, PurgePlan, RetentionRule, Shrunk, Trigger
+from masis.services.access import Service, may_require, requires
 from masis.services.background import RepeatedTask
 from masis.settings import Settings
 
@@ -67,6 +67,24 @@ class RetentionService(Service):
     def file_bytes(self) -> int:
         """Return the size of the database file."""
         return self._store.path.stat().st_size
+
+    @requires("read")
+    @may_require("oversee", "see figures over all cases under a blind policy")
+    def plan(self, actor: Actor, rule: RetentionRule) -> PurgePlan | None:
+        """Return what a purge by this rule would remove now, or None if this person may not see it
+        (``hides_plan_from``).
+        """
+        return None if self.hides_plan_from(actor) else self._store.retention.plan(rule)
+
+    @requires("read")
+    def hides_plan_from(self, actor: Actor) -> bool:
+        """Return whether what a purge would remove is hidden from this person.
+
+        Whether an audit stays depends on the decisions of others and on the audit's result. While a
+        policy hides either from reviewers, only signed-in leads and admins see a plan. The owner of
+        the database file sees it with ``masis purge --dry-run``.
+        """
+        return not actor.may("oversee") and self._store.decisions.hides_counts_from(actor.name)
 
     @requires("purge", "remove audits after their retention period")
     def purge(

@@ -136,7 +136,8 @@ class PeopleReport(NamedTuple):
 class MissReport(NamedTuple):
     """The miss rate overall, by month and by field, and the spot checks that it is based on.
 
-    ``open`` are drawn cases without a decision. ``drawable`` is ``TrustService.drawable`` for the
+    ``strata`` is empty if how many answers passed is hidden. ``open`` are drawn cases without a
+    decision. ``drawable`` is ``TrustService.drawable`` for the
     auditor with the most cases.
     """
 
@@ -473,7 +474,7 @@ class TrustService:
                 for field in sorted(known["field"].unique())
             },
             tuple(checks["case_id"][checks["faulty"].isna()]),
-            strata_of(known),
+            () if self._hides_open(actor) else strata_of(known),
             tuple(known["case_id"][known["faulty"].astype(bool)]),
             sum(
                 self.drawable(actor, name, guarantee.draws_needed(0.02, 0.05))

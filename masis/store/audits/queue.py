@@ -25,7 +25,7 @@ from masis.store.core.sql import Condition, any_of, compare_column, join_conditi
 from masis.store.orders import ORDERS, fitted_probability, risk_of
 from masis.store.records import CaseFilter, CasePage, CaseSummary, Facets
 from masis.store.reviews.observations import CAUSE
-from masis.store.reviews.visibility import visible_codes
+from masis.store.reviews.visibility import hidden_sample, visible_codes
 from masis.views.headline import Headline
 
 QUERY_SHOWN = 200
@@ -93,10 +93,22 @@ It is larger than any difference between keys.
 """
 
 
+_AHEAD = 1_000_000
+"""The sort key of the cases drawn for a guarantee, whose own keys would reveal the verdict.
+
+They come first, because they have to be decided.
+"""
+
+
 def _sort_key(connection: sqlite3.Connection, case_filter: CaseFilter) -> _SortKey:
     order = ORDERS[case_filter.order]
     key, viewer = order.key, case_filter.viewer
     values: tuple[Any, ...] = order.values(case_filter.seed)
+    sample = _sample_of(connection, case_filter) if order.by_audit else ""
+    if sample:
+        ahead = _AHEAD if order.descending else -_AHEAD
+        key = f"(CASE WHEN {_IN_SAMPLE} THEN {ahead} ELSE {key} END)"
+        values = (sample, *values)
     # If no case waits for others, the key stays the indexed column, so SQLite sorts nothing.
     if (
         order.by_audit
@@ -206,9 +218,26 @@ class Queue(StorePart):
                 words["standings"][name] -= moved
                 words["standings"]["waits"] = words["standings"].get("waits", 0) + moved
                 minor -= with_issues if name == "nothing_found" else 0
-            words["standings"].pop("planted", None)
-            words["states"].pop("planted", None)
-            return Facets(**words, flags=_count_items(self._values("flags")), minor=minor)
+            flags = Counter(_count_items(self._values("flags")))
+            for row in connection.execute(
+                f"SELECT standing, state, severity, flags FROM cases WHERE {_IN_SAMPLE}",  # noqa: S608
+                [_sample_of(connection, CaseFilter(viewer=viewer)) or "[]"],
+            ).fetchall():
+                for values, shown, own_value in (
+                    (words["standings"], "to_review", row["standing"]),
+                    (words["states"], "needs_review", row["state"]),
+                ):
+                    values[own_value] -= 1
+                    values[shown] = values.get(shown, 0) + 1
+                minor -= row["standing"] == "nothing_found" and row["severity"] is not None
+                flags.subtract(set(json.loads(row["flags"])))
+            for values in words.values():
+                values.pop("planted", None)
+            counts = {
+                name: {value: number for value, number in values.items() if number}
+                for name, values in (*words.items(), ("flags", flags))
+            }
+            return Facets(**counts, minor=minor)
 
     def values(self, case_filter: CaseFilter, field: str) -> dict[str, int]:
         """Count the cases that would match with each value of a field, by that value.
@@ -217,6 +246,10 @@ class Queue(StorePart):
         """
         with self._database.reading() as connection:
             matches = matching(connection, case_filter.model_copy(update={field: ()}))
+            sample = _sample_of(connection, case_filter)
+            if sample and field in _BY_AUDIT:
+                where = f"{matches.where} AND NOT {_IN_SAMPLE}"
+                matches = matches._replace(where=where, values=(*matches.values, sample))
             # This index has all columns that are read. With another one, SQLite would look up each
             # case.
             source = (
@@ -241,13 +274,17 @@ class Queue(StorePart):
                     GROUP BY who
                 """  # noqa: S608
                 return dict(self._database.cached_rows(sql, (kind, *matches.values)))
+            column, values = _COLUMNS[field], matches.values
+            if sample and field == "states":
+                column = f"CASE WHEN {_IN_SAMPLE} THEN 'needs_review' ELSE {column} END"
+                values = (sample, *values)
             sql = f"""
-                SELECT {_COLUMNS[field]} AS value, count(*)
+                SELECT {column} AS value, count(*)
                 FROM {source} WHERE {matches.where} GROUP BY value
             """  # noqa: S608
             counts = {
                 value: cases
-                for value, cases in self._database.cached_rows(sql, matches.values)
+                for value, cases in self._database.cached_rows(sql, values)
                 if value is not None
             }
         return _count_items(counts) if field in _LISTS else counts
@@ -259,12 +296,15 @@ class Queue(StorePart):
         """
         with self._database.reading() as connection:
             matches = matching(connection, case_filter.model_copy(update={"standings": ()}))
+            sample = _sample_of(connection, case_filter) or "[]"
             sql = f"""
-                SELECT CASE WHEN {_OWN_PENDING} THEN 'waits' ELSE standing END,
+                SELECT CASE WHEN {_OWN_PENDING} THEN 'waits'
+                        WHEN {_IN_SAMPLE} THEN 'to_review' ELSE standing END,
                     count(*), count(severity)
                 FROM {matches.source} WHERE {matches.where} GROUP BY 1
             """  # noqa: S608
-            counts = self._database.cached_rows(sql, (case_filter.viewer, *matches.values))
+            bound = (case_filter.viewer, sample, *matches.values)
+            counts = self._database.cached_rows(sql, bound)
         minor = sum(with_issues for name, _, with_issues in counts if name == "nothing_found")
         return {name: cases for name, cases, _ in counts}, minor
 
@@ -327,14 +367,53 @@ def _first_matching(
     return None if row is None else str(row[0])
 
 
+def _sample_of(connection: sqlite3.Connection, case_filter: CaseFilter) -> str:
+    """Return the numbers of the hidden cases of a guarantee as JSON, or "" if there are none."""
+    numbers = hidden_sample(connection, case_filter.viewer or case_filter.open_to)
+    return json.dumps(numbers) if numbers else ""
+
+
+_IN_SAMPLE = "cases.seq IN (SELECT value FROM json_each(?))"
+
+_BY_AUDIT = (
+    *("flags", "reasons", "tiers", "severities", "models"),
+    *("quality_from", "quality_to", "confidence_from", "confidence_to"),
+)
+"""The fields of a filter that depend on what the audit found."""
+
+
+def _sample_conditions(sample: str, case_filter: CaseFilter) -> list[Condition]:
+    """Return the condition on states with the hidden cases of a guarantee.
+
+    To its viewer such a case needs review, whatever its audit found and whether it was accepted. So
+    it isn't on a list of what audits found, and on every list of cases that need review.
+    """
+    states, standings = case_filter.states, set(case_filter.standings)
+    [*conditions] = any_of("state", states)
+    if "needs_review" in states and "accepted" not in states:
+        [(condition, values)] = conditions
+        conditions = [(f"({condition} OR {_IN_SAMPLE})", (*values, sample))]
+    by_audit = any(getattr(case_filter, name) for name in _BY_AUDIT) or (
+        standings and not set(NOT_DECIDED) <= standings
+    )
+    if by_audit or (states and "needs_review" not in states):
+        conditions.append((f"NOT {_IN_SAMPLE}", (sample,)))
+    return conditions
+
+
 def matching(connection: sqlite3.Connection, case_filter: CaseFilter) -> Matching:
     """Return a filter as SQL.
 
     If no case has all words of its text, the last word is searched as the beginning of a word.
     """
     standings = case_filter.standings
+    sample = _sample_of(connection, case_filter)
     parts = [
-        *any_of("state", case_filter.states),
+        *(
+            _sample_conditions(sample, case_filter)
+            if sample
+            else any_of("state", case_filter.states)
+        ),
         *any_of("+tier", case_filter.tiers),
         *any_of(_COLUMNS["severities"], case_filter.severities),
         *any_of("+field", case_filter.fields),

@@ -18,7 +18,7 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import ValidationError
 
-from masis.errors import Conflict, InputError, UnknownRecord
+from masis.errors import Conflict, InputError, StoreError, UnknownRecord
 from masis.schema.base import Page
 from masis.schema.review import ChainedEntry, Decision, LogCheck, LogEntry, SubjectCheck
 from masis.schema.screening import ScreeningDecision, ScreeningEntry
@@ -227,17 +227,38 @@ class ChainedLog(Generic[D, E]):
     ) -> E:
         """Append an entry to the chain, and sign it if the database was opened with a key.
 
-        ``links`` are the numbers of the rows it refers to.
+        The entry is read back before it counts, because a trigger of another program can make
+        SQLite skip a write without an error, or a changed column can store another value.
+
+        Args:
+            connection: The transaction to write in.
+            decision: The content of the entry.
+            at: The time of the entry, ISO 8601.
+            links: The numbers of the rows it refers to.
+
+        Raises:
+            StoreError: What is stored isn't what was written.
+
         """
         payload = self.payload_of(decision)
         place = place_after(self.head(connection), at, sha256(payload))
         facts = self.facts(decision)
         row = {**place.model_dump(), **{name: facts[name] for name in self.columns}, **links}
         insert(connection, self.table, row)
-        connection.execute(
-            f"INSERT INTO {self.payloads} VALUES (?, ?, ?)",  # noqa: S608
-            [place.seq, decision.reviewer, payload],
-        )
+        if self.head(connection) == LogHead(place.seq, place.digest):
+            connection.execute(
+                f"INSERT INTO {self.payloads} VALUES (?, ?, ?)",  # noqa: S608
+                [place.seq, decision.reviewer, payload],
+            )
+        stored = self.rows(connection, "log.seq = ?", [place.seq])
+        if [(row["digest"], row["payload"], row["reviewer"]) for row in stored] != [
+            (place.digest, payload, decision.reviewer)
+        ]:
+            raise StoreError(
+                f"the {self.name} didn't store the entry as it was written, so something other than"
+                " the workbench changed this database. Nothing was recorded. `masis verify-log`"
+                " names what was changed."
+            )
         if isinstance(connection, Connection) and connection.log_key is not None:
             signatures.sign(connection, connection.log_key, self.table, place.seq, place.digest)
         return self.entry(decision=decision, **place.model_dump())

@@ -91,11 +91,18 @@ GUARDS: dict[str, dict[str, str]] = {
 """The triggers of each append-only table."""
 
 
+OTHER_TRIGGERS = frozenset({"cases_notify", "observations_indexed", "observations_unindexed"})
+"""The triggers of the schema and the migrations that guard no log."""
+
+
 def arm(connection: sqlite3.Connection) -> None:
-    """Create every trigger, replacing any existing one. Call it inside a transaction.
+    """Create every trigger, replacing any existing one, and drop those that aren't the workbench's.
+    Call it inside a transaction.
 
     A log that a later migration makes is guarded from then on.
     """
+    for name in _find_foreign(connection):
+        connection.execute(f"DROP TRIGGER {_quote_trigger(name)}")
     tables = {
         row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
     }
@@ -103,6 +110,21 @@ def arm(connection: sqlite3.Connection) -> None:
         for name, statement in guards.items() if log in tables else ():
             connection.execute(f"DROP TRIGGER IF EXISTS {name}")
             connection.execute(statement.strip())
+
+
+def _find_foreign(connection: sqlite3.Connection) -> tuple[str, ...]:
+    """Return the triggers that the workbench didn't create.
+
+    A trigger with ``RAISE(IGNORE)`` makes SQLite skip a write without an error
+    (sqlite.org/lang_createtrigger.html), so a decision would seem stored.
+    """
+    known = OTHER_TRIGGERS.union(*GUARDS.values())
+    rows = connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'")
+    return tuple(name for (name,) in rows.fetchall() if name not in known)
+
+
+def _quote_trigger(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
 
 
 def missing(connection: sqlite3.Connection, log: str | None = None) -> tuple[str, ...]:
@@ -119,7 +141,13 @@ def missing(connection: sqlite3.Connection, log: str | None = None) -> tuple[str
 
 
 def assert_armed(connection: sqlite3.Connection) -> None:
-    """Raise UnguardedLog with the names of missing or changed triggers."""
+    """Raise UnguardedLog with the names of missing, changed or foreign triggers."""
+    if foreign := _find_foreign(connection):
+        raise UnguardedLog(
+            f"the database has triggers that aren't the workbench's ({', '.join(foreign)}):"
+            " something else changed it, and what is written may not be stored. `masis verify-log`"
+            " says whether entries were altered, and --rearm removes the triggers."
+        )
     for log in GUARDS:
         if gone := missing(connection, log):
             raise UnguardedLog(

@@ -15,10 +15,11 @@ opening a database.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import re
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -291,6 +292,14 @@ def m008_minimal_evidence(db: Database) -> None:
     )
 
 
+def m050_seen_verdicts(db: Database) -> None:
+    """Remember whether the machine's verdict was shown when a reviewer opened a case.
+
+    It isn't known for cases that were opened before.
+    """
+    db.execute("ALTER TABLE openings ADD COLUMN machine_seen INTEGER NOT NULL DEFAULT 0")
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     m001_schema,
     m002_structured_headlines,
@@ -300,6 +309,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     m006_dataset_guarantees,
     m007_batches,
     m008_minimal_evidence,
+    m050_seen_verdicts,
 )
 
 
@@ -362,6 +372,43 @@ def migrate(
             connection.execute("ROLLBACK")
             raise
     return tuple(done)
+
+
+def schema_differences(connection: sqlite3.Connection) -> Iterator[str]:
+    """Yield the tables, indexes, views and triggers that differ from those that this version makes.
+
+    A changed definition, such as that of a generated column, would alter what is counted without
+    altering any entry. A database with other migrations isn't compared, because opening one runs
+    the missing ones and refuses unknown ones.
+    """
+    if applied_migrations(connection) != migration_names():
+        return
+    expected, stored = _expected_schema(), _schema_of(connection)
+    for name in sorted(expected.keys() | stored.keys()):
+        if name not in stored:
+            yield f"{name} is missing from the schema of the database"
+        elif name not in expected and not name.startswith("table "):
+            # A further table, such as the words of a corpus, changes nothing of the others.
+            yield f"{name} is in the schema of the database, but the workbench doesn't create it"
+        elif stored[name] != expected.get(name, stored[name]):
+            yield f"{name} has another definition in the database than the workbench gives it"
+
+
+@cache
+def _expected_schema() -> Mapping[str, str]:
+    """Return the schema of a new database, made in memory."""
+    with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        migrate(connection)
+        return _schema_of(connection)
+
+
+def _schema_of(connection: sqlite3.Connection) -> dict[str, str]:
+    """Return the definitions in a database by kind and name, with blanks collapsed."""
+    # SQLite makes the objects named sqlite_ itself: statistics, and indexes of UNIQUE columns.
+    rows = connection.execute(
+        "SELECT type, name, coalesce(sql, '') FROM sqlite_master WHERE name NOT GLOB 'sqlite_*'"
+    )
+    return {f"{kind} {name}": " ".join(sql.split()) for kind, name, sql in rows.fetchall()}
 
 
 def _apply(connection: sqlite3.Connection, migration: Migration) -> None:

@@ -27,11 +27,9 @@ from masis.store.core.connections import StorePart
 from masis.store.retention.removal import begin_purge, empty_runs
 from masis.store.retention.shrinking import erase_removed_words
 from masis.store.reviews.decisions import LOG, Decisions
+from masis.store.reviews.placeholder import REDACTED, placeholder
 from masis.store.reviews.states import refresh
 from masis.store.screening.log import ScreeningLog
-
-REDACTED = "[redacted]"
-"""The text shown as the question of a redacted case."""
 
 
 class CaseRedaction(Record):
@@ -181,21 +179,7 @@ def _replace_content(
     connection: sqlite3.Connection, case_seq: int, case: Case, redaction: int
 ) -> None:
     """Replace a case with a valid case without texts, which pages can still show."""
-    remainder = Case.from_stored(
-        {
-            "id": case.id,
-            "query": REDACTED,
-            "evidence": [{"id": "redacted", "text": ""}],
-            "metadata": (
-                {
-                    name: case.metadata[name]
-                    for name in ("field", "dataset", "system")
-                    if name in case.metadata
-                }
-                | {"redacted": True}
-            ),
-        }
-    )
+    remainder = placeholder(case)
     payload = json.dumps(remainder.to_json_dict(), ensure_ascii=False)
     connection.execute(
         "UPDATE case_payloads SET payload = ? WHERE case_seq = ?", [payload, case_seq]

@@ -14,9 +14,11 @@ from typing import NamedTuple
 from masis.errors import UnknownRecord
 from masis.schema.batches import Batch, BatchState, LeftOut, Outcome
 from masis.schema.review import CaseState
+from masis.schema.team import QueuePolicy
 from masis.store.audits.queue import case_seq
 from masis.store.core.connections import StorePart
 from masis.store.core.sql import insert
+from masis.store.reviews.team import in_force
 
 
 class CaseFacts(NamedTuple):
@@ -235,8 +237,8 @@ class Batches(StorePart):
 
     # Openings
 
-    def note_opening(self, case_id: str, reviewer: str) -> None:
-        """Remember that a reviewer has opened a case.
+    def note_opening(self, case_id: str, reviewer: str, *, machine_seen: bool) -> None:
+        """Remember that a reviewer has opened a case, and whether the machine's verdict was shown.
 
         Raises:
             UnknownRecord: There is no such case.
@@ -244,14 +246,39 @@ class Batches(StorePart):
         """
         with self._database.reading() as connection:
             values = [case_seq(connection, case_id), reviewer]
-            known = "SELECT 1 FROM openings WHERE case_seq = ? AND reviewer = ?"
+            known = """SELECT 1 FROM openings WHERE case_seq = ? AND reviewer = ?
+                AND machine_seen >= ?"""
             # Most openings are known, and a write would wait for other writers.
-            if connection.execute(known, values).fetchone() is not None:
+            if connection.execute(known, [*values, machine_seen]).fetchone() is not None:
                 return
         with self._database.transaction(durable=False) as connection:
             connection.execute(
-                "INSERT OR IGNORE INTO openings VALUES (?, ?, ?)", [*values, self._database.now()]
+                """INSERT INTO openings VALUES (?, ?, ?, ?) ON CONFLICT (case_seq, reviewer)
+                    DO UPDATE SET machine_seen = max(machine_seen, excluded.machine_seen)""",
+                [*values, self._database.now(), machine_seen],
             )
+
+    def has_seen_machine(self, case_id: str, reviewer: str) -> bool:
+        """Return whether a reviewer has seen the machine's verdict on a case, or may have.
+
+        A policy that hides the verdict until a reviewer has decided shows it after an earlier
+        decision, even if that was undone since.
+
+        Raises:
+            UnknownRecord: There is no such case.
+
+        """
+        with self._database.reading() as connection:
+            case = case_seq(connection, case_id)
+            shown, decided = connection.execute(
+                """SELECT EXISTS (SELECT 1 FROM openings
+                        WHERE case_seq = ? AND reviewer = ? AND machine_seen),
+                    EXISTS (SELECT 1 FROM decision_log AS log JOIN decision_payloads AS written
+                        ON written.entry_seq = log.seq WHERE log.case_seq = ?
+                        AND log.kind = 'decision' AND written.reviewer = ?)""",
+                [case, reviewer, case, reviewer],
+            ).fetchone()
+            return bool(shown or (decided and in_force(connection, QueuePolicy).machine != "never"))
 
     def _read_stored(self, row: sqlite3.Row) -> StoredBatch:
         counts: dict[str, dict[LeftOut | None, int]] = {}

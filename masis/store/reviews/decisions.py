@@ -14,11 +14,12 @@ from masis.store.jobs import assert_not_removed
 from masis.store.records import DecisionFilter, DecisionPage
 from masis.store.reviews import subjects
 from masis.store.reviews.states import RELABEL_COPY, policy_of, refresh
-from masis.store.reviews.team import hidden_cases, in_force
+from masis.store.reviews.team import in_force
 from masis.store.reviews.visibility import (
     ISSUE_PLACE,
     MACHINE_HIDDEN,
     SEALED,
+    hidden_sample,
     hides_anything,
 )
 
@@ -160,16 +161,17 @@ class Decisions(StoredLog[Decision, LogEntry]):
         """
         log_filter = log_filter or DecisionFilter()
         with self._database.reading() as connection:
-            several = self.several_decide()
-            if log_filter.machine_shown == "first" and not hides_anything(connection):
+            viewer = log_filter.blind_to
+            unplaced = viewer is not None and self.hides_counts_from(viewer)
+            if not hides_anything(connection):
                 # No case hides anything, so the costly conditions for blind reviewers are dropped.
                 log_filter = log_filter.model_copy(update={"blind_to": None})
             page = LOG.page(
                 connection, _joins(log_filter), _conditions(log_filter), log_filter, upto
             )
-        if log_filter.blind_to is not None and several:
-            unplaced = tuple(entry.model_copy(update=_UNPLACED) for entry in page.rows)
-            return page.model_copy(update={"rows": unplaced})
+        if unplaced:
+            rows = tuple(entry.model_copy(update=_UNPLACED) for entry in page.rows)
+            return page.model_copy(update={"rows": rows})
         return page
 
     def reviewers(self, viewer: str = "") -> dict[str, int]:
@@ -179,11 +181,20 @@ class Decisions(StoredLog[Decision, LogEntry]):
         """
         sql = f"""SELECT reviewer, count(*) FROM decision_payloads
             WHERE NOT (reviewer IS NOT ? AND entry_seq IN (
-            SELECT log.seq FROM cases JOIN decision_log AS log ON log.case_seq = cases.seq
-            WHERE pending > 0 AND log.kind IN ('decision', 'undo', 'comment')
-                OR log.kind IN ('code', 'uncode') AND {SEALED}))
+            SELECT log.seq FROM decision_log AS log JOIN cases ON cases.seq = log.case_seq
+            WHERE (log.kind = 'policy_accept' OR (log.kind = 'undo' AND {_OF_ACCEPTANCE}))
+                AND {MACHINE_HIDDEN}
+            UNION ALL SELECT log.seq FROM cases JOIN decision_log AS log ON log.case_seq = cases.seq
+            WHERE pending > 0 AND (log.kind = 'decision'
+                    OR (log.kind = 'undo' AND NOT {_OF_ACCEPTANCE}))
+                OR log.kind IN ('code', 'uncode', 'comment') AND {SEALED}))
             GROUP BY reviewer ORDER BY reviewer"""  # noqa: S608
-        return dict(self._database.cached_rows(sql, [viewer]))
+        with self._database.reading() as connection:
+            if not hides_anything(connection):
+                sql = """SELECT reviewer, count(*) FROM decision_payloads
+                    GROUP BY reviewer ORDER BY reviewer"""
+                return dict(self._database.cached_rows(sql))
+            return dict(self._database.cached_rows(sql, [viewer, viewer]))
 
     def count_simulated(self) -> int:
         """Return the number of entries that the demo simulated."""
@@ -201,6 +212,19 @@ class Decisions(StoredLog[Decision, LogEntry]):
                 is not None
             )
             return pending or in_force(connection, QueuePolicy).reviewers > 1
+
+    def hides_counts_from(self, viewer: str) -> bool:
+        """Return whether numbers of entries would reveal hidden ones to a reviewer.
+
+        These are pending decisions of others, or acceptances by the policy where its verdicts are
+        hidden.
+        """
+        with self._database.reading() as connection:
+            return (
+                self.several_decide()
+                or in_force(connection, QueuePolicy).machine != "first"
+                or bool(hidden_sample(connection, viewer))
+            )
 
     def verify(self) -> LogCheck:
         """Check the chain, and report cases whose deciding entry is missing."""
@@ -381,6 +405,11 @@ def _undone_seq(
     return int(undone["seq"])
 
 
+_OF_ACCEPTANCE = """EXISTS (SELECT 1 FROM decision_log AS undone
+    WHERE undone.seq = log.undoes AND undone.kind = 'policy_accept')"""
+"""Whether an undo is of the policy's acceptance."""
+
+
 def _conditions(log_filter: DecisionFilter) -> list[Condition]:
     parts = [
         *compare_column("cases.id", "=", log_filter.case_id),
@@ -404,24 +433,26 @@ def _conditions(log_filter: DecisionFilter) -> list[Condition]:
         # the log. SQLite only uses the index if the query states its condition.
         parts.append(("log.kind <> 'policy_accept'", ()))
     if log_filter.blind_to is not None:
-        others = (
-            "NOT (log.kind IN ('decision', 'undo', 'comment') AND written.reviewer IS NOT ? AND"
-            " EXISTS (SELECT 1 FROM cases AS open WHERE open.seq = log.case_seq AND open.pending"
-            " > 0))"
-        )
+        # An undo of the policy's acceptance says nothing about a decision.
+        others = f"""NOT ((log.kind = 'decision' OR (log.kind = 'undo' AND NOT {_OF_ACCEPTANCE}))
+            AND written.reviewer IS NOT ? AND EXISTS
+                (SELECT 1 FROM cases AS open WHERE open.seq = log.case_seq AND open.pending > 0))
+            """  # noqa: S608
         parts.append((others, (log_filter.blind_to,)))
+        # Hidden before the first decision too, because their disappearance would reveal it.
+        comments = f"""NOT (log.kind = 'comment' AND written.reviewer IS NOT ?
+            AND log.case_seq IN (SELECT seq FROM cases WHERE {SEALED}))"""  # noqa: S608
+        parts.append((comments, (log_filter.blind_to,)))
         # A code on an issue would reveal that the audit found it.
         codes = f"""NOT (log.kind IN ('code', 'uncode') AND written.reviewer IS NOT ?
             AND log.case_seq IN (SELECT seq FROM cases WHERE {SEALED}
                 OR (instr(written.payload, '"observation":"{ISSUE_PLACE}') AND {MACHINE_HIDDEN})))
             """  # noqa: S608
         parts.append((codes, (log_filter.blind_to, log_filter.blind_to)))
-        if log_filter.machine_shown != "first":
-            sql, bound_to = hidden_cases(log_filter.blind_to, log_filter.machine_shown)
-            hidden = f"SELECT seq FROM cases WHERE {sql}"  # noqa: S608
-            parts.append(
-                (f"NOT (log.kind = 'policy_accept' AND log.case_seq IN ({hidden}))", bound_to)
-            )
+        # So would the policy's acceptance, and an undo of it.
+        accepted = f"""NOT ((log.kind = 'policy_accept' OR (log.kind = 'undo' AND {_OF_ACCEPTANCE}))
+            AND log.case_seq IN (SELECT seq FROM cases WHERE {MACHINE_HIDDEN}))"""  # noqa: S608
+        parts.append((accepted, (log_filter.blind_to,)))
     return parts
 
 

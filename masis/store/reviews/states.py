@@ -9,9 +9,10 @@ r"""Derives the state of a case from its runs and its entries in the log. It is 
 These rules apply in order:
 
 - A person's decision is in force, whatever runs follow, until it is undone or replaced.
-- If several reviewers decide a case (``CasePolicy``), it needs review until all decisions are made,
-  and its state doesn't reveal earlier ones. Then the policy chooses the decision that counts. If it
-  chooses none, the case needs an adjudication, which overrides all decisions.
+- If several reviewers decide a case (``CasePolicy``), it has the state that it would have without
+  their decisions until all are made, so that its state doesn't reveal earlier ones. Then the policy
+  chooses the decision that counts. If it chooses none, the case needs an adjudication, which
+  overrides all decisions.
 - Without a decision, a running audit determines the state, then the newest finished run. The case
   is accepted if the log has the policy's acceptance of that run, otherwise it needs review.
 - A run whose content retention removed only counts if an effective entry is about it.
@@ -35,6 +36,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
+from masis.errors import StoreError
 from masis.schema.review import CaseState
 from masis.schema.team import CasePolicy
 from masis.store.core.sql import Condition
@@ -146,8 +148,6 @@ def _state_of_case(
         return DerivedState("needs_adjudication", finished, None)
     if any(run.state == "running" for run in runs):
         return DerivedState("running", finished, entry_seq)
-    if decided:
-        return DerivedState("needs_review", finished, None)
     if finished is not None:
         return DerivedState("accepted" if entry else "needs_review", finished, entry_seq)
     return DerivedState("interrupted" if runs else "new", None, entry_seq)
@@ -168,13 +168,15 @@ def _current_entry(
     """Return the entry that decides: the last adjudication, or else the policy's choice.
 
     Without a policy that is the last decision. Without a decision it is the acceptance of the
-    newest finished run.
+    newest finished run, and so it is while decisions of a shared case are missing.
     """
     if adjudications := [entry for entry in standing if entry.kind == "adjudication"]:
         return adjudications[-1]
     decisions = [entry for entry in standing if entry.kind == "decision"]
-    if policy is not None and decisions:
-        return _agreed_decision(decisions, policy)
+    if policy is not None:
+        if len(decisions) >= policy.reviewers:
+            return _agreed_decision(decisions, policy)
+        decisions = []
     accepted = [
         entry
         for entry in standing
@@ -184,9 +186,7 @@ def _current_entry(
 
 
 def _agreed_decision(decisions: Sequence[EntryFact], policy: CasePolicy) -> EntryFact | None:
-    """Return the decision that the policy chooses, or None if one is missing or too few agree."""
-    if len(decisions) < policy.reviewers:
-        return None
+    """Return the decision that the policy chooses, or None if too few agree."""
     if policy.rule == "first":
         return decisions[0]
     groups: list[list[EntryFact]] = []
@@ -249,25 +249,35 @@ def refresh(connection: sqlite3.Connection, case_seq: int) -> None:
     """Update the derived columns of one case. Every write to runs or log calls this before it
     commits.
 
-    The version counts changes that other reviewers may see. A decision on a shared case doesn't
+    The version counts changes that all reviewers may see. A decision on a shared case doesn't
     change it until all are made. Otherwise it would refuse the other reviewers' decisions as stale,
-    and reveal itself.
+    and reveal itself. The policy's acceptance doesn't change it either, because a reviewer from
+    whom the machine's verdict is hidden sees the version too.
     """
     [derived] = _derive_cases(connection, ("= ?", [case_seq]))
     case, now, entries = derived.case, derived.state, derived.entries
     shown = ("state", "run_seq", "decision_seq", "reviewer")
-    changed = tuple(case[name] for name in shown) != (*now, derived.reviewer)
+    before = DerivedState(case["state"], case["run_seq"], case["decision_seq"])
+    changed = _without_acceptance(before) != _without_acceptance(now) or (
+        case["reviewer"] != derived.reviewer
+    )
     times = [time for run in derived.runs for time in (run["started_at"], run["ended_at"]) if time]
-    # The time of a change would reveal a pending decision.
-    hidden: tuple[str, ...] = ("decision", "undo", "comment") if derived.pending else ()
+    # The time of a change would reveal an acceptance, or a pending decision.
+    hidden: tuple[str, ...] = ("policy_accept",)
+    hidden += ("decision", "undo") if derived.pending else ()
     if derived.pending or (case["wanted"] > 1 and not _has_decider(derived.work)):
-        hidden += observations.CODING
+        hidden += (*observations.CODING, "comment")
+    acceptances = {entry["seq"] for entry in entries if entry["kind"] == "policy_accept"}
     times += [
         case["imported_at"],
-        *(entry["at"] for entry in entries if entry["kind"] not in hidden),
+        *(
+            entry["at"]
+            for entry in entries
+            if entry["kind"] not in hidden and entry["undoes"] not in acceptances
+        ),
     ]
     columns = (*shown, "version", "pending", "updated_at", "models", *_FIGURES)
-    connection.execute(
+    updated = connection.execute(
         f"UPDATE cases SET {', '.join(f'{name} = ?' for name in columns)} "  # noqa: S608
         f"WHERE seq = ?",
         [
@@ -275,6 +285,12 @@ def refresh(connection: sqlite3.Connection, case_seq: int) -> None:
             *(*_run_figures(connection, now.run_seq), case_seq),
         ],
     )
+    if updated.rowcount != 1:
+        raise StoreError(
+            "the state of a case couldn't be stored, because something other than the workbench"
+            " changed this database. Nothing was recorded. `masis verify-log` names what was"
+            " changed."
+        )
     if now.state == "planted":
         connection.execute(
             "DELETE FROM run_measures WHERE run_id IN (SELECT id FROM runs WHERE case_seq = ?)",
@@ -294,6 +310,13 @@ def refresh(connection: sqlite3.Connection, case_seq: int) -> None:
         [] if now.state == "planted" else entries,
         is_new_run=now.run_seq != case["run_seq"],
     )
+
+
+def _without_acceptance(derived: DerivedState) -> DerivedState:
+    """Return the state as a reviewer sees it from whom the machine's verdict is hidden."""
+    if derived.state != "accepted":
+        return derived
+    return derived._replace(state="needs_review", entry_seq=None)
 
 
 def _has_decider(work: Mapping[tuple[str, str], int]) -> bool:

@@ -11,19 +11,21 @@ import sqlite3
 import zlib
 from collections.abc import Iterator
 
+from pydantic import ValidationError
 from pydantic_core import from_json
 
 from masis.schema.review import Decision, SubjectCheck, SubjectDigests
+from masis.store.core import migrations
 from masis.store.core.chained_log import canonical_json, check_subjects, sha256
 from masis.store.retention.removal import run_texts
 from masis.store.reviews import states, team
+from masis.store.reviews.placeholder import REDACTED, is_placeholder
 
 REDACTED_CASE = "case redacted"
 REMOVED_RUN = "run removed by retention"
 
 _ENTRIES = """
-    SELECT log.seq, log.id, log.case_seq, log.run_seq, written.payload, cases.redaction_seq,
-        runs.removed_by
+    SELECT log.seq, log.id, log.case_seq, log.run_seq, written.payload, runs.removed_by
     FROM decision_log AS log
     LEFT JOIN decision_payloads AS written ON written.entry_seq = log.seq
     LEFT JOIN cases ON cases.seq = log.case_seq
@@ -57,6 +59,8 @@ def check(connection: sqlite3.Connection) -> SubjectCheck:
         "SELECT coalesce(max(seq), 0), count(*) FROM cases"
     ).fetchone()
     known, altered = team.digests(connection)
+    redacted, forged = _redacted_cases(connection)
+    schema = migrations.schema_differences(connection)
     gone = (
         [f"{cases - present} of {cases} cases were deleted from the file"]
         if present < cases
@@ -74,17 +78,16 @@ def check(connection: sqlite3.Connection) -> SubjectCheck:
             problems.append(
                 "the policies, rubrics or label types that had been set by then were altered"
             )
-        if row["redaction_seq"] is not None:
+        if row["case_seq"] in redacted:
             return problems or REDACTED_CASE
         problems += _subject_problems(connection, row, decision)
         removed = row["removed_by"] is not None and decision.about.run is not None
         return REMOVED_RUN if removed and not problems else problems
 
     checked = check_subjects(connection.execute(_ENTRIES), Decision, "entry", compare)
-    changed, derived = _changed_cases(connection), states.problems(connection)
-    return checked.model_copy(
-        update={"broken": (*checked.broken, *gone, *altered, *changed, *derived)}
-    )
+    changed, derived = _changed_cases(connection, redacted), states.problems(connection)
+    found = (*gone, *altered, *forged, *changed, *derived, *schema)
+    return checked.model_copy(update={"broken": (*checked.broken, *found)})
 
 
 def _subject_problems(
@@ -157,15 +160,53 @@ def _run_digests(
         return sha256(text), None
 
 
-def _changed_cases(connection: sqlite3.Connection) -> Iterator[str]:
+def _redacted_cases(connection: sqlite3.Connection) -> tuple[frozenset[int], list[str]]:
+    """Return the numbers of the redacted cases, and the problems of cases that only claim to be.
+
+    A redaction counts only if an entry of the log records it, for this case and for the digest of
+    its former content, and only if nothing but the placeholder is stored. Otherwise a mark in the
+    case's row would exempt any text from the checks.
+    """
+    redacted, problems = set[int](), list[str]()
+    for row in connection.execute(
+        """SELECT cases.seq, cases.id, cases.digest, cases.query_start, case_payloads.payload,
+                written.payload AS entry
+            FROM cases LEFT JOIN case_payloads ON case_payloads.case_seq = cases.seq
+            LEFT JOIN decision_log AS log ON log.seq = cases.redaction_seq
+                AND log.case_seq = cases.seq AND log.kind = 'redaction'
+            LEFT JOIN decision_payloads AS written ON written.entry_seq = log.seq
+            WHERE cases.redaction_seq IS NOT NULL ORDER BY cases.seq"""
+    ):
+        recorded = {"redacts_case": row["id"], "digest": row["digest"]}
+        if not recorded.items() <= _extra(row["entry"]).items():
+            problems.append(
+                f"case {row['id']!r} is marked as redacted, but no entry of the log redacts it"
+            )
+        elif row["query_start"] != REDACTED or not is_placeholder(row["payload"]):
+            problems.append(f"case {row['id']!r} is redacted, but holds text that was added later")
+        else:
+            redacted.add(row["seq"])
+    return frozenset(redacted), problems
+
+
+def _extra(payload: str | None) -> dict[str, object]:
+    """Return the ``extra`` of a stored entry, or nothing if it can't be read."""
+    try:
+        return Decision.model_validate_json(payload or "").extra
+    except ValidationError:
+        return {}
+
+
+def _changed_cases(connection: sqlite3.Connection, redacted: frozenset[int]) -> Iterator[str]:
     """Yield the cases whose text doesn't match their digest or the digest recorded by
     their runs.
     """
     for row in connection.execute(
-        """SELECT cases.id, cases.digest, payload FROM cases LEFT JOIN case_payloads
-            ON case_seq = cases.seq
-           WHERE redaction_seq IS NULL ORDER BY cases.seq"""
+        """SELECT cases.seq, cases.id, cases.digest, payload FROM cases LEFT JOIN case_payloads
+            ON case_seq = cases.seq ORDER BY cases.seq"""
     ):
+        if row["seq"] in redacted:
+            continue
         if row["payload"] is None or _content_digest(row["payload"]) != row["digest"]:
             yield f"case {row['id']!r} doesn't match its digest: its text was altered"
     for row in connection.execute(

@@ -64,7 +64,11 @@ class Team(StorePart):
         with self._database.transaction(durable=False) as connection:
             seq, now = case_seq(connection, case_id), self._database.now()
             # Expired leases are removed here, so that no background job is needed.
-            connection.execute("DELETE FROM leases WHERE case_seq = ? AND until <= ?", [seq, now])
+            # So are those from the future, since the clock was set back: they'd last until then.
+            connection.execute(
+                "DELETE FROM leases WHERE case_seq = ?1 AND (until <= ?2 OR taken_at > ?2)",
+                [seq, now],
+            )
             check_free(connection, seq, reviewer, now)
             until = add_time(now, timedelta(minutes=minutes))
             connection.execute(
@@ -365,8 +369,8 @@ def check_free(connection: sqlite3.Connection, seq: int, reviewer: str, now: str
 def _leases(connection: sqlite3.Connection, seq: int | None, now: str) -> list[Lease]:
     rows = connection.execute(
         "SELECT cases.id AS case_id, leases.reviewer, taken_at, until FROM leases JOIN cases ON"
-        " cases.seq = case_seq WHERE until > ?1 AND (?2 IS NULL OR case_seq = ?2) ORDER BY until,"
-        " leases.reviewer",
+        " cases.seq = case_seq WHERE until > ?1 AND taken_at <= ?1"
+        " AND (?2 IS NULL OR case_seq = ?2) ORDER BY until, leases.reviewer",
         [now, seq],
     )
     return [record_of(Lease, row) for row in rows]

@@ -38,7 +38,10 @@ _DRAWN = """SELECT value FROM json_each((
 
 _UNDECIDED = ", ".join(f"'{state}'" for state in UNDECIDED)
 
-MACHINE_HIDDEN = f"""((({_SHOWN} <> 'first' OR cases.id IN ({_DRAWN}))
+_COPIED = 2
+"""``states.RELABEL_COPY``: a copy to be labeled again, which is decided blind too."""
+
+MACHINE_HIDDEN = f"""((({_SHOWN} <> 'first' OR cases.id IN ({_DRAWN}) OR cases.planted = {_COPIED})
     AND cases.state IN ({_UNDECIDED})
     AND ({_SHOWN} = 'never' OR NOT EXISTS (SELECT 1 FROM case_work AS work
         WHERE work.case_seq = cases.seq AND work.kind = 'decided' AND work.who = ?)))
@@ -51,7 +54,8 @@ policy that hides verdicts, because its newer version may be undecided.
 
 _HIDES = f"""SELECT EXISTS (SELECT 1 FROM cases WHERE pending > 0)
     OR coalesce(({_POLICY}) ->> '$.reviewers', 1) > 1
-    OR {_SHOWN} <> 'first' OR EXISTS ({_DRAWN})"""  # noqa: S608 (our own SQL)
+    OR {_SHOWN} <> 'first' OR EXISTS ({_DRAWN})
+    OR EXISTS (SELECT 1 FROM relabel_copies)"""  # noqa: S608 (our own SQL)
 
 ISSUE_PLACE = "issue:"
 """The beginning of the places of the audit's issues (``Observation.place``)."""
@@ -60,6 +64,20 @@ ISSUE_PLACE = "issue:"
 def hides_anything(connection: sqlite3.Connection) -> bool:
     """Return whether anything of any case is hidden from any reviewer now."""
     return bool(connection.execute(_HIDES).fetchone()[0])
+
+
+def hidden_sample(connection: sqlite3.Connection, viewer: str | None) -> list[int]:
+    """Return the numbers of the cases drawn for a guarantee whose verdict a reviewer must not see.
+
+    They are hidden under any policy, so that lists leave nothing else out while they are undecided:
+    a few hundred at most. None for programs.
+    """
+    if viewer is None:
+        return []
+    sql = f"""SELECT cases.seq FROM cases WHERE (cases.id IN ({_DRAWN})
+            OR cases.seq IN (SELECT case_seq FROM relabel_copies WHERE withdrawn_at IS NULL))
+        AND {MACHINE_HIDDEN} ORDER BY cases.seq"""  # noqa: S608 (our own SQL)
+    return [row[0] for row in connection.execute(sql, [viewer])]
 
 
 def visible_observations(connection: sqlite3.Connection, viewer: str | None) -> list[Condition]:

@@ -36,6 +36,12 @@ MOST_PLANNED_UNASKED = 20_000
 REQUESTED_PLAN_VALID_S = 1800.0
 """How long a plan that was requested by a click is reused."""
 
+PLAN_HIDDEN = (
+    "The policy hides the work of others or the audits' results while cases are undecided. What"
+    " would be removed depends on both, so only signed-in leads and admins see it here. The owner"
+    " of the database file can use `masis purge --dry-run`."
+)
+
 LISTED = 50
 """Runs of a plan that the page lists; `masis purge --dry-run --list` lists all."""
 
@@ -78,13 +84,17 @@ def show_retention(workbench: Workbench) -> None:
 
 
 def _plan_purge(workbench: Workbench, rule: RetentionRule) -> PurgePlan | None:
-    """Return what the rule would remove now, or None until the user asks for a long search.
+    """Return what the rule would remove now, or None until the user asks for a long search, or if
+    a blind policy hides it.
 
     The search reads every audit, so its result is reused for a while.
     """
     # The container exists with and without the spinner, so that fields below keep their place and
     # their text.
     place = st.container()
+    if workbench.retention.hides_plan_from(actor()):
+        place.caption(f":material/visibility_off: {PLAN_HIDDEN}")
+        return None
     cached: tuple[float, PurgePlan] | None = st.session_state.get(_PLAN_KEY)
     audits = workbench.metrics.newest()
     fresh_s = PLAN_VALID_S if audits <= MOST_PLANNED_UNASKED else REQUESTED_PLAN_VALID_S
@@ -101,7 +111,9 @@ def _plan_purge(workbench: Workbench, rule: RetentionRule) -> PurgePlan | None:
         ):
             return None
     with place, st.spinner("Finding expired records"):
-        plan = workbench.store.retention.plan(rule)
+        plan = workbench.retention.plan(actor(), rule)
+    if plan is None:
+        return None
     st.session_state[_PLAN_KEY] = (time.monotonic(), plan)
     return plan
 

@@ -17,10 +17,11 @@ from masis.datasets.readers.pasted import (
     rename_chunk,
     write_pasted,
 )
-from masis.errors import InputError, MasisError
+from masis.errors import InputError, MasisError, SettingsError
 from masis.schema.case import Case
 from masis.schema.wording import count_noun
 from masis.services import Workbench
+from masis.services.model_names import assert_listed
 from masis.services.records import CaseFilter, CasePage
 from masis.settings import ROLES, Settings
 from masis.ui.components import noop, register_component
@@ -338,6 +339,7 @@ def _start_audit_of(case_id: str) -> None:
             case = case_of(form.question, form.pasted_evidence, form.answer)
             workbench.cases.add(actor(), [case])
         # After the case is stored, so that a model that can't be used loses no text.
+        assert_listed(workbench.access, actor(), settings, workbench.settings)
         check_models(settings)
         run_id = served_jobs().audit(actor(), case.id, settings)
     except InputError as error:
@@ -456,7 +458,12 @@ def _draw_models(workbench: Workbench, form: AuditForm, settings: Settings) -> N
         ):
             with column:
                 _choose_model(form, role)
-    if line := served_workbench().exams.line_for(settings):
+    try:
+        assert_listed(workbench.access, actor(), settings, workbench.settings)
+    except SettingsError as error:
+        st.text(f"✗ {error}")
+        return
+    if line := workbench.exams.line_for(settings):
         st.caption(escape_markdown(f"Verifier, critic and evaluator together: {line}."))
     with st.container(horizontal=True, vertical_alignment="center"):
         st.button(
@@ -566,16 +573,19 @@ def _use_critics_model() -> None:
     # the callback of a critic chosen just now may run after this one
     if form.widget_key("model-critic") in st.session_state:
         _store_model("critic")
-    model = form.effective.critic
+    model, workbench = form.effective.critic, served_workbench()
     with suppress(MasisError):  # the page shows the model's error next to the settings
-        model = asked_model(model, "critic", served_workbench().settings)
+        assert_listed(workbench.access, actor(), form.effective, workbench.settings)
+        model = asked_model(model, "critic", workbench.settings)
     settings = {name: value for name, value in form.settings.items() if not name.endswith("_named")}
     form.save(replaced=True, settings={**settings, **dict.fromkeys(ROLES, model)})
 
 
 def _draw_requirements(settings: Settings, case: Case | None) -> None:
     """Draw which data an audit sends and what it needs, or why a model can't be used."""
+    workbench = served_workbench()
     try:
+        assert_listed(workbench.access, actor(), settings, workbench.settings)
         st.caption(destination_text(settings))
         st.caption(requirements_text(settings, case))
     except MasisError as error:

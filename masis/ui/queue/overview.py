@@ -14,7 +14,6 @@ from masis.audit.measures.case_figures import Changes
 from masis.errors import MasisError, UnknownRecord
 from masis.llm.estimates import CostEstimate
 from masis.schema.review import LogEntry
-from masis.schema.team import QueuePolicy
 from masis.schema.wording import count_noun
 from masis.services import Workbench, demo_cases
 from masis.services.demo_database import SIMULATED
@@ -279,7 +278,12 @@ def unconfirmed_text(workbench: Workbench) -> str:
     if workbench.settings.verifier != OFFLINE:
         return ""
     count = workbench.cases.count(
-        CaseFilter(states=("needs_review",), reasons=("unconfirmed_claim",), size=1)
+        CaseFilter(
+            states=("needs_review",),
+            reasons=("unconfirmed_claim",),
+            viewer=actor().name,
+            size=1,
+        )
     )
     if not count:
         return ""
@@ -334,8 +338,8 @@ def _first_case(workbench: Workbench) -> CaseSummary | None:
             case = workbench.cases.summary(case_id)
             if case.state == "needs_review":
                 return case
-    waiting = workbench.cases.find(
-        CaseFilter(states=("needs_review",), flags=("invalid_reference",), size=1)
+    waiting = workbench.cases.find_for(
+        actor(), CaseFilter(states=("needs_review",), flags=("invalid_reference",), size=1)
     ).rows
     return waiting[0] if waiting else None
 
@@ -487,7 +491,6 @@ def _draw_recent(workbench: Workbench) -> None:
             size=DECISIONS_READ,
             newest_first=True,
             blind_to=actor().name,
-            machine_shown=workbench.store.team.in_force(QueuePolicy).machine,
         ),
         upto=DECISIONS_READ,
     )

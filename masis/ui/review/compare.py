@@ -214,7 +214,7 @@ def _draw_case_choice(workbench: Workbench) -> None:
     st.text_input("Case", placeholder="Case id", max_chars=500, **bound)
     if several:
         st.header("Cases with several audits")
-        summaries = [workbench.cases.summary(case_id) for case_id in several]
+        summaries = [workbench.cases.summary_for(actor(), case_id) for case_id in several]
         rows = [
             case_row(summary, {}, page="compare", state=state_cell(workbench, summary))
             for summary in summaries

@@ -13,7 +13,6 @@ import streamlit as st
 from masis.datasets.exports.export import DECIDED, Selection
 from masis.errors import StoreError, UnknownRecord
 from masis.schema.review import CaseState, EntryKind, EntrySource, LogCheck, LogEntry
-from masis.schema.team import MachineShown, QueuePolicy
 from masis.schema.wording import count_noun, count_noun_or_more
 from masis.services import Workbench
 from masis.services.audits import POLICY
@@ -66,7 +65,7 @@ def show_decisions(workbench: Workbench) -> None:
         people.pop(POLICY.name, None)
         st.caption(f":material/visibility_off: {MACHINE_HIDDEN} Auto-accepted cases aren't listed.")
     _draw_log_filters(people)
-    entry_filter = log_filter(workbench.store.team.in_force(QueuePolicy).machine)
+    entry_filter = log_filter()
     page = workbench.reviews.entries(entry_filter, upto=ENTRIES_COUNTED)
     pages = max(1, -(-page.total // entry_filter.size))
     if entry_filter.page > pages:
@@ -88,8 +87,8 @@ def show_decisions(workbench: Workbench) -> None:
         )
 
 
-def log_filter(machine_shown: MachineShown = "first") -> DecisionFilter:
-    """Return the filter in the address; ``machine_shown`` is the setting of the team's policy."""
+def log_filter() -> DecisionFilter:
+    """Return the filter in the address."""
     until = address.day("until")
     return DecisionFilter(
         case_id=address.value("case") or None,
@@ -103,7 +102,6 @@ def log_filter(machine_shown: MachineShown = "first") -> DecisionFilter:
         until=(until + timedelta(days=1)).isoformat() if until and until < date.max else None,
         newest_first=address.value("order") != "oldest",
         blind_to=actor().name,
-        machine_shown=machine_shown,
         page=address.number("page"),
         size=address.PAGE_SIZE,
     )
@@ -370,7 +368,7 @@ def _draw_decision_exports(workbench: Workbench) -> None:
             " models that judged it."
         ),
     )
-    entry_filter = log_filter(workbench.store.team.in_force(QueuePolicy).machine)
+    entry_filter = log_filter()
     st.download_button(
         "Entries listed here, CSV",
         # A function, so that the file is written when it's downloaded, not on every run.

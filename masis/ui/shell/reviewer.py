@@ -11,9 +11,10 @@ from collections.abc import Callable
 
 import streamlit as st
 
-from masis.services import ANONYMOUS, POLICY, Actor, Workbench
+from masis.services import ANONYMOUS, Actor, Workbench
 from masis.services.drafts import clean, subjects_of_case
 from masis.settings import account_name
+from masis.settings.sign_in import RESERVED
 from masis.ui.components import noop, register_component
 from masis.ui.review.decision_form import LONGEST_NAME
 from masis.ui.shell import address
@@ -86,8 +87,8 @@ def signed_in_or_stop() -> None:
 def name_reviewer(workbench: Workbench, typed: object) -> str | None:
     """Set the name of this session and transfer earlier drafts to it.
 
-    If the session had another name, its open case and its drafts move to the new name. The name
-    that the acceptance policy signs with is refused. With sign-in the name is fixed and ``typed``
+    If the session had another name, its open case and its drafts move to the new name. A name
+    that a program signs with is refused. With sign-in the name is fixed and ``typed``
     is ignored.
 
     Returns:
@@ -97,7 +98,7 @@ def name_reviewer(workbench: Workbench, typed: object) -> str | None:
     if served_reach().sign_in is not None:
         return reviewer()
     name = " ".join(clean(typed, LONGEST_NAME).split())
-    if not name or name.casefold() == POLICY.name.casefold():
+    if not name or name.casefold() in RESERVED:
         return None
     earlier = actor()
     st.session_state[_KEY] = name

@@ -18,7 +18,7 @@ from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from masis.schema.actor import Actor
 from masis.schema.base import utc_now
@@ -57,6 +57,9 @@ can't lock others out.
 
 LONGEST_FORM = 8192
 """The maximum size of a posted form with name, secret and address, in bytes."""
+
+
+_MOST_FIELDS = 10
 
 
 class SignInGate:
@@ -119,20 +122,35 @@ class SignInGate:
                 413,
                 f"A session can have {MOST_UPLOADED // 2**20} MiB of files. Remove some of them.",
             )
+        elif path.startswith(UPLOADS) and scope["method"] == "DELETE":
+            await self._app(scope, receive, self._counting_removal(scope, send))
         else:
             await self._app(scope, receive, send)
+
+    def _counting_removal(self, scope: Scope, send: Send) -> Send:
+        """Return a function that sends a response, and counts an upload as removed if it was.
+
+        Streamlit refuses a removal without its XSRF token. Counted before that, such requests would
+        let a session upload any amount.
+        """
+
+        async def counting(message: Message) -> None:
+            if message["type"] == "http.response.start" and message["status"] < 300:
+                session, file = _session_and_file(scope)
+                self._uploaded.get(session, {}).pop(file, None)
+            await send(message)
+
+        return counting
 
     def _has_room(self, scope: Scope) -> bool:
         """Count the uploads of a session and return whether the next one fits.
 
         The oldest sessions are forgotten once there are more than ``_SESSIONS``.
         """
-        session, _, file = scope["path"].removeprefix(UPLOADS).strip("/").partition("/")
-        files = self._uploaded.setdefault(session, {})
-        if scope["method"] == "DELETE":
-            files.pop(file, None)
         if scope["method"] != "PUT":
             return True
+        session, file = _session_and_file(scope)
+        files = self._uploaded.setdefault(session, {})
         length = Headers(scope=scope).get("content-length", "")
         # A request without a length counts as too large, because it could be of any size.
         size = int(length) if length.isdecimal() else MOST_UPLOADED + 1
@@ -143,6 +161,12 @@ class SignInGate:
             # A dict keeps the order of insertion, so this drops the oldest session.
             self._uploaded.pop(next(iter(self._uploaded)))
         return True
+
+
+def _session_and_file(scope: Scope) -> tuple[str, str]:
+    """Return the session and the file that the address of an upload names."""
+    session, _, file = scope["path"].removeprefix(UPLOADS).strip("/").partition("/")
+    return session, file
 
 
 def sign_in_routes(sign_in: SignIn) -> list[Route]:
@@ -241,7 +265,7 @@ def _local_path(address: str) -> str:
 
 
 async def _form_fields(request: Request) -> dict[str, str] | None:
-    """Return the fields of a posted form, or None if it is too long."""
+    """Return the fields of a posted form, or None if it is too long or has too many fields."""
     body = b""
     try:
         async for chunk in request.stream():
@@ -252,10 +276,11 @@ async def _form_fields(request: Request) -> dict[str, str] | None:
                 return None
     except ClientDisconnect:
         return None
-    return {
-        name: values[0]
-        for name, values in parse_qs(body.decode("utf-8", "replace"), max_num_fields=10).items()
-    }
+    try:
+        fields = parse_qs(body.decode("utf-8", "replace"), max_num_fields=_MOST_FIELDS)
+    except ValueError:  # more fields than the form has
+        return None
+    return {name: values[0] for name, values in fields.items()}
 
 
 def _page(content: str, status: int = 200) -> HTMLResponse:

@@ -715,7 +715,8 @@ def _show_missed(report: MissReport) -> None:
         " how many faulty answers the audit misses."
     )
     if report.total.value is None and not report.open:
-        passed = count_noun(sum(stratum.passed for stratum in report.strata), "answer")
+        count = sum(stratum.passed for stratum in report.strata)
+        passed = count_noun(count, "answer") if report.strata else "Answers"
         st.markdown(
             f"**No spot checks yet.** {passed} passed without a person, so the miss rate can't be"
             " estimated. Set `spot_check_share` to draw answers when an audit ends, or draw a"

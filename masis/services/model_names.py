@@ -1,0 +1,54 @@
+"""Which models a person may name: those of the configuration, and those that open no file here.
+
+``replay:FILE`` and ``local:FOLDER`` name a file or folder of the server. If anyone could name one,
+its error would tell whether a file exists, and the server would open it.
+"""
+
+from __future__ import annotations
+
+from masis.api.roles import offered_models
+from masis.errors import SettingsError
+from masis.llm.role_plugins import fillable_roles
+from masis.schema.actor import Actor
+from masis.schema.model_ref import DEMO_REPLIES, ModelRef
+from masis.services.access import Access
+from masis.settings import Settings
+
+
+def assert_listed(access: Access, actor: Actor, named: Settings, configured: Settings) -> None:
+    """Raise SettingsError if a role names a file, folder or plug-in that isn't configured or listed
+    for choice, as downloaded models are.
+
+    People who may change the settings can name any. The error says the same of every name, whether
+    it exists or not, and nothing was opened.
+
+    Args:
+        access: The access rule of the workbench.
+        actor: Who named the models.
+        named: The settings with the models.
+        configured: The settings of the workbench.
+
+    """
+    if access.allows(actor, "configure"):
+        return
+    for role, string in named.models().items():
+        alone = _alone(string)
+        if not _opens_files(ModelRef.parse(alone)):
+            continue
+        listed = (*configured.models().values(), *offered_models(configured, role))
+        if alone not in map(_alone, listed):
+            raise SettingsError(
+                f"{role}: {alone[:200]!r} isn't a model of this workbench. Choose one of the list,"
+                " or ask an admin to add it to the configuration."
+            )
+
+
+def _alone(string: str) -> str:
+    """Return the model of a string without its first stage."""
+    return str(ModelRef.parse(string).alone)
+
+
+def _opens_files(ref: ModelRef) -> bool:
+    if ref.is_replay:
+        return ref.name != DEMO_REPLIES
+    return bool(fillable_roles(ref))

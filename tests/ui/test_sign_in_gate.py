@@ -1,0 +1,72 @@
+"""The gate in front of the pages: uploads that count, forms that are too large, and reserved names."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.testclient import TestClient
+
+from masis.settings.sign_in import SignIn, name_problem, new_secret
+from masis.ui.shell import sign_in as gate
+from masis.ui.shell.sign_in import MOST_UPLOADED, PAGE, SignInGate, sign_in_routes
+from masis.ui.shell.streamlit_internals import UPLOADS
+
+SECRET = new_secret()
+
+
+@pytest.fixture
+def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TestClient:
+    """A server behind the gate that removes an upload only with a token, as Streamlit does."""
+    file = tmp_path / "people.toml"
+    file.write_text(f'[people.Ada]\nrole = "reviewer"\nsecret = "{SECRET.digest}"')
+    sign_in = SignIn(file)
+    claims = sign_in.claims_of("Ada")
+    monkeypatch.setattr(gate, "signed_in_claims", lambda cookies: claims)
+
+    async def upload(request: Request) -> Response:
+        refused = request.method == "DELETE" and "x-xsrftoken" not in request.headers
+        return Response(status_code=403 if refused else 204)
+
+    routes: list[Any] = [Route(f"{UPLOADS}{{rest:path}}", upload, methods=["PUT", "DELETE"])]
+    app = Starlette(
+        routes=routes + sign_in_routes(sign_in),
+        middleware=[Middleware(SignInGate, sign_in=sign_in)],
+    )
+    return TestClient(app, base_url="http://127.0.0.1")
+
+
+def put(client: TestClient, name: str, size: int) -> int:
+    headers = {"content-length": str(size)}
+    return client.put(f"{UPLOADS}session/{name}", headers=headers).status_code
+
+
+def test_a_refused_removal_makes_no_room_for_another_upload(client: TestClient) -> None:
+    assert put(client, "a", MOST_UPLOADED) == 204
+    assert client.delete(f"{UPLOADS}session/a").status_code == 403
+    assert put(client, "b", 1) == 413
+    token = {"x-xsrftoken": "token"}
+    assert client.delete(f"{UPLOADS}session/a", headers=token).status_code == 204
+    assert put(client, "b", 1) == 204
+
+
+def test_a_sign_in_form_with_many_fields_is_too_large(client: TestClient) -> None:
+    fields = {f"field{number}": "x" for number in range(11)}
+    assert client.post(PAGE, data=fields).status_code == 413
+
+
+def test_nobody_can_sign_in_under_a_name_that_a_program_signs_with() -> None:
+    names = {
+        name
+        for path in Path("masis").rglob("*.py")
+        for name in re.findall(r'\bActor\(name="([^"]+)"\)', path.read_text(encoding="utf-8"))
+    }
+    assert len(names) >= 7
+    assert not [name for name in names if name_problem(name) is None]
