@@ -48,6 +48,10 @@ WriteRows = Callable[[Iterator[Row], BinaryIO, Sequence[str]], None]
 """Writes rows to a stream, given the format's columns."""
 
 
+Importable = Literal["cases", "decisions"]
+"""What a file can be imported as."""
+
+
 class Format(Record):
     """One format; ``formats.toml`` describes the fields that a file can have.
 
@@ -55,6 +59,8 @@ class Format(Record):
         make: The function that makes the rows, in place of ``row`` and ``each``.
         layout: The name of the folder's layout in ``folders.LAYOUTS``, if it is a folder.
         write: The function that writes the file, if it isn't JSON Lines, JSON, CSV or Parquet.
+        returns: What can be imported from the rows again.
+        keys: The keys by which an import recognizes a row, if the rows have no ``columns``.
 
     """
 
@@ -75,6 +81,14 @@ class Format(Record):
     card: bool = False
     redacted: bool = False
     interface: bool = False
+    returns: tuple[Importable, ...] = ()
+    keys: tuple[tuple[str, ...], ...] = ()
+
+    @property
+    def row_keys(self) -> tuple[frozenset[str], ...]:
+        """The keys of each kind of row that its files have."""
+        tables = (self.columns_in("csv"),) if self.tabular else ()
+        return tuple(map(frozenset, (*self.keys, *tables)))
 
     @property
     def tabular(self) -> bool:
