@@ -125,8 +125,8 @@ def read(path: Path) -> Sample:
     return Sample(
         [f"{row['title']} {row['abstract']}" for row in rows],
         kinds,
-        [each.terms for each in titles],
-        [each.terms for each in texts],
+        [tokens.terms for tokens in titles],
+        [tokens.terms for tokens in texts],
         np.array(list(map(design_cues, titles, texts))),
     )
 

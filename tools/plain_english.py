@@ -6,6 +6,7 @@ The rules are those of CONTRIBUTING.md ("How things read"). The tool reports:
 
 names        functions and methods whose name is a bare participle or a third-person verb ("placed",
              "leads"); properties can be adjectives
+variables    variables and parameters whose name says nothing of what they hold ("each")
 private      two different functions of the package that share a private name
 classes      two classes with the same name
 words        words that have a plainer equivalent, in code, comments, docstrings, scripts and messages
@@ -67,6 +68,9 @@ PLAINER_WORDS = {
 
 WORDS_ARE_DATA = ("masis/bench/",)
 """Folders in which such a word is a stored name: a metric in published results."""
+
+VAGUE_VARIABLES = frozenset({"each"})
+"""Names of variables that don't say what they hold. Name the thing: ``for claim in claims``."""
 
 PROPERTY_DECORATORS = frozenset({"property", "cached_property"})
 
@@ -141,6 +145,19 @@ def name_candidates(all_definitions: list[Definition]) -> Iterator[Candidate]:
                 )
 
 
+def variable_candidates(file: str, source: str) -> Iterator[Candidate]:
+    """Yield the places that bind a variable or a parameter with a vague name."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            name = node.id
+        elif isinstance(node, ast.arg):
+            name = node.arg
+        else:
+            continue
+        if name in VAGUE_VARIABLES:
+            yield Candidate(f"{file}:{node.lineno}", f"{name} doesn't say what it holds")
+
+
 def word_candidates(file: str, text: str) -> Iterator[Candidate]:
     """Yield the lines of a text that have a word to avoid."""
     pattern = re.compile(rf"(?<!\w)({'|'.join(PLAINER_WORDS)})(?!\w)", re.IGNORECASE)
@@ -160,6 +177,7 @@ def candidates(root: Path) -> Iterator[Candidate]:
                 yield from word_candidates(file, text)
             if path.suffix == ".py":
                 all_definitions += definitions(file, text)
+                yield from variable_candidates(file, text)
     yield from name_candidates(all_definitions)
 
 

@@ -73,7 +73,10 @@ class Session:
 
     async def post(self, component: str, name: str, value: Any) -> Answer:
         """Set a value of a component, found by part of its key. This reruns its fragment or page."""
-        component_id = next((each for each in self._components if component in each), None)
+        component_id = next(
+            (component_key for component_key in self._components if component in component_key),
+            None,
+        )
         if component_id is None:
             raise LookupError(
                 f"no component {component!r} on the page, only {sorted(self._components)}"

@@ -126,13 +126,13 @@ def simulate(sets: int, out: Path) -> None:
     covered = list[Dot]()
     for units in (50, 100, 200, 400):
         for prevalence in (0.02, 0.05, 0.1, 0.3, 0.5):
-            for each in coverage(units, prevalence, max(100, sets // 4)):
-                at = {"kappa": 0, "AC1": 1, "share": 2}.get(each.figure)
-                if at is not None and each.shown > sets // 16:
-                    covered.append(Dot(f"{units}, {prevalence:.0%}", 1 - each.covered, at))
+            for interval in coverage(units, prevalence, max(100, sets // 4)):
+                at = {"kappa": 0, "AC1": 1, "share": 2}.get(interval.figure)
+                if at is not None and interval.shown > sets // 16:
+                    covered.append(Dot(f"{units}, {prevalence:.0%}", 1 - interval.covered, at))
                     print(
-                        f"{units:4} units, {prevalence:.0%}: {each.figure} covered"
-                        f" {each.covered:.1%} of {each.shown}",
+                        f"{units:4} units, {prevalence:.0%}: {interval.figure} covered"
+                        f" {interval.covered:.1%} of {interval.shown}",
                         flush=True,
                     )
     title = (

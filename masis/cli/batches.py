@@ -215,8 +215,15 @@ def list_batches(limit: int, desk: Desk, emit: Emit) -> None:
     if not batches:
         say("There are no batches. Make one with 'masis batch apply'.")
     rows = [
-        (each.id, each.at[:16], each.by, each.action, ", ".join(each.names), _count_entries(each))
-        for each in batches
+        (
+            batch.id,
+            batch.at[:16],
+            batch.by,
+            batch.action,
+            ", ".join(batch.names),
+            _count_entries(batch),
+        )
+        for batch in batches
     ]
     emit(list(batches), table(("batch", "time", "by", "action", "names", "entries"), rows))
 

@@ -901,13 +901,13 @@ def _emit_guarantee(state: GuaranteeState, emit: Emit) -> None:
         f"{name}: {done:,} of {total:,} labeled" for name, (done, total) in state.by_person.items()
     ]
     lines += [
-        f"{each.case_id}: {each.verdict or 'redacted'} -> {each.again or 'redacted'}"
-        for each in state.differing
+        f"{label.case_id}: {label.verdict or 'redacted'} -> {label.again or 'redacted'}"
+        for label in state.differing
     ]
     record = state._asdict() | {
         # Which cases were drawn would tell a person that they see a copy.
         "plan": state.plan.model_dump(mode="json", exclude={"case_ids"}),
-        "differing": [each._asdict() for each in state.differing],
+        "differing": [label._asdict() for label in state.differing],
         "guarantee": state.guarantee.model_dump(mode="json") if state.guarantee else None,
     }
     emit(record, lines)

@@ -229,7 +229,9 @@ def in_matching_order(endpoints: Sequence[ApiEndpoint]) -> list[ApiEndpoint]:
     An id may contain slashes, so ``/cases/{case:path}`` matches everything below ``/cases/``.
     It must come after the more specific paths.
     """
-    return sorted(endpoints, key=lambda each: (each.path.endswith(":path}"), -len(each.path)))
+    return sorted(
+        endpoints, key=lambda endpoint: (endpoint.path.endswith(":path}"), -len(endpoint.path))
+    )
 
 
 def api_route(server: Server) -> Mount:

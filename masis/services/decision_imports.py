@@ -97,7 +97,9 @@ def read_exported(row: object) -> ExportedRow:
     try:
         entries = {
             entry.id: entry
-            for entry in (LogEntry.model_validate(each) for each in listed if each is not None)
+            for entry in (
+                LogEntry.model_validate(record) for record in listed if record is not None
+            )
             if entry.decision is not None
             and entry.decision.kind in PERSONS_KINDS
             and entry.decision.source == "HUMAN"

@@ -289,7 +289,11 @@ class RelabellingService(Service):
             raise Conflict(f"dataset version {dataset!r} has no open sample to withdraw.")
         with self._store.transaction():
             drawn = self._store.relabelling.list_drawn(state.plan.version)
-            ids = [each.copy_id for each in drawn if each.again is None and not each.gone]
+            ids = [
+                drawn_case.copy_id
+                for drawn_case in drawn
+                if drawn_case.again is None and not drawn_case.gone
+            ]
             for copy_id in ids:
                 self._store.redactions.redact_case(copy_id, by=by, reason=WITHDRAWN)
                 for lease in self._store.team.work(copy_id).leases:
@@ -308,7 +312,8 @@ class RelabellingService(Service):
                 for plan in self._store.relabelling.plans()
                 if plan.labels_digest == digest
                 and any(
-                    not each.withdrawn for each in self._store.relabelling.list_drawn(plan.version)
+                    not drawn_case.withdrawn
+                    for drawn_case in self._store.relabelling.list_drawn(plan.version)
                 )
             ),
             9,
@@ -361,13 +366,13 @@ def relabel_copy(case: Case, answer: str, case_id: str) -> Case:
 def _state_of(plan: RelabelPlan, drawn: Sequence[RelabelledCase], *, lost: bool) -> GuaranteeState:
     """Return the result of a sample. A copy that is gone counts as a wrong label, to be safe."""
     totals, done = Counter[str](), Counter[str]()
-    for each in drawn:
-        for name in [each.again.reviewer] if each.again else each.assignees:
+    for drawn_case in drawn:
+        for name in [drawn_case.again.reviewer] if drawn_case.again else drawn_case.assignees:
             totals[name] += 1
-            done[name] += each.again is not None
+            done[name] += drawn_case.again is not None
     by_person = {name: (done[name], totals[name]) for name in sorted(totals)}
-    remaining = sum(each.again is None and not each.gone for each in drawn)
-    if any(each.withdrawn for each in drawn):
+    remaining = sum(drawn_case.again is None and not drawn_case.gone for drawn_case in drawn)
+    if any(drawn_case.withdrawn for drawn_case in drawn):
         return GuaranteeState(plan, "withdrawn", 0, by_person)
     if lost:
         return GuaranteeState(plan, "lapsed", remaining, by_person)
@@ -375,9 +380,11 @@ def _state_of(plan: RelabelPlan, drawn: Sequence[RelabelledCase], *, lost: bool)
         return GuaranteeState(plan, "open", remaining, by_person)
     # One row is missing for each copy whose new version was lost; it counts as wrong too.
     differing = [
-        each
-        for each in drawn
-        if each.label is None or each.again is None or is_wrong(each.label, each.again)
+        drawn_case
+        for drawn_case in drawn
+        if drawn_case.label is None
+        or drawn_case.again is None
+        or is_wrong(drawn_case.label, drawn_case.again)
     ]
     wrong = len(differing) + len(plan.case_ids) - len(drawn)
     # The test uses the plan's own error; the level states what all plans for the labels risk.
@@ -391,13 +398,13 @@ def _state_of(plan: RelabelPlan, drawn: Sequence[RelabelledCase], *, lost: bool)
         bound,
         tuple(
             DifferingLabel(
-                each.case_id,
-                each.label.verdict if each.label else None,
-                each.again.verdict if each.again else None,
+                drawn_case.case_id,
+                drawn_case.label.verdict if drawn_case.label else None,
+                drawn_case.again.verdict if drawn_case.again else None,
             )
-            for each in differing
+            for drawn_case in differing
             # A reopened case waits for people who may not see how others decided it.
-            if each.settled
+            if drawn_case.settled
         ),
     )
 

@@ -395,7 +395,9 @@ class ReviewService(Service):
         """Raise Conflict if decisions on a case are made here, or will be made blind."""
         made_filter = DecisionFilter(case_id=case_id, kinds=PERSONS_KINDS, size=200)
         made = self._store.decisions.entries(made_filter).rows
-        is_own = any(each.decision is None or IMPORTED not in each.decision.extra for each in made)
+        is_own = any(
+            entry.decision is None or IMPORTED not in entry.decision.extra for entry in made
+        )
         # The same words with and without decisions, because their number may be hidden.
         if self._store.team.in_force(QueuePolicy).for_case(case_id) is not None:
             raise Conflict(

@@ -167,7 +167,7 @@ LOG = SettingsGroup(
     "What the log and telemetry contain. Nothing is sent unless you turn telemetry on.",
     prefix="log_",
 )
-GROUPS = tuple(each for each in list(vars().values()) if isinstance(each, SettingsGroup))
+GROUPS = tuple(value for value in list(vars().values()) if isinstance(value, SettingsGroup))
 """All groups, in declaration order."""
 
 

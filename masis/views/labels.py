@@ -48,7 +48,7 @@ def label_lines(decision: Decision | None, case: Case | None, run: Run | None) -
     if decision is None or not decision.labels:
         return []
     audit = _audit_of_answer(decision, case, run)
-    missing = any(each.label == "passage_missing" for each in decision.labels)
+    missing = any(label.label == "passage_missing" for label in decision.labels)
     return [
         LabelLine(
             _label_text(target), _details(target, audit, passage_missing=missing), target.reports

@@ -10,6 +10,7 @@ from tools.plain_english import (
     definitions,
     is_bare_form,
     name_candidates,
+    variable_candidates,
     word_candidates,
 )
 
@@ -33,7 +34,7 @@ def test_verb_phrases_predicates_and_nouns_are_function_names(name: str) -> None
 
 def test_a_property_can_be_an_adjective_but_a_method_cant() -> None:
     source = "class A:\n    @property\n    def passed(self): ...\n    def failed(self): ...\n"
-    problems = [each.problem for each in name_candidates([*definitions("a.py", source)])]
+    problems = [candidate.problem for candidate in name_candidates([*definitions("a.py", source)])]
     assert problems == ["failed is no verb phrase"]
 
 
@@ -50,3 +51,15 @@ def test_a_private_name_or_class_name_is_defined_only_once() -> None:
 def test_a_word_with_a_plainer_alternative_is_reported_with_its_line() -> None:
     text = "first\n# The audit accuses it.\nsecure = obscure\n"
     assert [*word_candidates("a.py", text)] == [("a.py:2", "accuses: say flags")]
+
+
+def test_a_variable_or_parameter_named_each_is_reported_where_it_is_bound() -> None:
+    source = (
+        "for each in ():\n    print(each)\nfirst = [each for each in ()]\n"
+        "key = lambda each: each\nclaims = 'each'\n"
+    )
+    assert [candidate.place for candidate in variable_candidates("a.py", source)] == [
+        "a.py:1",
+        "a.py:3",
+        "a.py:4",
+    ]

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from masis.datasets.exports.export import Selection
+from masis.datasets.exports.origin import refuse_export
 from masis.errors import InputError, Removed, ResultsHidden, UnknownRecord
 from masis.schema.actor import Actor
 from masis.schema.case import Case
@@ -191,6 +192,8 @@ def test_contrast_pairs_have_the_evidence_with_and_without_the_passages(
 ) -> None:
     workbench.minimal_evidence.verify(ADA, "bridge", claim=1)
     (row,) = exported(workbench)
+    with pytest.raises(InputError, match="export format 'contrast'"):
+        refuse_export(row, "cases")
     assert row["claim"] == "The bridge is ten metres long [1]."
     assert row["with_passages"]["verdict"] == "supported"
     assert row["with_passages"]["evidence"][0]["text"] == CASE.evidence[0].text

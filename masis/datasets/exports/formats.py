@@ -48,13 +48,19 @@ WriteRows = Callable[[Iterator[Row], BinaryIO, Sequence[str]], None]
 """Writes rows to a stream, given the format's columns."""
 
 
+Importable = Literal["cases", "decisions"]
+"""What a file can be imported as."""
+
+
 class Format(Record):
     """One format; ``formats.toml`` describes the fields that a file can have.
 
     Attributes:
-        make: The function that makes the rows, in place of ``row`` and ``each``.
+        make: The function that makes the rows, in place of ``row`` and ``rows_from``.
         layout: The name of the folder's layout in ``folders.LAYOUTS``, if it is a folder.
         write: The function that writes the file, if it isn't JSON Lines, JSON, CSV or Parquet.
+        returns: What can be imported from the rows again.
+        keys: The keys by which an import recognizes a row, if the rows have no ``columns``.
 
     """
 
@@ -63,7 +69,7 @@ class Format(Record):
     make: MakeRows | None = None
     write: WriteRows | None = None
     row: str = ""
-    each: str = ""
+    rows_from: str = ""
     columns: tuple[str, ...] = ()
     table: dict[str, str] = Field(default_factory=dict)
     needs: dict[str, str] = Field(default_factory=dict)
@@ -75,6 +81,14 @@ class Format(Record):
     card: bool = False
     redacted: bool = False
     interface: bool = False
+    returns: tuple[Importable, ...] = ()
+    keys: tuple[tuple[str, ...], ...] = ()
+
+    @property
+    def row_keys(self) -> tuple[frozenset[str], ...]:
+        """The keys of each kind of row that its files have."""
+        tables = (self.columns_in("csv"),) if self.tabular else ()
+        return tuple(map(frozenset, (*self.keys, *tables)))
 
     @property
     def tabular(self) -> bool:
@@ -100,7 +114,7 @@ class Format(Record):
                 return reason
         if self.row:
             return [jmespath.search(self.row, judged)]
-        items: list[Row] | str = self.make(judged) if self.make else judged.get(self.each)
+        items: list[Row] | str = self.make(judged) if self.make else judged.get(self.rows_from)
         if isinstance(items, str):
             return items
         if not self.columns:

@@ -13,6 +13,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
+from masis.datasets.exports.origin import refuse_export
 from masis.datasets.mapping.profile import OWN_FORMAT, Join, Profile, RowGroup, import_profiles
 from masis.datasets.mapping.row import SUGGEST_HINT, MappedRow, read_row
 from masis.datasets.paths import text_of, value_at
@@ -276,6 +277,9 @@ def _open_source(
         raise InputError(
             f"fits {names_text}", hint=f"Choose one: --as {fits[0].name}, for example."
         )
+    first = next((row.value for row in before if isinstance(row.value, dict)), None)
+    if not fits and not names and first is not None:
+        refuse_export(first, "cases")
     chosen = fits[0] if fits else import_profiles()[OWN_FORMAT]
     all_rows = source_rows(source, chosen.rows, name, sheet) if chosen.rows else chain(before, rows)
     return _prepare_rows(all_rows, source, chosen), chosen

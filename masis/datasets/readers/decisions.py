@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, get_args
 
+from masis.datasets.exports.origin import refuse_export
 from masis.datasets.readers.strict_json import parse_object
 from masis.datasets.rows import read_rows
 from masis.errors import InputError
@@ -45,12 +46,15 @@ def read_decisions(
 
     """
     source_name = name or str(path)
-    digest = ""
+    digest, is_first = "", True
     try:
         for row in read_rows(path, name=source_name, sheet=sheet):
             if isinstance(row.value, InputError):
                 yield row.value.at(file=source_name, line=row.number)
                 continue
+            if is_first and not _is_exported(row.value):
+                refuse_export(row.value, "decisions")
+            is_first = False
             if _is_exported(row.value):
                 digest = digest or _export_digest(path)
                 yield _exported_decisions(row.value, row.number, digest, source_name)

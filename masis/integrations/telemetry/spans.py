@@ -192,8 +192,8 @@ class _Listener:
                     self.open[-1].span.add_event(node, fields)
                     self.open[-1].set_attributes(
                         {
-                            f"masis.{node}.{name}": each
-                            for name, each in fields.items()
+                            f"masis.{node}.{name}": field_value
+                            for name, field_value in fields.items()
                             if name != "node"
                         }
                     )
@@ -273,7 +273,7 @@ class _Listener:
                     counts = {"rounds": result.rounds, "graded": result.grades, "kept": result.kept}
                     self.open[0].set_attributes({"masis.outcome": result.outcome})
                     self.open[0].set_attributes(
-                        {f"masis.{name}": len(each) for name, each in counts.items()}
+                        {f"masis.{name}": len(items) for name, items in counts.items()}
                     )
                     if result.outcome == "error":
                         self.open[0].mark_failed("error")
@@ -389,7 +389,7 @@ def span_attributes(
         if isinstance(value, Mapping):
             yield from span_attributes(value, f"{prefix}{name}.")
         elif isinstance(value, list | tuple):
-            yield f"{prefix}{name}", [str(each) for each in value]
+            yield f"{prefix}{name}", [str(item) for item in value]
         elif isinstance(value, str | bool | int | float):
             yield f"{prefix}{name}", value
 

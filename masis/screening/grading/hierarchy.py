@@ -46,7 +46,7 @@ _WORDINGS = {
 _OF_RECORD: dict[str, Design] = _TABLES["of_record"]
 # The more specific designs of a type, each with its wording. The first one that matches is used.
 _SPECIFIC_DESIGNS: dict[StudyType, list[tuple[Design, str]]] = {
-    study_type: each["designs"] for each in _TABLES["finer"] for study_type in each["types"]
+    study_type: finer["designs"] for finer in _TABLES["finer"] for study_type in finer["types"]
 }
 # The classifier can take a trial or a review for one of these types, so clear words overrule it.
 _MAY_BE_TRIAL: frozenset[StudyType] = frozenset(

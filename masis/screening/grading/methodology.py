@@ -37,21 +37,21 @@ FULL_POINTS_SHARE = 0.8
 """The share of the points that counts as all, because 250 words can't report everything."""
 
 _TABLES = read_tables(Path(__file__).with_name("appraisal.toml"))
-LABELS: dict[AppraisalItem, str] = {item: each["label"] for item, each in _TABLES["item"].items()}
+LABELS: dict[AppraisalItem, str] = {item: entry["label"] for item, entry in _TABLES["item"].items()}
 _ITEMS: dict[AppraisalItem, Wording] = {
-    item: Wording(joined_forms(each["wording"]), result=each.get("result", False))
-    for item, each in _TABLES["item"].items()
-    if "wording" in each
+    item: Wording(joined_forms(entry["wording"]), result=entry.get("result", False))
+    for item, entry in _TABLES["item"].items()
+    if "wording" in entry
 }
 CEILING: dict[Design, float] = {
     design: most
-    for each in _TABLES["checklist"].values()
-    for design, most in each["ceilings"].items()
+    for checklist in _TABLES["checklist"].values()
+    for design, most in checklist["ceilings"].items()
 }
 CHECKLIST: dict[Design, dict[AppraisalItem, float]] = {
-    design: {item: float(points) for points, items in each["points"].items() for item in items}
-    for each in _TABLES["checklist"].values()
-    for design in each["ceilings"]
+    design: {item: float(points) for points, items in checklist["points"].items() for item in items}
+    for checklist in _TABLES["checklist"].values()
+    for design in checklist["ceilings"]
 }
 """The points of each item in the reporting guideline of a design."""
 

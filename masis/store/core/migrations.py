@@ -356,7 +356,9 @@ def migrate(
     """
     done: list[str] = []
     while pending := [
-        each for each in migrations if each.__name__ not in applied_migrations(connection)
+        migration
+        for migration in migrations
+        if migration.__name__ not in applied_migrations(connection)
     ]:
         connection.execute("BEGIN IMMEDIATE")
         try:

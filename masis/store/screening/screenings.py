@@ -100,8 +100,8 @@ def _store(
         VALUES (?, ?, ?, ?)
            ON CONFLICT (screening_seq, abstract_id) DO UPDATE SET abstract = excluded.abstract""",
         (
-            [seq, each.id, number, pack(each.model_dump_json(exclude_defaults=True))]
-            for number, each in abstracts
+            [seq, abstract.id, number, pack(abstract.model_dump_json(exclude_defaults=True))]
+            for number, abstract in abstracts
         ),
     )
     for grade in grades:
@@ -123,12 +123,18 @@ def _write_result(
     drop_parts(connection, seq, "round")
     connection.execute("UPDATE screening_abstracts SET grade = NULL WHERE screening_seq = ?", [seq])
     first = {
-        abstract_id: each.number
-        for each in reversed(screening.rounds)
-        for abstract_id in each.retrieved
+        abstract_id: screening_round.number
+        for screening_round in reversed(screening.rounds)
+        for abstract_id in screening_round.retrieved
     }
-    for each in screening.rounds:
-        save_part(connection, seq, "round", each.number, pack(each.model_dump_json()))
+    for screening_round in screening.rounds:
+        save_part(
+            connection,
+            seq,
+            "round",
+            screening_round.number,
+            pack(screening_round.model_dump_json()),
+        )
     _store(
         connection,
         seq,

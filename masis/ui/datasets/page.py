@@ -211,13 +211,13 @@ def _draw_guarantee_state(workbench: Workbench, name: str, state: GuaranteeState
     if state.differing:
         rows = [
             row(
-                {"text": each.case_id, "href": address.link("review", case=each.case_id)},
+                {"text": label.case_id, "href": address.link("review", case=label.case_id)},
                 *(
                     VERDICT_GIVEN[verdict].text if verdict else "Redacted"
-                    for verdict in (each.verdict, each.again)
+                    for verdict in (label.verdict, label.again)
                 ),
             )
-            for each in state.differing[:COMPARED]
+            for label in state.differing[:COMPARED]
         ]
         linked_table(DIFFERING, rows, description="Labels that differ", key="guarantee-differing")
         if (more := len(state.differing) - len(rows)) > 0:

@@ -417,7 +417,9 @@ def _checked_decision(desk: OpenDesk, body: DecisionForm, fields: FormFields) ->
         acknowledged=body.acknowledged,
     )
     found = problems(decision, desk.decided_answer)
-    if problem := forms.to_mend(each for each in found if each.code != "serious_issues_open"):
+    if problem := forms.to_mend(
+        problem for problem in found if problem.code != "serious_issues_open"
+    ):
         raise FormRefused(problem.message, field=problem.field)
     if forms.is_unexplained_escalation(fields) and "why" not in body.confirmed:
         raise FormRefused(

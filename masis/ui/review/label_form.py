@@ -241,11 +241,13 @@ def _offered_passages(
     seen: set[tuple[str, int, int]] = set()
     for check in checks:
         spans: list[tuple[str, int, int, Stance]] = []
-        for each in check.contradictions:
-            if each.kind != "source" and each.evidence_id in chunks:
-                text = chunks[each.evidence_id].text
-                place = _sentence_around(text, each.evidence_start, each.evidence_end)
-                spans.append((each.evidence_id, *place, "contradicts"))
+        for contradiction in check.contradictions:
+            if contradiction.kind != "source" and contradiction.evidence_id in chunks:
+                text = chunks[contradiction.evidence_id].text
+                place = _sentence_around(
+                    text, contradiction.evidence_start, contradiction.evidence_end
+                )
+                spans.append((contradiction.evidence_id, *place, "contradicts"))
         if check.verdict in ("supported", "partial") or (
             check.verdict == "contradicted" and not spans
         ):
@@ -291,7 +293,9 @@ def _right_reference(
             if reference.evidence_id in cited and reference.better:
                 return reference.better
     supporting = (passage for passage in offered if passage.stance == "supports")
-    return next((each.evidence_id for each in supporting if each.evidence_id not in cited), None)
+    return next(
+        (passage.evidence_id for passage in supporting if passage.evidence_id not in cited), None
+    )
 
 
 def _words_before_reference(answer: str, start: int) -> str:

@@ -258,7 +258,9 @@ class FinalDesk(OpenDesk):
                 "sides": [self._side_data(decision) for decision in self.decisions],
                 "standing": Version.of(self.final).model_dump(mode="json") if self.final else None,
                 "reasons": {
-                    verdict: [each.text for each in reasons_for(verdict) if each.code != OTHER]
+                    verdict: [
+                        reason.text for reason in reasons_for(verdict) if reason.code != OTHER
+                    ]
                     for verdict in DECIDE
                 },
                 "causes": [{"code": code, **cause._asdict()} for code, cause in CAUSES.items()],
@@ -288,7 +290,7 @@ class FinalDesk(OpenDesk):
         before = self.answer_before(decision)
         verdict = decision.verdict
         corrected = decision.corrected_answer
-        first = next((each for each in self.decisions if each.corrected_answer), decision)
+        first = next((side for side in self.decisions if side.corrected_answer), decision)
         others = first.corrected_answer if first.corrected_answer != corrected else None
         return {
             **Version.of(decision).model_dump(mode="json"),
