@@ -732,6 +732,44 @@ def test_a_recorded_decision_can_be_undone_from_a_case_with_a_draft(draw: Drawn)
     assert [body["entry"] for body in draw.sent("undo")] == ["e0"]
 
 
+def test_u_after_a_skip_brings_the_skipped_case_back(draw: Drawn) -> None:
+    page = draw()
+    draw.answers["open"] = next_case(draw) | {"entry": "s0", "done": "Skipped c0. It comes back"}
+    page.keyboard.press("s")
+    says(page).to_contain_text("Skipped c0. It comes back.")
+    expect(page.get_by_role("button", name="Undo it there")).to_be_visible()
+    page.keyboard.press("u")
+    assert [body["entry"] for body in draw.sent("undo")] == ["s0"]
+
+
+def test_u_names_a_skip_first_if_its_case_stayed_on_the_page(draw: Drawn) -> None:
+    page = draw()
+    stays = {"desk": draw.data, "message": None, "entry": "s0", "done": "Skipped c0"}
+    draw.answers["open"] = stays
+    page.keyboard.press("s")
+    page.keyboard.press("u")
+    says(page).to_contain_text("Skipped c0.")
+    assert not draw.sent("undo")
+    page.keyboard.press("u")
+    assert [body["entry"] for body in draw.sent("undo")] == ["s0"]
+
+
+def test_the_link_that_led_to_a_case_doesnt_keep_its_keys(draw: Drawn) -> None:
+    page = draw()
+    page.evaluate(
+        """() => {
+          const link = Object.assign(document.createElement("a"), { href: "#here" })
+          link.textContent = "Open the first of 3 waiting cases"
+          document.body.append(link)
+          link.focus()
+        }"""
+    )
+    draw.data = next_case(draw)["desk"]
+    draw()  # the page follows to the case, while the link is still on it
+    page.keyboard.press("x")
+    expect(page.get_by_role("radio", name="Reject")).to_be_checked()
+
+
 def test_a_field_takes_no_text_while_its_decision_is_recorded(draw: Drawn) -> None:
     page = draw()
     page.keyboard.press("x")

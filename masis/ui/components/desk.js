@@ -22,7 +22,7 @@ const MIN_CASE_MS = 1000
 // is pressed until the page reacts
 const REPEATED_PRESS_MS = 2000
 const ADVANCE_KEY = "masis-advance"
-// The decisions of this window, newest last. U on the next case undoes them one by one.
+// The decisions and skips of this window, newest last. U undoes them one by one.
 const decided = []
 const GLYPH = { approve: "✓", override: "✎", reject: "✕", escalate: "↗" }
 const LETTER = { approve: "A", override: "O", reject: "X", escalate: "E" }
@@ -183,6 +183,11 @@ class Desk {
     this.fill(data.draft)
     this.recall()
     this.isTouched = this.followsAnother = this.followsDecision = false
+    // The link or button that led here may still be on the page, with the focus, and would get the
+    // keys that are meant for this case.
+    let pressed = document.activeElement
+    while (pressed.shadowRoot?.activeElement) pressed = pressed.shadowRoot.activeElement
+    if (!typesIn(pressed) && focusIsOutside(pressed, this.root)) pressed.blur()
     // the next case starts at its question, however far the one before was scrolled
     const main = document.querySelector(STREAMLIT.elements.main)
     if (!isFirst) for (const part of [main, this.pane]) part?.scrollTo({ top: 0 })
@@ -219,12 +224,16 @@ class Desk {
       if (path !== "decisions") await this.save() // a decision has the entries itself
       const answer = await this.send("POST", path, { place, queue, ...body })
       this.busy = ""
-      onAnswer?.(answer)
+      const { entry, done: text } = answer
+      const final = Boolean(this.data.final)
+      if (entry)
+        decided.push({ entry, case: place.case, text, verdict: body.fields?.verdict, final })
+      onAnswer?.()
       // somebody has opened another case with the browser's buttons meanwhile
       if (this.hasLeft || this.data.place.case !== place.case) return null
       if (answer.desk) this.move(answer.desk, body.to === "whole_queue")
       this.followsAnother = path !== "undo" && this.data.place.case !== place.case
-      this.followsDecision = this.followsAnother && path === "decisions"
+      this.followsDecision = this.followsAnother && Boolean(entry)
       if (answer.message) this.tell(answer.message)
       else if (this.hasRefusedKey && !this.followsDecision)
         this.showMessage("A key that you pressed while this case was loading had no effect.")
@@ -869,10 +878,8 @@ class Desk {
       adopts: !data.reviewer,
       seconds: (performance.now() - this.openedAt) / 1000,
     }
-    const onRecorded = ({ entry, done: text }) => {
+    const onRecorded = () => {
       store(`masis-draft:${caseId}`, null)
-      const final = Boolean(data.final)
-      if (entry) decided.push({ entry, case: caseId, text, verdict, final })
       if (this.token !== token) return
       this.clearForm()
       this.cameFrom = ""
@@ -969,8 +976,10 @@ class Desk {
     } else this.undoEntry(standing.id)
   }
 
+  // A skipped case stays on the page if no other one waits.
   hasPrevious() {
-    return Boolean(this.previous) && this.previous.case !== this.data.place.case
+    const { previous } = this
+    return Boolean(previous) && (previous.case !== this.data.place.case || !previous.verdict)
   }
 
   // Returns whether U can undo the previous decision: nothing was entered since this case opened.
