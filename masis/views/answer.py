@@ -22,7 +22,7 @@ from masis.schema.review import answer_digest
 from masis.schema.run import Iteration, Run
 from masis.schema.wording import shorten
 from masis.views.diff import ChangeKind, word_changes
-from masis.views.headline import gravity_key, raised_issues
+from masis.views.headline import gravity_key, raised_issues, written_markers
 from masis.views.issue_history import Course, FollowedIssue, course_at, follow
 from masis.views.marks import (
     AnswerPiece,
@@ -68,6 +68,9 @@ ISSUES_SHOWN = 300
 SEVERITIES = get_args(Severity)
 LONGEST_SENTENCE = 700
 """Longest text of an issue in characters; the full text is in the answer beside it."""
+
+LONGEST_MARKER = 40
+"""Longest marker that a card of the evidence shows, in characters."""
 
 REASON_SHOWN = {
     # The issue itself says that the question asks for it, which isn't always true.
@@ -148,7 +151,8 @@ class AnswerDifference(TypedDict):
 class EvidenceCard(TypedDict):
     """One chunk of evidence, cut at the passages that bear on claims.
 
-    ``source_against`` lists the claims that the chunk's source contradicts.
+    ``cited_as`` is the marker with which the answer cites the chunk, if it isn't the chunk's id in
+    brackets. ``source_against`` lists the claims that the chunk's source contradicts.
     """
 
     id: str
@@ -156,6 +160,7 @@ class EvidenceCard(TypedDict):
     pieces: list[EvidencePiece]
     blocks: list[MarkupBlock]
     cited: int
+    cited_as: str
     bearing: list[int]
     source_against: list[int]
 
@@ -229,7 +234,7 @@ def unaudited_answer_view(
 ) -> AnswerViewData:
     """Return the view of an unaudited case: the plain answer and the first ``shown`` chunks."""
     plain: list[AnswerPiece] = [{"text": case.answer}] if case.answer else []
-    cards = [_evidence_card(chunk, [], [], 0) for chunk in case.evidence[:shown]]
+    cards = [_evidence_card(chunk, [], [], 0, chunk.id) for chunk in case.evidence[:shown]]
     return _view_without_issues(
         case, f"{version}/{shown}", shown_answer(case, None, 0), plain, cards, audited=False
     )
@@ -586,6 +591,7 @@ def _evidence_cards(
     for citation in iteration.citation_audit.citations:
         if citation.evidence_id is not None:
             cited[citation.evidence_id].add(citation.sentence)
+    markers = written_markers(iteration.citation_audit)
     orders: dict[str, list[TextSpan]] = defaultdict(list)
     for issue in iteration.issues:
         if issue.evidence_start is not None and issue.evidence_end is not None:
@@ -597,14 +603,20 @@ def _evidence_cards(
             key=lambda chunk: not (chunk.id in cited or chunk.id in marked or chunk.id in orders)
         )
     return [
-        _evidence_card(chunk, marked[chunk.id], orders[chunk.id], len(cited[chunk.id]))
+        _evidence_card(
+            chunk,
+            marked[chunk.id],
+            orders[chunk.id],
+            len(cited[chunk.id]),
+            markers.get(chunk.id, chunk.id),
+        )
         | {"source_against": sources[chunk.id]}
         for chunk in chunks[:shown]
     ]
 
 
 def _evidence_card(
-    chunk: Evidence, marked: list[Bearing], orders: list[TextSpan], cited: int
+    chunk: Evidence, marked: list[Bearing], orders: list[TextSpan], cited: int, cited_as: str
 ) -> EvidenceCard:
     text = chunk.text
     spans = [mark for mark in marked if 0 <= mark.span.start < mark.span.end <= len(text)]
@@ -617,6 +629,9 @@ def _evidence_card(
         "pieces": with_markup(pieces, markup) if markup else pieces,
         "blocks": list(markup.blocks) if markup else [],
         "cited": cited,
+        "cited_as": ""
+        if cited_as.strip("[]()【】") == chunk.id
+        else shorten(cited_as, LONGEST_MARKER),
         "bearing": sorted({mark.claim for mark in spans if mark.claim >= 0}),
         "source_against": [],
     }

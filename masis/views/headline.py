@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from functools import lru_cache
@@ -352,11 +352,12 @@ def _lines_by_kind(
     audit: CitationAudit, claims: Sequence[ClaimCheck], issues: Sequence[Issue]
 ) -> dict[str, tuple[_Line, int]]:
     by_kind: dict[str, list[_Line]] = {}
+    markers = written_markers(audit)
     # Spans already flagged, by sentence. An empty range means the whole sentence.
     flagged: defaultdict[int, list[range]] = defaultdict(list)
     starts = [span.start for span in audit.sentences]
     lines: list[tuple[str, _Line, int | None, range]] = [
-        (kind, text, None, range(0)) for kind, text in _problem_lines(audit, ())
+        (kind, text, None, range(0)) for kind, text in _problem_lines(audit, (), markers)
     ]
     objections: dict[int | None, Issue] = {}
     # Several issues about the same words count once, under the most serious one.
@@ -374,7 +375,7 @@ def _lines_by_kind(
     for issue in issues:
         if (kind := _kind_beyond_checks(issue)) and issue not in covered:
             within = None if issue.start is None else bisect_right(starts, issue.start) - 1
-            lines.append((kind, _issue_line(issue), within, range(0)))
+            lines.append((kind, _issue_line(issue, markers), within, range(0)))
             if kind in ("safety", "serious"):
                 objections.setdefault(within, issue)
     unquoted = audit.model_copy(update={"quotes": ()})
@@ -386,7 +387,7 @@ def _lines_by_kind(
             range(check.claim.start or 0, (KINDS[kind].per_claim and check.claim.end) or 0),
         )
         for check in sorted(counting, key=lambda check: not _has_short_values(check))
-        for kind, text in _problem_lines(unquoted, (check,), objections)
+        for kind, text in _problem_lines(unquoted, (check,), markers, objections)
     ]
     # KINDS is declared from the most serious kind to the least.
     gravity = [*KINDS]
@@ -412,7 +413,8 @@ def _lines_by_kind(
             before.append(words)
     counted = {kind: (texts[0], len(texts)) for kind, texts in by_kind.items()}
     if fabricated := list(dict.fromkeys(audit.invalid_citations)):
-        counted["fabricated"] = _fabricated_line(audit, fabricated), len(audit.invalid_citations)
+        line = _fabricated_line(audit, fabricated, markers)
+        counted["fabricated"] = line, len(audit.invalid_citations)
     if uncited := [
         text_span.text
         for place, text_span in enumerate(audit.sentences)
@@ -498,6 +500,7 @@ _REASONS_ABOUT_ANSWER = frozenset(code for code, row in REVIEW_CODES.items() if 
 def _problem_lines(
     audit: CitationAudit,
     claims: Sequence[ClaimCheck],
+    markers: Mapping[str, str],
     objections: Mapping[int | None, Issue] = MappingProxyType({}),
 ) -> Iterator[tuple[str, _Line]]:
     """Yield kind and line of each problem with quotations, claims and citations, in answer order.
@@ -505,6 +508,7 @@ def _problem_lines(
     Args:
         audit: The citations and quotations of the answer.
         claims: The checked claims.
+        markers: The markers of the answer (``written_markers``).
         objections: The critic's issues by sentence. They explain a contradiction that the quoted
             words alone don't show.
 
@@ -515,8 +519,8 @@ def _problem_lines(
                 "misquoted",
                 _line(
                     f"quote_{quote.finding}",
-                    cited=_chunk_name(quote.evidence_id),
-                    other=_chunk_name(quote.found_in or ""),
+                    cited=_chunk_name(quote.evidence_id, markers),
+                    other=_chunk_name(quote.found_in or "", markers),
                     quote=Quotation.of(quote.quote),
                 ),
             )
@@ -530,7 +534,11 @@ def _problem_lines(
             )
             yield (
                 "contradicted",
-                (_issue_line(objection, check) if objection else _contradicted_line(check)),
+                (
+                    _issue_line(objection, markers, check)
+                    if objection
+                    else _contradicted_line(check, markers)
+                ),
             )
         elif check.verdict == "unsupported":
             yield "unsupported", _unsupported_line(check)
@@ -538,12 +546,12 @@ def _problem_lines(
             missing = next((check.claim.text[start:end] for start, end in check.uncovered), "")
             yield "partial", _line("partial", claim=Quotation.of(_claim_text(check), missing))
         for reference in check.references:
-            cited = _chunk_name(reference.evidence_id)
+            cited = _chunk_name(reference.evidence_id, markers)
             claim = Quotation.of(_claim_text(check))
             if reference.finding == "redundant":
                 yield "redundant", _line("redundant", cited=cited, claim=claim)
             elif reference.finding == "misattributed" and reference.better:
-                better = _chunk_name(reference.better)
+                better = _chunk_name(reference.better, markers)
                 yield (
                     "misattributed",
                     _line("misattributed_better", cited=cited, claim=claim, better=better),
@@ -577,7 +585,7 @@ def gravity_key(issue: Issue, check: ClaimCheck | None) -> tuple[int, bool]:
     return [*KINDS].index(_headline_kind(issue)), check is not None and not _has_short_values(check)
 
 
-def _issue_line(issue: Issue, check: ClaimCheck | None = None) -> _Line:
+def _issue_line(issue: Issue, markers: Mapping[str, str], check: ClaimCheck | None = None) -> _Line:
     """Return the line of an issue; the critic's issues quote the answer and the evidence.
 
     A long quotation is reduced to the disputed words in ``check``, the check of the claim. If there
@@ -601,7 +609,7 @@ def _issue_line(issue: Issue, check: ClaimCheck | None = None) -> _Line:
             evidence_id.casefold() in reason.casefold() for evidence_id in issue.evidence_ids
         )
     ):
-        reason = f"{_chunk_name(issue.evidence_ids[0])}: {reason}"
+        reason = f"{_chunk_name(issue.evidence_ids[0], markers)}: {reason}"
     quote = "" if quote.casefold() in problem.casefold() else quote
     message, why = (Quotation.of(text, role="critic") for text in (problem, reason))
     if quote and reason and len(f"{problem}{quote}{reason}") > LONG_LINE:
@@ -625,8 +633,13 @@ def _issue_line(issue: Issue, check: ClaimCheck | None = None) -> _Line:
     return _line("stated", message=message)
 
 
-def _fabricated_line(audit: CitationAudit, references: Sequence[str]) -> _Line:
-    names = [f"[{_single_line(reference, 20)}]" for reference in references]
+def _fabricated_line(
+    audit: CitationAudit, references: Sequence[str], markers: Mapping[str, str]
+) -> _Line:
+    names = [
+        _single_line(markers.get(reference, f"[{reference}]"), LONGEST_ID)
+        for reference in references
+    ]
     if len(names) > 2:
         return _line("cites_many", first=names[0], second=names[1], more=len(names) - 2)
     if len(names) == 2:
@@ -689,14 +702,16 @@ def _shows_contradiction(check: ClaimCheck) -> bool:
     return _has_two_short_values(first) or bool(theirs and _differing_words(claim, mine, theirs))
 
 
-def _contradicted_line(check: ClaimCheck) -> _Line:
+def _contradicted_line(check: ClaimCheck, markers: Mapping[str, str]) -> _Line:
     first = _clearest_contradiction(check)
     if first is None:
         claim_quoted = Quotation.of(_claim_text(check))
         if not check.sources:
             return _line("denied", claim=claim_quoted)
-        return _line("contradicts", source=_chunk_name(check.sources[0]), claim=claim_quoted)
-    source, theirs = _chunk_name(first.evidence_id), _quotable_words(first.evidence_text)
+        return _line(
+            "contradicts", source=_chunk_name(check.sources[0], markers), claim=claim_quoted
+        )
+    source, theirs = _chunk_name(first.evidence_id, markers), _quotable_words(first.evidence_text)
     mine = _single_line(first.claim_text, LONGEST_VALUE)
     if not theirs:
         return _absent_line(mine, _claim_text(check))
@@ -771,10 +786,28 @@ def _single_line(text: str, longest: int) -> str:
     return shorten(" ".join(_INVISIBLE_CHARS.sub(" ", text[:LONGEST_TEXT]).split()), longest)
 
 
-def _chunk_name(name: str) -> str:
-    short = _single_line(name, LONGEST_ID)
+def written_markers(audit: CitationAudit) -> dict[str, str]:
+    """Return the markers of an answer as it writes them, such as ``(Source 9)``.
+
+    The keys are the ids of the chunks that they cite, or the references that name no chunk. A
+    marker of several references, such as ``[1, 9]``, names none of them.
+    """
+    places = Counter((citation.marker_start, citation.marker_end) for citation in audit.citations)
+    markers: dict[str, str] = {}
+    for citation in audit.citations:
+        span = citation.marker_start, citation.marker_end
+        if citation.sentence is None or places[span] > 1:
+            continue
+        sentence = audit.sentences[citation.sentence]
+        text = sentence.text[span[0] - sentence.start : span[1] - sentence.start]
+        if text.strip():
+            markers.setdefault(citation.evidence_id or citation.reference, text)
+    return markers
+
+
+def _chunk_name(name: str, markers: Mapping[str, str]) -> str:
     # Without brackets, a number would look like a count.
-    return f"[{short}]" if name.isdigit() else short
+    return _single_line(markers.get(name, f"[{name}]") if name.isdigit() else name, LONGEST_ID)
 
 
 def _quotable_words(words: str) -> str:

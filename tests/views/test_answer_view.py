@@ -739,3 +739,13 @@ def test_a_rejected_issue_shows_the_revisers_reason_and_a_derived_claim_its_deri
     ]
     assert reason.startswith(issue.reason[:20])
     assert "60 + 60 = 120" in data["claims"][0]["says"]
+
+
+def test_a_chunk_carries_the_marker_with_which_the_answer_cites_it() -> None:
+    def cited_as(answer: str) -> list[str]:
+        case = a_case(answer)
+        return [card["cited_as"] for card in answer_view(case, run_audit(case), 0)["evidence"]]
+
+    assert cited_as("The bridge is 120 metres long (Source 1).")[0] == "(Source 1)"
+    assert set(cited_as("The bridge is 120 metres long [c1].")) == {""}
+    assert set(cited_as("The bridge is 120 metres long [1, 2].")) == {""}

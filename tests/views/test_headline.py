@@ -111,6 +111,10 @@ LONG = (
             "Cites [7], which doesn't exist: “It opened in 1931”",
         ),
         (
+            "The bridge is 120 metres long (Source 1). It opened in 1931 (Source 9).",
+            "Cites (Source 9), which doesn't exist: “It opened in 1931”",
+        ),
+        (
             "It opened in 1931 [7] and is 120 metres long [8].",
             "Cites [7] and [8], which don't exist",
         ),

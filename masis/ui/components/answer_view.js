@@ -856,7 +856,9 @@ function drawAnswer(root, data, desk) {
         make(
           "span",
           "dim",
-          card.cited ? `cited by ${plural(card.cited, "sentence")}` : "not cited",
+          card.cited
+            ? `cited by ${plural(card.cited, "sentence")}${card.cited_as && ` as ${card.cited_as}`}`
+            : "not cited",
         ),
       )
     element.append(head)
