@@ -33,6 +33,7 @@ from masis.services.records import DEFAULT_ORDER, ORDERS, CaseFilter, OrderName
 from masis.views.batch_words import batch_result, left_out_lines
 from masis.views.faults import revealed_words
 from masis.views.headline import headline
+from masis.views.numbering import numbered_issues
 from masis.views.labels import flat_lines, label_lines
 from masis.views.log_entries import entry_number, entry_word
 from masis.views.numbers import score_text
@@ -186,11 +187,13 @@ def _iteration_lines(iteration: Iteration) -> Iterator[str]:
         )
     if iteration.issues:
         yield from ("", "Issues")
-    # sorted is stable, so each group stays in the order of the audit.
-    for issue in sorted(iteration.issues, key=lambda issue: not issue.major):
-        yield f"  {issue.severity:<9} {shorten(' '.join(issue.description.split()), 240)}"
-        if issue.major:
-            yield f"  {'':<9} {issue.suggestion}"
+    for number, group in enumerate(numbered_issues(iteration), 1):
+        for issue in group:
+            name = str(number) if issue is group[0] else ""
+            described = shorten(" ".join(issue.description.split()), 240)
+            yield f"  {name:>3} {issue.severity:<9} {described}"
+            if issue.major and issue.suggestion:
+                yield f"  {'':>3} {'':<9} {issue.suggestion}"
 
 
 @click.command(cls=Command)

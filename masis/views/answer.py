@@ -12,17 +12,17 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import NotRequired, TypedDict, get_args
+from typing import NotRequired, TypedDict
 
-from masis.audit.issues import about_same_words, word_stems
+from masis.audit.issues import word_stems
 from masis.audit.sentences import split_sentences
 from masis.schema.audit import ClaimCheck, Issue
-from masis.schema.case import Case, Evidence, Severity
+from masis.schema.case import Case, Evidence
 from masis.schema.review import answer_digest
 from masis.schema.run import Iteration, Run
 from masis.schema.wording import shorten
 from masis.views.diff import ChangeKind, word_changes
-from masis.views.headline import gravity_key, raised_issues, written_markers
+from masis.views.headline import written_markers
 from masis.views.issue_history import Course, FollowedIssue, course_at, follow
 from masis.views.marks import (
     AnswerPiece,
@@ -35,6 +35,7 @@ from masis.views.marks import (
     reference_marks,
 )
 from masis.views.markup import MarkupBlock, find_markup, with_markup
+from masis.views.numbering import CLAIM_RULES, SEVERITIES, numbered_issues, worst_of
 from masis.views.story import no_issues_text
 from masis.views.verdicts import (
     WITHOUT_PASSAGE,
@@ -65,7 +66,6 @@ EVIDENCE_SHOWN = 200
 ISSUES_SHOWN = 300
 """Issues sent to the browser. If there are more, the most severe ones are sent."""
 
-SEVERITIES = get_args(Severity)
 LONGEST_SENTENCE = 700
 """Longest text of an issue in characters; the full text is in the answer beside it."""
 
@@ -79,17 +79,6 @@ REASON_SHOWN = {
 """Reasons shown to people in place of the issue's own reason, by rule."""
 
 UNCITED = "uncited_sentence"
-
-# Rules whose issues are about a claim, so that the issue and the claim have the same offsets.
-CLAIM_RULES = {
-    "contradicted_claim",
-    "unsupported_claim",
-    "partly_supported_claim",
-    "unverifiable_claim",
-    "unscored_claim",
-    "misattributed_reference",
-    "redundant_reference",
-}
 
 
 class RaisedData(TypedDict):
@@ -107,7 +96,7 @@ class RaisedData(TypedDict):
 
 
 class IssueData(RaisedData):
-    """One numbered issue. Number 1 is the issue in the headline.
+    """One numbered issue (``numbering.py``). Number 1 is the gravest.
 
     ``also`` holds everything else raised about the same words. ``quote`` is the text concerned, if
     no other field contains it. ``insert`` is the text to add for a missing point, to be placed
@@ -385,16 +374,6 @@ def _numbered_issues(
         at = claims.get((issue.start, issue.end)) if issue.rule == "critic_unsupported" else None
         return at is not None and iteration.claims[at].verdict == "partial"
 
-    def weight(issue: Issue) -> tuple[int, bool, int, int]:
-        claim, span = claim_of(issue), _issue_span(issue) or TextSpan(0, len(iteration.answer) + 1)
-        # Ordered by the end of the span, where the answer shows the number. If two spans end
-        # together, the narrower one is first.
-        return (
-            *gravity_key(issue, None if claim is None else iteration.claims[claim]),
-            span.end,
-            -span.start,
-        )
-
     def sources(issue: Issue) -> Iterable[str]:
         # The critic names conflicting sources in its reason only.
         if issue.evidence_ids or issue.rule != "source_conflict":
@@ -431,17 +410,14 @@ def _numbered_issues(
             ),
         }
 
-    groups = sorted(
-        (sorted(group, key=weight) for group in about_same_words(raised_issues(iteration))),
-        key=lambda group: weight(group[0]),
-    )
+    groups = numbered_issues(iteration)
     issues: list[IssueData] = []
     for number, (first, *others) in enumerate(groups, 1):
         span, head = _issue_span(first), worded(first, first)
         data: IssueData = {
             "number": number,
             "label": head["label"],
-            "severity": min((issue.severity for issue in (first, *others)), key=SEVERITIES.index),
+            "severity": SEVERITIES[worst_of([first, *others])],
             "description": head["description"],
             "reason": head["reason"],
             "suggestion": head["suggestion"],

@@ -23,10 +23,21 @@ from masis.schema.audit import CitationAudit, ClaimCheck, Contradiction, Issue
 from masis.schema.base import Record
 from masis.schema.case import Severity
 from masis.schema.review import Standing
-from masis.schema.rules import KINDS, MUST_LOOK, REVIEW_CODES, RULES, Tone
+from masis.schema.rules import KINDS, MUST_LOOK, REVIEW_CODES, Tone
 from masis.schema.run import Iteration, Run
 from masis.schema.wording import count_noun, describe_absent_figures, describe_marked_words, shorten
 from masis.settings import OFFLINE
+from masis.views.numbering import (
+    LONGEST_VALUE,
+    SEVERITIES,
+    has_short_values,
+    has_two_short_values,
+    headline_kind,
+    kind_beyond_checks,
+    numbered_issues,
+    raised_issues,
+    worst_of,
+)
 from masis.views.words import SEVERITY
 
 LONGEST_QUOTED = 90
@@ -41,7 +52,7 @@ LONGEST_SAID = 160
 LONGEST_STORED = 400
 """Longest quotation that is stored, in characters around its disputed words."""
 
-LONGEST_VALUE, LONGEST_ID = 40, 30
+LONGEST_ID = 30
 LONG_LINE = 135
 """Characters of a critic's description, quotation and reason above which a part is left out."""
 SHORT_QUOTE = 40
@@ -264,7 +275,7 @@ def headline(run: Run) -> Headline:
     lines = _lines_by_kind(original.citation_audit, original.claims, raised_issues(original))
     lines |= _review_reason_lines(run, lines)
     counts = tuple((kind, lines[kind][1]) for kind in KINDS if kind in lines)
-    worst = counts[0][0] if counts else "redundant"
+    worst = _worst_kind(original, [kind for kind, _ in counts])
     if worst == "redundant":  # A redundant citation isn't an error, and the answer marks it.
         values = {
             "supported": sum(check.verified for check in original.claims),
@@ -287,29 +298,14 @@ def headline(run: Run) -> Headline:
     )
 
 
-def raised_issues(iteration: Iteration) -> tuple[Issue, ...]:
-    """Return the issues of an answer.
-
-    If the critic names conflicting sources without raising an issue, each conflict is added as an
-    issue of low severity.
-    """
-    if any(issue.rule == "source_conflict" for issue in iteration.issues):
-        return iteration.issues
-    named = (
-        Issue(
-            id=f"conflict-{number}",
-            key=f"conflict-{number}",
-            source="critic",
-            type="contradiction",
-            rule="source_conflict",
-            severity="low",
-            description="The critic names sources that disagree. See whether the answer says so.",
-            reason=conflict,
-            suggestion="",
-        )
-        for number, conflict in enumerate(iteration.critique.conflicting_evidence, 1)
-    )
-    return (*iteration.issues, *named)
+def _worst_kind(original: Iteration, kinds: Sequence[str]) -> str:
+    """Return the kind of the issue with number 1 if it flags the answer, else the first kind."""
+    severity = {kind: len(SEVERITIES) for kind in kinds}
+    for group in reversed(numbered_issues(original)):
+        kind = headline_kind(group[0])
+        if KINDS[kind].tone == "bad":
+            severity[kind] = worst_of(group)
+    return min(kinds, key=severity.__getitem__, default="redundant")
 
 
 def worst_severity(original: Iteration) -> Severity | None:
@@ -320,7 +316,7 @@ def worst_severity(original: Iteration) -> Severity | None:
     severities = {
         issue.severity
         for issue in raised_issues(original)
-        if KINDS[_headline_kind(issue)].tone != "calm"
+        if KINDS[headline_kind(issue)].tone != "calm"
     }
     return next((severity for severity in SEVERITY if severity in severities), None)
 
@@ -361,9 +357,19 @@ def _lines_by_kind(
     ]
     objections: dict[int | None, Issue] = {}
     # Several issues about the same words count once, under the most serious one.
-    covered = {
-        issue for group in about_same_words(issues) for issue in _issues_counted_elsewhere(group)
+    groups = about_same_words(issues)
+    covered = {issue for group in groups for issue in _issues_counted_elsewhere(group)}
+    severities = {
+        (issue.start, issue.end): worst_of(group)
+        for group in groups
+        for issue in group
+        if issue.source == "claims"
     }
+
+    def gravest_first(check: ClaimCheck) -> tuple[int, bool]:
+        span = check.claim.start, check.claim.end
+        return severities.get(span, len(SEVERITIES)), not has_short_values(check)
+
     again_claimed = {
         (issue.start, issue.end)
         for issue in covered
@@ -373,7 +379,7 @@ def _lines_by_kind(
         check for check in claims if (check.claim.start, check.claim.end) not in again_claimed
     ]
     for issue in issues:
-        if (kind := _kind_beyond_checks(issue)) and issue not in covered:
+        if (kind := kind_beyond_checks(issue)) and issue not in covered:
             within = None if issue.start is None else bisect_right(starts, issue.start) - 1
             lines.append((kind, _issue_line(issue, markers), within, range(0)))
             if kind in ("safety", "serious"):
@@ -386,7 +392,7 @@ def _lines_by_kind(
             check.claim.sentence,
             range(check.claim.start or 0, (KINDS[kind].per_claim and check.claim.end) or 0),
         )
-        for check in sorted(counting, key=lambda check: not _has_short_values(check))
+        for check in sorted(counting, key=gravest_first)
         for kind, text in _problem_lines(unquoted, (check,), markers, objections)
     ]
     # KINDS is declared from the most serious kind to the least.
@@ -473,8 +479,8 @@ def _tagged_line(checks: Sequence[ClaimCheck]) -> _Line:
 
 
 def _issues_counted_elsewhere(group: Sequence[Issue]) -> Sequence[Issue]:
-    first, *others = sorted(group, key=lambda issue: [*KINDS].index(_headline_kind(issue)))
-    return others if first.start is None or KINDS[_headline_kind(first)].absorbs else ()
+    first, *others = sorted(group, key=lambda issue: [*KINDS].index(headline_kind(issue)))
+    return others if first.start is None or KINDS[headline_kind(first)].absorbs else ()
 
 
 def _review_reason_lines(
@@ -525,7 +531,7 @@ def _problem_lines(
                 ),
             )
     # Checks with two short values are first, because a reader can verify them at a glance.
-    for check in sorted(claims, key=lambda check: not _has_short_values(check)):
+    for check in sorted(claims, key=lambda check: not has_short_values(check)):
         if check.verdict == "contradicted" or (
             check.verdict == "supported" and check.contradictions
         ):
@@ -558,31 +564,6 @@ def _problem_lines(
                 )
             elif reference.finding == "misattributed":
                 yield "misattributed", _line("misattributed", cited=cited, claim=claim)
-
-
-def _kind_beyond_checks(issue: Issue) -> str:
-    """Return the kind of an issue that citation and claim checks don't report, or ""."""
-    rule = RULES.get(issue.rule)
-    if rule is not None and not rule.has_own_line:
-        return rule.kind
-    if issue.source == "checks":
-        return "check" if issue.major else "minor_check"
-    if issue.source == "critic":
-        return "safety" if issue.type == "safety" else "serious" if issue.major else "minor"
-    return ""
-
-
-def _headline_kind(issue: Issue) -> str:
-    rule = RULES.get(issue.rule)
-    return _kind_beyond_checks(issue) or (rule.kind if rule else "uncertified")
-
-
-def gravity_key(issue: Issue, check: ClaimCheck | None) -> tuple[int, bool]:
-    """Return the sort key that puts the headline's issue first.
-
-    ``check`` is the check of its claim.
-    """
-    return [*KINDS].index(_headline_kind(issue)), check is not None and not _has_short_values(check)
 
 
 def _issue_line(issue: Issue, markers: Mapping[str, str], check: ClaimCheck | None = None) -> _Line:
@@ -665,19 +646,6 @@ def _fabricated_line(
     )
 
 
-def _has_short_values(check: ClaimCheck) -> bool:
-    return any(_has_two_short_values(contradiction) for contradiction in check.contradictions)
-
-
-def _has_two_short_values(contradiction: Contradiction) -> bool:
-    """Whether both sides are figures, dates or names short enough to show side by side."""
-    return (
-        contradiction.kind not in ("stated", "source")
-        and len(contradiction.claim_text) <= LONGEST_VALUE
-        and len(contradiction.evidence_text) <= LONGEST_VALUE
-    )
-
-
 def _clearest_contradiction(check: ClaimCheck) -> Contradiction | None:
     """Return the contradiction of a claim that is easiest to see, or None if none is named."""
     between = sorted(
@@ -685,7 +653,7 @@ def _clearest_contradiction(check: ClaimCheck) -> Contradiction | None:
         key=lambda contradiction: (not contradiction.evidence_text, -contradiction.strength),
     )
     return next(
-        (contradiction for contradiction in between if _has_two_short_values(contradiction)),
+        (contradiction for contradiction in between if has_two_short_values(contradiction)),
         between[0] if between else None,
     )
 
@@ -699,7 +667,7 @@ def _shows_contradiction(check: ClaimCheck) -> bool:
         _quotable_words(text)
         for text in (_claim_text(check), first.claim_text, first.evidence_text)
     )
-    return _has_two_short_values(first) or bool(theirs and _differing_words(claim, mine, theirs))
+    return has_two_short_values(first) or bool(theirs and _differing_words(claim, mine, theirs))
 
 
 def _contradicted_line(check: ClaimCheck, markers: Mapping[str, str]) -> _Line:
@@ -715,7 +683,7 @@ def _contradicted_line(check: ClaimCheck, markers: Mapping[str, str]) -> _Line:
     mine = _single_line(first.claim_text, LONGEST_VALUE)
     if not theirs:
         return _absent_line(mine, _claim_text(check))
-    if _has_two_short_values(first):
+    if has_two_short_values(first):
         return _line("differs", source=source, theirs=theirs, mine=mine)
     claim = _quotable_words(_claim_text(check))
     mine = _quotable_words(first.claim_text)
