@@ -33,9 +33,9 @@ from masis.services.records import DEFAULT_ORDER, ORDERS, CaseFilter, OrderName
 from masis.views.batch_words import batch_result, left_out_lines
 from masis.views.faults import revealed_words
 from masis.views.headline import headline
-from masis.views.numbering import numbered_issues
 from masis.views.labels import flat_lines, label_lines
 from masis.views.log_entries import entry_number, entry_word
+from masis.views.numbering import numbered_issues
 from masis.views.numbers import score_text
 from masis.views.story import failure_message, review_messages
 from masis.views.words import (
@@ -185,9 +185,10 @@ def _iteration_lines(iteration: Iteration) -> Iterator[str]:
         yield (
             f"  {verdict_word(check).text:<16} {shorten(' '.join(check.claim.text.split()), 200)}"
         )
-    if iteration.issues:
+    groups = numbered_issues(iteration)
+    if groups:
         yield from ("", "Issues")
-    for number, group in enumerate(numbered_issues(iteration), 1):
+    for number, group in enumerate(groups, 1):
         for issue in group:
             name = str(number) if issue is group[0] else ""
             described = shorten(" ".join(issue.description.split()), 240)

@@ -140,7 +140,7 @@ class Desk {
     if (!isSameCase) this.leaveForm()
     this.data = { ...data, ...this.fromPage }
     const isOtherAnswer = !before || !isEqual(before.shown, data.shown)
-    if (isOtherAnswer || this.fields.verdict !== "approve") this.confirming = null
+    if (isOtherAnswer || this.fields.verdict !== this.confirming?.verdict) this.confirming = null
     if (this.view?.version !== data.view.version) {
       this.view?.leave()
       this.view = drawAnswer(this.answerRoot, data.view, this)
@@ -199,6 +199,7 @@ class Desk {
     this.steps = []
     this.confirming = null
     this.confirmed = []
+    this.wasAsked = ""
     this.reopened = false
     this.restored = ""
     this.hasCaret = false
@@ -855,9 +856,11 @@ class Desk {
       this.el.name.select()
       return
     }
-    if (verdict === "approve" && this.data.serious.length && !this.confirming) {
-      const ids = this.data.serious.flatMap(issue => issue.ids)
-      this.confirming = { at: performance.now(), ids }
+    const open = this.confirming || this.wasAsked === verdict ? [] : this.openSerious()
+    if (open.length) {
+      if (verdict === "override") this.wasAsked = verdict
+      const ids = open.flatMap(issue => issue.ids)
+      this.confirming = { at: performance.now(), ids, verdict, open }
       this.change({}, { now: true })
       this.drawReady()
       this.el.ask.scrollIntoView({ block: "nearest" })
@@ -932,9 +935,26 @@ class Desk {
     this.showMessage("The draft was discarded.", "calm", true)
   }
 
-  // Takes back an approval that waits for confirmation because of serious issues.
+  // Returns the serious issues that an approval leaves open, or whose words a correction leaves
+  // unchanged.
+  openSerious() {
+    const { verdict, corrected } = this.fields
+    const { serious } = this.data
+    if (verdict === "approve") return serious
+    if (verdict !== "override" || corrected === null) return []
+    const left = this.view.untouched(corrected).left.map(({ number }) => number)
+    return serious.filter(({ number }) => left.includes(number))
+  }
+
+  // Takes back a decision that waits for confirmation because of serious issues. A correction stays
+  // in the form.
   withdraw() {
+    const { verdict } = this.confirming
     this.confirming = null
+    if (verdict === "override") {
+      this.showMessage("Nothing was recorded.")
+      return
+    }
     this.change(
       { verdict: this.data.blank.verdict, reason: this.data.blank.reason },
       { now: true, typed: true },
@@ -1570,23 +1590,24 @@ class Desk {
     }
   }
 
-  // Asks for confirmation before an answer with open serious issues is approved. The log records
-  // that they were listed.
+  // Asks for confirmation before serious issues are left open. The log records that they were
+  // listed.
   drawAsk() {
-    const { el, data } = this
-    const shown = Boolean(this.confirming) && this.fields.verdict === "approve"
-    el.ask.hidden = !shown
-    if (!shown) {
+    const { el, data, confirming } = this
+    el.ask.hidden = confirming?.verdict !== this.fields.verdict
+    if (el.ask.hidden) {
       el.ask.replaceChildren()
       return
     }
     if (el.ask.childElementCount) return
-    const count = data.serious.length
+    const { open, verdict } = confirming
+    const count = open.length
     const list = make("ul", "serious")
-    for (const issue of data.serious.slice(0, 8)) {
+    for (const issue of open.slice(0, 8)) {
       const item = make("li", "")
       item.append(
-        pill(issue.label),
+        make("b", "number", issue.number),
+        ...issue.labels.flatMap(label => [" ", pill(label)]),
         named("span", "", ` ${issue.text}`, { dir: "auto" }),
         make("span", "dim", ` ${issue.severity}`),
       )
@@ -1597,8 +1618,10 @@ class Desk {
       make(
         "p",
         "",
-        `${count === 1 ? "One serious issue is" : `${count} serious issues are`} open in ` +
-          `${data.about.name}. Approve anyway? Press A again, or submit. ` +
+        `${count === 1 ? "One serious issue is" : `${count} serious issues are`} ` +
+          (verdict === "approve"
+            ? `open in ${data.about.name}. Approve anyway? Press A again, or submit. `
+            : "unchanged in your correction. Record it anyway? Submit again. ") +
           "The decision records that you saw this list. Press U to cancel.",
       ),
       list,
