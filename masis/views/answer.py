@@ -16,7 +16,7 @@ from typing import NotRequired, TypedDict
 
 from masis.audit.issues import word_stems
 from masis.audit.sentences import split_sentences
-from masis.schema.audit import ClaimCheck, Issue
+from masis.schema.audit import Citation, ClaimCheck, Issue
 from masis.schema.case import Case, Evidence
 from masis.schema.review import answer_digest
 from masis.schema.run import Iteration, Run
@@ -78,7 +78,7 @@ REASON_SHOWN = {
 }
 """Reasons shown to people in place of the issue's own reason, by rule."""
 
-UNCITED = "uncited_sentence"
+UNCITED, FABRICATED = "uncited_sentence", "fabricated_reference"
 
 
 class RaisedData(TypedDict):
@@ -102,7 +102,8 @@ class IssueData(RaisedData):
     no other field contains it. ``insert`` is the text to add for a missing point, to be placed
     after the sentence ``after`` if there is one; ``insert_says`` is the same text without citation
     markers. ``claim`` is then negative, and ``EvidencePiece.claims`` contains it where the evidence
-    states the point. ``target`` is the row of an uncited sentence among the labels of the form.
+    states the point. ``target`` is the row of an uncited sentence, or of
+    the citation that the issue is about, among the labels of the form.
     ``reference`` is the problem with a citation, as in ``AnswerPiece.reference``.
     """
 
@@ -435,6 +436,8 @@ def _numbered_issues(
             data["target"] = target_key("sentence", *span)
         if (finding := _REFERENCE_FINDINGS.get(first.rule)) is not None:
             data["reference"] = finding
+        if (citation := _citation_of(first, iteration)) is not None:
+            data["target"] = target_key("reference", citation.start, citation.end)
         if (
             claim := next((at for at in map(claim_of, (first, *others)) if at is not None), None)
         ) is not None:
@@ -510,6 +513,28 @@ _REFERENCE_FINDINGS = {
     "misattributed_reference": "misattributed",
     "redundant_reference": "redundant",
 }
+
+
+def _citation_of(issue: Issue, iteration: Iteration) -> Citation | None:
+    """Return the citation that an issue is about, or None if it's about something else.
+
+    The label of such an issue belongs to the citation, even if the issue spans the claim that cites
+    it.
+    """
+    if issue.rule not in (*_REFERENCE_FINDINGS, FABRICATED):
+        return None
+    start, end = issue.start or 0, issue.end or 0
+    audit = iteration.citation_audit
+
+    def is_meant(citation: Citation) -> bool:
+        if issue.rule == FABRICATED:
+            return citation.status == "invalid" and start < citation.end and citation.start < end
+        if citation.sentence is None or citation.evidence_id != next(iter(issue.evidence_ids), ""):
+            return False
+        sentence = audit.sentences[citation.sentence]
+        return sentence.start <= start < sentence.end
+
+    return next(filter(is_meant, audit.citations), None)
 
 
 def _issue_word(issue: Issue) -> Word:
