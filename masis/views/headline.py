@@ -631,18 +631,18 @@ def _fabricated_line(
     if cited is None or cited.sentence is None:
         return _line("cites_one", first=names[0])
     sentence = audit.sentences[cited.sentence]
-    markers = [
+    spans = [
         (citation.marker_start - sentence.start, citation.marker_end - sentence.start)
         for citation in audit.citations
     ]
-    markers = [marker for marker in markers if 0 <= marker[0] < len(sentence.text)]
-    before = _without_markers(sentence.text[: max(cited.marker_start - sentence.start, 0)], markers)
+    spans = [span for span in spans if 0 <= span[0] < len(sentence.text)]
+    before = _without_markers(sentence.text[: max(cited.marker_start - sentence.start, 0)], spans)
     # A marker cites the words just before it.
     about = " ".join(_quotable_words(before).split()[-3:])
     return _line(
         "cites_one_in",
         first=names[0],
-        claim=Quotation.of(_without_markers(sentence.text, markers), about),
+        claim=Quotation.of(_without_markers(sentence.text, spans), about),
     )
 
 
