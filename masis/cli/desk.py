@@ -35,6 +35,7 @@ from masis.views.faults import revealed_words
 from masis.views.headline import headline
 from masis.views.labels import flat_lines, label_lines
 from masis.views.log_entries import entry_number, entry_word
+from masis.views.numbering import numbered_issues
 from masis.views.numbers import score_text
 from masis.views.story import failure_message, review_messages
 from masis.views.words import (
@@ -184,13 +185,16 @@ def _iteration_lines(iteration: Iteration) -> Iterator[str]:
         yield (
             f"  {verdict_word(check).text:<16} {shorten(' '.join(check.claim.text.split()), 200)}"
         )
-    if iteration.issues:
+    groups = numbered_issues(iteration)
+    if groups:
         yield from ("", "Issues")
-    # sorted is stable, so each group stays in the order of the audit.
-    for issue in sorted(iteration.issues, key=lambda issue: not issue.major):
-        yield f"  {issue.severity:<9} {shorten(' '.join(issue.description.split()), 240)}"
-        if issue.major:
-            yield f"  {'':<9} {issue.suggestion}"
+    for number, group in enumerate(groups, 1):
+        for issue in group:
+            name = str(number) if issue is group[0] else ""
+            described = shorten(" ".join(issue.description.split()), 240)
+            yield f"  {name:>3} {issue.severity:<9} {described}"
+            if issue.major and issue.suggestion:
+                yield f"  {'':>3} {'':<9} {issue.suggestion}"
 
 
 @click.command(cls=Command)

@@ -11,8 +11,8 @@ from masis.schema.run import Run
 from masis.schema.wording import shorten
 from masis.services.cases import shown_flags
 from masis.services.records import CaseSummary
-from masis.views.answer import SEVERITIES
 from masis.views.headline import headline
+from masis.views.numbering import SEVERITIES
 from masis.views.numbers import score_text
 from masis.views.words import FLAG, ISSUES, status_label
 

@@ -144,7 +144,8 @@ def take_next(call: ApiCall, body: records.NextCase) -> Lease | None:
 @endpoint("POST", "/cases/{case:path}/skip", "decide", "skip cases")
 def skip_case(call: ApiCall) -> records.Changed:
     """Leave a case undecided. It comes last for this person."""
-    return records.Changed(cases=call.workbench.team.skip(call.actor, [call.path["case"]]))
+    entries = call.workbench.team.skip(call.actor, [call.path["case"]])
+    return records.Changed(cases=len(entries))
 
 
 # Decisions

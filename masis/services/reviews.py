@@ -452,7 +452,7 @@ class ReviewService(Service):
     @requires("decide", "undo own decisions or auto-acceptances")
     @may_require("oversee", "undo decisions of others")
     def undo(self, actor: Actor, entry_id: str, *, batch: str = "") -> LogEntry:
-        """Undo an entry with a new entry. A repeated call returns the same new entry.
+        """Undo a decision or a skip with a new entry. A repeated call returns the same new entry.
 
         The entry must be named, because a second click on "undo the current decision" would
         otherwise undo the one before it as well.
@@ -464,7 +464,7 @@ class ReviewService(Service):
 
         Raises:
             UnknownRecord: There is no such entry.
-            StoreError: The entry no longer decides its case.
+            StoreError: The entry no longer decides its case, or the skip isn't in effect.
             NotAllowed: The entry is another person's, and the actor's role allows undoing only
                 one's own.
 
@@ -481,7 +481,7 @@ class ReviewService(Service):
             raise Conflict(
                 f"entry {entry_id} was redacted, so it can't be undone. Decide the case again."
             )
-        if entry.decision.kind in WORK:
+        if entry.decision.kind in WORK and entry.decision.kind != "skip":
             raise Conflict(f"entry {entry_id} isn't a decision. Add another one instead.")
         undo = Decision(
             kind="undo",

@@ -282,13 +282,14 @@ class TeamService(Service):
 
         """
         self._require_assigner(actor, reviewers)
-        return self._log_for_cases(
+        entries = self._log_for_cases(
             actor,
             case_ids,
             "assign",
             assignees=clean_names(reviewers, "a reviewer", LONGEST_REVIEWER),
             batch=batch,
         )
+        return len(entries)
 
     @requires("decide", _ASSIGN_SELF)
     @may_require("oversee", _ASSIGN_OTHERS)
@@ -300,13 +301,14 @@ class TeamService(Service):
         ``batch`` is the batch of the entries. It raises the errors of ``assign``.
         """
         self._require_assigner(actor, reviewers)
-        return self._log_for_cases(
+        entries = self._log_for_cases(
             actor,
             case_ids,
             "unassign",
             assignees=clean_names(reviewers, "a reviewer", LONGEST_REVIEWER),
             batch=batch,
         )
+        return len(entries)
 
     @requires("read")
     def share_out(
@@ -370,9 +372,10 @@ class TeamService(Service):
             UnknownRecord: There is no such case.
 
         """
-        return self._log_for_cases(
+        entries = self._log_for_cases(
             actor, case_ids, "tag", tags=clean_names(tags, "a tag", LONGEST_TAG), batch=batch
         )
+        return len(entries)
 
     @requires("decide", "tag cases")
     def untag(
@@ -382,21 +385,28 @@ class TeamService(Service):
 
         ``batch`` is the batch of the entries. It raises the errors of ``tag``.
         """
-        return self._log_for_cases(
+        entries = self._log_for_cases(
             actor, case_ids, "untag", tags=clean_names(tags, "a tag", LONGEST_TAG), batch=batch
         )
+        return len(entries)
 
     @requires("decide", "skip cases")
-    def skip(self, actor: Actor, case_ids: Sequence[str]) -> int:
+    def skip(self, actor: Actor, case_ids: Sequence[str]) -> tuple[LogEntry, ...]:
         """Release cases undecided and move them to the end of this reviewer's queue.
 
-        Other reviewers' queues don't change.
+        Other reviewers' queues don't change. ``ReviewService.undo`` takes back one of the returned
+        entries.
+
+        Raises:
+            InputError: There are too many cases.
+            UnknownRecord: There is no such case.
+
         """
         with self._store.transaction():
-            skipped = self._log_for_cases(actor, case_ids, "skip")
+            entries = self._log_for_cases(actor, case_ids, "skip")
             for case_id in case_ids:
                 self._store.team.release(case_id, actor.name)
-        return skipped
+        return entries
 
     @requires("decide", "comment on cases")
     def comment(self, actor: Actor, case_id: str, text: str) -> LogEntry:
@@ -437,7 +447,7 @@ class TeamService(Service):
         assignees: tuple[str, ...] = (),
         tags: tuple[str, ...] = (),
         batch: str = "",
-    ) -> int:
+    ) -> tuple[LogEntry, ...]:
         unique_ids = list(dict.fromkeys(case_ids))
         if len(unique_ids) > MOST_AT_ONCE:
             raise InputError(
@@ -445,12 +455,14 @@ class TeamService(Service):
                 hint=f"Choose at most {MOST_AT_ONCE:,} at a time.",
             )
         with self._store.transaction():
-            for case_id in unique_ids:
-                entry = entry_on_case(
-                    actor, case_id, kind, assignees=assignees, tags=tags, extra=in_batch(batch)
+            return tuple(
+                self._store.decisions.append(
+                    entry_on_case(
+                        actor, case_id, kind, assignees=assignees, tags=tags, extra=in_batch(batch)
+                    )
                 )
-                self._store.decisions.append(entry)
-        return len(unique_ids)
+                for case_id in unique_ids
+            )
 
     # Policies, rubrics, label types, views
 

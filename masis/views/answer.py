@@ -12,17 +12,17 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import NotRequired, TypedDict, get_args
+from typing import NotRequired, TypedDict
 
-from masis.audit.issues import about_same_words, word_stems
+from masis.audit.issues import word_stems
 from masis.audit.sentences import split_sentences
-from masis.schema.audit import ClaimCheck, Issue
-from masis.schema.case import Case, Evidence, Severity
+from masis.schema.audit import Citation, ClaimCheck, Issue
+from masis.schema.case import Case, Evidence
 from masis.schema.review import answer_digest
 from masis.schema.run import Iteration, Run
 from masis.schema.wording import shorten
 from masis.views.diff import ChangeKind, word_changes
-from masis.views.headline import gravity_key, raised_issues
+from masis.views.headline import written_markers
 from masis.views.issue_history import Course, FollowedIssue, course_at, follow
 from masis.views.marks import (
     AnswerPiece,
@@ -35,6 +35,7 @@ from masis.views.marks import (
     reference_marks,
 )
 from masis.views.markup import MarkupBlock, find_markup, with_markup
+from masis.views.numbering import CLAIM_RULES, SEVERITIES, numbered_issues, worst_of
 from masis.views.story import no_issues_text
 from masis.views.verdicts import (
     WITHOUT_PASSAGE,
@@ -65,9 +66,11 @@ EVIDENCE_SHOWN = 200
 ISSUES_SHOWN = 300
 """Issues sent to the browser. If there are more, the most severe ones are sent."""
 
-SEVERITIES = get_args(Severity)
 LONGEST_SENTENCE = 700
 """Longest text of an issue in characters; the full text is in the answer beside it."""
+
+LONGEST_MARKER = 40
+"""Longest marker that a card of the evidence shows, in characters."""
 
 REASON_SHOWN = {
     # The issue itself says that the question asks for it, which isn't always true.
@@ -75,18 +78,7 @@ REASON_SHOWN = {
 }
 """Reasons shown to people in place of the issue's own reason, by rule."""
 
-UNCITED = "uncited_sentence"
-
-# Rules whose issues are about a claim, so that the issue and the claim have the same offsets.
-CLAIM_RULES = {
-    "contradicted_claim",
-    "unsupported_claim",
-    "partly_supported_claim",
-    "unverifiable_claim",
-    "unscored_claim",
-    "misattributed_reference",
-    "redundant_reference",
-}
+UNCITED, FABRICATED = "uncited_sentence", "fabricated_reference"
 
 
 class RaisedData(TypedDict):
@@ -104,13 +96,14 @@ class RaisedData(TypedDict):
 
 
 class IssueData(RaisedData):
-    """One numbered issue. Number 1 is the issue in the headline.
+    """One numbered issue (``numbering.py``). Number 1 is the gravest.
 
     ``also`` holds everything else raised about the same words. ``quote`` is the text concerned, if
     no other field contains it. ``insert`` is the text to add for a missing point, to be placed
     after the sentence ``after`` if there is one; ``insert_says`` is the same text without citation
     markers. ``claim`` is then negative, and ``EvidencePiece.claims`` contains it where the evidence
-    states the point. ``target`` is the row of an uncited sentence among the labels of the form.
+    states the point. ``target`` is the row of an uncited sentence, or of
+    the citation that the issue is about, among the labels of the form.
     ``reference`` is the problem with a citation, as in ``AnswerPiece.reference``.
     """
 
@@ -148,7 +141,8 @@ class AnswerDifference(TypedDict):
 class EvidenceCard(TypedDict):
     """One chunk of evidence, cut at the passages that bear on claims.
 
-    ``source_against`` lists the claims that the chunk's source contradicts.
+    ``cited_as`` is the marker with which the answer cites the chunk, if it isn't the chunk's id in
+    brackets. ``source_against`` lists the claims that the chunk's source contradicts.
     """
 
     id: str
@@ -156,6 +150,7 @@ class EvidenceCard(TypedDict):
     pieces: list[EvidencePiece]
     blocks: list[MarkupBlock]
     cited: int
+    cited_as: str
     bearing: list[int]
     source_against: list[int]
 
@@ -229,7 +224,7 @@ def unaudited_answer_view(
 ) -> AnswerViewData:
     """Return the view of an unaudited case: the plain answer and the first ``shown`` chunks."""
     plain: list[AnswerPiece] = [{"text": case.answer}] if case.answer else []
-    cards = [_evidence_card(chunk, [], [], 0) for chunk in case.evidence[:shown]]
+    cards = [_evidence_card(chunk, [], [], 0, chunk.id) for chunk in case.evidence[:shown]]
     return _view_without_issues(
         case, f"{version}/{shown}", shown_answer(case, None, 0), plain, cards, audited=False
     )
@@ -380,16 +375,6 @@ def _numbered_issues(
         at = claims.get((issue.start, issue.end)) if issue.rule == "critic_unsupported" else None
         return at is not None and iteration.claims[at].verdict == "partial"
 
-    def weight(issue: Issue) -> tuple[int, bool, int, int]:
-        claim, span = claim_of(issue), _issue_span(issue) or TextSpan(0, len(iteration.answer) + 1)
-        # Ordered by the end of the span, where the answer shows the number. If two spans end
-        # together, the narrower one is first.
-        return (
-            *gravity_key(issue, None if claim is None else iteration.claims[claim]),
-            span.end,
-            -span.start,
-        )
-
     def sources(issue: Issue) -> Iterable[str]:
         # The critic names conflicting sources in its reason only.
         if issue.evidence_ids or issue.rule != "source_conflict":
@@ -426,17 +411,14 @@ def _numbered_issues(
             ),
         }
 
-    groups = sorted(
-        (sorted(group, key=weight) for group in about_same_words(raised_issues(iteration))),
-        key=lambda group: weight(group[0]),
-    )
+    groups = numbered_issues(iteration)
     issues: list[IssueData] = []
     for number, (first, *others) in enumerate(groups, 1):
         span, head = _issue_span(first), worded(first, first)
         data: IssueData = {
             "number": number,
             "label": head["label"],
-            "severity": min((issue.severity for issue in (first, *others)), key=SEVERITIES.index),
+            "severity": SEVERITIES[worst_of([first, *others])],
             "description": head["description"],
             "reason": head["reason"],
             "suggestion": head["suggestion"],
@@ -454,6 +436,8 @@ def _numbered_issues(
             data["target"] = target_key("sentence", *span)
         if (finding := _REFERENCE_FINDINGS.get(first.rule)) is not None:
             data["reference"] = finding
+        if (citation := _citation_of(first, iteration)) is not None:
+            data["target"] = target_key("reference", citation.start, citation.end)
         if (
             claim := next((at for at in map(claim_of, (first, *others)) if at is not None), None)
         ) is not None:
@@ -531,6 +515,28 @@ _REFERENCE_FINDINGS = {
 }
 
 
+def _citation_of(issue: Issue, iteration: Iteration) -> Citation | None:
+    """Return the citation that an issue is about, or None if it's about something else.
+
+    The label of such an issue belongs to the citation, even if the issue spans the claim that cites
+    it.
+    """
+    if issue.rule not in (*_REFERENCE_FINDINGS, FABRICATED):
+        return None
+    start, end = issue.start or 0, issue.end or 0
+    audit = iteration.citation_audit
+
+    def is_meant(citation: Citation) -> bool:
+        if issue.rule == FABRICATED:
+            return citation.status == "invalid" and start < citation.end and citation.start < end
+        if citation.sentence is None or citation.evidence_id != next(iter(issue.evidence_ids), ""):
+            return False
+        sentence = audit.sentences[citation.sentence]
+        return sentence.start <= start < sentence.end
+
+    return next(filter(is_meant, audit.citations), None)
+
+
 def _issue_word(issue: Issue) -> Word:
     """Return the label of an issue.
 
@@ -586,6 +592,7 @@ def _evidence_cards(
     for citation in iteration.citation_audit.citations:
         if citation.evidence_id is not None:
             cited[citation.evidence_id].add(citation.sentence)
+    markers = written_markers(iteration.citation_audit)
     orders: dict[str, list[TextSpan]] = defaultdict(list)
     for issue in iteration.issues:
         if issue.evidence_start is not None and issue.evidence_end is not None:
@@ -597,14 +604,20 @@ def _evidence_cards(
             key=lambda chunk: not (chunk.id in cited or chunk.id in marked or chunk.id in orders)
         )
     return [
-        _evidence_card(chunk, marked[chunk.id], orders[chunk.id], len(cited[chunk.id]))
+        _evidence_card(
+            chunk,
+            marked[chunk.id],
+            orders[chunk.id],
+            len(cited[chunk.id]),
+            markers.get(chunk.id, chunk.id),
+        )
         | {"source_against": sources[chunk.id]}
         for chunk in chunks[:shown]
     ]
 
 
 def _evidence_card(
-    chunk: Evidence, marked: list[Bearing], orders: list[TextSpan], cited: int
+    chunk: Evidence, marked: list[Bearing], orders: list[TextSpan], cited: int, cited_as: str
 ) -> EvidenceCard:
     text = chunk.text
     spans = [mark for mark in marked if 0 <= mark.span.start < mark.span.end <= len(text)]
@@ -617,6 +630,9 @@ def _evidence_card(
         "pieces": with_markup(pieces, markup) if markup else pieces,
         "blocks": list(markup.blocks) if markup else [],
         "cited": cited,
+        "cited_as": ""
+        if cited_as.strip("[]()【】") == chunk.id
+        else shorten(cited_as, LONGEST_MARKER),
         "bearing": sorted({mark.claim for mark in spans if mark.claim >= 0}),
         "source_against": [],
     }

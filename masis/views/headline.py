@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from functools import lru_cache
@@ -23,10 +23,21 @@ from masis.schema.audit import CitationAudit, ClaimCheck, Contradiction, Issue
 from masis.schema.base import Record
 from masis.schema.case import Severity
 from masis.schema.review import Standing
-from masis.schema.rules import KINDS, MUST_LOOK, REVIEW_CODES, RULES, Tone
+from masis.schema.rules import KINDS, MUST_LOOK, REVIEW_CODES, Tone
 from masis.schema.run import Iteration, Run
 from masis.schema.wording import count_noun, describe_absent_figures, describe_marked_words, shorten
 from masis.settings import OFFLINE
+from masis.views.numbering import (
+    LONGEST_VALUE,
+    SEVERITIES,
+    has_short_values,
+    has_two_short_values,
+    headline_kind,
+    kind_beyond_checks,
+    numbered_issues,
+    raised_issues,
+    worst_of,
+)
 from masis.views.words import SEVERITY
 
 LONGEST_QUOTED = 90
@@ -41,7 +52,7 @@ LONGEST_SAID = 160
 LONGEST_STORED = 400
 """Longest quotation that is stored, in characters around its disputed words."""
 
-LONGEST_VALUE, LONGEST_ID = 40, 30
+LONGEST_ID = 30
 LONG_LINE = 135
 """Characters of a critic's description, quotation and reason above which a part is left out."""
 SHORT_QUOTE = 40
@@ -264,7 +275,7 @@ def headline(run: Run) -> Headline:
     lines = _lines_by_kind(original.citation_audit, original.claims, raised_issues(original))
     lines |= _review_reason_lines(run, lines)
     counts = tuple((kind, lines[kind][1]) for kind in KINDS if kind in lines)
-    worst = counts[0][0] if counts else "redundant"
+    worst = _worst_kind(original, [kind for kind, _ in counts])
     if worst == "redundant":  # A redundant citation isn't an error, and the answer marks it.
         values = {
             "supported": sum(check.verified for check in original.claims),
@@ -287,29 +298,14 @@ def headline(run: Run) -> Headline:
     )
 
 
-def raised_issues(iteration: Iteration) -> tuple[Issue, ...]:
-    """Return the issues of an answer.
-
-    If the critic names conflicting sources without raising an issue, each conflict is added as an
-    issue of low severity.
-    """
-    if any(issue.rule == "source_conflict" for issue in iteration.issues):
-        return iteration.issues
-    named = (
-        Issue(
-            id=f"conflict-{number}",
-            key=f"conflict-{number}",
-            source="critic",
-            type="contradiction",
-            rule="source_conflict",
-            severity="low",
-            description="The critic names sources that disagree. See whether the answer says so.",
-            reason=conflict,
-            suggestion="",
-        )
-        for number, conflict in enumerate(iteration.critique.conflicting_evidence, 1)
-    )
-    return (*iteration.issues, *named)
+def _worst_kind(original: Iteration, kinds: Sequence[str]) -> str:
+    """Return the kind of the issue with number 1 if it flags the answer, else the first kind."""
+    severity = {kind: len(SEVERITIES) for kind in kinds}
+    for group in reversed(numbered_issues(original)):
+        kind = headline_kind(group[0])
+        if KINDS[kind].tone == "bad":
+            severity[kind] = worst_of(group)
+    return min(kinds, key=severity.__getitem__, default="redundant")
 
 
 def worst_severity(original: Iteration) -> Severity | None:
@@ -320,7 +316,7 @@ def worst_severity(original: Iteration) -> Severity | None:
     severities = {
         issue.severity
         for issue in raised_issues(original)
-        if KINDS[_headline_kind(issue)].tone != "calm"
+        if KINDS[headline_kind(issue)].tone != "calm"
     }
     return next((severity for severity in SEVERITY if severity in severities), None)
 
@@ -352,17 +348,28 @@ def _lines_by_kind(
     audit: CitationAudit, claims: Sequence[ClaimCheck], issues: Sequence[Issue]
 ) -> dict[str, tuple[_Line, int]]:
     by_kind: dict[str, list[_Line]] = {}
+    markers = written_markers(audit)
     # Spans already flagged, by sentence. An empty range means the whole sentence.
     flagged: defaultdict[int, list[range]] = defaultdict(list)
     starts = [span.start for span in audit.sentences]
     lines: list[tuple[str, _Line, int | None, range]] = [
-        (kind, text, None, range(0)) for kind, text in _problem_lines(audit, ())
+        (kind, text, None, range(0)) for kind, text in _problem_lines(audit, (), markers)
     ]
     objections: dict[int | None, Issue] = {}
     # Several issues about the same words count once, under the most serious one.
-    covered = {
-        issue for group in about_same_words(issues) for issue in _issues_counted_elsewhere(group)
+    groups = about_same_words(issues)
+    covered = {issue for group in groups for issue in _issues_counted_elsewhere(group)}
+    severities = {
+        (issue.start, issue.end): worst_of(group)
+        for group in groups
+        for issue in group
+        if issue.source == "claims"
     }
+
+    def gravest_first(check: ClaimCheck) -> tuple[int, bool]:
+        span = check.claim.start, check.claim.end
+        return severities.get(span, len(SEVERITIES)), not has_short_values(check)
+
     again_claimed = {
         (issue.start, issue.end)
         for issue in covered
@@ -372,9 +379,9 @@ def _lines_by_kind(
         check for check in claims if (check.claim.start, check.claim.end) not in again_claimed
     ]
     for issue in issues:
-        if (kind := _kind_beyond_checks(issue)) and issue not in covered:
+        if (kind := kind_beyond_checks(issue)) and issue not in covered:
             within = None if issue.start is None else bisect_right(starts, issue.start) - 1
-            lines.append((kind, _issue_line(issue), within, range(0)))
+            lines.append((kind, _issue_line(issue, markers), within, range(0)))
             if kind in ("safety", "serious"):
                 objections.setdefault(within, issue)
     unquoted = audit.model_copy(update={"quotes": ()})
@@ -385,8 +392,8 @@ def _lines_by_kind(
             check.claim.sentence,
             range(check.claim.start or 0, (KINDS[kind].per_claim and check.claim.end) or 0),
         )
-        for check in sorted(counting, key=lambda check: not _has_short_values(check))
-        for kind, text in _problem_lines(unquoted, (check,), objections)
+        for check in sorted(counting, key=gravest_first)
+        for kind, text in _problem_lines(unquoted, (check,), markers, objections)
     ]
     # KINDS is declared from the most serious kind to the least.
     gravity = [*KINDS]
@@ -412,7 +419,8 @@ def _lines_by_kind(
             before.append(words)
     counted = {kind: (texts[0], len(texts)) for kind, texts in by_kind.items()}
     if fabricated := list(dict.fromkeys(audit.invalid_citations)):
-        counted["fabricated"] = _fabricated_line(audit, fabricated), len(audit.invalid_citations)
+        line = _fabricated_line(audit, fabricated, markers)
+        counted["fabricated"] = line, len(audit.invalid_citations)
     if uncited := [
         text_span.text
         for place, text_span in enumerate(audit.sentences)
@@ -471,8 +479,8 @@ def _tagged_line(checks: Sequence[ClaimCheck]) -> _Line:
 
 
 def _issues_counted_elsewhere(group: Sequence[Issue]) -> Sequence[Issue]:
-    first, *others = sorted(group, key=lambda issue: [*KINDS].index(_headline_kind(issue)))
-    return others if first.start is None or KINDS[_headline_kind(first)].absorbs else ()
+    first, *others = sorted(group, key=lambda issue: [*KINDS].index(headline_kind(issue)))
+    return others if first.start is None or KINDS[headline_kind(first)].absorbs else ()
 
 
 def _review_reason_lines(
@@ -498,6 +506,7 @@ _REASONS_ABOUT_ANSWER = frozenset(code for code, row in REVIEW_CODES.items() if 
 def _problem_lines(
     audit: CitationAudit,
     claims: Sequence[ClaimCheck],
+    markers: Mapping[str, str],
     objections: Mapping[int | None, Issue] = MappingProxyType({}),
 ) -> Iterator[tuple[str, _Line]]:
     """Yield kind and line of each problem with quotations, claims and citations, in answer order.
@@ -505,6 +514,7 @@ def _problem_lines(
     Args:
         audit: The citations and quotations of the answer.
         claims: The checked claims.
+        markers: The markers of the answer (``written_markers``).
         objections: The critic's issues by sentence. They explain a contradiction that the quoted
             words alone don't show.
 
@@ -515,13 +525,13 @@ def _problem_lines(
                 "misquoted",
                 _line(
                     f"quote_{quote.finding}",
-                    cited=_chunk_name(quote.evidence_id),
-                    other=_chunk_name(quote.found_in or ""),
+                    cited=_chunk_name(quote.evidence_id, markers),
+                    other=_chunk_name(quote.found_in or "", markers),
                     quote=Quotation.of(quote.quote),
                 ),
             )
     # Checks with two short values are first, because a reader can verify them at a glance.
-    for check in sorted(claims, key=lambda check: not _has_short_values(check)):
+    for check in sorted(claims, key=lambda check: not has_short_values(check)):
         if check.verdict == "contradicted" or (
             check.verdict == "supported" and check.contradictions
         ):
@@ -530,7 +540,11 @@ def _problem_lines(
             )
             yield (
                 "contradicted",
-                (_issue_line(objection, check) if objection else _contradicted_line(check)),
+                (
+                    _issue_line(objection, markers, check)
+                    if objection
+                    else _contradicted_line(check, markers)
+                ),
             )
         elif check.verdict == "unsupported":
             yield "unsupported", _unsupported_line(check)
@@ -538,12 +552,12 @@ def _problem_lines(
             missing = next((check.claim.text[start:end] for start, end in check.uncovered), "")
             yield "partial", _line("partial", claim=Quotation.of(_claim_text(check), missing))
         for reference in check.references:
-            cited = _chunk_name(reference.evidence_id)
+            cited = _chunk_name(reference.evidence_id, markers)
             claim = Quotation.of(_claim_text(check))
             if reference.finding == "redundant":
                 yield "redundant", _line("redundant", cited=cited, claim=claim)
             elif reference.finding == "misattributed" and reference.better:
-                better = _chunk_name(reference.better)
+                better = _chunk_name(reference.better, markers)
                 yield (
                     "misattributed",
                     _line("misattributed_better", cited=cited, claim=claim, better=better),
@@ -552,32 +566,7 @@ def _problem_lines(
                 yield "misattributed", _line("misattributed", cited=cited, claim=claim)
 
 
-def _kind_beyond_checks(issue: Issue) -> str:
-    """Return the kind of an issue that citation and claim checks don't report, or ""."""
-    rule = RULES.get(issue.rule)
-    if rule is not None and not rule.has_own_line:
-        return rule.kind
-    if issue.source == "checks":
-        return "check" if issue.major else "minor_check"
-    if issue.source == "critic":
-        return "safety" if issue.type == "safety" else "serious" if issue.major else "minor"
-    return ""
-
-
-def _headline_kind(issue: Issue) -> str:
-    rule = RULES.get(issue.rule)
-    return _kind_beyond_checks(issue) or (rule.kind if rule else "uncertified")
-
-
-def gravity_key(issue: Issue, check: ClaimCheck | None) -> tuple[int, bool]:
-    """Return the sort key that puts the headline's issue first.
-
-    ``check`` is the check of its claim.
-    """
-    return [*KINDS].index(_headline_kind(issue)), check is not None and not _has_short_values(check)
-
-
-def _issue_line(issue: Issue, check: ClaimCheck | None = None) -> _Line:
+def _issue_line(issue: Issue, markers: Mapping[str, str], check: ClaimCheck | None = None) -> _Line:
     """Return the line of an issue; the critic's issues quote the answer and the evidence.
 
     A long quotation is reduced to the disputed words in ``check``, the check of the claim. If there
@@ -601,7 +590,7 @@ def _issue_line(issue: Issue, check: ClaimCheck | None = None) -> _Line:
             evidence_id.casefold() in reason.casefold() for evidence_id in issue.evidence_ids
         )
     ):
-        reason = f"{_chunk_name(issue.evidence_ids[0])}: {reason}"
+        reason = f"{_chunk_name(issue.evidence_ids[0], markers)}: {reason}"
     quote = "" if quote.casefold() in problem.casefold() else quote
     message, why = (Quotation.of(text, role="critic") for text in (problem, reason))
     if quote and reason and len(f"{problem}{quote}{reason}") > LONG_LINE:
@@ -625,8 +614,13 @@ def _issue_line(issue: Issue, check: ClaimCheck | None = None) -> _Line:
     return _line("stated", message=message)
 
 
-def _fabricated_line(audit: CitationAudit, references: Sequence[str]) -> _Line:
-    names = [f"[{_single_line(reference, 20)}]" for reference in references]
+def _fabricated_line(
+    audit: CitationAudit, references: Sequence[str], markers: Mapping[str, str]
+) -> _Line:
+    names = [
+        _single_line(markers.get(reference, f"[{reference}]"), LONGEST_ID)
+        for reference in references
+    ]
     if len(names) > 2:
         return _line("cites_many", first=names[0], second=names[1], more=len(names) - 2)
     if len(names) == 2:
@@ -637,31 +631,18 @@ def _fabricated_line(audit: CitationAudit, references: Sequence[str]) -> _Line:
     if cited is None or cited.sentence is None:
         return _line("cites_one", first=names[0])
     sentence = audit.sentences[cited.sentence]
-    markers = [
+    spans = [
         (citation.marker_start - sentence.start, citation.marker_end - sentence.start)
         for citation in audit.citations
     ]
-    markers = [marker for marker in markers if 0 <= marker[0] < len(sentence.text)]
-    before = _without_markers(sentence.text[: max(cited.marker_start - sentence.start, 0)], markers)
+    spans = [span for span in spans if 0 <= span[0] < len(sentence.text)]
+    before = _without_markers(sentence.text[: max(cited.marker_start - sentence.start, 0)], spans)
     # A marker cites the words just before it.
     about = " ".join(_quotable_words(before).split()[-3:])
     return _line(
         "cites_one_in",
         first=names[0],
-        claim=Quotation.of(_without_markers(sentence.text, markers), about),
-    )
-
-
-def _has_short_values(check: ClaimCheck) -> bool:
-    return any(_has_two_short_values(contradiction) for contradiction in check.contradictions)
-
-
-def _has_two_short_values(contradiction: Contradiction) -> bool:
-    """Whether both sides are figures, dates or names short enough to show side by side."""
-    return (
-        contradiction.kind not in ("stated", "source")
-        and len(contradiction.claim_text) <= LONGEST_VALUE
-        and len(contradiction.evidence_text) <= LONGEST_VALUE
+        claim=Quotation.of(_without_markers(sentence.text, spans), about),
     )
 
 
@@ -672,7 +653,7 @@ def _clearest_contradiction(check: ClaimCheck) -> Contradiction | None:
         key=lambda contradiction: (not contradiction.evidence_text, -contradiction.strength),
     )
     return next(
-        (contradiction for contradiction in between if _has_two_short_values(contradiction)),
+        (contradiction for contradiction in between if has_two_short_values(contradiction)),
         between[0] if between else None,
     )
 
@@ -686,21 +667,23 @@ def _shows_contradiction(check: ClaimCheck) -> bool:
         _quotable_words(text)
         for text in (_claim_text(check), first.claim_text, first.evidence_text)
     )
-    return _has_two_short_values(first) or bool(theirs and _differing_words(claim, mine, theirs))
+    return has_two_short_values(first) or bool(theirs and _differing_words(claim, mine, theirs))
 
 
-def _contradicted_line(check: ClaimCheck) -> _Line:
+def _contradicted_line(check: ClaimCheck, markers: Mapping[str, str]) -> _Line:
     first = _clearest_contradiction(check)
     if first is None:
         claim_quoted = Quotation.of(_claim_text(check))
         if not check.sources:
             return _line("denied", claim=claim_quoted)
-        return _line("contradicts", source=_chunk_name(check.sources[0]), claim=claim_quoted)
-    source, theirs = _chunk_name(first.evidence_id), _quotable_words(first.evidence_text)
+        return _line(
+            "contradicts", source=_chunk_name(check.sources[0], markers), claim=claim_quoted
+        )
+    source, theirs = _chunk_name(first.evidence_id, markers), _quotable_words(first.evidence_text)
     mine = _single_line(first.claim_text, LONGEST_VALUE)
     if not theirs:
         return _absent_line(mine, _claim_text(check))
-    if _has_two_short_values(first):
+    if has_two_short_values(first):
         return _line("differs", source=source, theirs=theirs, mine=mine)
     claim = _quotable_words(_claim_text(check))
     mine = _quotable_words(first.claim_text)
@@ -771,10 +754,28 @@ def _single_line(text: str, longest: int) -> str:
     return shorten(" ".join(_INVISIBLE_CHARS.sub(" ", text[:LONGEST_TEXT]).split()), longest)
 
 
-def _chunk_name(name: str) -> str:
-    short = _single_line(name, LONGEST_ID)
+def written_markers(audit: CitationAudit) -> dict[str, str]:
+    """Return the markers of an answer as it writes them, such as ``(Source 9)``.
+
+    The keys are the ids of the chunks that they cite, or the references that name no chunk. A
+    marker of several references, such as ``[1, 9]``, names none of them.
+    """
+    places = Counter((citation.marker_start, citation.marker_end) for citation in audit.citations)
+    markers: dict[str, str] = {}
+    for citation in audit.citations:
+        span = citation.marker_start, citation.marker_end
+        if citation.sentence is None or places[span] > 1:
+            continue
+        sentence = audit.sentences[citation.sentence]
+        text = sentence.text[span[0] - sentence.start : span[1] - sentence.start]
+        if text.strip():
+            markers.setdefault(citation.evidence_id or citation.reference, text)
+    return markers
+
+
+def _chunk_name(name: str, markers: Mapping[str, str]) -> str:
     # Without brackets, a number would look like a count.
-    return f"[{short}]" if name.isdigit() else short
+    return _single_line(markers.get(name, f"[{name}]") if name.isdigit() else name, LONGEST_ID)
 
 
 def _quotable_words(words: str) -> str:

@@ -17,6 +17,7 @@ from masis.schema.run import Iteration, Run
 from masis.schema.screening import Screening
 from masis.schema.wording import count_noun, shorten
 from masis.views.markdown import drawable
+from masis.views.numbering import numbered_issues
 from masis.views.numbers import score_text
 from masis.views.scores import values
 from masis.views.words import REASON, REFERENCE, SCORE, Word, verdict_word
@@ -115,7 +116,7 @@ def _run_html(run: Run) -> str:
         parts += [
             _score_table(original, revised),
             _answer_html(original),
-            _issue_table(original.issues),
+            _issue_table(numbered_issues(original)),
         ]
     if revised is not None:
         suggested = "suggested by the audit" if run.best else "not better than the original"
@@ -199,20 +200,23 @@ def _mark_html(text: str, word: Word | None) -> str:
     )
 
 
-def _issue_table(issues: Sequence[Issue]) -> str:
+def _issue_table(groups: Sequence[Sequence[Issue]]) -> str:
+    issues = [(number, issue) for number, group in enumerate(groups, 1) for issue in group]
     if not issues:
         return "<p>No issues found.</p>"
     rows = "".join(
-        f"<tr><td>{issue.severity}</td><td>{_short_html(issue.description)}</td>"
+        f"<tr><td>{number}</td><td>{issue.severity}</td><td>{_short_html(issue.description)}</td>"
         f"<td>{_short_html(issue.suggestion)}</td></tr>"
-        for issue in issues[:_ISSUES_SHOWN]
+        for number, issue in issues[:_ISSUES_SHOWN]
     )
     more = (
         f"<p>and {len(issues) - _ISSUES_SHOWN:,} more issues</p>"
         if len(issues) > _ISSUES_SHOWN
         else ""
     )
-    return f"<table><tr><th>severity</th><th>issue</th><th>suggestion</th></tr>{rows}</table>{more}"
+    names = ("issue", "severity", "description", "suggestion")
+    head = "".join(f"<th>{name}</th>" for name in names)
+    return f"<table><tr>{head}</tr>{rows}</table>{more}"
 
 
 def _screening_html(screening: Screening) -> str:

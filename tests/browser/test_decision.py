@@ -476,7 +476,6 @@ def test_a_slow_answer_never_replaces_a_newer_case(server: ReviewServer, open_ta
     tab.page.keyboard.press("k")
     expect(tab.page).to_have_url(re.compile("case=bridge-00"))
     for step, at in (("go_back", number), ("go_forward", 0), ("reload", 0)):
-        tab.settle()  # the page around the answer has followed
         getattr(tab.page, step)()
         expect(shown).to_contain_text(words.format(at, 100 + at))
         expect(tab.page.get_by_text(f"How long is bridge {at},").first).to_be_visible()

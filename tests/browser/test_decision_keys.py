@@ -474,7 +474,11 @@ def test_a_missing_point_is_inserted_after_the_sentence_citing_its_evidence(
 SERIOUS = [
     {
         "ids": ["i"],
-        "label": {"text": "wrong", "tone": "bad", "meaning": ""},
+        "number": 1,
+        "labels": [
+            {"text": "wrong", "tone": "bad", "meaning": ""},
+            {"text": "safety", "tone": "bad", "meaning": ""},
+        ],
         "severity": "high",
         "text": "It is.",
     }
@@ -730,6 +734,78 @@ def test_a_recorded_decision_can_be_undone_from_a_case_with_a_draft(draw: Drawn)
     expect(page.get_by_text("Draft of 1 Jan 2026 10:00 UTC restored.")).to_be_visible()
     page.keyboard.press("u")
     assert [body["entry"] for body in draw.sent("undo")] == ["e0"]
+
+
+def test_a_correction_that_leaves_a_serious_issue_is_asked_about_once(draw: Drawn) -> None:
+    view = draw.with_words("1950")
+    draw.data = {**draw.data, "serious": SERIOUS, "view": view, "revision": ""}
+    page = draw()
+    page.keyboard.press("o")
+    field = page.get_by_label("Corrected answer")
+    text = field.input_value()
+    field.fill(f"{text} More.")
+    page.keyboard.press("Control+Enter")
+    alert = page.get_by_role("alert")
+    expect(alert).to_contain_text("One serious issue is unchanged in your correction.")
+    expect(alert).to_contain_text("1 wrong safety")  # as numbered, with each of its words
+    assert not draw.sent("decisions")
+    page.keyboard.press("Escape")
+    page.keyboard.press("u")
+    expect(alert).to_be_hidden()
+    expect(field).to_have_value(f"{text} More.")  # the correction is kept
+    page.keyboard.press("Control+Enter")
+    (sent,) = draw.sent("decisions")
+    assert sent["fields"]["corrected"] == f"{text} More."
+
+
+def test_a_correction_that_changes_the_serious_issues_isnt_asked_about(draw: Drawn) -> None:
+    view = draw.with_words("1950")
+    draw.data = {**draw.data, "serious": SERIOUS, "view": view, "revision": ""}
+    page = draw()
+    page.keyboard.press("o")
+    field = page.get_by_label("Corrected answer")
+    field.fill(field.input_value().replace("1950", "1931"))
+    page.keyboard.press("Control+Enter")
+    (sent,) = draw.sent("decisions")
+    assert sent["acknowledged"] == []
+
+
+def test_u_after_a_skip_brings_the_skipped_case_back(draw: Drawn) -> None:
+    page = draw()
+    draw.answers["open"] = next_case(draw) | {"entry": "s0", "done": "Skipped c0. It comes back"}
+    page.keyboard.press("s")
+    says(page).to_contain_text("Skipped c0. It comes back.")
+    expect(page.get_by_role("button", name="Undo it there")).to_be_visible()
+    page.keyboard.press("u")
+    assert [body["entry"] for body in draw.sent("undo")] == ["s0"]
+
+
+def test_u_names_a_skip_first_if_its_case_stayed_on_the_page(draw: Drawn) -> None:
+    page = draw()
+    stays = {"desk": draw.data, "message": None, "entry": "s0", "done": "Skipped c0"}
+    draw.answers["open"] = stays
+    page.keyboard.press("s")
+    page.keyboard.press("u")
+    says(page).to_contain_text("Skipped c0.")
+    assert not draw.sent("undo")
+    page.keyboard.press("u")
+    assert [body["entry"] for body in draw.sent("undo")] == ["s0"]
+
+
+def test_the_link_that_led_to_a_case_doesnt_keep_its_keys(draw: Drawn) -> None:
+    page = draw()
+    page.evaluate(
+        """() => {
+          const link = Object.assign(document.createElement("a"), { href: "#here" })
+          link.textContent = "Open the first of 3 waiting cases"
+          document.body.append(link)
+          link.focus()
+        }"""
+    )
+    draw.data = next_case(draw)["desk"]
+    draw()  # the page follows to the case, while the link is still on it
+    page.keyboard.press("x")
+    expect(page.get_by_role("radio", name="Reject")).to_be_checked()
 
 
 def test_a_field_takes_no_text_while_its_decision_is_recorded(draw: Drawn) -> None:

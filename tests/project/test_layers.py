@@ -205,7 +205,7 @@ READS = {
     "retention": {"plan"},
     "screening_log": {"check_subjects", "verify"},
     "screenings": {"events", "newest", "progress", "summary"},
-    "team": {"assigned_among", "count_cases", "history", "in_force", "views"},
+    "team": {"count_cases", "history", "in_force", "own_work_among", "views"},
 }
 """Reads of the store that need no service, because they reveal no decisions or audit results.
 

@@ -178,6 +178,23 @@ def test_a_skipped_case_moves_to_the_end_only_for_its_reviewer(
     assert state(workbench, "case-0") == "needs_review"
 
 
+def test_an_undone_skip_returns_the_case_to_its_place_and_only_its_reviewer_can_undo_it(
+    workbench: Workbench,
+) -> None:
+    (skip,) = workbench.team.skip(ADA, ["case-0"])
+    with pytest.raises(StoreError, match="Ben doesn't skip case 'case-0' any more"):
+        workbench.reviews.undo(BEN, skip.id)
+    workbench.reviews.undo(ADA, skip.id)
+    assert workbench.team.next_open(ADA, ALL) == "case-0"
+    assert workbench.store.team.own_work_among(ADA.name, ["case-0"]) == frozenset()
+    (again,) = workbench.team.skip(ADA, ["case-0"])
+    assert workbench.team.next_open(ADA, ALL) == "case-1"
+    decide(workbench, ADA, case_id="case-0")  # a decision ends the skip
+    with pytest.raises(StoreError, match="nothing to undo"):
+        workbench.reviews.undo(ADA, again.id)
+    assert workbench.store.decisions.verify().intact
+
+
 def test_team_entries_dont_make_an_open_case_stale(
     workbench: Workbench,
 ) -> None:

@@ -16,6 +16,7 @@ from masis.errors import AnotherAnswer, StoreError, UnknownRecord
 from masis.schema.actor import Actor
 from masis.schema.review import Decision, answer_digest, decided_about
 from masis.schema.run import Run
+from masis.schema.team import QueuePolicy
 from masis.server.app import Server, api_route
 from masis.services import Workbench, demo_cases
 from masis.services.drafts import case_subject
@@ -305,14 +306,53 @@ def test_a_decision_without_an_iteration_is_about_the_original_answer(
     workbench.reviews.undo(ADA, undone.id)
 
 
-def test_the_next_case_names_the_skipped_one(workbench: Workbench, client: TestClient) -> None:
+def test_the_next_case_names_the_skipped_one_and_undo_brings_it_back(
+    workbench: Workbench, client: TestClient
+) -> None:
     other = workbench.store.cases.get(CASE).model_copy(update={"id": "other"})
     workbench.cases.add(ADA, [other])
     workbench.audits.audit(ADA, other)
     answer = post(client, "open", {"place": {"case": CASE}, "to": "skip"})
-    assert answer["desk"]["place"]["case"] != CASE
-    text = f"Skipped {CASE}. It comes back after the other cases."
-    assert answer["message"]["text"] == text
+    place = answer["desk"]["place"]
+    assert place["case"] != CASE
+    assert answer["done"] == f"Skipped {CASE}. It comes back after the other cases"
+    assert answer["message"] is None  # the desk shows what is done, with its undo
+    assert workbench.team.work(ADA, CASE).skipped_by == (ADA.name,)
+    back = post(client, "undo", {"place": place, "entry": answer["entry"]})
+    assert back["desk"]["place"]["case"] == CASE
+    assert back["message"]["text"] == f"Undone: skipped {CASE}. The log records that, too."
+    assert workbench.team.work(ADA, CASE).skipped_by == ()
+
+
+def test_a_decision_that_only_an_adjudication_can_change_offers_no_undo(
+    workbench: Workbench, client: TestClient
+) -> None:
+    case = workbench.store.cases.get(OTHER).model_copy(update={"id": "shared"})
+    workbench.team.put_in_force(ADA, QueuePolicy(reviewers=2))
+    workbench.cases.add(ADA, [case])
+    run = workbench.audits.audit(ADA, case)
+
+    def decide(name: str, token: str, *, advance: bool) -> Posted:
+        view = workbench.cases.open("shared")
+        client.headers["X-Masis-Reviewer"] = name
+        body = {
+            "place": {"case": "shared"},
+            "token": token,
+            "seen": view.summary.version,
+            "fields": {"verdict": "reject", "reason": "other", "other": "Fabricated."},
+            "shown": dict(shown_answer(view.case, run, 0)),
+            "advance": advance,
+        }
+        return post(client, "decisions", body)
+
+    first = decide("Ben", "first", advance=False)
+    workbench.team.put_in_force(ADA, QueuePolicy())  # the case keeps the policy that it has
+    assert first["entry"]
+    assert "Undo (U)" in first["message"]["text"]
+    second = decide("Cleo", "second", advance=True)
+    assert second["entry"] == ""
+    assert second["desk"]["place"]["case"] != "shared"
+    assert "only an adjudication can change it" in second["message"]["text"]
 
 
 def test_after_the_last_search_result_the_full_queue_is_offered(client: TestClient) -> None:

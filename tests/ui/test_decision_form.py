@@ -371,11 +371,20 @@ def test_a_recorded_correction_is_compared_with_its_answer() -> None:
 def test_serious_issues_about_the_same_words_are_listed_once_before_an_approval(run: Run) -> None:
     found = forms.serious_issues(run, 0)
     first = found[0]
-    twice = first.model_copy(update={"id": "another", "source": "critic"})
+    safety = {"id": "another", "source": "critic", "rule": "critic_safety", "type": "safety"}
+    twice = first.model_copy(update=safety)
     original = run.iterations[0].model_copy(update={"issues": (*run.iterations[0].issues, twice)})
     doubled = run.model_copy(update={"iterations": (original, *run.iterations[1:])})
     before, rows = forms.serious_rows(run, 0), forms.serious_rows(doubled, 0)
     assert len(rows) == len(before)
+    assert rows[0]["number"] == 1
+    (doubled_row,) = [row for row in rows if "another" in row["ids"]]
+    assert "safety" in [word["text"] for word in doubled_row["labels"]]
+    corrected = FormFields(verdict="override", corrected="Other.", reason="other", other="Wrong.")
+    seen = forms.decision_of(
+        corrected, run=doubled, index=0, acknowledged=["another"], **ABOUT
+    ).extra["issues_seen"]
+    assert [issue["id"] for issue in seen] == ["another"]
     listed = [each for row in rows for each in row["ids"]]
     assert sorted(listed) == sorted(issue.id for issue in forms.serious_issues(doubled, 0))
     approval = FormFields(verdict="approve")

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from masis.schema.actor import Actor
 from masis.schema.calls import Usage
 from masis.schema.run import Event
 from masis.services import Workbench, demo_cases
@@ -17,6 +18,7 @@ from masis.settings import ROLES, Settings
 from masis.ui.live import served_jobs
 from masis.ui.queue.case_list import PRODUCT
 from masis.ui.queue.overview import batch_costs, batch_time, can_be_limited, headline, pace
+from masis.ui.review.desk import OpenDesk, Place, whole_queue
 from masis.ui.review.log_view import LogClick
 from masis.ui.shell.served_database import served_workbench
 from masis.views.spending import spent_so_far, usage_text
@@ -101,6 +103,25 @@ def test_todays_own_decisions_are_counted_with_their_time(audited_workbench: Wor
     said = texts(open_page("overview", {"reviewer-name": "Ada"}))
     assert "You decided 3 cases today (1 escalated), in 20 s each (median)." in said
     assert pace(3, 1, 20.3, 6).endswith("About 2 min left at this pace (6 cases).")
+
+
+def test_the_cases_left_are_the_same_number_on_the_overview_the_button_and_the_desk(
+    audited_workbench: Workbench,
+) -> None:
+    ada = Actor(name="Ada")
+    decide(audited_workbench, "docs-02-altered", extra={"seconds": 20.0})
+    waiting = audited_workbench.team.open_to(ada, CaseFilter())
+    first, second, *others = [row.id for row in audited_workbench.cases.find(waiting).rows]
+    audited_workbench.team.skip(ada, [first])
+    audited_workbench.team.claim(Actor(name="Bob"), second)
+    count = audited_workbench.team.count_open(ada, CaseFilter())
+    assert count == len(others) + 1  # the skipped case is left, the one that Bob has isn't
+    session = {"reviewer-name": "Ada"}
+    assert f"left at this pace ({count} cases)" in texts(open_page("overview", session))
+    assert f"Open the first of {count} waiting cases" in labels(open_page("review", session))
+    place = Place(case=others[0])
+    desk = OpenDesk.open(audited_workbench, ada, place, whole_queue(CaseFilter()), lambda _: None)
+    assert desk.data()["go"]["says"] == f"{count} left to review"
 
 
 def test_first_steps_disappear_after_the_first_decision(audited_workbench: Workbench) -> None:

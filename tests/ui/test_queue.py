@@ -246,6 +246,8 @@ def test_waiting_cases_and_own_drafts_are_marked(
     decide(audited_workbench, "docs-02-altered", "escalate")
     for who, case in (("Ada", "strategy-01-fabricated"), ("Bob", "law-01-clean")):
         audited_workbench.drafts.save(Actor(name=who), case_subject(case), {"note": "half"})
+    audited_workbench.team.skip(Actor(name="Ada"), ["policy-01-clean"])
+    audited_workbench.team.skip(Actor(name="Bob"), ["law-01-clean"])
     drawn: list[dict[str, Any]] = []
 
     def draw(_columns: object, rows: list[dict[str, Any]], **_: object) -> TableEvent:
@@ -258,7 +260,8 @@ def test_waiting_cases_and_own_drafts_are_marked(
     marks = {row["open"]: [each["text"] for each in row["cells"][0]["pills"]] for row in drawn}
     assert marks["docs-02-altered"] == ["Waiting: escalated"]
     assert "Waiting: escalated 1" in pills.options
-    assert marks["law-01-clean"] == ["Not audited"], "another's draft is none of one's own"
+    assert marks["law-01-clean"] == ["Not audited"], "another's draft or skip isn't one's own"
+    assert "skipped by you" in marks["policy-01-clean"]
     assert marks["strategy-01-fabricated"] == ["draft"]
 
 

@@ -611,10 +611,9 @@ def test_a_case_assigned_to_me_is_marked_and_counted(audited_workbench: Workbenc
     lead, mine = Actor(name="Lead"), "docs-02-altered"
     audited_workbench.team.assign(lead, [mine], ["Ada, PhD"])
     rows = audited_workbench.cases.find(CaseFilter(states=("needs_review",))).rows
-    assert audited_workbench.store.team.assigned_among("Ada, PhD", [row.id for row in rows]) == {
-        mine
-    }
-    assert not audited_workbench.store.team.assigned_among(lead.name, [row.id for row in rows])
+    own_work = audited_workbench.store.team.own_work_among
+    assert own_work("Ada, PhD", [row.id for row in rows]) == {(mine, "assigned")}
+    assert not own_work(lead.name, [row.id for row in rows])
     summary = audited_workbench.cases.summary(mine)
     (_, *_), (marked, *_) = (
         case_row(summary, {})["cells"],

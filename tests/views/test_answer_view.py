@@ -739,3 +739,32 @@ def test_a_rejected_issue_shows_the_revisers_reason_and_a_derived_claim_its_deri
     ]
     assert reason.startswith(issue.reason[:20])
     assert "60 + 60 = 120" in data["claims"][0]["says"]
+
+
+def test_a_chunk_carries_the_marker_with_which_the_answer_cites_it() -> None:
+    def cited_as(answer: str) -> list[str]:
+        case = a_case(answer)
+        return [card["cited_as"] for card in answer_view(case, run_audit(case), 0)["evidence"]]
+
+    assert cited_as("The bridge is 120 metres long (Source 1).")[0] == "(Source 1)"
+    assert set(cited_as("The bridge is 120 metres long [c1].")) == {""}
+    assert set(cited_as("The bridge is 120 metres long [1, 2].")) == {""}
+
+
+def test_the_label_of_a_misattributed_or_fabricated_citation_is_about_the_citation(
+    case: Case, run: Run
+) -> None:
+    data = answer_view(case, run, 0)
+    (fabricated,) = [issue for issue in data["issues"] if issue["label"]["text"] == "fabricated"]
+    (reference,) = [item for item in data["references"] if item["text"] == "c9"]
+    assert fabricated["target"] == reference["target"]
+    claim = run.iterations[0].claims[0].claim
+    at = {"start": claim.start, "end": claim.end, "evidence_ids": ("c1", "c2")}
+    issue = (
+        run.iterations[0]
+        .issues[0]
+        .model_copy(update={**at, "rule": "misattributed_reference", "source": "claims"})
+    )
+    view = answer_view(case, with_first(run, issues=(issue,)), 0)
+    (reference,) = [item for item in view["references"] if item["text"] == "c1"]
+    assert view["issues"][0]["target"] == reference["target"]

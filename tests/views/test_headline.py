@@ -111,6 +111,10 @@ LONG = (
             "Cites [7], which doesn't exist: “It opened in 1931”",
         ),
         (
+            "The bridge is 120 metres long (Source 1). It opened in 1931 (Source 9).",
+            "Cites (Source 9), which doesn't exist: “It opened in 1931”",
+        ),
+        (
             "It opened in 1931 [7] and is 120 metres long [8].",
             "Cites [7] and [8], which don't exist",
         ),
@@ -592,9 +596,8 @@ def test_a_critic_issue_about_a_flagged_sentence_isnt_counted_twice() -> None:
     line = headline(with_original(run, issues=(said,)))
     assert (line.kind, line.counts, line.minor) == ("contradicted", (("contradicted", 1),), False)
     elsewhere = said.model_copy(update={"start": None, "end": None})
-    assert (
-        headline(with_original(run, issues=(elsewhere,))).others == "1 serious issue by the critic"
-    )
+    both = with_original(run, issues=(*run.iterations[0].issues, elsewhere))
+    assert headline(both).others == "1 serious issue by the critic · 1 missing point"
 
 
 def test_repeated_critic_issues_count_once_as_in_the_list() -> None:

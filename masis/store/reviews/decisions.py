@@ -384,6 +384,14 @@ def _undone_seq(
             raise Conflict("only an undo can name an entry to undo.")
         return None
     undone = LOG.row(connection, decision.undoes or "")
+    if undone["kind"] == "skip":
+        own = "SELECT 1 FROM case_work WHERE kind = 'skipped' AND entry_seq = ? AND who = ?"
+        if connection.execute(own, [undone["seq"], decision.reviewer]).fetchone() is None:
+            raise Conflict(
+                f"{decision.reviewer} doesn't skip case {decision.case_id!r} any more, so there is"
+                " nothing to undo."
+            )
+        return int(undone["seq"])
     if case["policy"] is not None and undone["kind"] == "decision":
         own = "SELECT entry_seq FROM case_work WHERE case_seq = ? AND kind = 'decided' AND who = ?"
         counts = connection.execute(own, [case["seq"], decision.reviewer]).fetchone()

@@ -422,7 +422,7 @@ def _work_of_case(
 ) -> dict[tuple[str, str], int]:
     """Return the deciders, assignees and tags, and who skipped the case.
 
-    A decision ends its reviewer's skip.
+    A decision ends its reviewer's skip, and so does an undo of it.
     """
     undone = {entry["undoes"] for entry in entries if entry["kind"] == "undo"}
     work: dict[tuple[str, str], int] = {}
@@ -436,7 +436,7 @@ def _work_of_case(
             # A redacted decision still counts, although its reviewer isn't known any more.
             work["decided", reviewer or f"(redacted entry {entry['seq']})"] = entry["seq"]
             work.pop(("skipped", reviewer), None)
-        elif kind == "skip" and reviewer:
+        elif kind == "skip" and reviewer and entry["seq"] not in undone:
             work["skipped", reviewer] = entry["seq"]
         elif kind in ("assign", "unassign", "tag", "untag") and entry["payload"]:
             content = json.loads(entry["payload"])

@@ -189,14 +189,19 @@ class Team(StorePart):
         )
         return None if row is None else str(row[0])
 
-    def assigned_among(self, reviewer: str, among: Iterable[str]) -> frozenset[str]:
-        """Return which of these cases are assigned to the reviewer."""
+    def own_work_among(self, reviewer: str, among: Iterable[str]) -> frozenset[tuple[str, str]]:
+        """Return which of these cases are ``assigned`` to the reviewer, or ``skipped`` by them.
+
+        Each is the id of the case and one of these two words.
+        """
         rows = self._database.execute(
-            """SELECT cases.id FROM json_each(?) AS among CROSS JOIN cases ON cases.id = among.value
-               CROSS JOIN case_work ON case_seq = cases.seq AND kind = 'assigned' AND who = ?""",
+            """SELECT cases.id, kind FROM json_each(?) AS among
+               CROSS JOIN cases ON cases.id = among.value
+               CROSS JOIN case_work ON case_seq = cases.seq
+                   AND kind IN ('assigned', 'skipped') AND who = ?""",
             [json.dumps(list(among)), reviewer],
         )
-        return frozenset(row[0] for row in rows)
+        return frozenset((row[0], row[1]) for row in rows)
 
     # policies, rubrics, label types, views: the newest record counts
 

@@ -22,7 +22,7 @@ const MIN_CASE_MS = 1000
 // is pressed until the page reacts
 const REPEATED_PRESS_MS = 2000
 const ADVANCE_KEY = "masis-advance"
-// The decisions of this window, newest last. U on the next case undoes them one by one.
+// The decisions and skips of this window, newest last. U undoes them one by one.
 const decided = []
 const GLYPH = { approve: "✓", override: "✎", reject: "✕", escalate: "↗" }
 const LETTER = { approve: "A", override: "O", reject: "X", escalate: "E" }
@@ -140,7 +140,7 @@ class Desk {
     if (!isSameCase) this.leaveForm()
     this.data = { ...data, ...this.fromPage }
     const isOtherAnswer = !before || !isEqual(before.shown, data.shown)
-    if (isOtherAnswer || this.fields.verdict !== "approve") this.confirming = null
+    if (isOtherAnswer || this.fields.verdict !== this.confirming?.verdict) this.confirming = null
     if (this.view?.version !== data.view.version) {
       this.view?.leave()
       this.view = drawAnswer(this.answerRoot, data.view, this)
@@ -183,6 +183,11 @@ class Desk {
     this.fill(data.draft)
     this.recall()
     this.isTouched = this.followsAnother = this.followsDecision = false
+    // The link or button that led here may still be on the page, with the focus, and would get the
+    // keys that are meant for this case.
+    let pressed = document.activeElement
+    while (pressed.shadowRoot?.activeElement) pressed = pressed.shadowRoot.activeElement
+    if (!typesIn(pressed) && focusIsOutside(pressed, this.root)) pressed.blur()
     // the next case starts at its question, however far the one before was scrolled
     const main = document.querySelector(STREAMLIT.elements.main)
     if (!isFirst) for (const part of [main, this.pane]) part?.scrollTo({ top: 0 })
@@ -194,6 +199,7 @@ class Desk {
     this.steps = []
     this.confirming = null
     this.confirmed = []
+    this.wasAsked = ""
     this.reopened = false
     this.restored = ""
     this.hasCaret = false
@@ -219,12 +225,16 @@ class Desk {
       if (path !== "decisions") await this.save() // a decision has the entries itself
       const answer = await this.send("POST", path, { place, queue, ...body })
       this.busy = ""
-      onAnswer?.(answer)
+      const { entry, done: text } = answer
+      const final = Boolean(this.data.final)
+      if (entry)
+        decided.push({ entry, case: place.case, text, verdict: body.fields?.verdict, final })
+      onAnswer?.()
       // somebody has opened another case with the browser's buttons meanwhile
       if (this.hasLeft || this.data.place.case !== place.case) return null
       if (answer.desk) this.move(answer.desk, body.to === "whole_queue")
       this.followsAnother = path !== "undo" && this.data.place.case !== place.case
-      this.followsDecision = this.followsAnother && path === "decisions"
+      this.followsDecision = this.followsAnother && Boolean(entry)
       if (answer.message) this.tell(answer.message)
       else if (this.hasRefusedKey && !this.followsDecision)
         this.showMessage("A key that you pressed while this case was loading had no effect.")
@@ -846,9 +856,11 @@ class Desk {
       this.el.name.select()
       return
     }
-    if (verdict === "approve" && this.data.serious.length && !this.confirming) {
-      const ids = this.data.serious.flatMap(issue => issue.ids)
-      this.confirming = { at: performance.now(), ids }
+    const open = this.confirming || this.wasAsked === verdict ? [] : this.openSerious()
+    if (open.length) {
+      if (verdict === "override") this.wasAsked = verdict
+      const ids = open.flatMap(issue => issue.ids)
+      this.confirming = { at: performance.now(), ids, verdict, open }
       this.change({}, { now: true })
       this.drawReady()
       this.el.ask.scrollIntoView({ block: "nearest" })
@@ -869,10 +881,8 @@ class Desk {
       adopts: !data.reviewer,
       seconds: (performance.now() - this.openedAt) / 1000,
     }
-    const onRecorded = ({ entry, done: text }) => {
+    const onRecorded = () => {
       store(`masis-draft:${caseId}`, null)
-      const final = Boolean(data.final)
-      if (entry) decided.push({ entry, case: caseId, text, verdict, final })
       if (this.token !== token) return
       this.clearForm()
       this.cameFrom = ""
@@ -925,9 +935,26 @@ class Desk {
     this.showMessage("The draft was discarded.", "calm", true)
   }
 
-  // Takes back an approval that waits for confirmation because of serious issues.
+  // Returns the serious issues that an approval leaves open, or whose words a correction leaves
+  // unchanged.
+  openSerious() {
+    const { verdict, corrected } = this.fields
+    const { serious } = this.data
+    if (verdict === "approve") return serious
+    if (verdict !== "override" || corrected === null) return []
+    const left = this.view.untouched(corrected).left.map(({ number }) => number)
+    return serious.filter(({ number }) => left.includes(number))
+  }
+
+  // Takes back a decision that waits for confirmation because of serious issues. A correction stays
+  // in the form.
   withdraw() {
+    const { verdict } = this.confirming
     this.confirming = null
+    if (verdict === "override") {
+      this.showMessage("Nothing was recorded.")
+      return
+    }
     this.change(
       { verdict: this.data.blank.verdict, reason: this.data.blank.reason },
       { now: true, typed: true },
@@ -969,8 +996,10 @@ class Desk {
     } else this.undoEntry(standing.id)
   }
 
+  // A skipped case stays on the page if no other one waits.
   hasPrevious() {
-    return Boolean(this.previous) && this.previous.case !== this.data.place.case
+    const { previous } = this
+    return Boolean(previous) && (previous.case !== this.data.place.case || !previous.verdict)
   }
 
   // Returns whether U can undo the previous decision: nothing was entered since this case opened.
@@ -1561,23 +1590,24 @@ class Desk {
     }
   }
 
-  // Asks for confirmation before an answer with open serious issues is approved. The log records
-  // that they were listed.
+  // Asks for confirmation before serious issues are left open. The log records that they were
+  // listed.
   drawAsk() {
-    const { el, data } = this
-    const shown = Boolean(this.confirming) && this.fields.verdict === "approve"
-    el.ask.hidden = !shown
-    if (!shown) {
+    const { el, data, confirming } = this
+    el.ask.hidden = confirming?.verdict !== this.fields.verdict
+    if (el.ask.hidden) {
       el.ask.replaceChildren()
       return
     }
     if (el.ask.childElementCount) return
-    const count = data.serious.length
+    const { open, verdict } = confirming
+    const count = open.length
     const list = make("ul", "serious")
-    for (const issue of data.serious.slice(0, 8)) {
+    for (const issue of open.slice(0, 8)) {
       const item = make("li", "")
       item.append(
-        pill(issue.label),
+        make("b", "number", issue.number),
+        ...issue.labels.flatMap(label => [" ", pill(label)]),
         named("span", "", ` ${issue.text}`, { dir: "auto" }),
         make("span", "dim", ` ${issue.severity}`),
       )
@@ -1588,8 +1618,10 @@ class Desk {
       make(
         "p",
         "",
-        `${count === 1 ? "One serious issue is" : `${count} serious issues are`} open in ` +
-          `${data.about.name}. Approve anyway? Press A again, or submit. ` +
+        `${count === 1 ? "One serious issue is" : `${count} serious issues are`} ` +
+          (verdict === "approve"
+            ? `open in ${data.about.name}. Approve anyway? Press A again, or submit. `
+            : "unchanged in your correction. Record it anyway? Submit again. ") +
           "The decision records that you saw this list. Press U to cancel.",
       ),
       list,

@@ -569,6 +569,11 @@ ASSIGNED_TO_YOU: LabelData = {
     "tone": "busy",
     "meaning": "This case is assigned to you",
 }
+SKIPPED_BY_YOU: LabelData = {
+    "text": "skipped by you",
+    "tone": "calm",
+    "meaning": "You skipped this case. It comes after the other cases of your queue",
+}
 HAS_DRAFT: LabelData = {
     "text": "draft",
     "tone": "warn",
@@ -577,13 +582,14 @@ HAS_DRAFT: LabelData = {
 
 
 def own_marks(workbench: Workbench, listed: Sequence[CaseSummary]) -> dict[str, list[LabelData]]:
-    """Return the user's own labels by case: whether it's assigned or has a draft."""
+    """Return the user's own labels by case: whether it's assigned, skipped or has a draft."""
     ids = [summary.id for summary in listed]
-    assigned = workbench.store.team.assigned_among(actor().name, ids)
+    work = workbench.store.team.own_work_among(actor().name, ids)
     drafted = workbench.drafts.with_drafts(actor(), ids)
     return {
         case_id: [
-            *([ASSIGNED_TO_YOU] if case_id in assigned else []),
+            *([ASSIGNED_TO_YOU] if (case_id, "assigned") in work else []),
+            *([SKIPPED_BY_YOU] if (case_id, "skipped") in work else []),
             *([HAS_DRAFT] if case_id in drafted else []),
         ]
         for case_id in ids

@@ -75,7 +75,9 @@ def show_overview(workbench: Workbench) -> None:
     draw_standing_counts(
         facets.standings, facets.states, adjudications=adjudications, minor=facets.minor
     )
-    if text := pace(*workbench.trust.today(actor()), facets.states.get("needs_review", 0)):
+    # the number that the desk shows as left
+    left_to_review = workbench.team.count_open(actor(), CaseFilter())
+    if text := pace(*workbench.trust.today(actor()), left_to_review):
         st.caption(text)
     if text := changes_text(workbench.case_figures.changes(actor(), _yesterday())):
         st.caption(text)

@@ -211,13 +211,14 @@ def show_no_case(workbench: Workbench) -> None:
         "On this page you review one answer. Its citations and claims are marked, the evidence is"
         " next to it, and your decision is recorded with its reasons."
     )
-    waiting_cases = workbench.cases.find(workbench.team.open_to(actor(), CaseFilter(size=1)))
-    first = next(iter(waiting_cases.rows), None)
+    everything = CaseFilter()
+    first = workbench.team.next_open(actor(), everything)
+    count = workbench.team.count_open(actor(), everything)
     with st.container(horizontal=True):
         if first and st.button(
             (
-                f"Open the first of {waiting_cases.total:,} waiting cases"
-                if waiting_cases.total > 1
+                f"Open the first of {count:,} waiting cases"
+                if count > 1
                 else "Open the waiting case"
             ),
             # Without a key, a case that arrives meanwhile would change the label and so the
@@ -226,7 +227,7 @@ def show_no_case(workbench: Workbench) -> None:
             type="primary",
             icon=":material/rate_review:",
         ):
-            address.open_case(first.id)
+            address.open_case(first)
         if st.button("Choose a case in the queue", icon=":material/checklist:"):
             address.leave_case()
 

@@ -38,7 +38,7 @@ DESK_PARTS = (
 
 _DESK = register_component("desk", *DESK_PARTS)
 _PLACE = register_component("answer_place", "answer", "labels")
-_KEY, _EVIDENCE = "desk", "evidence-shown"
+_KEY, _EVIDENCE, _FOLLOWED = "desk", "evidence-shown", "desk-followed"
 _PLACE_PARAMETERS = {"case", "run", "iteration", "against"}
 
 
@@ -93,6 +93,11 @@ def _follow() -> None:
     """Change the address to the answer that the desk has opened, and learn the reviewer's name."""
     # the state is gone if the message arrives while another page opens
     opened = st.session_state.get(_KEY, {}).get("open") or {}
+    # Streamlit delivers a message again if another run interrupts the one that it started. The
+    # reader may have pressed Back meanwhile, and what the desk opened before isn't meant then.
+    if "at" not in opened or opened["at"] == st.session_state.get(_FOLLOWED):
+        return
+    st.session_state[_FOLLOWED] = opened["at"]
     if reviewer() is None and opened.get("name"):
         name_reviewer(served_workbench(), opened["name"])
     if "place" in opened:

@@ -11,12 +11,11 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from functools import lru_cache, partial
-from typing import Annotated, Any, Literal, NamedTuple, Self, cast, get_args
+from typing import Annotated, Any, Literal, NamedTuple, Self, cast
 
 from pydantic import BeforeValidator, Field, model_validator
 
 from masis.api.audits import audit_citations, citations_kept
-from masis.audit.issues import about_same_words
 from masis.audit.markers import evidence_index, half_bracketed_ids, without_markers
 from masis.audit.sentences import split_sentences
 from masis.schema.audit import CitationAudit, Issue
@@ -53,6 +52,7 @@ from masis.ui.review.label_form import (
 from masis.views.diff import word_changes
 from masis.views.labels import label_lines
 from masis.views.log_entries import entry_texts
+from masis.views.numbering import SEVERITIES, numbered_issues, worst_of
 from masis.views.numbers import moment_utc
 from masis.views.words import DECIDE, Word, label, rule_word
 
@@ -65,7 +65,6 @@ NEIGHBOURS = 3
 MOST_REPORTED = 100
 """The most issues that one decision reports."""
 
-SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 
 # The markers before the text of a heading, list item or quotation, also several of them, such as
 # "> - " or "## 1. ".
@@ -237,7 +236,7 @@ def decision_of(
     extra: dict[str, Any] = {"answer": shown_name(run, index)}
     if reason or fields.reason == OTHER:
         extra[REASON_CODE] = fields.reason
-    if fields.verdict == "approve":
+    if fields.verdict in ("approve", "override"):
         serious = serious_issues(run, index)
         extra |= seen_issues(issue for issue in serious if issue.id in acknowledged)
     return Decision(
@@ -328,23 +327,26 @@ def serious_issues(run: Run | None, index: int) -> tuple[Issue, ...]:
 
 
 def serious_rows(run: Run | None, index: int) -> list[Data]:
-    """Return the serious issues as the question before an approval lists them.
+    """Return the serious issues as the question before a decision lists them.
 
-    Issues about the same words are one row, as they have one number in the answer. ``ids`` are the
-    issues of a row.
+    Issues about the same words are one row, with the number that they have in the answer and all
+    of their words, so that none hides a safety issue. ``ids`` are the issues of a row.
     """
-    rows: list[Data] = [
-        {
-            "ids": [issue.id for issue in group],
-            "label": label(rule_word(group[0].rule)),
-            "severity": (
-                "critical" if any(issue.severity == "critical" for issue in group) else "high"
-            ),
-            "text": shorten(group[0].description, EXCERPT),
-        }
-        for group in about_same_words(serious_issues(run, index))
-    ]
-    return sorted(rows, key=lambda row: row["severity"] != "critical")
+    rows: list[Data] = []
+    for number, group in enumerate(numbered_issues(run.iterations[index]) if run else (), 1):
+        serious = [issue for issue in group if issue.major]
+        if serious:
+            words = dict.fromkeys(rule_word(issue.rule) for issue in serious)
+            rows.append(
+                {
+                    "ids": [issue.id for issue in serious],
+                    "number": number,
+                    "labels": [label(word) for word in words],
+                    "severity": SEVERITIES[worst_of(serious)],
+                    "text": shorten(serious[0].description, EXCERPT),
+                }
+            )
+    return rows
 
 
 def label_base(run: Run | None, index: int) -> str:

@@ -182,8 +182,9 @@ class DeskAnswer(Record):
     Attributes:
         desk: The data of the answer to show; None if the one on the page stays.
         message: A message of the form.
-        entry: The id of the recorded decision.
-        done: The recorded decision in words.
+        entry: The id of the recorded decision or skip, which U undoes from the next case. It's
+            empty if nobody can undo it.
+        done: The recorded decision or skip in words.
 
     """
 
@@ -205,15 +206,13 @@ def open_answer(call: ApiCall, body: Move) -> DeskAnswer:
     if body.to == "whole_queue":
         whole = CaseQuery(**whole_queue(body.queue).model_dump())
         return open_next(call, body.model_copy(update={"queue": whole}), body.came_from)
-    done = ""
-    if body.to == "skip":
-        call.workbench.team.skip(call.actor, [body.place.case])
-        done = f"Skipped {body.place.case}"
+    if body.to != "skip":
+        return open_next(call, body, body.came_from)
+    (entry,) = call.workbench.team.skip(call.actor, [body.place.case])
+    done = f"Skipped {body.place.case}"
     answer = open_next(call, body, body.came_from, done)
-    if done and answer.desk is not None:
-        message = FormMessage(text=f"{done}. It comes back after the other cases.")
-        answer = answer.model_copy(update={"message": message})
-    return answer
+    about = {"entry": entry.id, "done": f"{done}. It comes back after the other cases"}
+    return answer.model_copy(update=about)
 
 
 def open_next(call: ApiCall, body: DeskRequest, came_from: str, done: str = "") -> DeskAnswer:
@@ -457,20 +456,29 @@ def _after(call: ApiCall, body: DecisionForm, entry: LogEntry) -> DeskAnswer:
     """Return what comes after a recorded decision: the next case, or the decided one."""
     words = verdict_text(entry.decision) if entry.decision else "Decided"
     desk = body.open(call)
-    about = {"entry": entry.id, "done": f"{words} of {desk.case_id}"}
     if desk.view.planted is not None:
         # Stay on the page to show what was planted. A decision on a planted fault can't be undone.
         text = f"{words}. {revealed_words(desk.view.planted)} Next (N)"
         return DeskAnswer(desk=desk.data(), message=FormMessage(text=text), done=words)
+    done = f"{words} of {desk.case_id}"
+    about = {"entry": entry.id, "done": done}
+    undo = "Undo (U)"
+    if desk.notice is not None and desk.notice.adjudicate:
+        # without the entry, the form offers no undo, which would be refused
+        about = {"done": done}
+        undo = "All reviewers have decided, so only an adjudication can change it."
     if body.advance:
-        return open_next(call, body, body.came_from, words).model_copy(update=about)
-    message = FormMessage(text=f"{words}. Undo (U) · Next (N)", tone="good")
+        answer = open_next(call, body, body.came_from, words).model_copy(update=about)
+        if answer.entry or answer.message is not None:
+            return answer
+        return answer.model_copy(update={"message": FormMessage(text=f"{done}. {undo}")})
+    message = FormMessage(text=f"{words}. {undo} · Next (N)", tone="good")
     return DeskAnswer(desk=desk.data(), message=message, **about)
 
 
 @endpoint("POST", "/desk/undo", "decide", "undo own decisions or auto-acceptances")
 def undo_entry(call: ApiCall, body: UndoneEntry) -> DeskAnswer:
-    """Undo a decision, open its case, and put its entries back into the form."""
+    """Undo a decision or a skip, open its case, and put a decision's entries into the form."""
     if not call.actor.name:
         raise FormRefused(
             "Type your name first. It's recorded with an undo, too.", field="reviewer"
@@ -483,14 +491,18 @@ def undo_entry(call: ApiCall, body: UndoneEntry) -> DeskAnswer:
         return _reopen_adjudication(call, body, undone)
     restored = (
         " Your entries are back in the form."
-        if undone and undone.reviewer == call.actor.name and _restore(call, undone)
+        if undone
+        and undone.kind != "skip"
+        and undone.reviewer == call.actor.name
+        and _restore(call, undone)
         else ""
     )
     done = f"Undone. The log records that, too.{restored}"
     here = case_id == body.place.case
     if undone is not None and not here:
-        words = f"{verdict_text(undone)} of {case_id}"
-        done = f"Undone: {words[:1].lower()}{words[1:]}. The log records that, too.{restored}"
+        words = "skipped" if undone.kind == "skip" else f"{verdict_text(undone)} of"
+        done = f"Undone: {words[:1].lower()}{words[1:]} {case_id}. The log records that, too."
+        done += restored
     desk = body.open(call) if here else body.open(call, case=case_id)
     return DeskAnswer(desk=desk.data(), message=FormMessage(text=done))
 

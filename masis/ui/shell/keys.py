@@ -46,7 +46,9 @@ INSERT = Key("I", "I", "Insert the missing point chosen with F into the correcti
 REPORT = Key("Shift+M", "Shift M", "Report an issue with the whole answer")
 SUBMIT = Key("Ctrl+Enter", "Ctrl Enter", "Submit and open the next case, also while typing")
 LEAVE = Key("Esc", "Esc", "Leave a field")
-UNDO = Key("U", "U", "Undo the last step here, or the decision on this case, or the previous one")
+UNDO = Key(
+    "U", "U", "Undo the last step here, or the decision on this case, or the previous one or skip"
+)
 NEXT = Key("N", "N", "Next case to review, or the next case in the list")
 SKIP = Key("S", "S", "Skip the case without deciding it")
 FORWARD = Key("J", "J", "Next case in the list")

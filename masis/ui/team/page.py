@@ -480,7 +480,7 @@ def _draw_assignment(workbench: Workbench) -> None:
         "unassign": _Action("Unassign", "reviewers", counts("assigned"), team.unassign),
         "tag": _Action("Tag", "tags", counts("tagged"), team.tag, accepts_new=True),
         "untag": _Action("Untag", "tags", counts("tagged"), team.untag),
-        "skip": _Action("Skip", None, (), lambda user, cases, _: team.skip(user, cases)),
+        "skip": _Action("Skip", None, (), lambda user, cases, _: len(team.skip(user, cases))),
     }
     chosen_action = st.segmented_control(
         "Action",
