@@ -12,7 +12,7 @@ from masis.schema.wording import shorten
 from masis.services.cases import shown_flags
 from masis.services.records import CaseSummary
 from masis.views.headline import headline
-from masis.views.numbering import SEVERITIES
+from masis.views.numbering import SEVERITIES, numbered_issues
 from masis.views.numbers import score_text
 from masis.views.words import FLAG, ISSUES, status_label
 
@@ -57,7 +57,10 @@ class WorstAnswers:
             "quality": quality,
             "question": case.query,
             "issues": [
-                issue.description for issue in (original.issues if original else ()) if issue.major
+                issue.description
+                for group in (numbered_issues(original) if original else ())
+                for issue in group
+                if issue.major
             ],
         }
         if self._emit.as_json:  # a program that reads a pipe gets each record at once
