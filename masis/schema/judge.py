@@ -279,8 +279,12 @@ class JudgeContent(Record):
     @property
     def is_empty(self) -> bool:
         """Whether a judge with this content is the default judge."""
-        tells_something = self.rules or self.severities or self.critic
-        return not tells_something and not (self.example_cases and self.examples_shown)
+        return not (self.rules or self.severities or self.critic or self.shows_examples)
+
+    @property
+    def shows_examples(self) -> bool:
+        """Whether similar decided cases are shown as examples."""
+        return bool(self.example_cases) and self.examples_shown > 0
 
     def rule(self, rule_id: str) -> HouseRule | None:
         """Return the rule with an id, or None if there is none."""

@@ -458,6 +458,12 @@ class Settings(Record):
         "a team checks what only it knows, and another package can't do so unasked",
         "Checks of answers that other packages add, with commas between them; empty: none.",
     )
+    judge: Annotated[str, Field(max_length=100)] = LOOP(
+        "",
+        "a version that nobody has adopted must be named to be tried",
+        "What the judge is told in addition: the id or name of a judge version of the database,"
+        " or none. Empty: the version that the team adopted, if there is one.",
+    )
     improvement_threshold: Share = LOOP(
         0.05,
         "REQ-CRITIC-017",
