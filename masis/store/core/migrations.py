@@ -291,6 +291,29 @@ def m008_minimal_evidence(db: Database) -> None:
     )
 
 
+def m046_judge_trials(db: Database) -> None:
+    """Add the splits of decided cases that measure the judge, and the trials of judge versions.
+
+    ``digest`` is that of the version's content, so trying the same content again costs nothing.
+    """
+    db.execute(
+        """CREATE TABLE judge_splits (
+            seq INTEGER PRIMARY KEY,
+            id TEXT NOT NULL UNIQUE,
+            payload TEXT NOT NULL
+        ) STRICT"""
+    )
+    db.execute(
+        """CREATE TABLE judge_trials (
+            run_seq INTEGER NOT NULL REFERENCES jobs (seq),
+            digest TEXT NOT NULL,
+            at TEXT NOT NULL,
+            payload BLOB NOT NULL,
+            PRIMARY KEY (run_seq, digest)
+        ) STRICT, WITHOUT ROWID"""
+    )
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     m001_schema,
     m002_structured_headlines,
@@ -300,6 +323,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     m006_dataset_guarantees,
     m007_batches,
     m008_minimal_evidence,
+    m046_judge_trials,
 )
 
 
