@@ -16,6 +16,7 @@ from masis.services.cases import CaseService
 from masis.services.datasets import DatasetService, ExportService
 from masis.services.drafts import DraftService
 from masis.services.exams import ExamService
+from masis.services.judge.versions import JudgeService
 from masis.services.maintenance import health
 from masis.services.maintenance.backups import BackupService
 from masis.services.maintenance.health import HealthItem, HealthReport
@@ -71,6 +72,7 @@ class Workbench:
         self.reassessment = ReassessmentService(store, settings, access)
         self.trust = TrustService(store, settings, access)
         self.exams = ExamService(store, settings, access)
+        self.judge = JudgeService(store, settings, access)
         self.modes = ModeService(store, settings, access)
         self.minimal_evidence = MinimalEvidenceService(store, settings, access)
 

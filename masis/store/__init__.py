@@ -42,6 +42,7 @@ from masis.store.reviews.dataset_versions import Datasets
 from masis.store.reviews.decisions import Decisions
 from masis.store.reviews.drafts import Drafts
 from masis.store.reviews.failure_modes import FailureModes
+from masis.store.reviews.judge_versions import JudgeVersions
 from masis.store.reviews.outcomes import Outcomes
 from masis.store.reviews.planted import PlantedFaults
 from masis.store.reviews.relabelling import Relabelling
@@ -60,7 +61,7 @@ class Store:
     ``outcomes``, ``datasets``; ``drafts``; ``corpora``, ``screenings``, ``screening_log``,
     ``acceptances``, ``remembered_grades``; ``retention``, ``purges``, ``redactions``, ``team``,
     ``trust``, ``planted``, ``relabelling``, ``proposals``, ``tokens``, ``batches``, ``answers``,
-    ``modes``, ``minimal_evidence``.
+    ``modes``, ``minimal_evidence``, ``judges``.
     """
 
     def __init__(self, database: Database) -> None:
@@ -94,6 +95,7 @@ class Store:
         self.relabelling, self.proposals = Relabelling(database), RubricProposals(database)
         self.modes = FailureModes(database)
         self.minimal_evidence = MinimalEvidenceResults(database)
+        self.judges = JudgeVersions(database)
 
     @classmethod
     def open(
