@@ -38,7 +38,7 @@ from masis.audit.house_rules import apply_house_rules, check_house_rules
 from masis.audit.output_validation import OutputValidator, PydanticValidator, validate_revision
 from masis.audit.revision import Reviser, dropped_claims
 from masis.audit.text.instructions import withdraw_instruction_support
-from masis.errors import MAX_ITERATIONS_WARNING, StepError
+from masis.errors import MAX_ITERATIONS_WARNING, SettingsError, StepError
 from masis.schema.audit import (
     CitationAudit,
     ClaimCheck,
@@ -997,7 +997,16 @@ def audit(
             soon as it is finished.
         clock: The source of times.
 
+    Raises:
+        SettingsError: The settings name a judge version, and the roles have none, as outside of a
+            database.
+
     """
+    if settings.names_judge and roles.judge is None:
+        raise SettingsError(
+            f"judge: the version {settings.judge!r} is in a database, and this audit is outside of"
+            " one. Audit stored cases, or give the brief as the argument judge."
+        )
     run = AuditRun(
         case, roles, settings.at_depth(), run_id, case_digest, cancelled, keep, clock or Clock()
     )

@@ -329,6 +329,8 @@ class JudgeVersion(Record):
 
     Attributes:
         id: Identifies the version, whatever its state.
+        digest: The digest of the whole content. ``content`` as people see it leaves out examples
+            whose cases aren't decided any more.
         author: Who wrote it. ``created_at`` and ``changed_at`` are the times of the first and the
             last change.
         based_on: The id of the version that it was copied from.
@@ -338,10 +340,11 @@ class JudgeVersion(Record):
 
     id: str
     name: JudgeName
+    state: JudgeState = "draft"
+    digest: str
     author: str
     created_at: str
     changed_at: str
-    state: JudgeState = "draft"
     content: JudgeContent = JudgeContent()
     note: str = Field(default="", max_length=2000)
     based_on: str | None = None
@@ -349,9 +352,13 @@ class JudgeVersion(Record):
     decided_by: str | None = None
 
     @property
-    def digest(self) -> str:
-        """The digest of the content."""
-        return self.content.digest
+    def pinned(self) -> str:
+        """The value of the setting ``judge`` that names exactly this content."""
+        return f"{self.id}@{self.digest}"
+
+
+DEFAULT_JUDGE = "none"
+"""The value of the setting ``judge`` for audits by the default judge."""
 
 
 class JudgeAdoption(TeamRecord):

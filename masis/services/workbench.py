@@ -16,7 +16,8 @@ from masis.services.cases import CaseService
 from masis.services.datasets import DatasetService, ExportService
 from masis.services.drafts import DraftService
 from masis.services.exams import ExamService
-from masis.services.judge.alignment import AlignmentService, plain_brief
+from masis.services.judge.alignment import AlignmentService
+from masis.services.judge.versions import JudgeService
 from masis.services.maintenance import health
 from masis.services.maintenance.backups import BackupService
 from masis.services.maintenance.health import HealthItem, HealthReport
@@ -71,8 +72,9 @@ class Workbench:
         self.screenings = ScreeningService(store, settings, access=access)
         self.reassessment = ReassessmentService(store, settings, access)
         self.trust = TrustService(store, settings, access)
-        self.alignment = AlignmentService(store, settings, self.trust, plain_brief, access)
+        self.alignment = AlignmentService(store, settings, self.trust, access)
         self.exams = ExamService(store, settings, access)
+        self.judge = JudgeService(store, settings, access)
         self.modes = ModeService(store, settings, access)
         self.minimal_evidence = MinimalEvidenceService(store, settings, access)
 

@@ -17,6 +17,7 @@ from pydantic_core import PydanticCustomError
 from masis.errors import SettingsError
 from masis.schema import limits
 from masis.schema.base import Record, Share
+from masis.schema.judge import DEFAULT_JUDGE
 from masis.schema.model_ref import OFFLINE, ModelRef
 from masis.schema.providers import Price, ProviderSettings
 
@@ -766,7 +767,16 @@ class Settings(Record):
         Connection details, costs, logging, and settings only for screening or critique_draft are
         left out.
         """
-        return self.model_dump(mode="json", exclude=NOT_OF_AUDIT)
+        values = self.model_dump(mode="json", exclude=NOT_OF_AUDIT)
+        # Left out for the default judge, so that runs of earlier versions still count as the same.
+        if not self.names_judge:
+            del values["judge"]
+        return values
+
+    @property
+    def names_judge(self) -> bool:
+        """Whether the setting ``judge`` names a version, which only a database has."""
+        return self.judge not in ("", DEFAULT_JUDGE)
 
     def of_screening(self) -> dict[str, Any]:
         """Return the settings that a screening's result depends on, JSON-ready; they're stored with

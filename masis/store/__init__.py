@@ -43,6 +43,7 @@ from masis.store.reviews.decisions import Decisions
 from masis.store.reviews.drafts import Drafts
 from masis.store.reviews.failure_modes import FailureModes
 from masis.store.reviews.judge_trials import JudgeTrials
+from masis.store.reviews.judge_versions import JudgeVersions
 from masis.store.reviews.outcomes import Outcomes
 from masis.store.reviews.planted import PlantedFaults
 from masis.store.reviews.relabelling import Relabelling
@@ -61,7 +62,7 @@ class Store:
     ``outcomes``, ``datasets``; ``drafts``; ``corpora``, ``screenings``, ``screening_log``,
     ``acceptances``, ``remembered_grades``; ``retention``, ``purges``, ``redactions``, ``team``,
     ``trust``, ``planted``, ``relabelling``, ``proposals``, ``tokens``, ``batches``, ``answers``,
-    ``modes``, ``minimal_evidence``, ``judge_trials``.
+    ``modes``, ``minimal_evidence``, ``judges``, ``judge_trials``.
     """
 
     def __init__(self, database: Database) -> None:
@@ -96,6 +97,7 @@ class Store:
         self.modes = FailureModes(database)
         self.minimal_evidence = MinimalEvidenceResults(database)
         self.judge_trials = JudgeTrials(database)
+        self.judges = JudgeVersions(database)
 
     @classmethod
     def open(

@@ -156,7 +156,8 @@ class RaisedHouseIssue(RaisedIssue):
 class HouseCritiqueReply(CritiqueReply):
     """A critique by house rules. The default critique stays as it is, with its recorded replies."""
 
-    issues: ListOrEmpty[RaisedHouseIssue] = []
+    # mypy fears that someone appends a plain issue, but replies are frozen and only read.
+    issues: ListOrEmpty[RaisedHouseIssue] = []  # type: ignore[assignment]
 
 
 class EvaluationReply(RoleReply):

@@ -1,1 +1,1 @@
-"""The judge: versions of what it is told, and how far it decides as people do."""
+"""What a team tells its judge: versions of house rules, and what an audit gets of them."""

@@ -27,7 +27,7 @@ from masis.schema.actor import Actor
 from masis.schema.audit import Issue
 from masis.schema.base import Record
 from masis.schema.case import Case
-from masis.schema.judge import JudgeBrief, JudgeUse, JudgeVersion, question_id
+from masis.schema.judge import JudgeVersion, question_id
 from masis.schema.judge_trials import (
     MOST_TRIED,
     DecidedFilter,
@@ -38,6 +38,7 @@ from masis.schema.judge_trials import (
 from masis.schema.run import Run
 from masis.services.access import OPEN, Access, requires
 from masis.services.background import BackgroundTask, BackgroundTasks
+from masis.services.judge.briefs import JudgeBriefs
 from masis.services.judge.proposals import (
     OverruledFlag,
     RuleProposal,
@@ -76,15 +77,6 @@ MOST_READ = 1_000
 
 AT_ONCE = 4
 """The audits of a trial that run at the same time. They mostly wait for models."""
-
-BriefMaker = Callable[[JudgeVersion, Case], JudgeBrief]
-"""Returns what a version tells the judge about a case."""
-
-
-def plain_brief(version: JudgeVersion, case: Case) -> JudgeBrief:
-    """Return a version's content without examples."""
-    use = JudgeUse(id=version.id, name=version.name, digest=version.digest)
-    return JudgeBrief(use=use, content=version.content)
 
 
 class AlignedCase(Record):
@@ -263,21 +255,17 @@ _TRIALS: BackgroundTasks[RunningTrial] = BackgroundTasks()
 
 
 class AlignmentService:
-    """The use cases of measuring the judge and trying versions of it.
-
-    ``briefs`` returns what a version tells the judge about a case.
-    """
+    """The use cases of measuring the judge and trying versions of it."""
 
     def __init__(
         self,
         store: Store,
         settings: Settings,
         trust: TrustService,
-        briefs: BriefMaker,
         access: Access = OPEN,
     ) -> None:
         self._store, self._settings, self.access = store, settings, access
-        self._trust, self._briefs = trust, briefs
+        self._trust, self._briefs = trust, JudgeBriefs(store)
 
     # Choosing
 
@@ -461,10 +449,13 @@ class AlignmentService:
             try:
                 run = self._store.runs.get(run_id)
                 case = self._store.cases.get(run.case_id)
-                trials.append(_Trial(run, case, trial_settings(run, self._settings)))
+                trials.append(_Trial(run, case, self._trial_settings(run, version)))
             except MasisError as error:
                 left_out[str(error)] += 1
-        costs = (estimate(trial.case, trial.settings) for trial in trials)
+        costs = (
+            estimate(trial.case, trial.settings, self._briefs.brief(trial.case, trial.settings))
+            for trial in trials
+        )
         unpriced = {model for trial in trials for model in unpriced_models(trial.settings)}
         return _PlannedTrial(
             TrialPlan(
@@ -478,13 +469,29 @@ class AlignmentService:
             trials,
         )
 
+    def _trial_settings(self, run: Run, version: JudgeVersion) -> Settings:
+        """Return the settings of a stored audit with another judge, and today's keys.
+
+        Raises:
+            InputError: Its replies came from a file, so that a model can't be asked anything new.
+
+        """
+        stored = self._settings.with_values(run.settings)
+        if any(stored.model_refs()[role].is_replay for role in ROLES):
+            raise InputError(
+                "was audited with recorded replies, which have none for other instructions",
+                hint="Audit the case with a model or offline first, and decide it again.",
+                field="case",
+            )
+        return self._briefs.pin(stored.model_copy(update={"judge": version.pinned}))
+
     def _try_case(
         self, version: JudgeVersion, trial: _Trial, by: str, cancelled: Callable[[], bool]
     ) -> None:
         """Audit a case with a version, and store what it found beside the stored audit."""
         case, settings = trial.case, trial.settings
         replies = self._store.replies_of(case.id) if settings.cache else None
-        roles = build_roles(settings, replies, judge=self._briefs(version, case))
+        roles = build_roles(settings, replies, judge=self._briefs.brief(case, settings))
         work = loop.audit(
             case,
             roles,
@@ -600,23 +607,6 @@ class AlignmentService:
 class _PlannedTrial(NamedTuple):
     plan: TrialPlan
     trials: list[_Trial]
-
-
-def trial_settings(run: Run, settings: Settings) -> Settings:
-    """Return the settings of a stored audit for a trial, with today's keys and addresses.
-
-    Raises:
-        InputError: Its replies came from a file, so that a model can't be asked anything new.
-
-    """
-    stored = settings.with_values(run.settings)
-    if any(stored.model_refs()[role].is_replay for role in ROLES):
-        raise InputError(
-            "was audited with recorded replies, which have none for other instructions",
-            hint="Audit the case with a model or offline first, and decide it again.",
-            field="case",
-        )
-    return stored
 
 
 def _encode(patterns: Sequence[PatternText]) -> Floats:

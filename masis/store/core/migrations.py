@@ -291,6 +291,42 @@ def m008_minimal_evidence(db: Database) -> None:
     )
 
 
+def m044_judge_versions(db: Database) -> None:
+    """Add the versions of what the judge is told, and each content that a version ever had.
+
+    A run names a version and the digest of its content, so contents are never changed or removed.
+    They name cases and hold none of their texts.
+    """
+    db.execute(
+        """CREATE TABLE judge_versions (
+            seq INTEGER PRIMARY KEY,
+            id TEXT NOT NULL UNIQUE,
+            name TEXT NOT NULL UNIQUE COLLATE NOCASE,
+            state TEXT NOT NULL,
+            digest TEXT NOT NULL,
+            author TEXT NOT NULL,
+            created_at TEXT NOT NULL,
+            changed_at TEXT NOT NULL,
+            note TEXT NOT NULL,
+            based_on TEXT,
+            decided_at TEXT,
+            decided_by TEXT
+        ) STRICT"""
+    )
+    db.execute(
+        "CREATE UNIQUE INDEX judge_adopted ON judge_versions (state) WHERE state = 'adopted'"
+    )
+    db.execute(
+        """CREATE TABLE judge_contents (
+            version_id TEXT NOT NULL,
+            digest TEXT NOT NULL,
+            at TEXT NOT NULL,
+            payload BLOB NOT NULL,
+            PRIMARY KEY (version_id, digest)
+        ) STRICT, WITHOUT ROWID"""
+    )
+
+
 def m046_judge_trials(db: Database) -> None:
     """Add the splits of decided cases that measure the judge, and the trials of judge versions.
 
@@ -323,6 +359,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     m006_dataset_guarantees,
     m007_batches,
     m008_minimal_evidence,
+    m044_judge_versions,
     m046_judge_trials,
 )
 
