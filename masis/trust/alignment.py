@@ -69,3 +69,21 @@ def judge_figures(rows: pd.DataFrame) -> JudgeFigures:
 def is_flagged(verdicts: pd.Series[str]) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     """Return a mask of the verdicts that say something is wrong."""
     return np.asarray((verdicts == AUDIT_VERDICTS[0]).to_numpy(dtype=bool))
+
+
+def exact_mcnemar(gained: int, lost: int) -> float:
+    """Return the two-sided p-value of McNemar's exact test on paired verdicts.
+
+    Only cases on which the two judges differ count. If neither judge agrees more with people, a
+    gain is as likely as a loss (McNemar 1947, with the binomial distribution).
+
+    Args:
+        gained: Cases on which only the new judge agrees with people.
+        lost: Cases on which only the old judge does.
+
+    """
+    from scipy.stats import binomtest
+
+    if not gained + lost:
+        return 1.0
+    return float(binomtest(gained, gained + lost, 0.5).pvalue)

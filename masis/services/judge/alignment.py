@@ -19,7 +19,7 @@ import numpy as np
 from masis.api.roles import build_roles
 from masis.audit import loop
 from masis.audit.house_rules import HOUSE_RULE
-from masis.errors import InputError, MasisError
+from masis.errors import InputError, MasisError, StepError
 from masis.llm.estimates import CostEstimate, estimate, unpriced_models
 from masis.observers.observation import AuditStart, run_to_completion
 from masis.offline.inference.encoder import load_encoder
@@ -56,7 +56,7 @@ from masis.store.audits.runs import figures
 from masis.store.reviews.judge_trials import AuditedAnswer
 from masis.store.reviews.observations import pattern_of
 from masis.trust.agreement import codes
-from masis.trust.alignment import JudgeFigures, held_out_half, is_flagged, judge_figures
+from masis.trust.alignment import JudgeFigures, exact_mcnemar, held_out_half, is_flagged, judge_figures
 from masis.trust.machine import AUDIT_VERDICTS, audit_verdict
 
 if TYPE_CHECKING:
@@ -176,6 +176,8 @@ class JudgeComparison(Record):
         tried: How many of them the version was tried on; all figures are about these.
         gained: Cases on which only the version agrees with people.
         lost: Cases on which only the stored audit agrees with people.
+        p: The two-sided p-value of McNemar's exact test of ``gained`` and ``lost``: how often a
+            difference this large would occur by chance if neither judge agreed more.
         changes: The cases with another verdict: flips first, and of those the ones that are wrong
             now.
         before_judges: The numbers of cases by the judge version of the stored audit; "" stands for
@@ -193,6 +195,7 @@ class JudgeComparison(Record):
     after: JudgeFigures
     gained: int
     lost: int
+    p: float
     changes: tuple[ChangedVerdict, ...]
     before_judges: dict[str, int]
     other_prompts: int
@@ -503,7 +506,7 @@ class AlignmentService:
         run = run_to_completion(work, None, AuditStart(case))
         if run.original is None or run.incomplete or run.termination_reason == "cancelled":
             warnings = [warning.message for warning in run.warnings]
-            raise InputError(warnings[0] if warnings else "the audit has no result")
+            raise StepError(warnings[0] if warnings else "The audit has no result.")
         columns = figures(run)
         self._store.judge_trials.add_outcome(
             TrialOutcome(
@@ -541,6 +544,7 @@ class AlignmentService:
         faulty = rows_tried["faulty"].to_numpy(dtype=bool)
         agreed = is_flagged(rows_tried["found"]) == faulty
         agrees = is_flagged(after["found"]) == faulty
+        gained, lost = int((agrees & ~agreed).sum()), int((agreed & ~agrees).sum())
         changed = rows_tried[(rows_tried["found"] != after["found"]).to_numpy()]
         answers = self._store.judge_trials.audited_answers(
             changed["run_seq"].astype(int).tolist(), changed["entry"].astype(int).tolist()
@@ -562,8 +566,9 @@ class AlignmentService:
             tried=len(rows_tried),
             before=judge_figures(rows_tried),
             after=judge_figures(after),
-            gained=int((agrees & ~agreed).sum()),
-            lost=int((agreed & ~agrees).sum()),
+            gained=gained,
+            lost=lost,
+            p=exact_mcnemar(gained, lost),
             changes=tuple(
                 sorted(
                     changes, key=lambda change: (not change.flips, change.right_now, change.case_id)

@@ -13,13 +13,14 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Literal, NamedTuple
 
 from masis.audit.acceptance import flagged_reasons
-from masis.schema.audit import Issue, Iteration
+from masis.schema.audit import Issue
 from masis.schema.base import Record
 from masis.schema.case import Severity
 from masis.schema.judge import Force, HouseRule, RuleExample
 from masis.schema.labels import TargetLabel, is_fault
 from masis.schema.review import Decision
 from masis.schema.rules import IssueType
+from masis.schema.run import Iteration
 from masis.schema.wording import shorten
 from masis.services.decision_rules import OTHER, REASON_CODE, REASONS
 from masis.services.modes.grouping import Floats, PatternText, group_patterns
@@ -281,7 +282,8 @@ def _effect_of_dropping(
             and pattern_of(issue.description) in patterns
         )
 
-    corrected, spoiled = [], []
+    corrected: list[str] = []
+    spoiled: list[str] = []
     for case in cases:
         remaining = tuple(issue for issue in case.iteration.issues if not is_meant(issue))
         if not case.flagged or len(remaining) == len(case.iteration.issues):

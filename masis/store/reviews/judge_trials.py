@@ -98,7 +98,7 @@ class JudgeTrials(StorePart):
     def run_ids(self, runs: Sequence[int]) -> list[str]:
         """Return the ids of stored audits by their numbers, in the same order."""
         rows = self._database.execute(
-            """SELECT id FROM json_each(?) AS wanted CROSS JOIN runs ON runs.seq = wanted.value
+            """SELECT runs.id FROM json_each(?) AS wanted CROSS JOIN runs ON runs.seq = wanted.value
                ORDER BY wanted.key""",
             [json.dumps(list(runs))],
         )
