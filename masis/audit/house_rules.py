@@ -295,6 +295,22 @@ def _ruling(objection: Objection, after: Severity | None, rule: HouseRule | None
     )
 
 
+def ruling_notes(rulings: Sequence[HouseRuling]) -> tuple[str, ...]:
+    """Return a note for people about each ruling, which names its rule."""
+    notes = []
+    for ruling in rulings:
+        cause = (
+            f"House rule {ruling.rule} (“{ruling.sentence}”)" if ruling.rule else ruling.sentence
+        )
+        change = (
+            f"dropped an issue of severity {ruling.before}"
+            if ruling.after is None
+            else f"{ruling.effect} an issue from {ruling.before} to {ruling.after}"
+        )
+        notes.append(f"{cause} {change}: {ruling.description}")
+    return tuple(notes)
+
+
 def _texts_of(objections: Sequence[Objection]) -> set[str]:
     return {
         text

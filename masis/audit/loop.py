@@ -34,7 +34,7 @@ from masis.audit.control.concurrency import start_in_thread
 from masis.audit.control.run_control import CallNotice, Cancelled, RunControl
 from masis.audit.critique import Critic
 from masis.audit.evaluation import Evaluator
-from masis.audit.house_rules import apply_house_rules, check_house_rules
+from masis.audit.house_rules import apply_house_rules, check_house_rules, ruling_notes
 from masis.audit.output_validation import OutputValidator, PydanticValidator, validate_revision
 from masis.audit.revision import Reviser, dropped_claims
 from masis.audit.text.instructions import withdraw_instruction_support
@@ -816,7 +816,7 @@ class AuditRun:
             context.citation_audit,
             merged_issues,
             critic.judged_by,
-            raised.notes,
+            (*raised.notes, *ruling_notes(rulings)),
             rulings,
         )
         self.reporter.log_text("critique", verdict)

@@ -74,6 +74,11 @@ GROUPS: dict[str, dict[str, Lazy]] = {
             "Search, group and count how answers fail, with a codebook.",
             True,
         ),
+        "judge": Lazy(
+            "masis.cli.judge:judge",
+            "Tell the judge what the team demands, in versions that are adopted or dropped.",
+            True,
+        ),
         "planted": Lazy(
             "masis.cli.planted:planted",
             "Plant faults in copies of correct answers; see who finds them.",

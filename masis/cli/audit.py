@@ -442,7 +442,9 @@ class _AuditJob:
 
     def _brief(self, case: Case) -> JudgeBrief | None:
         """Return what the judge is told about a case that a worker process audits."""
-        return self.workbench.audits.brief(case, self.settings) if self.in_processes else None
+        if not self.in_processes:
+            return None
+        return self.workbench.audits.brief(shared.operator(), case, self.settings)
 
     def _audits(
         self, jobs: Iterable[BatchItem], stopping: Callable[[], bool]

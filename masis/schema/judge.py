@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Iterable
 from typing import Annotated, Literal, NamedTuple, Self
 
 from pydantic import Field, StringConstraints, field_validator, model_validator
@@ -224,6 +225,17 @@ class HouseRule(Record):
         if self.force != "does_not_matter":
             return False
         return type_ in self.issue_types if self.issue_types else type_ != "safety"
+
+
+def rule_id_from(sentence: str, taken: Iterable[str] = ()) -> str:
+    """Return an id for a new rule: its first words with hyphens, numbered if they are taken."""
+    # Letters that an id can't have are left out, so a sentence in another script gets a number.
+    words = re.findall(r"[a-z0-9]+", sentence.lower())
+    base = "-".join(words[:4])[:32].strip("-") or "rule"
+    used, name, number = set(taken), base, 2
+    while name in used:
+        name, number = f"{base}-{number}", number + 1
+    return name
 
 
 class SeverityRule(Record):

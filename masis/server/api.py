@@ -18,6 +18,7 @@ from masis.schema.actor import PERMISSIONS
 from masis.schema.batches import Batch
 from masis.schema.case import case_of
 from masis.schema.codebook import Codebook, FailureMode
+from masis.schema.judge import JudgeExample, JudgeVersion
 from masis.schema.minimal_evidence import MinimalEvidence
 from masis.schema.review import LogEntry
 from masis.schema.run import Run
@@ -29,6 +30,7 @@ from masis.services import api_records as records
 from masis.services.access import ADD_CASES, RUN_AUDITS
 from masis.services.batch_actions import BatchRequest
 from masis.services.batches import BatchPreview
+from masis.services.judge.versions import ADOPT_VERSIONS, WRITE_VERSIONS
 from masis.services.minimal_evidence import VERIFY_WITHOUT_PASSAGES
 from masis.services.modes.service import (
     ADD_MODES,
@@ -451,6 +453,98 @@ def apply_codes(call: ApiCall, body: records.NewCodes) -> CodedBatch:
 def undo_codes(call: ApiCall) -> CodedBatch:
     """Remove the failure modes that a batch applied."""
     return call.workbench.modes.undo_batch(call.actor, call.path["coding"])
+
+
+# Judge versions
+
+
+@endpoint("GET", "/judge/versions", "read", "see pages, figures and reports")
+def list_judge_versions(call: ApiCall) -> tuple[JudgeVersion, ...]:
+    """Return the versions of what the judge is told, newest first."""
+    return call.workbench.judge.versions(call.actor)
+
+
+@endpoint("GET", "/judge/versions/{version}", "read", "see pages, figures and reports")
+def show_judge_version(call: ApiCall) -> JudgeVersion:
+    """Return a judge version by its id or its name."""
+    return call.workbench.judge.get(call.actor, call.path["version"])
+
+
+@endpoint("GET", "/judge/versions/{version}/examples", "read", "see pages, figures and reports")
+def list_judge_examples(call: ApiCall) -> tuple[JudgeExample, ...]:
+    """Return the decided cases that the rules of a judge version name as examples."""
+    return call.workbench.judge.examples(call.actor, call.path["version"])
+
+
+@endpoint(
+    "POST",
+    "/judge/versions/{version}/estimate",
+    "read",
+    "see pages, figures and reports",
+    example={"cases": ["case-1"]},
+)
+def estimate_judge_trial(call: ApiCall, body: records.CasesToTry) -> records.TrialCost:
+    """Return the most that audits of cases by a judge version may need; audits nothing."""
+    cost = call.workbench.judge.estimate(call.actor, call.path["version"], body.cases)
+    return records.TrialCost(**cost._asdict())
+
+
+@endpoint(
+    "POST",
+    "/judge/versions",
+    "oversee",
+    WRITE_VERSIONS,
+    example={
+        "name": "prices 1",
+        "content": {
+            "rules": [
+                {
+                    "id": "currency",
+                    "sentence": "A price has its currency",
+                    "force": "must",
+                    "severity": "high",
+                }
+            ]
+        },
+    },
+)
+def add_judge_version(call: ApiCall, body: records.NewJudgeVersion) -> JudgeVersion:
+    """Write a draft of what the judge is told."""
+    return call.workbench.judge.draft(
+        call.actor, body.name, body.content, note=body.note, based_on=body.based_on
+    )
+
+
+@endpoint(
+    "PUT",
+    "/judge/versions/{version}",
+    "oversee",
+    WRITE_VERSIONS,
+    example={"note": "after the pilot"},
+)
+def change_judge_version(call: ApiCall, body: records.ChangedJudgeVersion) -> JudgeVersion:
+    """Change a draft of what the judge is told."""
+    return call.workbench.judge.change(
+        call.actor, call.path["version"], body.content, new_name=body.name, note=body.note
+    )
+
+
+@endpoint("POST", "/judge/versions/{version}/adopt", "oversee", ADOPT_VERSIONS)
+def adopt_judge_version(call: ApiCall) -> JudgeVersion:
+    """Let audits use a judge version."""
+    return call.workbench.judge.adopt(call.actor, call.path["version"])
+
+
+@endpoint("POST", "/judge/versions/{version}/drop", "oversee", ADOPT_VERSIONS)
+def drop_judge_version(call: ApiCall) -> JudgeVersion:
+    """Drop a draft, which stays on record."""
+    return call.workbench.judge.drop(call.actor, call.path["version"])
+
+
+@endpoint("POST", "/judge/versions/{version}/retire", "oversee", ADOPT_VERSIONS)
+def retire_judge_version(call: ApiCall) -> JudgeVersion:
+    """Return to the default judge."""
+    return call.workbench.judge.retire(call.actor, call.path["version"])
 
 
 # Actions on many cases

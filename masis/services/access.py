@@ -241,6 +241,7 @@ ACTS: list[Act] = [
             "metrics",
             "trust",
             "modes",
+            "judge",
             "planted",
             "import",
             "export",

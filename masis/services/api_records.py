@@ -14,6 +14,7 @@ from masis.schema.batches import SentenceLabel
 from masis.schema.case import Case, Severity
 from masis.schema.codebook import MOST_CODES, MOST_MODES, Codebook
 from masis.schema.faults import PlantedFault
+from masis.schema.judge import JudgeContent, JudgeName
 from masis.schema.labels import LabelTarget, Stance, SupportKind
 from masis.schema.review import LONGEST_SENTENCE, AdjudicationCause, LogEntry, Verdict
 from masis.schema.run import Run
@@ -451,6 +452,37 @@ class NewCodebook(Record):
 
     codebook: Codebook
     replace: bool = False
+
+
+class NewJudgeVersion(Record):
+    """A draft of what the judge is told. Without ``content``, it is a copy of ``based_on``."""
+
+    name: JudgeName
+    content: JudgeContent | None = None
+    note: str = Field(default="", max_length=2000)
+    based_on: str | None = None
+
+
+class ChangedJudgeVersion(Record):
+    """The changes of a draft. A field that is null stays as it is."""
+
+    name: JudgeName | None = None
+    content: JudgeContent | None = None
+    note: str | None = Field(default=None, max_length=2000)
+
+
+class CasesToTry(Record):
+    """The cases that a judge version would audit."""
+
+    cases: tuple[str, ...] = Field(min_length=1, max_length=MOST_CASES)
+
+
+class TrialCost(Record):
+    """The most that audits may need; ``cost_usd`` is null if a price isn't known."""
+
+    calls: int
+    tokens: int
+    cost_usd: float | None
 
 
 class NewApiToken(Record):

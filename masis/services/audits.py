@@ -86,11 +86,13 @@ class AuditService:
         """
         return pin_versions(self._briefs.pin(settings))
 
-    def brief(self, case: Case, settings: Settings) -> JudgeBrief | None:
+    @requires("audit", RUN_AUDITS)
+    def brief(self, actor: Actor, case: Case, settings: Settings) -> JudgeBrief | None:
         """Return what the judge of a case is told under these settings, for audits elsewhere.
 
         Raises:
             UnknownRecord: The settings name a judge version that doesn't exist.
+            NotAllowed: The actor's role doesn't allow audits.
 
         """
         return self._briefs.brief(case, settings)

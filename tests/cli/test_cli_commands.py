@@ -24,6 +24,7 @@ from masis.cli import main
 from masis.datasets.exports.export import Selection
 from masis.schema.actor import Actor
 from masis.schema.case import Case
+from masis.schema.judge import HouseRule, JudgeContent
 from masis.services import Workbench, demo_case_files
 from masis.services.batch_actions import BatchRequest
 from masis.services.records import CaseFilter
@@ -144,6 +145,12 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
     workbench.modes.start_codebook(ME, "rag")
     workbench.modes.apply_to_cases(ME, ["rag.incomplete"], ["tower-02"], batch="5d0c1f2e3a4b5c6d")
     (folder / "codebook.json").write_text(workbench.modes.export_codebook(ME))
+    rule = HouseRule(
+        id="currency", sentence="A price has its currency", force="must", severity="high"
+    )
+    workbench.judge.draft(ME, "prices 1", JudgeContent(rules=(rule,)))
+    workbench.judge.draft(ME, "dates 1", JudgeContent(rules=(rule,)))
+    workbench.judge.adopt(ME, "dates 1")
     workbench.relabelling.draw(ME, "pilot-1", ["Ben"])
     (folder / "backups").mkdir()
     workbench.backups.make(ME, folder / "backups" / "masis-20260301T020000Z.db")

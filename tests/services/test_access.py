@@ -19,6 +19,7 @@ from masis.errors import MasisError, NotAllowed
 from masis.schema.actor import PERMISSIONS, ROLES, Actor, Permission
 from masis.schema.batches import SentenceLabel
 from masis.schema.codebook import Codebook, FailureMode
+from masis.schema.judge import JudgeContent, SeverityRule
 from masis.schema.review import Decision
 from masis.schema.run import Run
 from masis.schema.screening import Abstract, Screening
@@ -66,6 +67,9 @@ def desk(tmp_path: Path) -> Iterator[Workbench]:
     opened.batches.start_undo(SIGNED_IN["admin"], batch.id)
     opened.modes.add_mode(SIGNED_IN["admin"], MODE)
     opened.modes.apply_to_cases(SIGNED_IN["admin"], [MODE.code], ["case-0"], batch="batch-1")
+    for name in ("draft 1", "adopted 1"):
+        opened.judge.draft(SIGNED_IN["admin"], name, TOLD)
+    opened.judge.adopt(SIGNED_IN["admin"], "adopted 1")
     yield opened
     opened.close()
 
@@ -95,6 +99,7 @@ def screened() -> Screening:
     return masis.screen_abstracts("Does it work?", [abstract])
 
 
+TOLD = JudgeContent(severities=(SeverityRule(type="outdated", severity="low"),))
 NO_GROUP = ProposedGroup(id="g", name="group", observations=0, cases=0, patterns=())
 FILE = Path(__file__).parents[1] / "api" / "cases.jsonl"
 Call = Callable[[Workbench, Actor], object]
@@ -166,6 +171,14 @@ CALLS: dict[str, Call] = {
     ),
     "CaseService.add": lambda desk, who: desk.cases.add(who, [a_case("new")]),
     "CaseService.add_one": lambda desk, who: desk.cases.add_one(who, a_case("new")),
+    "AuditService.brief": lambda desk, who: desk.audits.brief(
+        who, desk.store.cases.get("case-1"), Settings()
+    ),
+    "JudgeService.draft": lambda desk, who: desk.judge.draft(who, "draft 2"),
+    "JudgeService.change": lambda desk, who: desk.judge.change(who, "draft 1", note="n"),
+    "JudgeService.adopt": lambda desk, who: desk.judge.adopt(who, "draft 1"),
+    "JudgeService.drop": lambda desk, who: desk.judge.drop(who, "draft 1"),
+    "JudgeService.retire": lambda desk, who: desk.judge.retire(who, "adopted 1"),
     "AuditService.cancel": lambda desk, who: desk.audits.cancel(who, "run-1"),
     "AuditService.audit": lambda desk, who: desk.audits.audit(who, desk.store.cases.get("case-1")),
     "AuditService.store_run": lambda desk, who: desk.audits.store_run(who, made_elsewhere()),
@@ -274,6 +287,7 @@ CALLS: dict[str, Call] = {
 WITHOUT_PERMISSION = {
     "AuditService.is_needed",
     "AuditService.newest_finished",
+    "AuditService.pin",
     "AuditService.resumable",
     "BackupService.existing",
     "BackupService.newest",
