@@ -8,6 +8,7 @@ house rule about one of them, it names the rule.
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 from masis.schema.actor import Actor
@@ -123,7 +124,7 @@ def an_issue_of(description: str, answer: str, rule: str) -> dict[str, Any]:
 
 
 def judged_by(server: ModelServer) -> Settings:
-    """Return settings in which the scripted judge is the critic, and all other roles are offline."""
+    """Return settings with the scripted judge as critic; all other roles are offline."""
     return Settings.model_validate(
         {
             "critic": "here:judge",
@@ -159,3 +160,21 @@ def fill_decided(workbench: Workbench, each_kind: int = 8, *, blind: bool = True
                 iteration=1,
                 machine_shown=shown,
             )
+
+
+def configure(folder: Path, server: ModelServer) -> None:
+    """Write a configuration file with the scripted judge's provider, and its key as a secret."""
+    (folder / "masis.toml").write_text(
+        f'[providers.here]\nkind = "openai"\naddress = "{server.address}"\n'
+        'key_env = "SCRIPTED_KEY"\n[prices."here:judge"]\ninput = 2.5\noutput = 10\n'
+    )
+    secrets = folder / "masis.secrets.toml"
+    secrets.write_text(f'SCRIPTED_KEY = "{KEY}"\n')
+    secrets.chmod(0o600)
+
+
+def make_decided(path: Path, server: ModelServer) -> None:
+    """Make a database with 24 decided cases of three kinds. The key must be set."""
+    workbench = Workbench.open(path, judged_by(server))
+    fill_decided(workbench)
+    workbench.close()

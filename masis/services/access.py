@@ -175,6 +175,7 @@ ACTS: list[Act] = [
             "team",
             "metrics",
             "trust",
+            "judge",
             "settings",
             "health",
             "datasets",

@@ -56,7 +56,13 @@ from masis.store.audits.runs import figures
 from masis.store.reviews.judge_trials import AuditedAnswer
 from masis.store.reviews.observations import pattern_of
 from masis.trust.agreement import codes
-from masis.trust.alignment import JudgeFigures, exact_mcnemar, held_out_half, is_flagged, judge_figures
+from masis.trust.alignment import (
+    JudgeFigures,
+    exact_mcnemar,
+    held_out_half,
+    is_flagged,
+    judge_figures,
+)
 from masis.trust.machine import AUDIT_VERDICTS, audit_verdict
 
 if TYPE_CHECKING:

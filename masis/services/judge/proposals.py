@@ -7,16 +7,15 @@ reviewers' own, and a person edits it before it becomes a rule.
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
 from masis.audit.acceptance import flagged_reasons
 from masis.schema.audit import Issue
 from masis.schema.base import Record
 from masis.schema.case import Severity
-from masis.schema.judge import Force, HouseRule, RuleExample
+from masis.schema.judge import Force, HouseRule, RuleExample, rule_id_from
 from masis.schema.labels import TargetLabel, is_fault
 from masis.schema.review import Decision
 from masis.schema.rules import IssueType
@@ -241,7 +240,7 @@ def _proposal(
     )
     severities = Counter(flag.severity for flag in members)
     rule = HouseRule(
-        id=_rule_id(name),
+        id=rule_id_from(sentence),
         sentence=sentence,
         force=row.force,
         severity=None if kind == "overruled" else severities.most_common(1)[0][0],
@@ -297,18 +296,3 @@ def _effect_of_dropping(
 def _as_sentence(reason: str) -> str:
     sentence = shorten(" ".join(reason.split()), _SENTENCE)
     return sentence if sentence.endswith((".", "!", "?", "…")) else f"{sentence}."
-
-
-def _rule_id(name: str) -> str:
-    words = re.findall(r"[a-z0-9]+", name.casefold())
-    return "-".join(words)[:40].strip("-") or "rule"
-
-
-def free_rule_id(wanted: str, taken: Collection[str]) -> str:
-    """Return an id for a rule that no other rule has: the wanted one, or with a number added."""
-    if wanted not in taken:
-        return wanted
-    number = 2
-    while f"{wanted[:36]}-{number}" in taken:
-        number += 1
-    return f"{wanted[:36]}-{number}"

@@ -37,8 +37,8 @@ from tests.judging import (
     ROUNDED_REASON,
     ROUNDED_RULE,
     a_decided_case,
-    fill_decided,
     judged_by,
+    make_decided,
     read_as_a_judge,
 )
 from tests.modes import an_issue
@@ -58,9 +58,7 @@ def decided_database(server: ModelServer, tmp_path_factory: pytest.TempPathFacto
     path = tmp_path_factory.mktemp("judge") / "decided.db"
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SCRIPTED_KEY", KEY)
-        workbench = Workbench.open(path, judged_by(server))
-        fill_decided(workbench)
-        workbench.close()
+        make_decided(path, server)
     return path
 
 
@@ -93,7 +91,9 @@ def a_version(desk: Workbench, *rules: object, name: str = "team 1") -> JudgeVer
 def tried(desk: Workbench, version: JudgeVersion) -> JudgeComparison:
     task = desk.alignment.start(ADA, version)
     task.wait(120)
-    assert task.over and not task.failed and not task.problems
+    assert task.over
+    assert task.failed is None
+    assert not task.problems
     return desk.alignment.compare(ADA, version)
 
 
