@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from masis.cli import options as shared
 from masis.cli.commands import CommandGroup, RegisteredChoice
+from masis.cli.judge_alignment import align, compare, hold_out, propose, try_version
 from masis.cli.options import Names
 from masis.cli.output import Emit, say, table
 from masis.errors import InputError
@@ -346,3 +347,7 @@ def retire(name: str, by: str | None, emit: Emit, workbench: Workbench) -> None:
     masis judge retire "dates 1"
     """
     _show(workbench.judge.retire(shared.operator(by), name), emit)
+
+
+for _command in (align, propose, hold_out, try_version, compare):
+    judge.add_command(_command)

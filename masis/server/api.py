@@ -19,6 +19,7 @@ from masis.schema.batches import Batch
 from masis.schema.case import case_of
 from masis.schema.codebook import Codebook, FailureMode
 from masis.schema.judge import JudgeExample, JudgeVersion
+from masis.schema.judge_trials import DecidedSplit
 from masis.schema.minimal_evidence import MinimalEvidence
 from masis.schema.review import LogEntry
 from masis.schema.run import Run
@@ -30,6 +31,15 @@ from masis.services import api_records as records
 from masis.services.access import ADD_CASES, RUN_AUDITS
 from masis.services.batch_actions import BatchRequest
 from masis.services.batches import BatchPreview
+from masis.services.judge.alignment import (
+    CHOOSE_CASES,
+    TRY_VERSIONS,
+    AlignmentReport,
+    JudgeComparison,
+    RunningTrial,
+    TrialPlan,
+)
+from masis.services.judge.proposals import RuleProposal
 from masis.services.judge.versions import ADOPT_VERSIONS, WRITE_VERSIONS
 from masis.services.minimal_evidence import VERIFY_WITHOUT_PASSAGES
 from masis.services.modes.service import (
@@ -527,6 +537,95 @@ def change_judge_version(call: ApiCall, body: records.ChangedJudgeVersion) -> Ju
     return call.workbench.judge.change(
         call.actor, call.path["version"], body.content, new_name=body.name, note=body.note
     )
+
+
+@endpoint(
+    "POST",
+    "/judge/decided-cases",
+    "oversee",
+    CHOOSE_CASES,
+    example={"filters": {"blind_only": False}, "seed": 7},
+)
+def choose_decided_cases(call: ApiCall, body: records.NewDecidedSplit) -> DecidedSplit:
+    """Choose the decided cases that measure the judge, and hold out half of their questions."""
+    return call.workbench.alignment.choose(call.actor, body.filters, body.seed)
+
+
+@endpoint("GET", "/judge/decided-cases", "read", "see pages, figures and reports")
+def show_decided_cases(call: ApiCall) -> DecidedSplit | None:
+    """Return the newest choice of decided cases; null if there is none."""
+    return call.workbench.alignment.split(call.actor)
+
+
+@endpoint(
+    "GET",
+    "/judge/alignment",
+    "read",
+    "see pages, figures and reports",
+    example={"half": "held_out"},
+)
+def measure_judge(call: ApiCall, query: records.HalfQuery) -> AlignmentReport:
+    """Compare the stored audits with people on one half of the chosen cases."""
+    return call.workbench.alignment.measure(call.actor, _chosen_split(call), query.half)
+
+
+@endpoint("GET", "/judge/proposals", "read", "see pages, figures and reports")
+def propose_house_rules(call: ApiCall) -> tuple[RuleProposal, ...]:
+    """Propose house rules from decisions that overruled the audit."""
+    return call.workbench.alignment.propose_rules(call.actor, _chosen_split(call))
+
+
+def _chosen_split(call: ApiCall) -> DecidedSplit:
+    split = call.workbench.alignment.split(call.actor)
+    if split is None:
+        raise UnknownRecord("no decided cases are chosen yet.")
+    return split
+
+
+@endpoint("POST", "/judge/versions/{version}/hold-out", "oversee", WRITE_VERSIONS)
+def hold_out_questions(call: ApiCall) -> JudgeVersion:
+    """Let a draft hold out the held-out half of the newest choice of cases."""
+    version = call.workbench.judge.get(call.actor, call.path["version"])
+    return call.workbench.alignment.hold_out(call.actor, version)
+
+
+@endpoint("GET", "/judge/versions/{version}/trial-plan", "read", "see pages, figures and reports")
+def plan_judge_trial(call: ApiCall) -> TrialPlan:
+    """Return what trying a version would audit, and the most that it may cost."""
+    version = call.workbench.judge.get(call.actor, call.path["version"])
+    return call.workbench.alignment.plan(call.actor, version)
+
+
+@endpoint("POST", "/judge/versions/{version}/trial", "oversee", TRY_VERSIONS)
+def start_judge_trial(call: ApiCall) -> records.TrialProgress:
+    """Start to try a version on its held-out cases. It goes on in the background."""
+    version = call.workbench.judge.get(call.actor, call.path["version"])
+    return _trial_progress(call.workbench.alignment.start(call.actor, version))
+
+
+@endpoint("GET", "/judge/versions/{version}/trial", "read", "see pages, figures and reports")
+def show_judge_trial(call: ApiCall) -> records.TrialProgress | None:
+    """Return how far the last trial of a version on this server is; null if there was none."""
+    version = call.workbench.judge.get(call.actor, call.path["version"])
+    task = call.workbench.alignment.latest_trial(version)
+    return None if task is None else _trial_progress(task)
+
+
+def _trial_progress(task: RunningTrial) -> records.TrialProgress:
+    return records.TrialProgress(
+        total=task.total,
+        done=task.done,
+        running=not task.over,
+        failed=task.failed,
+        problems=dict(task.problems),
+    )
+
+
+@endpoint("GET", "/judge/versions/{version}/comparison", "read", "see pages, figures and reports")
+def compare_judge_version(call: ApiCall) -> JudgeComparison:
+    """Compare the stored audits and the trial of a version with people, on the held-out cases."""
+    version = call.workbench.judge.get(call.actor, call.path["version"])
+    return call.workbench.alignment.compare(call.actor, version)
 
 
 @endpoint("POST", "/judge/versions/{version}/adopt", "oversee", ADOPT_VERSIONS)

@@ -15,6 +15,7 @@ from masis.schema.case import Case, Severity
 from masis.schema.codebook import MOST_CODES, MOST_MODES, Codebook
 from masis.schema.faults import PlantedFault
 from masis.schema.judge import JudgeContent, JudgeName
+from masis.schema.judge_trials import DecidedFilter, Half
 from masis.schema.labels import LabelTarget, Stance, SupportKind
 from masis.schema.review import LONGEST_SENTENCE, AdjudicationCause, LogEntry, Verdict
 from masis.schema.run import Run
@@ -483,6 +484,29 @@ class TrialCost(Record):
     calls: int
     tokens: int
     cost_usd: float | None
+
+
+class NewDecidedSplit(Record):
+    """Decided cases to choose. ``seed`` gives the halves; a random one is drawn if it's null."""
+
+    filters: DecidedFilter = DecidedFilter()
+    seed: int | None = Field(default=None, ge=0, lt=1 << 31)
+
+
+class HalfQuery(Record):
+    """The half of the chosen cases to report about."""
+
+    half: Half = "told"
+
+
+class TrialProgress(Record):
+    """How far a trial is. ``problems`` has the numbers of cases that weren't audited, by reason."""
+
+    total: int
+    done: int
+    running: bool
+    failed: str | None
+    problems: dict[str, int]
 
 
 class NewApiToken(Record):

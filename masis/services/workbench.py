@@ -72,9 +72,9 @@ class Workbench:
         self.screenings = ScreeningService(store, settings, access=access)
         self.reassessment = ReassessmentService(store, settings, access)
         self.trust = TrustService(store, settings, access)
-        self.alignment = AlignmentService(store, settings, self.trust, access)
         self.exams = ExamService(store, settings, access)
         self.judge = JudgeService(store, settings, access)
+        self.alignment = AlignmentService(store, settings, self.trust, self.judge, access)
         self.modes = ModeService(store, settings, access)
         self.minimal_evidence = MinimalEvidenceService(store, settings, access)
 

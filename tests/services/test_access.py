@@ -20,6 +20,7 @@ from masis.schema.actor import PERMISSIONS, ROLES, Actor, Permission
 from masis.schema.batches import SentenceLabel
 from masis.schema.codebook import Codebook, FailureMode
 from masis.schema.judge import JudgeContent, SeverityRule
+from masis.schema.judge_trials import DecidedFilter
 from masis.schema.review import Decision
 from masis.schema.run import Run
 from masis.schema.screening import Abstract, Screening
@@ -174,6 +175,13 @@ CALLS: dict[str, Call] = {
     "AuditService.brief": lambda desk, who: desk.audits.brief(
         who, desk.store.cases.get("case-1"), Settings()
     ),
+    "AlignmentService.choose": lambda desk, who: desk.alignment.choose(who, DecidedFilter()),
+    "AlignmentService.hold_out": lambda desk, who: desk.alignment.hold_out(
+        who, desk.store.judges.get("draft 1")
+    ),
+    "AlignmentService.start": lambda desk, who: desk.alignment.start(
+        who, desk.store.judges.get("draft 1")
+    ),
     "JudgeService.draft": lambda desk, who: desk.judge.draft(who, "draft 2"),
     "JudgeService.change": lambda desk, who: desk.judge.change(who, "draft 1", note="n"),
     "JudgeService.adopt": lambda desk, who: desk.judge.adopt(who, "draft 1"),
@@ -285,6 +293,7 @@ CALLS: dict[str, Call] = {
 
 
 WITHOUT_PERMISSION = {
+    "AlignmentService.latest_trial",
     "AuditService.is_needed",
     "AuditService.newest_finished",
     "AuditService.pin",

@@ -46,6 +46,7 @@ from masis.services.judge.proposals import (
     overruled_flags,
     propose_rules,
 )
+from masis.services.judge.versions import WRITE_VERSIONS, JudgeService
 from masis.services.modes.grouping import Floats, PatternText
 from masis.services.reviews import name_of
 from masis.services.trust.service import TrustFilter, TrustService
@@ -75,8 +76,8 @@ TRY_VERSIONS = "try versions of the judge on decided cases"
 MOST_LISTED = 100
 """The most false flags, and the most misses, that a report lists. The newest ones come first."""
 
-LEAST_CASES = 4
-"""With fewer decided questions, a half would have hardly any."""
+LEAST_CASES = 2
+"""With fewer decided questions, a half would be empty."""
 
 MOST_READ = 1_000
 """The most cases that proposals are made from, each of which is read with its issues."""
@@ -271,10 +272,11 @@ class AlignmentService:
         store: Store,
         settings: Settings,
         trust: TrustService,
+        judges: JudgeService,
         access: Access = OPEN,
     ) -> None:
         self._store, self._settings, self.access = store, settings, access
-        self._trust, self._briefs = trust, JudgeBriefs(store)
+        self._trust, self._judges, self._briefs = trust, judges, JudgeBriefs(store)
 
     # Choosing
 
@@ -329,6 +331,32 @@ class AlignmentService:
         """
         return self._store.judge_trials.split(split_id)
 
+    @requires("oversee", WRITE_VERSIONS)
+    def hold_out(
+        self, actor: Actor, version: JudgeVersion, split: DecidedSplit | None = None
+    ) -> JudgeVersion:
+        """Let a draft hold out the held-out half of a choice of cases, and return the draft.
+
+        Args:
+            actor: A lead.
+            version: The draft.
+            split: The choice; the newest one if None.
+
+        Raises:
+            NotAllowed: The actor isn't a lead.
+            InputError: No cases are chosen, or an example of the draft is in the held-out half.
+            Conflict: The version isn't a draft any more.
+
+        """
+        split = split or self._store.judge_trials.split()
+        if split is None:
+            raise InputError(
+                "no decided cases are chosen", hint="Choose them first.", field="version"
+            )
+        content = self._store.judges.get(version.id).content
+        changed = content.model_copy(update={"held_out": split.held_out})
+        return self._judges.change(actor, version.id, changed)
+
     # Seeing
 
     @requires("read")
@@ -345,7 +373,7 @@ class AlignmentService:
         flagged, faulty = is_flagged(rows["found"]), rows["faulty"].to_numpy(dtype=bool)
         listed = rows if half == "told" else rows[:0]
         masks = (flagged & ~faulty, ~flagged & faulty) if half == "told" else (slice(0), slice(0))
-        false_flags, misses = (self.list_cases(listed[mask]) for mask in masks)
+        false_flags, misses = (self._list_cases(listed[mask]) for mask in masks)
         return AlignmentReport(
             half=half,
             questions=rows["question_id"].nunique(),
@@ -388,7 +416,7 @@ class AlignmentService:
                 flags += overruled_flags(case, decision)
         return propose_rules(flags, seen, _encode, pattern_of)
 
-    def list_cases(self, rows: pd.DataFrame, most: int = MOST_LISTED) -> tuple[AlignedCase, ...]:
+    def _list_cases(self, rows: pd.DataFrame, most: int = MOST_LISTED) -> tuple[AlignedCase, ...]:
         """Return the cases of rows with their serious issues, newest first."""
         newest = rows.sort_values("entry", ascending=False).head(most)
         answers = self._store.judge_trials.audited_answers(

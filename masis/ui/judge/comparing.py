@@ -10,11 +10,8 @@ from masis.errors import MasisError
 from masis.schema.judge import JUDGE_STATES, JudgeVersion
 from masis.schema.wording import count_noun
 from masis.services import Workbench
-from masis.services.judge.alignment import (
-    SEVERITY_TABLE,
-    ChangedVerdict,
-    JudgeComparison,
-)
+from masis.services.judge.alignment import ChangedVerdict, JudgeComparison
+from masis.services.judge.words import rules_text, verdict_line
 from masis.ui.components.linked_table import column, linked_table, row
 from masis.ui.judge.reports import MESSAGE_KEY, chosen_version, issue_lines, show_message
 from masis.ui.judge.seeing import draw_figures
@@ -84,17 +81,6 @@ def _draw_comparison(version: JudgeVersion, compared: JudgeComparison) -> None:
         _draw_changes(others, "judge-others")
 
 
-def verdict_line(compared: JudgeComparison) -> str:
-    """Return in words how many cases the version gained and lost, and how sure that is."""
-    if not compared.gained + compared.lost:
-        return "No case agrees with people in one of the two only."
-    return (
-        f"{count_noun(compared.gained, 'case')} gained and {compared.lost:,} lost. If neither judge"
-        f" agreed more with people, a difference this large would occur with a probability of"
-        f" {compared.p:.2g} (McNemar's exact test)."
-    )
-
-
 def _draw_changes(changes: Sequence[ChangedVerdict], key: str) -> None:
     if not changes:
         st.text("None.")
@@ -128,12 +114,6 @@ def _draw_changes(changes: Sequence[ChangedVerdict], key: str) -> None:
         description="Cases whose verdict changed",
         key=key,
     )
-
-
-def rules_text(rules: Sequence[str]) -> str:
-    """Return which rules changed a case, in words."""
-    named = ["the severity table" if rule == SEVERITY_TABLE else f"rule {rule}" for rule in rules]
-    return ", ".join(named) or "no rule: the judge answered otherwise"
 
 
 def _draw_decision(workbench: Workbench, version: JudgeVersion, compared: JudgeComparison) -> None:

@@ -28,6 +28,7 @@ from masis.schema.rules import ISSUE_TYPES, IssueType
 from masis.schema.wording import count_noun
 from masis.services import Workbench
 from masis.services.judge.proposals import PROPOSAL_KINDS, RuleProposal
+from masis.services.judge.words import effect_text
 from masis.ui.components.linked_table import column, linked_table, row
 from masis.ui.judge.reports import (
     MESSAGE_KEY,
@@ -70,9 +71,10 @@ def show_rules(workbench: Workbench) -> None:
             "This draft holds out other questions than those that are chosen now.",
             icon=":material/error:",
         )
-        if st.button(
+        held_out = st.button(
             "Hold out the chosen half", key="judge-hold-out", **button_state("oversee")
-        ) and _change(workbench, version, held_out=split.held_out):
+        )
+        if held_out and run_action(lambda: workbench.alignment.hold_out(actor(), version, split)):
             st.rerun()
     cases = _example_cases(workbench, split, version)
     for rule in content.rules:
@@ -205,24 +207,6 @@ def _draw_proposal(
         rule = proposal.rule.model_copy(update={"id": rule_id})
         if _change(workbench, version, rules=(*version.content.rules, rule)):
             st.rerun()
-
-
-def effect_text(proposal: RuleProposal) -> str:
-    """Return in words what a proposed rule would have changed."""
-    effect = proposal.effect
-    corrected = count_noun(len(effect.corrected), "case")
-    if effect.unknown:
-        return (
-            f"{corrected} should be flagged by this rule. Only a trial shows which other cases it"
-            " flags."
-        )
-    spoiled = (
-        f" {count_noun(len(effect.spoiled), 'answer')} that people found faulty wouldn't be"
-        " flagged either."
-        if effect.spoiled
-        else " No answer that people found faulty would lose its flag."
-    )
-    return f"{corrected} wouldn't have been flagged.{spoiled}"
 
 
 def _case_effect(proposal: RuleProposal, case_id: str) -> str:

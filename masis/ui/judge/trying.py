@@ -8,7 +8,8 @@ from masis.errors import MasisError
 from masis.schema.judge import JudgeVersion
 from masis.schema.wording import count_noun
 from masis.services import Workbench
-from masis.services.judge.alignment import RunningTrial, TrialPlan
+from masis.services.judge.alignment import RunningTrial
+from masis.services.judge.words import cost_line
 from masis.ui.judge.reports import chosen_version
 from masis.ui.live import draw_task, show_live
 from masis.ui.shell import address
@@ -16,7 +17,6 @@ from masis.ui.shell.permissions import action
 from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import served_workbench
 from masis.views.markdown import escape_markdown
-from masis.views.numbers import cost_text
 
 
 def show_trial(workbench: Workbench) -> None:
@@ -63,18 +63,6 @@ def show_trial(workbench: Workbench) -> None:
             on_click=address.set_param,
             args=("step", "compare"),
         )
-
-
-def cost_line(plan: TrialPlan) -> str:
-    """Return the most that a trial may cost, in words."""
-    calls, tokens, dollars = plan.cost
-    if not calls:
-        return "The trial calls no language model and costs nothing."
-    unpriced = f" The price of {', '.join(plan.unpriced)} isn't known." if plan.unpriced else ""
-    return (
-        f"The trial needs up to {calls:,} calls and {tokens:,} tokens, {cost_text(dollars)}."
-        f"{unpriced}"
-    )
 
 
 def _start(version_id: str) -> None:

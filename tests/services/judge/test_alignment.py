@@ -284,7 +284,7 @@ def test_trials_go_with_the_texts_of_their_case(desk: Workbench) -> None:
 
 def test_choosing_and_trying_need_a_lead(desk: Workbench) -> None:
     version = a_version(desk, CURRENCY_RULE)
-    guarded = AlignmentService(desk.store, desk.settings, desk.trust, SIGN_IN_REQUIRED)
+    guarded = AlignmentService(desk.store, desk.settings, desk.trust, desk.judge, SIGN_IN_REQUIRED)
     reviewer = Actor(name="Cleo", roles=("reviewer",), authenticated=True)
     with pytest.raises(NotAllowed):
         guarded.choose(reviewer, DecidedFilter())
@@ -300,6 +300,11 @@ def test_too_few_cases_and_a_version_without_held_out_questions_are_refused(
     unmeasured = desk.judge.draft(ADA, "unmeasured", JudgeContent(rules=(CURRENCY_RULE,)))
     with pytest.raises(InputError, match="holds out no questions"):
         desk.alignment.plan(ADA, unmeasured)
+    with pytest.raises(InputError, match="no decided cases are chosen"):
+        desk.alignment.hold_out(ADA, unmeasured)
+    chosen(desk)
+    measured = desk.alignment.hold_out(ADA, unmeasured)
+    assert desk.alignment.plan(ADA, measured).cases == 12
 
 
 # Proposals
