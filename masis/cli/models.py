@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -26,8 +26,10 @@ from masis.integrations.local import PREFIX, local_name
 from masis.schema.calls import Usage
 from masis.schema.case import Case
 from masis.schema.exam import JUDGING_ROLES, ExamResult, ExamStanding, joined_name
+from masis.schema.judge import JudgeContent, JudgeVersion, question_id
 from masis.schema.wording import count_noun
-from masis.services import demo_cases
+from masis.services import Workbench, demo_cases
+from masis.services.judge.versions import JudgeService
 from masis.settings import Settings, load
 from masis.settings.reference import option_help
 from masis.views.exam import exam_costs, exam_line, exam_lines
@@ -440,7 +442,8 @@ def optimize(
 
     The program contains instructions and demonstrations for one model. It is measured on held-out
     questions: finding a labelled issue raises the metric, and raising an issue that isn't labelled
-    lowers it. The path of the file is written to stdout.
+    lowers it. The path of the file is written to stdout. A critic from decisions also becomes a
+    draft of a judge version ('masis judge').
 
       masis optimize --list
       masis optimize --on demo --model openai:gpt-4o-mini --name careful
@@ -529,7 +532,36 @@ def optimize(
         f"Stored as {stored.string}. To use it: masis audit CASES --model"
         f" {role}={stored.string}{folder_option}"
     )
+    if source == "decisions" and role == "critic":
+        held_out_queries = [case.query for case in parts.held_out]
+        version = _draft_judge(shared.open_existing(db), settings, folder, stored, held_out_queries)
+        say(f"Judge version {version.name!r} is a draft with it: masis judge show {version.id}")
     emit({"program": stored.string, "file": file}, [str(file)])
+
+
+def _draft_judge(
+    workbench: Workbench,
+    settings: Settings,
+    folder: Path,
+    program: Program,
+    held_out_queries: Iterable[str],
+) -> JudgeVersion:
+    """Write a draft of a judge version with a compiled critic, so that it can be compared with
+    others on the held-out questions, and adopted.
+    """
+    service = JudgeService(
+        workbench.store,
+        settings.model_copy(update={"programs_folder": str(folder)}),
+        workbench.access,
+    )
+    held_out = tuple(dict.fromkeys(map(question_id, held_out_queries)))
+    return service.draft(
+        shared.operator(),
+        # With the time, because another folder may have a program of the same name and version.
+        f"{program.name} {program.version} {program.made_at[:16].replace(':', '')}",
+        JudgeContent(critic=program.string, held_out=held_out),
+        note=f"Compiled with DSPy ({program.optimizer}) for {program.model}",
+    )
 
 
 def _training_cases(source: str, db: Path | None) -> list[labelled.LabelledAnswer]:

@@ -28,7 +28,9 @@ from masis.services import SIGN_IN_REQUIRED, Workbench
 from masis.services.judge.briefs import JudgeBriefs
 from masis.services.judge.versions import JudgeService
 from masis.settings import Settings
+from masis.views.story import story
 from tests.cases import case_of
+from tests.cli.running import case as bridge
 from tests.llm.asking import KEY, settings_here
 from tests.reviewing import ADA, decide, undone
 from tests.served_replies import Behaviour, Json, Request, says, sensible
@@ -422,6 +424,19 @@ def test_a_shared_case_is_no_example_before_all_have_decided(team: Workbench) ->
     team.judge.draft(ADA, "prices 1", content(CURRENCY, example_cases=("shared",), held_out=()))
 
 
+def test_an_escalation_and_a_decision_about_a_revision_are_no_examples(team: Workbench) -> None:
+    decide(team, "pump-1", "escalate", "Ada", iteration=1)
+    assert team.store.judges.decided_among(["pump-1", "pump-2"]) == {"pump-2"}
+    revised = Case.model_validate(bridge("revised"))
+    team.cases.add_one(ADA, revised)
+    run = team.audits.audit(ADA, revised, settings=Settings())
+    assert run.total_iterations > 1
+    decide(team, "revised", "approve", iteration=2)
+    assert team.cases.open("revised").state == "approved"
+    # The judged answer isn't the one that the case came with.
+    assert team.store.judges.decided_among(["revised"]) == frozenset()
+
+
 def test_a_redacted_case_leaves_every_prompt(team: Workbench) -> None:
     team.judge.draft(ADA, "prices 1", content(CURRENCY, example_cases=("pump-1", "pump-2")))
     settings = team.settings.model_copy(update={"judge": "prices 1"})
@@ -429,6 +444,22 @@ def test_a_redacted_case_leaves_every_prompt(team: Workbench) -> None:
     brief = team.audits.brief(ADA, priced(5), settings)
     assert brief is not None
     assert brief.use.examples == ("pump-2",)
+
+
+def test_the_story_of_a_run_and_an_export_name_the_judge_version(
+    team: Workbench, tmp_path: Path
+) -> None:
+    version = team.judge.draft(ADA, "short 1", content(SHORT))
+    team.judge.adopt(ADA, "short 1")
+    run = team.audits.audit(ADA, priced(2), settings=Settings())
+    [row] = [row for row in story(run, 0) if row.title == "House rules"]
+    assert row.lines == [f"Judge version short 1 ({version.digest}), no examples."]
+    decide(team, "pump-2", "approve", iteration=1)
+    file = tmp_path / "decided.jsonl"
+    manifest = team.exports.write_file(ADA, file, "decided")
+    audited_with = manifest["provenance"]["audited_with"]
+    assert audited_with["judge"] == {version.digest: 1}
+    assert version.digest in file.read_text(encoding="utf-8")
 
 
 def test_only_leads_write_and_adopt_versions(team: Workbench) -> None:
