@@ -122,6 +122,7 @@ def test_a_proposed_rule_is_added_to_a_draft_with_one_click(desk: Workbench) -> 
     app = press(app, "Write a new draft")
     app = press(app, "judge-proposal-0-add")
     app = press(app, "judge-proposal-1-add")
+    assert app.button(key="judge-proposal-1-add").disabled, "a rule is added once"
     [version] = desk.judge.versions(ADA)
     assert {rule.sentence for rule in version.content.rules} == {ROUNDED_REASON, CURRENCY_REASON}
     assert version.content.held_out == split.held_out

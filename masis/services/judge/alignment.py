@@ -414,7 +414,33 @@ class AlignmentService:
             seen.append(case)
             if decision is not None:
                 flags += overruled_flags(case, decision)
-        return propose_rules(flags, seen, _encode, pattern_of)
+        return self._with_usable_examples(propose_rules(flags, seen, _encode, pattern_of))
+
+    def _with_usable_examples(
+        self, proposals: tuple[RuleProposal, ...]
+    ) -> tuple[RuleProposal, ...]:
+        """Return the proposals without examples that no version may have.
+
+        Such a case was decided about a revision, for example.
+        """
+        named = {example.case_id for row in proposals for example in row.rule.examples}
+        usable = {example.case_id for example in self._store.judges.examples(sorted(named))}
+        return tuple(
+            row.model_copy(
+                update={
+                    "rule": row.rule.model_copy(
+                        update={
+                            "examples": tuple(
+                                example
+                                for example in row.rule.examples
+                                if example.case_id in usable
+                            )
+                        }
+                    )
+                }
+            )
+            for row in proposals
+        )
 
     def _list_cases(self, rows: pd.DataFrame, most: int = MOST_LISTED) -> tuple[AlignedCase, ...]:
         """Return the cases of rows with their serious issues, newest first."""

@@ -54,4 +54,4 @@ def verdict_line(compared: JudgeComparison) -> str:
 def rules_text(rules: Sequence[str]) -> str:
     """Return which rules changed a case, in words."""
     named = ["the severity table" if rule == SEVERITY_TABLE else f"rule {rule}" for rule in rules]
-    return ", ".join(named) or "no rule: the judge answered otherwise"
+    return ", ".join(named) or "another reply of the model, not a rule"

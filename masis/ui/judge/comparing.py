@@ -91,7 +91,6 @@ def _draw_changes(changes: Sequence[ChangedVerdict], key: str) -> None:
             column("Before", "text"),
             column("Now", "text"),
             column("People"),
-            column("Because of", "text", hide="hide-narrow"),
         ],
         [
             row(
@@ -101,12 +100,17 @@ def _draw_changes(changes: Sequence[ChangedVerdict], key: str) -> None:
                     "below": [change.question],
                 },
                 {"text": AUDIT_RESULTS[change.before], "below": issue_lines(change.lost)},
-                {"text": AUDIT_RESULTS[change.after], "below": issue_lines(change.gained)},
+                {
+                    "text": AUDIT_RESULTS[change.after],
+                    "below": [
+                        *issue_lines(change.gained),
+                        f"Because of {rules_text(change.rules)}",
+                    ],
+                },
                 {
                     "text": "Faulty" if change.faulty else "Right",
                     "below": ["agrees now" if change.right_now else "disagrees now"],
                 },
-                {"text": rules_text(change.rules)},
                 marked=not change.right_now,
             )
             for change in changes

@@ -7,7 +7,7 @@ import streamlit as st
 from masis.schema.judge import JUDGE_STATES, JudgeVersion
 from masis.schema.wording import count_noun
 from masis.services import Workbench
-from masis.ui.components.linked_table import column, linked_table, row
+from masis.ui.components.linked_table import TableCell, column, linked_table, row
 from masis.ui.judge.reports import MESSAGE_KEY, show_message
 from masis.ui.shell import address
 from masis.ui.shell.permissions import button_state, run_action
@@ -27,8 +27,7 @@ def show_history(workbench: Workbench) -> None:
             column("Version", "main"),
             column("State", "text"),
             column("Rules", "figure"),
-            column("Author", hide="hide-narrow"),
-            column("Written", hide="hide-narrow"),
+            column("Written"),
             column("Decided"),
         ],
         [
@@ -39,9 +38,8 @@ def show_history(workbench: Workbench) -> None:
                     "below": [JUDGE_STATES[version.state].meaning],
                 },
                 len(version.content.rules),
-                version.author,
-                version.created_at[:10],
-                _decided_text(version),
+                {"text": version.created_at[:10], "below": [version.author]},
+                _decided_cell(version),
                 open=version.id,
             )
             for version in versions
@@ -67,7 +65,7 @@ def show_history(workbench: Workbench) -> None:
     st.caption(f"{count_noun(len(versions), 'version')}. Versions are never deleted.")
 
 
-def _decided_text(version: JudgeVersion) -> str:
+def _decided_cell(version: JudgeVersion) -> TableCell | None:
     if version.decided_at is None:
-        return ""
-    return f"{version.decided_at[:10]}, {version.decided_by}"
+        return None
+    return {"text": version.decided_at[:10], "below": [version.decided_by or ""]}

@@ -124,7 +124,10 @@ def show_message() -> None:
 
 def issue_lines(issues: Sequence[Issue], most: int = 3) -> list[str]:
     """Return issues in words, one line each."""
-    lines = [f"{SEVERITY[issue.severity].text}: {issue.description}" for issue in issues[:most]]
+    lines = [
+        f"{SEVERITY[issue.severity].text.capitalize()}: {issue.description}"
+        for issue in issues[:most]
+    ]
     if len(issues) > most:
         lines.append(f"{len(issues) - most:,} more")
     return lines

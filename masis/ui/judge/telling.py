@@ -165,10 +165,12 @@ def _draw_proposal(
             f"**{kind.words}: {escape_markdown(proposal.rule.sentence)}**"
             f" ({FORCES[proposal.rule.force].words})"
         )
-        st.caption(
-            f"{kind.meaning}: {count_noun(len(proposal.cases), 'case')}, such as"
-            f" “{escape_markdown(proposal.typical)}”"
+        such_as = (
+            ""
+            if proposal.typical in proposal.rule.sentence
+            else f", such as “{escape_markdown(proposal.typical)}”"
         )
+        st.caption(f"{kind.meaning}: {count_noun(len(proposal.cases), 'case')}{such_as}.")
         st.text(effect_text(proposal))
         with st.expander("Reasons and cases"):
             if proposal.reasons:
@@ -190,16 +192,12 @@ def _draw_proposal(
                 description="Cases of the proposal",
                 key=f"{key}-cases",
             )
-        is_draft = version is not None and version.state == "draft"
+        hint = _why_not_addable(version, proposal)
         added = st.button(
             f"Add it to {escape_markdown(version.name)}" if version is not None else "Add it",
             key=f"{key}-add",
             icon=":material/add:",
-            **button_state(
-                "oversee",
-                disabled=not is_draft,
-                help=None if is_draft else "Write a new draft first.",
-            ),
+            **button_state("oversee", disabled=bool(hint), help=hint or None),
         )
     if added and version is not None:
         taken = [rule.id for rule in version.content.rules]
@@ -207,6 +205,14 @@ def _draw_proposal(
         rule = proposal.rule.model_copy(update={"id": rule_id})
         if _change(workbench, version, rules=(*version.content.rules, rule)):
             st.rerun()
+
+
+def _why_not_addable(version: JudgeVersion | None, proposal: RuleProposal) -> str:
+    if version is None or version.state != "draft":
+        return "Write a new draft first."
+    if proposal.rule.sentence in {rule.sentence for rule in version.content.rules}:
+        return "This version has the rule."
+    return ""
 
 
 def _case_effect(proposal: RuleProposal, case_id: str) -> str:
