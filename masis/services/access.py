@@ -241,6 +241,7 @@ ACTS: list[Act] = [
             "metrics",
             "trust",
             "modes",
+            "systems",
             "planted",
             "import",
             "export",

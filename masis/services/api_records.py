@@ -94,8 +94,13 @@ class CaseDetail(Record):
 
 
 class NewCases(Record):
-    """Cases to add, in the format of JSON Lines files."""
+    """Cases to add, in the format of JSON Lines files.
 
+    ``system`` names the system that gave the answers, of cases that name none. Their ids are then
+    those of the questions.
+    """
+
+    system: str | None = None
     cases: tuple[dict[str, JsonValue], ...] = Field(min_length=1, max_length=MOST_CASES)
 
 

@@ -69,6 +69,7 @@ def prepare(served: Served) -> dict[str, str]:
         "subject": "case:case-1",
         "form": "decided",
         "name": "pilot",
+        "system": "unnamed",
         "token": "unknown",
         "batch": a_batch(workbench),
     }
