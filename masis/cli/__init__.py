@@ -74,6 +74,10 @@ GROUPS: dict[str, dict[str, Lazy]] = {
             "List and describe the systems whose answers are stored.",
             True,
         ),
+        "compare": Lazy(
+            "masis.cli.systems:compare",
+            "Compare systems over the questions that they share.",
+        ),
         "modes": Lazy(
             "masis.cli.modes:modes",
             "Search, group and count how answers fail, with a codebook.",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any, Literal, Self, get_args
@@ -452,6 +453,14 @@ class Case(InputRecord):
     def system(self) -> str:
         """The name of the system that answered, by ``metadata.system``."""
         return system_name(self.metadata.get("system"))
+
+    @property
+    def cost_usd(self) -> float | None:
+        """What the answer cost in US dollars, by ``metadata.cost_usd``; None if unknown."""
+        cost = self.metadata.get("cost_usd")
+        if not isinstance(cost, int | float) or isinstance(cost, bool):
+            return None
+        return float(cost) if math.isfinite(cost) and cost >= 0 else None
 
     @property
     def question(self) -> str:

@@ -18,6 +18,7 @@ from masis.schema.actor import PERMISSIONS
 from masis.schema.batches import Batch
 from masis.schema.case import case_of
 from masis.schema.codebook import Codebook, FailureMode
+from masis.schema.comparison import SystemComparison
 from masis.schema.minimal_evidence import MinimalEvidence
 from masis.schema.review import LogEntry
 from masis.schema.run import Run
@@ -319,6 +320,18 @@ def list_systems(call: ApiCall) -> tuple[System, ...]:
 def describe_system(call: ApiCall, body: SystemDetails) -> System:
     """Replace the model, prompt, version and date of a system."""
     return call.workbench.systems.describe(call.actor, call.path["system"], body)
+
+
+@endpoint(
+    "GET",
+    "/compare",
+    "read",
+    "see pages, figures and reports",
+    example={"systems": ["v1", "v2"]},
+)
+def compare_systems(call: ApiCall, query: records.ComparedSystems) -> tuple[SystemComparison, ...]:
+    """Compare the first system with each of the others over the questions that all share."""
+    return call.workbench.comparison.compare(call.actor, query.systems)
 
 
 # Failure modes

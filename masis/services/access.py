@@ -242,6 +242,7 @@ ACTS: list[Act] = [
             "trust",
             "modes",
             "systems",
+            "compare",
             "planted",
             "import",
             "export",

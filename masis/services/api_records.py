@@ -104,6 +104,12 @@ class NewCases(Record):
     cases: tuple[dict[str, JsonValue], ...] = Field(min_length=1, max_length=MOST_CASES)
 
 
+class ComparedSystems(Record):
+    """The systems to compare, the one to compare with first; the field is repeated."""
+
+    systems: tuple[str, ...] = Field(min_length=2)
+
+
 class CaseProblem(Record):
     """Why a case wasn't added."""
 

@@ -13,6 +13,7 @@ from masis.services.arrivals.versions import VersionService
 from masis.services.audits import AuditService
 from masis.services.batches import BatchService
 from masis.services.cases import CaseService
+from masis.services.comparison import ComparisonService
 from masis.services.datasets import DatasetService, ExportService
 from masis.services.drafts import DraftService
 from masis.services.exams import ExamService
@@ -59,6 +60,7 @@ class Workbench:
         self.batches, self.systems = BatchService(store, access), SystemService(store, access)
         self.lake, self.planted = LakeService(store, access), PlantedService(store, access)
         self.relabelling = RelabellingService(store, access)
+        self.comparison = ComparisonService(store, access)
         self.proposals = RubricProposalService(store, access)
         self._apply_settings(settings)
 

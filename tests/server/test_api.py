@@ -61,6 +61,8 @@ def prepare(served: Served) -> dict[str, str]:
         workbench.modes.add_mode(LEAD, FailureMode(code=code, name=name))
     reviewer = Actor(name="reviewer", roles=("reviewer",), authenticated=True)
     workbench.modes.apply_to_cases(reviewer, ["wrong-date"], ["case-1"], batch="batch-1")
+    for system in ("v1", "v2"):
+        workbench.cases.add_one(LEAD, a_case("q1", system=system))
     return {
         "case": "case-1",
         "coding": "batch-1",

@@ -190,6 +190,7 @@ def _insert_case(
         "system": case.system,
         "question_seq": question_of(connection, case, at),
         "answer_length": None if case.answer is None else len(case.answer),
+        "answer_cost": case.cost_usd,
         "wanted": in_force(connection, QueuePolicy).decisions_needed(case.id),
     }
     seq = insert(connection, "cases", row)

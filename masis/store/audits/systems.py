@@ -7,12 +7,24 @@ no question. Otherwise the case brings a new question.
 
 from __future__ import annotations
 
+import json
 import sqlite3
+from collections.abc import Callable, Collection, Sequence
+from typing import NamedTuple
 
 from masis.errors import UnknownRecord
-from masis.schema.case import Case
+from masis.schema.case import Case, Severity
+from masis.schema.comparison import Judgement
 from masis.schema.systems import UNNAMED, System, SystemDetails, question_digest
 from masis.store.core.connections import StorePart
+from masis.store.core.sql import Condition, any_of, join_conditions
+from masis.store.reviews.observations import CAUSE
+from masis.store.reviews.visibility import (
+    MACHINE_HIDDEN,
+    hides_anything,
+    visible_codes,
+    visible_observations,
+)
 
 _SAME_WORDS_TRIED = 100
 """How many questions in the same words are tried, so that one text repeated in a hundred thousand
@@ -68,6 +80,41 @@ def forget_question(connection: sqlite3.Connection, case_seq: int) -> None:
     )
 
 
+class StoredAnswer(NamedTuple):
+    """One system's answer to a question, as a comparison of systems reads it.
+
+    Attributes:
+        question: The number of the question.
+        seq: The number of the case.
+        judgement: The decision in force, or else what the audit found; None if neither is known to
+            the viewer. Flags and severity are None too, then.
+        flags: The faults of the original answer as a JSON list; None if it wasn't audited.
+        severity: The severity of its worst issue.
+        length: The characters of the answer; None if there is none.
+        cost: What it cost, in US dollars.
+
+    """
+
+    question: int
+    system: str
+    seq: int
+    judgement: Judgement | None
+    flags: str | None
+    severity: Severity | None
+    field: str | None
+    length: int | None
+    cost: float | None
+    hidden: bool
+
+
+class CaseName(NamedTuple):
+    """The id of a case, the id of its question, and the beginning of the question."""
+
+    case_id: str
+    question_id: str
+    query: str
+
+
 class Systems(StorePart):
     """The systems of a store, and the questions that they answered."""
 
@@ -97,6 +144,82 @@ class Systems(StorePart):
                 ],
             )
             return self.get(name)
+
+    def answers(self, names: Sequence[str], viewer: str | None) -> list[StoredAnswer]:
+        """Return the newest answer of each of these systems to each question, in one pass.
+
+        Copies that measure people, earlier versions and redacted cases are left out. What the audit
+        or people said about an answer is left out as long as it's hidden from the viewer.
+        """
+        marks = ", ".join("?" * len(names))
+        with self._database.reading() as connection:
+            shown: str = "1"
+            values: tuple[str, ...] = ()
+            if viewer is not None and hides_anything(connection):
+                shown, values = f"NOT {MACHINE_HIDDEN}", (viewer,)
+            rows = self._database.cached_rows(
+                # Of several answers the newest has the highest number; SQLite takes the other
+                # columns from its row (sqlite.org/lang_select.html, "bare columns").
+                f"""SELECT question_seq, system, max(seq),
+                    CASE WHEN NOT shown THEN NULL
+                        WHEN state IN ('approved', 'overridden', 'rejected') THEN state
+                        WHEN iterations IS NULL THEN NULL
+                        WHEN tier = 'must_look' THEN 'flagged'
+                        WHEN standing IN ('failed', 'no_answer') THEN NULL
+                        WHEN tier = 'not_certified' THEN 'not_confirmed'
+                        ELSE 'nothing_found' END,
+                    CASE WHEN shown AND iterations > 0 THEN flags END,
+                    CASE WHEN shown THEN severity END,
+                    field, answer_length, answer_cost, NOT shown
+                FROM (SELECT *, {shown} AS shown FROM cases) AS cases
+                WHERE system IN ({marks}) AND planted = 0 AND redaction_seq IS NULL
+                    AND state <> 'superseded' AND question_seq IS NOT NULL
+                GROUP BY question_seq, system""",  # noqa: S608 (our own SQL and marks)
+                [*values, *names],
+            )
+        return [StoredAnswer(*row) for row in rows]
+
+    def names_of(self, numbers: Collection[int]) -> dict[int, CaseName]:
+        """Return the names of cases by their numbers."""
+        rows = self._database.execute(
+            """SELECT cases.seq, cases.id, questions.id, query_start FROM cases
+            JOIN questions ON questions.seq = question_seq
+            WHERE cases.seq IN (SELECT value FROM json_each(?))""",
+            [json.dumps(list(numbers))],
+        )
+        return {seq: CaseName(*row) for seq, *row in map(tuple, rows)}
+
+    def causes(self, names: Sequence[str], viewer: str | None) -> dict[int, frozenset[str]]:
+        """Return the causes of the audits' issues and of people's labels, by the case's number."""
+        return self._by_case(
+            f"""SELECT observations.case_seq, {CAUSE} AS value FROM observations
+            JOIN cases ON cases.seq = observations.case_seq WHERE is_fault AND value NOTNULL""",  # noqa: S608
+            names,
+            lambda connection: visible_observations(connection, viewer),
+        )
+
+    def modes(self, names: Sequence[str], viewer: str | None) -> dict[int, frozenset[str]]:
+        """Return the codes of failure modes that people applied, by the case's number."""
+        return self._by_case(
+            """SELECT case_codes.case_seq, code AS value FROM case_codes
+            JOIN cases ON cases.seq = case_codes.case_seq WHERE value NOTNULL""",
+            names,
+            lambda connection: visible_codes(connection, viewer),
+        )
+
+    def _by_case(
+        self,
+        sql: str,
+        names: Sequence[str],
+        visible: Callable[[sqlite3.Connection], list[Condition]],
+    ) -> dict[int, frozenset[str]]:
+        with self._database.reading() as connection:
+            where, values = join_conditions([*any_of("system", names), *visible(connection)])
+            rows = self._database.cached_rows(f"{sql} AND {where} GROUP BY 1, 2", values)
+        found: dict[int, set[str]] = {}
+        for seq, value in rows:
+            found.setdefault(seq, set()).add(value)
+        return {seq: frozenset(held) for seq, held in found.items()}
 
     def question_of_case(self, case_id: str) -> str:
         """Return the id of the question that a case answers. Raises UnknownRecord."""

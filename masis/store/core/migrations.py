@@ -353,6 +353,19 @@ def m040_systems(db: Database) -> None:
         )
 
 
+def m041_answer_costs(db: Database) -> None:
+    """Add what an answer cost, in US dollars, as its metadata says (``cost_usd``)."""
+    db.execute("ALTER TABLE cases ADD COLUMN answer_cost REAL")
+    db.execute(
+        """UPDATE cases SET answer_cost = (
+            SELECT payload ->> '$.metadata.cost_usd' FROM case_payloads
+            WHERE case_seq = cases.seq
+                AND json_type(payload, '$.metadata.cost_usd') IN ('integer', 'real')
+                AND payload ->> '$.metadata.cost_usd' >= 0
+        )"""
+    )
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     m001_schema,
     m002_structured_headlines,
@@ -363,6 +376,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     m007_batches,
     m008_minimal_evidence,
     m040_systems,
+    m041_answer_costs,
 )
 
 
