@@ -18,11 +18,13 @@ from masis.schema.actor import PERMISSIONS
 from masis.schema.batches import Batch
 from masis.schema.case import case_of
 from masis.schema.codebook import Codebook, FailureMode
+from masis.schema.comparison import SystemComparison
 from masis.schema.judge import JudgeExample, JudgeVersion
 from masis.schema.judge_trials import DecidedSplit
 from masis.schema.minimal_evidence import MinimalEvidence
 from masis.schema.review import LogEntry
 from masis.schema.run import Run
+from masis.schema.systems import System, SystemDetails, checked_name
 from masis.schema.team import Lease, QueuePolicy
 from masis.schema.tokens import ApiToken
 from masis.server.endpoints import ApiCall, File, endpoint
@@ -58,6 +60,7 @@ from masis.services.records import (
     ReviewDraft,
     RunSummary,
 )
+from masis.services.systems import DESCRIBE_SYSTEMS
 
 MEDIA_TYPES = {".jsonl": "application/x-ndjson", ".json": "application/json", ".csv": "text/csv"}
 """Media types of exported files by suffix; every other file is ``application/octet-stream``."""
@@ -116,6 +119,9 @@ def list_cases(call: ApiCall, query: records.CaseQuery) -> CasePage:
 def add_cases(call: ApiCall, body: records.NewCases) -> records.AddedCases:
     """Add cases. A case that is stored with other content is a conflict; the others are added."""
     cases = [case_of(case, f"cases[{number}]") for number, case in enumerate(body.cases)]
+    if body.system is not None:
+        system = checked_name(body.system)
+        cases = [case.as_answer_of(system) for case in cases]
     added = call.workbench.cases.add(call.actor, cases)
     return records.AddedCases(
         added=added.added,
@@ -305,6 +311,39 @@ def assign(call: ApiCall, body: records.Names) -> records.Changed:
 def tag(call: ApiCall, body: records.Names) -> records.Changed:
     """Add tags to cases, or remove them."""
     return records.Changed(cases=call.desk.tag(body.cases, body.names, remove=body.remove))
+
+
+# Systems
+
+
+@endpoint("GET", "/systems", "read", "see pages, figures and reports")
+def list_systems(call: ApiCall) -> tuple[System, ...]:
+    """List the systems whose answers are stored, with their number of cases."""
+    return call.workbench.systems.all(call.actor)
+
+
+@endpoint(
+    "POST",
+    "/systems/{system:path}",
+    "audit",
+    DESCRIBE_SYSTEMS,
+    example={"model": "gpt-4o-2024-08-06", "version": "2.1"},
+)
+def describe_system(call: ApiCall, body: SystemDetails) -> System:
+    """Replace the model, prompt, version and date of a system."""
+    return call.workbench.systems.describe(call.actor, call.path["system"], body)
+
+
+@endpoint(
+    "GET",
+    "/compare",
+    "read",
+    "see pages, figures and reports",
+    example={"systems": ["v1", "v2"]},
+)
+def compare_systems(call: ApiCall, query: records.ComparedSystems) -> tuple[SystemComparison, ...]:
+    """Compare the first system with each of the others over the questions that all share."""
+    return call.workbench.comparison.compare(call.actor, query.systems)
 
 
 # Failure modes

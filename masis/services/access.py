@@ -243,6 +243,8 @@ ACTS: list[Act] = [
             "trust",
             "modes",
             "judge",
+            "systems",
+            "compare",
             "planted",
             "import",
             "export",

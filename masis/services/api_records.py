@@ -96,9 +96,20 @@ class CaseDetail(Record):
 
 
 class NewCases(Record):
-    """Cases to add, in the format of JSON Lines files."""
+    """Cases to add, in the format of JSON Lines files.
 
+    ``system`` names the system that gave the answers, of cases that name none. Their ids are then
+    those of the questions.
+    """
+
+    system: str | None = None
     cases: tuple[dict[str, JsonValue], ...] = Field(min_length=1, max_length=MOST_CASES)
+
+
+class ComparedSystems(Record):
+    """The systems to compare, the one to compare with first; the field is repeated."""
+
+    systems: tuple[str, ...] = Field(min_length=2)
 
 
 class CaseProblem(Record):

@@ -13,6 +13,7 @@ from masis.services.arrivals.versions import VersionService
 from masis.services.audits import AuditService
 from masis.services.batches import BatchService
 from masis.services.cases import CaseService
+from masis.services.comparison import ComparisonService
 from masis.services.datasets import DatasetService, ExportService
 from masis.services.drafts import DraftService
 from masis.services.exams import ExamService
@@ -31,6 +32,7 @@ from masis.services.relabelling import RelabellingService
 from masis.services.reviews import ReviewService
 from masis.services.rubric_proposals import RubricProposalService
 from masis.services.screening import CorpusService, ScreeningService
+from masis.services.systems import SystemService
 from masis.services.team import TeamService
 from masis.services.tokens import TokenService
 from masis.services.trust.service import TrustService
@@ -57,9 +59,10 @@ class Workbench:
         self.team, self.backups = TeamService(store, access), BackupService(store, access)
         self.versions, self.tokens = VersionService(store, access), TokenService(store, access)
         self.ingestion, self.imports = IngestionService(store), ImportService(store, access)
-        self.batches = BatchService(store, access)
+        self.batches, self.systems = BatchService(store, access), SystemService(store, access)
         self.lake, self.planted = LakeService(store, access), PlantedService(store, access)
         self.relabelling = RelabellingService(store, access)
+        self.comparison = ComparisonService(store, access)
         self.proposals = RubricProposalService(store, access)
         self._apply_settings(settings)
 

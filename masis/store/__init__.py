@@ -29,6 +29,7 @@ from masis.store.audits.metrics import Measures
 from masis.store.audits.minimal_evidence import MinimalEvidenceResults
 from masis.store.audits.replies import CachedReplies
 from masis.store.audits.runs import Runs
+from masis.store.audits.systems import Systems
 from masis.store.core import signatures
 from masis.store.core.connections import Database, Unguarded, open_database
 from masis.store.core.health import check, try_writing
@@ -62,7 +63,7 @@ class Store:
     ``outcomes``, ``datasets``; ``drafts``; ``corpora``, ``screenings``, ``screening_log``,
     ``acceptances``, ``remembered_grades``; ``retention``, ``purges``, ``redactions``, ``team``,
     ``trust``, ``planted``, ``relabelling``, ``proposals``, ``tokens``, ``batches``, ``answers``,
-    ``modes``, ``minimal_evidence``, ``judges``, ``judge_trials``.
+    ``modes``, ``minimal_evidence``, ``judges``, ``judge_trials``, ``systems``.
     """
 
     def __init__(self, database: Database) -> None:
@@ -98,6 +99,7 @@ class Store:
         self.minimal_evidence = MinimalEvidenceResults(database)
         self.judge_trials = JudgeTrials(database)
         self.judges = JudgeVersions(database)
+        self.systems = Systems(database)
 
     @classmethod
     def open(

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, TypedDict
 
 import numpy as np
+from pydantic import PlainSerializer
 
 from masis.schema.base import Record
 from masis.trust.agreement import AgreementEstimate, share
@@ -27,6 +28,21 @@ def held_out_half(questions: Iterable[str], seed: int) -> tuple[str, ...]:
     return tuple(sorted(order[: (len(order) + 1) // 2]))
 
 
+class _EstimateFields(TypedDict):
+    value: float | None
+    low: float | None
+    high: float | None
+    n: int
+    why: str
+
+
+EstimateObject = Annotated[
+    AgreementEstimate,
+    PlainSerializer(AgreementEstimate._asdict, return_type=_EstimateFields, when_used="json"),
+]
+"""A figure that is an object in JSON, with ``value``, ``low``, ``high``, ``n`` and ``why``."""
+
+
 class JudgeFigures(Record):
     """How far a judge's verdicts are those of people on some decided cases.
 
@@ -44,10 +60,10 @@ class JudgeFigures(Record):
 
     cases: int
     confusion: dict[str, tuple[int, int]]
-    kappa: AgreementEstimate
-    agreement: AgreementEstimate
-    false_flags: AgreementEstimate
-    misses: AgreementEstimate
+    kappa: EstimateObject
+    agreement: EstimateObject
+    false_flags: EstimateObject
+    misses: EstimateObject
 
 
 def judge_figures(rows: pd.DataFrame) -> JudgeFigures:
@@ -69,21 +85,3 @@ def judge_figures(rows: pd.DataFrame) -> JudgeFigures:
 def is_flagged(verdicts: pd.Series[str]) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     """Return a mask of the verdicts that say something is wrong."""
     return np.asarray((verdicts == AUDIT_VERDICTS[0]).to_numpy(dtype=bool))
-
-
-def exact_mcnemar(gained: int, lost: int) -> float:
-    """Return the two-sided p-value of McNemar's exact test on paired verdicts.
-
-    Only cases on which the two judges differ count. If neither judge agrees more with people, a
-    gain is as likely as a loss (McNemar 1947, with the binomial distribution).
-
-    Args:
-        gained: Cases on which only the new judge agrees with people.
-        lost: Cases on which only the old judge does.
-
-    """
-    from scipy.stats import binomtest
-
-    if not gained + lost:
-        return 1.0
-    return float(binomtest(gained, gained + lost, 0.5).pvalue)

@@ -134,6 +134,8 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
         folder / "review.db", mine, mine | {"id": "tower-02", "metadata": {"dataset": "pilot"}}
     )
     workbench.cases.add_one(ME, Case.model_validate(mine | {"id": "bridge-02"}))  # isn't decided
+    for system in ("v1", "v2"):
+        workbench.cases.add_one(ME, Case.model_validate(mine | {"system": system}))
     for name in ("bridge-01", "tower-02"):
         decide(workbench, name, reviewer=ME.name, iteration=1)
     for name, only in (("pilot-1", CaseFilter()), ("pilot-2", CaseFilter(datasets=("pilot",)))):
@@ -166,6 +168,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
     workbench.backups.make(ME, folder / "backups" / "masis-20260301T020000Z.db")
     workbench.close()
     (folder / "cases.jsonl").write_bytes(lines(case("a")))
+    (folder / "answers.jsonl").write_bytes(lines(case("a")))
     (folder / "more-cases.jsonl").write_bytes(lines(case("b")))
     (folder / "export.ris").write_text(RIS)
     (folder / "pubmed.nbib").write_text("PMID- 1\nTI  - Steroids in asthma\nAB  - A trial.\n\n")

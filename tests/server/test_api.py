@@ -23,7 +23,7 @@ from masis.services import Workbench, access
 from masis.services.access import ACTS
 from masis.services.batch_actions import BatchRequest
 from tests.server.conftest import Serve, Served
-from tests.store.factories import a_case
+from tests.store.factories import a_case, an_audited_case
 
 LEAD = Actor(name="lead", roles=("lead",), authenticated=True)
 FIRST = Actor(name="first", roles=("reviewer",), authenticated=True)
@@ -62,8 +62,24 @@ def prepare(served: Served) -> dict[str, str]:
         workbench.modes.add_mode(LEAD, FailureMode(code=code, name=name))
     reviewer = Actor(name="reviewer", roles=("reviewer",), authenticated=True)
     workbench.modes.apply_to_cases(reviewer, ["wrong-date"], ["case-1"], batch="batch-1")
+    # a second decided question, so that decided cases can be split by question
+    an_audited_case(workbench.store, a_case("height", query="How high is it?"), "run-height")
+    workbench.reviews.submit(
+        FIRST,
+        Decision.model_validate(
+            {
+                "case_id": "height",
+                "verdict": "reject",
+                "reason": "read",
+                "reviewer": "first",
+                "run_id": "run-height",
+            }
+        ),
+    )
     severities = (SeverityRule(type="outdated", severity="low"),)
     version = workbench.judge.draft(LEAD, "draft", JudgeContent(severities=severities))
+    for system in ("v1", "v2"):
+        workbench.cases.add_one(LEAD, a_case("q1", system=system))
     return {
         "case": "case-1",
         "version": version.id,
@@ -73,6 +89,7 @@ def prepare(served: Served) -> dict[str, str]:
         "subject": "case:case-1",
         "form": "decided",
         "name": "pilot",
+        "system": "unnamed",
         "token": "unknown",
         "batch": a_batch(workbench),
     }

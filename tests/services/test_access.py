@@ -24,6 +24,7 @@ from masis.schema.judge_trials import DecidedFilter
 from masis.schema.review import Decision
 from masis.schema.run import Run
 from masis.schema.screening import Abstract, Screening
+from masis.schema.systems import SystemDetails
 from masis.schema.team import QueuePolicy, SavedView
 from masis.services import SIGN_IN_REQUIRED, Workbench, access
 from masis.services.access import ACTS, Access, Service, requires
@@ -282,6 +283,9 @@ CALLS: dict[str, Call] = {
     "RelabellingService.withdraw": lambda desk, who: desk.relabelling.withdraw(who, "none"),
     "RubricProposalService.accept": lambda desk, who: desk.proposals.accept(who, "none", "One."),
     "RubricProposalService.dismiss": lambda desk, who: desk.proposals.dismiss(who, "none"),
+    "SystemService.describe": lambda desk, who: desk.systems.describe(
+        who, "unnamed", SystemDetails()
+    ),
     "TrustService.fit": lambda desk, who: desk.trust.fit(who),
     "TrustService.reviewers": lambda desk, who: desk.trust.reviewers(who, others=True),
     "TrustService.draw": lambda desk, who: desk.trust.draw(who, "auditor", draws=149),

@@ -12,9 +12,10 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import reduce
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple, TypedDict
 
 import numpy as np
+from pydantic import PlainSerializer
 
 from masis.api.roles import build_roles
 from masis.audit import loop
@@ -58,13 +59,14 @@ from masis.store.reviews.judge_trials import AuditedAnswer
 from masis.store.reviews.observations import pattern_of
 from masis.trust.agreement import codes
 from masis.trust.alignment import (
+    EstimateObject,
     JudgeFigures,
-    exact_mcnemar,
     held_out_half,
     is_flagged,
     judge_figures,
 )
 from masis.trust.machine import AUDIT_VERDICTS, audit_verdict
+from masis.trust.paired import compare_shares
 
 if TYPE_CHECKING:
     import pandas as pd  # the functions that need it import it; see agreement.codes
@@ -84,6 +86,19 @@ MOST_READ = 1_000
 
 AT_ONCE = 4
 """The audits of a trial that run at the same time. They mostly wait for models."""
+
+
+class _CostFields(TypedDict):
+    calls: int
+    tokens: int
+    cost_usd: float | None
+
+
+CostObject = Annotated[
+    CostEstimate,
+    PlainSerializer(CostEstimate._asdict, return_type=_CostFields, when_used="json"),
+]
+"""A cost that is an object in JSON."""
 
 
 class AlignedCase(Record):
@@ -142,7 +157,7 @@ class TrialPlan(Record):
     tried: int
     to_audit: int
     left_out: dict[str, int]
-    cost: CostEstimate
+    cost: CostObject
     unpriced: tuple[str, ...]
 
 
@@ -183,6 +198,7 @@ class JudgeComparison(Record):
         tried: How many of them the version was tried on; all figures are about these.
         gained: Cases on which only the version agrees with people.
         lost: Cases on which only the stored audit agrees with people.
+        difference: The share of cases that agree with people after minus before.
         p: The two-sided p-value of McNemar's exact test of ``gained`` and ``lost``: how often a
             difference this large would occur by chance if neither judge agreed more.
         changes: The cases with another verdict: flips first, and of those the ones that are wrong
@@ -202,6 +218,7 @@ class JudgeComparison(Record):
     after: JudgeFigures
     gained: int
     lost: int
+    difference: EstimateObject
     p: float
     changes: tuple[ChangedVerdict, ...]
     before_judges: dict[str, int]
@@ -604,7 +621,12 @@ class AlignmentService:
         faulty = rows_tried["faulty"].to_numpy(dtype=bool)
         agreed = is_flagged(rows_tried["found"]) == faulty
         agrees = is_flagged(after["found"]) == faulty
-        gained, lost = int((agrees & ~agreed).sum()), int((agreed & ~agrees).sum())
+        paired = compare_shares(
+            int((agrees & agreed).sum()),
+            int((agrees & ~agreed).sum()),
+            int((agreed & ~agrees).sum()),
+            int((~agrees & ~agreed).sum()),
+        )
         changed = rows_tried[(rows_tried["found"] != after["found"]).to_numpy()]
         answers = self._store.judge_trials.audited_answers(
             changed["run_seq"].astype(int).tolist(), changed["entry"].astype(int).tolist()
@@ -626,9 +648,10 @@ class AlignmentService:
             tried=len(rows_tried),
             before=judge_figures(rows_tried),
             after=judge_figures(after),
-            gained=gained,
-            lost=lost,
-            p=exact_mcnemar(gained, lost),
+            gained=paired.first_only,
+            lost=paired.second_only,
+            difference=paired.difference,
+            p=paired.p_exact,
             changes=tuple(
                 sorted(
                     changes, key=lambda change: (not change.flips, change.right_now, change.case_id)

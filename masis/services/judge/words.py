@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from masis.schema.wording import count_noun
 from masis.services.judge.alignment import SEVERITY_TABLE, JudgeComparison, TrialPlan
 from masis.services.judge.proposals import RuleProposal
+from masis.trust.paired import is_too_few_to_tell
 from masis.views.numbers import cost_text
 
 
@@ -44,10 +45,13 @@ def verdict_line(compared: JudgeComparison) -> str:
     """Return in words how many cases the version gained and lost, and how sure that is."""
     if not compared.gained + compared.lost:
         return "No case agrees with people in one of the two only."
+    counts = f"{count_noun(compared.gained, 'case')} gained and {compared.lost:,} lost."
+    if is_too_few_to_tell(compared.gained + compared.lost):
+        return f"{counts} That is too few to tell which judge agrees more with people."
+    low, high = compared.difference.low or 0.0, compared.difference.high or 0.0
     return (
-        f"{count_noun(compared.gained, 'case')} gained and {compared.lost:,} lost. If neither judge"
-        f" agreed more with people, a difference this large would occur with a probability of"
-        f" {compared.p:.2g} (McNemar's exact test)."
+        f"{counts} The share of agreement changes by {compared.difference.value or 0.0:+.0%} (95%"
+        f" interval {low:+.0%} to {high:+.0%}; McNemar's exact test: p = {compared.p:.2g})."
     )
 
 
