@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Annotated, TypedDict
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 from pydantic import PlainSerializer
@@ -28,7 +28,9 @@ def held_out_half(questions: Iterable[str], seed: int) -> tuple[str, ...]:
     return tuple(sorted(order[: (len(order) + 1) // 2]))
 
 
-class _EstimateFields(TypedDict):
+class EstimateFields(Record):
+    """An estimate as JSON has it."""
+
     value: float | None
     low: float | None
     high: float | None
@@ -38,7 +40,11 @@ class _EstimateFields(TypedDict):
 
 EstimateObject = Annotated[
     AgreementEstimate,
-    PlainSerializer(AgreementEstimate._asdict, return_type=_EstimateFields, when_used="json"),
+    PlainSerializer(
+        lambda estimate: EstimateFields(**estimate._asdict()),
+        return_type=EstimateFields,
+        when_used="json",
+    ),
 ]
 """A figure that is an object in JSON, with ``value``, ``low``, ``high``, ``n`` and ``why``."""
 

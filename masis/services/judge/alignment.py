@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import reduce
-from typing import TYPE_CHECKING, Annotated, NamedTuple, TypedDict
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import numpy as np
 from pydantic import PlainSerializer
@@ -88,7 +88,9 @@ AT_ONCE = 4
 """The audits of a trial that run at the same time. They mostly wait for models."""
 
 
-class _CostFields(TypedDict):
+class CostFields(Record):
+    """A cost as JSON has it; ``cost_usd`` is None if a price isn't known."""
+
     calls: int
     tokens: int
     cost_usd: float | None
@@ -96,7 +98,9 @@ class _CostFields(TypedDict):
 
 CostObject = Annotated[
     CostEstimate,
-    PlainSerializer(CostEstimate._asdict, return_type=_CostFields, when_used="json"),
+    PlainSerializer(
+        lambda cost: CostFields(**cost._asdict()), return_type=CostFields, when_used="json"
+    ),
 ]
 """A cost that is an object in JSON."""
 
