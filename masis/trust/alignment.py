@@ -28,21 +28,11 @@ def held_out_half(questions: Iterable[str], seed: int) -> tuple[str, ...]:
     return tuple(sorted(order[: (len(order) + 1) // 2]))
 
 
-class EstimateFields(Record):
-    """An estimate as JSON has it."""
-
-    value: float | None
-    low: float | None
-    high: float | None
-    n: int
-    why: str
-
-
 EstimateObject = Annotated[
     AgreementEstimate,
     PlainSerializer(
-        lambda estimate: EstimateFields(**estimate._asdict()),
-        return_type=EstimateFields,
+        lambda estimate: estimate._asdict(),
+        return_type=dict[str, int | float | str | None],
         when_used="json",
     ),
 ]

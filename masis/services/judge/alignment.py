@@ -88,18 +88,10 @@ AT_ONCE = 4
 """The audits of a trial that run at the same time. They mostly wait for models."""
 
 
-class CostFields(Record):
-    """A cost as JSON has it; ``cost_usd`` is None if a price isn't known."""
-
-    calls: int
-    tokens: int
-    cost_usd: float | None
-
-
 CostObject = Annotated[
     CostEstimate,
     PlainSerializer(
-        lambda cost: CostFields(**cost._asdict()), return_type=CostFields, when_used="json"
+        lambda cost: cost._asdict(), return_type=dict[str, int | float | None], when_used="json"
     ),
 ]
 """A cost that is an object in JSON."""
