@@ -7,11 +7,12 @@ again with the version and otherwise as before, and both verdicts are compared w
 
 from __future__ import annotations
 
+import json
 import secrets
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import reduce
+from functools import cache, partial
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import numpy as np
@@ -22,13 +23,14 @@ from masis.audit import loop
 from masis.audit.house_rules import HOUSE_RULE
 from masis.errors import InputError, MasisError, StepError
 from masis.llm.estimates import CostEstimate, estimate, unpriced_models
+from masis.llm.roles.house import MAX_ANSWER, MAX_QUESTION, MAX_REASON
 from masis.observers.observation import AuditStart, run_to_completion
 from masis.offline.inference.encoder import load_encoder
 from masis.schema.actor import Actor
 from masis.schema.audit import Issue
 from masis.schema.base import Record
 from masis.schema.case import Case
-from masis.schema.judge import JudgeVersion, question_id
+from masis.schema.judge import JudgeBrief, JudgeExample, JudgeVersion, question_id
 from masis.schema.judge_trials import (
     MOST_TRIED,
     DecidedFilter,
@@ -39,7 +41,7 @@ from masis.schema.judge_trials import (
 from masis.schema.run import Run
 from masis.services.access import OPEN, Access, requires
 from masis.services.background import BackgroundTask, BackgroundTasks
-from masis.services.judge.briefs import JudgeBriefs
+from masis.services.judge.briefs import MOST_NAMED, JudgeBriefs
 from masis.services.judge.proposals import (
     OverruledFlag,
     RuleProposal,
@@ -227,9 +229,9 @@ class JudgeComparison(Record):
 
 
 class _Trial(NamedTuple):
-    """A case to audit with a version: the stored audit by its number and in full."""
+    """A case to audit with a version, and the id of the stored audit."""
 
-    run: Run
+    run_id: str
     case: Case
     settings: Settings
 
@@ -520,39 +522,61 @@ class AlignmentService:
         waiting = [seq for seq in runs if seq not in tried]
         trials: list[_Trial] = []
         left_out: Counter[str] = Counter()
-        ids = self._store.judge_trials.run_ids(waiting[:MOST_TRIED])
-        for run_id in ids:
+        settings_of = cache(partial(self._trial_settings, version))
+        brief_of = cache(partial(self._largest_brief, version))
+        unpriced: set[str] = set()
+        cost = CostEstimate()
+        for audit in self._store.judge_trials.stored_audits(waiting[:MOST_TRIED]):
             try:
-                run = self._store.runs.get(run_id)
-                case = self._store.cases.get(run.case_id)
-                trials.append(_Trial(run, case, self._trial_settings(run, version)))
+                settings = settings_of(audit.settings)
+                case = self._store.cases.get(audit.case_id)
             except MasisError as error:
                 left_out[str(error)] += 1
-        costs = (
-            estimate(trial.case, trial.settings, self._briefs.brief(trial.case, trial.settings))
-            for trial in trials
-        )
-        unpriced = {model for trial in trials for model in unpriced_models(trial.settings)}
+                continue
+            trials.append(_Trial(audit.run_id, case, settings))
+            cost = cost.plus(estimate(case, settings, brief_of(audit.settings)))
+            unpriced.update(unpriced_models(settings))
         return _PlannedTrial(
             TrialPlan(
                 cases=len(rows),
                 tried=len(tried),
                 to_audit=len(trials),
                 left_out=dict(left_out),
-                cost=reduce(CostEstimate.plus, costs, CostEstimate()),
+                cost=cost,
                 unpriced=tuple(sorted(unpriced)),
             ),
             trials,
         )
 
-    def _trial_settings(self, run: Run, version: JudgeVersion) -> Settings:
+    def _largest_brief(self, version: JudgeVersion, stored_settings: str) -> JudgeBrief | None:
+        """Return a brief with as many and as long examples as a case may get, for estimates.
+
+        Finding the examples of each case would take seconds before the cost is shown.
+        """
+        brief = self._briefs.without_examples(self._trial_settings(version, stored_settings))
+        if brief is None:
+            return None
+        named = sum(len(rule.examples) for rule in brief.content.rules if rule.check is None)
+        similar = min(brief.content.examples_shown, len(brief.content.example_cases))
+        longest = JudgeExample(
+            case_id="",
+            query="x" * MAX_QUESTION,
+            answer="x" * MAX_ANSWER,
+            verdict="approve",
+            reason="x" * MAX_REASON,
+        )
+        return brief.model_copy(
+            update={"examples": (longest,) * (min(named, MOST_NAMED) + similar)}
+        )
+
+    def _trial_settings(self, version: JudgeVersion, stored_settings: str) -> Settings:
         """Return the settings of a stored audit with another judge, and today's keys.
 
         Raises:
             InputError: Its replies came from a file, so that a model can't be asked anything new.
 
         """
-        stored = self._settings.with_values(run.settings)
+        stored = self._settings.with_values(json.loads(stored_settings))
         if any(stored.model_refs()[role].is_replay for role in ROLES):
             raise InputError(
                 "was audited with recorded replies, which have none for other instructions",
@@ -580,18 +604,18 @@ class AlignmentService:
         if run.original is None or run.incomplete or run.termination_reason == "cancelled":
             warnings = [warning.message for warning in run.warnings]
             raise StepError(warnings[0] if warnings else "The audit has no result.")
-        columns = figures(run)
+        columns, before = figures(run), self._store.runs.get(trial.run_id)
         self._store.judge_trials.add_outcome(
             TrialOutcome(
                 case_id=case.id,
-                run_id=trial.run.id,
+                run_id=before.id,
                 digest=version.digest,
                 judge=version.name,
                 verdict=audit_verdict(columns["flags"], columns["tier"]),
-                before=trial.run.judge.name if trial.run.judge else "",
+                before=before.judge.name if before.judge else "",
                 issues=run.original.issues,
                 rulings=run.original.critique.rulings,
-                same_prompts=_same_prompts(trial.run, run),
+                same_prompts=_same_prompts(before, run),
                 usage=run.usage,
                 by=by,
                 at=self._store.database.now(),

@@ -33,6 +33,14 @@ class AuditedAnswer(NamedTuple):
     note: str
 
 
+class StoredAudit(NamedTuple):
+    """A stored audit that a trial is compared with; ``settings`` are JSON."""
+
+    run_id: str
+    case_id: str
+    settings: str
+
+
 class JudgeTrials(StorePart):
     """The splits of decided cases, and the results of trial audits on them."""
 
@@ -95,14 +103,19 @@ class JudgeTrials(StorePart):
         )
         return frozenset(int(row[0]) for row in rows)
 
-    def run_ids(self, runs: Sequence[int]) -> list[str]:
-        """Return the ids of stored audits by their numbers, in the same order."""
+    def stored_audits(self, runs: Sequence[int]) -> list[StoredAudit]:
+        """Return what a trial needs to know of stored audits, by their numbers in this order.
+
+        Audits whose content was removed are left out.
+        """
         rows = self._database.execute(
-            """SELECT runs.id FROM json_each(?) AS wanted CROSS JOIN runs ON runs.seq = wanted.value
-               ORDER BY wanted.key""",
+            """SELECT runs.id, cases.id AS case_id, runs.settings
+               FROM json_each(?) AS wanted CROSS JOIN runs ON runs.seq = wanted.value
+               JOIN cases ON cases.seq = runs.case_seq
+               WHERE runs.removed_by IS NULL ORDER BY wanted.key""",
             [json.dumps(list(runs))],
         )
-        return [str(row[0]) for row in rows]
+        return [StoredAudit(str(row[0]), str(row[1]), str(row[2])) for row in rows]
 
     def long_questions(self, cases: Sequence[str]) -> dict[str, str]:
         """Return the whole questions of cases, whose rows hold only the beginning of long ones."""

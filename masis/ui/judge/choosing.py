@@ -8,7 +8,7 @@ from masis.schema.judge_trials import DecidedFilter
 from masis.schema.wording import count_noun
 from masis.services import Workbench
 from masis.services.judge.alignment import LEAST_CASES
-from masis.ui.judge.reports import MESSAGE_KEY, show_message
+from masis.ui.judge.reports import MESSAGE_KEY, decided_counts, show_message
 from masis.ui.shell import address
 from masis.ui.shell.permissions import button_state, run_action
 from masis.ui.shell.reviewer import actor
@@ -35,8 +35,7 @@ def show_choice(workbench: Workbench) -> None:
             on_click=address.set_param,
             args=("step", "see"),
         )
-    decided = workbench.alignment.count_decided(actor(), DecidedFilter(blind_only=False))
-    blind = workbench.alignment.count_decided(actor(), DecidedFilter())
+    decided, blind = decided_counts(workbench)
     if not decided:
         _show_nothing_decided()
         return

@@ -10,7 +10,7 @@ import streamlit as st
 from masis.errors import UnknownRecord
 from masis.schema.audit import Issue
 from masis.schema.judge import JudgeVersion
-from masis.schema.judge_trials import DecidedSplit, Half
+from masis.schema.judge_trials import DecidedFilter, DecidedSplit, Half
 from masis.services import Workbench
 from masis.services.judge.alignment import AlignmentReport
 from masis.services.judge.proposals import RuleProposal
@@ -41,6 +41,22 @@ def _cache_key(workbench: Workbench, split: DecidedSplit) -> _CacheKey:
         me.name,
         workbench.cases.hides_machine_from(me),
         split.id,
+    )
+
+
+def decided_counts(workbench: Workbench) -> tuple[int, int]:
+    """Return the numbers of all decided cases, and of those that were decided blind."""
+    me = actor()
+    hidden = workbench.cases.hides_machine_from(me)
+    return _decided_counts(str(served_database()), workbench.trust.position(), me.name, hidden)
+
+
+@st.cache_data(show_spinner=False, max_entries=20)
+def _decided_counts(path: str, position: str, person: str, hidden: bool) -> tuple[int, int]:
+    service = served_workbench().alignment
+    return (
+        service.count_decided(actor(), DecidedFilter(blind_only=False)),
+        service.count_decided(actor(), DecidedFilter()),
     )
 
 
