@@ -122,14 +122,14 @@ def examinee_of(
             of the prompts, so a judge version needs an exam of its own.
 
     """
-    told = f" judge/{judge}" if judge else ""
+    of_judge = f" judge/{judge}" if judge else ""
     return Examinee(
         models={role: examined_name(models.get(role, "")) for role in JUDGING_ROLES},
         addresses={
             role: _model_address(models.get(role, ""), role, settings) for role in JUDGING_ROLES
         },
         prompts={
-            role: f"{prompts.get(role) or offline_rules or ''}{told}" for role in JUDGING_ROLES
+            role: f"{prompts.get(role) or offline_rules or ''}{of_judge}" for role in JUDGING_ROLES
         },
     )
 

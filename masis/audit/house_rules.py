@@ -47,7 +47,7 @@ class _Violation(NamedTuple):
     quote: str | None = None
 
 
-class Match(NamedTuple):
+class PatternMatch(NamedTuple):
     """The offsets of a match in a text."""
 
     start: int
@@ -64,7 +64,7 @@ def assert_pattern(pattern: str) -> None:
     find_matches(pattern, "")
 
 
-def find_matches(pattern: str, text: str) -> list[Match]:
+def find_matches(pattern: str, text: str) -> list[PatternMatch]:
     """Return the matches of a pattern that aren't empty, in order.
 
     RE2 matches in time that is linear in the text, so no pattern and no answer can hold up an
@@ -92,14 +92,14 @@ def find_matches(pattern: str, text: str) -> list[Match]:
             hint="Patterns have no lookaround and no backreferences (github.com/google/re2).",
             field="pattern",
         ) from error
-    matches: list[Match] = []
+    matches: list[PatternMatch] = []
     start = position = 0
     for part in re.split(f"([{_OPEN}{_CLOSE}])", marked):
         if part == _OPEN:
             start = position
         elif part == _CLOSE:
             if position > start:
-                matches.append(Match(start, position))
+                matches.append(PatternMatch(start, position))
         else:
             position += len(part)
     return matches
@@ -156,7 +156,7 @@ def _check_phrase(
     rule: HouseRule, check: CodeCheck, case: Case, answer: str, audit: CitationAudit
 ) -> Iterator[_Violation]:
     words = r"\s+".join(map(re.escape, check.text.split()))
-    # The phrase "cure" isn't in "secure": it ends where a word ends.
+    # The phrase "ban" isn't in "urban": it begins where a word begins.
     for match in re.finditer(rf"(?<!\w){words}(?!\w)", answer, re.IGNORECASE):
         yield _Violation(f"The answer must not say “{match.group()}”.", match.group())
 

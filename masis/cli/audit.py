@@ -441,7 +441,7 @@ class _AuditJob:
         return run is not None and run.incomplete
 
     def _brief(self, case: Case) -> JudgeBrief | None:
-        """Return what the judge is told about a case that a worker process audits."""
+        """Return the judge's guidance about a case that a worker process audits."""
         if not self.in_processes:
             return None
         return self.workbench.audits.brief(shared.operator(), case, self.settings)

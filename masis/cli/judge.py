@@ -1,4 +1,4 @@
-"""``masis judge``: what the judge is told beyond the default prompts, in versions."""
+"""``masis judge``: the judge's guidance beyond the default prompts, in versions."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def show(name: str, cases: Names, by: str | None, emit: Emit, workbench: Workben
     """
     person = shared.operator(by)
     version = workbench.judge.get(person, name)
-    _show(version, emit)
+    _show_judge_version(version, emit)
     if cases:
         cost = workbench.judge.estimate(person, name, cases)
         dollars = "cost unknown" if cost.cost_usd is None else f"${cost.cost_usd:.2f}"
@@ -107,7 +107,7 @@ def show(name: str, cases: Names, by: str | None, emit: Emit, workbench: Workben
         )
 
 
-def _show(version: JudgeVersion, emit: Emit) -> None:
+def _show_judge_version(version: JudgeVersion, emit: Emit) -> None:
     emit(version, _version_lines(version))
     content = version.content
     parts = [
@@ -171,7 +171,7 @@ def new(
             content = JudgeContent.model_validate_json(text)
         except ValidationError as error:
             raise explain(error) from None
-    _show(
+    _show_judge_version(
         workbench.judge.draft(shared.operator(by), name, content, note=note, based_on=based_on),
         emit,
     )
@@ -232,12 +232,12 @@ def rules(
     if sentence is None and given:
         raise click.UsageError(f"--{given[0].replace('_', '-')} belongs to --add.")
     if sentence is None and not remove:
-        _show(service.get(person, name), emit)
+        _show_judge_version(service.get(person, name), emit)
         return
-    _show(_changed(service, person, name, sentence, remove, options), emit)
+    _show_judge_version(_change_rules(service, person, name, sentence, remove, options), emit)
 
 
-def _changed(
+def _change_rules(
     service: JudgeService,
     person: Actor,
     name: str,
@@ -324,7 +324,7 @@ def adopt(name: str, by: str | None, emit: Emit, workbench: Workbench) -> None:
 
     Models take the exam again, and guarantees of the judge before don't count for it.
     """
-    _show(workbench.judge.adopt(shared.operator(by), name), emit)
+    _show_judge_version(workbench.judge.adopt(shared.operator(by), name), emit)
 
 
 @judge.command(short_help="Drop a draft.")
@@ -335,7 +335,7 @@ def drop(name: str, by: str | None, emit: Emit, workbench: Workbench) -> None:
 
     masis judge drop "prices 1"
     """
-    _show(workbench.judge.drop(shared.operator(by), name), emit)
+    _show_judge_version(workbench.judge.drop(shared.operator(by), name), emit)
 
 
 @judge.command(short_help="Return to the default judge.")
@@ -346,7 +346,7 @@ def retire(name: str, by: str | None, emit: Emit, workbench: Workbench) -> None:
 
     masis judge retire "dates 1"
     """
-    _show(workbench.judge.retire(shared.operator(by), name), emit)
+    _show_judge_version(workbench.judge.retire(shared.operator(by), name), emit)
 
 
 for _command in (align, propose, hold_out, try_version, compare):

@@ -29,7 +29,6 @@ from masis.schema.exam import JUDGING_ROLES, ExamResult, ExamStanding, joined_na
 from masis.schema.judge import JudgeContent, JudgeVersion, question_id
 from masis.schema.wording import count_noun
 from masis.services import Workbench, demo_cases
-from masis.services.judge.versions import JudgeService
 from masis.settings import Settings, load
 from masis.settings.reference import option_help
 from masis.views.exam import exam_costs, exam_line, exam_lines
@@ -534,29 +533,24 @@ def optimize(
     )
     if source == "decisions" and role == "critic":
         held_out_queries = [case.query for case in parts.held_out]
-        version = _draft_judge(shared.open_existing(db), settings, folder, stored, held_out_queries)
+        version = _draft_judge(shared.open_existing(db), folder, stored, held_out_queries)
         say(f"Judge version {version.name!r} is a draft with it: masis judge show {version.id}")
     emit({"program": stored.string, "file": file}, [str(file)])
 
 
 def _draft_judge(
-    workbench: Workbench,
-    settings: Settings,
-    folder: Path,
-    program: Program,
-    held_out_queries: Iterable[str],
+    workbench: Workbench, folder: Path, program: Program, held_out_queries: Iterable[str]
 ) -> JudgeVersion:
     """Write a draft of a judge version with a compiled critic, so that it can be compared with
     others on the held-out questions, and adopted.
     """
-    service = JudgeService(
-        workbench.store,
-        settings.model_copy(update={"programs_folder": str(folder)}),
-        workbench.access,
-    )
+    person = shared.operator()
+    # The draft's critic must be found, also in another folder than that of the settings.
+    there = {"programs_folder": str(folder)}
+    workbench.use_settings(person, workbench.settings.model_copy(update=there))
     held_out = tuple(dict.fromkeys(map(question_id, held_out_queries)))
-    return service.draft(
-        shared.operator(),
+    return workbench.judge.draft(
+        person,
         # With the time, because another folder may have a program of the same name and version.
         f"{program.name} {program.version} {program.made_at[:16].replace(':', '')}",
         JudgeContent(critic=program.string, held_out=held_out),

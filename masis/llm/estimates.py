@@ -95,9 +95,9 @@ def estimate(case: Case, settings: Settings, judge: JudgeBrief | None = None) ->
         for calls_of_step in _calls_of_iteration(shared, answer, settings)
     ]
     if judge is not None:
-        told = house_characters(judge)
+        added = house_characters(judge)
         calls = [
-            calls_of_step._replace(sent=calls_of_step.sent + told)
+            calls_of_step._replace(sent=calls_of_step.sent + added)
             if calls_of_step.role == "critic"
             else calls_of_step
             for calls_of_step in calls

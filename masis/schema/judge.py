@@ -250,7 +250,7 @@ class SeverityRule(Record):
 
 
 class JudgeContent(Record):
-    """What a judge is told beyond the default prompts.
+    """The guidance for a judge beyond the default prompts.
 
     Attributes:
         severities: Replaces the critic's own severity of issues of these types. The rule of an
@@ -337,7 +337,7 @@ JudgeName = Annotated[
 
 
 class JudgeVersion(Record):
-    """A named version of what the judge is told.
+    """A named version of the judge's guidance.
 
     Attributes:
         id: Identifies the version, whatever its state.
@@ -418,7 +418,7 @@ class JudgeUse(Record):
 
 
 class JudgeBrief(Record):
-    """What the judge of one case is told: a version's content with the examples for this case."""
+    """The judge's guidance for one case: a version's content with the examples for this case."""
 
     use: JudgeUse
     content: JudgeContent

@@ -182,8 +182,7 @@ class RunVersions(Record):
     """The versions that judged: application, rubric, offline rules and prompts.
 
     ``rubric`` covers rules and constants. ``local_models`` are the model files that roles used on
-    this machine. ``judge`` is the digest of what the team told the judge, empty for the default
-    judge.
+    this machine. ``judge`` is the digest of the team's guidance, empty for the default judge.
     """
 
     app: str

@@ -509,7 +509,7 @@ def undo_codes(call: ApiCall) -> CodedBatch:
 
 @endpoint("GET", "/judge/versions", "read", "see pages, figures and reports")
 def list_judge_versions(call: ApiCall) -> tuple[JudgeVersion, ...]:
-    """Return the versions of what the judge is told, newest first."""
+    """Return the versions of the judge's guidance, newest first."""
     return call.workbench.judge.versions(call.actor)
 
 
@@ -558,7 +558,7 @@ def estimate_judge_trial(call: ApiCall, body: records.CasesToTry) -> records.Tri
     },
 )
 def add_judge_version(call: ApiCall, body: records.NewJudgeVersion) -> JudgeVersion:
-    """Write a draft of what the judge is told."""
+    """Write a draft of the judge's guidance."""
     return call.workbench.judge.draft(
         call.actor, body.name, body.content, note=body.note, based_on=body.based_on
     )
@@ -572,7 +572,7 @@ def add_judge_version(call: ApiCall, body: records.NewJudgeVersion) -> JudgeVers
     example={"note": "after the pilot"},
 )
 def change_judge_version(call: ApiCall, body: records.ChangedJudgeVersion) -> JudgeVersion:
-    """Change a draft of what the judge is told."""
+    """Change a draft of the judge's guidance."""
     return call.workbench.judge.change(
         call.actor, call.path["version"], body.content, new_name=body.name, note=body.note
     )

@@ -467,7 +467,7 @@ class NewCodebook(Record):
 
 
 class NewJudgeVersion(Record):
-    """A draft of what the judge is told. Without ``content``, it is a copy of ``based_on``."""
+    """A draft of the judge's guidance. Without ``content``, it is a copy of ``based_on``."""
 
     name: JudgeName
     content: JudgeContent | None = None

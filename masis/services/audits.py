@@ -88,7 +88,7 @@ class AuditService:
 
     @requires("audit", RUN_AUDITS)
     def brief(self, actor: Actor, case: Case, settings: Settings) -> JudgeBrief | None:
-        """Return what the judge of a case is told under these settings, for audits elsewhere.
+        """Return the judge's guidance for a case under these settings, for audits elsewhere.
 
         Raises:
             UnknownRecord: The settings name a judge version that doesn't exist.

@@ -462,7 +462,7 @@ class Settings(Record):
     judge: Annotated[str, Field(max_length=100)] = LOOP(
         "",
         "a version that nobody has adopted must be named to be tried",
-        "What the judge is told in addition: the id or name of a judge version of the database,"
+        "The judge version: the id or name of a judge version of the database,"
         " or none. Empty: the version that the team adopted, if there is one.",
     )
     improvement_threshold: Share = LOOP(

@@ -357,7 +357,7 @@ def test_a_critic_compiled_on_decisions_becomes_a_draft_that_audits_can_use(
     folder = programs.folder(settings.programs_folder)
     stored, _ = programs.save_program(folder, program_of())
     workbench = Workbench.open(tmp_path / "masis.db", settings)
-    version = _draft_judge(workbench, settings, folder, stored, ["How long?", "how long", "Why?"])
+    version = _draft_judge(workbench, folder, stored, ["How long?", "how long", "Why?"])
     assert (version.state, version.content.critic) == ("draft", "dspy:careful@1")
     assert version.content.held_out == (question_id("How long?"), question_id("Why?"))
     pinned = workbench.audits.pin(settings.model_copy(update={"judge": version.name}))
@@ -371,7 +371,8 @@ def test_house_rules_reach_a_compiled_critic(tmp_path: Path) -> None:
     rule = HouseRule(id="a", sentence="Name the unit", force="must", severity="low")
     content = JudgeContent(rules=(rule,))
     use = JudgeUse(id="v", name="n", digest=content.digest)
-    asker = ScriptedAsker({"critic": canned.critique()})
+    recorded = f"{program.version_name} {house_version()}"
+    asker = ScriptedAsker({recorded.partition("/")[0]: canned.critique()})
     critic = ModelCritic(
         ProgramAsker(cast("Any", asker), program),
         version=program.version_name,
@@ -382,5 +383,5 @@ def test_house_rules_reach_a_compiled_critic(tmp_path: Path) -> None:
     assert request.prompt.instructions.startswith("Judge.")
     assert house_instructions() in request.prompt.instructions
     assert "Name the unit" in request.prompt.task
-    assert request.prompt.version == f"{program.version_name} {house_version()}"
+    assert request.prompt.version == recorded
     assert critic.judged_by.version == request.prompt.version

@@ -343,9 +343,9 @@ def test_adopting_a_version_retires_the_one_before_and_is_a_record_of_the_chain(
     adopted = team.judge.adopt(Actor(name="Lea"), "b")
     assert (adopted.state, adopted.decided_by, adopted.author) == ("adopted", "Lea", "Lea")
     assert team.judge.get(ADA, "a").state == "retired"
-    assert team.judge.adopted(ADA) == adopted
+    assert team.judge.find_adopted(ADA) == adopted
     team.judge.retire(ADA, "b")
-    assert team.judge.adopted(ADA) is None
+    assert team.judge.find_adopted(ADA) is None
     records = [record.judge for *_, record in team.store.team.history(JudgeAdoption)]
     assert records == [first.id, second.id, ""]
     assert team.judge.adopt(ADA, "a").state == "adopted", "a retired one can come back"
@@ -456,7 +456,8 @@ def test_the_story_of_a_run_and_an_export_name_the_judge_version(
     assert row.lines == [f"Judge version short 1 ({version.digest}), no examples."]
     decide(team, "pump-2", "approve", iteration=1)
     file = tmp_path / "decided.jsonl"
-    manifest = team.exports.write_file(ADA, file, "decided")
+    team.exports.write_file(ADA, file, "decided")
+    manifest = json.loads(next(tmp_path.glob("*manifest*")).read_text(encoding="utf-8"))
     audited_with = manifest["provenance"]["audited_with"]
     assert audited_with["judge"] == {version.digest: 1}
     assert version.digest in file.read_text(encoding="utf-8")

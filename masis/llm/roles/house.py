@@ -56,9 +56,9 @@ def tells_critic(brief: JudgeBrief) -> bool:
 def house_sections(brief: JudgeBrief) -> tuple[Section, ...]:
     """Return the sections of a brief that have rows, without rules that code checks."""
     content = brief.content
-    told = [rule for rule in content.rules if rule.check is None]
+    for_model = [rule for rule in content.rules if rule.check is None]
     tables = (
-        ("HOUSE_RULES", [_rule_row(rule) for rule in told]),
+        ("HOUSE_RULES", [_rule_row(rule) for rule in for_model]),
         (
             "SEVERITIES",
             [

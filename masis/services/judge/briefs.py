@@ -1,4 +1,4 @@
-"""What the judge of one case is told: the version that the settings name, and its examples.
+"""The judge's guidance for one case: the version that the settings name, and its examples.
 
 Examples never include the case itself, another answer to its question, a nearly equal answer, or a
 case of a held-out question. Otherwise a version would be measured on what it was shown.
@@ -60,7 +60,7 @@ class JudgeBriefs:
 
         """
         if not settings.judge:
-            pinned = self._store.judges.adopted_pin() or DEFAULT_JUDGE
+            pinned = self._store.judges.find_adopted_pin() or DEFAULT_JUDGE
         elif settings.judge == DEFAULT_JUDGE or "@" in settings.judge:
             pinned = settings.judge
         else:
@@ -71,7 +71,7 @@ class JudgeBriefs:
         return settings.model_copy(update=update)
 
     def without_examples(self, settings: Settings) -> JudgeBrief | None:
-        """Return what the judge is told about every case; None for the default judge.
+        """Return the judge's guidance about every case; None for the default judge.
 
         Raises:
             UnknownRecord: The settings name a version that doesn't exist.
@@ -91,7 +91,7 @@ class JudgeBriefs:
         return self._contents[pinned]
 
     def brief(self, case: Case, settings: Settings) -> JudgeBrief | None:
-        """Return what the judge of a case is told; None for the default judge.
+        """Return the judge's guidance for a case; None for the default judge.
 
         Only a model reads examples, so the offline critic gets none.
 

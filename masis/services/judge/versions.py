@@ -60,9 +60,9 @@ class JudgeService(Service):
         return self._as_seen(self._store.judges.get(name))
 
     @requires("read")
-    def adopted(self, actor: Actor) -> JudgeVersion | None:
+    def find_adopted(self, actor: Actor) -> JudgeVersion | None:
         """Return the version that audits use, or None while they use the default judge."""
-        version = self._store.judges.adopted()
+        version = self._store.judges.find_adopted()
         return None if version is None else self._as_seen(version)
 
     @requires("read")
@@ -142,7 +142,7 @@ class JudgeService(Service):
         now = utc_now()
         version = JudgeVersion(
             id=secrets.token_hex(6),
-            name=_checked_name(name),
+            name=_valid_name(name),
             digest=content.digest,
             author=name_of(actor),
             created_at=now,
@@ -178,7 +178,7 @@ class JudgeService(Service):
         self._check(content)
         changed = version.model_copy(
             update={
-                "name": version.name if new_name is None else _checked_name(new_name),
+                "name": version.name if new_name is None else _valid_name(new_name),
                 "note": version.note if note is None else note,
                 "content": content,
                 "digest": content.digest,
@@ -294,7 +294,7 @@ class JudgeService(Service):
                 ) from error
 
 
-def _checked_name(name: str) -> str:
+def _valid_name(name: str) -> str:
     """Return a name that no setting means otherwise.
 
     Raises:

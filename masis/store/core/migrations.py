@@ -367,7 +367,7 @@ def m041_answer_costs(db: Database) -> None:
 
 
 def m044_judge_versions(db: Database) -> None:
-    """Add the versions of what the judge is told, and each content that a version ever had.
+    """Add the versions of the judge's guidance, and each content that a version ever had.
 
     A run names a version and the digest of its content, so contents are never changed or removed.
     They name cases and hold none of their texts.

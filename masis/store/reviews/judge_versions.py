@@ -67,12 +67,12 @@ class JudgeVersions(StorePart):
             )
         return _version_of(row)
 
-    def adopted(self) -> JudgeVersion | None:
+    def find_adopted(self) -> JudgeVersion | None:
         """Return the version that audits use, or None while they use the default judge."""
         row = self._database.row(f"{_VERSION} WHERE versions.state = 'adopted'")
         return None if row is None else _version_of(row)
 
-    def adopted_pin(self) -> str | None:
+    def find_adopted_pin(self) -> str | None:
         """Return ``JudgeVersion.pinned`` of the version that audits use, without its content."""
         row = self._database.row(
             "SELECT id || '@' || digest FROM judge_versions WHERE state = 'adopted'"
