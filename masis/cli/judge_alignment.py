@@ -78,7 +78,7 @@ def align(
     if split is None:
         split = service.choose(person, filters, seed)
     report = service.measure(person, split, half)
-    emit({"chosen": split, "report": report}, _report_lines(report))
+    emit({"chosen": split, "report": report}, _alignment_lines(report))
     held_out = len(split.held_out)
     say(
         f"{count_noun(split.cases, 'case')} chosen by {split.by} with seed {split.seed}:"
@@ -86,7 +86,7 @@ def align(
     )
 
 
-def _report_lines(report: AlignmentReport) -> Iterator[str]:
+def _alignment_lines(report: AlignmentReport) -> Iterator[str]:
     yield from _figure_lines(report.figures)
     for title, cases in (("false flag", report.false_flags), ("miss", report.misses)):
         for case in cases:
@@ -114,7 +114,7 @@ def propose(by: str | None, emit: Emit, workbench: Workbench) -> None:
     The sentences are the reviewers' own. 'masis judge rules' adds one to a draft.
     """
     person = shared.operator(by)
-    found = workbench.alignment.propose_rules(person, _chosen(workbench, person))
+    found = workbench.alignment.propose_rules(person, _find_split(workbench, person))
     emit(list(found), (line for proposal in found for line in _proposal_lines(proposal)))
     say(f"{count_noun(len(found), 'rule')} proposed.")
 
@@ -124,7 +124,7 @@ def _proposal_lines(proposal: RuleProposal) -> Iterator[str]:
     yield f"  {count_noun(len(proposal.cases), 'case')}. {effect_text(proposal)}"
 
 
-def _chosen(workbench: Workbench, person: Actor) -> DecidedSplit:
+def _find_split(workbench: Workbench, person: Actor) -> DecidedSplit:
     split = workbench.alignment.split(person)
     if split is None:
         raise InputError(
@@ -146,7 +146,7 @@ def hold_out(name: str, by: str | None, emit: Emit, workbench: Workbench) -> Non
     Cases of these questions are never shown to the judge as examples.
     """
     person = shared.operator(by)
-    split = _chosen(workbench, person)
+    split = _find_split(workbench, person)
     version = workbench.alignment.hold_out(person, workbench.judge.get(person, name), split)
     emit(version)
     say(f"{version.name} holds out {count_noun(len(version.content.held_out), 'question')}.")
@@ -176,16 +176,16 @@ def try_version(name: str, yes: bool, by: str | None, emit: Emit, workbench: Wor
     if plan.to_audit and not yes:
         click.confirm("Start?", abort=True, err=True)
     task = service.start(person, version)
-    _follow(task)
+    _follow_trial(task)
     compared = service.compare(person, version)
-    emit(compared, _comparison_lines(compared))
+    emit(compared, _trial_lines(compared))
     for problem, count in task.problems.items():
         say(f"{count_noun(count, 'case')} not audited: {problem}")
     if task.problems or task.failed:
         raise JobFailed(task.failed or "The next trial audits these cases again.")
 
 
-def _follow(task: RunningTrial) -> None:
+def _follow_trial(task: RunningTrial) -> None:
     with ProgressBar("Auditing", task.total) as progress:
         try:
             while not task.over:
@@ -214,11 +214,11 @@ def compare(name: str, by: str | None, emit: Emit, workbench: Workbench) -> None
     person = shared.operator(by)
     version = workbench.judge.get(person, name)
     compared = workbench.alignment.compare(person, version)
-    emit(compared, _comparison_lines(compared))
+    emit(compared, _trial_lines(compared))
     say(f"Tried on {compared.tried:,} of {count_noun(compared.cases, 'held-out case')}.")
 
 
-def _comparison_lines(compared: JudgeComparison) -> Iterator[str]:
+def _trial_lines(compared: JudgeComparison) -> Iterator[str]:
     for title, figures in (("before", compared.before), (compared.version, compared.after)):
         yield title
         yield from (f"  {line}" for line in _figure_lines(figures))

@@ -63,7 +63,7 @@ def test_two_proposed_rules_are_told_tried_compared_and_adopted(
             expect(page.get_by_text("Audits use team 1, adopted by Ada")).to_be_visible()
             assert "version=" in page.url
         workbench = Workbench.open(database)
-        adopted = workbench.judge.adopted(ADA)
+        adopted = workbench.judge.find_adopted(ADA)
         workbench.close()
     assert adopted is not None
     assert (adopted.name, adopted.decided_by) == ("team 1", "Ada")

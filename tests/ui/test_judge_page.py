@@ -195,7 +195,7 @@ def test_a_version_is_adopted_with_author_and_date_or_dropped(desk: Workbench) -
     app = page("history")
     assert "team 2" in drawn(app)
     press(app, "judge-retire")
-    assert desk.judge.adopted(ADA) is None
+    assert desk.judge.find_adopted(ADA) is None
 
 
 def test_hostile_texts_of_cases_and_rules_are_shown_as_they_are(desk: Workbench) -> None:

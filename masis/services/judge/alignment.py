@@ -518,7 +518,7 @@ class AlignmentService:
 
     def _plan(self, rows: pd.DataFrame, version: JudgeVersion) -> _PlannedTrial:
         runs = rows["run_seq"].astype(int).tolist()
-        tried = self._store.judge_trials.tried(version.digest, runs)
+        tried = self._store.judge_trials.find_tried(version.digest, runs)
         waiting = [seq for seq in runs if seq not in tried]
         trials: list[_Trial] = []
         left_out: Counter[str] = Counter()

@@ -219,7 +219,7 @@ def propose_rules(
             effect = (
                 _effect_of_dropping(type_, patterns, cases, pattern_of)
                 if kind == "overruled"
-                else ProposalEffect(corrected=_case_ids(members), spoiled=(), unknown=True)
+                else ProposalEffect(corrected=_distinct_cases(members), spoiled=(), unknown=True)
             )
             proposals.append(_proposal(kind, type_, group.name, members, effect))
     return tuple(sorted(proposals, key=lambda proposal: (-len(proposal.cases), proposal.id)))
@@ -232,11 +232,11 @@ def _proposal(
     members: Sequence[OverruledFlag],
     effect: ProposalEffect,
 ) -> RuleProposal:
-    row, ids = PROPOSAL_KINDS[kind], _case_ids(members)
+    row, ids = PROPOSAL_KINDS[kind], _distinct_cases(members)
     reasons = Counter(flag.reason for flag in members if flag.reason).most_common()
     typical = members[0].text
     sentence = (
-        _as_sentence(reasons[0][0]) if reasons else row.sentence.format(shorten(typical, 150))
+        _end_sentence(reasons[0][0]) if reasons else row.sentence.format(shorten(typical, 150))
     )
     severities = Counter(flag.severity for flag in members)
     rule = HouseRule(
@@ -262,7 +262,7 @@ def _proposal(
     )
 
 
-def _case_ids(flags: Sequence[OverruledFlag]) -> tuple[str, ...]:
+def _distinct_cases(flags: Sequence[OverruledFlag]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(flag.case_id for flag in flags))
 
 
@@ -293,6 +293,6 @@ def _effect_of_dropping(
     return ProposalEffect(corrected=tuple(corrected), spoiled=tuple(spoiled), unknown=False)
 
 
-def _as_sentence(reason: str) -> str:
+def _end_sentence(reason: str) -> str:
     sentence = shorten(" ".join(reason.split()), _SENTENCE)
     return sentence if sentence.endswith((".", "!", "?", "…")) else f"{sentence}."

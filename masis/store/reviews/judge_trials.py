@@ -94,7 +94,7 @@ class JudgeTrials(StorePart):
         )
         return {int(row[0]): TrialOutcome.model_validate_json(unpack(row[1])) for row in rows}
 
-    def tried(self, digest: str, runs: Sequence[int]) -> frozenset[int]:
+    def find_tried(self, digest: str, runs: Sequence[int]) -> frozenset[int]:
         """Return which of these stored audits the version was tried on."""
         rows = self._database.execute(
             """SELECT run_seq FROM json_each(?) CROSS JOIN judge_trials

@@ -40,7 +40,7 @@ def show_choice(workbench: Workbench) -> None:
         _show_nothing_decided()
         return
     with st.expander("Choose cases", expanded=split is None):
-        _draw_form(workbench, decided, blind)
+        _draw_choice_form(workbench, decided, blind)
 
 
 def _show_nothing_decided() -> None:
@@ -56,7 +56,7 @@ def _show_nothing_decided() -> None:
     )
 
 
-def _draw_form(workbench: Workbench, decided: int, blind: int) -> None:
+def _draw_choice_form(workbench: Workbench, decided: int, blind: int) -> None:
     st.caption(
         f"{count_noun(decided, 'decided case')}, {blind:,} of them decided before the audit's"
         " verdict was shown. A question is in one half only, with all its cases."

@@ -44,11 +44,11 @@ def show_comparison(workbench: Workbench) -> None:
             args=("step", "try"),
         )
         return
-    _draw_comparison(version, compared)
+    _draw_trial_result(version, compared)
     _draw_decision(workbench, version, compared)
 
 
-def _draw_comparison(version: JudgeVersion, compared: JudgeComparison) -> None:
+def _draw_trial_result(version: JudgeVersion, compared: JudgeComparison) -> None:
     if compared.tried < compared.cases:
         st.warning(
             f"Tried on {compared.tried:,} of {count_noun(compared.cases, 'case')}. All figures are"

@@ -34,7 +34,7 @@ def show_judge(workbench: Workbench) -> None:
         " Half of them are held out: nothing is written from them, so they show whether a version"
         " really decides as your team does."
     )
-    adopted = workbench.judge.adopted(actor())
+    adopted = workbench.judge.find_adopted(actor())
     if adopted is None:
         st.caption("Audits use the default judge.")
     else:

@@ -23,7 +23,7 @@ MESSAGE_KEY = "judge-said"
 """Session state key of the result of the last action."""
 
 
-class _CacheKey(NamedTuple):
+class _ReportKey(NamedTuple):
     """Changes with the log, the person, and what they may see."""
 
     path: str
@@ -33,9 +33,9 @@ class _CacheKey(NamedTuple):
     split: str
 
 
-def _cache_key(workbench: Workbench, split: DecidedSplit) -> _CacheKey:
+def _report_key(workbench: Workbench, split: DecidedSplit) -> _ReportKey:
     me = actor()
-    return _CacheKey(
+    return _ReportKey(
         str(served_database()),
         workbench.trust.position(),
         me.name,
@@ -62,7 +62,7 @@ def _decided_counts(path: str, position: str, person: str, hidden: bool) -> tupl
 
 def alignment_report(workbench: Workbench, split: DecidedSplit, half: Half) -> AlignmentReport:
     """Return the audits of one half compared with people."""
-    return _alignment_report(*_cache_key(workbench, split), half)
+    return _alignment_report(*_report_key(workbench, split), half)
 
 
 @st.cache_data(show_spinner=False, max_entries=20)
@@ -77,7 +77,7 @@ def _alignment_report(
 
 def proposals(workbench: Workbench, split: DecidedSplit) -> tuple[RuleProposal, ...]:
     """Return the rules that decisions suggest."""
-    return _proposals(*_cache_key(workbench, split))
+    return _proposals(*_report_key(workbench, split))
 
 
 @st.cache_data(show_spinner=False, max_entries=20)

@@ -72,10 +72,10 @@ def draw_figures(judges: dict[str, JudgeFigures], *, key: str) -> None:
     figures = list(judges.values())
     kappas = [figure_text(judge.kappa, share=False, brief=True) for judge in figures]
     rows = [
-        row({"text": "Same verdict as people"}, *_shares(figures, "agreement")),
+        row({"text": "Same verdict as people"}, *_figure_cells(figures, "agreement")),
         row({"text": "Agreement beyond chance (kappa)"}, *kappas),
-        row({"text": "Right answers that are flagged"}, *_shares(figures, "false_flags")),
-        row({"text": "Faulty answers that are missed"}, *_shares(figures, "misses")),
+        row({"text": "Right answers that are flagged"}, *_figure_cells(figures, "false_flags")),
+        row({"text": "Faulty answers that are missed"}, *_figure_cells(figures, "misses")),
     ]
     titles = [column("Figure", "main"), *(column(name or "The audit") for name in judges)]
     linked_table(titles, rows, description="The judge compared with people", key=key)
@@ -85,7 +85,7 @@ def draw_figures(judges: dict[str, JudgeFigures], *, key: str) -> None:
         st.text("\n".join(filter(None, says)))
 
 
-def _shares(figures: Sequence[JudgeFigures], name: str) -> list[str]:
+def _figure_cells(figures: Sequence[JudgeFigures], name: str) -> list[str]:
     return [figure_text(getattr(judge, name), brief=True) for judge in figures]
 
 

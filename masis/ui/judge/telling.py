@@ -57,7 +57,7 @@ def show_rules(workbench: Workbench) -> None:
         return
     version = chosen_version(workbench)
     _draw_new_version(workbench, split, version)
-    _draw_proposals(workbench, split, version)
+    _draw_rule_proposals(workbench, split, version)
     if version is None:
         return
     content = version.content
@@ -143,7 +143,7 @@ def _draw_new_version(
 # Proposals
 
 
-def _draw_proposals(
+def _draw_rule_proposals(
     workbench: Workbench, split: DecidedSplit, version: JudgeVersion | None
 ) -> None:
     found = proposals(workbench, split)
@@ -277,7 +277,7 @@ def _draw_rule_form(
             severity = st.selectbox(
                 "Severity",
                 [*SEVERITIES, NO_SEVERITY],
-                index=_index([*SEVERITIES, NO_SEVERITY], _severity_of(rule)),
+                index=_option_index([*SEVERITIES, NO_SEVERITY], _shown_severity(rule)),
                 format_func=lambda name: SEVERITY[name].text if name in SEVERITY else "None",
                 key=f"{key}-severity",
                 width=150,
@@ -298,7 +298,7 @@ def _draw_rule_form(
             kind = st.selectbox(
                 "Check without a model",
                 [NO_CHECK, *CHECK_KINDS],
-                index=_index([NO_CHECK, *CHECK_KINDS], check.kind if check else NO_CHECK),
+                index=_option_index([NO_CHECK, *CHECK_KINDS], check.kind if check else NO_CHECK),
                 format_func=lambda name: CHECK_KINDS[name].words if name in CHECK_KINDS else "None",
                 key=f"{key}-check",
                 width=200,
@@ -322,7 +322,7 @@ def _draw_rule_form(
             unit = st.selectbox(
                 "Counted in",
                 get_args(LengthUnit),
-                index=_index(get_args(LengthUnit), check.unit if check else "words"),
+                index=_option_index(get_args(LengthUnit), check.unit if check else "words"),
                 key=f"{key}-check-unit",
                 width=140,
             )
@@ -356,7 +356,7 @@ def _draw_rule_form(
             force=force,
             severity=None if severity == NO_SEVERITY else severity,
             issue_types=tuple(issue_types) if force == "does_not_matter" else (),
-            check=_check_of(kind, text, limit, unit),
+            check=_make_check(kind, text, limit, unit),
             examples=(
                 *(RuleExample(case_id=case_id) for case_id in breaking),
                 *(RuleExample(case_id=case_id, breaks=False) for case_id in following),
@@ -385,7 +385,7 @@ def _store_rule(
         st.rerun()
 
 
-def _check_of(
+def _make_check(
     kind: CheckKind | str, text: str, limit: int | None, unit: LengthUnit
 ) -> CodeCheck | None:
     row_ = next((known for known in CHECK_KINDS if known == kind), None)
@@ -400,13 +400,13 @@ def _check_of(
     )
 
 
-def _severity_of(rule: HouseRule | None) -> str:
+def _shown_severity(rule: HouseRule | None) -> str:
     if rule is None:
         return "high"
     return rule.severity or NO_SEVERITY
 
 
-def _index(options: Sequence[str], chosen: str) -> int:
+def _option_index(options: Sequence[str], chosen: str) -> int:
     return list(options).index(chosen)
 
 

@@ -27,7 +27,7 @@ def show_trial(workbench: Workbench) -> None:
         return
     task = workbench.alignment.latest_trial(version)
     if task is not None and not task.over:
-        show_live(_draw_step, version.id)
+        show_live(_draw_running_trial, version.id)
         return
     try:
         plan = workbench.alignment.plan(actor(), version)
@@ -73,7 +73,7 @@ def _start(version_id: str) -> None:
         st.warning(escape_markdown(str(error)), icon=":material/error:")
 
 
-def _draw_step(version_id: str) -> bool:
+def _draw_running_trial(version_id: str) -> bool:
     service = served_workbench()
     version: JudgeVersion = service.judge.get(actor(), version_id)
     return draw_task(
