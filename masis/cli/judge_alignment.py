@@ -40,7 +40,7 @@ _POLL_S = 0.2
     "--seed", type=click.IntRange(0, (1 << 31) - 1), metavar="N", help="Gives the halves."
 )
 @click.option(
-    "--half", type=click.Choice(list(HALVES)), default="told", help="The half to report about."
+    "--half", type=click.Choice(list(HALVES)), default="first", help="The half to report about."
 )
 @shared.by_option
 @shared.json_option

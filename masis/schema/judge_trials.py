@@ -18,7 +18,7 @@ from masis.schema.judge import CaseId, HouseRuling, QuestionId
 MOST_TRIED = 500
 """The most cases of one trial, each of which is an audit."""
 
-Half = Literal["told", "held_out"]
+Half = Literal["first", "held_out"]
 """A half of the decided cases, by question."""
 
 
@@ -30,8 +30,8 @@ class HalfRow(NamedTuple):
 
 
 HALVES: dict[Half, HalfRow] = {
-    "told": HalfRow("First half", "Its cases are shown, to write rules and examples from"),
-    "held_out": HalfRow("Held-out half", "It only measures versions, and is never told the judge"),
+    "first": HalfRow("First half", "Its cases are shown, to write rules and examples from"),
+    "held_out": HalfRow("Held-out half", "It only measures versions, and no version is written from it"),
 }
 """The halves of the decided cases."""
 
@@ -76,7 +76,7 @@ class DecidedSplit(Record):
 
     def half_of(self, question: str) -> Half:
         """Return the half of a question, given by its id."""
-        return "held_out" if question in self.held_out else "told"
+        return "held_out" if question in self.held_out else "first"
 
 
 class TrialOutcome(Record):

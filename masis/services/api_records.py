@@ -507,7 +507,7 @@ class NewDecidedSplit(Record):
 class HalfQuery(Record):
     """The half of the chosen cases to report about."""
 
-    half: Half = "told"
+    half: Half = "first"
 
 
 class TrialProgress(Record):

@@ -376,7 +376,7 @@ class AlignmentService:
 
     @requires("read")
     def measure(
-        self, actor: Actor, split: DecidedSplit, half: Half | None = "told"
+        self, actor: Actor, split: DecidedSplit, half: Half | None = "first"
     ) -> AlignmentReport:
         """Compare the stored audits with people on one half of the chosen cases, or on both.
 
@@ -386,8 +386,8 @@ class AlignmentService:
         rows = self._rows(actor, split.filters)
         rows = rows[_in_half(rows, split, half)]
         flagged, faulty = is_flagged(rows["found"]), rows["faulty"].to_numpy(dtype=bool)
-        listed = rows if half == "told" else rows[:0]
-        masks = (flagged & ~faulty, ~flagged & faulty) if half == "told" else (slice(0), slice(0))
+        listed = rows if half == "first" else rows[:0]
+        masks = (flagged & ~faulty, ~flagged & faulty) if half == "first" else (slice(0), slice(0))
         false_flags, misses = (self._list_cases(listed[mask]) for mask in masks)
         return AlignmentReport(
             half=half,
@@ -406,7 +406,7 @@ class AlignmentService:
         measure the rules.
         """
         rows = self._rows(actor, split.filters)
-        rows = rows[_in_half(rows, split, "told")]
+        rows = rows[_in_half(rows, split, "first")]
         rows = rows[is_flagged(rows["found"]) | rows["faulty"].to_numpy(dtype=bool)]
         rows = rows.sort_values("entry", ascending=False).head(MOST_READ)
         entries = rows["entry"].astype(int).tolist()

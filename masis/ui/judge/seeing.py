@@ -29,13 +29,13 @@ def show_differences(workbench: Workbench) -> None:
     split = chosen_split(workbench)
     if split is None:
         return
-    half = address.one_of("half", HALVES, "told")
+    half = address.one_of("half", HALVES, "first")
     st.segmented_control(
         "Half",
         list(HALVES),
         format_func=lambda name: HALVES[name].words,
         required=True,
-        **address.bind_query_param("half", "told", shows=half, key="judge-half", drops=()),
+        **address.bind_query_param("half", "first", shows=half, key="judge-half", drops=()),
     )
     st.caption(f"{HALVES[half].meaning}.")
     report = alignment_report(workbench, split, half)

@@ -1,4 +1,4 @@
-"""The third step: write what the judge is told, as rules, severities and examples of a draft."""
+"""The third step: write the rules, severities and examples of a draft."""
 
 from __future__ import annotations
 
@@ -475,6 +475,6 @@ def _example_cases(
     workbench: Workbench, split: DecidedSplit, version: JudgeVersion
 ) -> tuple[str, ...]:
     """Return the cases that are offered as examples: those of the first half that differ."""
-    report = alignment_report(workbench, split, "told")
+    report = alignment_report(workbench, split, "first")
     cases = (case.case_id for case in (*report.misses, *report.false_flags))
     return tuple(dict.fromkeys((*version.content.all_example_cases, *cases)))
