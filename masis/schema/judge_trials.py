@@ -31,7 +31,7 @@ class HalfRow(NamedTuple):
 
 HALVES: dict[Half, HalfRow] = {
     "first": HalfRow("First half", "Its cases are shown, to write rules and examples from"),
-    "held_out": HalfRow("Held-out half", "It only measures versions, and no version is written from it"),
+    "held_out": HalfRow("Held-out half", "It only measures versions; none is written from it"),
 }
 """The halves of the decided cases."""
 
