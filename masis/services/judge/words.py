@@ -48,10 +48,13 @@ def verdict_line(compared: JudgeComparison) -> str:
     counts = f"{count_noun(compared.gained, 'case')} gained and {compared.lost:,} lost."
     if is_too_few_to_tell(compared.gained + compared.lost):
         return f"{counts} That is too few to tell which judge agrees more with people."
-    low, high = compared.difference.low or 0.0, compared.difference.high or 0.0
+    value, low, high = (
+        round(100 * (part or 0.0))
+        for part in (compared.difference.value, compared.difference.low, compared.difference.high)
+    )
     return (
-        f"{counts} The share of agreement changes by {compared.difference.value or 0.0:+.0%} (95%"
-        f" interval {low:+.0%} to {high:+.0%}; McNemar's exact test: p = {compared.p:.2g})."
+        f"{counts} The share of cases with people's verdict changes by {value:+} percentage points"
+        f" (95% interval {low:+} to {high:+}; McNemar's exact test: p = {compared.p:.2g})."
     )
 
 

@@ -80,7 +80,7 @@ def proposals(workbench: Workbench, split: DecidedSplit) -> tuple[RuleProposal, 
     return _proposals(*_report_key(workbench, split))
 
 
-@st.cache_data(show_spinner=False, max_entries=20)
+@st.cache_data(show_spinner="Grouping what people decided", max_entries=20)
 def _proposals(
     path: str, position: str, person: str, hidden: bool, split: str
 ) -> tuple[RuleProposal, ...]:

@@ -170,7 +170,7 @@ def _draw_proposal(
             if proposal.typical in proposal.rule.sentence
             else f", such as “{escape_markdown(proposal.typical)}”"
         )
-        st.caption(f"{kind.meaning}: {count_noun(len(proposal.cases), 'case')}{such_as}.")
+        st.caption(f"{kind.meaning}: {count_noun(len(proposal.cases), 'case')}{such_as}")
         st.text(effect_text(proposal))
         with st.expander("Reasons and cases"):
             if proposal.reasons:
