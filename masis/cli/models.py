@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -11,7 +12,13 @@ import click
 from masis.api.exam_results import ExamResults
 from masis.api.roles import check_models, exam_standing, examined_models, probe_model
 from masis.bench import render, run_bench
-from masis.bench.exam import estimate_exam, exam_settings, take_exam
+from masis.bench.exam import (
+    estimate_exam,
+    exam_cases,
+    exam_settings,
+    no_guidance,
+    take_exam,
+)
 from masis.bench.verifiers import compare_verifiers, render_comparison
 from masis.cli import options as shared
 from masis.cli.commands import Command, CommandGroup, JobFailed, end_interrupted
@@ -54,8 +61,23 @@ def models() -> None:
     "--yes", is_flag=True, help="Start without asking for confirmation, regardless of the cost."
 )
 @click.option("--show", is_flag=True, help="Show the current result instead of taking the exam.")
+@click.option(
+    "--judge",
+    "version",
+    metavar="NAME",
+    help="The judge version of the database that the models take the exam with. Default: none.",
+)
+@shared.database_option
 @shared.json_option
-def exam(name: str | None, judges: Judges, yes: bool, show: bool, emit: Emit) -> None:
+def exam(
+    name: str | None,
+    judges: Judges,
+    yes: bool,
+    show: bool,
+    version: str | None,
+    db: Path | None,
+    emit: Emit,
+) -> None:
     """Test on 32 short answers with known faults whether MODEL is reliable enough for answers to be
     accepted without a person's review.
 
@@ -72,20 +94,27 @@ def exam(name: str | None, judges: Judges, yes: bool, show: bool, emit: Emit) ->
       masis models exam openai:gpt-4o-mini
       masis models exam openai:gpt-4o-mini --show
       masis models exam --model verifier=local:ORG/NAME --model critic=openai:gpt-4o
+      masis models exam openai:gpt-4o-mini --judge "prices 1"
 
     Exit code 0: passed. 1: not passed, not finished, or not taken (with --show). 2: wrong usage.
     130: stopped, nothing stored.
     """
     settings = exam_settings(judges.load().settings, name or "")
     results = ExamResults(settings.exam_results)
+    guidance = no_guidance
+    if version is not None:
+        workbench = shared.open_existing(db)
+        settings = workbench.audits.pin(settings.model_copy(update={"judge": version}))
+        guidance = partial(workbench.audits.brief, shared.operator(), settings=settings)
+    sample = guidance(exam_cases()[0].case)
     if show:
-        standing = exam_standing(settings)
+        standing = exam_standing(settings, sample)
         if standing.result is None:
             examinee = joined_name({role: getattr(settings, role) for role in JUDGING_ROLES})
             raise JobFailed(f"{examinee} {exam_line(standing)}.")
         _show_exam_result(standing.result, emit)
         return
-    expected = estimate_exam(settings)
+    expected = estimate_exam(settings, sample)
     if expected.calls:
         say(f"{exam_costs(*expected)} If you stop it with Ctrl-C, nothing is stored.")
         shared.confirm("Start the exam?", "The exam wasn't started.", yes=yes)
@@ -96,7 +125,9 @@ def exam(name: str | None, judges: Judges, yes: bool, show: bool, emit: Emit) ->
             progress.total = total
             progress.move(done, f"{done} of {total} answers")
 
-        result = take_exam(settings, on_progress=show_progress, stopped=stop.is_stopped)
+        result = take_exam(
+            settings, on_progress=show_progress, stopped=stop.is_stopped, judge=guidance
+        )
     if result is None:
         end_interrupted("Stopped. Nothing was stored.")
     results.add(result)

@@ -7,7 +7,7 @@ from functools import partial
 
 from masis.api.exam_results import ExamResults, examinee_of_run, line_about
 from masis.api.roles import exam_standing, probe_model
-from masis.bench.exam import estimate_exam, exam_settings, take_exam
+from masis.bench.exam import estimate_exam, exam_settings, no_guidance, take_exam
 from masis.errors import InputError
 from masis.llm.estimates import CostEstimate
 from masis.schema.actor import Actor
@@ -28,7 +28,7 @@ class RunningExam(BackgroundTask):
     result: ExamResult | None = None
 
     def __init__(
-        self, settings: Settings, judge: Callable[[Case], JudgeBrief | None] = lambda case: None
+        self, settings: Settings, judge: Callable[[Case], JudgeBrief | None] = no_guidance
     ) -> None:
         """``settings`` are those of an exam, made by ``exam_settings``. ``judge`` returns what the
         team tells the judge about a case.

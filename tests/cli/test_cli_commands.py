@@ -41,7 +41,6 @@ NO_DATABASE = (
     "completion",
     "config check",
     "config init",
-    "models exam",
     "models get",
     "models list",
     "person",

@@ -120,6 +120,24 @@ def test_a_version_is_written_from_a_file_and_its_cost_is_shown(
 
 
 @pytest.mark.slow
+def test_a_version_takes_the_exam_of_its_own(
+    masis: Masis, database: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MASIS_EXAM_RESULTS", str(tmp_path / "exams.jsonl"))
+    workbench = Workbench.open(database)
+    workbench.judge.draft(ADA, "short 1", JudgeContent(rules=(SHORT,)))
+    workbench.close()
+    shown = ("models", "exam", "offline", "--show")
+    assert masis(*shown).exit_code == 0, "the offline rules have passed"
+    assert masis(*shown, "--judge", "short 1").exit_code == 1
+    taken = masis("models", "exam", "offline", "--judge", "short 1", "--yes")
+    assert taken.exit_code == 1, "it flags every sound answer, which is too many"
+    assert "it flagged 15 of 16 sound answers" in taken.stderr
+    assert masis(*shown).exit_code == 0, "which says nothing about the default judge"
+    assert masis("models", "exam", "offline", "--judge", "nothing").exit_code != 0
+
+
+@pytest.mark.slow
 def test_worker_processes_of_a_batch_use_the_adopted_version(
     masis: Masis, database: Path, tmp_path: Path
 ) -> None:

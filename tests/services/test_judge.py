@@ -28,6 +28,7 @@ from masis.services import SIGN_IN_REQUIRED, Workbench
 from masis.services.judge.briefs import JudgeBriefs
 from masis.services.judge.versions import JudgeService
 from masis.settings import Settings
+from masis.store.reviews.judge_versions import WITH_SIMILAR_WORDS
 from masis.views.story import story
 from tests.cases import case_of
 from tests.cli.running import case as bridge
@@ -477,6 +478,18 @@ def test_only_leads_write_and_adopt_versions(team: Workbench) -> None:
     guarded.draft(lead, "a", told)
     guarded.adopt(lead, "a")
     assert [version.name for version in guarded.versions(reviewer)] == ["a"]
+
+
+def test_examples_are_searched_in_one_pass_over_the_index(team: Workbench) -> None:
+    plan = team.store.database.execute(
+        f"EXPLAIN QUERY PLAN {WITH_SIMILAR_WORDS}", ['query : "price"', '["pump-1"]', 9]
+    )
+    [scan] = [
+        row["detail"]
+        for row in plan
+        if "VIRTUAL TABLE" in row["detail"] and "words" in row["detail"]
+    ]
+    assert "=" not in scan, "a search for each rowid"
 
 
 def test_the_cost_of_a_trial_is_known_before_it_starts(

@@ -131,12 +131,17 @@ def estimate_exam(settings: Settings, judge: JudgeBrief | None = None) -> CostEs
     )
 
 
+def no_guidance(case: Case) -> JudgeBrief | None:
+    """Return None, for an exam by the default judge."""
+    return None
+
+
 def take_exam(
     settings: Settings,
     *,
     on_progress: Callable[[int, int], None] = lambda done, total: None,
     stopped: Callable[[], bool] = lambda: False,
-    judge: Callable[[Case], JudgeBrief | None] = lambda case: None,
+    judge: Callable[[Case], JudgeBrief | None] = no_guidance,
     now: Callable[[], str] = utc_now,
     seconds: Callable[[], float] = time.monotonic,
 ) -> ExamResult | None:

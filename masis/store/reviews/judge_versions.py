@@ -41,6 +41,15 @@ _VERSION = """SELECT versions.*, contents.payload FROM judge_versions AS version
         ON contents.version_id = versions.id AND contents.digest = versions.digest"""
 
 
+# The unary + keeps SQLite from asking FTS5 for one rowid after another. bm25() would then count the
+# words in all cases each time: 5,000 of 100,000 cases took 560 s, and take 0.3 s in one pass.
+WITH_SIMILAR_WORDS = """SELECT cases.id FROM case_words JOIN cases ON cases.seq = case_words.rowid
+    WHERE case_words MATCH ? AND +case_words.rowid IN (
+        SELECT named.seq FROM json_each(?) JOIN cases AS named ON named.id = value)
+    ORDER BY bm25(case_words), cases.seq LIMIT ?"""
+"""Finds cases by words, among those named in a JSON list."""
+
+
 class JudgeVersions(StorePart):
     """The judge versions of a store."""
 
@@ -216,10 +225,7 @@ class JudgeVersions(StorePart):
         if not terms:
             return []
         rows = self._database.execute(
-            """SELECT cases.id FROM case_words JOIN cases ON cases.seq = case_words.rowid
-               WHERE case_words MATCH ? AND case_words.rowid IN (
-                   SELECT named.seq FROM json_each(?) JOIN cases AS named ON named.id = value)
-               ORDER BY bm25(case_words), cases.seq LIMIT ?""",
+            WITH_SIMILAR_WORDS,
             [f"query : ({' OR '.join(terms)})", json.dumps(list(case_ids)), limit],
         )
         return [row[0] for row in rows]
