@@ -202,6 +202,7 @@ PAGES: tuple[tuple[str, dict[str, str]], ...] = (
         ("trust", {"view": view})
         for view in ("machine", "people", "missed", "guarantee", "next", "own")
     ),
+    *(("judge", {"step": step}) for step in ("choose", "see", "tell", "compare")),
     ("settings", {}),
     ("health", {}),
     ("datasets", {}),
