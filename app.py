@@ -46,6 +46,7 @@ MENUS = {
         ("decisions", "Decisions", "gavel"),
         ("metrics", "Metrics", "monitoring"),
         ("trust", "Trust", "verified"),
+        ("judge", "Judge", "balance"),
     ),
     "Set up": (
         ("team", "Team", "group"),

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from masis.datasets.loading import read_cases, suggest
     from masis.pipeline import (
         assert_grounded,
+        assert_not_worse,
         audited,
         query_with_critique,
         query_with_critique_async,
@@ -81,6 +82,7 @@ _MODULE_OF = {
     "query_with_critique_async": "masis.pipeline",
     "audited": "masis.pipeline",
     "assert_grounded": "masis.pipeline",
+    "assert_not_worse": "masis.pipeline",
     "aaudit": "masis.api.batch",
     "audit_many": "masis.api.batch",
     "html": "masis.views.notebook",
@@ -117,6 +119,7 @@ __all__ = [
     "__version__",
     "aaudit",
     "assert_grounded",
+    "assert_not_worse",
     "audit",
     "audit_citations",
     "audit_many",

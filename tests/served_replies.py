@@ -175,7 +175,7 @@ def sensible(
                 else sensible(request, issues, COMMON[field])
             )
             return dict.fromkeys(COMMON) | {field: made}
-        case "critique_reply":
+        case "critique_reply" | "house_critique_reply":
             return _critique(answer, chunks, issues)
         case "evaluation_reply":
             return _evaluation(answer, chunks)

@@ -253,7 +253,7 @@ def test_the_exported_names() -> None:
         "Abstract", "Case", "CitationAudit", "ClaimCheck", "Desk", "Evidence", "Run", "Screening", "Settings",
         "__version__", "audit_citations", "run_audit", "run_audit_async", "screen_abstracts", "screen_abstracts_async",
         "verify_claims", "critique_draft", "query_with_critique", "query_with_critique_async", "audited",
-        "assert_grounded", "aaudit", "audit", "audit_many", "read_cases", "suggest", "runs_to_pandas", "html", "plot",
+        "assert_grounded", "assert_not_worse", "aaudit", "audit", "audit_many", "read_cases", "suggest", "runs_to_pandas", "html", "plot",
     }  # fmt: skip
     assert all(getattr(masis, name) is not None for name in masis.__all__)
 

@@ -25,6 +25,7 @@ from masis.schema.audit import CitationAudit, Claim, ClaimCheck
 from masis.schema.calls import Usage
 from masis.schema.case import Case, Evidence, GivenCitation, case_of, evidence_of
 from masis.schema.explain import kind_of
+from masis.schema.judge import JudgeBrief
 from masis.schema.reading import FieldMap
 from masis.schema.run import Event, Run
 from masis.settings import Settings
@@ -41,6 +42,7 @@ def run_audit(
     on_event: Callable[[Event], None] | None = None,
     *,
     map: FieldMap | None = None,  # noqa: A002 (the public name)
+    judge: JudgeBrief | None = None,
 ) -> Run:
     """Audit one case, iteration by iteration, and return the run.
 
@@ -51,24 +53,28 @@ def run_audit(
         settings: The settings of the audit; the defaults if None.
         on_event: Called with each event as it happens.
         map: The key of a field where its name differs: ``{"answer": "response"}``.
+        judge: What a team tells the judge about this case; None for the default judge.
 
     Raises:
         InputError: ``case`` is neither a case nor a mapping of its fields.
 
     """
     case = case_of(case, names=map)
-    work = audit_events(case, chosen_settings(settings))
+    work = audit_events(case, chosen_settings(settings), judge=judge)
     return observation.run_to_completion(work, on_event, observation.AuditStart(case))
 
 
 def audit_events(
-    case: Case, settings: Settings, cancelled: Callable[[], bool] = lambda: False
+    case: Case,
+    settings: Settings,
+    cancelled: Callable[[], bool] = lambda: False,
+    judge: JudgeBrief | None = None,
 ) -> Generator[Event, None, Run]:
     """Return the audit of a case as a generator of its events."""
     run_id, digest = loop.new_run_id(), case.digest()
     return loop.audit(
         case,
-        build_roles(settings),
+        build_roles(settings, judge=judge),
         settings,
         run_id=run_id,
         case_digest=digest,

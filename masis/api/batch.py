@@ -40,6 +40,7 @@ from masis.observers import observation
 from masis.schema.calls import Usage
 from masis.schema.case import Case, case_of
 from masis.schema.frames import is_frame, rows_of
+from masis.schema.judge import JudgeBrief
 from masis.schema.reading import FieldMap
 from masis.schema.run import Run, RunWarning
 from masis.schema.wording import count_noun
@@ -420,6 +421,7 @@ class BatchItem(NamedTuple):
         case: The case.
         end: Where it ends in its file, in bytes.
         skip: Whether it already has a run and only keeps its position.
+        judge: What a team tells the judge about the case; None for the default judge.
 
     """
 
@@ -427,6 +429,7 @@ class BatchItem(NamedTuple):
     case: Case
     end: int = 0
     skip: bool = False
+    judge: JudgeBrief | None = None
 
 
 class AuditFailure(NamedTuple):
@@ -542,7 +545,7 @@ def audit_in_processes(
 
         def submit(job: BatchItem) -> Future[Outcome]:
             try:
-                return pool.submit(_audit_in_worker, job.case)
+                return pool.submit(_audit_in_worker, job.case, job.judge)
             except BrokenProcessPool:
                 return _finished_future(_WORKER_DIED)
 
@@ -664,5 +667,5 @@ def _leave_with_parent() -> None:
         os._exit(1)  # a killed parent can't stop its workers
 
 
-def _audit_in_worker(case: Case) -> Run | AuditFailure:
-    return guarded_audit(lambda: run_audit(case, _settings))
+def _audit_in_worker(case: Case, judge: JudgeBrief | None) -> Run | AuditFailure:
+    return guarded_audit(lambda: run_audit(case, _settings, judge=judge))

@@ -108,6 +108,8 @@ def examinee_of(
     prompts: Mapping[str, str],
     offline_rules: str | None,
     settings: Settings,
+    *,
+    judge: str = "",
 ) -> Examinee:
     """Return the judging models of an audit, as results of exams name them.
 
@@ -116,20 +118,28 @@ def examinee_of(
         prompts: The version of the prompts of each role that a model fills.
         offline_rules: The version of the offline rules, which the other roles use.
         settings: The settings with the addresses of the models.
+        judge: The digest of what a team tells the judge; empty for the default judge. It is a part
+            of the prompts, so a judge version needs an exam of its own.
 
     """
+    of_judge = f" judge/{judge}" if judge else ""
     return Examinee(
         models={role: examined_name(models.get(role, "")) for role in JUDGING_ROLES},
         addresses={
             role: _model_address(models.get(role, ""), role, settings) for role in JUDGING_ROLES
         },
-        prompts={role: prompts.get(role) or offline_rules or "" for role in JUDGING_ROLES},
+        prompts={
+            role: f"{prompts.get(role) or offline_rules or ''}{of_judge}" for role in JUDGING_ROLES
+        },
     )
 
 
 def examinee_of_run(run: Run, settings: Settings) -> Examinee:
     """Return the judging models of a run, with the addresses that these settings give."""
-    return examinee_of(run.models, run.versions.prompts, run.versions.offline_rules, settings)
+    versions = run.versions
+    return examinee_of(
+        run.models, versions.prompts, versions.offline_rules, settings, judge=versions.judge
+    )
 
 
 def unexamined_name(examinee: Examinee, settings: Settings) -> str:

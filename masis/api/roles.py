@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -34,6 +35,7 @@ from masis.offline.roles.verifier import OfflineVerifier
 from masis.schema.audit import AbsentFigure, Claim
 from masis.schema.case import Evidence
 from masis.schema.exam import ExamStanding, joined_name
+from masis.schema.judge import JudgeBrief
 from masis.schema.model_ref import STAGES, ModelRef
 from masis.schema.providers import ProviderSettings
 from masis.settings import OFFLINE, ROLES, Settings
@@ -44,7 +46,11 @@ unpriced_models = estimates.unpriced_models
 
 
 def build_roles(
-    settings: Settings, replies: Replies | None = None, *, in_steps: bool = False
+    settings: Settings,
+    replies: Replies | None = None,
+    *,
+    in_steps: bool = False,
+    judge: JudgeBrief | None = None,
 ) -> loop.Roles:
     """Build the five roles as the settings name them, for one run.
 
@@ -53,6 +59,7 @@ def build_roles(
         replies: Recorded replies, which are looked up before a model is asked.
         in_steps: Whether a model is asked for claims, verdicts and missing points in separate
             calls.
+        judge: What a team tells the judge about the case; None for the default judge.
 
     Raises:
         SettingsError: A model can't be asked, because it is unknown or has no key; or a check isn't
@@ -85,6 +92,8 @@ def build_roles(
     temperature = settings.sample_temperature if settings.judge_samples > 1 else 0.0
     drafter = fill("drafter", ModelDrafter, OfflineDrafter)
     critic = fill("critic", lambda model: ModelCritic(model, temperature), OfflineCritic)
+    if judge is not None and isinstance(critic, ModelCritic):
+        critic = replace(critic, brief=judge)
     reviser = fill("reviser", ModelReviser, OfflineReviser)
     evaluator = fill(
         "evaluator", lambda model: ModelEvaluator(model, settings, temperature), OfflineEvaluator
@@ -102,6 +111,7 @@ def build_roles(
     refs = [ModelRef.parse(model) for model in models.values()]
     uses_offline_rules = any(ref.is_offline or ref.after_offline for ref in refs)
     offline_rules = OFFLINE_RULES if uses_offline_rules else None
+    digest = judge.use.digest if judge else ""
     return loop.Roles(
         drafter=drafter,
         verifier=verifier,
@@ -125,13 +135,16 @@ def build_roles(
             model for filler in by_role if (model := getattr(filler, "local_model", None))
         ),
         prompts=prompts,
-        unexamined=unexamined_name(examinee_of(models, prompts, offline_rules, settings), settings),
+        unexamined=unexamined_name(
+            examinee_of(models, prompts, offline_rules, settings, judge=digest), settings
+        ),
+        judge=judge,
     )
 
 
-def exam_standing(settings: Settings) -> ExamStanding:
+def exam_standing(settings: Settings, judge: JudgeBrief | None = None) -> ExamStanding:
     """Return what is known about the judging models of these settings: whether and when they passed
-    the exam.
+    the exam, with the house rules of a judge version.
 
     Loads no weights and asks no model.
 
@@ -143,7 +156,9 @@ def exam_standing(settings: Settings) -> ExamStanding:
     settings = settings.at_depth()
     verifier = registry.find_judge(settings.model_refs()["verifier"], "verifier", settings)
     local = None if verifier.model else verifier.plugin
-    roles = build_roles(settings.model_copy(update={"verifier": OFFLINE}) if local else settings)
+    roles = build_roles(
+        settings.model_copy(update={"verifier": OFFLINE}) if local else settings, judge=judge
+    )
     models, prompts = roles.models, roles.prompts
     if local:
         local.check()
@@ -152,8 +167,9 @@ def exam_standing(settings: Settings) -> ExamStanding:
             prompts | {"verifier": local.recorded},
         )
     offline_rules = OFFLINE_RULES if OFFLINE in models.values() else None
+    digest = judge.use.digest if judge else ""
     return ExamResults(settings.exam_results).standing(
-        examinee_of(models, prompts, offline_rules, settings)
+        examinee_of(models, prompts, offline_rules, settings, judge=digest)
     )
 
 

@@ -16,6 +16,7 @@ from masis.audit.measures.scores import multiply_score, score_of
 from masis.schema.audit import CitationAudit, Critique, Issue, JudgedBy, Measurement, Score
 from masis.schema.base import Unscored
 from masis.schema.case import Severity
+from masis.schema.judge import HouseRuling
 from masis.schema.rules import IssueType
 
 NOT_RUN = Unscored(reason="the critic was not run: the depth of the audit is quick")
@@ -23,7 +24,10 @@ NOT_RUN = Unscored(reason="the critic was not run: the depth of the audit is qui
 
 
 class Objection(NamedTuple):
-    """One issue from the critic. ``quote`` must be in the answer word for word."""
+    """One issue from the critic. ``quote`` must be in the answer word for word.
+
+    ``house_rule`` is the id of the team's rule that the critic names (``house_rules.py``).
+    """
 
     type: IssueType
     rule: str
@@ -33,6 +37,7 @@ class Objection(NamedTuple):
     suggestion: str
     quote: str | None = None
     evidence_ids: tuple[str, ...] = ()
+    house_rule: str = ""
 
 
 class CritiqueJudgement(NamedTuple):
@@ -101,6 +106,7 @@ def apply_critique_rules(
     issues: Sequence[Issue],
     judged_by: JudgedBy,
     notes: tuple[str, ...] = (),
+    rulings: tuple[HouseRuling, ...] = (),
 ) -> Critique:
     """Apply the rules to the critic's judgement.
 
@@ -113,6 +119,7 @@ def apply_critique_rules(
         issues: The merged issues of citations, claims and critic, with earlier ones still open.
         judged_by: The critic's model and version.
         notes: Further notes.
+        rulings: What house rules changed in the critic's issues.
 
     """
     has_major_issues = any(issue.major for issue in issues)
@@ -150,6 +157,7 @@ def apply_critique_rules(
         critique_reasoning=judgement.critique_reasoning,
         has_major_issues=has_major_issues,
         notes=(*judgement.notes, *notes),
+        rulings=rulings,
         scores=(confidence, quality, critique_confidence),
         hallucination_votes=judgement.hallucination_votes,
         judged_by=judged_by,

@@ -34,10 +34,11 @@ from masis.audit.control.concurrency import start_in_thread
 from masis.audit.control.run_control import CallNotice, Cancelled, RunControl
 from masis.audit.critique import Critic
 from masis.audit.evaluation import Evaluator
+from masis.audit.house_rules import apply_house_rules, check_house_rules, ruling_notes
 from masis.audit.output_validation import OutputValidator, PydanticValidator, validate_revision
 from masis.audit.revision import Reviser, dropped_claims
 from masis.audit.text.instructions import withdraw_instruction_support
-from masis.errors import MAX_ITERATIONS_WARNING, StepError
+from masis.errors import MAX_ITERATIONS_WARNING, SettingsError, StepError
 from masis.schema.audit import (
     CitationAudit,
     ClaimCheck,
@@ -52,6 +53,7 @@ from masis.schema.audit import (
 from masis.schema.base import Unscored, utc_now
 from masis.schema.calls import ModelCall, Step, Usage
 from masis.schema.case import Case, Evidence
+from masis.schema.judge import HouseRuling, JudgeBrief
 from masis.schema.rules import rule_of
 from masis.schema.run import (
     Event,
@@ -102,6 +104,7 @@ class Roles:
         local_models: The model files on this machine that roles use.
         unexamined: The judging models that have not passed the exam; empty if all have.
         validator: Checks each revision before it is audited.
+        judge: What the team tells the judge about this case; None for the default judge.
 
     """
 
@@ -118,6 +121,7 @@ class Roles:
     local_models: tuple[LocalModel, ...] = ()
     unexamined: str = ""
     validator: OutputValidator = field(default_factory=PydanticValidator)
+    judge: JudgeBrief | None = None
 
 
 @dataclass(frozen=True)
@@ -617,6 +621,10 @@ class AuditRun:
             evidence=evidence,
         )
         found_issues += run_checks(self.settings.checks, self.case, checked_answer, found_issues)
+        if self.roles.judge is not None:
+            found_issues += check_house_rules(
+                self.roles.judge.content, self.case, checked_answer, citation_audit, found_issues
+            )
         if self.iterations:
             still_open = issues_still_open(
                 self.iterations[-1],
@@ -791,18 +799,25 @@ class AuditRun:
             return skipped_critique, context.issues
         yield from self._begin_step("critique", number)
         judgement = yield from self._run_step_work("critique", lambda: critic.critique(context))
-        raised = issues.RaisedIssues((), ())
+        raised, rulings = issues.RaisedIssues((), ()), tuple[HouseRuling, ...]()
         if isinstance(judgement, Unscored):
             yield from self.reporter.warn(
                 judgement.code, "critique", f"The critique is unscored: {judgement.reason}", number
             )
         else:
+            if self.roles.judge is not None:
+                judgement, rulings = apply_house_rules(judgement, self.roles.judge.content)
             raised = issues.raise_issues(
                 "critic", judgement.objections, context.answer, context.issues
             )
         merged_issues = with_raised(context.issues, raised.issues)
         verdict = critique.apply_critique_rules(
-            judgement, context.citation_audit, merged_issues, critic.judged_by, raised.notes
+            judgement,
+            context.citation_audit,
+            merged_issues,
+            critic.judged_by,
+            (*raised.notes, *ruling_notes(rulings)),
+            rulings,
         )
         self.reporter.log_text("critique", verdict)
         self.reporter.log_text("issues", merged_issues)
@@ -919,6 +934,7 @@ class AuditRun:
                 offline_rules=self.roles.offline_rules,
                 prompts=self.roles.prompts,
                 local_models=self.roles.local_models,
+                judge=self.roles.judge.use.digest if self.roles.judge else "",
             ),
             draft=self.draft,
             iterations=tuple(self.iterations),
@@ -947,6 +963,7 @@ class AuditRun:
                     *unassigned_calls,
                 )
             ),
+            judge=self.roles.judge.use if self.roles.judge else None,
         )
 
 
@@ -980,7 +997,16 @@ def audit(
             soon as it is finished.
         clock: The source of times.
 
+    Raises:
+        SettingsError: The settings name a judge version, and the roles have none, as outside of a
+            database.
+
     """
+    if settings.names_judge and roles.judge is None:
+        raise SettingsError(
+            f"judge: the version {settings.judge!r} is in a database, and this audit is outside of"
+            " one. Audit stored cases, or give the brief as the argument judge."
+        )
     run = AuditRun(
         case, roles, settings.at_depth(), run_id, case_digest, cancelled, keep, clock or Clock()
     )

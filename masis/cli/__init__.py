@@ -69,9 +69,23 @@ GROUPS: dict[str, dict[str, Lazy]] = {
         "trust": Lazy(
             "masis.cli.metrics:trust", "Show how reliable the audit is, measured on decisions."
         ),
+        "systems": Lazy(
+            "masis.cli.systems:systems",
+            "List and describe the systems whose answers are stored.",
+            True,
+        ),
+        "compare": Lazy(
+            "masis.cli.systems:compare",
+            "Compare systems over the questions that they share.",
+        ),
         "modes": Lazy(
             "masis.cli.modes:modes",
             "Search, group and count how answers fail, with a codebook.",
+            True,
+        ),
+        "judge": Lazy(
+            "masis.cli.judge:judge",
+            "Tell the judge what the team demands, in versions that are adopted or dropped.",
             True,
         ),
         "planted": Lazy(

@@ -55,6 +55,7 @@ from masis.datasets.writers.lines import escape_formula, write_line
 from masis.errors import InputError, MasisError
 from masis.llm.estimates import CostEstimate
 from masis.schema.case import Case
+from masis.schema.judge import JudgeBrief
 from masis.schema.model_ref import REPLAY
 from masis.schema.run import Run
 from masis.schema.wording import count_noun
@@ -347,6 +348,9 @@ class _AuditJob:
     emit: Emit
 
     def __post_init__(self) -> None:
+        self.workbench = Workbench.open(self.database, self.settings)
+        # Pinned once, so that a judge version that is adopted meanwhile doesn't split the batch.
+        self.settings = self.workbench.audits.pin(self.settings)
         self.summary = BatchSummary()
         self.with_models = uses_models(self.settings)
         self.in_processes = self.concurrency > 1 and not self.with_models
@@ -357,7 +361,6 @@ class _AuditJob:
             None if self.cases == shared.STDIO else self.cases.stat().st_size,
         )
         self.errors, self.noted = ErrorReport(), False
-        self.workbench = Workbench.open(self.database, self.settings)
 
     def run(self, *, show_traces: bool) -> bool:
         """Audit the file. Returns False if it was interrupted."""
@@ -416,7 +419,11 @@ class _AuditJob:
                 )
                 if not report.conflicts:
                     yield BatchItem(
-                        row.number, row.case, row.end, skip=not self._is_needed(row.case)
+                        row.number,
+                        row.case,
+                        row.end,
+                        skip=not self._is_needed(row.case),
+                        judge=self._brief(row.case),
                     )
         # The file is truncated, or part of it has another format. The rows before are still used.
         except InputError as error:
@@ -432,6 +439,12 @@ class _AuditJob:
             else None
         )
         return run is not None and run.incomplete
+
+    def _brief(self, case: Case) -> JudgeBrief | None:
+        """Return the judge's guidance about a case that a worker process audits."""
+        if not self.in_processes:
+            return None
+        return self.workbench.audits.brief(shared.operator(), case, self.settings)
 
     def _audits(
         self, jobs: Iterable[BatchItem], stopping: Callable[[], bool]

@@ -29,6 +29,7 @@ from masis.datasets.writers.lines import case_line, write_line
 from masis.errors import InputError
 from masis.schema.case import Case
 from masis.schema.reading import FIELDS, SPLIT, columns_in
+from masis.schema.systems import checked_name
 from masis.schema.wording import count_noun, shorten
 from masis.services import Workbench
 from masis.services.arrivals.lake import LakeService
@@ -88,6 +89,12 @@ def _parse_share(value: str | float) -> float:
 @click.option(
     "--seed", metavar="N", default=0, show_default=True, help="The random seed of the sample."
 )
+@click.option(
+    "--system",
+    metavar="NAME",
+    help="The system that gave the answers, such as v2, of rows that name none. Their ids are then"
+    " those of the questions.",
+)
 @shared.json_option
 @shared.database_option
 def import_files(
@@ -99,6 +106,7 @@ def import_files(
     needs_review: bool,
     sample: float | None,
     seed: int,
+    system: str | None,
     emit: Emit,
     db: Path | None,
 ) -> None:
@@ -112,12 +120,17 @@ def import_files(
     to name the format. They may be JSON Lines, JSON, CSV, TSV or Parquet, compressed with gzip or
     zip.
 
+    A second system's answers to the same questions are imported with --system NAME, so that
+    'masis compare' can compare both: its answer to the question q1 gets the id q1:NAME. A column
+    with the name is read with --map system=COLUMN.
+
     A folder of audited cases ('masis audit --engine ray --out') is imported with its audits:
     --needs-review imports the cases that need review or failed, and --sample a random share of the
     auto-accepted cases for spot checks. Decisions on that sample estimate how many wrong answers
     were auto-accepted, which 'masis metrics' shows. The seed is recorded.
 
       masis import cases.jsonl more-cases.jsonl
+      masis import answers.jsonl --system v2
       masis import audited/ --needs-review --sample 2%
       masis import traces.json --as langfuse-traces --dry-run
       masis import own.csv.gz --map own.toml
@@ -138,9 +151,11 @@ def import_files(
             problem = f"{lake} has no audited cases. Name a folder written by masis audit."
             raise click.BadParameter(problem, param_hint="'FILE...'")
     # FileOptions is a tuple, so any() is true if one of the options was given.
-    if lakes and (paths or any(reading)):
+    if system is not None:
+        system = checked_name(system)
+    if lakes and (paths or any(reading) or system):
         raise click.UsageError(
-            "import a folder of audited cases on its own, without --as and --map."
+            "import a folder of audited cases on its own, without --as, --map and --system."
         )
     if lakes and not (needs_review or sample or dry_run):
         raise click.UsageError("use --needs-review, --sample 2%, or both, to select the cases.")
@@ -169,7 +184,9 @@ def import_files(
     )
     for file in paths:
         with shared.spool_stdin(file) as path:
-            stored += _import_cases(path, _data_file_name(file), reading, workbench, errors, emit)
+            stored += _import_cases(
+                path, _data_file_name(file), reading, system, workbench, errors, emit
+            )
     say(f"Database: {database}")
     errors.end("Everything else is stored." if stored else "Nothing was stored.")
 
@@ -341,6 +358,7 @@ def _import_cases(
     path: Path,
     name: str,
     reading: FileOptions,
+    system: str | None,
     workbench: Workbench,
     errors: ErrorReport,
     emit: Emit,
@@ -357,6 +375,7 @@ def _import_cases(
                 reading.names,
                 name=name,
                 sheet=reading.sheet,
+                system=system,
             )
             for step in steps:
                 added, unchanged, refused = step.added, step.unchanged, step.refused

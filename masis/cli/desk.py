@@ -61,6 +61,7 @@ note_option = click.option("--note", default="", help="A note to record with the
 @shared.search_option
 @shared.field_option
 @shared.dataset_option
+@shared.system_option
 @click.option(
     "--order",
     type=RegisteredChoice(lambda: ORDERS),
@@ -71,7 +72,14 @@ note_option = click.option("--note", default="", help="A note to record with the
 @desk_options
 @shared.json_option
 def queue(
-    limit: int, text: str, fields: Names, datasets: Names, order: OrderName, desk: Desk, emit: Emit
+    limit: int,
+    text: str,
+    fields: Names,
+    datasets: Names,
+    systems: Names,
+    order: OrderName,
+    desk: Desk,
+    emit: Emit,
 ) -> None:
     """List the cases that need your decision, most urgent first.
 
@@ -79,7 +87,9 @@ def queue(
     masis queue --field Medicine --limit 5
     masis queue --json | jq -r .id
     """
-    rows = desk.queue(limit=limit, text=text, fields=fields, datasets=datasets, order=order)
+    rows = desk.queue(
+        limit=limit, text=text, fields=fields, datasets=datasets, systems=systems, order=order
+    )
     if not rows:
         say(
             "No cases need your decision. Add some with 'masis audit FILE'; 'masis log' shows"

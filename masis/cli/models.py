@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -11,7 +12,13 @@ import click
 from masis.api.exam_results import ExamResults
 from masis.api.roles import check_models, exam_standing, examined_models, probe_model
 from masis.bench import render, run_bench
-from masis.bench.exam import estimate_exam, exam_settings, take_exam
+from masis.bench.exam import (
+    estimate_exam,
+    exam_cases,
+    exam_settings,
+    no_guidance,
+    take_exam,
+)
 from masis.bench.verifiers import compare_verifiers, render_comparison
 from masis.cli import options as shared
 from masis.cli.commands import Command, CommandGroup, JobFailed, end_interrupted
@@ -26,8 +33,9 @@ from masis.integrations.local import PREFIX, local_name
 from masis.schema.calls import Usage
 from masis.schema.case import Case
 from masis.schema.exam import JUDGING_ROLES, ExamResult, ExamStanding, joined_name
+from masis.schema.judge import JudgeContent, JudgeVersion, question_id
 from masis.schema.wording import count_noun
-from masis.services import demo_cases
+from masis.services import Workbench, demo_cases
 from masis.settings import Settings, load
 from masis.settings.reference import option_help
 from masis.views.exam import exam_costs, exam_line, exam_lines
@@ -53,8 +61,23 @@ def models() -> None:
     "--yes", is_flag=True, help="Start without asking for confirmation, regardless of the cost."
 )
 @click.option("--show", is_flag=True, help="Show the current result instead of taking the exam.")
+@click.option(
+    "--judge",
+    "version",
+    metavar="NAME",
+    help="The judge version of the database that the models take the exam with. Default: none.",
+)
+@shared.database_option
 @shared.json_option
-def exam(name: str | None, judges: Judges, yes: bool, show: bool, emit: Emit) -> None:
+def exam(
+    name: str | None,
+    judges: Judges,
+    yes: bool,
+    show: bool,
+    version: str | None,
+    db: Path | None,
+    emit: Emit,
+) -> None:
     """Test on 32 short answers with known faults whether MODEL is reliable enough for answers to be
     accepted without a person's review.
 
@@ -71,20 +94,27 @@ def exam(name: str | None, judges: Judges, yes: bool, show: bool, emit: Emit) ->
       masis models exam openai:gpt-4o-mini
       masis models exam openai:gpt-4o-mini --show
       masis models exam --model verifier=local:ORG/NAME --model critic=openai:gpt-4o
+      masis models exam openai:gpt-4o-mini --judge "prices 1"
 
     Exit code 0: passed. 1: not passed, not finished, or not taken (with --show). 2: wrong usage.
     130: stopped, nothing stored.
     """
     settings = exam_settings(judges.load().settings, name or "")
     results = ExamResults(settings.exam_results)
+    guidance = no_guidance
+    if version is not None:
+        workbench = shared.open_existing(db)
+        settings = workbench.audits.pin(settings.model_copy(update={"judge": version}))
+        guidance = partial(workbench.audits.brief, shared.operator(), settings=settings)
+    sample = guidance(exam_cases()[0].case)
     if show:
-        standing = exam_standing(settings)
+        standing = exam_standing(settings, sample)
         if standing.result is None:
             examinee = joined_name({role: getattr(settings, role) for role in JUDGING_ROLES})
             raise JobFailed(f"{examinee} {exam_line(standing)}.")
         _show_exam_result(standing.result, emit)
         return
-    expected = estimate_exam(settings)
+    expected = estimate_exam(settings, sample)
     if expected.calls:
         say(f"{exam_costs(*expected)} If you stop it with Ctrl-C, nothing is stored.")
         shared.confirm("Start the exam?", "The exam wasn't started.", yes=yes)
@@ -95,7 +125,9 @@ def exam(name: str | None, judges: Judges, yes: bool, show: bool, emit: Emit) ->
             progress.total = total
             progress.move(done, f"{done} of {total} answers")
 
-        result = take_exam(settings, on_progress=show_progress, stopped=stop.is_stopped)
+        result = take_exam(
+            settings, on_progress=show_progress, stopped=stop.is_stopped, judge=guidance
+        )
     if result is None:
         end_interrupted("Stopped. Nothing was stored.")
     results.add(result)
@@ -440,7 +472,8 @@ def optimize(
 
     The program contains instructions and demonstrations for one model. It is measured on held-out
     questions: finding a labelled issue raises the metric, and raising an issue that isn't labelled
-    lowers it. The path of the file is written to stdout.
+    lowers it. The path of the file is written to stdout. A critic from decisions also becomes a
+    draft of a judge version ('masis judge').
 
       masis optimize --list
       masis optimize --on demo --model openai:gpt-4o-mini --name careful
@@ -529,7 +562,31 @@ def optimize(
         f"Stored as {stored.string}. To use it: masis audit CASES --model"
         f" {role}={stored.string}{folder_option}"
     )
+    if source == "decisions" and role == "critic":
+        held_out_queries = [case.query for case in parts.held_out]
+        version = _draft_judge(shared.open_existing(db), folder, stored, held_out_queries)
+        say(f"Judge version {version.name!r} is a draft with it: masis judge show {version.id}")
     emit({"program": stored.string, "file": file}, [str(file)])
+
+
+def _draft_judge(
+    workbench: Workbench, folder: Path, program: Program, held_out_queries: Iterable[str]
+) -> JudgeVersion:
+    """Write a draft of a judge version with a compiled critic, so that it can be compared with
+    others on the held-out questions, and adopted.
+    """
+    person = shared.operator()
+    # The draft's critic must be found, also in another folder than that of the settings.
+    there = {"programs_folder": str(folder)}
+    workbench.use_settings(person, workbench.settings.model_copy(update=there))
+    held_out = tuple(dict.fromkeys(map(question_id, held_out_queries)))
+    return workbench.judge.draft(
+        person,
+        # With the time, because another folder may have a program of the same name and version.
+        f"{program.name} {program.version} {program.made_at[:16].replace(':', '')}",
+        JudgeContent(critic=program.string, held_out=held_out),
+        note=f"Compiled with DSPy ({program.optimizer}) for {program.model}",
+    )
 
 
 def _training_cases(source: str, db: Path | None) -> list[labelled.LabelledAnswer]:

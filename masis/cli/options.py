@@ -451,6 +451,9 @@ field_option = click.option(
 dataset_option = click.option(
     "--dataset", "datasets", multiple=True, metavar="NAME", help="Only cases in this data set."
 )
+system_option = click.option(
+    "--system", "systems", multiple=True, metavar="NAME", help="Only answers of this system."
+)
 search_option = click.option(
     "--search", "text", default="", metavar="WORDS", help="Only cases that contain all these words."
 )
@@ -499,6 +502,7 @@ def filter_options(default_text: str, default: Sequence[CaseState]) -> Callable[
         )
         @field_option
         @dataset_option
+        @system_option
         @click.option(
             "--model",
             "models",
@@ -541,6 +545,7 @@ def filter_options(default_text: str, default: Sequence[CaseState]) -> Callable[
             reasons: Names,
             fields: Names,
             datasets: Names,
+            systems: Names,
             models: Names,
             reviewers: Names,
             tags: Names,
@@ -558,6 +563,7 @@ def filter_options(default_text: str, default: Sequence[CaseState]) -> Callable[
                 "reasons": reasons,
                 "fields": fields,
                 "datasets": datasets,
+                "systems": systems,
                 "models": models,
                 "reviewers": reviewers,
                 "tags": tags,

@@ -20,6 +20,7 @@ import pytest
 
 if TYPE_CHECKING:
     from masis.pipeline import Bounds, Grounding
+    from masis.schema.comparison import SystemComparison
     from masis.settings import Settings
 
 MARK = (
@@ -137,6 +138,17 @@ def assert_grounded(grounded: Callable[..., Grounding]) -> Callable[..., Groundi
         if not found.grounded:
             raise NotGrounded(found)
         return found
+
+    return check
+
+
+@pytest.fixture
+def assert_not_worse() -> Callable[..., SystemComparison]:
+    """Return a function that fails the test if the second system is worse than the first.
+
+    It takes the arguments of ``masis.assert_not_worse``.
+    """
+    from masis.pipeline import assert_not_worse as check
 
     return check
 

@@ -20,8 +20,10 @@ from masis.llm import prices, registry
 from masis.llm.client import schemas
 from masis.llm.providers.base import TokenUsage
 from masis.llm.roles import replies
+from masis.llm.roles.house import house_characters
 from masis.llm.roles.prompting import FRAME, load
 from masis.schema.case import Case, Evidence
+from masis.schema.judge import JudgeBrief
 from masis.settings import Settings
 
 CHARACTERS_PER_TOKEN = 4
@@ -72,10 +74,11 @@ class _EstimatedCalls(NamedTuple):
     received: float
 
 
-def estimate(case: Case, settings: Settings) -> CostEstimate:
+def estimate(case: Case, settings: Settings, judge: JudgeBrief | None = None) -> CostEstimate:
     """Return the most that an audit of this case may need; offline roles cost nothing.
 
-    Raises the errors of ``registry.resolve``.
+    ``judge`` has house rules and examples, which are sent with each call of the critic. Raises the
+    errors of ``registry.resolve``.
     """
     settings = settings.at_depth()
     if case.unanswered is not None and not settings.draft_unanswered:
@@ -91,6 +94,14 @@ def estimate(case: Case, settings: Settings) -> CostEstimate:
         )
         for calls_of_step in _calls_of_iteration(shared, answer, settings)
     ]
+    if judge is not None:
+        added = house_characters(judge)
+        calls = [
+            calls_of_step._replace(sent=calls_of_step.sent + added)
+            if calls_of_step.role == "critic"
+            else calls_of_step
+            for calls_of_step in calls
+        ]
     if is_drafted:
         calls.append(
             _EstimatedCalls("drafter", "drafter", 1, shared, answer / CHARACTERS_PER_TOKEN)

@@ -13,6 +13,7 @@ from masis.schema.base import Record, Share, Unscored
 from masis.schema.calls import ModelCall
 from masis.schema.case import ClaimVerdict, Severity
 from masis.schema.display import OneLine
+from masis.schema.judge import HouseRuling
 from masis.schema.rules import IssueType
 from masis.schema.wording import count_noun, shorten
 
@@ -408,6 +409,7 @@ class Critique(Record):
         overall_quality_score: The critic's own score, before the penalty factor.
         hallucination_votes: (votes for a hallucination, votes), if the critic was asked several
             times.
+        rulings: The issues of the critic that house rules dropped, lowered or raised.
 
     """
 
@@ -424,6 +426,7 @@ class Critique(Record):
     notes: tuple[str, ...] = ()
     scores: tuple[Score, ...] = ()
     hallucination_votes: tuple[int, int] | None = None
+    rulings: tuple[HouseRuling, ...] = ()
     judged_by: JudgedBy
     unscored: Unscored | None = None
 

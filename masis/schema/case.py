@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any, Literal, Self, get_args
@@ -48,6 +49,7 @@ from masis.schema.reading import (
     words_of,
 )
 from masis.schema.storable import refuse_unstorable
+from masis.schema.systems import UNNAMED, name_answer, names_system, system_name
 
 ClaimVerdict = Literal[
     "supported", "partial", "contradicted", "unsupported", "unverifiable", "unscored"
@@ -309,6 +311,7 @@ class Case(InputRecord):
         supersedes: The earlier case, if this is a new version of it.
         reasoning: The model's thoughts before the answer. They are shown but not audited.
         no_answer: Why there is no answer, if the system refused or failed.
+        question_id: The id of the question, if the case has an id of its own.
 
     """
 
@@ -325,6 +328,7 @@ class Case(InputRecord):
     supersedes: EarlierVersion | JsonValue = Field(default=None, union_mode="left_to_right")
     reasoning: StrictStr | JsonValue = Field(default=None, union_mode="left_to_right")
     no_answer: NoAnswer | JsonValue = Field(default=None, union_mode="left_to_right")
+    question_id: StrictStr | JsonValue = Field(default=None, union_mode="left_to_right")
 
     @classmethod
     def _normalize_fields(cls, data: dict[str, Any]) -> dict[str, Any]:
@@ -446,6 +450,31 @@ class Case(InputRecord):
         return tuple(turn for turn in turns if turn.text.strip())
 
     @property
+    def system(self) -> str:
+        """The name of the system that answered, by ``metadata.system``."""
+        return system_name(self.metadata.get("system"))
+
+    @property
+    def cost_usd(self) -> float | None:
+        """What the answer cost in US dollars, by ``metadata.cost_usd``; None if unknown."""
+        cost = self.metadata.get("cost_usd")
+        if not isinstance(cost, int | float) or isinstance(cost, bool):
+            return None
+        return float(cost) if math.isfinite(cost) and cost >= 0 else None
+
+    @property
+    def question(self) -> str:
+        """The id of the question, which is the case's own id if it names none."""
+        named = self.question_id
+        return named if isinstance(named, str) and 0 < len(named) <= 500 else self.id
+
+    def as_answer_of(self, system: str) -> Case:
+        """Return the case as the answer of a system, unless it names its system already."""
+        if self.system != UNNAMED:
+            return self
+        return Case.from_stored(name_answer(self.to_json_dict(), system))
+
+    @property
     def evidence_outcome(self) -> str | None:
         """The outcome of the screening that the evidence comes from, or None."""
         if isinstance(self.screening, CaseScreening):
@@ -557,7 +586,12 @@ def _complete_case(data: dict[str, Any]) -> dict[str, Any]:
     # Chunks in our own form are validated together with the case, which is faster.
     if evidence is not None and not as_ours:
         data = {**data, "evidence": evidence_of(evidence)}
-    return _separate_thoughts(data if "id" in data else {"id": content_id(data), **data})
+    data = data if "id" in data else {"id": content_id(data), **data}
+    system = id_text(data.get("system"))
+    if names_system(system) and isinstance(data["id"], str):
+        named = {key: value for key, value in data.items() if key != "system"}
+        data = name_answer(named, system_name(system))
+    return _separate_thoughts(data)
 
 
 def _separate_thoughts(data: dict[str, Any]) -> dict[str, Any]:

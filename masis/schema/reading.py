@@ -49,6 +49,7 @@ chunks in an evidence that is one text, such as ``"\n\n"``; None says that the t
 FIELDS = (
     *("id", "query", "answer", "evidence", "reasoning_steps", "metadata", "labels"),
     *("citations", "messages", "screening", "supersedes", "reasoning", "no_answer"),
+    *("question_id", "system"),
 )
 CHUNK_FIELDS = ("evidence.id", "evidence.text", "evidence.source")
 SPLIT = "evidence.split"

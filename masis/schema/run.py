@@ -23,6 +23,7 @@ from masis.schema.audit import (
 from masis.schema.base import Record, Share, Unscored
 from masis.schema.calls import ModelCall, Step, Usage
 from masis.schema.display import HtmlDisplay, OneLine
+from masis.schema.judge import JudgeUse
 from masis.schema.rules import CHECKS, MUST_LOOK, ReviewCode, ReviewTier
 from masis.schema.wording import count_noun
 
@@ -181,7 +182,7 @@ class RunVersions(Record):
     """The versions that judged: application, rubric, offline rules and prompts.
 
     ``rubric`` covers rules and constants. ``local_models`` are the model files that roles used on
-    this machine.
+    this machine. ``judge`` is the digest of the team's guidance, empty for the default judge.
     """
 
     app: str
@@ -189,6 +190,7 @@ class RunVersions(Record):
     offline_rules: str | None
     prompts: dict[str, str] = Field(default_factory=dict)
     local_models: tuple[LocalModel, ...] = ()
+    judge: str = ""
 
     def flat(self) -> dict[str, str]:
         """Return the versions in one mapping, as a decision records them.
@@ -198,7 +200,8 @@ class RunVersions(Record):
         rules = {"offline_rules": self.offline_rules} if self.offline_rules else {}
         prompts = {f"prompt.{role}": prompt for role, prompt in self.prompts.items()}
         files = {f"sha256.{model.name}": model.sha256 for model in self.local_models}
-        return {"app": self.app, "rubric": self.rubric, **rules, **prompts, **files}
+        judge = {"judge": self.judge} if self.judge else {}
+        return {"app": self.app, "rubric": self.rubric, **rules, **prompts, **files, **judge}
 
 
 class Run(HtmlDisplay, Record):
@@ -210,6 +213,7 @@ class Run(HtmlDisplay, Record):
         acceptance: The checks behind ``needs_review``.
         loose_calls: Model calls that belong to no draft and no finished iteration.
         usage: The sum over all calls.
+        judge: The judge version, with the cases that it was shown; None for the default judge.
 
     """
 
@@ -238,6 +242,7 @@ class Run(HtmlDisplay, Record):
     unscored: Unscored | None = None
     loose_calls: tuple[ModelCall, ...] = ()
     usage: Usage = Usage()
+    judge: JudgeUse | None = None
 
     def __repr__(self) -> str:
         """Return one line with the original answer first.
@@ -285,7 +290,7 @@ class Run(HtmlDisplay, Record):
 
     @property
     def auditor(self) -> str:
-        """Identifies the auditor: a digest of models, prompts, rubric and local weights."""
+        """Identifies the auditor: a digest of models, prompts, rubric, weights and house rules."""
         judged_by = {name: value for name, value in self.versions.flat().items() if name != "app"}
         parts = sorted({**self.models, **judged_by}.items())
         return hashlib.sha256(

@@ -18,9 +18,13 @@ from masis.schema.actor import PERMISSIONS
 from masis.schema.batches import Batch
 from masis.schema.case import case_of
 from masis.schema.codebook import Codebook, FailureMode
+from masis.schema.comparison import SystemComparison
+from masis.schema.judge import JudgeExample, JudgeVersion
+from masis.schema.judge_trials import DecidedSplit
 from masis.schema.minimal_evidence import MinimalEvidence
 from masis.schema.review import LogEntry
 from masis.schema.run import Run
+from masis.schema.systems import System, SystemDetails, checked_name
 from masis.schema.team import Lease, QueuePolicy
 from masis.schema.tokens import ApiToken
 from masis.server.endpoints import ApiCall, File, endpoint
@@ -29,6 +33,16 @@ from masis.services import api_records as records
 from masis.services.access import ADD_CASES, RUN_AUDITS
 from masis.services.batch_actions import BatchRequest
 from masis.services.batches import BatchPreview
+from masis.services.judge.alignment import (
+    CHOOSE_CASES,
+    TRY_VERSIONS,
+    AlignmentReport,
+    JudgeComparison,
+    RunningTrial,
+    TrialPlan,
+)
+from masis.services.judge.proposals import RuleProposal
+from masis.services.judge.versions import ADOPT_VERSIONS, WRITE_VERSIONS
 from masis.services.minimal_evidence import VERIFY_WITHOUT_PASSAGES
 from masis.services.modes.service import (
     ADD_MODES,
@@ -46,6 +60,7 @@ from masis.services.records import (
     ReviewDraft,
     RunSummary,
 )
+from masis.services.systems import DESCRIBE_SYSTEMS
 
 MEDIA_TYPES = {".jsonl": "application/x-ndjson", ".json": "application/json", ".csv": "text/csv"}
 """Media types of exported files by suffix; every other file is ``application/octet-stream``."""
@@ -104,6 +119,9 @@ def list_cases(call: ApiCall, query: records.CaseQuery) -> CasePage:
 def add_cases(call: ApiCall, body: records.NewCases) -> records.AddedCases:
     """Add cases. A case that is stored with other content is a conflict; the others are added."""
     cases = [case_of(case, f"cases[{number}]") for number, case in enumerate(body.cases)]
+    if body.system is not None:
+        system = checked_name(body.system)
+        cases = [case.as_answer_of(system) for case in cases]
     added = call.workbench.cases.add(call.actor, cases)
     return records.AddedCases(
         added=added.added,
@@ -296,6 +314,39 @@ def tag(call: ApiCall, body: records.Names) -> records.Changed:
     return records.Changed(cases=call.desk.tag(body.cases, body.names, remove=body.remove))
 
 
+# Systems
+
+
+@endpoint("GET", "/systems", "read", "see pages, figures and reports")
+def list_systems(call: ApiCall) -> tuple[System, ...]:
+    """List the systems whose answers are stored, with their number of cases."""
+    return call.workbench.systems.all(call.actor)
+
+
+@endpoint(
+    "POST",
+    "/systems/{system:path}",
+    "audit",
+    DESCRIBE_SYSTEMS,
+    example={"model": "gpt-4o-2024-08-06", "version": "2.1"},
+)
+def describe_system(call: ApiCall, body: SystemDetails) -> System:
+    """Replace the model, prompt, version and date of a system."""
+    return call.workbench.systems.describe(call.actor, call.path["system"], body)
+
+
+@endpoint(
+    "GET",
+    "/compare",
+    "read",
+    "see pages, figures and reports",
+    example={"systems": ["v1", "v2"]},
+)
+def compare_systems(call: ApiCall, query: records.ComparedSystems) -> tuple[SystemComparison, ...]:
+    """Compare the first system with each of the others over the questions that all share."""
+    return call.workbench.comparison.compare(call.actor, query.systems)
+
+
 # Failure modes
 
 
@@ -452,6 +503,187 @@ def apply_codes(call: ApiCall, body: records.NewCodes) -> CodedBatch:
 def undo_codes(call: ApiCall) -> CodedBatch:
     """Remove the failure modes that a batch applied."""
     return call.workbench.modes.undo_batch(call.actor, call.path["coding"])
+
+
+# Judge versions
+
+
+@endpoint("GET", "/judge/versions", "read", "see pages, figures and reports")
+def list_judge_versions(call: ApiCall) -> tuple[JudgeVersion, ...]:
+    """Return the versions of the judge's guidance, newest first."""
+    return call.workbench.judge.versions(call.actor)
+
+
+@endpoint("GET", "/judge/versions/{version}", "read", "see pages, figures and reports")
+def show_judge_version(call: ApiCall) -> JudgeVersion:
+    """Return a judge version by its id or its name."""
+    return call.workbench.judge.get(call.actor, call.path["version"])
+
+
+@endpoint("GET", "/judge/versions/{version}/examples", "read", "see pages, figures and reports")
+def list_judge_examples(call: ApiCall) -> tuple[JudgeExample, ...]:
+    """Return the decided cases that the rules of a judge version name as examples."""
+    return call.workbench.judge.examples(call.actor, call.path["version"])
+
+
+@endpoint(
+    "POST",
+    "/judge/versions/{version}/estimate",
+    "read",
+    "see pages, figures and reports",
+    example={"cases": ["case-1"]},
+)
+def estimate_judge_trial(call: ApiCall, body: records.CasesToTry) -> records.TrialCost:
+    """Return the most that audits of cases by a judge version may need; audits nothing."""
+    cost = call.workbench.judge.estimate(call.actor, call.path["version"], body.cases)
+    return records.TrialCost(**cost._asdict())
+
+
+@endpoint(
+    "POST",
+    "/judge/versions",
+    "oversee",
+    WRITE_VERSIONS,
+    example={
+        "name": "prices 1",
+        "content": {
+            "rules": [
+                {
+                    "id": "currency",
+                    "sentence": "A price has its currency",
+                    "force": "must",
+                    "severity": "high",
+                }
+            ]
+        },
+    },
+)
+def add_judge_version(call: ApiCall, body: records.NewJudgeVersion) -> JudgeVersion:
+    """Write a draft of the judge's guidance."""
+    return call.workbench.judge.draft(
+        call.actor, body.name, body.content, note=body.note, based_on=body.based_on
+    )
+
+
+@endpoint(
+    "PUT",
+    "/judge/versions/{version}",
+    "oversee",
+    WRITE_VERSIONS,
+    example={"note": "after the pilot"},
+)
+def change_judge_version(call: ApiCall, body: records.ChangedJudgeVersion) -> JudgeVersion:
+    """Change a draft of the judge's guidance."""
+    return call.workbench.judge.change(
+        call.actor, call.path["version"], body.content, new_name=body.name, note=body.note
+    )
+
+
+@endpoint(
+    "POST",
+    "/judge/decided-cases",
+    "oversee",
+    CHOOSE_CASES,
+    example={"filters": {"blind_only": False}, "seed": 7},
+)
+def choose_decided_cases(call: ApiCall, body: records.NewDecidedSplit) -> DecidedSplit:
+    """Choose the decided cases that measure the judge, and hold out half of their questions."""
+    return call.workbench.alignment.choose(call.actor, body.filters, body.seed)
+
+
+@endpoint("GET", "/judge/decided-cases", "read", "see pages, figures and reports")
+def show_decided_cases(call: ApiCall) -> DecidedSplit | None:
+    """Return the newest choice of decided cases; null if there is none."""
+    return call.workbench.alignment.split(call.actor)
+
+
+@endpoint(
+    "GET",
+    "/judge/alignment",
+    "read",
+    "see pages, figures and reports",
+    example={"half": "held_out"},
+)
+def measure_judge(call: ApiCall, query: records.HalfQuery) -> AlignmentReport:
+    """Compare the stored audits with people on one half of the chosen cases."""
+    return call.workbench.alignment.measure(call.actor, _chosen_split(call), query.half)
+
+
+@endpoint("GET", "/judge/proposals", "read", "see pages, figures and reports")
+def propose_house_rules(call: ApiCall) -> tuple[RuleProposal, ...]:
+    """Propose house rules from decisions that overruled the audit."""
+    return call.workbench.alignment.propose_rules(call.actor, _chosen_split(call))
+
+
+def _chosen_split(call: ApiCall) -> DecidedSplit:
+    split = call.workbench.alignment.split(call.actor)
+    if split is None:
+        raise UnknownRecord("no decided cases are chosen yet.")
+    return split
+
+
+@endpoint("POST", "/judge/versions/{version}/hold-out", "oversee", WRITE_VERSIONS)
+def hold_out_questions(call: ApiCall) -> JudgeVersion:
+    """Let a draft hold out the held-out half of the newest choice of cases."""
+    version = call.workbench.judge.get(call.actor, call.path["version"])
+    return call.workbench.alignment.hold_out(call.actor, version)
+
+
+@endpoint("GET", "/judge/versions/{version}/trial-plan", "read", "see pages, figures and reports")
+def plan_judge_trial(call: ApiCall) -> TrialPlan:
+    """Return what trying a version would audit, and the most that it may cost."""
+    version = call.workbench.judge.get(call.actor, call.path["version"])
+    return call.workbench.alignment.plan(call.actor, version)
+
+
+@endpoint("POST", "/judge/versions/{version}/trial", "oversee", TRY_VERSIONS)
+def start_judge_trial(call: ApiCall) -> records.TrialProgress:
+    """Start to try a version on its held-out cases. It goes on in the background."""
+    version = call.workbench.judge.get(call.actor, call.path["version"])
+    return _trial_progress(call.workbench.alignment.start(call.actor, version))
+
+
+@endpoint("GET", "/judge/versions/{version}/trial", "read", "see pages, figures and reports")
+def show_judge_trial(call: ApiCall) -> records.TrialProgress | None:
+    """Return how far the last trial of a version on this server is; null if there was none."""
+    version = call.workbench.judge.get(call.actor, call.path["version"])
+    task = call.workbench.alignment.latest_trial(version)
+    return None if task is None else _trial_progress(task)
+
+
+def _trial_progress(task: RunningTrial) -> records.TrialProgress:
+    return records.TrialProgress(
+        total=task.total,
+        done=task.done,
+        running=not task.over,
+        failed=task.failed,
+        problems=dict(task.problems),
+    )
+
+
+@endpoint("GET", "/judge/versions/{version}/comparison", "read", "see pages, figures and reports")
+def compare_judge_version(call: ApiCall) -> JudgeComparison:
+    """Compare the stored audits and the trial of a version with people, on the held-out cases."""
+    version = call.workbench.judge.get(call.actor, call.path["version"])
+    return call.workbench.alignment.compare(call.actor, version)
+
+
+@endpoint("POST", "/judge/versions/{version}/adopt", "oversee", ADOPT_VERSIONS)
+def adopt_judge_version(call: ApiCall) -> JudgeVersion:
+    """Let audits use a judge version."""
+    return call.workbench.judge.adopt(call.actor, call.path["version"])
+
+
+@endpoint("POST", "/judge/versions/{version}/drop", "oversee", ADOPT_VERSIONS)
+def drop_judge_version(call: ApiCall) -> JudgeVersion:
+    """Drop a draft, which stays on record."""
+    return call.workbench.judge.drop(call.actor, call.path["version"])
+
+
+@endpoint("POST", "/judge/versions/{version}/retire", "oversee", ADOPT_VERSIONS)
+def retire_judge_version(call: ApiCall) -> JudgeVersion:
+    """Return to the default judge."""
+    return call.workbench.judge.retire(call.actor, call.path["version"])
 
 
 # Actions on many cases

@@ -14,6 +14,8 @@ from masis.schema.batches import SentenceLabel
 from masis.schema.case import Case, Severity
 from masis.schema.codebook import MOST_CODES, MOST_MODES, Codebook
 from masis.schema.faults import PlantedFault
+from masis.schema.judge import JudgeContent, JudgeName
+from masis.schema.judge_trials import DecidedFilter, Half
 from masis.schema.labels import LabelTarget, Stance, SupportKind
 from masis.schema.review import LONGEST_SENTENCE, AdjudicationCause, LogEntry, Verdict
 from masis.schema.run import Run
@@ -94,9 +96,20 @@ class CaseDetail(Record):
 
 
 class NewCases(Record):
-    """Cases to add, in the format of JSON Lines files."""
+    """Cases to add, in the format of JSON Lines files.
 
+    ``system`` names the system that gave the answers, of cases that name none. Their ids are then
+    those of the questions.
+    """
+
+    system: str | None = None
     cases: tuple[dict[str, JsonValue], ...] = Field(min_length=1, max_length=MOST_CASES)
+
+
+class ComparedSystems(Record):
+    """The systems to compare, the one to compare with first; the field is repeated."""
+
+    systems: tuple[str, ...] = Field(min_length=2)
 
 
 class CaseProblem(Record):
@@ -451,6 +464,60 @@ class NewCodebook(Record):
 
     codebook: Codebook
     replace: bool = False
+
+
+class NewJudgeVersion(Record):
+    """A draft of the judge's guidance. Without ``content``, it is a copy of ``based_on``."""
+
+    name: JudgeName
+    content: JudgeContent | None = None
+    note: str = Field(default="", max_length=2000)
+    based_on: str | None = None
+
+
+class ChangedJudgeVersion(Record):
+    """The changes of a draft. A field that is null stays as it is."""
+
+    name: JudgeName | None = None
+    content: JudgeContent | None = None
+    note: str | None = Field(default=None, max_length=2000)
+
+
+class CasesToTry(Record):
+    """The cases that a judge version would audit."""
+
+    cases: tuple[str, ...] = Field(min_length=1, max_length=MOST_CASES)
+
+
+class TrialCost(Record):
+    """The most that audits may need; ``cost_usd`` is null if a price isn't known."""
+
+    calls: int
+    tokens: int
+    cost_usd: float | None
+
+
+class NewDecidedSplit(Record):
+    """Decided cases to choose. ``seed`` gives the halves; a random one is drawn if it's null."""
+
+    filters: DecidedFilter = DecidedFilter()
+    seed: int | None = Field(default=None, ge=0, lt=1 << 31)
+
+
+class HalfQuery(Record):
+    """The half of the chosen cases to report about."""
+
+    half: Half = "first"
+
+
+class TrialProgress(Record):
+    """How far a trial is. ``problems`` has the numbers of cases that weren't audited, by reason."""
+
+    total: int
+    done: int
+    running: bool
+    failed: str | None
+    problems: dict[str, int]
 
 
 class NewApiToken(Record):

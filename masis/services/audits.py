@@ -13,9 +13,11 @@ from masis.schema.actor import Actor
 from masis.schema.audit import Draft
 from masis.schema.calls import Step
 from masis.schema.case import Case
+from masis.schema.judge import JudgeBrief
 from masis.schema.review import Decision
 from masis.schema.run import Event, Iteration, Run, RunWarning, StepsDone
 from masis.services.access import OPEN, RUN_AUDITS, Access, requires
+from masis.services.judge.briefs import JudgeBriefs
 from masis.services.records import RunProgress
 from masis.services.trust.guarantees import Guarantees
 from masis.settings import Settings
@@ -72,15 +74,36 @@ class AuditService:
 
     def __init__(self, store: Store, settings: Settings, access: Access = OPEN) -> None:
         self._store, self._settings, self.access = store, settings, access
-        self._guarantees = Guarantees(store)
+        self._guarantees, self._briefs = Guarantees(store), JudgeBriefs(store)
+
+    def pin(self, settings: Settings) -> Settings:
+        """Return the settings with exact versions of compiled roles and of the judge.
+
+        Raises:
+            UnknownRecord: The settings name a judge version that doesn't exist.
+            SettingsError: A model can't be asked.
+
+        """
+        return pin_versions(self._briefs.pin(settings))
+
+    @requires("audit", RUN_AUDITS)
+    def brief(self, actor: Actor, case: Case, settings: Settings) -> JudgeBrief | None:
+        """Return the judge's guidance for a case under these settings, for audits elsewhere.
+
+        Raises:
+            UnknownRecord: The settings name a judge version that doesn't exist.
+            NotAllowed: The actor's role doesn't allow audits.
+
+        """
+        return self._briefs.brief(case, settings)
 
     def is_needed(self, case: Case, settings: Settings | None = None) -> bool:
         """Return whether no finished run has audited this content with these settings."""
-        return self._find(case, "finished", settings) is None
+        return self._find(case, "finished", self._briefs.pin(settings or self._settings)) is None
 
     def newest_finished(self, case: Case, settings: Settings | None = None) -> Run | None:
         """Return the newest finished run of this content with these settings."""
-        run_id = self._find(case, "finished", settings)
+        run_id = self._find(case, "finished", self._briefs.pin(settings or self._settings))
         return self._store.runs.get(run_id) if run_id else None
 
     def resumable(self, case_id: str, settings: Settings) -> str | None:
@@ -92,14 +115,12 @@ class AuditService:
         """
         if not any(run.state == "interrupted" for run in self._store.runs.for_case(case_id)):
             return None  # Usually there is none, and the case needn't be read.
-        return self._find(self._store.cases.get(case_id), "interrupted", settings)
+        return self._find(self._store.cases.get(case_id), "interrupted", self._briefs.pin(settings))
 
     def _find(
-        self, case: Case, state: Literal["finished", "interrupted"], settings: Settings | None
+        self, case: Case, state: Literal["finished", "interrupted"], settings: Settings
     ) -> str | None:
-        return self._store.runs.find(
-            case.id, state, case.digest(), (settings or self._settings).of_audit()
-        )
+        return self._store.runs.find(case.id, state, case.digest(), settings.of_audit())
 
     @requires("audit", RUN_AUDITS)
     def audit(
@@ -127,12 +148,16 @@ class AuditService:
                 current step.
 
         Raises:
-            UnknownRecord: There is no such case.
+            UnknownRecord: There is no such case, or no judge version that the settings name.
             NotAllowed: The actor's role doesn't allow audits.
 
         """
-        settings, runs = pin_versions(settings or self._settings), self._store.runs
-        roles = build_roles(settings, self._store.replies_of(case.id) if settings.cache else None)
+        settings, runs = self.pin(settings or self._settings), self._store.runs
+        roles = build_roles(
+            settings,
+            self._store.replies_of(case.id) if settings.cache else None,
+            judge=self._briefs.brief(case, settings),
+        )
         if interrupted := self._find(case, "interrupted", settings):
             run_id, progress = interrupted, self._resume(interrupted)
         else:

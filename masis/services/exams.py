@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 from masis.api.exam_results import ExamResults, examinee_of_run, line_about
 from masis.api.roles import exam_standing, probe_model
-from masis.bench.exam import estimate_exam, exam_settings, take_exam
+from masis.bench.exam import estimate_exam, exam_settings, no_guidance, take_exam
 from masis.errors import InputError
 from masis.llm.estimates import CostEstimate
 from masis.schema.actor import Actor
+from masis.schema.case import Case
 from masis.schema.exam import JUDGING_ROLES, ExamResult, ExamStanding, joined_name
+from masis.schema.judge import JudgeBrief
 from masis.schema.run import Run
 from masis.services.access import Access, Service, requires
 from masis.services.background import BackgroundTask, BackgroundTasks
+from masis.services.judge.briefs import JudgeBriefs
 from masis.settings import OFFLINE, Settings
 from masis.store import Store
 
@@ -21,10 +27,14 @@ class RunningExam(BackgroundTask):
 
     result: ExamResult | None = None
 
-    def __init__(self, settings: Settings) -> None:
-        """``settings`` are those of an exam, made by ``exam_settings``."""
+    def __init__(
+        self, settings: Settings, judge: Callable[[Case], JudgeBrief | None] = no_guidance
+    ) -> None:
+        """``settings`` are those of an exam, made by ``exam_settings``. ``judge`` returns what the
+        team tells the judge about a case.
+        """
         super().__init__()
-        self.settings, self.done, self.total = settings, 0, 0
+        self.settings, self.judge, self.done, self.total = settings, judge, 0, 0
 
     @property
     def name(self) -> str:
@@ -57,7 +67,10 @@ class RunningExam(BackgroundTask):
             self.done, self.total = done, total
 
         self.result = take_exam(
-            self.settings, on_progress=show_progress, stopped=lambda: self.stopping
+            self.settings,
+            on_progress=show_progress,
+            stopped=lambda: self.stopping,
+            judge=self.judge,
         )
         if self.result is not None:
             ExamResults(self.settings.exam_results).add(self.result)
@@ -77,7 +90,7 @@ class ExamService(Service):
     def __init__(self, store: Store, settings: Settings, access: Access) -> None:
         """``settings`` name the models in use and the file of results."""
         super().__init__(store, access)
-        self._settings = settings
+        self._settings, self._briefs = settings, JudgeBriefs(store)
 
     def cost(self, model: str = "") -> CostEstimate:
         """Return the highest cost of a model's exam, or of the models in use if none is named.
@@ -86,7 +99,8 @@ class ExamService(Service):
             MasisError: The model can't be called.
 
         """
-        return estimate_exam(exam_settings(self._settings, model))
+        settings = self._exam_settings(self._settings, model)
+        return estimate_exam(settings, self._briefs.without_examples(settings))
 
     @requires("configure", "let models take the exam")
     def start(self, actor: Actor, model: str = "") -> None:
@@ -97,8 +111,9 @@ class ExamService(Service):
             MasisError: The model can't be called.
 
         """
-        settings = exam_settings(self._settings, model)
-        _EXAMS.start(_EXAM, lambda: RunningExam(settings))
+        settings = self._exam_settings(self._settings, model)
+        judge = partial(self._briefs.brief, settings=settings)
+        _EXAMS.start(_EXAM, lambda: RunningExam(settings, judge))
 
     @staticmethod
     def latest() -> RunningExam | None:
@@ -112,7 +127,7 @@ class ExamService(Service):
             MasisError: The model can't be called.
 
         """
-        return exam_standing(exam_settings(self._settings, model))
+        return self._standing(self._settings, model)
 
     def line(self, model: str = "") -> str:
         """Return a line about the exam of a model, or of the models in use if none is named.
@@ -123,7 +138,7 @@ class ExamService(Service):
 
     def line_for(self, settings: Settings, model: str = "") -> str:
         """Return the line of ``line`` under other settings, such as those of a new audit."""
-        return line_about(lambda: exam_standing(exam_settings(settings, model)))
+        return line_about(lambda: self._standing(settings, model))
 
     def line_for_run(self, run: Run) -> str:
         """Return the line about the exam of the models that judged in a run."""
@@ -137,6 +152,14 @@ class ExamService(Service):
         run_id = self._store.trust.newest_run_of(auditor)
         # read within the call, because retention may have removed the run
         return line_about(lambda: self._status_of(self._store.runs.get(run_id))) if run_id else ""
+
+    def _exam_settings(self, settings: Settings, model: str) -> Settings:
+        """Return the settings of an exam, which a judge version takes with its own rules."""
+        return self._briefs.pin(exam_settings(settings, model))
+
+    def _standing(self, settings: Settings, model: str) -> ExamStanding:
+        pinned = self._exam_settings(settings, model)
+        return exam_standing(pinned, self._briefs.without_examples(pinned))
 
     def _status_of(self, run: Run) -> ExamStanding:
         return ExamResults(self._settings.exam_results).standing(

@@ -14,9 +14,12 @@ from masis.services.audits import AuditService
 from masis.services.batches import BatchService
 from masis.services.case_figures import CaseFigureService
 from masis.services.cases import CaseService
+from masis.services.comparison import ComparisonService
 from masis.services.datasets import DatasetService, ExportService
 from masis.services.drafts import DraftService
 from masis.services.exams import ExamService
+from masis.services.judge.alignment import AlignmentService
+from masis.services.judge.versions import JudgeService
 from masis.services.maintenance import health
 from masis.services.maintenance.backups import BackupService
 from masis.services.maintenance.health import HealthItem, HealthReport
@@ -30,6 +33,7 @@ from masis.services.relabelling import RelabellingService
 from masis.services.reviews import ReviewService
 from masis.services.rubric_proposals import RubricProposalService
 from masis.services.screening import CorpusService, ScreeningService
+from masis.services.systems import SystemService
 from masis.services.team import TeamService
 from masis.services.tokens import TokenService
 from masis.services.trust.service import TrustService
@@ -56,10 +60,11 @@ class Workbench:
         self.team, self.backups = TeamService(store, access), BackupService(store, access)
         self.versions, self.tokens = VersionService(store, access), TokenService(store, access)
         self.ingestion, self.imports = IngestionService(store), ImportService(store, access)
-        self.batches = BatchService(store, access)
+        self.batches, self.systems = BatchService(store, access), SystemService(store, access)
         self.case_figures = CaseFigureService(store, access)
         self.lake, self.planted = LakeService(store, access), PlantedService(store, access)
         self.relabelling = RelabellingService(store, access)
+        self.comparison = ComparisonService(store, access)
         self.proposals = RubricProposalService(store, access)
         self._apply_settings(settings)
 
@@ -73,6 +78,8 @@ class Workbench:
         self.reassessment = ReassessmentService(store, settings, access)
         self.trust = TrustService(store, settings, access)
         self.exams = ExamService(store, settings, access)
+        self.judge = JudgeService(store, settings, access)
+        self.alignment = AlignmentService(store, settings, self.trust, self.judge, access)
         self.modes = ModeService(store, settings, access)
         self.minimal_evidence = MinimalEvidenceService(store, settings, access)
 

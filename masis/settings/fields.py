@@ -17,6 +17,7 @@ from pydantic_core import PydanticCustomError
 from masis.errors import SettingsError
 from masis.schema import limits
 from masis.schema.base import Record, Share
+from masis.schema.judge import DEFAULT_JUDGE
 from masis.schema.model_ref import OFFLINE, ModelRef
 from masis.schema.providers import Price, ProviderSettings
 
@@ -458,6 +459,12 @@ class Settings(Record):
         "a team checks what only it knows, and another package can't do so unasked",
         "Checks of answers that other packages add, with commas between them; empty: none.",
     )
+    judge: Annotated[str, Field(max_length=100)] = LOOP(
+        "",
+        "a version that nobody has adopted must be named to be tried",
+        "The judge version: the id or name of a judge version of the database,"
+        " or none. Empty: the version that the team adopted, if there is one.",
+    )
     improvement_threshold: Share = LOOP(
         0.05,
         "REQ-CRITIC-017",
@@ -760,7 +767,16 @@ class Settings(Record):
         Connection details, costs, logging, and settings only for screening or critique_draft are
         left out.
         """
-        return self.model_dump(mode="json", exclude=NOT_OF_AUDIT)
+        values = self.model_dump(mode="json", exclude=NOT_OF_AUDIT)
+        # Left out for the default judge, so that runs of earlier versions still count as the same.
+        if not self.names_judge:
+            del values["judge"]
+        return values
+
+    @property
+    def names_judge(self) -> bool:
+        """Whether the setting ``judge`` names a version, which only a database has."""
+        return self.judge not in ("", DEFAULT_JUDGE)
 
     def of_screening(self) -> dict[str, Any]:
         """Return the settings that a screening's result depends on, JSON-ready; they're stored with

@@ -30,6 +30,7 @@ from masis.store.audits.metrics import Measures
 from masis.store.audits.minimal_evidence import MinimalEvidenceResults
 from masis.store.audits.replies import CachedReplies
 from masis.store.audits.runs import Runs
+from masis.store.audits.systems import Systems
 from masis.store.core import signatures
 from masis.store.core.connections import Database, Unguarded, open_database
 from masis.store.core.health import check, try_writing
@@ -43,6 +44,8 @@ from masis.store.reviews.dataset_versions import Datasets
 from masis.store.reviews.decisions import Decisions
 from masis.store.reviews.drafts import Drafts
 from masis.store.reviews.failure_modes import FailureModes
+from masis.store.reviews.judge_trials import JudgeTrials
+from masis.store.reviews.judge_versions import JudgeVersions
 from masis.store.reviews.outcomes import Outcomes
 from masis.store.reviews.planted import PlantedFaults
 from masis.store.reviews.relabelling import Relabelling
@@ -61,7 +64,7 @@ class Store:
     ``outcomes``, ``datasets``; ``drafts``; ``corpora``, ``screenings``, ``screening_log``,
     ``acceptances``, ``remembered_grades``; ``retention``, ``purges``, ``redactions``, ``team``,
     ``trust``, ``planted``, ``relabelling``, ``proposals``, ``tokens``, ``batches``, ``answers``,
-    ``modes``, ``case_figures``, ``minimal_evidence``.
+    ``modes``, ``case_figures``, ``minimal_evidence``, ``judges``, ``judge_trials``, ``systems``.
     """
 
     def __init__(self, database: Database) -> None:
@@ -95,6 +98,9 @@ class Store:
         self.relabelling, self.proposals = Relabelling(database), RubricProposals(database)
         self.modes, self.case_figures = FailureModes(database), CaseFigures(database)
         self.minimal_evidence = MinimalEvidenceResults(database)
+        self.judge_trials = JudgeTrials(database)
+        self.judges = JudgeVersions(database)
+        self.systems = Systems(database)
 
     @classmethod
     def open(

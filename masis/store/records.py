@@ -50,7 +50,7 @@ class CaseFilter(Record):
         modes: Codes of failure modes that people applied to the case or to something in it. Codes
             that the viewer can't see yet don't count.
         causes: The causes shown by what these modes (or any, if none is named) were applied to.
-        systems: The systems that answered, by ``metadata.system``.
+        systems: The systems that answered (``Case.system``).
         months: The months of import, such as ``2026-11``.
         open_to: A reviewer who may decide the case now. That excludes cases that they have decided
             or skipped (unless ``skipped_too``), that others have taken, and that are assigned to as

@@ -71,6 +71,22 @@ revision may have corrected the issue.
 """
 
 
+def audit_verdict(flags: Iterable[str], tier: str | None) -> str:
+    """Return the audit's verdict on an answer, by the flags and the tier of its run.
+
+    Args:
+        flags: The flags of the original answer.
+        tier: The tier of the reasons for review; None if there are none.
+
+    Returns:
+        One of ``AUDIT_VERDICTS``.
+
+    """
+    if not FLAGGING_ISSUES.isdisjoint(flags):
+        return AUDIT_VERDICTS[0]
+    return AUDIT_VERDICTS[2] if tier is None else tier
+
+
 def _rows_with_any(lists: pd.Series[Any], names: frozenset[str]) -> NDArray[np.bool_]:
     """Return a mask of the JSON lists that contain one of the names.
 

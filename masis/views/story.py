@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from masis.audit.acceptance import RULE_VERSION
+from masis.schema.judge import JudgeUse
 from masis.schema.rules import CHECKS
 from masis.schema.run import Iteration, Run
 from masis.schema.wording import count_noun
@@ -48,6 +49,7 @@ def story(run: Run, shown: int, exam: str = "") -> list[StoryRow]:
         ),
         StoryRow("Checks passed", checks_passed(run)) if not run.needs_review else None,
         StoryRow("Judged by", [judges_text(run)]),
+        StoryRow("House rules", [judge_version_text(run.judge)]) if run.judge else None,
         StoryRow("Exam", [f"{exam[:1].upper()}{exam[1:]}."]) if exam else None,
         StoryRow("Claims decided", [escalation_text(run.escalation)]) if run.escalation else None,
         StoryRow("Verifier file", verifier_files(run)) if run.versions.local_models else None,
@@ -60,6 +62,12 @@ def story(run: Run, shown: int, exam: str = "") -> list[StoryRow]:
         StoryRow("Warnings", _warning_lines(run), "warning") if run.warnings else None,
     ]
     return [row for row in rows if row]
+
+
+def judge_version_text(judge: JudgeUse) -> str:
+    """Name the judge version of a run, and how many examples the critic was shown."""
+    examples = count_noun(len(judge.examples), "example") if judge.examples else "no examples"
+    return f"Judge version {judge.name} ({judge.digest}), {examples}."
 
 
 def verifier_files(run: Run) -> list[str]:

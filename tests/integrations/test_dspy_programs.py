@@ -7,26 +7,33 @@ from __future__ import annotations
 import json
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from masis.api.roles import offered_models
 from masis.audit.critique import Objection
 from masis.audit.issues import raise_issues
+from masis.cli.models import _draft_judge
 from masis.errors import InputError, SettingsError
 from masis.integrations.dspy import labelled, metric, plugin, programs
 from masis.integrations.dspy.labelled import ExpectedFault, LabelledAnswer
-from masis.integrations.dspy.plugin import critics, revisers
+from masis.integrations.dspy.plugin import CompiledRole, ProgramAsker, critics, revisers
 from masis.integrations.dspy.programs import HeldOutScore, MadeFrom, Predictor, Program
+from masis.llm.roles.critic import ModelCritic
+from masis.llm.roles.house import house_instructions, house_version
 from masis.llm.roles.prompting import answer as answer_section
 from masis.llm.roles.prompting import compose, question_and_evidence
 from masis.schema.audit import Issue
 from masis.schema.case import Case, Evidence
+from masis.schema.judge import HouseRule, JudgeBrief, JudgeContent, JudgeUse, question_id
 from masis.schema.labels import TargetLabel
 from masis.services import Workbench, demo_cases
 from masis.settings import Settings
 from masis.store import Store
+from tests.audit.factories import context
+from tests.llm import canned
+from tests.llm.scripted_asker import ScriptedAsker
 from tests.store.factories import a_case, a_decision, a_run
 
 FIGURE = HeldOutScore(mean=0.5, low=0.4, high=0.6, answers=10)
@@ -341,3 +348,40 @@ def test_compiled_instructions_and_examples_replace_the_default_prompt() -> None
     assert changed.task == original.task
     with pytest.raises(InputError, match="can't be given other instructions"):
         plugin.with_program(original, "reviser", "Compare each number.", examples)
+
+
+def test_a_critic_compiled_on_decisions_becomes_a_draft_that_audits_can_use(
+    tmp_path: Path,
+) -> None:
+    settings = Settings(programs_folder=str(tmp_path / "programs"))
+    folder = programs.folder(settings.programs_folder)
+    stored, _ = programs.save_program(folder, program_of())
+    workbench = Workbench.open(tmp_path / "masis.db", settings)
+    version = _draft_judge(workbench, folder, stored, ["How long?", "how long", "Why?"])
+    assert (version.state, version.content.critic) == ("draft", "dspy:careful@1")
+    assert version.content.held_out == (question_id("How long?"), question_id("Why?"))
+    pinned = workbench.audits.pin(settings.model_copy(update={"judge": version.name}))
+    assert pinned.critic == "dspy:careful@1"
+    assert pinned.judge == version.pinned
+    workbench.close()
+
+
+def test_house_rules_reach_a_compiled_critic(tmp_path: Path) -> None:
+    program = CompiledRole.model_construct(**dict(program_of()))
+    rule = HouseRule(id="a", sentence="Name the unit", force="must", severity="low")
+    content = JudgeContent(rules=(rule,))
+    use = JudgeUse(id="v", name="n", digest=content.digest)
+    recorded = f"{program.version_name} {house_version()}"
+    asker = ScriptedAsker({recorded.partition("/")[0]: canned.critique()})
+    critic = ModelCritic(
+        ProgramAsker(cast("Any", asker), program),
+        version=program.version_name,
+        brief=JudgeBrief(use=use, content=content),
+    )
+    critic.critique(context())
+    [request] = asker.requests
+    assert request.prompt.instructions.startswith("Judge.")
+    assert house_instructions() in request.prompt.instructions
+    assert "Name the unit" in request.prompt.task
+    assert request.prompt.version == recorded
+    assert critic.judged_by.version == request.prompt.version

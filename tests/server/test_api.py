@@ -12,6 +12,7 @@ import pytest
 
 from masis.schema.actor import PERMISSIONS, ROLES, Actor
 from masis.schema.codebook import FailureMode
+from masis.schema.judge import JudgeContent, SeverityRule
 from masis.schema.review import Decision
 from masis.schema.team import QueuePolicy
 from masis.server import api, endpoints
@@ -22,7 +23,7 @@ from masis.services import Workbench, access
 from masis.services.access import ACTS
 from masis.services.batch_actions import BatchRequest
 from tests.server.conftest import Serve, Served
-from tests.store.factories import a_case
+from tests.store.factories import a_case, an_audited_case
 
 LEAD = Actor(name="lead", roles=("lead",), authenticated=True)
 FIRST = Actor(name="first", roles=("reviewer",), authenticated=True)
@@ -61,14 +62,34 @@ def prepare(served: Served) -> dict[str, str]:
         workbench.modes.add_mode(LEAD, FailureMode(code=code, name=name))
     reviewer = Actor(name="reviewer", roles=("reviewer",), authenticated=True)
     workbench.modes.apply_to_cases(reviewer, ["wrong-date"], ["case-1"], batch="batch-1")
+    # a second decided question, so that decided cases can be split by question
+    an_audited_case(workbench.store, a_case("height", query="How high is it?"), "run-height")
+    workbench.reviews.submit(
+        FIRST,
+        Decision.model_validate(
+            {
+                "case_id": "height",
+                "verdict": "reject",
+                "reason": "read",
+                "reviewer": "first",
+                "run_id": "run-height",
+            }
+        ),
+    )
+    severities = (SeverityRule(type="outdated", severity="low"),)
+    version = workbench.judge.draft(LEAD, "draft", JudgeContent(severities=severities))
+    for system in ("v1", "v2"):
+        workbench.cases.add_one(LEAD, a_case("q1", system=system))
     return {
         "case": "case-1",
+        "version": version.id,
         "coding": "batch-1",
         "entry": entry.id,
         "run": run.id,
         "subject": "case:case-1",
         "form": "decided",
         "name": "pilot",
+        "system": "unnamed",
         "token": "unknown",
         "batch": a_batch(workbench),
     }
@@ -345,6 +366,25 @@ def test_a_failure_is_an_error_object_without_texts(
         busy = client.post("/cases/case-1/comments", json={"text": "x"})
         assert busy.status_code >= 500
         assert "kind" in busy.json()["error"]
+
+
+def test_a_judge_version_is_written_adopted_and_retired_over_http(team: Served) -> None:
+    prepare(team)
+    rule = {"id": "unit", "sentence": "Units", "force": "must", "severity": "low"}
+    with team.client("reviewer") as reviewer, team.client("lead") as lead:
+        written = {"name": "units 1", "content": {"rules": [rule]}}
+        assert reviewer.post("/judge/versions", json=written).status_code == 403
+        version = lead.post("/judge/versions", json=written).json()
+        assert (version["state"], version["author"]) == ("draft", "lead")
+        wrong = {"name": "units 2", "content": {"rules": [rule | {"force": "should"}]}}
+        assert lead.post("/judge/versions", json=wrong).status_code == 400
+        place = f"/judge/versions/{version['id']}"
+        assert lead.put(place, json={"note": "n"}).json()["note"] == "n"
+        assert lead.post(f"{place}/adopt").json()["state"] == "adopted"
+        assert lead.put(place, json={"note": "m"}).status_code == 409
+        assert reviewer.get(place).json()["digest"] == version["digest"]
+        assert reviewer.get("/judge/versions/nothing").status_code == 404
+        assert lead.post(f"{place}/retire").json()["state"] == "retired"
 
 
 def test_failure_modes_are_coded_and_counted_over_http_but_not_seen_by_blind_colleagues(

@@ -19,9 +19,12 @@ from masis.errors import MasisError, NotAllowed
 from masis.schema.actor import PERMISSIONS, ROLES, Actor, Permission
 from masis.schema.batches import SentenceLabel
 from masis.schema.codebook import Codebook, FailureMode
+from masis.schema.judge import JudgeContent, SeverityRule
+from masis.schema.judge_trials import DecidedFilter
 from masis.schema.review import Decision
 from masis.schema.run import Run
 from masis.schema.screening import Abstract, Screening
+from masis.schema.systems import SystemDetails
 from masis.schema.team import QueuePolicy, SavedView
 from masis.services import SIGN_IN_REQUIRED, Workbench, access
 from masis.services.access import ACTS, Access, Service, requires
@@ -66,6 +69,9 @@ def desk(tmp_path: Path) -> Iterator[Workbench]:
     opened.batches.start_undo(SIGNED_IN["admin"], batch.id)
     opened.modes.add_mode(SIGNED_IN["admin"], MODE)
     opened.modes.apply_to_cases(SIGNED_IN["admin"], [MODE.code], ["case-0"], batch="batch-1")
+    for name in ("draft 1", "adopted 1"):
+        opened.judge.draft(SIGNED_IN["admin"], name, TOLD)
+    opened.judge.adopt(SIGNED_IN["admin"], "adopted 1")
     yield opened
     opened.close()
 
@@ -95,6 +101,7 @@ def screened() -> Screening:
     return masis.screen_abstracts("Does it work?", [abstract])
 
 
+TOLD = JudgeContent(severities=(SeverityRule(type="outdated", severity="low"),))
 NO_GROUP = ProposedGroup(id="g", name="group", observations=0, cases=0, patterns=())
 FILE = Path(__file__).parents[1] / "api" / "cases.jsonl"
 Call = Callable[[Workbench, Actor], object]
@@ -166,6 +173,21 @@ CALLS: dict[str, Call] = {
     ),
     "CaseService.add": lambda desk, who: desk.cases.add(who, [a_case("new")]),
     "CaseService.add_one": lambda desk, who: desk.cases.add_one(who, a_case("new")),
+    "AuditService.brief": lambda desk, who: desk.audits.brief(
+        who, desk.store.cases.get("case-1"), Settings()
+    ),
+    "AlignmentService.choose": lambda desk, who: desk.alignment.choose(who, DecidedFilter()),
+    "AlignmentService.hold_out": lambda desk, who: desk.alignment.hold_out(
+        who, desk.store.judges.get("draft 1")
+    ),
+    "AlignmentService.start": lambda desk, who: desk.alignment.start(
+        who, desk.store.judges.get("draft 1")
+    ),
+    "JudgeService.draft": lambda desk, who: desk.judge.draft(who, "draft 2"),
+    "JudgeService.change": lambda desk, who: desk.judge.change(who, "draft 1", note="n"),
+    "JudgeService.adopt": lambda desk, who: desk.judge.adopt(who, "draft 1"),
+    "JudgeService.drop": lambda desk, who: desk.judge.drop(who, "draft 1"),
+    "JudgeService.retire": lambda desk, who: desk.judge.retire(who, "adopted 1"),
     "AuditService.cancel": lambda desk, who: desk.audits.cancel(who, "run-1"),
     "AuditService.audit": lambda desk, who: desk.audits.audit(who, desk.store.cases.get("case-1")),
     "AuditService.store_run": lambda desk, who: desk.audits.store_run(who, made_elsewhere()),
@@ -261,6 +283,9 @@ CALLS: dict[str, Call] = {
     "RelabellingService.withdraw": lambda desk, who: desk.relabelling.withdraw(who, "none"),
     "RubricProposalService.accept": lambda desk, who: desk.proposals.accept(who, "none", "One."),
     "RubricProposalService.dismiss": lambda desk, who: desk.proposals.dismiss(who, "none"),
+    "SystemService.describe": lambda desk, who: desk.systems.describe(
+        who, "unnamed", SystemDetails()
+    ),
     "TrustService.fit": lambda desk, who: desk.trust.fit(who),
     "TrustService.reviewers": lambda desk, who: desk.trust.reviewers(who, others=True),
     "TrustService.draw": lambda desk, who: desk.trust.draw(who, "auditor", draws=149),
@@ -272,8 +297,10 @@ CALLS: dict[str, Call] = {
 
 
 WITHOUT_PERMISSION = {
+    "AlignmentService.latest_trial",
     "AuditService.is_needed",
     "AuditService.newest_finished",
+    "AuditService.pin",
     "AuditService.resumable",
     "BackupService.existing",
     "BackupService.newest",

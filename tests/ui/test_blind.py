@@ -25,6 +25,7 @@ from masis.cli import main
 from masis.integrations.mcp import resources
 from masis.integrations.mcp.tools import TOOLS, CallWatch, Tools
 from masis.schema.actor import Actor
+from masis.schema.judge_trials import DecidedFilter, DecidedSplit
 from masis.schema.labels import TargetLabel
 from masis.schema.review import Decision
 from masis.schema.team import QueuePolicy
@@ -88,6 +89,21 @@ def settle(workbench: Workbench) -> None:
         decide(workbench, who, SETTLED, "approve")
 
 
+def choose_for_the_judge(workbench: Workbench) -> None:
+    """Choose all decided cases, also later ones, so that the judge page shows its figures."""
+    chosen = DecidedSplit(
+        id="chosen",
+        at="2026-01-02T09:30:00.000Z",
+        by=LEAD.name,
+        seed=1,
+        filters=DecidedFilter(blind_only=False),
+        cases=1,
+        questions=1,
+        held_out=(),
+    )
+    workbench.store.judge_trials.add_split(chosen)
+
+
 def ben_decides(workbench: Workbench) -> None:
     label = TargetLabel(target="answer", label="unsafe", severity="high")
     workbench.team.claim(BEN, OPEN)
@@ -118,6 +134,7 @@ def databases(
             lambda workbench: workbench.team.put_in_force(LEAD, policy),
         )
         act(path, "2026-01-02T09:00:00.000Z", settle)
+        act(path, "2026-01-02T09:30:00.000Z", choose_for_the_judge)
         if with_ben:
             act(path, "2026-01-02T10:00:00.000Z", ben_decides)
         if situation.decided:
@@ -202,6 +219,7 @@ PAGES: tuple[tuple[str, dict[str, str]], ...] = (
         ("trust", {"view": view})
         for view in ("machine", "people", "missed", "guarantee", "next", "own")
     ),
+    *(("judge", {"step": step}) for step in ("choose", "see", "tell", "compare")),
     ("settings", {}),
     ("health", {}),
     ("datasets", {}),

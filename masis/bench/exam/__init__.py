@@ -32,6 +32,7 @@ from masis.schema.base import utc_now
 from masis.schema.calls import CallOutcome
 from masis.schema.case import Case
 from masis.schema.exam import EXAM_VERSION, FAILED_CALLS_MOST, ExamCount, ExamKindResult, ExamResult
+from masis.schema.judge import JudgeBrief
 from masis.schema.model_ref import ModelRef
 from masis.schema.rules import MUST_LOOK
 from masis.schema.run import Iteration, Run
@@ -120,11 +121,19 @@ def exam_settings(settings: Settings, model: str = "") -> Settings:
     return pin_versions(settings.with_values({**EXAM_OVERRIDES, **roles}))
 
 
-def estimate_exam(settings: Settings) -> CostEstimate:
-    """Return the most calls, tokens and US dollars that the exam may need under these settings."""
+def estimate_exam(settings: Settings, judge: JudgeBrief | None = None) -> CostEstimate:
+    """Return the most calls, tokens and US dollars that the exam may need under these settings,
+    with the house rules of a judge version.
+    """
     return reduce(
-        CostEstimate.plus, (estimate(exam_case.case, settings) for exam_case in exam_cases())
+        CostEstimate.plus,
+        (estimate(exam_case.case, settings, judge) for exam_case in exam_cases()),
     )
+
+
+def no_guidance(case: Case) -> JudgeBrief | None:
+    """Return None, for an exam by the default judge."""
+    return None
 
 
 def take_exam(
@@ -132,6 +141,7 @@ def take_exam(
     *,
     on_progress: Callable[[int, int], None] = lambda done, total: None,
     stopped: Callable[[], bool] = lambda: False,
+    judge: Callable[[Case], JudgeBrief | None] = no_guidance,
     now: Callable[[], str] = utc_now,
     seconds: Callable[[], float] = time.monotonic,
 ) -> ExamResult | None:
@@ -141,6 +151,7 @@ def take_exam(
         settings: The judging roles, as from ``exam_settings``.
         on_progress: Called with the number of judged answers and their total.
         stopped: Called between answers; the exam ends once it returns true.
+        judge: Returns what a team tells the judge about a case of the exam.
         now: Returns the time for the result.
         seconds: A clock for the duration of the exam.
 
@@ -160,7 +171,7 @@ def take_exam(
     runs: list[Run] = []
 
     def audit(job: BatchItem, cancelled: Callable[[], bool]) -> Run:
-        events = audit_events(job.case, settings, cancelled)
+        events = audit_events(job.case, settings, cancelled, judge(job.case))
         return observation.run_to_completion(events, None, observation.AuditStart(job.case))
 
     def stopping() -> bool:

@@ -179,6 +179,9 @@ class ExportTally:
                 self._models[role][model] += 1
             for name in ("app", "rubric", "offline_rules"):
                 self._versions[name][str(run.versions.get(name))] += 1
+            # Only if there is one, so that a data set frozen before judge versions stays the same.
+            if judge := run.versions.get("judge"):
+                self._versions["judge"][str(judge)] += 1
         for name, counter in self._balance.items():
             counter.update("none" if row[name] is None else str(row[name]) for row in rows)
         if self._format.interface:

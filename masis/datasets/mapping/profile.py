@@ -61,7 +61,7 @@ Answer, evidence and citations are read from such a reply together.
 """
 
 
-_MAPPED_PATHS = ("id", "query", "answer", "evidence", "messages", "citations", "labels")
+_MAPPED_PATHS = ("id", "query", "answer", "evidence", "messages", "citations", "labels", "system")
 """Fields of a case that a profile has paths for."""
 
 _ID_KEYS = ("chunk_id", "passage_id", "doc_id", "document_id", "source_id", "_id")
@@ -108,6 +108,7 @@ class Profile(Record):
         words: The meaning of each verdict in ``labels``.
         drafted: Whether answers are absent on purpose, because an audit drafts them.
         reasoning: Path to the model's thoughts before it answered.
+        system: Path to the name of the system that answered.
         left_out: What the rows have that an import of cases leaves out; a note says so once.
         left_out_hint: How to import that.
 
@@ -129,6 +130,7 @@ class Profile(Record):
     evidence_sources: Paths = ()
     messages: Paths = ()
     reasoning: Paths = ()
+    system: Paths = ()
     whole: Paths = ()
     chunk: EvidencePaths = EvidencePaths()
     citations: Paths = ()

@@ -35,6 +35,7 @@ from masis.schema.reading import (
     refuse_unread,
     split_evidence,
 )
+from masis.schema.systems import names_system
 from masis.schema.wording import shorten
 
 LEAST_PRUNED = 12
@@ -255,6 +256,12 @@ class _RowReader:
         for name, paths in self._profile.external.items():
             if (value := self._follow(self._row, paths, f"external.{name}")) is not None:
                 metadata.setdefault("external", {})[name] = value
+        system = id_text(self._field_value("system"))
+        if "system" in self._names:
+            data |= {"system": system}
+        # The ids of traces aren't those of questions, so the case keeps its id.
+        elif names_system(system):
+            metadata["system"] = system
         if rest := _unused_values(self._row, _texts_in([data, metadata.get("reference_answer")])):
             metadata["source_row"] = rest
             self._refuse_unread(rest, data)

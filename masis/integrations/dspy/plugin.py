@@ -56,10 +56,12 @@ def with_program(
 ) -> RolePrompt:
     """Replace the instructions of a prompt and add examples before the case.
 
+    Instructions for house rules, which follow those of the file, stay.
     The prompt's mark was drawn after the demonstrations were written, so they can't contain it.
     Raises InputError if the prompt doesn't have its file's instructions.
     """
-    if prompt.instructions != load(role).before:
+    own = load(role).before
+    if not prompt.instructions.startswith(own):
         raise InputError(
             f"the {role}'s prompt can't be given other instructions", hint="Compile again."
         )
@@ -70,7 +72,8 @@ def with_program(
         for number, sections in enumerate(examples, 1):
             parts += [f"Example {number}:", *(fence(section, mark) for section in sections)]
         shared = "\n\n".join([*parts, _AFTER_EXAMPLES, shared])
-    return prompt._replace(instructions=instructions, shared=shared)
+    of_house = prompt.instructions.removeprefix(own)
+    return prompt._replace(instructions=f"{instructions}{of_house}", shared=shared)
 
 
 def examples_of(role: Role, demos: Sequence[Mapping[str, Any]]) -> list[list[Section]]:
@@ -141,7 +144,8 @@ class ProgramAsker:
     ) -> R:
         """Return the reply as a record. Raises like ``Model.ask``."""
         changed = with_program(prompt, self._program.role, self._part.instructions, self._examples)
-        changed = changed._replace(version=self._program.version_name)
+        of_house = prompt.version.removeprefix(load(self._program.role).version)
+        changed = changed._replace(version=f"{self._program.version_name}{of_house}")
         return self._model.ask(changed, shape, max_tokens=max_tokens, temperature=temperature)
 
 

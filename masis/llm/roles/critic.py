@@ -14,6 +14,12 @@ from masis.audit.context import AuditContext
 from masis.audit.critique import CritiqueJudgement, Objection
 from masis.audit.text.quotes import locate_quote
 from masis.errors import BadReply, CriticFailed, InvalidCritique, StepError
+from masis.llm.roles.house import (
+    house_sections,
+    house_version,
+    tells_critic,
+    with_house_instructions,
+)
 from masis.llm.roles.prompting import (
     Asker,
     RolePrompt,
@@ -23,10 +29,16 @@ from masis.llm.roles.prompting import (
     question_and_evidence,
     rows,
 )
-from masis.llm.roles.replies import CritiqueReply, RaisedIssue
+from masis.llm.roles.replies import (
+    CritiqueReply,
+    HouseCritiqueReply,
+    RaisedHouseIssue,
+    RaisedIssue,
+)
 from masis.llm.roles.verdicts import Chunks
 from masis.schema.audit import JudgedBy
 from masis.schema.base import Unscored
+from masis.schema.judge import JudgeBrief
 from masis.schema.rules import IssueType
 
 PROMPT = "critic"
@@ -37,18 +49,23 @@ GAPS: frozenset[IssueType] = frozenset({"logical", "incomplete_reasoning"})
 
 @dataclass(frozen=True)
 class ModelCritic:
-    """Audits an answer strictly by the evidence. ``version`` is recorded; if it's empty, the
-    prompt's version.
+    """Audits an answer strictly by the evidence, and by the house rules of a team if it has some.
+
+    ``version`` is recorded; if it's empty, the prompt's version.
     """
 
     asker: Asker
     temperature: float = 0.0
     version: str = ""
+    brief: JudgeBrief | None = None
 
     @property
     def judged_by(self) -> JudgedBy:
-        """The model, and the version of the prompt."""
-        return JudgedBy(model=self.asker.name, version=self.version or load(PROMPT).version)
+        """The model, and the versions of the prompt and of what the team adds to it."""
+        version = self.version or load(PROMPT).version
+        if self.brief is not None and tells_critic(self.brief):
+            version = f"{version} {house_version()}"
+        return JudgedBy(model=self.asker.name, version=version)
 
     def critique(self, context: AuditContext) -> CritiqueJudgement | Unscored:
         """Return the model's judgement.
@@ -57,10 +74,11 @@ class ModelCritic:
         model refused, 005 if its reply isn't a critique.
         """
         most = min(MAX_TOKENS, MIN_TOKENS + len(context.answer) // 2)
+        briefed = self.brief is not None and tells_critic(self.brief)
         try:
             reply = self.asker.ask(
-                prompt(context, self.asker.control.fence),
-                CritiqueReply,
+                prompt(context, self.asker.control.fence, self.brief),
+                HouseCritiqueReply if briefed else CritiqueReply,
                 max_tokens=most,
                 temperature=self.temperature,
             )
@@ -72,15 +90,20 @@ class ModelCritic:
         return judgement(reply, context)
 
 
-def prompt(context: AuditContext, mark: str) -> RolePrompt:
-    """Return the critic's prompt."""
-    sections = [answer(context.answer)]
+def prompt(context: AuditContext, mark: str, brief: JudgeBrief | None = None) -> RolePrompt:
+    """Return the critic's prompt, with the house rules and examples of a brief."""
+    briefed = brief is not None and tells_critic(brief)
+    house = house_sections(brief) if brief is not None and briefed else ()
+    sections = [*house, answer(context.answer)]
     if context.reasoning_steps:
         steps = enumerate(context.reasoning_steps, 1)
         sections.append(
             rows("REASONING", ({"step": number, "text": text} for number, text in steps))
         )
-    return compose(PROMPT, mark, question_and_evidence(context.query, context.evidence), sections)
+    composed = compose(
+        PROMPT, mark, question_and_evidence(context.query, context.evidence), sections
+    )
+    return with_house_instructions(composed) if briefed else composed
 
 
 def judgement(reply: CritiqueReply, context: AuditContext) -> CritiqueJudgement:
@@ -143,4 +166,5 @@ def _objection(
         suggestion=raised.suggestion,
         quote=quote,
         evidence_ids=chunks.ids_of(raised.evidence_ids),
+        house_rule=raised.house_rule if isinstance(raised, RaisedHouseIssue) else "",
     )

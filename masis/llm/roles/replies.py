@@ -147,6 +147,19 @@ class CritiqueReply(RoleReply):
         return self
 
 
+class RaisedHouseIssue(RaisedIssue):
+    """One fault, and the id of the house rule that it's about; empty if it's about none."""
+
+    house_rule: TextOrEmpty = ""
+
+
+class HouseCritiqueReply(CritiqueReply):
+    """A critique by house rules. The default critique stays as it is, with its recorded replies."""
+
+    # mypy fears that someone appends a plain issue, but replies are frozen and only read.
+    issues: ListOrEmpty[RaisedHouseIssue] = []  # type: ignore[assignment]
+
+
 class EvaluationReply(RoleReply):
     """Four scores with their reasons (MASIS-EVAL-FIELDS); the overall score is computed in code."""
 

@@ -15,6 +15,7 @@ from masis.errors import InputError, MasisError
 from masis.schema.actor import Actor
 from masis.schema.case import Case
 from masis.schema.reading import FieldMap
+from masis.schema.systems import checked_name
 from masis.services.access import ADD_CASES, Service, requires
 
 PREVIEW_ROWS = 200
@@ -143,18 +144,23 @@ class ImportService(Service):
         *,
         name: str,
         sheet: str | None = None,
+        system: str | None = None,
     ) -> Iterator[ImportStep]:
         """Store the cases of a file, and yield the progress after each stored batch.
 
         To stop the import, stop iterating: stored cases stay. A file that ends with an error, or a
         batch that can't be stored, is a problem of the last step.
 
+        ``system`` names the system of rows that name none: their ids are then those of questions.
+
         Raises:
+            InputError: The system's name isn't valid.
             NotAllowed: The actor's role doesn't allow imports; nothing is read.
             StoreError: The database can't be written.
 
         """
-        return self._steps(read_any(path, profile, names, name=name, sheet=sheet))
+        rows = read_any(path, profile, names, name=name, sheet=sheet)
+        return self._steps(rows if system is None else _answers_of(rows, checked_name(system)))
 
     def _steps(self, rows: Iterator[MappedRow]) -> Iterator[ImportStep]:
         step = ImportStep(0, 0, 0, 0, 0)
@@ -174,6 +180,12 @@ class ImportService(Service):
                 notes=tuple(note for row in batch for note in row.notes),
             )
             yield step
+
+
+def _answers_of(rows: Iterator[MappedRow], system: str) -> Iterator[MappedRow]:
+    """Yield the rows as answers of a system, unless they name theirs."""
+    for row in rows:
+        yield row if row.case is None else row._replace(case=row.case.as_answer_of(system))
 
 
 def _store_batches(

@@ -110,6 +110,14 @@ class MachineReport(NamedTuple):
     simulated: int
 
 
+class _SelectedRows(NamedTuple):
+    """Rows that match a filter, those of them to compare, and the number of unaudited answers."""
+
+    rows: pd.DataFrame
+    compared: pd.DataFrame
+    unaudited: int
+
+
 class PartReport(NamedTuple):
     """The audit compared with labels on claims or references, with one row for each of them."""
 
@@ -274,6 +282,30 @@ class TrustService:
     @requires("read")
     def compare(self, actor: Actor, filters: TrustFilter) -> MachineReport:
         """Compare the audit's verdicts on answers with people's."""
+        selected = self._select_rows(actor, filters)
+        rows, compared = selected.rows, selected.compared
+        blind, escalated = (
+            rows["blind"].to_numpy(dtype=bool),
+            rows["faulty"].isna().to_numpy(dtype=bool),
+        )
+        return MachineReport(
+            machine.compare(compared),
+            machine.compare(rows[~blind]) if filters.blind_only and not blind.all() else None,
+            Excluded(
+                int((~blind & ~escalated).sum()) if filters.blind_only else 0,
+                int(escalated.sum()),
+                selected.unaudited,
+            ),
+            {
+                column: machine.breakdown(compared, column)
+                for column in ("auditor", "dataset", "field", "month")
+            },
+            compared,
+            int(compared["simulated"].astype(bool).sum()),
+        )
+
+    def _select_rows(self, actor: Actor, filters: TrustFilter) -> _SelectedRows:
+        """Return the rows that match the filter and that this person may see."""
         score = self.score()
         if filters.source == "gold":
             all_rows = machine.gold_answer_rows(machine.frame_of(self._store.trust.gold()), score)
@@ -288,26 +320,18 @@ class TrustService:
             all_rows = machine.answer_rows(decided, score)
             unaudited = int((decided["settles"].astype(bool) & decided["auditor"].isna()).sum())
         rows = _narrow_frame(all_rows, filters)
-        blind, escalated = (
-            rows["blind"].to_numpy(dtype=bool),
-            rows["faulty"].isna().to_numpy(dtype=bool),
-        )
-        compared = rows[blind] if filters.blind_only else rows
-        return MachineReport(
-            machine.compare(compared),
-            machine.compare(rows[~blind]) if filters.blind_only and not blind.all() else None,
-            Excluded(
-                int((~blind & ~escalated).sum()) if filters.blind_only else 0,
-                int(escalated.sum()),
-                unaudited,
-            ),
-            {
-                column: machine.breakdown(compared, column)
-                for column in ("auditor", "dataset", "field", "month")
-            },
-            compared,
-            int(compared["simulated"].astype(bool).sum()),
-        )
+        compared = rows[rows["blind"].to_numpy(dtype=bool)] if filters.blind_only else rows
+        return _SelectedRows(rows, compared, unaudited)
+
+    @requires("read")
+    def decided_rows(self, actor: Actor, filters: TrustFilter) -> pd.DataFrame:
+        """Return the audited answers that people found right or faulty, one row each.
+
+        The rows are those of ``machine.answer_rows``. Escalated answers are left out, and so are
+        cases whose decisions or audit this person may not see yet.
+        """
+        compared = self._select_rows(actor, filters).compared
+        return compared[compared["faulty"].notna()]
 
     @requires("read")
     def compare_parts(

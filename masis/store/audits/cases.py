@@ -13,6 +13,7 @@ from masis.errors import CaseConflict, InputError, RecordDamaged, UnknownRecord
 from masis.schema.case import Case
 from masis.schema.team import QueuePolicy
 from masis.store.audits.queue import QUERY_SHOWN, Queue, match
+from masis.store.audits.systems import question_of
 from masis.store.core.connections import StorePart
 from masis.store.core.sql import insert
 from masis.store.records import AddResult, FoundCases
@@ -186,7 +187,10 @@ def _insert_case(
         "query_start": case.query[: QUERY_SHOWN + 1],
         "field": _metadata_word(case.metadata.get("field")),
         "dataset": _metadata_word(case.metadata.get("dataset")),
-        "system": _metadata_word(case.metadata.get("system")),
+        "system": case.system,
+        "question_seq": question_of(connection, case, at),
+        "answer_length": None if case.answer is None else len(case.answer),
+        "answer_cost": case.cost_usd,
         "wanted": in_force(connection, QueuePolicy).decisions_needed(case.id),
     }
     seq = insert(connection, "cases", row)

@@ -19,6 +19,7 @@ import contextlib
 import hashlib
 import re
 import sqlite3
+import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -292,6 +293,139 @@ def m008_minimal_evidence(db: Database) -> None:
     )
 
 
+def m040_systems(db: Database) -> None:
+    """Add questions and systems: a case is the answer of one system to one question.
+
+    A question's digest is of its words, regardless of case and spacing. Cases that name no system
+    have the system "unnamed". Of two answers with other ids to the same words, the earlier one's
+    question is that of both if they're of different systems, as for later imports
+    (``audits/systems.py``).
+    """
+    for statement in (
+        """CREATE TABLE systems (
+            name TEXT PRIMARY KEY,
+            added_at TEXT NOT NULL,
+            changed_at TEXT NOT NULL DEFAULT '',
+            changed_by TEXT NOT NULL DEFAULT '',
+            details TEXT NOT NULL DEFAULT '{}'
+        ) STRICT, WITHOUT ROWID""",
+        """CREATE TABLE questions (
+            seq INTEGER PRIMARY KEY,
+            id TEXT NOT NULL UNIQUE,
+            digest TEXT NOT NULL
+        ) STRICT""",
+        "CREATE INDEX questions_digest ON questions (digest, seq)",
+        "ALTER TABLE cases ADD COLUMN question_seq INTEGER REFERENCES questions (seq)",
+        # The characters of the answer, which a comparison of systems shows.
+        "ALTER TABLE cases ADD COLUMN answer_length INTEGER",
+        "DROP INDEX cases_system",
+        "UPDATE cases SET system = 'unnamed' WHERE system IS NULL",
+        "CREATE INDEX cases_system ON cases (system)",
+        "CREATE INDEX cases_question ON cases (question_seq, system)",
+        """INSERT INTO systems (name, added_at)
+            SELECT system, min(imported_at) FROM cases GROUP BY system""",
+    ):
+        db.execute(statement)
+    answered = set[tuple[int, str]]()
+    known = dict[str, list[int]]()
+    rows = db.execute(
+        """SELECT cases.seq, cases.id, system, payload ->> '$.query', payload ->> '$.supersedes.id',
+                length(payload ->> '$.answer')
+            FROM cases JOIN case_payloads ON case_seq = cases.seq ORDER BY cases.seq"""
+    ).fetchall()
+    question_of = dict[str, int]()
+    for seq, case_id, system, query, earlier, length in rows:
+        folded = " ".join(unicodedata.normalize("NFC", query).casefold().split())
+        digest = hashlib.sha256(folded.encode()).hexdigest()[:32]
+        same = known.setdefault(digest, [])
+        question = question_of.get(earlier) if earlier else None
+        if question is None:
+            question = next((q for q in same[:100] if (q, system) not in answered), None)
+        if question is None:
+            db.execute(
+                "INSERT INTO questions (seq, id, digest) VALUES (?, ?, ?)", [seq, case_id, digest]
+            )
+            same.append(question := seq)
+        answered.add((question, system))
+        question_of[case_id] = question
+        db.execute(
+            "UPDATE cases SET question_seq = ?, answer_length = ? WHERE seq = ?",
+            [question, length, seq],
+        )
+
+
+def m041_answer_costs(db: Database) -> None:
+    """Add what an answer cost, in US dollars, as its metadata says (``cost_usd``)."""
+    db.execute("ALTER TABLE cases ADD COLUMN answer_cost REAL")
+    db.execute(
+        """UPDATE cases SET answer_cost = (
+            SELECT payload ->> '$.metadata.cost_usd' FROM case_payloads
+            WHERE case_seq = cases.seq
+                AND json_type(payload, '$.metadata.cost_usd') IN ('integer', 'real')
+                AND payload ->> '$.metadata.cost_usd' >= 0
+        )"""
+    )
+
+
+def m044_judge_versions(db: Database) -> None:
+    """Add the versions of the judge's guidance, and each content that a version ever had.
+
+    A run names a version and the digest of its content, so contents are never changed or removed.
+    They name cases and hold none of their texts.
+    """
+    db.execute(
+        """CREATE TABLE judge_versions (
+            seq INTEGER PRIMARY KEY,
+            id TEXT NOT NULL UNIQUE,
+            name TEXT NOT NULL UNIQUE COLLATE NOCASE,
+            state TEXT NOT NULL,
+            digest TEXT NOT NULL,
+            author TEXT NOT NULL,
+            created_at TEXT NOT NULL,
+            changed_at TEXT NOT NULL,
+            note TEXT NOT NULL,
+            based_on TEXT,
+            decided_at TEXT,
+            decided_by TEXT
+        ) STRICT"""
+    )
+    db.execute(
+        "CREATE UNIQUE INDEX judge_adopted ON judge_versions (state) WHERE state = 'adopted'"
+    )
+    db.execute(
+        """CREATE TABLE judge_contents (
+            version_id TEXT NOT NULL,
+            digest TEXT NOT NULL,
+            at TEXT NOT NULL,
+            payload BLOB NOT NULL,
+            PRIMARY KEY (version_id, digest)
+        ) STRICT, WITHOUT ROWID"""
+    )
+
+
+def m046_judge_trials(db: Database) -> None:
+    """Add the splits of decided cases that measure the judge, and the trials of judge versions.
+
+    ``digest`` is that of the version's content, so trying the same content again costs nothing.
+    """
+    db.execute(
+        """CREATE TABLE judge_splits (
+            seq INTEGER PRIMARY KEY,
+            id TEXT NOT NULL UNIQUE,
+            payload TEXT NOT NULL
+        ) STRICT"""
+    )
+    db.execute(
+        """CREATE TABLE judge_trials (
+            run_seq INTEGER NOT NULL REFERENCES jobs (seq),
+            digest TEXT NOT NULL,
+            at TEXT NOT NULL,
+            payload BLOB NOT NULL,
+            PRIMARY KEY (run_seq, digest)
+        ) STRICT, WITHOUT ROWID"""
+    )
+
+
 def m050_seen_verdicts(db: Database) -> None:
     """Remember whether the machine's verdict was shown when a reviewer opened a case.
 
@@ -309,6 +443,10 @@ MIGRATIONS: tuple[Migration, ...] = (
     m006_dataset_guarantees,
     m007_batches,
     m008_minimal_evidence,
+    m040_systems,
+    m041_answer_costs,
+    m044_judge_versions,
+    m046_judge_trials,
     m050_seen_verdicts,
 )
 

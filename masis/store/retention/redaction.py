@@ -23,6 +23,7 @@ from masis.schema.screening import ScreeningEntry
 from masis.store.audits.cases import index_words, unindex_words
 from masis.store.audits.minimal_evidence import remove_results_of_entry
 from masis.store.audits.replies import remove_replies
+from masis.store.audits.systems import forget_question
 from masis.store.core.connections import StorePart
 from masis.store.retention.removal import begin_purge, empty_runs
 from masis.store.retention.shrinking import erase_removed_words
@@ -193,4 +194,5 @@ def _replace_content(
         "UPDATE cases SET query_start = ?, redaction_seq = ? WHERE seq = ?",
         [REDACTED, redaction, case_seq],
     )
+    forget_question(connection, case_seq)
     index_words(connection, case_seq, remainder)

@@ -33,6 +33,7 @@ from masis.store.core.connections import StorePart
 from masis.store.core.sql import append, record_of
 from masis.store.jobs import unpack, update_job
 from masis.store.retention.shrinking import erase_removed_words
+from masis.store.reviews.judge_trials import remove_trials_of_run
 from masis.store.reviews.states import refresh
 
 
@@ -295,6 +296,7 @@ def _remove_content(
         )
         if is_run:
             remove_results_of_run(connection, seq)
+            remove_trials_of_run(connection, seq)
             remove_replies(connection, job["case_seq"])
             refresh(connection, job["case_seq"])
 

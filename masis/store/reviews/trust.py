@@ -34,7 +34,7 @@ _CASE = (
 _DECIDED = f"""
     SELECT {_CASE}, cases.pending, log.seq IS cases.decision_seq AS settles, log.seq AS entry,
         log.at, written.reviewer, log.verdict, log.kind, written.blind, written.simulated,
-        written.marks, written.reason_code, written.seconds, {_RUN}
+        written.marks, written.reason_code, written.seconds, runs.seq AS run_seq, {_RUN}
     FROM decision_log AS log
     JOIN decision_payloads AS written ON written.entry_seq = log.seq
     JOIN cases ON cases.seq = log.case_seq

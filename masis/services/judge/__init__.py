@@ -1,0 +1,1 @@
+"""What a team tells its judge: versions of house rules, and what an audit gets of them."""

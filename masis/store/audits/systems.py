@@ -1,0 +1,245 @@
+"""Stores questions and systems: a case is the answer of one system to one question.
+
+A case's question is the one with the id that it names. If there is none yet, it is the oldest
+question in the same words that this system hasn't answered, since traces and files without ids name
+no question. Otherwise the case brings a new question.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Collection, Sequence
+from typing import NamedTuple
+
+from masis.errors import UnknownRecord
+from masis.schema.case import Case, Severity
+from masis.schema.comparison import Judgement
+from masis.schema.systems import UNNAMED, System, SystemDetails, question_digest
+from masis.store.core.connections import StorePart
+from masis.store.core.sql import Condition, any_of, join_conditions
+from masis.store.reviews.observations import CAUSE
+from masis.store.reviews.visibility import (
+    MACHINE_HIDDEN,
+    hides_anything,
+    visible_codes,
+    visible_observations,
+)
+
+_SAME_WORDS_TRIED = 100
+"""How many questions in the same words are tried, so that one text repeated in a hundred thousand
+cases doesn't take quadratic time. Beyond that, repeated questions aren't paired by their words.
+"""
+
+_SYSTEMS = """SELECT name, added_at, changed_at, changed_by, details,
+    (SELECT count(*) FROM cases WHERE system = name AND planted = 0) AS cases FROM systems"""
+
+
+def question_of(connection: sqlite3.Connection, case: Case, at: str) -> int:
+    """Return the number of a new case's question, and add the question and the system if needed."""
+    model = case.metadata.get("model")
+    details = SystemDetails(
+        model=model[:200] if case.system != UNNAMED and isinstance(model, str) else ""
+    )
+    connection.execute(
+        "INSERT OR IGNORE INTO systems (name, added_at, details) VALUES (?, ?, ?)",
+        [case.system, at, details.model_dump_json(exclude_defaults=True)],
+    )
+    if case.earlier_version is not None:
+        row = connection.execute(
+            "SELECT question_seq FROM cases WHERE id = ?", [case.earlier_version.id]
+        ).fetchone()
+        if row is not None and row[0] is not None:
+            return int(row[0])
+    row = connection.execute("SELECT seq FROM questions WHERE id = ?", [case.question]).fetchone()
+    digest = question_digest(case.query)
+    if row is None:
+        row = connection.execute(
+            """SELECT seq FROM (SELECT seq FROM questions WHERE digest = ? ORDER BY seq LIMIT ?)
+                AS same WHERE NOT EXISTS (
+                    SELECT 1 FROM cases WHERE question_seq = same.seq AND system = ?
+                ) ORDER BY seq LIMIT 1""",
+            [digest, _SAME_WORDS_TRIED, case.system],
+        ).fetchone()
+    if row is not None:
+        return int(row[0])
+    added = connection.execute(
+        "INSERT INTO questions (id, digest) VALUES (?, ?)", [case.question, digest]
+    )
+    return int(added.lastrowid or 0)
+
+
+def forget_question(connection: sqlite3.Connection, case_seq: int) -> None:
+    """Remove the digest of a redacted case's question, unless another case still has its words."""
+    connection.execute(
+        """UPDATE questions SET digest = '' WHERE seq =
+            (SELECT question_seq FROM cases WHERE seq = ?1)
+        AND NOT EXISTS (SELECT 1 FROM cases WHERE question_seq = questions.seq
+            AND seq <> ?1 AND redaction_seq IS NULL)""",
+        [case_seq],
+    )
+
+
+class StoredAnswer(NamedTuple):
+    """One system's answer to a question, as a comparison of systems reads it.
+
+    Attributes:
+        question: The number of the question.
+        seq: The number of the case.
+        judgement: The decision in force, or else what the audit found; None if neither is known to
+            the viewer. Flags and severity are None too, then.
+        flags: The faults of the original answer as a JSON list; None if it wasn't audited.
+        severity: The severity of its worst issue.
+        length: The characters of the answer; None if there is none.
+        cost: What it cost, in US dollars.
+
+    """
+
+    question: int
+    system: str
+    seq: int
+    judgement: Judgement | None
+    flags: str | None
+    severity: Severity | None
+    field: str | None
+    length: int | None
+    cost: float | None
+    hidden: bool
+
+
+class CaseName(NamedTuple):
+    """The id of a case, the id of its question, and the beginning of the question."""
+
+    case_id: str
+    question_id: str
+    query: str
+
+
+class Systems(StorePart):
+    """The systems of a store, and the questions that they answered."""
+
+    def all(self) -> tuple[System, ...]:
+        """Return the systems, in the order in which they were added."""
+        rows = self._database.execute(f"{_SYSTEMS} ORDER BY added_at, name")
+        return tuple(map(_system, rows))
+
+    def get(self, name: str) -> System:
+        """Return a system. Raises UnknownRecord."""
+        row = self._database.row(f"{_SYSTEMS} WHERE name = ?", [name])
+        if row is None:
+            raise UnknownRecord(f"there is no system {name!r}. `masis systems` lists them.")
+        return _system(row)
+
+    def change(self, name: str, details: SystemDetails, by: str) -> System:
+        """Replace the details of a system. Raises UnknownRecord."""
+        with self._database.transaction():
+            self.get(name)
+            self._database.execute(
+                "UPDATE systems SET details = ?, changed_at = ?, changed_by = ? WHERE name = ?",
+                [
+                    details.model_dump_json(exclude_defaults=True),
+                    self._database.now(),
+                    by,
+                    name,
+                ],
+            )
+            return self.get(name)
+
+    def answers(self, names: Sequence[str], viewer: str | None) -> list[StoredAnswer]:
+        """Return the newest answer of each of these systems to each question, in one pass.
+
+        Copies that measure people, earlier versions and redacted cases are left out. What the audit
+        or people said about an answer is left out as long as it's hidden from the viewer.
+        """
+        marks = ", ".join("?" * len(names))
+        with self._database.reading() as connection:
+            shown: str = "1"
+            values: tuple[str, ...] = ()
+            if viewer is not None and hides_anything(connection):
+                shown, values = f"NOT {MACHINE_HIDDEN}", (viewer,)
+            rows = self._database.cached_rows(
+                # Of several answers the newest has the highest number; SQLite takes the other
+                # columns from its row (sqlite.org/lang_select.html, "bare columns").
+                f"""SELECT question_seq, system, max(seq),
+                    CASE WHEN NOT shown THEN NULL
+                        WHEN state IN ('approved', 'overridden', 'rejected') THEN state
+                        WHEN iterations IS NULL THEN NULL
+                        WHEN tier = 'must_look' THEN 'flagged'
+                        WHEN standing IN ('failed', 'no_answer') THEN NULL
+                        WHEN tier = 'not_certified' THEN 'not_confirmed'
+                        ELSE 'nothing_found' END,
+                    CASE WHEN shown AND iterations > 0 THEN flags END,
+                    CASE WHEN shown THEN severity END,
+                    field, answer_length, answer_cost, NOT shown
+                FROM (SELECT *, {shown} AS shown FROM cases) AS cases
+                WHERE system IN ({marks}) AND planted = 0 AND redaction_seq IS NULL
+                    AND state <> 'superseded' AND question_seq IS NOT NULL
+                GROUP BY question_seq, system""",  # noqa: S608 (our own SQL and marks)
+                [*values, *names],
+            )
+        return [StoredAnswer(*row) for row in rows]
+
+    def names_of(self, numbers: Collection[int]) -> dict[int, CaseName]:
+        """Return the names of cases by their numbers."""
+        rows = self._database.execute(
+            """SELECT cases.seq, cases.id, questions.id, query_start FROM cases
+            JOIN questions ON questions.seq = question_seq
+            WHERE cases.seq IN (SELECT value FROM json_each(?))""",
+            [json.dumps(list(numbers))],
+        )
+        return {seq: CaseName(*row) for seq, *row in map(tuple, rows)}
+
+    def causes(self, names: Sequence[str], viewer: str | None) -> dict[int, frozenset[str]]:
+        """Return the causes of the audits' issues and of people's labels, by the case's number."""
+        return self._by_case(
+            f"""SELECT observations.case_seq, {CAUSE} AS value FROM observations
+            JOIN cases ON cases.seq = observations.case_seq WHERE is_fault AND value NOTNULL""",  # noqa: S608
+            names,
+            lambda connection: visible_observations(connection, viewer),
+        )
+
+    def modes(self, names: Sequence[str], viewer: str | None) -> dict[int, frozenset[str]]:
+        """Return the codes of failure modes that people applied, by the case's number."""
+        return self._by_case(
+            """SELECT case_codes.case_seq, code AS value FROM case_codes
+            JOIN cases ON cases.seq = case_codes.case_seq WHERE value NOTNULL""",
+            names,
+            lambda connection: visible_codes(connection, viewer),
+        )
+
+    def _by_case(
+        self,
+        sql: str,
+        names: Sequence[str],
+        visible: Callable[[sqlite3.Connection], list[Condition]],
+    ) -> dict[int, frozenset[str]]:
+        with self._database.reading() as connection:
+            where, values = join_conditions([*any_of("system", names), *visible(connection)])
+            rows = self._database.cached_rows(f"{sql} AND {where} GROUP BY 1, 2", values)
+        found: dict[int, set[str]] = {}
+        for seq, value in rows:
+            found.setdefault(seq, set()).add(value)
+        return {seq: frozenset(held) for seq, held in found.items()}
+
+    def question_of_case(self, case_id: str) -> str:
+        """Return the id of the question that a case answers. Raises UnknownRecord."""
+        row = self._database.row(
+            "SELECT questions.id FROM cases JOIN questions ON questions.seq = question_seq"
+            " WHERE cases.id = ?",
+            [case_id],
+        )
+        if row is None:
+            raise UnknownRecord(f"there is no case {case_id!r}.")
+        return str(row[0])
+
+
+def _system(row: sqlite3.Row) -> System:
+    details = SystemDetails.model_validate_json(row["details"])
+    return System(
+        **details.model_dump(),
+        name=row["name"],
+        cases=row["cases"],
+        added_at=row["added_at"],
+        changed_at=row["changed_at"],
+        changed_by=row["changed_by"],
+    )
