@@ -503,3 +503,5 @@ def test_the_cost_of_a_trial_is_known_before_it_starts(
     assert trial.calls == default.calls == len(ids)
     assert trial.tokens > default.tokens
     assert not server.requests
+    asked = audited(team, HELD_OUT[0], "prices 1").usage
+    assert 0 < asked.prompt_tokens + asked.completion_tokens <= trial.tokens / len(ids) * 1.2

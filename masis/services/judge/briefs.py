@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from masis.llm.roles.house import MAX_ANSWER, MAX_QUESTION, MAX_REASON
 from masis.offline.inference.encoder import load_encoder
 from masis.schema.case import Case
 from masis.schema.judge import (
@@ -108,6 +109,32 @@ class JudgeBriefs:
             update={"examples": tuple(dict.fromkeys(example.case_id for example in examples))}
         )
         return brief.model_copy(update={"use": use, "examples": examples})
+
+    def longest(self, settings: Settings) -> JudgeBrief | None:
+        """Return a brief with as many and as long examples as a case may get, for estimates.
+
+        Finding the examples of a case takes 0.3 s, which is too long for the estimate of a trial.
+
+        Raises:
+            UnknownRecord: The settings name a version that doesn't exist.
+
+        """
+        brief = self.without_examples(settings)
+        if brief is None:
+            return None
+        content = brief.content
+        named = sum(len(rule.examples) for rule in content.rules if rule.check is None)
+        similar = min(content.examples_shown, len(content.example_cases))
+        longest = JudgeExample(
+            case_id="longest",
+            query="x" * MAX_QUESTION,
+            answer="x" * MAX_ANSWER,
+            verdict="override",
+            reason="x" * MAX_REASON,
+        )
+        return brief.model_copy(
+            update={"examples": (longest,) * (min(named, MOST_NAMED) + similar)}
+        )
 
     def _examples(self, case: Case, content: JudgeContent) -> tuple[JudgeExample, ...]:
         """Return the examples that rules name, then the most similar of the others."""

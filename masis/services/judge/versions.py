@@ -103,10 +103,8 @@ class JudgeService(Service):
 
         """
         settings = self._briefs.pin(self._settings.model_copy(update={"judge": name}))
-        costs = []
-        for case_id in case_ids:
-            case = self._store.cases.get(case_id)
-            costs.append(estimate(case, settings, self._briefs.brief(case, settings)))
+        longest = self._briefs.longest(settings)
+        costs = (estimate(self._store.cases.get(name), settings, longest) for name in case_ids)
         return reduce(CostEstimate.plus, costs, CostEstimate())
 
     # Writing
