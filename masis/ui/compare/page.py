@@ -55,13 +55,13 @@ def show_compare(workbench: Workbench) -> None:
         _explain_systems(systems)
         return
     first, second = chosen_systems(systems, address.value("first"), address.value("second"))
-    _draw_choice(systems, first.name, second.name)
+    _draw_system_choice(systems, first.name, second.name)
     if first.name == second.name:
         st.markdown("**The same system is on both sides.** Choose another one.")
         return
     [comparison] = workbench.comparison.compare(actor(), (first.name, second.name))
-    _draw_verdict(comparison)
-    _draw_pairs(workbench, comparison)
+    _draw_systems_verdict(comparison)
+    _draw_question_list(workbench, comparison)
     _draw_measures(comparison)
     _draw_groups(comparison)
     _draw_descriptions(first, second)
@@ -92,7 +92,7 @@ def _explain_systems(systems: Sequence[System]) -> None:
     st.code("masis import answers.jsonl --system v2", language="bash")
 
 
-def _draw_choice(systems: Sequence[System], first: str, second: str) -> None:
+def _draw_system_choice(systems: Sequence[System], first: str, second: str) -> None:
     lines = {system.name: f"{system.name} ({system_text(system)})" for system in systems}
     left, right, button = st.columns([5, 5, 2], vertical_alignment="bottom")
     for place, title, name, chosen in (
@@ -109,18 +109,18 @@ def _draw_choice(systems: Sequence[System], first: str, second: str) -> None:
             "Swap",
             icon=":material/swap_horiz:",
             width="stretch",
-            on_click=_swap,
+            on_click=_swap_systems,
             args=(first, second),
         )
 
 
-def _swap(first: str, second: str) -> None:
+def _swap_systems(first: str, second: str) -> None:
     address.set_param("first", second)
     address.set_param("second", first)
     address.clear(("pair", "list"))
 
 
-def _draw_verdict(comparison: SystemComparison) -> None:
+def _draw_systems_verdict(comparison: SystemComparison) -> None:
     flagged = comparison.measure("flagged")
     with st.container(border=True):
         words = escape_markdown(verdict_text(comparison))
@@ -133,7 +133,7 @@ def _draw_verdict(comparison: SystemComparison) -> None:
             st.caption(escape_markdown(left_out))
 
 
-def _draw_pairs(workbench: Workbench, comparison: SystemComparison) -> None:
+def _draw_question_list(workbench: Workbench, comparison: SystemComparison) -> None:
     """Draw the questions that got worse or better, with the answers to the chosen one."""
     titles = {
         "worse": f"Regressions ({comparison.regression_count:,})",
@@ -163,6 +163,8 @@ def _draw_pairs(workbench: Workbench, comparison: SystemComparison) -> None:
     what = "right before, wrong now" if shown == "worse" else "wrong before, right now"
     st.caption(f"{count_noun(total, 'question')}: {what}. Choose one to read both answers.")
     chosen = next((pair for pair in pairs if pair.question == address.value("pair")), None)
+    if chosen is not None:
+        _draw_both_answers(workbench, chosen, list(pairs))
     everything = address.value("all") == "yes" or (chosen is not None and chosen in pairs[_SHOWN:])
     listed = pairs if everything else pairs[:_SHOWN]
     opened = linked_table(
@@ -209,11 +211,9 @@ def _draw_pairs(workbench: Workbench, comparison: SystemComparison) -> None:
         )
     elif total > len(pairs):
         st.caption(f"The worst {len(pairs):,} of {total:,} are listed.")
-    if chosen is not None:
-        _draw_pair(workbench, chosen, list(pairs))
 
 
-def _draw_pair(workbench: Workbench, pair: AnswerPair, pairs: list[AnswerPair]) -> None:
+def _draw_both_answers(workbench: Workbench, pair: AnswerPair, pairs: list[AnswerPair]) -> None:
     """Draw both answers to one question, with buttons to the question before and after it."""
     place = pairs.index(pair)
     st.subheader(f"Question {place + 1} of {len(pairs)}", anchor="answers")
@@ -227,7 +227,6 @@ def _draw_pair(workbench: Workbench, pair: AnswerPair, pairs: list[AnswerPair]) 
         answer = workbench.comparison.open_answer(actor(), case_id)
         href = address.link("review", case=case_id)
         sides.append(pair_side(answer.case, answer.run, known, href=href))
-    _PAIR(data=answer_pair(*sides), key="compare-pair")
     with st.container(horizontal=True):
         for title, other, icon in (
             ("Previous question", place - 1, ":material/arrow_back:"),
@@ -241,6 +240,8 @@ def _draw_pair(workbench: Workbench, pair: AnswerPair, pairs: list[AnswerPair]) 
                 on_click=address.set_param,
                 args=("pair", pairs[other].question if inside else ""),
             )
+        st.button("Close", icon=":material/close:", on_click=address.set_param, args=("pair", ""))
+    _PAIR(data=answer_pair(*sides), key="compare-pair")
 
 
 def _draw_measures(comparison: SystemComparison) -> None:
@@ -257,8 +258,8 @@ def _draw_measures(comparison: SystemComparison) -> None:
             column(comparison.first.name, "figure"),
             column(comparison.second.name, "figure"),
             column("Difference (95% interval)", "figure"),
-            column("p", "figure", hide="hide-narrow"),
-            column("", "pills"),
+            column("Conclusion", "pills"),
+            column("p", "figure", hide="hide-medium"),
         ],
         [
             row(
@@ -266,8 +267,8 @@ def _draw_measures(comparison: SystemComparison) -> None:
                 figure_with_base(measure, difference, second=False),
                 figure_with_base(measure, difference, second=True),
                 difference_text(measure, difference),
-                None if difference.p is None else f"{difference.p:.3f}",
                 {"pills": [label(conclusion_word(difference, measure))]},
+                None if difference.p is None else f"{difference.p:.3f}",
             )
             for measure, difference in rows
         ],
@@ -302,7 +303,7 @@ def difference_chart() -> alt.TopLevelMixin:
         y=alt.Y("measure:N", title=None, sort=None, axis=alt.Axis(labelLimit=200))
     )
     lines = base.mark_rule(color=GREY, strokeWidth=2).encode(
-        x=alt.X("low:Q", title="Difference", axis=alt.Axis(format="+%")), x2="high:Q"
+        x=alt.X("low:Q", title="Difference", axis=alt.Axis(format="+%", tickCount=6)), x2="high:Q"
     )
     points = base.mark_point(filled=True, size=80).encode(
         x="difference:Q",
@@ -348,7 +349,7 @@ def _draw_groups(comparison: SystemComparison) -> None:
             column(comparison.first.name, "figure"),
             column(comparison.second.name, "figure"),
             column("Difference (95% interval)", "figure"),
-            column("", "pills"),
+            column("Conclusion", "pills"),
         ],
         [
             row(

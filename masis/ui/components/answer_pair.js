@@ -54,6 +54,13 @@ const drawAnswerOf = (side, order) => {
 const drawEvidenceOf = (side, title) => {
   const section = make("section", "evidence")
   section.append(make("h3", "", title))
+  const key = make("p", "dim key")
+  key.append(
+    make("mark", "tone-good", "bears out a claim"),
+    " ",
+    make("mark", "tone-bad", "contradicts a claim"),
+  )
+  section.append(key)
   for (const chunk of side.evidence) {
     const details = make("details", "chunk")
     details.open = chunk.cited > 0 || chunk.pieces.some(piece => piece.tone)
