@@ -108,7 +108,14 @@ def audit_on_server(
     errors = ErrorReport()
     read: list[Case] = []
     try:
-        for row in read_any(source, reading.profile, reading.names, sheet=reading.sheet):
+        rows = read_any(
+            source,
+            reading.profile,
+            reading.names,
+            sheet=reading.sheet,
+            system=reading.system,
+        )
+        for row in rows:
             errors.add_all(row.problems)
             if row.case is not None and (limit is None or len(read) < limit):
                 read.append(row.case)
