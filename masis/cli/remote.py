@@ -76,7 +76,10 @@ def open_server(url: str, by: str | None = None, *, insecure: bool = False) -> R
 
 
 OF_SERVER = frozenset(
-    {"cases", "url", "insecure", "profile_name", "maps", "sheet", "out", "again", "limit", "emit"}
+    (
+        *("cases", "url", "insecure", "profile_name", "maps", "sheet", "system"),
+        *("out", "again", "limit", "emit"),
+    )
 )
 """The parameters of ``masis audit`` that can be used with ``--url``."""
 
