@@ -255,10 +255,7 @@ class Preferences(StorePart):
             ORDER BY preferences.question_seq, first_seq, second_seq, preferences.reviewer""",  # noqa: S608
             bound,
         )
-        return [
-            StoredPreference(*values, is_first_left=bool(is_left))
-            for *values, is_left in map(tuple, rows)
-        ]
+        return [StoredPreference._make((*row[:-1], bool(row[-1]))) for row in map(tuple, rows)]
 
     def texts(self, entries: tuple[str, ...]) -> dict[str, PreferenceText]:
         """Return what a list shows of these entries, by their ids."""

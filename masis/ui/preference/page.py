@@ -207,7 +207,7 @@ def _show_results(workbench: Workbench) -> None:
         "Include verdicts on questions I haven't decided",
         disabled=state["disabled"],
         help=state["help"],
-        **address.bind_query_param("everyone", shows=everyone),
+        **address.bind_query_param("everyone", False, shows=everyone),
     )
     progress = workbench.preferences.progress(me)
     entries = workbench.store.preference_log.head().length
