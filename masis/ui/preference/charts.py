@@ -23,5 +23,5 @@ def strength_chart(systems: int) -> alt.TopLevelMixin:
     points = base.mark_point(filled=True, size=90, opacity=1).encode(
         x=alt.X("value:Q"), tooltip=tooltip
     )
-    mean = alt.Chart().mark_rule(strokeDash=[4, 3], color=GREY).encode(x=alt.datum(0))
+    mean = alt.Chart(ROWS).mark_rule(strokeDash=[4, 3], color=GREY).encode(x=alt.datum(0))
     return alt.layer(mean, whiskers, points)

@@ -44,7 +44,7 @@ from masis.views.markdown import escape_markdown
 from masis.views.numbers import moment
 
 VIEWS = {"decide": "Decide", "results": "Results"}
-_PAIR = register_component("preference_pair")
+_PAIR = register_component("preference_pair", "key_sheet")
 _PAIR_KEY, _NAME_KEY, _PROBLEM = "preference-pair", "preference-name", "preference-problem"
 _ATTEMPT = "preference-attempt"
 
