@@ -27,7 +27,7 @@ from masis.services.access import OPEN, Access, requires
 from masis.services.cases import CaseService
 from masis.store import Store
 from masis.store.audits.systems import StoredAnswer
-from masis.trust.paired import bootstrap_difference, compare_shares
+from masis.trust.paired import LEAST_QUESTIONS, bootstrap_difference, compare_shares
 
 LEVEL = 0.05
 """A difference of shares with a smaller p-value counts as shown."""
@@ -115,7 +115,9 @@ class ComparisonService:
                         for pair in pairs
                     ),
                     measures=tuple(
-                        MeasuredDifference(measure=name, **_difference(name, pairs).model_dump())
+                        MeasuredDifference(
+                            measure=name, **_measure_difference(name, pairs).model_dump()
+                        )
                         for name in MEASURES
                     ),
                     groups=self._groups(pairs, modes, causes) if groups else (),
@@ -177,7 +179,7 @@ class ComparisonService:
             if pair.first.field:
                 fields[pair.first.field].append(pair)
         rows = [
-            _group("field", value, [(_wrong(a), _wrong(b)) for a, b in members])
+            _group_difference("field", value, [(_wrong(a), _wrong(b)) for a, b in members])
             for value, members in fields.items()
         ]
         codebook = self._store.team.in_force(Codebook)
@@ -202,7 +204,7 @@ class ComparisonService:
                 for value in values_of.get(answer.seq, none)
             }
             rows += [
-                _group(
+                _group_difference(
                     kind,
                     value,
                     [
@@ -232,7 +234,7 @@ def _wrong(answer: StoredAnswer) -> bool:
     return answer.judgement in WRONG
 
 
-def _difference(name: MeasureName, pairs: Iterable[_Pair]) -> PairedDifference:
+def _measure_difference(name: MeasureName, pairs: Iterable[_Pair]) -> PairedDifference:
     measure = MEASURES[name]
     if measure.unit == "share":
         flag = f'"{measure.flag}"'
@@ -260,7 +262,9 @@ def _difference(name: MeasureName, pairs: Iterable[_Pair]) -> PairedDifference:
     return _means(known_amounts, lower_is_better=measure.lower_is_better)
 
 
-def _group(group: GroupName, value: str, pairs: Sequence[tuple[bool, bool]]) -> GroupDifference:
+def _group_difference(
+    group: GroupName, value: str, pairs: Sequence[tuple[bool, bool]]
+) -> GroupDifference:
     return GroupDifference(group=group, value=value, **_shares(pairs).model_dump())
 
 
@@ -303,7 +307,9 @@ def _means(
     first, second = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
     interval = bootstrap_difference(second, first)
     conclusion: Conclusion = "too_few"
-    if interval.low is not None and interval.high is not None:
+    if interval.value == 0 and interval.n >= LEAST_QUESTIONS:
+        conclusion = "no_difference"
+    elif interval.low is not None and interval.high is not None:
         conclusion = "no_difference"
         if not interval.low <= 0 <= interval.high and lower_is_better is not None:
             conclusion = "better" if (interval.high < 0) == lower_is_better else "worse"

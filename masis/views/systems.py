@@ -96,15 +96,20 @@ def verdict_text(comparison: SystemComparison) -> str:
         f"Of {count_noun(row.questions, 'question')}, {second} got {row.only_second or 0:,} wrong"
         f" that {first} got right, and {row.only_first or 0:,} right that {first} got wrong"
     )
-    how_sure = f"{difference_text(MEASURES['flagged'], row)}, {certainty_text(row)}"
+    measure = MEASURES["flagged"]
+    how_sure = (
+        f"The share of wrong answers differs by {_signed(measure, row.difference or 0)} points"
+        f" (95% interval {_signed(measure, row.low or 0)} to {_signed(measure, row.high or 0)};"
+        f" {certainty_text(row)})"
+    )
     if row.conclusion == "too_few":
         return (
             f"Too few to tell whether {second} is better or worse than {first}. {counts}. That's"
             " too few differences to rule out chance."
         )
     if row.conclusion == "no_difference":
-        return f"No difference between {first} and {second} is shown. {counts} ({how_sure})."
-    return f"{second} is {row.conclusion} than {first}. {counts} ({how_sure})."
+        return f"No difference between {first} and {second} is shown. {counts}. {how_sure}."
+    return f"{second} is {row.conclusion} than {first}. {counts}. {how_sure}."
 
 
 def left_out_text(comparison: SystemComparison) -> str:
