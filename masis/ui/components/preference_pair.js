@@ -59,7 +59,7 @@ class PreferencePair {
     const undo = make("button", "undo")
     undo.type = "button"
     undo.disabled = !data.can_undo
-    undo.append(make("kbd", "", data.undo_key), make("span", "", "Undo my last verdict"))
+    undo.append(make("kbd", "", data.undo_key), make("span", "", "Undo"))
     undo.onclick = () => this.undo()
     this.undoButton = undo
     bar.append(...this.buttons, undo)
@@ -138,7 +138,11 @@ function drawMarked(element, text, marks) {
   for (const mark of [...marks].sort((one, other) => one.start - other.start)) {
     if (mark.start < place || mark.end > letters.length) continue // overlaps an earlier mark
     element.append(letters.slice(place, mark.start).join(""))
-    const words = make("mark", `severity-${mark.severity}`, letters.slice(mark.start, mark.end).join(""))
+    const words = make(
+      "mark",
+      `severity-${mark.severity}`,
+      letters.slice(mark.start, mark.end).join(""),
+    )
     words.title = mark.description
     element.append(words)
     place = mark.end

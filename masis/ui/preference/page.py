@@ -41,7 +41,7 @@ from masis.ui.shell.permissions import action, button_state
 from masis.ui.shell.reviewer import actor, name_reviewer, reviewer
 from masis.ui.shell.served_database import served_database, served_workbench
 from masis.views.markdown import escape_markdown
-from masis.views.numbers import moment
+from masis.views.numbers import day
 
 VIEWS = {"decide": "Decide", "results": "Results"}
 _PAIR = register_component("preference_pair", "key_sheet")
@@ -330,10 +330,11 @@ def _draw_pairs(workbench: Workbench, found: PreferenceResults, *, everyone: boo
     linked_table(
         [
             column("Question", "main"),
-            column("Preferred", "text"),
-            column("Against", "text"),
+            column("Verdict"),
+            column("Answer"),
+            column("Other answer"),
             column("Reviewer", hide="hide-narrow"),
-            column("When", hide="hide-medium"),
+            column("Day", hide="hide-medium"),
         ],
         [_verdict_row(verdict) for verdict in page.rows],
         description="Verdicts; a question opens the case of the first answer",
@@ -363,17 +364,17 @@ def _verdict_row(verdict: PreferenceRow) -> LinkedRow:
     if verdict.verdict == "second":
         answers.reverse()
     (better, case), (other, other_case) = answers
-    tie = _TIES.get(verdict.verdict)
     return row(
         {
             "text": verdict.query,
             "href": address.link("review", case=case),
             "below": [verdict.reason] if verdict.reason else [],
         },
-        {"text": f"{tie}: {better}" if tie else better, "href": address.link("review", case=case)},
+        _TIES.get(verdict.verdict, f"{better} is better"),
+        {"text": better, "href": address.link("review", case=case)},
         {"text": other, "href": address.link("review", case=other_case)},
         verdict.reviewer,
-        moment(verdict.at),
+        day(verdict.at),
     )
 
 
