@@ -193,16 +193,27 @@ class Preferences(StorePart):
     """Reads the pairs of answers to compare and the verdicts in force."""
 
     def next_question(self, reviewer: str) -> int | None:
-        """Return the first question with a pair that this reviewer hasn't decided, or None."""
-        row = self._database.row(
-            f"""SELECT question_seq FROM ({_PAIRS}) AS open WHERE pairs > (
-                SELECT count(DISTINCT json_array(min(first.system, second.system),
-                    max(first.system, second.system)))
-                {_OWN} AND preferences.question_seq = open.question_seq)
-            ORDER BY question_seq LIMIT 1""",  # noqa: S608 (our own SQL)
-            [reviewer],
+        """Return the first question with a pair that this reviewer hasn't decided, or None.
+
+        Questions from the last decided one on come first, because skipping 45,000 decided ones
+        takes a quarter of a second.
+        """
+        last = self._database.value(
+            "SELECT coalesce(max(question_seq), 0) FROM preferences WHERE reviewer = ?", [reviewer]
         )
-        return None if row is None else int(row[0])
+        for earliest in dict.fromkeys((last, 0)):
+            row = self._database.row(
+                f"""SELECT question_seq FROM ({_PAIRS}) AS open
+                WHERE question_seq >= ? AND pairs > (
+                    SELECT count(DISTINCT json_array(min(first.system, second.system),
+                        max(first.system, second.system)))
+                    {_OWN} AND preferences.question_seq = open.question_seq)
+                ORDER BY question_seq LIMIT 1""",  # noqa: S608 (our own SQL)
+                [earliest, reviewer],
+            )
+            if row is not None:
+                return int(row[0])
+        return None
 
     def answers(self, question: int) -> tuple[AnswerOfSystem, ...]:
         """Return the newest answer of each system to a question, in the order of the cases."""
