@@ -348,22 +348,23 @@ def next_pair(call: ApiCall) -> records.PairToDecide:
     )
 
 
-@endpoint(
-    "POST",
-    "/preferences",
-    "decide",
-    DECIDE_PREFERENCES,
-    example={"pair": "12-9f3c01d2e3a4b5c6", "verdict": "left", "reason": "It names the dose."},
-)
-def decide_pair(call: ApiCall, body: NewPreference) -> RecordedPreference:
-    """Record which of two answers is better."""
-    return call.workbench.preferences.decide(call.actor, body)
-
-
 @endpoint("POST", "/preferences/undo", "decide", DECIDE_PREFERENCES)
 def undo_preference(call: ApiCall) -> RecordedPreference:
     """Undo your newest preference."""
     return call.workbench.preferences.undo(call.actor)
+
+
+@endpoint(
+    "POST",
+    "/preferences/{pair}",
+    "decide",
+    DECIDE_PREFERENCES,
+    example={"verdict": "left", "reason": "It names the dose."},
+)
+def decide_pair(call: ApiCall, body: records.PairVerdictRequest) -> RecordedPreference:
+    """Record which of the two answers of a pair is better."""
+    given = NewPreference(pair=call.path["pair"], **body.model_dump())
+    return call.workbench.preferences.decide(call.actor, given)
 
 
 @endpoint("GET", "/preferences/results", "read", "see pages, figures and reports")

@@ -15,6 +15,7 @@ from masis.schema.case import Case, Severity
 from masis.schema.codebook import MOST_CODES, MOST_MODES, Codebook
 from masis.schema.faults import PlantedFault
 from masis.schema.labels import LabelTarget, Stance, SupportKind
+from masis.schema.preference import LONGEST_REASON, PreferenceVerdict
 from masis.schema.review import LONGEST_SENTENCE, AdjudicationCause, LogEntry, Verdict
 from masis.schema.run import Run
 from masis.schema.team import MachineShown
@@ -594,6 +595,14 @@ class ResultsQuery(Record):
     """Whether to include preferences on questions that the caller hasn't decided."""
 
     everyone: bool = False
+
+
+class PairVerdictRequest(Record):
+    """A verdict on a pair. ``token`` makes a repeated request harmless."""
+
+    verdict: PreferenceVerdict
+    reason: str = Field(default="", max_length=LONGEST_REASON)
+    token: str | None = Field(default=None, max_length=200)
 
 
 class PairToDecide(Record):
