@@ -356,7 +356,7 @@ def undo_preference(call: ApiCall) -> RecordedPreference:
 
 @endpoint(
     "POST",
-    "/preferences/{pair}",
+    "/preferences/pairs/{pair}",
     "decide",
     DECIDE_PREFERENCES,
     example={"verdict": "left", "reason": "It names the dose."},

@@ -362,17 +362,18 @@ def test_a_pair_is_decided_over_http_without_names_and_seen_by_others_after_thei
         shown = reviewer.get("/preferences/next")
         assert "secret" not in shown.text
         pair, verdict = shown.json()["task"]["pair"], {"verdict": "left"}
-        recorded = reviewer.post(f"/preferences/{pair}", json=verdict)
+        recorded = reviewer.post(f"/preferences/pairs/{pair}", json=verdict)
         assert recorded.json()["progress"] == {"decided": 1, "total": 1}
         assert "secret" not in recorded.text
-        assert reviewer.post(f"/preferences/{pair}", json=verdict).status_code == 409
+        assert reviewer.post(f"/preferences/pairs/{pair}", json=verdict).status_code == 409
         assert reviewer.get("/preferences/results").json()["verdicts"] == 1
         assert reviewer.get("/preferences").json()["rows"][0]["reviewer"]
         assert lead.get("/preferences").json() == {"rows": [], "total": 0}
         assert lead.get("/preferences/results").json()["verdicts"] == 0
         assert lead.get("/preferences", params={"everyone": True}).json()["total"] == 1
         assert reviewer.get("/preferences", params={"everyone": True}).status_code == 403
-        assert reviewer.post("/preferences/undo").json()["pair"] == pair
+        undone = reviewer.post("/preferences/undo")
+        assert undone.json()["pair"] == pair, undone.text
 
 
 def test_failure_modes_are_coded_and_counted_over_http_but_not_seen_by_blind_colleagues(
