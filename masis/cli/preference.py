@@ -19,11 +19,11 @@ from masis.services.api_records import PreferenceSummary
 from masis.services.preference_texts import agreement_lines, strength_rows, win_rate_rows
 from masis.services.preferences import (
     PREFERENCE_FORMATS,
+    BlindAnswer,
     NewPreference,
     PreferenceProgress,
     PreferenceTask,
     RecordedPreference,
-    ShownAnswer,
 )
 
 
@@ -78,7 +78,7 @@ def _task_lines(task: PreferenceTask) -> Iterator[str]:
         yield from _answer_lines(shown)
 
 
-def _answer_lines(shown: ShownAnswer) -> Iterator[str]:
+def _answer_lines(shown: BlindAnswer) -> Iterator[str]:
     yield shown.answer
     for chunk in shown.evidence:
         yield f"  [{chunk.id}] {chunk.text}"

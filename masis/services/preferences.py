@@ -74,7 +74,7 @@ class AnswerMark(Record):
     description: str
 
 
-class ShownAnswer(Record):
+class BlindAnswer(Record):
     """One of two answers, without anything that names its system.
 
     ``marks`` are the audit's issues of the original answer; there are none as long as the policy
@@ -98,8 +98,8 @@ class PreferenceTask(Record):
 
     pair: str
     question: str
-    left: ShownAnswer
-    right: ShownAnswer
+    left: BlindAnswer
+    right: BlindAnswer
     progress: PreferenceProgress
 
 
@@ -250,7 +250,7 @@ class PreferenceService(Service):
                 versions={"app": version.APP},
             )
         )
-        return self._recorded(entry, given.pair)
+        return self._describe_entry(entry, given.pair)
 
     @requires("decide", DECIDE)
     def undo(self, actor: Actor) -> RecordedPreference:
@@ -276,7 +276,7 @@ class PreferenceService(Service):
                     versions={"app": version.APP},
                 )
             )
-        return self._recorded(entry, self._pair_name(newest.decision))
+        return self._describe_entry(entry, self._pair_name(newest.decision))
 
     @requires("read")
     def progress(self, actor: Actor) -> PreferenceProgress:
@@ -318,7 +318,7 @@ class PreferenceService(Service):
             reviewers=dict(sorted(Counter(row.reviewer for row in rows).items())),
             win_rates=win_rates(comparisons),
             strengths=fit_bradley_terry(comparisons),
-            agreement=_agreement(rows),
+            agreement=_measure_reviewers(rows),
             left=share(chosen_left, decisive),
             both_bad=share([row.verdict == "both_bad" for row in rows], questions),
             disputed=sum(_is_disputed(verdicts) for verdicts in _by_pair(rows).values()),
@@ -439,9 +439,9 @@ class PreferenceService(Service):
             progress=self.progress(actor),
         )
 
-    def _show(self, actor: Actor, answer: AnswerOfSystem) -> ShownAnswer:
+    def _show(self, actor: Actor, answer: AnswerOfSystem) -> BlindAnswer:
         case = self._store.cases.get(answer.case_id)
-        return ShownAnswer(
+        return BlindAnswer(
             answer=case.answer or "",
             evidence=tuple(case.evidence),
             marks=self._marks(actor, answer.case_id),
@@ -485,7 +485,7 @@ class PreferenceService(Service):
             return ""
         return _name_pair(decision.reviewer, question, *known)
 
-    def _recorded(self, entry: PreferenceEntry, pair: str) -> RecordedPreference:
+    def _describe_entry(self, entry: PreferenceEntry, pair: str) -> RecordedPreference:
         decision = entry.decision
         assert decision is not None  # it was made just now
         done, total = self._store.preferences.count(decision.reviewer)
@@ -516,7 +516,7 @@ def _is_disputed(verdicts: Sequence[StoredPreference]) -> bool:
     return len({row.verdict for row in verdicts}) > 1
 
 
-def _agreement(rows: Sequence[StoredPreference]) -> ReviewerAgreement | None:
+def _measure_reviewers(rows: Sequence[StoredPreference]) -> ReviewerAgreement | None:
     """Return the agreement of reviewers on pairs that at least two of them decided."""
     pairs = [same for same in _by_pair(rows).values() if len(same) > 1]
     if not pairs:

@@ -133,7 +133,7 @@ class PreferenceLog(StoredLog[PreferenceDecision, PreferenceEntry]):
             right = _case_row(connection, decision.right_case)
             if left["question_seq"] != right["question_seq"]:
                 raise Conflict("the two answers are to different questions.")
-            undone = _undone_seq(connection, decision)
+            undone = _find_undone(connection, decision)
             about = PreferenceDigests(left=left["digest"], right=right["digest"])
             if decision.kind == "preference":
                 _assert_undecided(connection, decision, left, right)
@@ -186,7 +186,7 @@ class PreferenceLog(StoredLog[PreferenceDecision, PreferenceEntry]):
                 LEFT JOIN cases AS right_side ON right_side.seq = log.right_seq
                 WHERE log.kind <> 'redaction' ORDER BY log.seq"""
             )
-            return check_subjects(rows, PreferenceDecision, LOG.noun, _changed_cases)
+            return check_subjects(rows, PreferenceDecision, LOG.noun, _find_altered_answers)
 
 
 class Preferences(StorePart):
@@ -322,7 +322,7 @@ def _assert_undecided(
         raise Conflict("you have decided this pair already. Undo that verdict first.")
 
 
-def _undone_seq(connection: sqlite3.Connection, decision: PreferenceDecision) -> int | None:
+def _find_undone(connection: sqlite3.Connection, decision: PreferenceDecision) -> int | None:
     """Return the number of the entry that an undo cancels, None for other entries."""
     if decision.undoes is None:
         return None
@@ -337,7 +337,7 @@ def _undone_seq(connection: sqlite3.Connection, decision: PreferenceDecision) ->
     return int(row["seq"])
 
 
-def _changed_cases(row: sqlite3.Row, decision: PreferenceDecision) -> list[str]:
+def _find_altered_answers(row: sqlite3.Row, decision: PreferenceDecision) -> list[str]:
     assert decision.about is not None  # check_subjects names entries without digests itself
     return [
         f"the answer on the {side} was altered after the verdict"

@@ -154,7 +154,7 @@ def _name_person() -> None:
 
 
 def _record_verdict() -> None:
-    posted = _posted("decided")
+    posted = _read_trigger("decided")
     st.session_state[_ATTEMPT] = st.session_state.get(_ATTEMPT, 0) + 1
     if not isinstance(posted, Mapping):
         return
@@ -175,7 +175,7 @@ def _undo_verdict() -> None:
         st.session_state[_PROBLEM] = str(error)
 
 
-def _posted(name: str) -> object:
+def _read_trigger(name: str) -> object:
     state = st.session_state.get(_PAIR_KEY)
     return state.get(name) if isinstance(state, Mapping) else getattr(state, name, None)
 
@@ -183,7 +183,7 @@ def _posted(name: str) -> object:
 # Results
 
 
-class _CacheKey(NamedTuple):
+class _ResultsKey(NamedTuple):
     """What results depend on; a change of it computes them again."""
 
     path: str
@@ -194,7 +194,7 @@ class _CacheKey(NamedTuple):
 
 
 @st.cache_data(show_spinner=False, max_entries=20)
-def _results(key: _CacheKey) -> PreferenceResults:
+def _cached_results(key: _ResultsKey) -> PreferenceResults:
     return served_workbench().preferences.results(actor(), everyone=key.everyone)
 
 
@@ -211,8 +211,8 @@ def _show_results(workbench: Workbench) -> None:
     )
     progress = workbench.preferences.progress(me)
     entries = workbench.store.preference_log.head().length
-    key = _CacheKey(str(served_database()), entries, progress.total, me.name, everyone)
-    found = _results(key)
+    key = _ResultsKey(str(served_database()), entries, progress.total, me.name, everyone)
+    found = _cached_results(key)
     if not found.verdicts:
         st.info(
             "There are no verdicts that you may see yet. Results show the questions of which you"
@@ -234,7 +234,7 @@ def _show_results(workbench: Workbench) -> None:
     st.subheader("Agreement and bias", anchor=False)
     for line in agreement_lines(found):
         st.text(line)
-    _draw_pairs(workbench, found, everyone=everyone)
+    _draw_verdicts(workbench, found, everyone=everyone)
     _draw_export(workbench)
 
 
@@ -294,7 +294,7 @@ def _draw_strengths(found: PreferenceResults) -> None:
     )
 
 
-def _draw_pairs(workbench: Workbench, found: PreferenceResults, *, everyone: bool) -> None:
+def _draw_verdicts(workbench: Workbench, found: PreferenceResults, *, everyone: bool) -> None:
     st.subheader("Verdicts", anchor=False)
     disputed = address.value("only") == "disputed"
     systems = _systems_in_address()
