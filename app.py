@@ -30,48 +30,46 @@ break_long_marks()
 st.set_page_config(page_title="MASIS Workbench", page_icon=PAGE_ICON, layout="wide")
 add_styles()
 
+# What people use all day is one click away. Everything else is in two menus. A page is listed by
+# its address, which is the name of its file too.
+MENUS = {
+    "": (
+        ("overview", "Overview", "home"),
+        ("queue", "Queue", "checklist"),
+        ("review", "Review", "rate_review"),
+        ("new", "New audit", "add_circle"),
+        ("import", "Import", "upload_file"),
+        ("screening", "Screening", "biotech"),
+    ),
+    "Understand": (
+        ("compare", "Compare", "compare"),
+        ("preference", "Preference", "thumbs_up_down"),
+        ("decisions", "Decisions", "gavel"),
+        ("metrics", "Metrics", "monitoring"),
+        ("trust", "Trust", "verified"),
+    ),
+    "Set up": (
+        ("team", "Team", "group"),
+        ("datasets", "Dataset versions", "dataset"),
+        ("settings", "Settings", "tune"),
+        ("health", "Health", "health_and_safety"),
+        ("retention", "Retention", "auto_delete"),
+    ),
+}
 page = st.navigation(
-    [
-        st.Page(PAGES / "overview.py", title="Overview", icon=":material/home:", default=True),
-        st.Page(PAGES / "queue.py", title="Queue", icon=":material/checklist:", url_path="queue"),
-        st.Page(
-            PAGES / "review.py", title="Review", icon=":material/rate_review:", url_path="review"
-        ),
-        st.Page(PAGES / "new.py", title="New audit", icon=":material/add_circle:", url_path="new"),
-        st.Page(
-            PAGES / "imports.py", title="Import", icon=":material/upload_file:", url_path="import"
-        ),
-        st.Page(
-            PAGES / "screening.py",
-            title="Screening",
-            icon=":material/biotech:",
-            url_path="screening",
-        ),
-        st.Page(
-            PAGES / "compare.py", title="Compare", icon=":material/compare:", url_path="compare"
-        ),
-        st.Page(
-            PAGES / "decisions.py", title="Decisions", icon=":material/gavel:", url_path="decisions"
-        ),
-        st.Page(PAGES / "team.py", title="Team", icon=":material/group:", url_path="team"),
-        st.Page(
-            PAGES / "metrics.py", title="Metrics", icon=":material/monitoring:", url_path="metrics"
-        ),
-        st.Page(PAGES / "trust.py", title="Trust", icon=":material/verified:", url_path="trust"),
-        st.Page(
-            PAGES / "settings.py", title="Settings", icon=":material/tune:", url_path="settings"
-        ),
-        st.Page(PAGES / "health.py", title="Health", url_path="health", visibility="hidden"),
-        st.Page(
-            PAGES / "datasets.py",
-            title="Dataset versions",
-            url_path="datasets",
-            visibility="hidden",
-        ),
-        st.Page(
-            PAGES / "retention.py", title="Retention", url_path="retention", visibility="hidden"
-        ),
-    ],
+    {
+        menu: [
+            st.Page(
+                PAGES / f"{address}.py",
+                title=title,
+                icon=f":material/{icon}:",
+                url_path=address,
+                default=address == "overview",
+            )
+            for address, title, icon in entries
+        ]
+        for menu, entries in MENUS.items()
+    },
     position="top",
 )
 st.set_page_config(page_title=tab_title(page.title))

@@ -45,6 +45,7 @@ from masis.store.reviews.drafts import Drafts
 from masis.store.reviews.failure_modes import FailureModes
 from masis.store.reviews.outcomes import Outcomes
 from masis.store.reviews.planted import PlantedFaults
+from masis.store.reviews.preferences import PreferenceLog, Preferences
 from masis.store.reviews.relabelling import Relabelling
 from masis.store.reviews.rubric_proposals import RubricProposals
 from masis.store.reviews.team import Team
@@ -61,7 +62,7 @@ class Store:
     ``outcomes``, ``datasets``; ``drafts``; ``corpora``, ``screenings``, ``screening_log``,
     ``acceptances``, ``remembered_grades``; ``retention``, ``purges``, ``redactions``, ``team``,
     ``trust``, ``planted``, ``relabelling``, ``proposals``, ``tokens``, ``batches``, ``answers``,
-    ``modes``, ``minimal_evidence``, ``systems``.
+    ``modes``, ``minimal_evidence``, ``systems``, ``preferences``, ``preference_log``.
     """
 
     def __init__(self, database: Database) -> None:
@@ -96,6 +97,7 @@ class Store:
         self.modes = FailureModes(database)
         self.minimal_evidence = MinimalEvidenceResults(database)
         self.systems = Systems(database)
+        self.preferences, self.preference_log = Preferences(database), PreferenceLog(database)
 
     @classmethod
     def open(

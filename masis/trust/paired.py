@@ -18,6 +18,7 @@ and simulates how often the intervals cover the truth. scipy is imported on use.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import comb
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
@@ -106,13 +107,13 @@ def compare_shares(both: int, first_only: int, second_only: int, neither: int) -
 
 def mcnemar(first_only: int, second_only: int) -> tuple[float, float]:
     """Return the two-sided exact and mid-p values of McNemar's test; 1 if no pair differs."""
-    from scipy.stats import binom
+    from scipy.special import bdtr
 
     differing, smaller = first_only + second_only, min(first_only, second_only)
     if differing == 0:
         return 1.0, 1.0
-    point = float(binom.pmf(smaller, differing, 0.5))
-    tail = float(binom.cdf(smaller, differing, 0.5))
+    point = comb(differing, smaller) / 2**differing
+    tail = float(bdtr(smaller, differing, 0.5))
     if first_only == second_only:
         return 1.0, 1.0 - point / 2
     # Half the probability of the observed result counts, in both tails.
@@ -185,19 +186,19 @@ def bootstrap_difference(
     value = float(x.sum() / x_of.sum() - y.sum() / y_of.sum())
     if n < LEAST_QUESTIONS:
         return AgreementEstimate(value, n=n, why=f"no interval under {LEAST_QUESTIONS} questions")
-    bounds = _normal_bounds(table, value) if n > MOST_RESAMPLED else _resampled(table, seed)
+    bounds = _normal_bounds(table, value) if n > MOST_RESAMPLED else _resample_bounds(table, seed)
     if bounds is None or bounds[0] == bounds[1]:
         return AgreementEstimate(value, n=n, why="no interval: it's the same in every resample")
     return AgreementEstimate(value, *bounds, n)
 
 
-def _resampled(table: Floats, seed: int) -> tuple[float, float] | None:
+def _resample_bounds(table: Floats, seed: int) -> tuple[float, float] | None:
     """Return expanded percentiles of the resampled difference.
 
     Plain percentiles are too narrow for small samples: they use the normal quantile and divide by n
     instead of n - 1. Hesterberg (2015) takes more extreme percentiles, which undo both.
     """
-    from scipy.stats import norm, t
+    from scipy.special import ndtr, stdtrit
 
     n = len(table)
     drawn = np.random.default_rng(seed).integers(0, n, size=(RESAMPLES, n))
@@ -206,7 +207,7 @@ def _resampled(table: Floats, seed: int) -> tuple[float, float] | None:
     if not len(sums):
         return None
     values = sums[:, 0] / sums[:, 1] - sums[:, 2] / sums[:, 3]
-    tail = float(norm.cdf(-((n / (n - 1)) ** 0.5) * float(t.ppf(0.975, n - 1))))
+    tail = float(ndtr(-((n / (n - 1)) ** 0.5) * float(stdtrit(n - 1, 0.975))))
     low, high = np.percentile(values, (100 * tail, 100 * (1 - tail)))
     return float(low), float(high)
 
@@ -376,31 +377,32 @@ def fit_bradley_terry(comparisons: Sequence[Comparison]) -> BradleyTerry:
 
 def _why_unidentified(rows: Ints, systems: Sequence[str]) -> str:
     """Return why no finite strengths fit best, "" if they do."""
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
     first, second, outcome = rows.T
-    # An edge from the preferred to the other; a tie is an edge in both directions.
-    beats = np.r_[first[outcome != 1], second[outcome != 0]]
-    beaten = np.r_[second[outcome != 1], first[outcome != 0]]
-    size = len(systems)
-    graph = coo_array((np.ones(len(beats)), (beats, beaten)), shape=(size, size)).tocsr()
-    groups, member = connected_components(graph, directed=True, connection="weak")
-    if groups > 1:
-        apart = ", ".join(systems[index] for index in np.flatnonzero(member == member[0]))
+    beats = np.eye(len(systems), dtype=bool)
+    # A tie is an edge in both directions.
+    beats[first[outcome != 1], second[outcome != 1]] = True
+    beats[second[outcome != 0], first[outcome != 0]] = True
+    together = _reach(beats | beats.T)[0]
+    if not together.all():
+        apart = ", ".join(name for name, is_in in zip(systems, together, strict=True) if is_in)
         return f"not all systems can be compared: {apart} and the others share no comparison"
-    groups, member = connected_components(graph, directed=True, connection="strong")
-    if groups == 1:
+    reaches = _reach(beats)
+    if reaches.all():
         return ""
-    # Of the groups, one that no other group beats never lost or tied against the rest.
-    beaten_groups = {
-        int(group)
-        for loser, winner, group in zip(member[beaten], member[beats], member[beaten], strict=True)
-        if loser != winner
-    }
-    top = next(group for group in range(groups) if group not in beaten_groups)
-    names = [systems[index] for index in np.flatnonzero(member == top)]
-    return f"{', '.join(names)} won every comparison with the others, so its lead has no upper end"
+    # A system that only its equals beat, by a chain of wins, belongs to a group that never lost to
+    # the rest or tied with it.
+    top = next(
+        index for index in range(len(systems)) if (reaches[index] >= reaches[:, index]).all()
+    )
+    names = [name for name, is_in in zip(systems, reaches[:, top], strict=True) if is_in]
+    return f"{', '.join(names)} won every comparison with the others: the lead has no upper end"
+
+
+def _reach(edges: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return which nodes reach which by any number of edges; each node has an edge to itself."""
+    for _ in range(len(edges).bit_length()):
+        edges = edges @ edges  # twice as many edges
+    return edges
 
 
 def _fit(rows: Ints, questions: Ints, size: int) -> tuple[Floats, Floats]:

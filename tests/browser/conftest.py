@@ -77,6 +77,11 @@ class Tab:
         self.settle()
         return self.page
 
+    def choose(self, menu: str, name: str) -> None:
+        """Open a page from a menu of the navigation."""
+        self.page.get_by_role("button", name=menu, exact=True).click(delay=40)
+        self.page.get_by_role("menuitem", name=name, exact=True).click(delay=40)
+
     def settle(self) -> None:
         """Wait until the script has finished."""
         settle(self.page)

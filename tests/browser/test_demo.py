@@ -114,7 +114,7 @@ def test_one_navigation_is_one_entry_in_the_browser_history(demo: str, open_tab:
     page.go_back()
     stands(case, evidence)
     for name in ("Decisions", "Metrics"):
-        page.get_by_test_id("stTopNavLink").filter(has_text=name).click(delay=40)
+        tab.choose("Understand", name)
         stands(rf"/{name.lower()}$", page.get_by_role("heading", name=name, exact=True))
     page.go_back()
     stands(r"/decisions$", page.get_by_role("heading", name="Decisions", exact=True))
@@ -184,6 +184,8 @@ def test_streamlit_still_renders_the_elements_that_styles_and_scripts_use(
     drawn = set()
     for page in PAGES:
         tab.open(page)
+        tab.page.locator(selector("navigation_menu")).first.click(delay=40)
+        tab.page.locator(selector("navigation_menu_link")).first.wait_for()
         drawn |= {name for name in ELEMENTS if tab.page.locator(selector(name)).count()}
     gone = {ELEMENTS[name] for name in ELEMENTS.keys() - drawn - NEVER_DRAWN.keys()}
     assert not gone, (

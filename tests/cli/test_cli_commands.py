@@ -26,6 +26,7 @@ from masis.schema.actor import Actor
 from masis.schema.case import Case
 from masis.services import Workbench, demo_case_files
 from masis.services.batch_actions import BatchRequest
+from masis.services.preferences import NewPreference
 from masis.services.records import CaseFilter
 from tests.cli.running import Masis, case, desk, lines
 from tests.reviewing import decide
@@ -149,6 +150,12 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
     workbench.relabelling.draw(ME, "pilot-1", ["Ben"])
     (folder / "backups").mkdir()
     workbench.backups.make(ME, folder / "backups" / "masis-20260301T020000Z.db")
+    first = workbench.preferences.next(ME)
+    assert first is not None
+    workbench.preferences.decide(ME, NewPreference(pair=first.pair, verdict="equal"))
+    second = workbench.preferences.next(ME)
+    assert second is not None
+    pair = second.pair
     workbench.close()
     (folder / "cases.jsonl").write_bytes(lines(case("a")))
     (folder / "answers.jsonl").write_bytes(lines(case("a")))
@@ -163,6 +170,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
     (folder / "data" / "cases" / first.name).write_bytes(some)
     ids = {"0b7c2f...": screened.id, "3f5a09...": entry, "5f0c1d2e3a4b": entry, "8c21d4": token}
     ids["b41c7d"] = batch
+    ids["12-9f3c01"] = pair
     return Prepared(folder, ids)
 
 

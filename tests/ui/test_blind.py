@@ -188,7 +188,7 @@ PAGES: tuple[tuple[str, dict[str, str]], ...] = (
     *(("review", {"case": each}) for each in (OPEN, OWN, SETTLED, UNDONE)),
     ("review", {"case": OPEN, "run": "RUN", "iteration": "1", "reviewer": "Ben"}),
     ("new", {"case": OPEN}),
-    ("imports", {}),
+    ("import", {}),
     ("screening", {}),
     ("compare", {"case": OWN}),
     ("decisions", {}),

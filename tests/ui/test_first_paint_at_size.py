@@ -115,7 +115,7 @@ def asked_by(
     monkeypatch.setattr(served_database, "_served", [path])
     st.cache_resource.clear()
     st.cache_data.clear()
-    open_page("imports")  # opens the database, which is not what is counted
+    open_page("import")  # opens the database, which is not what is counted
     _steps[0] = _rows[0] = 0
     open_page(page, **address)
     return _steps[0], _rows[0]

@@ -76,7 +76,7 @@ def test_a_file_of_another_tool_is_recognized_imported_and_offered_for_audit(
     workbench: Workbench,
 ) -> None:
     app = upload(
-        open_page("imports"), "ragas.jsonl", lines(RAGAS, {**RAGAS, "retrieved_contexts": 5})
+        open_page("import"), "ragas.jsonl", lines(RAGAS, {**RAGAS, "retrieved_contexts": 5})
     )
     assert box(app, "Format").value == "ragas"
     assert "Of 2 rows, 1 case can be imported, 1 row can't." in texts(app)
@@ -91,7 +91,7 @@ def test_a_file_of_another_tool_is_recognized_imported_and_offered_for_audit(
 def test_a_fully_imported_file_leaves_the_form_and_a_partial_one_stays(
     workbench: Workbench,
 ) -> None:
-    app = start(upload(open_page("imports"), "ragas.jsonl", lines(RAGAS)))
+    app = start(upload(open_page("import"), "ragas.jsonl", lines(RAGAS)))
     app.button(key="import-another").click().run()
     assert app.file_uploader
     app = start(
@@ -107,7 +107,7 @@ def test_a_fully_imported_file_leaves_the_form_and_a_partial_one_stays(
 def test_unknown_columns_get_a_proposed_map_that_is_remembered(
     workbench: Workbench,
 ) -> None:
-    app = upload(open_page("imports"), "own.jsonl", lines(OWN))
+    app = upload(open_page("import"), "own.jsonl", lines(OWN))
     assert box(app, "Format").value == COLUMNS
     assert box(app, "Question").value == "frage"
     assert next(each for each in app.multiselect if each.label == "Evidence").value == ["quellen"]
@@ -120,7 +120,7 @@ def test_unknown_columns_get_a_proposed_map_that_is_remembered(
     assert (case.query, case.answer, case.evidence[0].id) == ("How long is it?", "120 m [1].", "1")
     # another session, another file, the columns in another order
     again = dict(reversed({**OWN, "frage": "And how wide?"}.items()))
-    fresh = upload(open_page("imports"), "more.jsonl", lines(again))
+    fresh = upload(open_page("import"), "more.jsonl", lines(again))
     assert box(fresh, "Answer (optional)").value == "antwort"
     assert not fresh.button(key="start-import").disabled
 
@@ -133,7 +133,7 @@ def test_a_workbook_with_several_sheets_asks_which_one(workbench: Workbench) -> 
     sheet.append(["How long is it?", "['It is 120 m long.' 'It is red.']", "120 m [1]."])
     content = io.BytesIO()
     book.save(content)
-    app = upload(open_page("imports"), "answers.xlsx", content.getvalue())
+    app = upload(open_page("import"), "answers.xlsx", content.getvalue())
     assert box(app, "Sheet").value is None
     assert "Choose the sheet to see its rows here as they would be read." in texts(app)
     box(app, "Sheet").select("Answers of May").run()
@@ -147,7 +147,7 @@ def test_the_chunk_separator_can_be_chosen_when_ambiguous(
     workbench: Workbench,
 ) -> None:
     table = b"question,contexts,answer\nHow long?,It is 120 m long;it is quite red,120 m [2].\n"
-    app = upload(open_page("imports"), "answers.csv", table)
+    app = upload(open_page("import"), "answers.csv", table)
     assert "Of 1 row, 0 cases can be imported, 1 row can't." in texts(app)
     choice = box(app, "Several chunks in one text")
     assert choice.value == ""
@@ -157,7 +157,7 @@ def test_the_chunk_separator_can_be_chosen_when_ambiguous(
     start(app)
     (case,) = workbench.store.cases.iterate()
     assert [chunk.text for chunk in case.evidence] == ["It is 120 m long", "it is quite red"]
-    fresh = upload(open_page("imports"), "own.jsonl", lines(OWN))
+    fresh = upload(open_page("import"), "own.jsonl", lines(OWN))
     assert not [
         each for each in fresh.selectbox if each.label in ("Sheet", "Several chunks in one text")
     ]
@@ -165,7 +165,7 @@ def test_the_chunk_separator_can_be_chosen_when_ambiguous(
 
 def test_two_matching_formats_ask_for_a_choice(workbench: Workbench) -> None:
     row = {**RAGAS, "question": "Why?", "contexts": ["So."], "answer": "So."}
-    app = upload(open_page("imports"), "two.jsonl", lines(row))
+    app = upload(open_page("import"), "two.jsonl", lines(row))
     assert box(app, "Format").value is None
     assert "fits 2 formats. Choose one" in texts(app)
     assert app.button(key="start-import").disabled
@@ -178,7 +178,7 @@ def test_pasted_tables_are_kept_across_sessions(
 ) -> None:
     text = 'question\tcontexts\tanswer\nHow long?\t"It is 120 m long."\t120 m\n'
     workbench.drafts.save(ADA.model_copy(update={"name": ""}), "import", {"text": text})
-    app = open_page("imports")
+    app = open_page("import")
     assert box(app, "Format").value == "hf-rag"
     assert "1 case can be imported" in texts(app)
 
@@ -186,12 +186,12 @@ def test_pasted_tables_are_kept_across_sessions(
 def test_an_uploaded_file_survives_the_session_and_its_loss_after_a_restart_is_reported(
     workbench: Workbench,
 ) -> None:
-    upload(open_page("imports"), "ragas.jsonl", lines(RAGAS))
-    app = open_page("imports")
+    upload(open_page("import"), "ragas.jsonl", lines(RAGAS))
+    app = open_page("import")
     assert "ragas.jsonl" in texts(app)
     assert box(app, "Format").value == "ragas"
     st.cache_resource.clear()
-    app = open_page("imports")
+    app = open_page("import")
     assert "The file is no longer on the server" in texts(app)
 
 
@@ -209,7 +209,7 @@ def test_a_stopped_import_reports_what_was_stored(
 
     monkeypatch.setattr(ImportService, "add_file", stalled)
     rows = [{**RAGAS, "user_input": f"How long is {number}?"} for number in range(1_200)]
-    app = upload(open_page("imports"), "ragas.jsonl", lines(*rows))
+    app = upload(open_page("import"), "ragas.jsonl", lines(*rows))
     app.button(key="start-import").click().run()
     assert reached.wait(30)
     app.run()
@@ -226,13 +226,13 @@ def test_a_stopped_import_reports_what_was_stored(
 def test_an_unknown_import_is_reported(
     workbench: Workbench,
 ) -> None:
-    app = open_page("imports", **{"import": "nonsense"})
+    app = open_page("import", **{"import": "nonsense"})
     assert "no longer known" in texts(app)
 
 
 def test_text_from_files_is_never_rendered_as_markdown(workbench: Workbench) -> None:
     row = {HOSTILE: HOSTILE, "question": HOSTILE, "passages": [HOSTILE], "answer": 5}
-    app = upload(open_page("imports"), f"{HOSTILE}.jsonl", lines(row, [HOSTILE]))
+    app = upload(open_page("import"), f"{HOSTILE}.jsonl", lines(row, [HOSTILE]))
     start(app)
     rendered = [*app.markdown, *app.caption, *app.header, *app.error, *app.warning]
     assert not any("example.org" in str(each.value) for each in rendered)

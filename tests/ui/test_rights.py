@@ -4,11 +4,13 @@ tool and command.
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import re
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any, cast
 
@@ -87,14 +89,15 @@ def allowed(who: str, need: str) -> bool:
 
 
 def places() -> Iterator[str]:
-    frame = (app_root() / "app.py").read_text(encoding="utf-8")
-    found = re.findall(
-        r'PAGES / "(\w+)\.py",(?:(?!st\.Page).)*?(?:url_path="(\w+)"|default=)', frame, re.S
+    frame = ast.parse((app_root() / "app.py").read_text(encoding="utf-8"))
+    (menus,) = (
+        ast.literal_eval(statement.value)
+        for statement in frame.body
+        if isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == "MENUS"
     )
-    assert {name for name, _ in found} == {
-        path.stem for path in (app_root() / "pages").glob("*.py")
-    }
-    yield from (f"page {url or name}" for name, url in found)
+    pages = {address for entries in menus.values() for address, *_ in entries}
+    assert pages == {path.stem for path in (app_root() / "pages").glob("*.py")}
+    yield from (f"page {address}" for address in pages)
     yield from (f"masis {name}" for name in main.list_commands(None))  # type: ignore[arg-type]
     yield from (f"tool {name}" for name in TOOLS)
     routes = {"ingest ": application(cast("Any", None), {}).routes, "": [*health_routes()]}
@@ -213,8 +216,8 @@ def opened(
         monkeypatch.setattr(signing, "actor", lambda _, real=SignIn.actor: real(signing, held))
         run = served.cases.summary(AUDITED[0]).run_id or ""
 
-        def chosen(pages: list[Any], **_: Any) -> Any:
-            found = next(each for each in pages if each._page.stem == name)
+        def chosen(menus: dict[str, list[Any]], **_: Any) -> Any:
+            found = next(page for page in chain(*menus.values()) if page._page.stem == name)
             found._can_be_called = True
             return found
 

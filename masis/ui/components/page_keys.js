@@ -44,9 +44,11 @@ class PageKeys {
   // its query, so the page is reset here. The link loses the focus, because it would otherwise get
   // the next keys.
   onNavigationClick(event) {
-    const link = event.target.closest?.(STREAMLIT.elements.navigation_link)
+    const { navigation_link, navigation_menu_link } = STREAMLIT.elements
+    const link = event.target.closest?.(`${navigation_link}, ${navigation_menu_link}`)
     if (!link || !this.root.isConnected || event.ctrlKey || event.metaKey || event.shiftKey) return
     link.blur()
+    blurMenuOnce()
     if (link.getAttribute("aria-current") !== "page") return
     event.preventDefault()
     event.stopImmediatePropagation()
@@ -130,6 +132,13 @@ class PageKeys {
 // Focuses the search once it is there. A run that was under way may replace the field, and the
 // focus would be lost with it. For three seconds the new one gets it, unless a key or the pointer
 // acts first.
+// A menu that closes gives the focus back to its button, which would get the next keys.
+function blurMenuOnce() {
+  const signal = AbortSignal.timeout(LONGEST_DRAWING_MS)
+  const blur = event => event.target.closest?.(STREAMLIT.elements.navigation_menu)?.blur()
+  document.addEventListener("focusin", blur, { once: true, signal })
+}
+
 function focusSearch(selector) {
   const acted = new AbortController()
   const deadline = Date.now() + 3000

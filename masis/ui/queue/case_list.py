@@ -713,6 +713,6 @@ def show_nothing_yet(workbench: Workbench) -> None:
             "Upload a file with your own columns or an export of another tool. On the command line:"
         )
         st.code(command("masis import cases.jsonl"), language=None, wrap_lines=True)
-        st.page_link("pages/imports.py", label="Import", icon=":material/upload_file:")
+        st.page_link("pages/import.py", label="Import", icon=":material/upload_file:")
     st.caption("This database")
     st.text(str(workbench.database))

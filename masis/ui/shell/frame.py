@@ -40,10 +40,9 @@ _STYLES = """<style>
 @st-main:focus-visible, @st-main:focus-visible::before { outline: none; box-shadow: none }
 /* At the top, toasts would cover buttons. */
 @st-toasts { top: auto !important; right: auto; bottom: 0; left: 0; }
-:root { --links: 73rem; }
-@media (max-width: 1250px) { :root { --links: 55rem; }
-  @st-navigation_link > span:has(@st-icon) { display: none } }
-@media (max-width: 980px) { :root { --links: 50rem; }
+:root { --links: 50rem; }
+@media (max-width: 980px) { :root { --links: 40rem; }
+  @st-navigation_link > span:has(@st-icon) { display: none }
   @st-navigation_link { padding-inline: 0.3rem !important; } }
 </style>"""
 # On narrow screens the links fit beside the reviewer's name only without their icons. --links is

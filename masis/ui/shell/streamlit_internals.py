@@ -32,6 +32,8 @@ ELEMENTS: dict[str, str] = {
     "icon": "stIconMaterial",
     "main": "stMain",
     "navigation_link": "stTopNavLink",
+    "navigation_menu": "stTopNavSection",
+    "navigation_menu_link": "stTopNavDropdownLink",
     "primary_button": "stBaseButton-primary",
     "primary_submit": "stBaseButton-primaryFormSubmit",
     "tertiary_button": "stBaseButton-tertiary",

@@ -90,7 +90,7 @@ SOURCE_HINTS: dict[str, tuple[str, str, str, str, dict[str, str]]] = {
     ),
     "gold": (
         "Only labels that were imported with audited cases count.",
-        *("imports", "Import cases with labels", "upload_file", {}),
+        *("import", "Import cases with labels", "upload_file", {}),
     ),
 }
 """Hints if there is nothing to compare with, by source, each with a link to another page."""
