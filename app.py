@@ -43,6 +43,7 @@ MENUS = {
     ),
     "Understand": (
         ("compare", "Compare", "compare"),
+        ("preference", "Preference", "thumbs_up_down"),
         ("decisions", "Decisions", "gavel"),
         ("metrics", "Metrics", "monitoring"),
         ("trust", "Trust", "verified"),

@@ -78,6 +78,11 @@ GROUPS: dict[str, dict[str, Lazy]] = {
             "masis.cli.systems:compare",
             "Compare systems over the questions that they share.",
         ),
+        "preference": Lazy(
+            "masis.cli.preference:preference",
+            "Decide which of two answers is better, and see what people prefer.",
+            True,
+        ),
         "modes": Lazy(
             "masis.cli.modes:modes",
             "Search, group and count how answers fail, with a codebook.",

@@ -154,11 +154,16 @@ def verify_log(
     )
     workbench = shared.open_existing(path, "rearm" if rearm else "open")
     check, graded = workbench.store.decisions.verify(), workbench.store.screening_log.verify()
+    preferred = workbench.store.preference_log.verify()
     figures = {name: getattr(check, name) for name in ("length", "head", "redacted")}
     screening_figures = {name: getattr(graded, name) for name in figures} if graded.length else {}
     emit.lines(f"{name:<8} {value}" for name, value in figures.items())
     emit.lines(f"screening {name:<8} {value}" for name, value in screening_figures.items())
-    for entry in (*check.set_back, *graded.set_back):
+    preference_figures = (
+        {name: getattr(preferred, name) for name in figures} if preferred.length else {}
+    )
+    emit.lines(f"preference {name:<8} {value}" for name, value in preference_figures.items())
+    for entry in (*check.set_back, *graded.set_back, *preferred.set_back):
         say(f"{entry}: the clock was set back, or the entry was written later.")
     subjects, grades = (
         workbench.store.decisions.check_subjects(),
@@ -167,7 +172,14 @@ def verify_log(
     _say_compared(subjects, "entry", "entries", "the stored case, run and answer")
     if graded.length:
         _say_compared(grades, "screening entry", "screening entries", "the screening and grade")
-    problems = [*check.broken, *graded.broken, *subjects.broken, *grades.broken]
+    pairs = workbench.store.preference_log.check_subjects()
+    if preferred.length:
+        _say_compared(pairs, "preference", "preferences", "the two stored cases")
+    problems = [
+        problem
+        for found in (check, graded, preferred, subjects, grades, pairs)
+        for problem in found.broken
+    ]
     if note is not None and note.exists():
         problems += _differences_from_note(workbench.reviews, check, note)
     if secret and not sign:
@@ -186,6 +198,7 @@ def verify_log(
     record = {
         **figures,
         "screening": screening_figures or None,
+        "preference": preference_figures or None,
         "signed": signed,
         "problems": problems,
     }

@@ -127,14 +127,14 @@ def compare(
     """
     comparisons = workbench.comparison.compare(shared.operator(), names)
     for comparison in comparisons:
-        emit(comparison, _comparison_lines(comparison))
+        emit(comparison, _systems_lines(comparison))
     if gate or most_regressions is not None:
         reasons = [worse_because(comparison, most_regressions) for comparison in comparisons]
         if failed := [reason for reason in reasons if reason]:
             raise JobFailed(" ".join(failed))
 
 
-def _comparison_lines(comparison: SystemComparison) -> Iterator[str]:
+def _systems_lines(comparison: SystemComparison) -> Iterator[str]:
     yield verdict_text(comparison)
     if left_out := left_out_text(comparison):
         yield left_out

@@ -53,6 +53,8 @@ from masis.services.modes.service import (
     GroupProposal,
     ModeCount,
 )
+from masis.services.preferences import DECIDE as DECIDE_PREFERENCES
+from masis.services.preferences import NewPreference, PreferencePage, RecordedPreference
 from masis.services.records import (
     CasePage,
     DatasetVersion,
@@ -345,6 +347,56 @@ def describe_system(call: ApiCall, body: SystemDetails) -> System:
 def compare_systems(call: ApiCall, query: records.ComparedSystems) -> tuple[SystemComparison, ...]:
     """Compare the first system with each of the others over the questions that all share."""
     return call.workbench.comparison.compare(call.actor, query.systems)
+
+
+# Preferences
+
+
+@endpoint("GET", "/preferences/next", "decide", DECIDE_PREFERENCES)
+def next_pair(call: ApiCall) -> records.PairToDecide:
+    """Return the next two answers to compare. Nothing in it names their systems."""
+    return records.PairToDecide(
+        task=call.workbench.preferences.next(call.actor),
+        progress=call.workbench.preferences.progress(call.actor),
+    )
+
+
+@endpoint("POST", "/preferences/undo", "decide", DECIDE_PREFERENCES)
+def undo_preference(call: ApiCall) -> RecordedPreference:
+    """Undo your newest preference."""
+    return call.workbench.preferences.undo(call.actor)
+
+
+@endpoint(
+    "POST",
+    "/preferences/pairs/{pair}",
+    "decide",
+    DECIDE_PREFERENCES,
+    example={"verdict": "left", "reason": "It names the dose."},
+)
+def decide_pair(call: ApiCall, body: records.PairVerdictRequest) -> RecordedPreference:
+    """Record which of the two answers of a pair is better."""
+    given = NewPreference(pair=call.path["pair"], **body.model_dump())
+    return call.workbench.preferences.decide(call.actor, given)
+
+
+@endpoint("GET", "/preferences/results", "read", "see pages, figures and reports")
+def preference_results(call: ApiCall, query: records.ResultsQuery) -> records.PreferenceSummary:
+    """Return win rates, strengths and agreement. Leads may ask for everyone's preferences."""
+    found = call.workbench.preferences.results(call.actor, everyone=query.everyone)
+    return records.PreferenceSummary.of(found)
+
+
+@endpoint("GET", "/preferences", "read", "see pages, figures and reports")
+def list_preferences(call: ApiCall, query: records.PreferenceQuery) -> PreferencePage:
+    """List preferences on questions of which you have decided every pair."""
+    return call.workbench.preferences.find(
+        call.actor,
+        systems=query.systems,
+        disputed=query.disputed,
+        everyone=query.everyone,
+        page=query.page,
+    )
 
 
 # Failure modes

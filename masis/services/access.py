@@ -180,6 +180,7 @@ ACTS: list[Act] = [
             "health",
             "datasets",
             "retention",
+            "preference",
         ),
     ),
     Act(
@@ -223,7 +224,10 @@ ACTS: list[Act] = [
         "file",
         "decide under a reviewer's name, and see the same as that reviewer",
         "command",
-        ("queue", "show", "decide", "label", "batch", "minimal", "comment", "undo", "log"),
+        (
+            *("queue", "show", "decide", "label", "batch", "minimal", "comment", "undo", "log"),
+            "preference",
+        ),
     ),
     Act(
         "file",

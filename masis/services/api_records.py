@@ -17,6 +17,7 @@ from masis.schema.faults import PlantedFault
 from masis.schema.judge import JudgeContent, JudgeName
 from masis.schema.judge_trials import DecidedFilter, Half
 from masis.schema.labels import LabelTarget, Stance, SupportKind
+from masis.schema.preference import LONGEST_REASON, PreferenceVerdict
 from masis.schema.review import LONGEST_SENTENCE, AdjudicationCause, LogEntry, Verdict
 from masis.schema.run import Run
 from masis.schema.team import MachineShown
@@ -25,6 +26,7 @@ from masis.services.batch_actions import BatchRequest
 from masis.services.cases import CaseView
 from masis.services.desk import RowOutcome, select_cases
 from masis.services.modes.service import MOST_APPLIED, ModeAgreement
+from masis.services.preferences import PreferenceProgress, PreferenceResults, PreferenceTask
 from masis.services.records import (
     VIEWER_FIELDS,
     CaseFilter,
@@ -35,6 +37,7 @@ from masis.services.records import (
 )
 from masis.services.team import MOST_AT_ONCE
 from masis.services.tokens import DEFAULT_DAYS
+from masis.trust.agreement import AgreementEstimate
 
 MOST_CASES = 1_000
 """The most cases that one request adds."""
@@ -546,3 +549,120 @@ class Done(Record):
     """An answer without content of its own."""
 
     done: bool = True
+
+
+class FigureWithInterval(Record):
+    """A figure, its 95% interval and the number ``n`` it is computed from.
+
+    ``why`` says why a figure or an interval is ``null``.
+    """
+
+    value: float | None
+    low: float | None
+    high: float | None
+    n: int
+    why: str
+
+    @classmethod
+    def of(cls, estimate: AgreementEstimate) -> Self:
+        """Return the record of an estimate."""
+        return cls(**estimate._asdict())
+
+
+class WinRateRecord(Record):
+    """How often people prefer one system to another (``trust.paired.WinRate``)."""
+
+    first: str
+    second: str
+    wins: int
+    losses: int
+    ties: int
+    rate: FigureWithInterval
+    p_exact: float
+    too_few_to_tell: bool
+
+
+class StrengthRecord(Record):
+    """A system's log strength against the mean of all systems."""
+
+    system: str
+    log_strength: FigureWithInterval
+
+
+class PreferenceSummary(Record):
+    """The results of preferences (``PreferenceResults``)."""
+
+    verdicts: int
+    questions: int
+    reviewers: dict[str, int]
+    win_rates: tuple[WinRateRecord, ...]
+    strengths: tuple[StrengthRecord, ...]
+    no_strengths_because: str
+    agreement: FigureWithInterval | None
+    alpha: FigureWithInterval | None
+    left: FigureWithInterval
+    both_bad: FigureWithInterval
+    disputed: int
+
+    @classmethod
+    def of(cls, results: PreferenceResults) -> Self:
+        """Return the record of results."""
+        agreement = results.agreement
+        return cls(
+            verdicts=results.verdicts,
+            questions=results.questions,
+            reviewers=results.reviewers,
+            win_rates=tuple(
+                WinRateRecord(
+                    first=rate.first,
+                    second=rate.second,
+                    wins=rate.wins,
+                    losses=rate.losses,
+                    ties=rate.ties,
+                    rate=FigureWithInterval.of(rate.rate),
+                    p_exact=rate.p_exact,
+                    too_few_to_tell=rate.is_too_few_to_tell,
+                )
+                for rate in results.win_rates
+            ),
+            strengths=tuple(
+                StrengthRecord(system=system, log_strength=FigureWithInterval.of(found))
+                for system, found in results.strengths.strengths
+            ),
+            no_strengths_because=results.strengths.why,
+            agreement=FigureWithInterval.of(agreement.raw) if agreement else None,
+            alpha=FigureWithInterval.of(agreement.alpha) if agreement else None,
+            left=FigureWithInterval.of(results.left),
+            both_bad=FigureWithInterval.of(results.both_bad),
+            disputed=results.disputed,
+        )
+
+
+class PreferenceQuery(Record):
+    """Whose preferences to show, and which; a field with several values is repeated."""
+
+    everyone: bool = False
+    systems: tuple[str, ...] = ()
+    disputed: bool = False
+    page: int = Field(default=1, ge=1, le=100_000)
+
+
+class ResultsQuery(Record):
+    """Whether to include preferences on questions that the caller hasn't decided."""
+
+    everyone: bool = False
+
+
+class PairVerdictRequest(Record):
+    """A verdict on a pair. ``token`` makes a repeated request harmless."""
+
+    verdict: PreferenceVerdict
+    reason: str = Field(default="", max_length=LONGEST_REASON)
+    token: str | None = Field(default=None, max_length=200)
+
+
+class PairToDecide(Record):
+    """The next pair, or ``null`` if none is open, and how many are decided."""
+
+    task: PreferenceTask | None
+    progress: PreferenceProgress

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from masis import version
 from masis.errors import AnotherAnswer, Conflict, InputError, Removed, UnknownRecord
 from masis.schema.actor import Actor
+from masis.schema.preference import PreferenceEntry
 from masis.schema.review import (
     BATCH,
     IMPORTED,
@@ -496,8 +497,10 @@ class ReviewService(Service):
         return self._store.decisions.append(sign_decision(actor, undo))
 
     @requires("redact", "redact cases or entries")
-    def redact_entry(self, actor: Actor, entry_id: str, reason: str) -> LogEntry | ScreeningEntry:
-        """Permanently remove the texts of an entry of the decision log or the screening log.
+    def redact_entry(
+        self, actor: Actor, entry_id: str, reason: str
+    ) -> LogEntry | ScreeningEntry | PreferenceEntry:
+        """Permanently remove the texts of an entry of the decision, screening or preference log.
 
         Returns the entry that records the redaction. The verdict and the place in the hash chain
         are kept.

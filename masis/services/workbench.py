@@ -27,6 +27,7 @@ from masis.services.maintenance.retention import RetentionService
 from masis.services.minimal_evidence import MinimalEvidenceService
 from masis.services.modes.service import ModeService
 from masis.services.planted import PlantedService
+from masis.services.preferences import PreferenceService
 from masis.services.reassessment import ReassessmentService
 from masis.services.records import Unguarded
 from masis.services.relabelling import RelabellingService
@@ -66,6 +67,7 @@ class Workbench:
         self.relabelling = RelabellingService(store, access)
         self.comparison = ComparisonService(store, access)
         self.proposals = RubricProposalService(store, access)
+        self.preferences = PreferenceService(store, access)
         self._apply_settings(settings)
 
     def _apply_settings(self, settings: Settings) -> None:

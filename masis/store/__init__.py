@@ -48,6 +48,7 @@ from masis.store.reviews.judge_trials import JudgeTrials
 from masis.store.reviews.judge_versions import JudgeVersions
 from masis.store.reviews.outcomes import Outcomes
 from masis.store.reviews.planted import PlantedFaults
+from masis.store.reviews.preferences import PreferenceLog, Preferences
 from masis.store.reviews.relabelling import Relabelling
 from masis.store.reviews.rubric_proposals import RubricProposals
 from masis.store.reviews.team import Team
@@ -64,7 +65,8 @@ class Store:
     ``outcomes``, ``datasets``; ``drafts``; ``corpora``, ``screenings``, ``screening_log``,
     ``acceptances``, ``remembered_grades``; ``retention``, ``purges``, ``redactions``, ``team``,
     ``trust``, ``planted``, ``relabelling``, ``proposals``, ``tokens``, ``batches``, ``answers``,
-    ``modes``, ``case_figures``, ``minimal_evidence``, ``judges``, ``judge_trials``, ``systems``.
+    ``modes``, ``case_figures``, ``minimal_evidence``, ``judges``, ``judge_trials``, ``systems``,
+    ``preferences``, ``preference_log``.
     """
 
     def __init__(self, database: Database) -> None:
@@ -101,6 +103,7 @@ class Store:
         self.judge_trials = JudgeTrials(database)
         self.judges = JudgeVersions(database)
         self.systems = Systems(database)
+        self.preferences, self.preference_log = Preferences(database), PreferenceLog(database)
 
     @classmethod
     def open(

@@ -444,7 +444,7 @@ class LostFromDataset(NamedTuple):
 
 
 class StoreCheck(Record):
-    """The health of a database: problems of file, schema and derived states, and both logs."""
+    """The health of a database: problems of file, schema and derived states, and logs."""
 
     path: str
     bytes: int
@@ -454,9 +454,11 @@ class StoreCheck(Record):
     counts: dict[str, int]
     log: LogCheck
     screening_log: LogCheck
+    preference_log: LogCheck
     problems: tuple[str, ...]
 
     @property
     def ok(self) -> bool:
         """Whether there are no problems."""
-        return not self.problems and self.log.intact and self.screening_log.intact
+        logs = (self.log, self.screening_log, self.preference_log)
+        return not self.problems and all(log.intact for log in logs)

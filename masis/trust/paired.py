@@ -395,7 +395,7 @@ def _why_unidentified(rows: Ints, systems: Sequence[str]) -> str:
         index for index in range(len(systems)) if (reaches[index] >= reaches[:, index]).all()
     )
     names = [name for name, is_in in zip(systems, reaches[:, top], strict=True) if is_in]
-    return f"{', '.join(names)} won every comparison with the others, which leaves no upper end to the lead"
+    return f"{', '.join(names)} won every comparison with the others: the lead has no upper end"
 
 
 def _reach(edges: NDArray[np.bool_]) -> NDArray[np.bool_]:

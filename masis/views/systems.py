@@ -57,7 +57,7 @@ def figure_with_base(measure: Measure, row: PairedDifference, *, second: bool) -
     return f"{text} ({round(value * row.questions):,} of {row.questions:,})"
 
 
-def _signed(measure: Measure, value: float) -> str:
+def _format_signed(measure: Measure, value: float) -> str:
     if measure.unit == "share":
         return f"{100 * value:+.1f}"
     if measure.unit == "USD":
@@ -70,10 +70,10 @@ def difference_text(measure: Measure, row: PairedDifference) -> str:
     if row.difference is None:
         return NOTHING
     unit = {"share": " points", "characters": " characters", "USD": ""}[measure.unit]
-    text = f"{_signed(measure, row.difference)}{unit}"
+    text = f"{_format_signed(measure, row.difference)}{unit}"
     if row.low is None or row.high is None:
         return text
-    return f"{text} ({_signed(measure, row.low)} to {_signed(measure, row.high)})"
+    return f"{text} ({_format_signed(measure, row.low)} to {_format_signed(measure, row.high)})"
 
 
 def certainty_text(row: PairedDifference) -> str:
@@ -96,15 +96,22 @@ def verdict_text(comparison: SystemComparison) -> str:
         f"Of {count_noun(row.questions, 'question')}, {second} got {row.only_second or 0:,} wrong"
         f" that {first} got right, and {row.only_first or 0:,} right that {first} got wrong"
     )
-    how_sure = f"{difference_text(MEASURES['flagged'], row)}, {certainty_text(row)}"
+    measure = MEASURES["flagged"]
+    difference, low, high = (
+        _format_signed(measure, value or 0) for value in (row.difference, row.low, row.high)
+    )
+    how_sure = (
+        f"The share of wrong answers differs by {difference} points (95% interval {low} to {high};"
+        f" {certainty_text(row)})"
+    )
     if row.conclusion == "too_few":
         return (
             f"Too few to tell whether {second} is better or worse than {first}. {counts}. That's"
             " too few differences to rule out chance."
         )
     if row.conclusion == "no_difference":
-        return f"No difference between {first} and {second} is shown. {counts} ({how_sure})."
-    return f"{second} is {row.conclusion} than {first}. {counts} ({how_sure})."
+        return f"No difference between {first} and {second} is shown. {counts}. {how_sure}."
+    return f"{second} is {row.conclusion} than {first}. {counts}. {how_sure}."
 
 
 def left_out_text(comparison: SystemComparison) -> str:

@@ -28,6 +28,7 @@ from masis.schema.judge import HouseRule, JudgeContent
 from masis.schema.judge_trials import DecidedFilter
 from masis.services import Workbench, demo_case_files
 from masis.services.batch_actions import BatchRequest
+from masis.services.preferences import NewPreference
 from masis.services.records import CaseFilter
 from tests.cli.running import Masis, case, desk, lines
 from tests.reviewing import decide
@@ -165,6 +166,12 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
     workbench.alignment.hold_out(ME, workbench.judge.get(ME, "prices 1"))
     (folder / "backups").mkdir()
     workbench.backups.make(ME, folder / "backups" / "masis-20260301T020000Z.db")
+    first = workbench.preferences.next(ME)
+    assert first is not None
+    workbench.preferences.decide(ME, NewPreference(pair=first.pair, verdict="equal"))
+    second = workbench.preferences.next(ME)
+    assert second is not None
+    pair = second.pair
     workbench.close()
     (folder / "cases.jsonl").write_bytes(lines(case("a")))
     (folder / "answers.jsonl").write_bytes(lines(case("a")))
@@ -179,6 +186,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
     (folder / "data" / "cases" / first.name).write_bytes(some)
     ids = {"0b7c2f...": screened.id, "3f5a09...": entry, "5f0c1d2e3a4b": entry, "8c21d4": token}
     ids["b41c7d"] = batch
+    ids["12-9f3c01"] = pair
     return Prepared(folder, ids)
 
 

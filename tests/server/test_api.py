@@ -80,7 +80,10 @@ def prepare(served: Served) -> dict[str, str]:
     version = workbench.judge.draft(LEAD, "draft", JudgeContent(severities=severities))
     for system in ("v1", "v2"):
         workbench.cases.add_one(LEAD, a_case("q1", system=system))
+    pair = workbench.preferences.next(reviewer)
+    assert pair is not None
     return {
+        "pair": pair.pair,
         "case": "case-1",
         "version": version.id,
         "coding": "batch-1",
@@ -385,6 +388,29 @@ def test_a_judge_version_is_written_adopted_and_retired_over_http(team: Served) 
         assert reviewer.get(place).json()["digest"] == version["digest"]
         assert reviewer.get("/judge/versions/nothing").status_code == 404
         assert lead.post(f"{place}/retire").json()["state"] == "retired"
+
+
+def test_a_pair_is_decided_over_http_without_names_and_seen_by_others_after_their_own_verdict(
+    team: Served,
+) -> None:
+    for system in ("v1-secret", "v2-secret"):
+        team.workbench.cases.add_one(LEAD, a_case("q1", system=system, query="Which is it?"))
+    with team.client("reviewer") as reviewer, team.client("lead") as lead:
+        shown = reviewer.get("/preferences/next")
+        assert "secret" not in shown.text
+        pair, verdict = shown.json()["task"]["pair"], {"verdict": "left"}
+        recorded = reviewer.post(f"/preferences/pairs/{pair}", json=verdict)
+        assert recorded.json()["progress"] == {"decided": 1, "total": 1}
+        assert "secret" not in recorded.text
+        assert reviewer.post(f"/preferences/pairs/{pair}", json=verdict).status_code == 409
+        assert reviewer.get("/preferences/results").json()["verdicts"] == 1
+        assert reviewer.get("/preferences").json()["rows"][0]["reviewer"]
+        assert lead.get("/preferences").json() == {"rows": [], "total": 0}
+        assert lead.get("/preferences/results").json()["verdicts"] == 0
+        assert lead.get("/preferences", params={"everyone": True}).json()["total"] == 1
+        assert reviewer.get("/preferences", params={"everyone": True}).status_code == 403
+        undone = reviewer.post("/preferences/undo")
+        assert undone.json()["pair"] == pair, undone.text
 
 
 def test_failure_modes_are_coded_and_counted_over_http_but_not_seen_by_blind_colleagues(

@@ -33,6 +33,7 @@ from masis.services.decision_imports import ExportedRow
 from masis.services.jobs import Jobs
 from masis.services.maintenance.retention import rule_of
 from masis.services.modes.service import ProposedGroup
+from masis.services.preferences import NewPreference
 from masis.services.records import CaseFilter, DecisionFilter
 from masis.services.reviews import SIGNED_IN_BY
 from masis.settings import Settings
@@ -283,6 +284,15 @@ CALLS: dict[str, Call] = {
     "RelabellingService.withdraw": lambda desk, who: desk.relabelling.withdraw(who, "none"),
     "RubricProposalService.accept": lambda desk, who: desk.proposals.accept(who, "none", "One."),
     "RubricProposalService.dismiss": lambda desk, who: desk.proposals.dismiss(who, "none"),
+    "PreferenceService.next": lambda desk, who: desk.preferences.next(who),
+    "PreferenceService.get": lambda desk, who: desk.preferences.get(who, "1-none"),
+    "PreferenceService.decide": lambda desk, who: desk.preferences.decide(
+        who, NewPreference(pair="1-none", verdict="left")
+    ),
+    "PreferenceService.undo": lambda desk, who: desk.preferences.undo(who),
+    "PreferenceService.results": lambda desk, who: desk.preferences.results(who, everyone=True),
+    "PreferenceService.find": lambda desk, who: desk.preferences.find(who, everyone=True),
+    "PreferenceService.export": lambda desk, who: desk.preferences.export(who),
     "SystemService.describe": lambda desk, who: desk.systems.describe(
         who, "unnamed", SystemDetails()
     ),
@@ -398,7 +408,10 @@ def test_every_public_method_of_a_service_requires_a_permission_or_is_listed_her
     assert set(STRICTEST) == set(methods) - undeclared
     reads = {name for name, permission in USE_CASES if permission == "read"}
     called = {name for name in STRICTEST if not name.startswith("Jobs.")} - reads
-    also_called = {"TrustService.reviewers", "ReviewService.submit of a final verdict"}
+    also_called = {
+        *("TrustService.reviewers", "ReviewService.submit of a final verdict"),
+        *("PreferenceService.results", "PreferenceService.find"),
+    }
     assert called | also_called == set(CALLS)
     assert set(get_args(Permission)) == set(PERMISSIONS)
 

@@ -23,7 +23,7 @@ from masis.services.audits import POLICY
 from masis.settings import Settings
 from masis.ui.new_audit.form import unusable_model
 from masis.ui.review import case as case_page
-from masis.ui.review.compare import chosen_runs
+from masis.ui.review.run_comparison import chosen_runs
 from masis.ui.review.run_list import run_row
 from masis.views.words import NOT_AUDITED
 from tests.reviewing import ADA, decide
@@ -392,20 +392,12 @@ def test_two_runs_are_shown_side_by_side(
     [
         ({"case": CASE}, "There is nothing to compare yet."),
         ({"case": "nowhere"}, "There is no such case"),
-        ({}, "No case has more than one audit yet."),
     ],
 )
 def test_without_two_runs_the_page_explains_how_to_get_them(
     audited_workbench: Workbench, address: dict[str, str], says: str
 ) -> None:
     assert says in texts(open_page("compare", **address))
-
-
-def test_without_a_case_the_page_lists_cases_with_several_runs(
-    audited_workbench: Workbench, two: tuple[Run, Run]
-) -> None:
-    assert audited_workbench.store.runs.cases_with_several() == (CASE,)
-    assert "Cases with several audits" in texts(open_page("compare"))
 
 
 @pytest.mark.parametrize("audited", [False, True])

@@ -99,6 +99,26 @@ def locate_words(text: str | None, words: str, start: Any, end: Any) -> Row:
     return {"start": None, "end": None}
 
 
+def prompt_for(case: Row) -> str:
+    """Return the prompt for a model: the question of a case with its evidence."""
+    sources = "\n\n".join(f"[{chunk['id']}] {chunk.get('text', '')}" for chunk in case["evidence"])
+    return (
+        "Answer the question from the sources. Cite the source of each statement by its id in"
+        f" brackets.\n\nSources:\n\n{sources}\n\nQuestion: {case['query']}"
+    )
+
+
+def asked_turns(case: Row) -> list[Row]:
+    """Return the turns before the answer of a case: the earlier conversation, then the prompt."""
+    turns = Case.from_stored(case).earlier_turns if case.get("messages") else ()
+    before = [
+        {"role": _CHAT_ROLES[turn.role], "content": turn.text}
+        for turn in turns
+        if turn.role in _CHAT_ROLES
+    ]
+    return [*before, {"role": "user", "content": prompt_for(case)}]
+
+
 @dataclass(frozen=True, eq=False)
 class JudgedAnswer:
     """One judgement on one answer of a case: the record whose fields ``formats.toml`` names."""
@@ -192,22 +212,12 @@ class JudgedAnswer:
     @property
     def prompt(self) -> str:
         """The prompt for a model: the question with its evidence."""
-        sources = "\n\n".join(f"[{chunk['id']}] {chunk['text']}" for chunk in self.evidence)
-        return (
-            "Answer the question from the sources. Cite the source of each statement by its id in"
-            f" brackets.\n\nSources:\n\n{sources}\n\nQuestion: {self.case['query']}"
-        )
+        return prompt_for(self.case)
 
     @property
     def asked(self) -> list[Row]:
         """The turns before the answer: the earlier conversation, then the prompt."""
-        turns = Case.from_stored(self.case).earlier_turns if self.case.get("messages") else ()
-        before = [
-            {"role": _CHAT_ROLES[turn.role], "content": turn.text}
-            for turn in turns
-            if turn.role in _CHAT_ROLES
-        ]
-        return [*before, {"role": "user", "content": self.prompt}]
+        return asked_turns(self.case)
 
     # People's decisions
 

@@ -276,7 +276,11 @@ def check_store(store: Store) -> Iterator[HealthItem]:
         "schema", True, f"{check.schema_version}, the newest; SQLite {check.sqlite_version}"
     )
     yield check_writing(store)
-    for name, log in (("decision log", check.log), ("screening log", check.screening_log)):
+    for name, log in (
+        ("decision log", check.log),
+        ("screening log", check.screening_log),
+        ("preference log", check.preference_log),
+    ):
         message = (
             f"{count_noun(log.length, 'entry', 'entries')}, head {log.head[:12]}"
             if log.intact
@@ -301,6 +305,7 @@ _COUNTED = {
     "corpora": ("corpus", "corpora"),
     "screenings": ("screening", "screenings"),
     "screening_log": ("entry of the screening log", "entries of the screening log"),
+    "preference_log": ("entry of the preference log", "entries of the preference log"),
 }
 """The nouns for the store's counts, singular and plural."""
 

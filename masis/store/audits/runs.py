@@ -429,23 +429,6 @@ class Runs(StoredJobs[Event, RunProgress]):
             raise UnknownRecord(f"there is no run {run_id!r}.")
         return matches[0]
 
-    def cases_with_several(self, limit: int = 20) -> tuple[str, ...]:
-        """Return the ids of cases with more than one finished run, the last one run first."""
-        # An index alone answers the innermost query. Whether content was removed is then read only
-        # from the few runs that it returns, and not from all runs.
-        rows = self._database.execute(
-            """SELECT cases.id FROM (
-                   SELECT case_seq, max(seq) AS newest FROM runs
-                   WHERE state = 'finished' AND removed_by IS NULL AND case_seq IN (
-                       SELECT case_seq FROM runs WHERE state = 'finished' GROUP BY case_seq
-                           HAVING count(*) > 1
-                   )
-                   GROUP BY case_seq HAVING count(*) > 1 ORDER BY newest DESC LIMIT ?
-               ) JOIN cases ON cases.seq = case_seq ORDER BY newest DESC""",
-            [limit],
-        )
-        return tuple(row[0] for row in rows)
-
     def find(
         self, case_id: str, state: RunState, case_digest: str, settings: dict[str, Any]
     ) -> str | None:

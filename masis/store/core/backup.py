@@ -100,6 +100,7 @@ def verify(path: Path, known: Sequence[Migration] = MIGRATIONS) -> BackupCheck:
                     *(f"the file is damaged: {text}" for text in deep),
                     *report.log.broken,
                     *report.screening_log.broken,
+                    *report.preference_log.broken,
                     *subjects.check(connection).broken,
                     *screening_subjects.check(connection).broken,
                     *([f"logs have lost their triggers: {', '.join(gone)}"] if gone else []),

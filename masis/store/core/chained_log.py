@@ -1,4 +1,5 @@
-"""An append-only log with a hash chain, used for the decision log and the screening log.
+"""An append-only log with a hash chain, used for the decision log, the screening log and
+the preference log.
 
 An entry's digest is the SHA-256 of its sequence number, time, payload digest and the digest of the
 previous entry, one per line. The first entry follows 64 zeros. An entry's id is the beginning of
@@ -20,6 +21,7 @@ from pydantic import ValidationError
 
 from masis.errors import Conflict, InputError, StoreError, UnknownRecord
 from masis.schema.base import Page
+from masis.schema.preference import PreferenceDecision, PreferenceEntry
 from masis.schema.review import ChainedEntry, Decision, LogCheck, LogEntry, SubjectCheck
 from masis.schema.screening import ScreeningDecision, ScreeningEntry
 from masis.store.core import guards, signatures
@@ -33,8 +35,8 @@ NOTHING_BEFORE = "0" * 64
 
 _ID_LENGTH = 24
 
-D = TypeVar("D", Decision, ScreeningDecision)
-E = TypeVar("E", LogEntry, ScreeningEntry)
+D = TypeVar("D", Decision, ScreeningDecision, PreferenceDecision)
+E = TypeVar("E", LogEntry, ScreeningEntry, PreferenceEntry)
 
 
 def canonical_json(value: Any) -> str:
@@ -72,7 +74,7 @@ def _entry_digest(seq: int, at: str, payload_digest: str, previous: str) -> str:
 
 @dataclass(frozen=True)
 class ChainedLog(Generic[D, E]):
-    """One log: its tables, its record types, and the operations that both logs share.
+    """One log: its tables, its record types, and the operations that all logs share.
 
     All methods except ``verify`` run inside the caller's transaction. It must be durable to append.
     """

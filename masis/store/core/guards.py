@@ -79,6 +79,9 @@ def _chain_triggers(log: str, payloads: str, name: str) -> dict[str, str]:
 GUARDS: dict[str, dict[str, str]] = {
     "decision_log": _chain_triggers("decision_log", "decision_payloads", "decision log"),
     "screening_log": _chain_triggers("screening_log", "screening_log_payloads", "screening log"),
+    "preference_log": _chain_triggers(
+        "preference_log", "preference_log_payloads", "preference log"
+    ),
     "executions": _only_grows(
         "executions", "the log of executions", "run_id = NEW.run_id AND start = NEW.start"
     ),

@@ -11,6 +11,7 @@ from masis.store.core.connections import Database
 from masis.store.records import StoreCheck
 from masis.store.reviews import states
 from masis.store.reviews.decisions import Decisions
+from masis.store.reviews.preferences import PreferenceLog
 from masis.store.screening import corpus_search
 from masis.store.screening.log import ScreeningLog
 
@@ -43,7 +44,10 @@ def try_writing(database: Database) -> tuple[bool, str]:
 _COUNTED = {
     **{
         name: name
-        for name in ("cases", "runs", "screenings", "decision_log", "screening_log", "corpora")
+        for name in (
+            *("cases", "runs", "screenings", "decision_log", "screening_log", "preference_log"),
+            "corpora",
+        )
     },
     "iterations": "job_parts WHERE kind = 'iteration'",
     "events": "job_parts WHERE kind = 'event'",
@@ -65,6 +69,7 @@ def check(database: Database) -> StoreCheck:
             counts={name: _count_table(connection, rows) for name, rows in _COUNTED.items()},
             log=Decisions(database).verify(),
             screening_log=ScreeningLog(database).verify(),
+            preference_log=PreferenceLog(database).verify(),
             problems=tuple(_database_problems(connection)),
         )
 

@@ -367,6 +367,51 @@ def m041_answer_costs(db: Database) -> None:
     )
 
 
+def m042_preferences(db: Database) -> None:
+    """Add preferences between two systems' answers: a log, and the verdicts in force.
+
+    ``preferences`` has one row for each reviewer and pair of cases, in the order of their numbers.
+    The index has what is needed to count the questions that several systems answered.
+    """
+    for statement in (
+        """CREATE TABLE preference_log (
+            seq INTEGER PRIMARY KEY,
+            id TEXT NOT NULL UNIQUE,
+            at TEXT NOT NULL,
+            payload_digest TEXT NOT NULL,
+            previous TEXT NOT NULL,
+            digest TEXT NOT NULL,
+            left_seq INTEGER NOT NULL REFERENCES cases (seq),
+            right_seq INTEGER NOT NULL REFERENCES cases (seq),
+            kind TEXT NOT NULL,
+            verdict TEXT,
+            token TEXT UNIQUE,
+            undoes INTEGER UNIQUE REFERENCES preference_log (seq),
+            redacts INTEGER UNIQUE REFERENCES preference_log (seq)
+        ) STRICT""",
+        "CREATE INDEX preferences_of_left ON preference_log (left_seq)",
+        "CREATE INDEX preferences_of_right ON preference_log (right_seq)",
+        """CREATE TABLE preference_log_payloads (
+            entry_seq INTEGER PRIMARY KEY REFERENCES preference_log (seq),
+            reviewer TEXT NOT NULL,
+            payload TEXT NOT NULL
+        ) STRICT""",
+        """CREATE TABLE preferences (
+            reviewer TEXT NOT NULL,
+            question_seq INTEGER NOT NULL REFERENCES questions (seq),
+            first_seq INTEGER NOT NULL REFERENCES cases (seq),
+            second_seq INTEGER NOT NULL REFERENCES cases (seq),
+            verdict TEXT NOT NULL,
+            entry_seq INTEGER NOT NULL UNIQUE REFERENCES preference_log (seq),
+            PRIMARY KEY (reviewer, question_seq, first_seq, second_seq)
+        ) STRICT, WITHOUT ROWID""",
+        """CREATE INDEX cases_comparable ON cases (question_seq, system, seq)
+            WHERE planted = 0 AND redaction_seq IS NULL AND answer_length > 0
+                AND state <> 'superseded'""",
+    ):
+        db.execute(statement)
+
+
 def m044_judge_versions(db: Database) -> None:
     """Add the versions of the judge's guidance, and each content that a version ever had.
 
@@ -445,6 +490,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     m008_minimal_evidence,
     m040_systems,
     m041_answer_costs,
+    m042_preferences,
     m044_judge_versions,
     m046_judge_trials,
     m050_seen_verdicts,

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from masis.schema.review import SignatureCheck
 
-LOGS = ("decision_log", "screening_log")
+LOGS = ("decision_log", "screening_log", "preference_log")
 
 
 class SigningResult(NamedTuple):

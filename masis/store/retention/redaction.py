@@ -17,6 +17,7 @@ import sqlite3
 from masis.errors import Conflict, InputError, UnknownRecord
 from masis.schema.base import Record
 from masis.schema.case import Case
+from masis.schema.preference import PreferenceEntry
 from masis.schema.retention import RetentionRule
 from masis.schema.review import Decision, LogEntry
 from masis.schema.screening import ScreeningEntry
@@ -29,6 +30,7 @@ from masis.store.retention.removal import begin_purge, empty_runs
 from masis.store.retention.shrinking import erase_removed_words
 from masis.store.reviews.decisions import LOG, Decisions
 from masis.store.reviews.placeholder import REDACTED, placeholder
+from masis.store.reviews.preferences import PreferenceLog, redact_preferences
 from masis.store.reviews.states import refresh
 from masis.store.screening.log import ScreeningLog
 
@@ -62,6 +64,7 @@ class Redactions(StorePart):
             row = _unredacted_case(connection, case_id)
             case = Case.from_stored(row["payload"])
             redacted = _redact_entries(connection, row["seq"], by=by, reason=reason, at=at)
+            redacted += redact_preferences(connection, row["seq"], by=by, reason=reason, at=at)
             left = "SELECT seq FROM runs WHERE case_seq = ? AND removed_by IS NULL"
             runs = [run[0] for run in connection.execute(left, [row["seq"]])]
             if runs:
@@ -100,8 +103,10 @@ class Redactions(StorePart):
         self._database.on_commit(self._overwrite)
         return CaseRedaction(entry=entry, entries=redacted, runs=len(runs), drafts=drafts)
 
-    def redact_entry(self, entry_id: str, *, by: str, reason: str) -> LogEntry | ScreeningEntry:
-        """Remove the text of an entry of either log, but keep its verdict and place in the chain.
+    def redact_entry(
+        self, entry_id: str, *, by: str, reason: str
+    ) -> LogEntry | ScreeningEntry | PreferenceEntry:
+        """Remove the text of an entry of any log, but keep its verdict and place in the chain.
 
         Returns:
             The entry of kind ``redaction`` that records it.
@@ -113,7 +118,11 @@ class Redactions(StorePart):
 
         """
         _check_request(by, reason)
-        for log in (Decisions(self._database), ScreeningLog(self._database)):
+        for log in (
+            Decisions(self._database),
+            ScreeningLog(self._database),
+            PreferenceLog(self._database),
+        ):
             with contextlib.suppress(UnknownRecord):
                 with self._database.transaction() as connection:
                     entry = log.redact(entry_id, by=by, reason=reason)
@@ -122,7 +131,7 @@ class Redactions(StorePart):
                 self._database.on_commit(self._overwrite)
                 return entry
         raise UnknownRecord(
-            f"there is no entry {entry_id!r} in the decision log or the screening log."
+            f"there is no entry {entry_id!r} in the decision, screening or preference log."
         )
 
     def _overwrite(self) -> None:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypedDict
 
 import streamlit as st
 
+from masis.schema.preference import VERDICT_CHOICES
 from masis.ui.components import register_component
 from masis.ui.shell import address
 
@@ -97,6 +98,7 @@ UNDO_FINAL = Key(
 RECORD = Key(
     "Ctrl+Enter", "Ctrl Enter", "Record the final verdict and open the next case, also while typing"
 )
+UNDO_PREFERENCE = Key("U", "U", "Undo your newest verdict")
 AGREE = Key("A", "A", "Agree with the grade of the opened abstract")
 SEARCH = Key("/", "/", "Search the queue; Enter focuses the first row found")
 
@@ -143,6 +145,15 @@ _ADJUDICATION = (*_CHOOSE, RECORD, LEAVE, UNDO_FINAL, CHANGE)
 _BESIDE = (NEXT_TO_ADJUDICATE, PREVIOUS, NEXT_ISSUE, PREVIOUS_ISSUE, TURN, HELP)
 _ROWS = (NEXT_ROW, PREVIOUS_ROW, ENDS, OPEN)
 _SELECTION = (SELECT_ROW, SELECT_RANGE, ROW_ACTIONS)
+_PAGE_KEYS: dict[str, tuple[Key, ...]] = {
+    "screening": (AGREE,),
+    "preference": (
+        *(Key(choice.key, choice.key, choice.title) for choice in VERDICT_CHOICES.values()),
+        Key("T", "T", "Type the reason; Esc leaves the field"),
+        UNDO_PREFERENCE,
+    ),
+}
+"""The keys that only one page has."""
 _WITHOUT_LISTS = frozenset({"new", "settings", "health"})
 """Pages without a table whose rows can be opened."""
 
@@ -186,7 +197,7 @@ def page_key_map(page: str) -> dict[str, Any]:
         ),
         _key_group(
             "This page",
-            (*([SEARCH] if search else []), *([AGREE] if page == "screening" else []), HELP),
+            (*([SEARCH] if search else []), *_PAGE_KEYS.get(page, ()), HELP),
         ),
         *(_key_group(f"On a case: {title.lower()}", keys) for title, keys in GROUPS),
     ]

@@ -1,4 +1,4 @@
-"""The page that compares two audits of a case, with the history of its audits."""
+"""The comparison of two audits of a case, with the history of its audits."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from masis.services.records import CaseSummary, RunSummary
 from masis.ui.components import register_component
 from masis.ui.components.case_head import case_head
 from masis.ui.components.linked_table import linked_table
-from masis.ui.queue.case_list import case_columns, case_row, state_cell
 from masis.ui.review.run_list import RUN_COLUMNS, run_name, run_row
 from masis.ui.shell import address
 from masis.ui.shell.frame import tab_title
@@ -25,20 +24,14 @@ from masis.views.words import NOT_AUDITED, label, rule_word, status_label
 OF: dict[Of, str] = {"first": "In the original answer", "chosen": "In the answer each run chose"}
 
 
-def show_compare(workbench: Workbench) -> None:
-    """Draw the comparison for the case in the address, or else the choice of a case."""
+def show_run_comparison(workbench: Workbench) -> None:
+    """Draw the comparison of two audits of the case in the address."""
     case_id = address.value("case")
-    if not case_id:
-        _draw_case_choice(workbench)
-        return
     try:
         summary = workbench.cases.summary(case_id)
     except UnknownRecord:
         st.title("There is no such case")
         st.text(case_id[:500])
-        st.page_link(
-            "pages/compare.py", label="Cases with several audits", icon=":material/compare_arrows:"
-        )
         return
     if workbench.team.machine_hidden(actor(), case_id):
         st.title("Hidden until your decision")
@@ -196,37 +189,6 @@ LONGEST_TEXT = 400
 def _draw_side_choice(title: str, side: str, names: dict[str, str], chosen: str) -> None:
     bound = address.bind_query_param(side, shows=chosen, key=f"compare-{side}", drops=())
     st.selectbox(title, list(names), format_func=names.__getitem__, **bound)
-
-
-def _draw_case_choice(workbench: Workbench) -> None:
-    st.title("Compare audits")
-    st.markdown(
-        "Every audit of a case is stored. If a case was audited with different settings or models,"
-        " you can compare two of its audits by their settings, issues, scores and chosen answers."
-    )
-    several = workbench.runs.cases_with_several()
-    if not several:
-        st.markdown(
-            "**No case has more than one audit yet.** Open a case and audit it again with other"
-            " settings, or enter a case id here to see its history."
-        )
-    bound = address.bind_query_param("case", key="compare-case", drops=())
-    st.text_input("Case", placeholder="Case id", max_chars=500, **bound)
-    if several:
-        st.header("Cases with several audits")
-        summaries = [workbench.cases.summary_for(actor(), case_id) for case_id in several]
-        rows = [
-            case_row(summary, {}, page="compare", state=state_cell(workbench, summary))
-            for summary in summaries
-        ]
-        if opened := linked_table(
-            case_columns("newest"),
-            rows,
-            description="Cases with several audits",
-            key="several-runs",
-        ):
-            address.set_param("case", opened)
-            st.rerun()
 
 
 def _swap(left: str, right: str) -> None:
