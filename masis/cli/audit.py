@@ -251,7 +251,14 @@ def audit(
     except InputError as error:
         raise click.UsageError(f"--max-cost: {error.problem}. {error.hint}") from error
     source = sys.stdin.buffer if file == shared.STDIO else file
-    read = partial(read_any, source, reading.profile, reading.names, sheet=reading.sheet)
+    read = partial(
+        read_any,
+        source,
+        reading.profile,
+        reading.names,
+        sheet=reading.sheet,
+        system=reading.system,
+    )
     job = _AuditJob(
         file,
         read,

@@ -37,6 +37,10 @@ def run_ray_audit(
             "--map FIELD=KEY doesn't work with --engine ray. Write the keys to a TOML file and"
             " pass it with --map FILE."
         )
+    if reading.system is not None:
+        raise click.UsageError(
+            '--system doesn\'t work with --engine ray. Name the system in each row: "system": "v2".'
+        )
     if cases == "-" or out in (None, "-"):
         raise click.UsageError(
             "--engine ray needs a file or folder to read, and --out with a folder to write."

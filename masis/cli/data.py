@@ -29,7 +29,6 @@ from masis.datasets.writers.lines import case_line, write_line
 from masis.errors import InputError
 from masis.schema.case import Case
 from masis.schema.reading import FIELDS, SPLIT, columns_in
-from masis.schema.systems import checked_name
 from masis.schema.wording import count_noun, shorten
 from masis.services import Workbench
 from masis.services.arrivals.lake import LakeService
@@ -89,12 +88,6 @@ def _parse_share(value: str | float) -> float:
 @click.option(
     "--seed", metavar="N", default=0, show_default=True, help="The random seed of the sample."
 )
-@click.option(
-    "--system",
-    metavar="NAME",
-    help="The system that gave the answers, such as v2, of rows that name none. Their ids are then"
-    " those of the questions.",
-)
 @shared.json_option
 @shared.database_option
 def import_files(
@@ -106,7 +99,6 @@ def import_files(
     needs_review: bool,
     sample: float | None,
     seed: int,
-    system: str | None,
     emit: Emit,
     db: Path | None,
 ) -> None:
@@ -151,9 +143,7 @@ def import_files(
             problem = f"{lake} has no audited cases. Name a folder written by masis audit."
             raise click.BadParameter(problem, param_hint="'FILE...'")
     # FileOptions is a tuple, so any() is true if one of the options was given.
-    if system is not None:
-        system = checked_name(system)
-    if lakes and (paths or any(reading) or system):
+    if lakes and (paths or any(reading)):
         raise click.UsageError(
             "import a folder of audited cases on its own, without --as, --map and --system."
         )
@@ -184,9 +174,7 @@ def import_files(
     )
     for file in paths:
         with shared.spool_stdin(file) as path:
-            stored += _import_cases(
-                path, _data_file_name(file), reading, system, workbench, errors, emit
-            )
+            stored += _import_cases(path, _data_file_name(file), reading, workbench, errors, emit)
     say(f"Database: {database}")
     errors.end("Everything else is stored." if stored else "Nothing was stored.")
 
@@ -247,7 +235,12 @@ def _preview(file: Path, reading: FileOptions, emit: Emit) -> int:
     try:
         with shared.spool_stdin(file) as path:
             for row in read_any(
-                path, reading.profile, reading.names, name=name, sheet=reading.sheet
+                path,
+                reading.profile,
+                reading.names,
+                name=name,
+                sheet=reading.sheet,
+                system=reading.system,
             ):
                 errors.add_all(row.problems or row.notes)
                 bad += bool(row.problems)
@@ -358,7 +351,6 @@ def _import_cases(
     path: Path,
     name: str,
     reading: FileOptions,
-    system: str | None,
     workbench: Workbench,
     errors: ErrorReport,
     emit: Emit,
@@ -375,7 +367,7 @@ def _import_cases(
                 reading.names,
                 name=name,
                 sheet=reading.sheet,
-                system=system,
+                system=reading.system,
             )
             for step in steps:
                 added, unchanged, refused = step.added, step.unchanged, step.refused

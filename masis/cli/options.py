@@ -28,6 +28,7 @@ from masis.schema.columns import COLUMN_JOINER
 from masis.schema.reading import MAPPED
 from masis.schema.review import CaseState
 from masis.schema.rules import ReviewTier
+from masis.schema.systems import checked_name
 from masis.services import Workbench
 from masis.services.records import CaseFilter, Unguarded
 from masis.settings import ROLES, LoadedSettings, Settings, database_path, default_reviewer, load
@@ -195,6 +196,7 @@ class FileOptions(NamedTuple):
     profile: Profile | str | None
     names: dict[str, str | None]
     sheet: str | None = None
+    system: str | None = None
 
 
 def chosen_reading(profile_name: str | None, maps: Names, sheet: str | None) -> FileOptions:
@@ -229,7 +231,7 @@ def chosen_reading(profile_name: str | None, maps: Names, sheet: str | None) -> 
 
 
 def reading_options(command: Body) -> Body:
-    """Add ``--as``, ``--map`` and ``--sheet``, passed as ``reading``."""
+    """Add ``--as``, ``--map``, ``--sheet`` and ``--system``, passed as ``reading``."""
 
     @click.option(
         "--as",
@@ -250,10 +252,24 @@ def reading_options(command: Body) -> Body:
         " FIELD=KEY overrides it.",
     )
     @sheet_option
+    @click.option(
+        "--system",
+        metavar="NAME",
+        help="The system that gave the answers, such as v2, of rows that name none. Their ids are"
+        " then those of the questions.",
+    )
     # wraps also copies __click_params__, the list to which click's decorators add.
     @functools.wraps(command)
-    def call(profile_name: str | None, maps: Names, sheet: str | None, **arguments: Any) -> None:
-        command(reading=chosen_reading(profile_name, maps, sheet), **arguments)
+    def call(
+        profile_name: str | None,
+        maps: Names,
+        sheet: str | None,
+        system: str | None,
+        **arguments: Any,
+    ) -> None:
+        named = None if system is None else checked_name(system)
+        reading = chosen_reading(profile_name, maps, sheet)._replace(system=named)
+        command(reading=reading, **arguments)
 
     return call
 

@@ -76,7 +76,10 @@ def open_server(url: str, by: str | None = None, *, insecure: bool = False) -> R
 
 
 OF_SERVER = frozenset(
-    {"cases", "url", "insecure", "profile_name", "maps", "sheet", "out", "again", "limit", "emit"}
+    (
+        *("cases", "url", "insecure", "profile_name", "maps", "sheet", "system"),
+        *("out", "again", "limit", "emit"),
+    )
 )
 """The parameters of ``masis audit`` that can be used with ``--url``."""
 
@@ -108,7 +111,14 @@ def audit_on_server(
     errors = ErrorReport()
     read: list[Case] = []
     try:
-        for row in read_any(source, reading.profile, reading.names, sheet=reading.sheet):
+        rows = read_any(
+            source,
+            reading.profile,
+            reading.names,
+            sheet=reading.sheet,
+            system=reading.system,
+        )
+        for row in rows:
             errors.add_all(row.problems)
             if row.case is not None and (limit is None or len(read) < limit):
                 read.append(row.case)

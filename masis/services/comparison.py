@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from masis.errors import InputError
 from masis.schema.actor import Actor
@@ -23,6 +23,7 @@ from masis.schema.comparison import (
     SystemComparison,
 )
 from masis.schema.run import Run
+from masis.schema.systems import System
 from masis.services.access import OPEN, Access, requires
 from masis.services.cases import CaseService
 from masis.store import Store
@@ -39,6 +40,13 @@ MOST_SYSTEMS = 8
 """The most systems that one comparison takes."""
 
 _SEVERITY_ORDER = {"critical": 0, "high": 1, "medium": 2, "low": 3, None: 4}
+
+
+_Key: TypeAlias = tuple[tuple[System, ...], str, bool]
+"""What a comparison was asked for: the systems, the viewer, and whether with groups."""
+
+_MOST_KEPT = 32
+"""The comparisons that are kept until something changes."""
 
 
 class _Pair(NamedTuple):
@@ -59,6 +67,7 @@ class ComparisonService:
     def __init__(self, store: Store, access: Access = OPEN) -> None:
         self._store, self.access = store, access
         self._cases = CaseService(store, access)
+        self._compared: dict[_Key, tuple[tuple[object, ...], tuple[SystemComparison, ...]]] = {}
 
     @requires("read")
     def compare(
@@ -84,14 +93,29 @@ class ComparisonService:
                 hint=f"Name 2 to {MOST_SYSTEMS} different systems, such as: v1 v2.",
                 field="systems",
             )
-        systems = [self._store.systems.get(name) for name in names]
+        systems = tuple(self._store.systems.get(name) for name in names)
+        if groups:
+            self._store.modes.catch_up()
+        key = (systems, actor.name, groups)
+        stamp = self._store.systems.stamp(names)
+        if (known := self._compared.get(key)) is not None and known[0] == stamp:
+            return known[1]
+        result = self._compare(actor, systems, groups=groups)
+        if len(self._compared) >= _MOST_KEPT:
+            self._compared.clear()
+        self._compared[key] = (stamp, result)
+        return result
+
+    def _compare(
+        self, actor: Actor, systems: Sequence[System], *, groups: bool
+    ) -> tuple[SystemComparison, ...]:
+        names = [system.name for system in systems]
         answers: dict[str, dict[int, StoredAnswer]] = {name: {} for name in names}
         for answer in self._store.systems.answers(names, actor.name):
             answers[answer.system][answer.question] = answer
         shared = set.intersection(*(set(held) for held in answers.values()))
         modes, causes = {}, {}
         if groups:
-            self._store.modes.catch_up()
             modes = self._store.systems.modes(names, actor.name)
             causes = self._store.systems.causes(names, actor.name)
         compared = []
@@ -218,11 +242,11 @@ class ComparisonService:
                 for value in values
             ]
         order = {name: place for place, name in enumerate(("field", "mode", "cause"))}
-        rows.sort(key=lambda row: (order[row.group], -_affected(row), row.value))
+        rows.sort(key=lambda row: (order[row.group], -_count_affected(row), row.value))
         return tuple(rows)
 
 
-def _affected(row: GroupDifference) -> float:
+def _count_affected(row: GroupDifference) -> float:
     return row.questions * ((row.first or 0) + (row.second or 0))
 
 
@@ -249,7 +273,7 @@ def _measure_difference(name: MeasureName, pairs: Iterable[_Pair]) -> PairedDiff
                 for first, second in pairs
             ]
         )
-        return _shares([(a, b) for a, b in known if a is not None and b is not None])
+        return _compare_shares([(a, b) for a, b in known if a is not None and b is not None])
     amounts = [
         (float(first.length), float(second.length))
         if name == "length" and first.length is not None and second.length is not None
@@ -259,23 +283,22 @@ def _measure_difference(name: MeasureName, pairs: Iterable[_Pair]) -> PairedDiff
         for first, second in pairs
     ]
     known_amounts = [(a, b) for a, b in amounts if a is not None and b is not None]
-    return _means(known_amounts, lower_is_better=measure.lower_is_better)
+    return _compare_means(known_amounts, lower_is_better=measure.lower_is_better)
 
 
 def _group_difference(
     group: GroupName, value: str, pairs: Sequence[tuple[bool, bool]]
 ) -> GroupDifference:
-    return GroupDifference(group=group, value=value, **_shares(pairs).model_dump())
+    return GroupDifference(group=group, value=value, **_compare_shares(pairs).model_dump())
 
 
-def _shares(pairs: Sequence[tuple[bool, bool]]) -> PairedDifference:
+def _compare_shares(pairs: Sequence[tuple[bool, bool]]) -> PairedDifference:
     """Compare two shares; all shares of ``MEASURES`` are of faults, so that less is better."""
     if not pairs:
         return PairedDifference(questions=0)
     count = len(pairs)
-    only_first = sum(first and not second for first, second in pairs)
-    only_second = sum(second and not first for first, second in pairs)
-    both = sum(first and second for first, second in pairs)
+    counts = Counter(pairs)
+    both, only_first, only_second = counts[True, True], counts[True, False], counts[False, True]
     # The second system comes first here, because a difference is its share less the other's.
     compared = compare_shares(
         both, only_second, only_first, count - both - only_first - only_second
@@ -299,7 +322,7 @@ def _shares(pairs: Sequence[tuple[bool, bool]]) -> PairedDifference:
     )
 
 
-def _means(
+def _compare_means(
     pairs: Sequence[tuple[float, float]], *, lower_is_better: bool | None
 ) -> PairedDifference:
     if not pairs:

@@ -57,7 +57,7 @@ def figure_with_base(measure: Measure, row: PairedDifference, *, second: bool) -
     return f"{text} ({round(value * row.questions):,} of {row.questions:,})"
 
 
-def _signed(measure: Measure, value: float) -> str:
+def _format_signed(measure: Measure, value: float) -> str:
     if measure.unit == "share":
         return f"{100 * value:+.1f}"
     if measure.unit == "USD":
@@ -70,10 +70,10 @@ def difference_text(measure: Measure, row: PairedDifference) -> str:
     if row.difference is None:
         return NOTHING
     unit = {"share": " points", "characters": " characters", "USD": ""}[measure.unit]
-    text = f"{_signed(measure, row.difference)}{unit}"
+    text = f"{_format_signed(measure, row.difference)}{unit}"
     if row.low is None or row.high is None:
         return text
-    return f"{text} ({_signed(measure, row.low)} to {_signed(measure, row.high)})"
+    return f"{text} ({_format_signed(measure, row.low)} to {_format_signed(measure, row.high)})"
 
 
 def certainty_text(row: PairedDifference) -> str:
@@ -97,9 +97,11 @@ def verdict_text(comparison: SystemComparison) -> str:
         f" that {first} got right, and {row.only_first or 0:,} right that {first} got wrong"
     )
     measure = MEASURES["flagged"]
+    difference, low, high = (
+        _format_signed(measure, value or 0) for value in (row.difference, row.low, row.high)
+    )
     how_sure = (
-        f"The share of wrong answers differs by {_signed(measure, row.difference or 0)} points"
-        f" (95% interval {_signed(measure, row.low or 0)} to {_signed(measure, row.high or 0)};"
+        f"The share of wrong answers differs by {difference} points (95% interval {low} to {high};"
         f" {certainty_text(row)})"
     )
     if row.conclusion == "too_few":

@@ -61,6 +61,7 @@ def read_any(
     *,
     name: str | None = None,
     sheet: str | None = None,
+    system: str | None = None,
 ) -> Iterator[MappedRow]:
     """Yield the cases of a file, a stream or rows, in the workbench's own format or by a profile.
 
@@ -74,6 +75,8 @@ def read_any(
         names: Which key of a row holds which field. A key that no row has is reported at the end.
         name: The name of the source in errors.
         sheet: The sheet of an Excel workbook: its name, or its position from 1.
+        system: The system that gave the answers, of rows that name none. Their ids are then those
+            of questions.
 
     Raises:
         InputError: The source can't be read, or its first row fits several profiles.
@@ -131,6 +134,8 @@ def read_any(
                 elif first != place:
                     own_id = f"{case.id[:480]}#{case.digest()[:12]}"
                     read = read._replace(case=case.model_copy(update={"id": own_id}))
+            if system is not None and read.case is not None:
+                read = read._replace(case=read.case.as_answer_of(system))
             yield read.with_place(f"{source_name}/{row.member}" if row.member else source_name)
     except InputError as error:
         raise error.at(file=source_name) from error

@@ -159,8 +159,8 @@ class ImportService(Service):
             StoreError: The database can't be written.
 
         """
-        rows = read_any(path, profile, names, name=name, sheet=sheet)
-        return self._steps(rows if system is None else _answers_of(rows, checked_name(system)))
+        named = None if system is None else checked_name(system)
+        return self._steps(read_any(path, profile, names, name=name, sheet=sheet, system=named))
 
     def _steps(self, rows: Iterator[MappedRow]) -> Iterator[ImportStep]:
         step = ImportStep(0, 0, 0, 0, 0)
@@ -180,12 +180,6 @@ class ImportService(Service):
                 notes=tuple(note for row in batch for note in row.notes),
             )
             yield step
-
-
-def _answers_of(rows: Iterator[MappedRow], system: str) -> Iterator[MappedRow]:
-    """Yield the rows as answers of a system, unless they name theirs."""
-    for row in rows:
-        yield row if row.case is None else row._replace(case=row.case.as_answer_of(system))
 
 
 def _store_batches(

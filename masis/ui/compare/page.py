@@ -14,6 +14,8 @@ from masis.schema.comparison import (
     AnswerPair,
     GroupName,
     Judgement,
+    Measure,
+    PairedDifference,
     SystemComparison,
 )
 from masis.schema.systems import LONGEST_DETAIL, UNNAMED, System, SystemDetails
@@ -21,7 +23,7 @@ from masis.schema.wording import count_noun
 from masis.services import Workbench
 from masis.ui.components import register_component
 from masis.ui.components.charts import draw_chart
-from masis.ui.components.linked_table import column, linked_table, row
+from masis.ui.components.linked_table import TableCell, column, linked_table, row
 from masis.ui.shell import address
 from masis.ui.shell.permissions import button_state
 from masis.ui.shell.reviewer import actor
@@ -266,7 +268,7 @@ def _draw_measures(comparison: SystemComparison) -> None:
                 {"text": measure.title, "below": [measure.meaning]},
                 figure_with_base(measure, difference, second=False),
                 figure_with_base(measure, difference, second=True),
-                difference_text(measure, difference),
+                _difference_cell(measure, difference),
                 {"pills": [label(conclusion_word(difference, measure))]},
                 None if difference.p is None else f"{difference.p:.3f}",
             )
@@ -295,6 +297,12 @@ def _draw_measures(comparison: SystemComparison) -> None:
             f"Left of zero, {escape_markdown(comparison.second.name)} has fewer such answers, which"
             " is better. Lines are 95% intervals over the shared questions."
         )
+
+
+def _difference_cell(measure: Measure, difference: PairedDifference) -> TableCell:
+    """Return a difference with its interval on a line of its own, which needs less width."""
+    text, _, interval = difference_text(measure, difference).partition(" (")
+    return {"text": text, "below": [interval.removesuffix(")")] if interval else []}
 
 
 def difference_chart() -> alt.TopLevelMixin:
@@ -356,7 +364,7 @@ def _draw_groups(comparison: SystemComparison) -> None:
                 {"text": group.value},
                 figure_with_base(flagged, group, second=False),
                 figure_with_base(flagged, group, second=True),
-                difference_text(flagged, group),
+                _difference_cell(flagged, group),
                 {"pills": [label(CONCLUSION[group.conclusion])]},
             )
             for group in comparison.groups
