@@ -285,6 +285,11 @@ class PreferenceService(Service):
         return PreferenceProgress(decided=decided, total=total)
 
     @requires("read")
+    def position(self, actor: Actor) -> int:
+        """Return the length of the preference log, which changes whenever results may change."""
+        return self._store.preference_log.head().length
+
+    @requires("read")
     @may_require("oversee", SEE_EVERYONES)
     def results(self, actor: Actor, *, everyone: bool = False) -> PreferenceResults:
         """Return win rates, strengths and agreement.

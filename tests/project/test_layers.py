@@ -203,6 +203,7 @@ READS = {
     "executions": {"iterate", "page"},
     "purges": {"history", "removals"},
     "retention": {"plan"},
+    "preference_log": {"check_subjects", "verify"},
     "screening_log": {"check_subjects", "verify"},
     "screenings": {"events", "newest", "progress", "summary"},
     "team": {"count_cases", "history", "in_force", "own_work_among", "views"},

@@ -210,7 +210,7 @@ def _show_results(workbench: Workbench) -> None:
         **address.bind_query_param("everyone", False, shows=everyone),
     )
     progress = workbench.preferences.progress(me)
-    entries = workbench.store.preference_log.head().length
+    entries = workbench.preferences.position(me)
     key = _ResultsKey(str(served_database()), entries, progress.total, me.name, everyone)
     found = _cached_results(key)
     if not found.verdicts:
