@@ -45,6 +45,7 @@ MENUS = {
         ("compare", "Compare", "compare"),
         ("decisions", "Decisions", "gavel"),
         ("metrics", "Metrics", "monitoring"),
+        ("modes", "Failure modes", "category"),
         ("trust", "Trust", "verified"),
     ),
     "Set up": (

@@ -202,6 +202,7 @@ PAGES: tuple[tuple[str, dict[str, str]], ...] = (
         ("trust", {"view": view})
         for view in ("machine", "people", "missed", "guarantee", "next", "own")
     ),
+    *(("modes", {"view": view}) for view in ("read", "groups", "book", "counts")),
     ("settings", {}),
     ("health", {}),
     ("datasets", {}),
