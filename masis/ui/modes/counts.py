@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from masis.schema.codebook import CAUSES, Codebook
+from masis.schema.causes import CAUSES
+from masis.schema.codebook import Codebook
 from masis.services import Workbench
 from masis.services.modes.service import ModeCount
 from masis.services.records import FACETS, CaseFilter
