@@ -7,7 +7,7 @@ import pytest
 from masis.schema.team import QueuePolicy
 from masis.services import Workbench
 from masis.ui.modes.counts import queue_parameters
-from tests.modes import ADA, BEN, WRONG_DATE, found, reject
+from tests.modes import ADA, BEN, WRONG_DATE, WRONG_UNIT, found, reject
 from tests.ui.conftest import AUDITED, open_page, press, texts
 
 SIGNED_IN = {"reviewer-name": "Ada"}
@@ -89,6 +89,46 @@ def test_a_case_shows_its_modes_and_offers_to_add_one(audited_workbench: Workben
     assert "Failure modes: Wrong date" in texts(page).replace("\\", "")
     page = press(page, "case-add-code")
     assert page.button(key="case-code-add").disabled
+    assert not page.button(key="case-code-remove-0").disabled
+
+
+def test_a_merge_is_taken_back_and_a_mode_offers_to_split_off_rows(
+    audited_workbench: Workbench,
+) -> None:
+    modes = audited_workbench.modes
+    modes.add_mode(ADA, WRONG_DATE)
+    modes.add_mode(ADA, WRONG_UNIT)
+    modes.merge(ADA, ["wrong-date"], "wrong-unit")
+    page = open_page("modes", SIGNED_IN, view="book")
+    press(page, "modes-unmerge-wrong-date")
+    assert {mode.code for mode in modes.codebook(ADA).in_use} == {"wrong-date", "wrong-unit"}
+    reject(audited_workbench, AUDITED[0], note="The year is invented.")
+    modes.apply(ADA, ["wrong-date"], [row.id for row in found(audited_workbench, kinds=("note",))])
+    page = open_page("modes", SIGNED_IN, mode="wrong-date")
+    page.checkbox[0].check().run()
+    # A mode that exists isn't split off: rows get it with Apply.
+    page.selectbox(key="modes-code").set_value("wrong-unit").run()
+    assert page.button(key="modes-split").disabled
+
+
+def test_rows_are_filtered_by_cause_and_by_day(audited_workbench: Workbench) -> None:
+    reject(audited_workbench, AUDITED[0], note="The year is invented.")
+    [note] = found(audited_workbench, kinds=("note",))
+    today, before = note.at[:10], "2001-01-01"
+    assert len(open_page("modes", SIGNED_IN, kind="note", since=today, until=today).checkbox) == 1
+    assert not open_page("modes", SIGNED_IN, kind="note", until=before).checkbox
+    assert not open_page("modes", SIGNED_IN, kind="note", cause="citation").checkbox
+    reasons = open_page("modes", SIGNED_IN, kind="reason", cause="retrieval")
+    assert len(reasons.checkbox) == len(found(audited_workbench, causes=("retrieval",))) - len(
+        found(audited_workbench, causes=("retrieval",), kinds=("issue",))
+    )
+
+
+def test_a_name_is_suggested_only_where_a_model_is_set(audited_workbench: Workbench) -> None:
+    (group, *_) = audited_workbench.modes.groups(ADA).groups
+    page = open_page("modes", SIGNED_IN, view="groups", group=group.id)
+    assert "set a language model as critic" in texts(page)
+    assert not any(button.key == "modes-suggest" for button in page.button)
 
 
 @pytest.mark.parametrize("view", ["read", "groups", "book", "counts"])

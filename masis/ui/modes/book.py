@@ -41,6 +41,7 @@ def show_book(workbench: Workbench) -> None:
         )
     if mode is not None:
         _draw_mode(workbench, book, mode)
+    _draw_merged(workbench, book)
     _draw_starting(workbench)
     _draw_versions(workbench)
 
@@ -124,10 +125,37 @@ def _draw_mode(workbench: Workbench, book: Codebook, mode: FailureMode) -> None:
         )
         st.page_link(
             "pages/modes.py",
-            label="Coded rows",
+            label="Coded rows, to read or split off",
             icon=":material/list:",
             query_params={"mode": mode.code},
         )
+
+
+def _draw_merged(workbench: Workbench, book: Codebook) -> None:
+    """List the modes that were merged into others, each with the button that takes it back."""
+    merged = [mode for mode in book.modes if mode.merged_into is not None]
+    if not merged:
+        return
+    with st.expander(f"Merged modes ({len(merged):,})"):
+        for mode in merged:
+            into = book.find(mode.code)
+            with st.container(horizontal=True, vertical_alignment="center"):
+                st.text(f"{mode.name}, merged into {into.name if into else mode.merged_into}")
+                st.button(
+                    "Take back",
+                    key=f"modes-unmerge-{mode.code}",
+                    on_click=_unmerge,
+                    args=(workbench, mode),
+                    **button_state("oversee", help="The mode gets its own entries back."),
+                )
+
+
+def _unmerge(workbench: Workbench, mode: FailureMode) -> None:
+    def act() -> str:
+        workbench.modes.unmerge(actor(), mode.code)
+        return f"“{mode.name}” is a mode of its own again."
+
+    attempt(act)
 
 
 def _draw_starting(workbench: Workbench) -> None:

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from datetime import date, timedelta
 from typing import get_args
 
 import streamlit as st
 
-from masis.schema.codebook import OBSERVATION_KINDS, CaseObservation, Codebook, ObservationKind
+from masis.schema.causes import CAUSES
+from masis.schema.codebook import (
+    OBSERVATION_KINDS,
+    CaseObservation,
+    Codebook,
+    FailureMode,
+    ObservationKind,
+    code_from_name,
+)
 from masis.schema.wording import count_noun, count_noun_or_more
 from masis.services import Workbench
 from masis.services.modes.service import CodedBatch, CodingPreview
@@ -45,12 +54,17 @@ def show_coding(workbench: Workbench) -> None:
 
 def observation_filter(book: Codebook) -> ObservationFilter:
     """Return the filter of rows that the address describes."""
+    since, until = address.day("since"), address.day("until")
     codes = [code for name in address.words("mode") for code in book.codes_of(name)]
     return ObservationFilter(
         text=address.value("q")[: address.LONGEST_QUERY],
         kinds=tuple(address.several("kind", get_args(ObservationKind))),
         authors=tuple(address.words("author")),
+        causes=tuple(address.several("cause", CAUSES)),
         codes=tuple(codes),
+        since=since.isoformat() if since else None,
+        # The address names the last day, and the filter the moment after it.
+        until=(until + timedelta(days=1)).isoformat() if until and until < date.max else None,
         faults_only=address.value("faults") == "yes",
         uncoded=address.value("uncoded") == "yes",
         page=address.number("page"),
@@ -128,6 +142,22 @@ def _draw_row_filters(book: Codebook) -> None:
             disabled=not names,
             **address.bind_query_param("mode", [], shows=shown, key="modes-mode"),
         )
+        st.multiselect(
+            "Cause",
+            list(CAUSES),
+            format_func=lambda cause: CAUSES[cause].name,
+            placeholder="Any",
+            **address.bind_query_param(
+                "cause", [], shows=address.several("cause", CAUSES), key="modes-cause"
+            ),
+        )
+        for name, label in (("since", "From"), ("until", "To")):
+            st.date_input(
+                label,
+                format="YYYY-MM-DD",
+                width=130,
+                **address.bind_query_param(name, shows=address.day(name), key=f"modes-{name}"),
+            )
         for name, label in _SWITCHES.items():
             st.toggle(
                 label,
@@ -163,6 +193,21 @@ def _draw_actions(workbench: Workbench, book: Codebook, rows: tuple[CaseObservat
 
         attempt(act)
 
+    def split() -> None:
+        def act() -> CodedBatch:
+            name: str = st.session_state[_MODE]
+            new = FailureMode(
+                code=code_from_name(name, [known.code for known in book.modes]),
+                name=name,
+                parent=source.parent if source else None,
+            )
+            return workbench.modes.split(actor(), source.code if source else "", new, marked)
+
+        if attempt(act):
+            clear()
+
+    named = address.words("mode")
+    source = book.find(named[0]) if len(named) == 1 else None
     with st.container(horizontal=True, vertical_alignment="bottom"):
         mode = choose_mode(book, "Code", _MODE)
         st.button(
@@ -186,6 +231,18 @@ def _draw_actions(workbench: Workbench, book: Codebook, rows: tuple[CaseObservat
                 help="Choose one row and a code. A new name is added to the codebook.",
             ),
         )
+        if source is not None:
+            st.button(
+                f"Split off {count_noun(len(marked), 'row')}",
+                key="modes-split",
+                on_click=split,
+                **button_state(
+                    "oversee",
+                    disabled=not marked or not mode or book.find(mode) is not None,
+                    help=f"Choose rows of “{escape_markdown(source.name)}” and type the name of the"
+                    " new mode. Codes that others applied stay.",
+                ),
+            )
     preview: CodingPreview | None = st.session_state.get(_PREVIEW)
     if preview is not None:
         _draw_preview(workbench, book, preview)

@@ -7,6 +7,7 @@ import streamlit as st
 from masis.schema.codebook import Codebook, FailureMode, code_from_name
 from masis.schema.wording import count_noun
 from masis.services import Workbench
+from masis.services.modes.naming import TEXTS_SENT
 from masis.services.modes.service import CodedBatch, GroupProposal, ProposedGroup
 from masis.services.records import ObservationFilter
 from masis.ui.components.linked_table import column, linked_table, row
@@ -130,6 +131,7 @@ def _draw_confirm(workbench: Workbench, book: Codebook, group: ProposedGroup, ex
         if attempt(act):
             address.clear(("group",))
 
+    model = workbench.modes.naming_model(actor())
     st.markdown("**Confirm as a new mode**")
     st.text_input("Name", key=keys["name"], max_chars=100)
     st.text_area("Definition", key=keys["definition"], max_chars=2000, height=80)
@@ -142,14 +144,17 @@ def _draw_confirm(workbench: Workbench, book: Codebook, group: ProposedGroup, ex
             on_click=confirm,
             **button_state("decide"),
         )
-        st.button(
-            "Suggest a name",
-            key="modes-suggest",
-            on_click=suggest,
-            **button_state(
-                "audit", help="Sends up to 12 texts to the model that is set as critic."
-            ),
-        )
+        if model is not None:
+            st.button(
+                "Suggest a name",
+                key="modes-suggest",
+                on_click=suggest,
+                **button_state(
+                    "audit", help=f"Sends up to {TEXTS_SENT} texts to {escape_markdown(model)}."
+                ),
+            )
+    if model is None:
+        st.caption("To have names suggested, set a language model as critic on the page Settings.")
 
 
 def _draw_join(workbench: Workbench, book: Codebook, group: ProposedGroup) -> None:

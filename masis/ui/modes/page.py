@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping
 
 import streamlit as st
 
 from masis.services import Workbench
+from masis.services.modes.grouping import load_modules
 from masis.ui.modes.book import show_book
 from masis.ui.modes.coding import show_coding
 from masis.ui.modes.counts import show_counts
@@ -20,6 +22,16 @@ VIEWS: Mapping[str, tuple[str, Callable[[Workbench], None]]] = {
     "book": ("Codebook", show_book),
     "counts": ("Counts", show_counts),
 }
+
+
+@st.cache_resource(show_spinner=False)
+def _load_grouping() -> None:
+    """Load what groups need in a thread, once per server, while the person reads this page.
+
+    At the start of the server it would slow the first pages of everybody, most of whom never ask
+    for groups.
+    """
+    threading.Thread(target=load_modules, name="modules of groups", daemon=True).start()
 
 
 def show_modes(workbench: Workbench) -> None:
@@ -42,3 +54,4 @@ def show_modes(workbench: Workbench) -> None:
     with st.container(key="modes-outcome"):
         show_outcome(workbench)
     VIEWS[shown][1](workbench)
+    _load_grouping()
