@@ -46,6 +46,7 @@ MENUS = {
         ("preference", "Preference", "thumbs_up_down"),
         ("decisions", "Decisions", "gavel"),
         ("metrics", "Metrics", "monitoring"),
+        ("modes", "Failure modes", "category"),
         ("trust", "Trust", "verified"),
         ("judge", "Judge", "balance"),
     ),

@@ -10,6 +10,7 @@ from pydantic import Field, StringConstraints, model_validator
 
 from masis.schema.base import Record
 from masis.schema.case import Severity
+from masis.schema.causes import Cause, cause_of
 from masis.schema.team import TeamRecord
 
 MOST_MODES = 300
@@ -171,70 +172,8 @@ OBSERVATION_KINDS: dict[ObservationKind, ObservationKindRow] = {
 }
 """The kinds of observations: issues of the newest audit, and what people wrote in the log."""
 
-Cause = Literal["retrieval", "citation", "generation", "question"]
-
-
-class CauseRow(NamedTuple):
-    """A cause of faults: its name, and the types of observations that show it.
-
-    A type is the rule of an issue, the code of a reason, or the name of a label.
-    """
-
-    name: str
-    meaning: str
-    types: tuple[str, ...]
-
-
-CAUSES: dict[Cause, CauseRow] = {
-    "retrieval": CauseRow(
-        "Retrieval",
-        "The evidence lacks what the question needs, conflicts, or can't be used",
-        ("needs_evidence", "sources_conflict", "source_conflict", "instruction_in_evidence"),
-    ),
-    "citation": CauseRow(
-        "Citation",
-        "The answer cites nothing, or the wrong evidence",
-        (
-            *("fabricated_reference", "fabricated_quote", "spliced_quote"),
-            *("quote_from_another_document", "misattributed_reference", "redundant_reference"),
-            *("uncited_sentence", "fabricated_citation", "wrong_citation", "uncited"),
-            *("fabricated citation", "fabricated", "misattributed", "redundant"),
-        ),
-    ),
-    "generation": CauseRow(
-        "Generation",
-        "The answer says something else than the evidence, or leaves something out",
-        (
-            *("contradicted_claim", "unsupported_claim", "partly_supported_claim"),
-            *("missing_information", "dropped_content", "instruction_in_answer"),
-            *("contradicted", "contradicts", "unsupported", "partial", "incomplete"),
-            *("misses_the_question", "unclear", "unsafe", "at_risk"),
-        ),
-    ),
-    "question": CauseRow(
-        "Question", "The question can't be answered as it was asked", ("question_unclear",)
-    ),
-}
-"""The causes of faults. An observation of a type in none of the rows has no known cause."""
-
-CRITIC_RULE = "critic_"
-"""The beginning of the rules of the critic's issues. The critic reads the answer, so their cause is
-``generation``."""
-
 NO_FAULT_LABELS = ("supported", "valid", "exempt", "cited")
 """Labels that confirm the audited words, so no failure is found in them."""
-
-
-def cause_of(observation_type: str) -> Cause | None:
-    """Return the cause that a type of observation shows, or None if it isn't known."""
-    if observation_type.startswith(CRITIC_RULE):
-        return "generation"
-    return _CAUSE_BY_TYPE.get(observation_type)
-
-
-_CAUSE_BY_TYPE: dict[str, Cause] = {
-    name: cause for cause, row in CAUSES.items() for name in row.types
-}
 
 
 class CaseObservation(Record):

@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 
 from masis.schema.base import Record
 from masis.schema.case import Severity
+from masis.schema.causes import Cause, cause_of
 
 LabelTarget = Literal["sentence", "reference", "claim", "span", "answer", "evidence", "case"]
 """The part that a label is about.
@@ -44,14 +45,6 @@ team's own (``LabelTypes``).
 Stance = Literal["supports", "contradicts"]
 SupportKind = Literal["quotation", "paraphrase", "inference"]
 """How an answer follows from a passage: word for word, in other words, or by reasoning."""
-
-FaultCause = Literal["retrieval", "citation", "generation"]
-"""Where a fault comes from.
-
-``retrieval``: the evidence has no passage that settles the claim. ``citation``: another chunk than
-the cited one settles it. ``generation``: the cited evidence settles it, and the answer says
-something else.
-"""
 
 MOST_PASSAGES = 20
 """The most passages that one label names."""
@@ -185,7 +178,7 @@ def is_fault(label: TargetLabel) -> bool:
 
 def fault_cause(
     label: TargetLabel, cited: Collection[str], *, passage_missing: bool = False
-) -> FaultCause | None:
+) -> Cause | None:
     """Return where a labelled fault comes from, as far as the labels say.
 
     Args:
@@ -194,8 +187,9 @@ def fault_cause(
         passage_missing: Whether the same person labelled the case ``passage_missing``.
 
     Returns:
-        The cause. None if the label names no fault, or if nothing says where it comes from: for
-        example, a claim is labelled contradicted and no passage is named.
+        The cause: by the passages and the reference that the label names, else by the missing
+        passage, else the default of its type in ``CAUSES``. None if the label names no fault, or if
+        nothing says where it comes from.
 
     Example:
         A claim that cites ``c1``, labelled unsupported with a supporting passage of ``c2``, has the
@@ -204,16 +198,13 @@ def fault_cause(
     """
     if not is_fault(label):
         return None
-    if (label.target, label.label) in {
-        ("reference", "fabricated"),
-        ("reference", "misattributed"),
-        ("sentence", "uncited"),
-    } or label.right_reference is not None:
+    if label.right_reference is not None:
         return "citation"
     supporting = {passage.evidence_id for passage in label.passages("supports")}
     if supporting and not supporting & set(cited):
         return "citation"
+    by_type = cause_of(label.label)
     if label.evidence:
-        return "generation"
-    says_absent = label.target in ("claim", "reference") and label.label == "unsupported"
-    return "retrieval" if passage_missing or says_absent else None
+        # Passages don't repair a citation that is wrong in itself, such as an invented one.
+        return "citation" if by_type == "citation" else "generation"
+    return "retrieval" if passage_missing and by_type != "citation" else by_type

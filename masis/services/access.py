@@ -174,6 +174,7 @@ ACTS: list[Act] = [
             "decisions",
             "team",
             "metrics",
+            "modes",
             "trust",
             "judge",
             "settings",

@@ -270,3 +270,34 @@ def direction_chart() -> alt.TopLevelMixin:
             alt.Tooltip("studies:Q", title="Studies"),
         ],
     )
+
+
+def interval_chart(bars: int) -> alt.TopLevelMixin:
+    """Describe shares as horizontal bars with whiskers from ``low`` to ``high``."""
+    y = alt.Y(
+        "name:N",
+        title=None,
+        sort=None,
+        axis=alt.Axis(
+            labelExpr="split(datum.value, '\\n')", labelLimit=290, ticks=False, domain=False
+        ),
+    )
+    drawn = alt.Chart(ROWS, height=34 * bars + 40).encode(y=y)  # 40 is for the axis
+    return alt.layer(
+        drawn.mark_bar(size=16).encode(
+            x=alt.X(
+                "share:Q",
+                title=None,
+                scale=alt.Scale(domain=[0, 1]),
+                axis=alt.Axis(format="%", values=[0, 0.25, 0.5, 0.75, 1]),
+            ),
+            tooltip=[
+                alt.Tooltip("name:N", title="Mode"),
+                alt.Tooltip("cases:N", title="Cases"),
+                alt.Tooltip("interval:N", title="95% interval"),
+            ],
+        ),
+        drawn.mark_rule(color=GREY, strokeWidth=2).encode(x="low:Q", x2="high:Q"),
+        drawn.mark_tick(color=GREY, size=10).encode(x="low:Q"),
+        drawn.mark_tick(color=GREY, size=10).encode(x="high:Q"),
+    )

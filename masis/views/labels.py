@@ -8,11 +8,12 @@ from typing import NamedTuple
 from masis.audit.citations import audit_citations
 from masis.schema.audit import CitationAudit
 from masis.schema.case import Case
+from masis.schema.causes import CAUSES
 from masis.schema.labels import TargetLabel, fault_cause
 from masis.schema.review import Decision
 from masis.schema.run import Run
 from masis.schema.wording import shorten
-from masis.views.words import CHUNK_LABEL, FAULT_CAUSE, PASSAGE_MISSING, STANCE, SUPPORT_KIND
+from masis.views.words import CHUNK_LABEL, PASSAGE_MISSING, STANCE, SUPPORT_KIND
 
 LONGEST_PASSAGE = 400
 
@@ -140,8 +141,8 @@ def _details(
         else None
     )
     if cause is not None:
-        word = FAULT_CAUSE[cause]
-        details.append(f"cause: {word.text} ({word.meaning})")
+        row = CAUSES[cause]
+        details.append(f"cause: {row.name.lower()} ({row.meaning})")
     return details
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple, TypedDict, get_args
 from masis.schema.answers import NoAnswerCode
 from masis.schema.audit import ClaimCheck
 from masis.schema.case import Case, Severity
-from masis.schema.labels import FaultCause, Stance, SupportKind
+from masis.schema.labels import Stance, SupportKind
 from masis.schema.model_ref import ModelRef
 from masis.schema.review import CaseState, EntryKind, EntrySource, Standing, Verdict
 from masis.schema.rules import (
@@ -306,15 +306,6 @@ SUPPORT_KIND: dict[SupportKind, Word] = {
     "inference": Word("inference", "calm", "The answer follows from the passage by reasoning"),
 }
 """How labelled words follow from the passages that support them."""
-
-FAULT_CAUSE: dict[FaultCause, Word] = {
-    "retrieval": Word("retrieval", "warn", "no passage of the evidence settles it"),
-    "citation": Word("citation", "warn", "another chunk than the cited one settles it"),
-    "generation": Word(
-        "generation", "warn", "the cited evidence settles it, and the answer says something else"
-    ),
-}
-"""Where a labelled fault comes from, as far as its passages say."""
 
 MISSING_FIGURE = Word(
     "not in the evidence", "calm", "A figure that isn't in the evidence; it may be calculated"

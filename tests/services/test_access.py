@@ -34,7 +34,7 @@ from masis.services.jobs import Jobs
 from masis.services.maintenance.retention import rule_of
 from masis.services.modes.service import ProposedGroup
 from masis.services.preferences import NewPreference
-from masis.services.records import CaseFilter, DecisionFilter
+from masis.services.records import AppliedCode, CaseFilter, DecisionFilter
 from masis.services.reviews import SIGNED_IN_BY
 from masis.settings import Settings
 from tests.store.factories import a_case, a_run, an_audited_case
@@ -258,6 +258,9 @@ CALLS: dict[str, Call] = {
     "ModeService.code": lambda desk, who: desk.modes.code(who, "case-1", [MODE.code]),
     "ModeService.uncode": lambda desk, who: desk.modes.uncode(
         who, "case-0", [MODE.code], coded_by="admin@example.org"
+    ),
+    "ModeService.remove_code": lambda desk, who: desk.modes.remove_code(
+        who, AppliedCode("case-0", "", MODE.code, "admin@example.org", "an-entry")
     ),
     "ModeService.apply": lambda desk, who: desk.modes.apply(who, [MODE.code], ["an-id"]),
     "ModeService.apply_to_cases": lambda desk, who: desk.modes.apply_to_cases(

@@ -9,7 +9,8 @@ from pydantic import ValidationError
 
 from masis.errors import InputError
 from masis.schema.case import Case
-from masis.schema.labels import FaultCause, TargetLabel, fault_cause
+from masis.schema.causes import Cause
+from masis.schema.labels import TargetLabel, fault_cause
 from masis.services import Workbench
 from masis.services.desk import Desk
 from masis.services.labels import read_labels
@@ -165,11 +166,12 @@ DENIED_BY_C2 = {
         (LENGTH | {"label": "unsupported"} | SUPPORTED_BY_C1, ["c3"], False, "citation"),
         (LENGTH | {"label": "partial"} | SUPPORTED_BY_C1, ["c1"], False, "generation"),
         (LENGTH | {"label": "contradicted"} | DENIED_BY_C2, ["c3"], False, "generation"),
-        (LENGTH | {"label": "contradicted"}, ["c3"], False, None),
+        (LENGTH | {"label": "contradicted"}, ["c3"], False, "generation"),
         (LENGTH | {"label": "contradicted"}, ["c3"], True, "retrieval"),
         (LENGTH | {"label": "unsupported", "right_reference": "c1"}, ["c3"], True, "citation"),
         ({"text": "[c3]", "target": "reference", "label": "fabricated"}, [], False, "citation"),
         (LENGTH | {"label": "uncited", "target": "sentence"}, [], False, "citation"),
+        (LENGTH | {"label": "uncited", "target": "sentence"}, [], True, "citation"),
         (LENGTH | {"label": "exempt", "target": "sentence"}, [], False, None),
         (LENGTH | {"label": "rude", "severity": "low"}, ["c3"], False, None),
         (LENGTH | {"label": "rude", "severity": "low"} | DENIED_BY_C2, ["c1"], False, "generation"),
@@ -177,6 +179,6 @@ DENIED_BY_C2 = {
     ],
 )
 def test_the_cause_of_a_fault_follows_from_its_passages(
-    record: dict[str, Any], cited: list[str], missing: bool, cause: FaultCause | None
+    record: dict[str, Any], cited: list[str], missing: bool, cause: Cause | None
 ) -> None:
     assert fault_cause(read(record), cited, passage_missing=missing) == cause

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from masis.schema.codebook import CAUSES, NO_FAULT_LABELS, cause_of
+from masis.schema.causes import CAUSES, cause_of
+from masis.schema.codebook import NO_FAULT_LABELS
 from masis.schema.retention import RetentionRule
 from masis.schema.rules import RULES
 from masis.services import Workbench

@@ -220,6 +220,7 @@ PAGES: tuple[tuple[str, dict[str, str]], ...] = (
         for view in ("machine", "people", "missed", "guarantee", "next", "own")
     ),
     *(("judge", {"step": step}) for step in ("choose", "see", "tell", "compare")),
+    *(("modes", {"view": view}) for view in ("read", "groups", "book", "counts")),
     ("settings", {}),
     ("health", {}),
     ("datasets", {}),

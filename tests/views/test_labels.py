@@ -68,12 +68,12 @@ def test_a_label_names_its_passages_and_its_cause() -> None:
     assert opened.text == "claim “The 🌉 bridge opened in 1950”: contradicted"
     assert opened.details == [
         "c1 contradicts: “opened in 1931”",
-        "cause: generation (the cited evidence settles it, and the answer says something else)",
+        "cause: generation (the evidence settles it, and the answer says something else)",
     ]
     assert length.details == [
         "c2 supports: “It is 120 metres long.”",
         "kind of support: quotation",
-        "cause: citation (another chunk than the cited one settles it)",
+        "cause: citation (the cited chunk isn't the one that settles it)",
     ]
 
 
@@ -97,7 +97,7 @@ def test_labels_on_chunks_and_the_case_and_reported_issues_have_words() -> None:
         ),
         (
             "reference “[c3]”: misattributed; right reference: c2;"
-            " cause: citation (another chunk than the cited one settles it)"
+            " cause: citation (the cited chunk isn't the one that settles it)"
         ),
     ]
 

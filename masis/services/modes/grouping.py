@@ -108,6 +108,16 @@ def group_patterns(
     ]
 
 
+def load_modules() -> None:
+    """Import the modules that grouping needs, which takes a second or more the first time.
+
+    A page calls it in a thread when it's opened, so that the modules are there when a person asks
+    for groups. Grouping works without it.
+    """
+    import sklearn.cluster
+    import sklearn.feature_extraction.text  # noqa: F401
+
+
 def _sample(patterns: Sequence[PatternText]) -> list[int]:
     """Return the places of the patterns to cluster."""
     first = list(range(min(len(patterns), MOST_FREQUENT)))

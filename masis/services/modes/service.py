@@ -20,6 +20,7 @@ from pydantic import ValidationError
 
 from masis.audit.measures.statistics import wilson_bounds
 from masis.errors import InputError, UnknownRecord
+from masis.llm import registry
 from masis.llm.roles.prompting import Asker
 from masis.offline.inference.encoder import load_encoder
 from masis.schema.actor import Actor
@@ -48,7 +49,7 @@ from masis.services.records import (
     ObservationPage,
 )
 from masis.services.reviews import entry_on_case, name_of
-from masis.settings import Settings
+from masis.settings import OFFLINE, Settings
 from masis.store import Store
 from masis.store.reviews.failure_modes import FACETS, Facet
 from masis.trust.agreement import AgreementEstimate, UnitCounts, cohen_kappa, share
@@ -288,6 +289,12 @@ class ModeService(Service):
         return suggest_name(asker, list(by_text))
 
     @requires("read")
+    def naming_model(self, actor: Actor) -> str | None:
+        """Return the model that ``suggest_name`` would ask, or None if none is set as critic."""
+        model = registry.resolve(self._settings.critic, "critic", self._settings)
+        return None if model == OFFLINE else model
+
+    @requires("read")
     def preview(
         self, actor: Actor, codes: Sequence[str], wanted: ObservationFilter
     ) -> CodingPreview:
@@ -456,23 +463,22 @@ class ModeService(Service):
         of = coded_by or name_of(actor)
         if of != actor.name:
             self.access.require(actor, "oversee", "remove failure modes that others applied")
-        place = self._place(actor, case_id, observation)
-        seen = {
-            (applied.place, applied.code, applied.reviewer)
-            for applied in self.list_codes(actor, case_id)
-        }
-        for code in codes:
-            if (place or "", code, of) not in seen:
-                raise UnknownRecord(f"{of} didn't apply the code {code!r} there.")
-        return self._store.decisions.append(
-            entry_on_case(
-                actor,
-                case_id,
-                "uncode",
-                codes=tuple(dict.fromkeys(codes)),
-                observation=place,
-                coded_by=None if of == actor.name else of,
-            )
+        return self._uncode(actor, case_id, codes, self._place(actor, case_id, observation), of)
+
+    @requires("decide", APPLY_CODES)
+    @may_require("oversee", "remove failure modes that others applied")
+    def remove_code(self, actor: Actor, applied: AppliedCode) -> LogEntry:
+        """Remove a code that ``list_codes`` returned, from the case or the place in it.
+
+        Raises:
+            NotAllowed: Another person applied it, and the actor isn't a lead.
+            UnknownRecord: It isn't there any more, or the actor may not see it.
+
+        """
+        if applied.reviewer != name_of(actor):
+            self.access.require(actor, "oversee", "remove failure modes that others applied")
+        return self._uncode(
+            actor, applied.case_id, [applied.code], applied.place or None, applied.reviewer
         )
 
     @requires("decide", APPLY_CODES)
@@ -824,6 +830,28 @@ class ModeService(Service):
                 field="codes",
             )
         return mode
+
+    def _uncode(
+        self, actor: Actor, case_id: str, codes: Sequence[str], place: str | None, of: str
+    ) -> LogEntry:
+        """Remove codes from a place in a case. Raises UnknownRecord if one isn't there."""
+        seen = {
+            (applied.place, applied.code, applied.reviewer)
+            for applied in self.list_codes(actor, case_id)
+        }
+        for code in codes:
+            if (place or "", code, of) not in seen:
+                raise UnknownRecord(f"{of} didn't apply the code {code!r} there.")
+        return self._store.decisions.append(
+            entry_on_case(
+                actor,
+                case_id,
+                "uncode",
+                codes=tuple(dict.fromkeys(codes)),
+                observation=place,
+                coded_by=None if of == actor.name else of,
+            )
+        )
 
     def _place(self, actor: Actor, case_id: str, observation: str | None) -> str | None:
         if observation is None:

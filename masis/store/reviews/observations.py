@@ -18,7 +18,8 @@ import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from masis.schema.codebook import CAUSES, CRITIC_RULE, NO_FAULT_LABELS, ObservationKind
+from masis.schema.causes import CAUSES, CRITIC_RULE
+from masis.schema.codebook import NO_FAULT_LABELS, ObservationKind
 from masis.schema.review import EntryKind
 from masis.schema.rules import RULES
 from masis.store.core.chained_log import sha256

@@ -1083,8 +1083,8 @@ class Desk {
       this.insertUsual(this.el.usual.children[event.key - 1], event)
     if (event.repeat || typesIn(within) || dialog) return
     if (isOutside) {
-      // every letter but D: D belongs to a button of the page, which acts wherever the focus is
-      if (/^[a-ce-z]$/i.test(event.key))
+      // D and Y belong to buttons of the page, which act wherever the focus is
+      if (/^[a-ce-xz]$/i.test(event.key))
         this.showMessage(
           "Keys are off while another control has the focus. Press Esc, then the key again.",
           "warn",

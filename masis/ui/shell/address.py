@@ -15,7 +15,7 @@ from urllib.parse import quote, unquote, urlencode
 import streamlit as st
 
 from masis.errors import UnknownRecord
-from masis.schema.codebook import CAUSES
+from masis.schema.causes import CAUSES
 from masis.schema.review import Standing
 from masis.services.cases import AUDIT_STANDINGS
 from masis.services.records import (

@@ -45,6 +45,7 @@ MISSING = Key("Shift+L", "Shift L", "Say that a needed passage is missing from t
 LABEL_WORDS = Key("M", "M", "Label the words selected in the answer, or choose a sentence")
 INSERT = Key("I", "I", "Insert the missing point chosen with F into the correction")
 REPORT = Key("Shift+M", "Shift M", "Report an issue with the whole answer")
+CODE = Key("Y", "Y", "Add a failure mode to the case, or remove one")
 SUBMIT = Key("Ctrl+Enter", "Ctrl Enter", "Submit and open the next case, also while typing")
 LEAVE = Key("Esc", "Esc", "Leave a field")
 UNDO = Key(
@@ -115,6 +116,7 @@ _DECIDE = (
     MISSING,
     LABEL_WORDS,
     REPORT,
+    CODE,
 )
 GROUPS: tuple[tuple[str, tuple[Key, ...]], ...] = (
     ("Decide", (*_DECIDE, SUBMIT, LEAVE, UNDO)),

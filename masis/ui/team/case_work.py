@@ -13,6 +13,7 @@ from masis.schema.wording import count_noun
 from masis.services import CaseView, Workbench
 from masis.services.drafts import comment_subject, rubric_subject
 from masis.services.team import LONGEST_COMMENT
+from masis.ui.modes.case_codes import show_case_codes
 from masis.ui.shell.inputs import store_typed, typing_area
 from masis.ui.shell.permissions import button_state, run_action
 from masis.ui.shell.reviewer import actor, reviewer
@@ -23,8 +24,9 @@ UNSET = "–"
 
 
 def show_case_work(workbench: Workbench, view: CaseView) -> None:
-    """Draw guidelines, scores, comments, assignment and tags of a case."""
+    """Draw failure modes, guidelines, scores, comments, assignment and tags of a case."""
     case_id = view.case.id
+    show_case_codes(workbench, case_id)
     rubric = workbench.store.team.in_force(Rubric)
     if rubric.guidelines or rubric.scores:
         with st.expander(

@@ -1,0 +1,74 @@
+"""Where faults come from: one table for labels, issues, reasons and the counts of them."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+Cause = Literal["retrieval", "citation", "generation", "question"]
+
+
+class CauseRow(NamedTuple):
+    """A cause of faults: its name, and the types of observations that show it.
+
+    A type is the rule of an issue, the code of a reason, or the name of a label.
+    """
+
+    name: str
+    meaning: str
+    types: tuple[str, ...]
+
+
+CAUSES: dict[Cause, CauseRow] = {
+    "retrieval": CauseRow(
+        "Retrieval",
+        "no passage of the evidence settles it",
+        (
+            *("needs_evidence", "sources_conflict", "source_conflict", "instruction_in_evidence"),
+            *("unsupported_claim", "unsupported", "passage_missing", "conflicting"),
+        ),
+    ),
+    "citation": CauseRow(
+        "Citation",
+        "the cited chunk isn't the one that settles it",
+        (
+            *("fabricated_reference", "fabricated_quote", "spliced_quote"),
+            *("quote_from_another_document", "misattributed_reference", "redundant_reference"),
+            *("uncited_sentence", "fabricated_citation", "wrong_citation", "uncited"),
+            *("fabricated citation", "fabricated", "misattributed", "redundant"),
+        ),
+    ),
+    "generation": CauseRow(
+        "Generation",
+        "the evidence settles it, and the answer says something else",
+        (
+            *("contradicted_claim", "partly_supported_claim"),
+            *("missing_information", "dropped_content", "instruction_in_answer"),
+            *("contradicted", "contradicts", "partial", "incomplete"),
+            *("misses_the_question", "unclear", "unsafe", "at_risk"),
+        ),
+    ),
+    "question": CauseRow(
+        "Question", "the question can't be answered as it was asked", ("question_unclear",)
+    ),
+}
+"""The causes of faults, for labels, issues, reasons and counts alike.
+
+A fault of a type in none of the rows has no known cause. Passages that a label names come before
+its type (``labels.fault_cause``).
+"""
+
+CRITIC_RULE = "critic_"
+"""The beginning of the rules of the critic's issues. The critic reads the answer, so their cause is
+``generation``."""
+
+
+def cause_of(observation_type: str) -> Cause | None:
+    """Return the cause that a type of observation shows, or None if it isn't known."""
+    if observation_type.startswith(CRITIC_RULE):
+        return "generation"
+    return _CAUSE_BY_TYPE.get(observation_type)
+
+
+_CAUSE_BY_TYPE: dict[str, Cause] = {
+    name: cause for cause, row in CAUSES.items() for name in row.types
+}

@@ -1,0 +1,216 @@
+"""The codebook: its tree, the mode that is open, starting codebooks, and versions."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from masis.schema.codebook import Codebook, FailureMode
+from masis.schema.wording import count_noun
+from masis.services import Workbench
+from masis.services.modes.codebooks import starting_codebooks
+from masis.ui.components.linked_table import LinkedRow, column, linked_table, row
+from masis.ui.modes.outcome import attempt
+from masis.ui.shell import address
+from masis.ui.shell.permissions import button_state
+from masis.ui.shell.reviewer import actor
+from masis.views.markdown import escape_markdown
+from masis.views.numbers import moment
+
+LARGEST_FILE_BYTES = 5_000_000
+
+
+def show_book(workbench: Workbench) -> None:
+    """Draw the tree of modes, the one in the address, and what changes the whole codebook."""
+    book = workbench.modes.codebook(actor())
+    mode = book.find(address.value("mode"))
+    if book.in_use:
+        rows = [row_ for top in book.children(None) for row_ in _tree_rows(book, top, 0)]
+        opened = linked_table(
+            [column("Mode", "main"), column("Definition", "text")],
+            rows,
+            description="Codebook",
+            key="modes-book",
+        )
+        if opened and book.find(opened):
+            address.set_param("mode", opened)
+            st.rerun()
+    else:
+        st.markdown(
+            "**The codebook is empty.** Confirm a group, code a row with a new name, or start"
+            " from one of these."
+        )
+    if mode is not None:
+        _draw_mode(workbench, book, mode)
+    _draw_merged(workbench, book)
+    _draw_starting(workbench)
+    _draw_versions(workbench)
+
+
+def _tree_rows(book: Codebook, mode: FailureMode, depth: int) -> list[LinkedRow]:
+    name = f"{'· ' * depth}{mode.name}"
+    link = address.link("modes", view="book", mode=mode.code)
+    own = row(
+        {"text": name, "href": link, "open": mode.code},
+        {"quote": mode.definition},
+        open=mode.code,
+        marked=address.value("mode") == mode.code,
+    )
+    nested = (r for child in book.children(mode.code) for r in _tree_rows(book, child, depth + 1))
+    return [own, *nested]
+
+
+def _draw_mode(workbench: Workbench, book: Codebook, mode: FailureMode) -> None:
+    others = {
+        other.code: other.name
+        for other in book.in_use
+        if other.code != mode.code and mode.code not in book.ancestors(other.code)
+    }
+    prefix = f"modes-edit-{mode.code}-{book.version}"
+
+    def save() -> None:
+        def act() -> str:
+            content = {
+                name: st.session_state[f"{prefix}-{name}"]
+                for name in ("name", "definition", "example", "counter_example", "parent")
+            }
+            changed = FailureMode.model_validate({**mode.model_dump(), **content})
+            workbench.modes.change_mode(actor(), changed)
+            return f"Saved “{changed.name}”."
+
+        attempt(act)
+
+    def merge() -> None:
+        into: str = st.session_state[f"{prefix}-into"]
+
+        def act() -> str:
+            workbench.modes.merge(actor(), [mode.code], into)
+            return f"Merged “{mode.name}” into “{others[into]}”."
+
+        if attempt(act):
+            address.set_param("mode", into)
+
+    st.subheader(escape_markdown(mode.name))
+    with st.form(f"{prefix}-form"):
+        st.text_input("Name", mode.name, max_chars=100, key=f"{prefix}-name")
+        for field, label in (
+            ("definition", "Definition"),
+            ("example", "Example"),
+            ("counter_example", "Counter-example"),
+        ):
+            text = getattr(mode, field)
+            st.text_area(label, text, max_chars=2000, key=f"{prefix}-{field}", height=80)
+        st.selectbox(
+            "Nested under",
+            list(others),
+            index=list(others).index(mode.parent) if mode.parent in others else None,
+            format_func=others.__getitem__,
+            placeholder="Nothing",
+            key=f"{prefix}-parent",
+        )
+        st.form_submit_button("Save mode", on_click=save, **button_state("oversee"))
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        into = st.selectbox(
+            "Merge into",
+            list(others),
+            index=None,
+            format_func=others.__getitem__,
+            key=f"{prefix}-into",
+            placeholder="Choose a mode",
+        )
+        st.button(
+            "Merge modes",
+            key="modes-merge",
+            on_click=merge,
+            **button_state("oversee", disabled=into is None),
+        )
+        st.page_link(
+            "pages/modes.py",
+            label="Coded rows, to read or split off",
+            icon=":material/list:",
+            query_params={"mode": mode.code},
+        )
+
+
+def _draw_merged(workbench: Workbench, book: Codebook) -> None:
+    """List the modes that were merged into others, each with the button that takes it back."""
+    merged = [mode for mode in book.modes if mode.merged_into is not None]
+    if not merged:
+        return
+    with st.expander(f"Merged modes ({len(merged):,})"):
+        for mode in merged:
+            into = book.find(mode.code)
+            with st.container(horizontal=True, vertical_alignment="center"):
+                st.text(f"{mode.name}, merged into {into.name if into else mode.merged_into}")
+                st.button(
+                    "Take back",
+                    key=f"modes-unmerge-{mode.code}",
+                    on_click=_unmerge,
+                    args=(workbench, mode),
+                    **button_state("oversee", help="The mode gets its own entries back."),
+                )
+
+
+def _unmerge(workbench: Workbench, mode: FailureMode) -> None:
+    def act() -> str:
+        workbench.modes.unmerge(actor(), mode.code)
+        return f"“{mode.name}” is a mode of its own again."
+
+    attempt(act)
+
+
+def _draw_starting(workbench: Workbench) -> None:
+    with st.expander("Start, download or upload a codebook"):
+        for name, start in starting_codebooks().items():
+            st.markdown(f"**{escape_markdown(start.title)}.** {escape_markdown(start.summary)}")
+            st.button(
+                f"Add its {count_noun(len(start.codebook.modes), 'mode')}",
+                key=f"modes-start-{name}",
+                on_click=_start,
+                args=(workbench, name),
+                **button_state("oversee"),
+            )
+        st.download_button(
+            "Download codebook",
+            workbench.modes.export_codebook(actor()),
+            "codebook.json",
+            "application/json",
+            key="modes-download",
+        )
+        file = st.file_uploader("Codebook as JSON", type="json", key="modes-file")
+
+        def add_modes() -> str:
+            if file is None or file.size > LARGEST_FILE_BYTES:
+                return "The file is too large for a codebook. Nothing was changed."
+            text = file.getvalue().decode("utf-8", errors="replace")
+            added = workbench.modes.import_codebook(actor(), text)
+            return f"The codebook has {count_noun(len(added.in_use), 'mode')} now."
+
+        def upload() -> None:
+            attempt(add_modes)
+
+        st.button(
+            "Upload codebook",
+            key="modes-upload",
+            on_click=upload,
+            **button_state("oversee", disabled=file is None),
+        )
+
+
+def _start(workbench: Workbench, name: str) -> None:
+    def act() -> str:
+        book = workbench.modes.start_codebook(actor(), name)
+        return f"The codebook has {count_noun(len(book.in_use), 'mode')} now."
+
+    attempt(act)
+
+
+def _draw_versions(workbench: Workbench) -> None:
+    versions = workbench.modes.history(actor())
+    if not versions:
+        return
+    with st.expander(f"Versions ({len(versions):,})"):
+        for version in reversed(versions[-50:]):
+            st.text(
+                f"{moment(version.at)} UTC, {version.by}:"
+                f" {count_noun(len(version.codebook.in_use), 'mode')}"
+            )

@@ -1,0 +1,126 @@
+"""How many cases have each mode, with intervals, and how far reviewers agree about it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from masis.schema.causes import CAUSES
+from masis.schema.codebook import Codebook
+from masis.services import Workbench
+from masis.services.modes.service import ModeCount
+from masis.services.records import FACETS, CaseFilter
+from masis.services.trust.summary import figure_text, interval_text
+from masis.ui.components.charts import draw_chart
+from masis.ui.components.linked_table import column, linked_table, row
+from masis.ui.shell import address
+from masis.ui.shell.reviewer import actor
+from masis.views.charts import interval_chart
+
+BARS = 30
+
+
+def show_counts(workbench: Workbench) -> None:
+    """Draw the counts by the facet in the address, and the agreement about each mode."""
+    book = workbench.modes.codebook(actor())
+    facet = address.one_of("facet", FACETS, "mode")
+    st.segmented_control(
+        "Count by",
+        list(FACETS),
+        format_func=lambda name: FACETS[name].name,
+        required=True,
+        **address.bind_query_param("facet", "mode", shows=facet, key="modes-facet"),
+    )
+    counts = workbench.modes.count_modes(actor(), facet)
+    if not counts:
+        st.markdown(
+            "**Nothing to count yet.** Code some rows, or confirm a group. Then each mode has a"
+            " count here that leads to its cases."
+        )
+        return
+    _draw_counts(book, counts, FACETS[facet].name if facet != "mode" else "")
+    _draw_mode_agreement(workbench, book)
+
+
+def queue_parameters(wanted: CaseFilter) -> dict[str, str]:
+    """Return the parameters of the queue that list the cases of a count, decided ones too."""
+    chosen = {
+        filter_.name: address.in_words(getattr(wanted, filter_.field))
+        for filter_ in address.DRAWER
+        if filter_.kind != "range"
+    }
+    standing = address.in_words(address.STANDINGS.options)
+    return {"standing": standing, **{name: text for name, text in chosen.items() if text}}
+
+
+def _draw_counts(book: Codebook, counts: Sequence[ModeCount], facet: str) -> None:
+    names = {mode.code: mode.name for mode in book.in_use}
+    causes: dict[str, str] = {name: cause.name for name, cause in CAUSES.items()}
+    bars, rows = [], []
+    for count in counts:
+        value = causes.get(count.value, count.value) if facet == "Cause" else count.value
+        share = count.cases / count.base if count.base else 0.0
+        figure = f"{count.cases:,} of {count.base:,}"
+        interval = f"{count.low:.0%} to {count.high:.0%}"
+        bars.append(
+            {
+                "name": f"{names[count.mode]}\n{value}" if value else names[count.mode],
+                "share": share,
+                "low": count.low,
+                "high": count.high,
+                "cases": figure,
+                "interval": interval,
+            }
+        )
+        link = address.link("queue", **queue_parameters(count.case_filter))
+        cells = [value or "unknown"] if facet else []
+        rows.append(
+            row({"text": names[count.mode], "href": link}, *cells, figure, f"{share:.0%}", interval)
+        )
+    st.caption(
+        "Share of examined cases with the mode, with its 95% interval. A case that nobody coded"
+        " counts as one without it, so shares are lower bounds until all cases are coded."
+    )
+    draw_chart(
+        interval_chart,
+        min(len(bars), BARS),
+        rows=bars[:BARS],
+        description="Shares of cases by failure mode, with intervals; the table has the figures",
+    )
+    if len(bars) > BARS:
+        st.caption(f"The chart shows the first {BARS} of {len(bars):,} counts.")
+    columns = [column("Mode", "main"), *([column(facet)] if facet else [])]
+    columns += [column("Cases", "figure"), column("Share", "figure"), column("95% interval")]
+    linked_table(columns, rows, description="Cases by failure mode", key="modes-counts")
+
+
+def _draw_mode_agreement(workbench: Workbench, book: Codebook) -> None:
+    st.subheader("Agreement between reviewers")
+    found = workbench.modes.agreement(actor())
+    if not found:
+        st.markdown(
+            "Several people must decide the same cases and apply codes there. The queue's policy"
+            " sets how many decide each case."
+        )
+        return
+    names = {mode.code: mode.name for mode in book.in_use}
+    rows = [
+        row(
+            {"text": names[line.mode]},
+            f"{line.both:,}",
+            f"{line.one:,}",
+            f"{line.pairs:,}",
+            figure_text(line.agreement),
+            f"{figure_text(line.kappa)} {interval_text(line.kappa)}".strip(),
+        )
+        for line in found
+    ]
+    columns = [column("Mode", "main")]
+    columns += [column(title, "figure") for title in ("Both", "One", "Pairs", "Agree")]
+    linked_table(
+        [*columns, column("Kappa")],
+        rows,
+        description="Agreement about failure modes",
+        key="modes-agreement",
+    )

@@ -1,0 +1,180 @@
+"""Proposed groups of similar rows, which a person confirms as failure modes."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from masis.schema.codebook import Codebook, FailureMode, code_from_name
+from masis.schema.wording import count_noun
+from masis.services import Workbench
+from masis.services.modes.naming import TEXTS_SENT
+from masis.services.modes.service import CodedBatch, GroupProposal, ProposedGroup
+from masis.services.records import ObservationFilter
+from masis.ui.components.linked_table import column, linked_table, row
+from masis.ui.modes.coding import draw_row
+from masis.ui.modes.outcome import attempt, choose_mode
+from masis.ui.shell import address
+from masis.ui.shell.permissions import button_state
+from masis.ui.shell.reviewer import actor
+from masis.views.markdown import escape_markdown
+
+SHOWN = 30
+MEMBERS = 10
+
+
+def show_groups(workbench: Workbench) -> None:
+    """Draw the proposed groups, and the one in the address with its members."""
+    book = workbench.modes.codebook(actor())
+    with st.spinner("Groups are proposed. This takes a few seconds."):
+        proposal = workbench.modes.groups(actor(), again=st.session_state.pop("regroup", False))
+    chosen = next((g for g in proposal.groups if g.id == address.value("group")), None)
+    if chosen is not None:
+        _draw_group(workbench, book, chosen)
+        return
+    _draw_list(proposal)
+
+
+def _draw_list(proposal: GroupProposal) -> None:
+    if not proposal.groups:
+        st.markdown(
+            "**No groups to propose.** Groups are made of faults without a code. Audit and decide"
+            " more cases, or see the counts of what is coded."
+        )
+        return
+    st.markdown(
+        f"{count_noun(proposal.observations, 'fault')} without a code in"
+        f" {count_noun(proposal.cases, 'case')}; {proposal.ungrouped:,} are in no group. Choose a"
+        " group to confirm it as a failure mode."
+    )
+    rows = [
+        row(
+            {"text": group.name, "href": _link(group), "open": group.id},
+            f"{group.observations:,}",
+            f"{group.cases:,}",
+            open=group.id,
+        )
+        for group in proposal.groups[:SHOWN]
+    ]
+    opened = linked_table(
+        [column("Group", "main"), column("Rows", "figure"), column("Cases", "figure")],
+        rows,
+        description="Proposed groups",
+        key="modes-groups",
+    )
+    if opened in {group.id for group in proposal.groups}:
+        address.set_param("group", opened)
+        st.rerun()
+    st.button(
+        "Propose groups again",
+        key="modes-regroup",
+        icon=":material/refresh:",
+        on_click=lambda: st.session_state.update(regroup=True),
+    )
+
+
+def _link(group: ProposedGroup) -> str:
+    return address.link("modes", view="groups", group=group.id)
+
+
+def _draw_group(workbench: Workbench, book: Codebook, group: ProposedGroup) -> None:
+    st.button(
+        "All groups",
+        key="modes-all-groups",
+        icon=":material/arrow_back:",
+        type="tertiary",
+        on_click=address.clear,
+        args=(("group",),),
+    )
+    st.subheader(escape_markdown(group.name))
+    members = workbench.modes.search(
+        actor(),
+        ObservationFilter(patterns=group.patterns, uncoded=True, faults_only=True, size=MEMBERS),
+    )
+    st.caption(f"{count_noun(group.observations, 'row')} in {count_noun(group.cases, 'case')}")
+    example = members.rows[0].quote or members.rows[0].text if members.rows else ""
+    confirm, join = st.columns(2, gap="medium")
+    with confirm.container(border=True):
+        _draw_confirm(workbench, book, group, example)
+    with join.container(border=True):
+        _draw_join(workbench, book, group)
+    for member in members.rows:
+        draw_row(member, book)
+    if members.total > len(members.rows):
+        st.caption(f"and {members.total - len(members.rows):,} more")
+
+
+def _draw_confirm(workbench: Workbench, book: Codebook, group: ProposedGroup, example: str) -> None:
+    keys = {part: f"modes-group-{part}-{group.id}" for part in ("name", "definition", "example")}
+    for part, text in zip(keys, (group.name, "", example), strict=True):
+        st.session_state.setdefault(keys[part], text[:100] if part == "name" else text[:2000])
+
+    def suggest() -> None:
+        def act() -> str:
+            named = workbench.modes.suggest_name(actor(), group)
+            st.session_state[keys["name"]] = named.name
+            st.session_state[keys["definition"]] = named.definition
+            return f"{named.model} suggested a name. Check it before you confirm."
+
+        attempt(act)
+
+    def confirm() -> None:
+        def act() -> CodedBatch:
+            name, definition, example = (st.session_state[key] for key in keys.values())
+            mode = FailureMode(
+                code=code_from_name(name, [mode.code for mode in book.modes]),
+                name=name,
+                definition=definition,
+                example=example,
+            )
+            return workbench.modes.confirm_group(actor(), group, mode)
+
+        if attempt(act):
+            address.clear(("group",))
+
+    model = workbench.modes.naming_model(actor())
+    st.markdown("**Confirm as a new mode**")
+    st.text_input("Name", key=keys["name"], max_chars=100)
+    st.text_area("Definition", key=keys["definition"], max_chars=2000, height=80)
+    st.text_area("Example", key=keys["example"], max_chars=2000, height=80)
+    with st.container(horizontal=True):
+        st.button(
+            "Confirm group",
+            key="modes-confirm",
+            type="primary",
+            on_click=confirm,
+            **button_state("decide"),
+        )
+        if model is not None:
+            st.button(
+                "Suggest a name",
+                key="modes-suggest",
+                on_click=suggest,
+                **button_state(
+                    "audit", help=f"Sends up to {TEXTS_SENT} texts to {escape_markdown(model)}."
+                ),
+            )
+    if model is None:
+        st.caption("To have names suggested, set a language model as critic on the page Settings.")
+
+
+def _draw_join(workbench: Workbench, book: Codebook, group: ProposedGroup) -> None:
+    st.markdown("**Join an existing mode**")
+    if not book.in_use:
+        st.markdown("The codebook is empty. Confirm a group, or start from a codebook.")
+        return
+    key = f"modes-join-{group.id}"
+    chosen = choose_mode(book, "Mode", key, new=False)
+
+    def join() -> None:
+        mode = book.find(st.session_state[key] or "")
+        if mode is not None and attempt(
+            lambda: workbench.modes.confirm_group(actor(), group, mode)
+        ):
+            address.clear(("group",))
+
+    st.button(
+        "Join mode",
+        key="modes-join",
+        on_click=join,
+        **button_state("decide", disabled=chosen is None),
+    )

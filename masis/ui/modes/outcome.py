@@ -1,0 +1,109 @@
+"""What the last action on this page did, with its undo, and the choice of a mode."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import streamlit as st
+from pydantic import ValidationError
+
+from masis.errors import MasisError
+from masis.schema.codebook import Codebook, FailureMode, code_from_name
+from masis.schema.explain import explain
+from masis.schema.wording import count_noun
+from masis.services import Workbench
+from masis.services.modes.service import CodedBatch
+from masis.ui.shell.permissions import button_state
+from masis.ui.shell.reviewer import actor
+from masis.views.markdown import escape_markdown
+
+_ERROR, _DONE, _BATCH = "modes-error", "modes-done", "modes-batch"
+
+
+def attempt(act: Callable[[], CodedBatch | str]) -> bool:
+    """Run an action in a callback and remember what to show: what it did, or its error.
+
+    Args:
+        act: Returns the batch that it applied, or a sentence.
+
+    Returns:
+        Whether it succeeded.
+
+    """
+    for name in (_ERROR, _DONE, _BATCH):
+        st.session_state.pop(name, None)
+    try:
+        done = act()
+    except ValidationError as error:
+        st.session_state[_ERROR] = str(explain(error))
+    except MasisError as error:
+        st.session_state[_ERROR] = str(error)
+    else:
+        if isinstance(done, CodedBatch):
+            st.session_state[_BATCH] = done.batch
+            done = f"Coded {count_noun(done.entries, 'row')} in {count_noun(done.cases, 'case')}."
+        st.session_state[_DONE] = done
+        return True
+    return False
+
+
+def show_outcome(workbench: Workbench) -> None:
+    """Draw what the last action did. A batch of codes can be undone."""
+    if error := st.session_state.pop(_ERROR, None):
+        st.warning(escape_markdown(error))
+    if done := st.session_state.get(_DONE):
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.success(escape_markdown(done))
+            if batch := st.session_state.get(_BATCH):
+
+                def remove_codes() -> str:
+                    undone = workbench.modes.undo_batch(actor(), batch)
+                    return f"Removed the codes of {count_noun(undone.entries, 'row')}."
+
+                def undo() -> None:
+                    attempt(remove_codes)
+
+                st.button(
+                    "Undo",
+                    key="modes-undo",
+                    icon=":material/undo:",
+                    on_click=undo,
+                    **button_state("decide"),
+                )
+
+
+def choose_mode(book: Codebook, label: str, key: str, *, new: bool = True) -> str | None:
+    """Draw the choice of a mode. With ``new``, the name of a new one can be typed.
+
+    Returns:
+        The code of a mode, or the name of a new one, or None.
+
+    """
+    names = {mode.code: mode.name for mode in book.in_use}
+    chosen: str | None = st.selectbox(
+        label,
+        list(names),
+        index=None,
+        format_func=lambda code: names.get(code, code),
+        accept_new_options=new,
+        placeholder="Choose one or type a new name" if new else "Choose one",
+        key=key,
+    )
+    return chosen
+
+
+def ensure_mode(workbench: Workbench, chosen: str) -> str:
+    """Return the code of a chosen mode. A new name is added to the codebook.
+
+    Raises:
+        ValidationError: The name is empty or too long.
+        InputError: The codebook is full.
+
+    """
+    book = workbench.modes.codebook(actor())
+    for mode in book.in_use:
+        if chosen == mode.code or chosen.strip().casefold() == mode.name.casefold():
+            return mode.code
+    mode = FailureMode(code=code_from_name(chosen, [mode.code for mode in book.modes]), name=chosen)
+    workbench.modes.add_mode(actor(), mode)
+    return mode.code

@@ -1,0 +1,180 @@
+"""The page of failure modes: reading and coding rows, groups, the codebook, and counts."""
+
+from __future__ import annotations
+
+import pytest
+
+from masis.schema.team import QueuePolicy
+from masis.services import Workbench
+from masis.ui.modes.counts import queue_parameters
+from tests.modes import ADA, BEN, WRONG_DATE, WRONG_UNIT, found, reject
+from tests.ui.conftest import AUDITED, open_page, press, texts
+
+SIGNED_IN = {"reviewer-name": "Ada"}
+
+
+def test_a_row_is_coded_and_the_code_is_undone(audited_workbench: Workbench) -> None:
+    audited_workbench.modes.add_mode(ADA, WRONG_DATE)
+    reject(audited_workbench, AUDITED[0], note="The year is invented.")
+    page = open_page("modes", SIGNED_IN, kind="note")
+    (box,) = page.checkbox
+    assert box.label.replace("\\", "") == "The year is invented."
+    box.check().run()
+    page.selectbox(key="modes-code").set_value("wrong-date").run()
+    page = press(page, "modes-apply")
+    assert "Coded 1 row in 1 case." in texts(page).replace("\\", "")
+    (row,) = found(audited_workbench, kinds=("note",))
+    assert row.codes == ("wrong-date",)
+    page = press(page, "modes-undo")
+    assert "Removed the codes of 1 row." in texts(page).replace("\\", "")
+    assert found(audited_workbench, kinds=("note",))[0].codes == ()
+
+
+def test_similar_rows_are_coded_after_a_preview_with_their_number(
+    audited_workbench: Workbench,
+) -> None:
+    for case_id in AUDITED[:2]:
+        reject(audited_workbench, case_id, note="The year is invented.")
+    audited_workbench.modes.add_mode(ADA, WRONG_DATE)
+    page = open_page("modes", SIGNED_IN, kind="note")
+    page.checkbox[0].check().run()
+    page.selectbox(key="modes-code").set_value("wrong-date").run()
+    page = press(page, "modes-similar")
+    assert "to 2 similar rows in 2 cases?" in texts(page).replace("\\", "")
+    assert not found(audited_workbench, codes=("wrong-date",))
+    press(page, "modes-apply-similar")
+    assert len(found(audited_workbench, codes=("wrong-date",))) == 2
+
+
+def test_a_confirmed_group_becomes_a_mode_whose_count_leads_to_its_cases(
+    audited_workbench: Workbench,
+) -> None:
+    (group, *_) = audited_workbench.modes.groups(ADA).groups
+    page = open_page("modes", SIGNED_IN, view="groups", group=group.id)
+    page.text_input(key=f"modes-group-name-{group.id}").set_value("Invented source")
+    page = press(page, "modes-confirm")
+    assert f"Coded {group.observations} row" in texts(page).replace("\\", "")
+    (count,) = audited_workbench.modes.count_modes(ADA)
+    assert count.cases == group.cases
+    assert queue_parameters(count.case_filter)["mode"] == "invented-source"
+    assert "Nothing to count yet" not in texts(open_page("modes", SIGNED_IN, view="counts"))
+
+
+def test_a_mode_is_defined_nested_and_merged(audited_workbench: Workbench) -> None:
+    press(open_page("modes", SIGNED_IN, view="book"), "modes-start-rag")
+    audited_workbench.modes.add_mode(ADA, WRONG_DATE)
+    book = audited_workbench.modes.codebook(ADA)
+    top = book.children(None)[0].code
+    page = open_page("modes", SIGNED_IN, view="book", mode="wrong-date")
+    prefix = f"modes-edit-wrong-date-{book.version}"
+    page.text_area(key=f"{prefix}-counter_example").set_value("A date of another event.")
+    page.selectbox(key=f"{prefix}-parent").set_value(top)
+    press(page, "Save mode")
+    mode = audited_workbench.modes.codebook(ADA).find("wrong-date")
+    assert mode is not None
+    assert (mode.counter_example, mode.parent) == ("A date of another event.", top)
+    page = open_page("modes", SIGNED_IN, view="book", mode="wrong-date")
+    version = audited_workbench.modes.codebook(ADA).version
+    page.selectbox(key=f"modes-edit-wrong-date-{version}-into").set_value(top).run()
+    press(page, "modes-merge")
+    merged = audited_workbench.modes.codebook(ADA).find("wrong-date")
+    assert merged is not None
+    assert merged.code == top
+
+
+def test_a_case_shows_its_modes_and_offers_to_add_one(audited_workbench: Workbench) -> None:
+    audited_workbench.modes.add_mode(ADA, WRONG_DATE)
+    audited_workbench.modes.code(ADA, AUDITED[0], ["wrong-date"])
+    page = open_page("review", SIGNED_IN, case=AUDITED[0])
+    assert "Failure modes: Wrong date" in texts(page).replace("\\", "")
+    page = press(page, "case-add-code")
+    assert page.button(key="case-code-add").disabled
+    assert not page.button(key="case-code-remove-0").disabled
+
+
+def test_a_merge_is_taken_back_and_a_mode_offers_to_split_off_rows(
+    audited_workbench: Workbench,
+) -> None:
+    modes = audited_workbench.modes
+    modes.add_mode(ADA, WRONG_DATE)
+    modes.add_mode(ADA, WRONG_UNIT)
+    modes.merge(ADA, ["wrong-date"], "wrong-unit")
+    page = open_page("modes", SIGNED_IN, view="book")
+    press(page, "modes-unmerge-wrong-date")
+    assert {mode.code for mode in modes.codebook(ADA).in_use} == {"wrong-date", "wrong-unit"}
+    reject(audited_workbench, AUDITED[0], note="The year is invented.")
+    modes.apply(ADA, ["wrong-date"], [row.id for row in found(audited_workbench, kinds=("note",))])
+    page = open_page("modes", SIGNED_IN, mode="wrong-date")
+    page.checkbox[0].check().run()
+    # A mode that exists isn't split off: rows get it with Apply.
+    page.selectbox(key="modes-code").set_value("wrong-unit").run()
+    assert page.button(key="modes-split").disabled
+
+
+def test_rows_are_filtered_by_cause_and_by_day(audited_workbench: Workbench) -> None:
+    reject(audited_workbench, AUDITED[0], note="The year is invented.")
+    [note] = found(audited_workbench, kinds=("note",))
+    today, before = note.at[:10], "2001-01-01"
+    assert len(open_page("modes", SIGNED_IN, kind="note", since=today, until=today).checkbox) == 1
+    assert not open_page("modes", SIGNED_IN, kind="note", until=before).checkbox
+    assert not open_page("modes", SIGNED_IN, kind="note", cause="citation").checkbox
+    reasons = open_page("modes", SIGNED_IN, kind="reason", cause="retrieval")
+    assert len(reasons.checkbox) == len(found(audited_workbench, causes=("retrieval",))) - len(
+        found(audited_workbench, causes=("retrieval",), kinds=("issue",))
+    )
+
+
+def test_a_name_is_suggested_only_where_a_model_is_set(audited_workbench: Workbench) -> None:
+    (group, *_) = audited_workbench.modes.groups(ADA).groups
+    page = open_page("modes", SIGNED_IN, view="groups", group=group.id)
+    assert "set a language model as critic" in texts(page)
+    assert not any(button.key == "modes-suggest" for button in page.button)
+
+
+@pytest.mark.parametrize("view", ["read", "groups", "book", "counts"])
+def test_each_view_says_how_to_fill_it(view: str, audited_workbench: Workbench) -> None:
+    shown = texts(open_page("modes", SIGNED_IN, view=view, q="zzzz"))
+    expected = {
+        "read": "No rows match.",
+        "groups": "without a code in",
+        "book": "The codebook is empty.",
+        "counts": "Nothing to count yet.",
+    }
+    assert expected[view] in shown
+
+
+@pytest.mark.parametrize("view", ["read", "groups", "book", "counts"])
+def test_a_blind_reviewer_sees_the_same_page_with_and_without_a_colleagues_code(
+    view: str, audited_workbench: Workbench
+) -> None:
+    audited_workbench.team.put_in_force(ADA, QueuePolicy(reviewers=2, rule="adjudicated"))
+    audited_workbench.modes.add_mode(ADA, WRONG_DATE)
+    before = drawn_for_ben(view)
+    audited_workbench.modes.code(ADA, AUDITED[0], ["wrong-date"])
+    reject(audited_workbench, AUDITED[0], note="The year is invented.")
+    assert drawn_for_ben(view) == before
+
+
+def test_a_colleagues_note_and_code_are_shown_if_one_person_decides(
+    audited_workbench: Workbench,
+) -> None:
+    audited_workbench.modes.add_mode(ADA, WRONG_DATE)
+    before = drawn_for_ben("read")
+    reject(audited_workbench, AUDITED[0], note="The year is invented.")
+    assert drawn_for_ben("read") != before
+    counted = drawn_for_ben("counts")
+    audited_workbench.modes.code(ADA, AUDITED[0], ["wrong-date"])
+    assert drawn_for_ben("counts") != counted
+
+
+def drawn_for_ben(view: str) -> str:
+    page = open_page("modes", {"reviewer-name": BEN.name}, view=view)
+    assert page.title[0].value == "Failure modes"
+    return "\n".join(str(part.proto) for part in page.main if hasattr(part, "proto"))
+
+
+def test_markup_in_a_note_is_shown_as_text(audited_workbench: Workbench) -> None:
+    reject(audited_workbench, AUDITED[0], note="![x](https://evil.example/x.png) **bold**")
+    page = open_page("modes", SIGNED_IN, kind="note")
+    assert "![x](https" not in page.checkbox[0].label
+    assert "**bold**" not in page.checkbox[0].label
