@@ -235,11 +235,6 @@ def agreement(by: str | None, emit: Emit, workbench: Workbench) -> None:
 @click.option("--similar", metavar="ID", help="This observation and all similar ones.")
 @click.option("--search", "text", default="", metavar="WORDS", help="All with these words.")
 @click.option("--case", "cases", multiple=True, metavar="ID", help="A case. Can be repeated.")
-@click.option(
-    "--batch",
-    metavar="NAME",
-    help="The name of the batch. Repeating the command with it adds nothing twice.",
-)
 @click.option("--dry-run", is_flag=True, help="Only show what would get the codes.")
 @shared.yes_option
 @shared.by_option
@@ -251,7 +246,6 @@ def apply(
     similar: str | None,
     text: str,
     cases: Names,
-    batch: str | None,
     dry_run: bool,
     yes: bool,
     by: str | None,
@@ -264,14 +258,14 @@ def apply(
       masis modes apply rag.incomplete --similar 3f5a09c2d4e6f708
       masis modes apply rag.wrong-citation --search "wrong page" --yes
 
-    Each is an entry in the decision log that names the batch; 'masis modes undo BATCH' removes them
+    Each is an entry in the decision log that names the batch; 'masis batch undo BATCH' removes them
     together.
     """
     if sum(map(bool, (ids, similar, text, cases))) != 1:
         raise click.UsageError("give one of --observation, --similar, --search and --case.")
     person, service = shared.operator(by), workbench.modes
     if cases:
-        done = None if dry_run else service.apply_to_cases(person, codes, cases, batch=batch)
+        done = None if dry_run else service.apply_to_cases(person, codes, cases)
     else:
         wanted = ObservationFilter(ids=ids, text=text)
         if similar:
@@ -285,11 +279,11 @@ def apply(
         if not ids:
             question = f"Apply {', '.join(preview.codes)} to {len(preview.ids):,}?"
             shared.confirm(question, "Nothing was applied.", yes=yes)
-        with ProgressBar("Coding", len(preview.ids)) as progress:
-            done = service.apply(person, codes, preview.ids, batch=batch, on_progress=progress.move)
+        with ProgressBar("Coding", preview.cases) as progress:
+            done = service.apply(person, codes, preview.ids, on_progress=progress.move)
     if done is not None:
         emit(done)
-        say(_batch_text(done, "applied"))
+        say(_batch_text(done))
 
 
 def _preview_text(preview: CodingPreview) -> str:
@@ -303,24 +297,9 @@ def _preview_text(preview: CodingPreview) -> str:
     return "; ".join(parts) + "."
 
 
-def _batch_text(done: CodedBatch, what: str) -> str:
+def _batch_text(done: CodedBatch) -> str:
     entries = count_noun(done.entries, "entry", "entries")
-    return f"{entries} {what} in {count_noun(done.cases, 'case')}, batch {done.batch}."
-
-
-@modes.command(short_help="Remove the failure modes that a batch applied.")
-@click.argument("batch")
-@shared.by_option
-@shared.json_option
-@shared.workbench_option
-def undo(batch: str, by: str | None, emit: Emit, workbench: Workbench) -> None:
-    """Remove the codes that BATCH applied and that are still there.
-
-    masis modes undo 5d0c1f2e3a4b5c6d
-    """
-    done = workbench.modes.undo_batch(shared.operator(by), batch)
-    emit(done)
-    say(_batch_text(done, "removed"))
+    return f"{entries} applied in {count_noun(done.cases, 'case')}, batch {done.batch}."
 
 
 @modes.group(cls=CommandGroup, short_help="Show and change the codebook.")

@@ -537,7 +537,7 @@ def preview_codes(call: ApiCall, body: records.CodesToPreview) -> CodingPreview:
     "/codes",
     "decide",
     APPLY_CODES,
-    example={"codes": ["wrong-date"], "cases": ["case-1"], "batch": "chosen-by-the-client"},
+    example={"codes": ["wrong-date"], "cases": ["case-1"], "token": "chosen-by-the-client"},
 )
 def apply_codes(call: ApiCall, body: records.NewCodes) -> CodedBatch:
     """Apply failure modes to many observations or cases, as one batch."""
@@ -547,14 +547,8 @@ def apply_codes(call: ApiCall, body: records.NewCodes) -> CodedBatch:
         )
     modes = call.workbench.modes
     if body.cases:
-        return modes.apply_to_cases(call.actor, body.codes, body.cases, batch=body.batch)
-    return modes.apply(call.actor, body.codes, body.observations, batch=body.batch)
-
-
-@endpoint("DELETE", "/codes/{coding}", "decide", APPLY_CODES)
-def undo_codes(call: ApiCall) -> CodedBatch:
-    """Remove the failure modes that a batch applied."""
-    return call.workbench.modes.undo_batch(call.actor, call.path["coding"])
+        return modes.apply_to_cases(call.actor, body.codes, body.cases, token=body.token)
+    return modes.apply(call.actor, body.codes, body.observations, token=body.token)
 
 
 # Judge versions

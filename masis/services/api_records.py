@@ -446,13 +446,14 @@ class CodesToPreview(Record):
 class NewCodes(Record):
     """Codes to apply to observations, or to cases.
 
-    ``batch`` makes a repeated request harmless, and removes all these codes together.
+    ``token`` makes a repeated request harmless. ``DELETE /batches/{batch}`` removes all these codes
+    together.
     """
 
     codes: tuple[str, ...] = Field(min_length=1, max_length=MOST_CODES)
     observations: tuple[str, ...] = Field(default=(), max_length=MOST_APPLIED)
     cases: tuple[str, ...] = Field(default=(), max_length=MOST_APPLIED)
-    batch: str | None = Field(default=None, min_length=1, max_length=100)
+    token: str = Field(default="", max_length=100)
 
 
 class MovedModes(Record):

@@ -41,7 +41,8 @@ from masis.services.decision_rules import (
     reason_codes,
     seen_issues,
 )
-from masis.services.records import CaseFilter, DecisionFilter
+from masis.services.modes.entries import code_entry, known_codes, uncode_entry
+from masis.services.records import CaseFilter, DecisionFilter, ObservationFilter
 from masis.services.reviews import ReviewService, newest_run
 from masis.services.team import LONGEST_REVIEWER, LONGEST_TAG, TeamService, clean_names
 from masis.store import Store
@@ -50,10 +51,13 @@ from masis.store.reviews.batches import CaseFacts
 MOST_IN_BATCH = 10_000
 """The most cases of one batch. Each is a transaction of its own, so others can write meanwhile."""
 
+MOST_OF_CASE = 1_000
+"""The most observations of one case that a batch codes."""
+
 IN_LIST = ("state", "headline")
 """The parts of the machine's verdict that a list of cases shows, as decisions record them."""
 
-Need = Literal["reason", "names", "label"]
+Need = Literal["reason", "names", "modes", "label"]
 """What an action needs besides its cases."""
 
 
@@ -66,7 +70,10 @@ class BatchRequest(Record):
         matching: The filter. Its page is ignored.
         reason: The reason of a decision, by its code or in the reviewer's own words.
         note: A note to record with each decision.
-        names: The tags to add or remove, or the reviewers to assign the cases to.
+        names: The tags to add or remove, the reviewers to assign the cases to, or the codes of
+            failure modes to apply.
+        observations: What the codes are applied to in the cases, by id; the cases themselves if
+            empty.
         label: The label on a sentence.
         acknowledge: Whether the reviewer acknowledges the serious issues that the preview lists.
 
@@ -78,6 +85,7 @@ class BatchRequest(Record):
     reason: str = Field(default="", max_length=10_000)
     note: str = Field(default="", max_length=10_000)
     names: tuple[str, ...] = Field(default=(), max_length=100)
+    observations: tuple[str, ...] = Field(default=(), max_length=MOST_IN_BATCH)
     label: SentenceLabel | None = None
     acknowledge: bool = False
 
@@ -100,6 +108,11 @@ class BatchContext:
     def names(self) -> tuple[str, ...]:
         """The names of the request without superfluous blanks."""
         return tuple(dict.fromkeys(" ".join(name.split()) for name in self.request.names))
+
+    @cached_property
+    def codes(self) -> tuple[str, ...]:
+        """The codes of the failure modes that the names of the request stand for."""
+        return known_codes(self.store, self.names)
 
     @cached_property
     def drawn(self) -> frozenset[str]:
@@ -475,6 +488,88 @@ def _validate_label(context: BatchContext) -> None:
         )
 
 
+# Failure modes
+
+
+class _Coding(NamedTuple):
+    """Codes that a place in a case doesn't have yet; None for the case itself."""
+
+    place: str | None
+    codes: tuple[str, ...]
+
+
+def _new_codings(context: BatchContext, case_id: str) -> list[_Coding]:
+    """Return what a batch would apply to a case, as far as the person may see its observations."""
+    applied = context.store.modes.codes_of_case(case_id, context.actor.name)
+    own = {(code.place, code.code) for code in applied if code.reviewer == context.actor.name}
+    places: list[str | None] = [None]
+    if context.request.observations:
+        wanted = ObservationFilter(
+            case_id=case_id,
+            ids=context.request.observations,
+            viewer=context.actor.name,
+            size=MOST_OF_CASE,
+        )
+        places = [row.place for row in context.store.modes.search(wanted).rows]
+    codings = [
+        _Coding(place, tuple(code for code in context.codes if (place or "", code) not in own))
+        for place in places
+    ]
+    return [coding for coding in codings if coding.codes]
+
+
+def _check_coding(context: BatchContext, facts: CaseFacts) -> LeftOut | None:
+    if (gone := _check_content(facts)) is not None:
+        return gone
+    return None if _new_codings(context, facts.case_id) else "nothing_to_change"
+
+
+def _record_coding(context: BatchContext, facts: CaseFacts) -> LogEntry | None:
+    """Apply the codes to each observation by an entry of its own, and return the last one."""
+    entry: LogEntry | None = None
+    for coding in _new_codings(context, facts.case_id):
+        made = code_entry(
+            context.store,
+            context.actor,
+            facts.case_id,
+            coding.codes,
+            coding.place,
+            extra={BATCH: context.batch},
+        )
+        entry = context.store.decisions.append(made)
+    return entry
+
+
+def _undo_coding(context: BatchContext, entry: LogEntry) -> LogEntry | None:
+    """Remove the codes that the batch applied in the case of an entry and that are still there."""
+    made = entry.decision
+    if made is None:
+        return None
+    there: dict[str, list[str]] = {}
+    for code in context.store.modes.codes_of_case(made.case_id, None):
+        there.setdefault(code.entry_id, []).append(code.code)
+    removal: LogEntry | None = None
+    for entry_id in context.store.modes.entries_of_batch(context.batch, made.case_id):
+        decision = context.store.decisions.get(entry_id).decision
+        if decision is None or entry_id not in there:
+            continue
+        removal = context.store.decisions.append(
+            uncode_entry(
+                context.actor,
+                made.case_id,
+                there[entry_id],
+                decision.observation,
+                decision.reviewer,
+                extra={BATCH: context.batch},
+            )
+        )
+    return removal
+
+
+def _validate_codes(context: BatchContext) -> None:
+    known_codes(context.store, context.names)
+
+
 def _decision(name: Verdict, title: str, done: str) -> BatchAction:
     return BatchAction(
         name,
@@ -512,6 +607,16 @@ ACTIONS: dict[str, BatchAction] = {
         _names("tag", "Tag", "Tagged", _validate_tags),
         _names("untag", "Remove tags", "Removed tags from", _validate_tags),
         _names("assign", "Assign", "Assigned", _validate_reviewers),
+        BatchAction(
+            "code",
+            "Add failure modes",
+            "Added failure modes to",
+            needs=("modes",),
+            check=_check_coding,
+            record=_record_coding,
+            undo=_undo_coding,
+            validate=_validate_codes,
+        ),
         BatchAction(
             "label",
             "Label the same sentence",

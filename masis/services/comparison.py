@@ -9,7 +9,8 @@ from typing import NamedTuple, TypeAlias
 from masis.errors import InputError
 from masis.schema.actor import Actor
 from masis.schema.case import Case
-from masis.schema.codebook import CAUSES, Codebook
+from masis.schema.causes import CAUSES
+from masis.schema.codebook import Codebook
 from masis.schema.comparison import (
     MEASURES,
     WRONG,

@@ -10,7 +10,8 @@ from masis.errors import CaseConflict
 from masis.schema.audit import Draft
 from masis.schema.base import Page, Record, Share
 from masis.schema.case import Severity
-from masis.schema.codebook import CaseObservation, Cause, ObservationKind
+from masis.schema.causes import Cause
+from masis.schema.codebook import CaseObservation, ObservationKind
 from masis.schema.display import OneLine
 from masis.schema.review import (
     CaseState,

@@ -149,7 +149,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
     batch = workbench.batches.start(ME, request).id
     workbench.batches.run(ME, batch)
     workbench.modes.start_codebook(ME, "rag")
-    workbench.modes.apply_to_cases(ME, ["rag.incomplete"], ["tower-02"], batch="5d0c1f2e3a4b5c6d")
+    workbench.modes.apply_to_cases(ME, ["rag.incomplete"], ["tower-02"])
     (folder / "codebook.json").write_text(workbench.modes.export_codebook(ME))
     rule = HouseRule(
         id="currency", sentence="A price has its currency", force="must", severity="high"

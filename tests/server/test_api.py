@@ -61,7 +61,7 @@ def prepare(served: Served) -> dict[str, str]:
     for code, name in (("wrong-date", "Wrong date"), ("wrong-figure", "Wrong figure")):
         workbench.modes.add_mode(LEAD, FailureMode(code=code, name=name))
     reviewer = Actor(name="reviewer", roles=("reviewer",), authenticated=True)
-    workbench.modes.apply_to_cases(reviewer, ["wrong-date"], ["case-1"], batch="batch-1")
+    workbench.modes.apply_to_cases(reviewer, ["wrong-date"], ["case-1"])
     # a second decided question, so that decided cases can be split by question
     an_audited_case(workbench.store, a_case("height", query="How high is it?"), "run-height")
     workbench.reviews.submit(
@@ -86,7 +86,6 @@ def prepare(served: Served) -> dict[str, str]:
         "pair": pair.pair,
         "case": "case-1",
         "version": version.id,
-        "coding": "batch-1",
         "entry": entry.id,
         "run": run.id,
         "subject": "case:case-1",

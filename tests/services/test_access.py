@@ -69,7 +69,7 @@ def desk(tmp_path: Path) -> Iterator[Workbench]:
     opened.batches.run(SIGNED_IN["admin"], batch.id)
     opened.batches.start_undo(SIGNED_IN["admin"], batch.id)
     opened.modes.add_mode(SIGNED_IN["admin"], MODE)
-    opened.modes.apply_to_cases(SIGNED_IN["admin"], [MODE.code], ["case-0"], batch="batch-1")
+    opened.modes.apply_to_cases(SIGNED_IN["admin"], [MODE.code], ["case-0"])
     for name in ("draft 1", "adopted 1"):
         opened.judge.draft(SIGNED_IN["admin"], name, TOLD)
     opened.judge.adopt(SIGNED_IN["admin"], "adopted 1")
@@ -266,7 +266,6 @@ CALLS: dict[str, Call] = {
     "ModeService.apply_to_cases": lambda desk, who: desk.modes.apply_to_cases(
         who, [MODE.code], ["case-1"]
     ),
-    "ModeService.undo_batch": lambda desk, who: desk.modes.undo_batch(who, "batch-1"),
     "ModeService.add_mode": lambda desk, who: desk.modes.add_mode(
         who, FailureMode(code="other", name="Other")
     ),

@@ -14,6 +14,7 @@ from masis.schema.codebook import Codebook, FailureMode, code_from_name
 from masis.schema.team import QueuePolicy
 from masis.schema.trust import SamplePlan
 from masis.services import SIGN_IN_REQUIRED, Workbench
+from masis.services.batch_actions import BatchRequest
 from masis.services.modes.codebooks import starting_codebooks
 from masis.services.modes.service import ModeCount, ModeService
 from masis.services.records import CaseFilter, DecisionFilter, ObservationFilter
@@ -280,25 +281,58 @@ def test_similar_texts_are_previewed_coded_as_a_batch_and_undone_together(desk: 
     entries = desk.store.decisions.entries(DecisionFilter(kinds=("code",))).rows
     batches = [entry.decision.extra.get("batch") for entry in entries if entry.decision]
     assert batches == [done.batch] * 3 + [None]
-    again = desk.modes.apply(ADA, ["wrong-date"], preview.ids, batch=done.batch)
-    assert again.entries == 0
     assert counted(desk) == {"wrong-date": 4}
     desk.modes.uncode(ADA, "case-0", ["wrong-date"], preview.ids[-1])
-    undone = desk.modes.undo_batch(ADA, done.batch)
-    assert (undone.entries, undone.cases) == (2, 2)  # one was removed before
+    [listed] = desk.batches.newest(ADA)
+    assert (listed.id, listed.action, listed.names) == (done.batch, "code", ("wrong-date",))
+    desk.batches.start_undo(ADA, done.batch)
+    undone = desk.batches.run(ADA, done.batch)
+    assert (undone.undone, undone.not_undone) == (2, {"replaced": 1})  # one was removed before
     assert counted(desk) == {"wrong-date": 1}
-    assert desk.modes.undo_batch(ADA, done.batch).entries == 0
-    with pytest.raises(UnknownRecord, match="no batch of codes 'nope'"):
-        desk.modes.undo_batch(ADA, "nope")
 
 
-def test_a_stopped_batch_is_continued_by_its_name(desk: Workbench) -> None:
+def test_a_repeated_batch_codes_nothing_twice(desk: Workbench) -> None:
     ids = [row.id for row in found(desk)]
-    assert desk.modes.apply(ADA, ["wrong-date"], ids, batch="b", stopped=lambda: True).entries == 0
     seen: list[int] = []
-    desk.modes.apply(ADA, ["wrong-date"], ids, batch="b", on_progress=seen.append)
-    assert seen == [4]
-    assert counted(desk) == {"wrong-date": 4}
+    done = desk.modes.apply(ADA, ["wrong-date"], ids, token="t", on_progress=seen.append)
+    assert seen[-1] == done.cases
+    assert desk.modes.apply(ADA, ["wrong-date"], ids, token="t") == done
+    assert len(desk.store.decisions.entries(DecisionFilter(kinds=("code",))).rows) == len(ids)
+    assert desk.modes.apply(ADA, ["wrong-date"], []).entries == 0
+
+
+def test_several_observations_of_one_case_are_one_case_of_a_batch(desk: Workbench) -> None:
+    for text in ("The first source is older.", "The second source is newer."):
+        desk.team.comment(ADA, "case-0", text)
+    ids = [row.id for row in found(desk, kinds=("comment",))]
+    done = desk.modes.apply(ADA, ["wrong-date"], ids)
+    assert (done.entries, done.cases) == (2, 1)
+    desk.batches.start_undo(ADA, done.batch)
+    assert desk.batches.run(ADA, done.batch).undone == 1
+    assert desk.modes.list_codes(ADA, "case-0") == ()
+
+
+def test_a_batch_can_also_code_whole_cases_found_in_the_queue(desk: Workbench) -> None:
+    wanted = CaseFilter(text="bridge")
+    request = BatchRequest(action="code", matching=wanted, names=("wrong-date",))
+    included = desk.batches.preview(ADA, request).included
+    desk.batches.run(ADA, desk.batches.start(ADA, request).id)
+    assert included
+    assert counted(desk) == {"wrong-date": included}
+    assert desk.batches.preview(ADA, request).included == 0
+    with pytest.raises(InputError, match="no failure mode 'nope'"):
+        desk.batches.preview(ADA, request.model_copy(update={"names": ("nope",)}))
+
+
+def test_a_blind_reviewers_batch_codes_no_observation_of_a_colleague(desk: Workbench) -> None:
+    desk.team.put_in_force(ADA, QueuePolicy(reviewers=2, rule="adjudicated"))
+    reject(desk, "case-0", note="The year is invented.")
+    [note] = found(desk, kinds=("note",))
+    request = BatchRequest(
+        action="code", cases=("case-0",), names=("wrong-date",), observations=(note.id,)
+    )
+    assert desk.batches.preview(ADA, request).included == 1
+    assert desk.batches.preview(BEN, request).included == 0
 
 
 def test_a_meaning_in_other_words_is_similar(desk: Workbench) -> None:

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,15 +25,17 @@ from masis.offline.inference.encoder import load_encoder
 from masis.schema.actor import Actor
 from masis.schema.base import Record
 from masis.schema.codebook import (
-    MOST_CODES,
     CaseObservation,
     Codebook,
     FailureMode,
 )
 from masis.schema.explain import explain
-from masis.schema.review import Decision, LogEntry
+from masis.schema.review import LogEntry
 from masis.services.access import OPEN, Access, Service, may_require, requires
+from masis.services.batch_actions import BatchRequest
+from masis.services.batches import BatchService
 from masis.services.modes.codebooks import starting_codebooks
+from masis.services.modes.entries import code_entry, known_codes, mode_named, uncode_entry
 from masis.services.modes.grouping import (
     VERSION,
     Floats,
@@ -48,7 +49,7 @@ from masis.services.records import (
     ObservationFilter,
     ObservationPage,
 )
-from masis.services.reviews import entry_on_case, name_of
+from masis.services.reviews import name_of
 from masis.settings import OFFLINE, Settings
 from masis.store import Store
 from masis.store.reviews.failure_modes import FACETS, Facet
@@ -60,7 +61,7 @@ MOST_APPLIED = 5_000
 """The most observations that codes are applied to in one batch. Each is an entry in the log."""
 
 _AT_ONCE = 100
-"""Entries of one transaction, which takes about 100 ms of other writers' time."""
+"""Cases of one transaction, which takes about 100 ms of other writers' time."""
 
 PREVIEWED = 20
 """How many observations a preview lists."""
@@ -147,7 +148,7 @@ class CodingPreview(Record):
 
 
 class CodedBatch(Record):
-    """A batch of codes that was applied: its id, and the numbers of new entries and of cases."""
+    """A batch of codes that was applied: its id, and the numbers of its entries and cases."""
 
     batch: str
     entries: int
@@ -202,6 +203,7 @@ class ModeService(Service):
     ) -> None:
         super().__init__(store, access)
         self._settings, self._askers = settings, askers
+        self._batches = BatchService(store, access)
 
     # Reading
 
@@ -305,7 +307,7 @@ class ModeService(Service):
 
         """
         self._store.modes.catch_up()
-        own = self._known_codes(codes)
+        own = known_codes(self._store, codes)
         wanted = self._seen_by(actor, wanted)
         done = set.intersection(
             *(
@@ -431,9 +433,9 @@ class ModeService(Service):
             UnknownRecord: There is no such case or observation, or the actor may not see it.
 
         """
-        own = self._known_codes(codes)
+        own = known_codes(self._store, codes)
         place = self._place(actor, case_id, observation)
-        return self._store.decisions.append(self._entry(actor, case_id, own, place))
+        return self._store.decisions.append(code_entry(self._store, actor, case_id, own, place))
 
     @requires("decide", APPLY_CODES)
     @may_require("oversee", "remove failure modes that others applied")
@@ -488,110 +490,62 @@ class ModeService(Service):
         codes: Sequence[str],
         observations: Sequence[str],
         *,
-        batch: str | None = None,
+        token: str = "",
         on_progress: Callable[[int], None] | None = None,
-        stopped: Callable[[], bool] | None = None,
     ) -> CodedBatch:
-        """Apply codes to many observations, each by an entry of its own that names the batch.
+        """Apply codes to many observations, each by an entry of its own, as a batch.
 
-        Repeating it with the same batch adds nothing twice, so an interrupted one can be continued.
+        It's a batch of the action ``code`` like any other, so ``BatchService`` shows, continues and
+        undoes it.
 
         Args:
             actor: The reviewer.
             codes: Codes of the codebook.
             observations: The ids of the observations, as ``preview`` returns them.
-            batch: The id of the batch; a new one by default.
-            on_progress: Called with the number of observations done.
-            stopped: Called before each hundred; True ends it early.
+            token: Makes a repeated call harmless.
+            on_progress: Called with the number of cases done.
 
         Raises:
-            InputError: A code isn't in the codebook, or there are too many observations.
+            InputError: A code isn't in the codebook, there are too many observations, or the token
+                was used for something else.
             UnknownRecord: An observation doesn't exist, or the actor may not see it.
+            StoreError: All of them have the codes already.
 
         """
-        own = self._known_codes(codes)
-        if len(observations) > MOST_APPLIED:
+        ids = tuple(dict.fromkeys(observations))
+        if not ids:
+            return CodedBatch(batch="", entries=0, cases=0)
+        if len(ids) > MOST_APPLIED:
             raise InputError(
-                f"too many observations ({len(observations):,})",
+                f"too many observations ({len(ids):,})",
                 hint=f"Apply codes to at most {MOST_APPLIED:,} at a time.",
             )
-        found = self._find_observations(actor, list(dict.fromkeys(observations)))
-        subjects = [(row.case_id, row.place) for row in found]
-        return self._apply(actor, own, subjects, batch, on_progress, stopped)
+        cases = tuple(dict.fromkeys(row.case_id for row in self._find_observations(actor, ids)))
+        request = BatchRequest(
+            action="code", cases=cases, names=known_codes(self._store, codes), observations=ids
+        )
+        return self._run_batch(actor, request, token, on_progress)
 
     @requires("decide", APPLY_CODES)
     def apply_to_cases(
-        self,
-        actor: Actor,
-        codes: Sequence[str],
-        case_ids: Sequence[str],
-        *,
-        batch: str | None = None,
+        self, actor: Actor, codes: Sequence[str], case_ids: Sequence[str], *, token: str = ""
     ) -> CodedBatch:
-        """Apply codes to many cases, each by an entry of its own that names the batch.
+        """Apply codes to many cases as a batch, each by an entry of its own. See ``apply``.
 
         Raises:
             InputError: A code isn't in the codebook, or there are too many cases.
             UnknownRecord: There is no such case.
+            StoreError: All of them have the codes already.
 
         """
-        unique = list(dict.fromkeys(case_ids))
+        unique = tuple(dict.fromkeys(case_ids))
         if len(unique) > MOST_APPLIED:
             raise InputError(
                 f"too many cases ({len(unique):,})",
                 hint=f"Apply codes to at most {MOST_APPLIED:,} at a time.",
             )
-        subjects: list[tuple[str, str | None]] = [(case_id, None) for case_id in unique]
-        return self._apply(actor, self._known_codes(codes), subjects, batch)
-
-    @requires("decide", APPLY_CODES)
-    @may_require("oversee", "remove failure modes that others applied")
-    def undo_batch(self, actor: Actor, batch: str) -> CodedBatch:
-        """Remove the codes that a batch applied and that are still there.
-
-        Raises:
-            UnknownRecord: There is no such batch.
-            NotAllowed: The batch is another person's, and the actor isn't a lead.
-
-        """
-        entries = [
-            entry.decision
-            for entry_id in self._store.modes.entries_of_batch(batch)
-            if (entry := self._store.decisions.get(entry_id)).decision is not None
-        ]
-        made = [decision for decision in entries if decision is not None]
-        if not made:
-            raise UnknownRecord(f"there is no batch of codes {batch!r}.")
-        if any(decision.reviewer != actor.name for decision in made):
-            self.access.require(actor, "oversee", "remove failure modes that others applied")
-        cases: set[str] = set()
-        removed = 0
-        for start in range(0, len(made), _AT_ONCE):
-            with self._store.transaction():
-                for decision in made[start : start + _AT_ONCE]:
-                    place = decision.observation or ""
-                    there = {
-                        applied.code
-                        for applied in self._store.modes.codes_of_case(decision.case_id, None)
-                        if (applied.place, applied.reviewer) == (place, decision.reviewer)
-                    }
-                    if codes := tuple(code for code in decision.codes if code in there):
-                        self._store.decisions.append(
-                            entry_on_case(
-                                actor,
-                                decision.case_id,
-                                "uncode",
-                                codes=codes,
-                                observation=decision.observation,
-                                coded_by=(
-                                    None if decision.reviewer == actor.name else decision.reviewer
-                                ),
-                                extra={"batch": batch},
-                            )
-                        )
-                        removed += 1
-                        cases.add(decision.case_id)
-        return CodedBatch(batch=batch, entries=removed, cases=len(cases))
+        request = BatchRequest(action="code", cases=unique, names=known_codes(self._store, codes))
+        return self._run_batch(actor, request, token)
 
     # The codebook
 
@@ -642,7 +596,7 @@ class ModeService(Service):
 
         """
         book = self._store.team.in_force(Codebook)
-        self._mode(book, mode.code)
+        mode_named(book, mode.code)
         return self._put(
             actor, book, [mode if known.code == mode.code else known for known in book.modes]
         )
@@ -657,7 +611,7 @@ class ModeService(Service):
         """
         book = self._store.team.in_force(Codebook)
         for code in (*codes, *([parent] if parent is not None else [])):
-            self._mode(book, code)
+            mode_named(book, code)
         moved = [
             mode.model_copy(update={"parent": parent}) if mode.code in codes else mode
             for mode in book.modes
@@ -676,7 +630,7 @@ class ModeService(Service):
         """
         book = self._store.team.in_force(Codebook)
         for code in (*codes, into):
-            self._mode(book, code)
+            mode_named(book, code)
         if into in codes:
             raise InputError(
                 f"{into!r} can't be merged into itself", hint="Leave it out.", field="codes"
@@ -722,7 +676,7 @@ class ModeService(Service):
 
         """
         book = self._store.team.in_force(Codebook)
-        old = set(book.codes_of(self._mode(book, code).code, nested=False))
+        old = set(book.codes_of(mode_named(book, code).code, nested=False))
         found = self._find_observations(actor, observations)
         self._put(actor, book, [*book.modes, mode])
         batch = self.apply(actor, [mode.code], observations)
@@ -808,29 +762,6 @@ class ModeService(Service):
                 raise UnknownRecord(f"there is no observation {missing!r} that you can see.")
         return [found[observation_id] for observation_id in ids]
 
-    def _known_codes(self, codes: Sequence[str]) -> tuple[str, ...]:
-        book = self._store.team.in_force(Codebook)
-        known = [self._mode(book, code).code for code in codes]
-        unique = tuple(dict.fromkeys(known))
-        if not 1 <= len(unique) <= MOST_CODES:
-            raise InputError(
-                "no code is given" if not unique else f"{len(unique)} codes are too many",
-                hint=f"Give 1 to {MOST_CODES} codes.",
-                field="codes",
-            )
-        return unique
-
-    def _mode(self, book: Codebook, code: str) -> FailureMode:
-        """Return a mode by its code, after merges. Raises InputError."""
-        mode = book.find(code)
-        if mode is None:
-            raise InputError(
-                f"the codebook has no failure mode {code!r}",
-                hint="Add it first, or choose one of the codebook's.",
-                field="codes",
-            )
-        return mode
-
     def _uncode(
         self, actor: Actor, case_id: str, codes: Sequence[str], place: str | None, of: str
     ) -> LogEntry:
@@ -842,16 +773,7 @@ class ModeService(Service):
         for code in codes:
             if (place or "", code, of) not in seen:
                 raise UnknownRecord(f"{of} didn't apply the code {code!r} there.")
-        return self._store.decisions.append(
-            entry_on_case(
-                actor,
-                case_id,
-                "uncode",
-                codes=tuple(dict.fromkeys(codes)),
-                observation=place,
-                coded_by=None if of == actor.name else of,
-            )
-        )
+        return self._store.decisions.append(uncode_entry(actor, case_id, codes, place, of))
 
     def _place(self, actor: Actor, case_id: str, observation: str | None) -> str | None:
         if observation is None:
@@ -861,41 +783,21 @@ class ModeService(Service):
             raise UnknownRecord(f"case {case_id!r} has no observation {observation!r}.")
         return found.place
 
-    def _entry(
-        self, actor: Actor, case_id: str, codes: tuple[str, ...], place: str | None, **more: Any
-    ) -> Decision:
-        entry = entry_on_case(actor, case_id, "code", codes=codes, observation=place, **more)
-        version = str(self._store.team.in_force(Codebook).version)
-        return entry.model_copy(update={"versions": entry.versions | {"codebook": version}})
-
-    def _apply(
+    def _run_batch(
         self,
         actor: Actor,
-        codes: tuple[str, ...],
-        subjects: Sequence[tuple[str, str | None]],
-        batch: str | None,
+        request: BatchRequest,
+        token: str,
         on_progress: Callable[[int], None] | None = None,
-        stopped: Callable[[], bool] | None = None,
     ) -> CodedBatch:
-        batch = batch or secrets.token_hex(8)
-        done, cases = 0, set[str]()
-        for start in range(0, len(subjects), _AT_ONCE):
-            if stopped is not None and stopped():
-                break
+        batch = self._batches.start(actor, request, token=token)
+        while batch.is_running:
             with self._store.transaction():
-                for case_id, place in subjects[start : start + _AT_ONCE]:
-                    subject = hashlib.sha256(f"{case_id}\n{place}\n{codes}".encode()).hexdigest()
-                    token = f"code:{batch}:{subject[:24]}"
-                    if not self._store.decisions.has_token(token):
-                        entry = self._entry(
-                            actor, case_id, codes, place, token=token, extra={"batch": batch}
-                        )
-                        self._store.decisions.append(entry)
-                        done += 1
-                        cases.add(case_id)
+                batch = self._batches.advance(actor, batch.id, _AT_ONCE)
             if on_progress is not None:
-                on_progress(min(start + _AT_ONCE, len(subjects)))
-        return CodedBatch(batch=batch, entries=done, cases=len(cases))
+                on_progress(batch.total - batch.waiting)
+        entries = self._store.modes.count_of_batch(batch.id)
+        return CodedBatch(batch=batch.id, entries=entries, cases=batch.recorded)
 
     def _put(self, actor: Actor, book: Codebook, modes: Iterable[FailureMode]) -> Codebook:
         """Put a changed codebook in force. Raises InputError if its modes don't fit together."""

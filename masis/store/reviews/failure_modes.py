@@ -251,15 +251,29 @@ class FailureModes(StorePart):
         rows = self._database.execute("SELECT DISTINCT code FROM case_codes")
         return frozenset(row[0] for row in rows)
 
-    def entries_of_batch(self, batch: str) -> tuple[str, ...]:
-        """Return the ids of the entries of a batch that applied codes, newest first."""
+    def entries_of_batch(self, batch: str, case_id: str) -> tuple[str, ...]:
+        """Return the ids of the entries of a batch that applied codes in a case, newest first."""
         rows = self._database.execute(
             """SELECT log.id FROM decision_log AS log
                JOIN decision_payloads ON entry_seq = log.seq
-               WHERE log.kind = 'code' AND payload ->> '$.extra.batch' = ? ORDER BY log.seq DESC""",
-            [batch],
+               WHERE log.case_seq = (SELECT seq FROM cases WHERE id = ?) AND log.kind = 'code'
+                   AND payload ->> '$.extra.batch' = ? ORDER BY log.seq DESC""",
+            [case_id, batch],
         )
         return tuple(row[0] for row in rows)
+
+    def count_of_batch(self, batch: str) -> int:
+        """Return the number of entries by which a batch applied codes that it still has."""
+        row = self._database.row(
+            """SELECT count(*) FROM batches CROSS JOIN batch_cases ON batch_seq = batches.seq
+               CROSS JOIN decision_log AS log ON log.case_seq = batch_cases.case_seq
+                   AND log.kind = 'code'
+               JOIN decision_payloads AS payloads ON payloads.entry_seq = log.seq
+               WHERE batches.id = ?1 AND outcome = 'recorded'
+                   AND payload ->> '$.extra.batch' = batches.id""",
+            [batch],
+        )
+        return int(row[0]) if row is not None else 0
 
     def tally(
         self, codes: Mapping[str, Iterable[str]], facet: Facet, viewer: str | None

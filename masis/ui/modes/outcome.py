@@ -13,6 +13,7 @@ from masis.schema.explain import explain
 from masis.schema.wording import count_noun
 from masis.services import Workbench
 from masis.services.modes.service import CodedBatch
+from masis.ui.queue.batch_dialog import open_undo_dialog
 from masis.ui.shell.permissions import button_state
 from masis.ui.shell.reviewer import actor
 from masis.views.markdown import escape_markdown
@@ -54,22 +55,13 @@ def show_outcome(workbench: Workbench) -> None:
     if done := st.session_state.get(_DONE):
         with st.container(horizontal=True, vertical_alignment="center"):
             st.success(escape_markdown(done))
-            if batch := st.session_state.get(_BATCH):
-
-                def remove_codes() -> str:
-                    undone = workbench.modes.undo_batch(actor(), batch)
-                    return f"Removed the codes of {count_noun(undone.entries, 'row')}."
-
-                def undo() -> None:
-                    attempt(remove_codes)
-
-                st.button(
-                    "Undo",
-                    key="modes-undo",
-                    icon=":material/undo:",
-                    on_click=undo,
-                    **button_state("decide"),
-                )
+            if (batch := st.session_state.get(_BATCH)) and st.button(
+                "Undo this batch",
+                key="modes-undo",
+                icon=":material/undo:",
+                **button_state("decide"),
+            ):
+                open_undo_dialog(workbench, workbench.batches.get(actor(), batch))
 
 
 def choose_mode(book: Codebook, label: str, key: str, *, new: bool = True) -> str | None:

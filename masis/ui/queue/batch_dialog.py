@@ -17,6 +17,7 @@ import streamlit as st
 
 from masis.errors import InputError, MasisError
 from masis.schema.batches import Batch
+from masis.schema.codebook import MOST_CODES
 from masis.schema.wording import count_noun
 from masis.services import Workbench
 from masis.services.batch_actions import ACTIONS, BatchAction, BatchRequest, Need
@@ -40,7 +41,7 @@ _APPLIED = "batches-applied"
 LONGEST_OWN_WORDS = 2_000
 
 
-_FIELD_KEYS = ("batch-reason", "batch-own", "batch-names", "batch-acknowledge")
+_FIELD_KEYS = ("batch-reason", "batch-own", "batch-names", "batch-modes", "batch-acknowledge")
 
 
 def count_closed_dialogs() -> int:
@@ -171,9 +172,26 @@ def _ask_names(workbench: Workbench, action: BatchAction) -> dict[str, Any]:
     return {"names": tuple(names)}
 
 
+def _ask_modes(workbench: Workbench, _action: BatchAction) -> dict[str, Any]:
+    """Draw the failure modes to choose from."""
+    names = {mode.code: mode.name for mode in workbench.modes.codebook(actor()).in_use}
+    if not names:
+        st.caption("The codebook is empty. Add modes on the page Failure modes.")
+    chosen = st.multiselect(
+        "Failure modes",
+        list(names),
+        format_func=lambda code: names.get(code, code),
+        max_selections=MOST_CODES,
+        placeholder="Choose",
+        key="batch-modes",
+    )
+    return {"names": tuple(chosen)}
+
+
 _FIELDS: dict[Need, Callable[[Workbench, BatchAction], dict[str, Any]]] = {
     "reason": _ask_reason,
     "names": _ask_names,
+    "modes": _ask_modes,
 }
 """The fields for what an action needs. A label is chosen on the page of a case."""
 
