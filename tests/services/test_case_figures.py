@@ -122,7 +122,7 @@ def test_answers_are_grouped_by_system_only_if_there_are_several(workbench: Work
         workbench.audits.audit(ADA, case)
     counts = workbench.case_figures.count(ADA, EVERYTHING)
     assert counts.origin == "system"
-    assert {row.name: row.cases for row in counts.origins} == {"": 5, "New": 1, "Old": 1}
+    assert {row.name: row.cases for row in counts.origins} == {"unnamed": 5, "New": 1, "Old": 1}
     models = workbench.case_figures.count(ADA, EVERYTHING, "model").origins
     assert {row.name: row.cases for row in models} == {"offline": 7}
 

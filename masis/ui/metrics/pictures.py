@@ -22,7 +22,7 @@ from masis.views import pictures
 from masis.views.numbers import percent
 
 ORIGINS: dict[Origin, tuple[str, str, str]] = {
-    "system": ("System", "Unnamed system", "system"),
+    "system": ("System", "unnamed", "system"),
     "field": ("Field", "No field", "field"),
     "dataset": ("Data set", "No data set", "dataset"),
     "model": ("Judge", "Not reported", "model"),

@@ -165,7 +165,7 @@ def _draw_starting(workbench: Workbench) -> None:
             st.button(
                 f"Add its {count_noun(len(start.codebook.modes), 'mode')}",
                 key=f"modes-start-{name}",
-                on_click=_start,
+                on_click=_offer_start,
                 args=(workbench, name),
                 **button_state("oversee"),
             )
@@ -196,7 +196,7 @@ def _draw_starting(workbench: Workbench) -> None:
         )
 
 
-def _start(workbench: Workbench, name: str) -> None:
+def _offer_start(workbench: Workbench, name: str) -> None:
     def act() -> str:
         book = workbench.modes.start_codebook(actor(), name)
         return f"The codebook has {count_noun(len(book.in_use), 'mode')} now."
