@@ -105,8 +105,7 @@ class CaseFigures(StorePart):
             f"""SELECT {_week("log.at")}, coalesce(log.verdict, 'accepted'), count(*)
                 FROM cases JOIN decision_log AS log ON log.seq = cases.decision_seq
                 LEFT JOIN jobs AS runs ON runs.seq = cases.run_seq
-                WHERE cases.pending = 0
-                    AND log.kind IN ('decision', 'adjudication', 'policy_accept') AND {where}
+                WHERE {_COUNTED} AND {where}
                 GROUP BY 1, 2""",  # noqa: S608
             values,
         ):
@@ -139,10 +138,9 @@ class CaseFigures(StorePart):
         """Count what happened since a time."""
         one = self._database.value
         settled = self._database.cached_rows(
-            """SELECT coalesce(log.verdict, 'accepted'), count(*)
+            f"""SELECT coalesce(log.verdict, 'accepted'), count(*)
                FROM decision_log AS log JOIN cases ON cases.decision_seq = log.seq
-               WHERE log.at >= ? AND cases.pending = 0 AND cases.planted = 0
-                   AND log.kind IN ('decision', 'adjudication', 'policy_accept') GROUP BY 1""",
+               WHERE log.at >= ? AND cases.planted = 0 AND {_COUNTED} GROUP BY 1""",  # noqa: S608
             [since],
         )
         return Changes(
@@ -181,6 +179,13 @@ class CaseFigures(StorePart):
         )
         return tuple(OriginCount(row[0], row[1], int(row[2])) for row in rows)
 
+
+# Whether a case counts doesn't depend on decisions that others may not see yet: those leave the
+# acceptance of its answer in force.
+_COUNTED = """(
+    log.kind = 'policy_accept'
+    OR log.kind IN ('decision', 'adjudication') AND cases.pending = 0
+)"""
 
 _SETTLED = """
     FROM cases JOIN decision_log AS log ON log.seq = cases.decision_seq
