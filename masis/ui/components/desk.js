@@ -80,7 +80,7 @@ class Desk {
       target.addEventListener(name, handler, { signal: this.listeners.signal })
     listen(document, "keydown", event => this.onKeydown(event))
     // another page, or the browser's Back button: whatever Streamlit shows now is meant
-    listen(window, "popstate", () => this.setAhead(null))
+    listen(window, "popstate", () => this.onHistory())
     listen(window, "online", () => this.retryNow?.())
     listen(window, "pagehide", () => this.saveOnLeaving())
     listen(document, "visibilitychange", () => this.save())
@@ -113,10 +113,19 @@ class Desk {
     this.trigger = setTriggerValue
     this.attach()
     if (this.ahead && !isEqual(data.place, this.ahead)) return
-    this.pageCase = data.place.case
+    this.pageData = data
     this.setAhead(null)
     this.fromPage = { suggested_name: data.suggested_name, keys: data.keys }
     this.show(data)
+  }
+
+  // Back or forward may lead to the case that the page was last drawn for. Streamlit doesn't call a
+  // component whose data is as before, although the desk has moved on from it.
+  onHistory() {
+    this.setAhead(null)
+    const data = this.pageData
+    const isBack = data?.place.case === new URLSearchParams(location.search).get("case")
+    if (isBack && data.place.case !== this.data.place.case) this.show(data)
   }
 
   // Draws the answer into its place in the page, which Streamlit may rebuild.
@@ -264,7 +273,7 @@ class Desk {
   // about another case.
   setAhead(place) {
     this.ahead = place
-    const isOtherCase = Boolean(place) && place.case !== this.pageCase
+    const isOtherCase = Boolean(place) && place.case !== this.pageData?.place.case
     document.documentElement.toggleAttribute("data-desk-ahead", isOtherCase)
     if (!place) clearTimeout(this.followTimer)
   }
