@@ -19,8 +19,10 @@ from masis.views.systems import (
     difference_text,
     figure_with_base,
     left_out_text,
+    listed_parts,
     measure_rows,
     regression_lines,
+    small_parts_text,
     verdict_text,
 )
 
@@ -156,6 +158,7 @@ def _systems_lines(comparison: SystemComparison) -> Iterator[str]:
     if cells:
         yield ""
     yield from table(header, cells)
+    parts, small_parts = listed_parts(comparison)
     groups = [
         (
             f"{GROUPS[row.group]}: {row.value}",
@@ -164,8 +167,10 @@ def _systems_lines(comparison: SystemComparison) -> Iterator[str]:
             difference_text(MEASURES["flagged"], row),
             conclusion_word(row, MEASURES["flagged"]).text,
         )
-        for row in comparison.groups
+        for row in parts
     ]
     if groups:
         yield ""
     yield from table(header, groups)
+    if small_parts:
+        yield small_parts_text(small_parts)

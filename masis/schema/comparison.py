@@ -47,7 +47,7 @@ class Measure(NamedTuple):
 
 MEASURES: dict[MeasureName, Measure] = {
     "flagged": Measure(
-        "Flagged",
+        "Wrong",
         "Answers that a person rejected or corrected, or that the audit flagged and nobody decided",
     ),
     "fabricated": Measure(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from masis.schema.comparison import (
     MEASURES,
     Conclusion,
+    GroupDifference,
     Judgement,
     Measure,
     MeasuredDifference,
@@ -169,3 +170,24 @@ def regression_lines(comparison: SystemComparison, most: int = 10) -> list[str]:
     if (more := comparison.regression_count - len(lines)) > 0:
         lines.append(f"  and {more:,} more")
     return lines
+
+
+FEWEST_QUESTIONS = 5
+"""Parts with fewer questions aren't listed: they can't show a difference, and there may be many."""
+
+
+def listed_parts(comparison: SystemComparison) -> tuple[list[GroupDifference], int]:
+    """Return the parts (fields, failure modes, causes) with enough questions, and how many haven't.
+
+    If no part has enough, all are listed.
+    """
+    large = [part for part in comparison.groups if part.questions >= FEWEST_QUESTIONS]
+    if not large:
+        return list(comparison.groups), 0
+    return large, len(comparison.groups) - len(large)
+
+
+def small_parts_text(count: int) -> str:
+    """Say how many parts aren't listed."""
+    parts = count_noun(count, "part")
+    return f"{parts} with fewer than {FEWEST_QUESTIONS} questions not listed (`--json` has all)."

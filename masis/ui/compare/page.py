@@ -38,7 +38,9 @@ from masis.views.systems import (
     difference_text,
     figure_with_base,
     left_out_text,
+    listed_parts,
     measure_rows,
+    small_parts_text,
     system_text,
     verdict_text,
 )
@@ -328,10 +330,9 @@ def _draw_groups(comparison: SystemComparison) -> None:
     if not comparison.groups:
         return
     st.header("Where they differ")
+    parts, left_out = listed_parts(comparison)
     titles: dict[GroupName, str] = {
-        name: title
-        for name, title in GROUPS.items()
-        if any(group.group == name for group in comparison.groups)
+        name: title for name, title in GROUPS.items() if any(group.group == name for group in parts)
     }
     asked = address.value("by")
     shown = next((name for name in titles if name == asked), next(iter(titles)))
@@ -367,12 +368,14 @@ def _draw_groups(comparison: SystemComparison) -> None:
                 _difference_cell(flagged, group),
                 {"pills": [label(CONCLUSION[group.conclusion])]},
             )
-            for group in comparison.groups
+            for group in parts
             if group.group == shown
         ],
         description=f"Differences by {GROUPS[shown].lower()}",
         key="compare-groups",
     )
+    if left_out:
+        st.caption(small_parts_text(left_out))
 
 
 def _draw_descriptions(first: System, second: System) -> None:
