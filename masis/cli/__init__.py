@@ -90,7 +90,7 @@ GROUPS: dict[str, dict[str, Lazy]] = {
         ),
         "judge": Lazy(
             "masis.cli.judge:judge",
-            "Tell the judge what the team demands, in versions that are adopted or dropped.",
+            "Tell the judge what the team demands, and measure it.",
             True,
         ),
         "planted": Lazy(

@@ -46,7 +46,7 @@ _everyone = click.option(
 )
 
 
-@preference.command("list", cls=Command)
+@preference.command("list", cls=Command, short_help="Show the next undecided pair.")
 @shared.by_option
 @shared.json_option
 @shared.workbench_option
@@ -84,7 +84,7 @@ def _answer_lines(shown: BlindAnswer) -> Iterator[str]:
         yield f"  [{chunk.id}] {chunk.text}"
 
 
-@preference.command("decide", cls=Command)
+@preference.command("decide", cls=Command, short_help="Decide a pair.")
 @click.argument("pair")
 @click.argument("verdict", type=click.Choice(PREFERENCE_VERDICTS))
 @click.option("--reason", default="", metavar="TEXT", help="Why.")
@@ -111,7 +111,7 @@ def decide(
     _emit_recorded(workbench.preferences.decide(shared.operator(by), given), emit)
 
 
-@preference.command("undo", cls=Command)
+@preference.command("undo", cls=Command, short_help="Undo your newest verdict.")
 @shared.by_option
 @shared.json_option
 @shared.workbench_option
@@ -133,7 +133,7 @@ def _progress_text(progress: PreferenceProgress) -> str:
     return f"You have decided {progress.decided:,} of {count_noun(progress.total, 'pair')}."
 
 
-@preference.command("results", cls=Command)
+@preference.command("results", cls=Command, short_help="Show win rates and agreement.")
 @_everyone
 @shared.by_option
 @shared.json_option
@@ -162,7 +162,7 @@ def results(everyone: bool, by: str | None, emit: Emit, workbench: Workbench) ->
         say("There are no verdicts that you may see yet. Decide pairs first: masis preference list")
 
 
-@preference.command("export", cls=Command)
+@preference.command("export", cls=Command, short_help="Write preference pairs to a file.")
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False, allow_dash=True))
 @click.option(
     "--format",

@@ -41,7 +41,7 @@ def systems() -> None:
     """
 
 
-@systems.command("list", cls=Command)
+@systems.command("list", cls=Command, short_help="List the systems with their cases.")
 @shared.json_option
 @shared.workbench_option
 def list_systems(emit: Emit, workbench: Workbench) -> None:
@@ -59,7 +59,7 @@ def list_systems(emit: Emit, workbench: Workbench) -> None:
     emit(list(rows), table(("system", "cases", "model", "version", "date", "prompt"), cells))
 
 
-@systems.command("describe", cls=Command)
+@systems.command("describe", cls=Command, short_help="Describe a system.")
 @click.argument("name")
 @click.option("--model", metavar="MODEL", help="The model that answered.")
 @click.option("--prompt", metavar="TEXT", help="The prompt, or where it's kept.")

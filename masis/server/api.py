@@ -537,7 +537,7 @@ def preview_codes(call: ApiCall, body: records.CodesToPreview) -> CodingPreview:
     "/codes",
     "decide",
     APPLY_CODES,
-    example={"codes": ["wrong-date"], "cases": ["case-1"], "token": "chosen-by-the-client"},
+    example={"codes": ["wrong-date"], "cases": ["case-2"], "token": "chosen-by-the-client"},
 )
 def apply_codes(call: ApiCall, body: records.NewCodes) -> CodedBatch:
     """Apply failure modes to many observations or cases, as one batch."""

@@ -359,18 +359,15 @@ def backlog_chart() -> alt.TopLevelMixin:
     )
     open_cases = alt.Y("Open:Q", title=None, axis=_COUNTS)
     names = alt.Scale(domain=["Arrived", "Open at the end"], range=[GREY, "#d9731a"])
-    legend = alt.Color(title=None, scale=names, legend=_LEGEND)
+    color = alt.Color("what:N", title=None, scale=names, legend=_LEGEND)
+    arrived = drawn.transform_calculate(what="'Arrived'")
+    waiting = drawn.transform_calculate(what="'Open at the end'")
     return alt.layer(
-        drawn.mark_bar(opacity=0.5, size=_WIDTH).encode(
-            y=alt.Y("Arrived:Q", title=None, axis=_COUNTS),
-            color=_with_legend_entry("Arrived", legend),
+        arrived.mark_bar(opacity=0.5, size=_WIDTH).encode(
+            y=alt.Y("Arrived:Q", title=None, axis=_COUNTS), color=color
         ),
-        drawn.mark_line(strokeWidth=2.5).encode(
-            y=open_cases, color=_with_legend_entry("Open at the end", legend)
-        ),
-        drawn.mark_point(filled=True, size=50, opacity=1).encode(
-            y=open_cases, color=_with_legend_entry("Open at the end", legend)
-        ),
+        waiting.mark_line(strokeWidth=2.5).encode(y=open_cases, color=color),
+        waiting.mark_point(filled=True, size=50, opacity=1).encode(y=open_cases, color=color),
     )
 
 
@@ -471,13 +468,6 @@ _WEEK = alt.X(
         labelOverlap=True,
     ),
 )
-
-
-def _with_legend_entry(name: str, color: alt.Color) -> alt.Color:
-    """Return a color with an entry of its own in the legend."""
-    named = color.copy()
-    named.datum = name
-    return named
 
 
 def _part_color(part: Literal["Severity", "Verdict"], parts: tuple[str, ...]) -> alt.Color:

@@ -609,7 +609,7 @@ class Killed(BaseException):
 
 def interrupt_audit(bench: Workbench, monkeypatch: pytest.MonkeyPatch, **chosen_roles: Any) -> None:
     monkeypatch.setattr(
-        audit_service, "build_roles", lambda settings, _replies: roles_with_models(**chosen_roles)
+        audit_service, "build_roles", lambda *_, **__: roles_with_models(**chosen_roles)
     )
     with pytest.raises(Killed):
         bench.audits.audit(ADA, SIGHS)
@@ -629,7 +629,7 @@ def test_resuming_retries_a_failed_step(tmp_path: Path, monkeypatch: pytest.Monk
     critic = RecordingCritic((ProviderFailed("no answer"), said(0.9)))
     interrupt_audit(bench, monkeypatch, critic=critic, evaluator=DyingEvaluator())
     monkeypatch.setattr(
-        audit_service, "build_roles", lambda settings, _replies: roles_with_models(critic=critic)
+        audit_service, "build_roles", lambda *_, **__: roles_with_models(critic=critic)
     )
     run = bench.audits.audit(ADA, SIGHS)
     assert run.iterations[0].critique.unscored is None

@@ -94,6 +94,14 @@ def test_weeks_without_an_event_are_listed_and_the_backlog_runs_on(workbench: Wo
     assert [week.week for week in workbench.case_figures.count(ADA, chosen).weeks] == [last.week]
 
 
+def test_the_time_of_a_week_is_the_median_of_its_decisions(workbench: Workbench) -> None:
+    for case_id, seconds in zip(AUDITED[:4], (10.0, 90.0, 30.0, 20.0), strict=True):
+        decide(workbench, case_id, "reject", extra={"seconds": seconds})
+    assert workbench.case_figures.count(ADA, EVERYTHING).weeks[-1].seconds == 25.0
+    decide(workbench, AUDITED[4], "reject", extra={"seconds": 31.0})
+    assert workbench.case_figures.count(ADA, EVERYTHING).weeks[-1].seconds == 30.0
+
+
 def test_an_escalated_case_stays_in_the_backlog(workbench: Workbench) -> None:
     before = workbench.case_figures.count(ADA, EVERYTHING).weeks[-1].open
     decide(workbench, WRONG, "escalate")

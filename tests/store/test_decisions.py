@@ -14,6 +14,7 @@ import pytest
 from masis.errors import InputError, StaleVersion, StoreError, UnguardedLog, UnknownRecord
 from masis.schema.case import Case
 from masis.schema.labels import TargetLabel
+from masis.schema.preference import PreferenceDecision
 from masis.schema.retention import RetentionRule
 from masis.schema.review import LogEntry
 from masis.schema.team import QueuePolicy
@@ -175,6 +176,13 @@ def every_log(store: Store, case: Case) -> Store:
     screened(store, abstracts(0, 2))
     store.screening_log.append(says("keep"))
     store.team.put_in_force("Ada", QueuePolicy(reviewers=2))
+    for system in ("v1", "v2"):
+        store.cases.add(a_case(f"q:{system}", metadata={"system": system}))
+    store.preference_log.append(
+        PreferenceDecision(
+            reviewer="Ada", left_case="q:v1", right_case="q:v2", seed=1, verdict="left"
+        )
+    )
     an_audited_case(store, a_case("old"), "run-old", needs_review=False)
     store.retention.remove(
         RetentionRule(cutoff="2026-02-01T00:00:00.000Z", days=0), by="Ada", how="command"

@@ -241,7 +241,7 @@ def over_api(workbench: Workbench) -> str:
     client, answers = TestClient(signed_in), []
     runs = [run.id for each in IDS for run in workbench.store.runs.for_case(each)]
     named = {"case": IDS, "run": tuple(runs), "subject": ("case:case-01",), "batch": ("none",)}
-    named |= {"form": ("answers", "jsonl"), "name": ("none",)}
+    named |= {"form": ("answers", "jsonl"), "name": ("none",), "version": ("none",)}
     for endpoint in ENDPOINTS:
         if endpoint.method != "GET":
             continue

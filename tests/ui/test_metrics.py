@@ -134,6 +134,20 @@ def test_pictures_open_the_cases_that_they_count(audited_workbench: Workbench) -
         assert re.search(rf"\b{count} {noun}\b", texts(app)), (link, count)
 
 
+def test_every_chart_can_be_built() -> None:
+    for build, arguments in (
+        (pictures.bar_chart, ("Status", 3)),
+        (pictures.stacked_chart, ("Issue", "Severity", ("high", "low"), 2)),
+        (pictures.weeks_chart, (("Approved", "Rejected"),)),
+        (pictures.backlog_chart, ()),
+        (pictures.time_chart, ()),
+        (pictures.course_share_chart, ()),
+        (pictures.share_chart, ("Name", 4)),
+        (pictures.heat_map, (9,)),
+    ):
+        assert build(*arguments).to_dict()["$schema"], build
+
+
 def test_own_work_is_a_section_without_empty_rows(
     audited_workbench: Workbench,
 ) -> None:

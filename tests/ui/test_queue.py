@@ -486,4 +486,4 @@ def test_readers_without_the_reviewer_role_get_no_check_boxes(
     open_page("queue")
     monkeypatch.setattr(Access, "allows", lambda _access, _actor, needed: needed == "read")
     open_page("queue")
-    assert drawn == [["approve", "reject", "tag", "untag", "assign"], []]
+    assert drawn == [["approve", "reject", "tag", "untag", "assign", "code"], []]

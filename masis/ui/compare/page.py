@@ -93,7 +93,7 @@ def _explain_systems(systems: Sequence[System]) -> None:
         " another system to the same questions, and this page shows which one is better, how sure"
         f" that is, and every question that got worse.{escape_markdown(here)}"
     )
-    st.code("masis import answers.jsonl --system v2", language="bash")
+    st.code("masis import answers.jsonl --system v2", language=None)
 
 
 def _draw_system_choice(systems: Sequence[System], first: str, second: str) -> None:

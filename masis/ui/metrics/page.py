@@ -46,9 +46,10 @@ from masis.ui.metrics.sections import (
     draw_figures,
     draw_group_tables,
     draw_topic,
+    has_short_log,
     shows_tables,
 )
-from masis.ui.queue.overview import READ_AT_ONCE, draw_standing_counts
+from masis.ui.queue.overview import draw_standing_counts
 from masis.ui.shell import address
 from masis.ui.shell.address import link
 from masis.ui.shell.reviewer import actor
@@ -478,7 +479,7 @@ def _draw_people_figures(workbench: Workbench, facets: Facets) -> None:
     """Draw people's decisions, their speed, and how often the audit's flags were right."""
     me, length = actor(), workbench.store.decisions.head().length
     st.header("Decisions", anchor=False)
-    if length > READ_AT_ONCE and not st.toggle(
+    if not has_short_log(workbench) and not st.toggle(
         f"Read all {length:,} entries of the decision log",
         key="metrics-people-read",
         help="It takes a second or two.",

@@ -16,6 +16,7 @@ from masis.services.case_figures import CaseCounts
 from masis.services.records import Facets, MetricsReport
 from masis.ui.components.charts import draw_chart
 from masis.ui.components.linked_table import column, linked_table, row
+from masis.ui.metrics.sections import has_short_log
 from masis.ui.shell import address
 from masis.ui.shell.reviewer import actor
 from masis.views import pictures
@@ -308,8 +309,8 @@ def _revision_picture(counts: CaseCounts) -> Picture:
 
 
 def _agreement_picture(workbench: Workbench) -> Picture:
-    people = workbench.trust.people(actor())
-    rows = pictures.agreement_rows(pair.verdicts for pair in people.pairs)
+    pairs = workbench.trust.people(actor()).pairs if has_short_log(workbench) else []
+    rows = pictures.agreement_rows(pair.verdicts for pair in pairs)
     return Picture(
         "agreement",
         "Do reviewers agree?",

@@ -12,6 +12,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from masis.audit.measures.metrics import REPORT_METRICS, ReportMetric, Topic
+from masis.services import Workbench
 from masis.services.records import MetricsReport
 from masis.ui.components.charts import draw_chart
 from masis.ui.components.linked_table import (
@@ -48,6 +49,15 @@ PICKED = ("show", "above", "most", "at", "of", "page")
 """Parameters of the address that pick the runs to list."""
 PERIODS_LISTED = 60
 """Periods in the table, newest first; the charts show all."""
+
+
+READ_AT_ONCE = 10_000
+"""Entries of the decision log up to which pages read all decisions without being asked."""
+
+
+def has_short_log(workbench: Workbench) -> bool:
+    """Return whether pages may read all decisions without being asked."""
+    return workbench.store.decisions.head().length <= READ_AT_ONCE
 
 
 def list_runs(**parameters: str) -> None:

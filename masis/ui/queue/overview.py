@@ -33,6 +33,7 @@ from masis.settings import OFFLINE
 from masis.ui.components.charts import draw_chart
 from masis.ui.components.linked_table import linked_table
 from masis.ui.live import served_jobs, show_live
+from masis.ui.metrics.sections import has_short_log
 from masis.ui.new_audit.form import destination_text
 from masis.ui.queue.case_list import (
     PRODUCT,
@@ -53,8 +54,6 @@ from masis.views.numbers import dollars, duration
 from masis.views.words import DECIDED, MACHINE_HIDDEN, STANDING, WAITS_FOR, Word
 
 WAITING_SHOWN = 6
-READ_AT_ONCE = 10_000
-"""Entries of the decision log up to which pages read all decisions without being asked."""
 DECISIONS_SHOWN, DECISIONS_READ = 5, 50
 """The number of cases whose newest decision is listed, and of log entries read to find them.
 
@@ -162,7 +161,7 @@ def _draw_trust(workbench: Workbench) -> None:
     """Say in one line how far the audit may be trusted, with a picture of the two shares."""
     if workbench.cases.hides_figures_from(actor()):
         return
-    if workbench.store.decisions.head().length > READ_AT_ONCE:
+    if not has_short_log(workbench):
         return
     report = workbench.trust.compare(actor(), TrustFilter())
     shares = {

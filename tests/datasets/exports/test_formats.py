@@ -557,7 +557,7 @@ def test_a_fault_on_some_words_of_a_claim_is_in_its_row(tmp_path: Path) -> None:
     decide(bench, "case-1", "reject", iteration=1, labels=(TargetLabel.model_validate(label),))
     (first, second), _ = rows(bench, "claims")
     assert (first["label"], first["fault_labels"]) == (None, "fabricated citation")
-    assert (first["cause"], first["passage_by"]) == ("generation", "reviewer")
+    assert (first["cause"], first["passage_by"]) == ("citation", "reviewer")
     assert (second["fault_labels"], second["cause"]) == ("", None)
     bench.close()
 
