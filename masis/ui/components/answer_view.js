@@ -389,7 +389,7 @@ function drawAnswer(root, data, desk) {
     )
     // While correcting, the reader keeps the tab that is open
     if (from !== "correction") showTab("answer")
-    if (from !== "answer" && piece) reveal(piece[0])
+    if (from === "issues" && piece) reveal(piece[0])
   }
   // `follow` is set for a marker: in a narrow window it opens its evidence, and the reader can come
   // back to it.
