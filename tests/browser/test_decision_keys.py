@@ -785,10 +785,13 @@ def test_u_names_a_skip_first_if_its_case_stayed_on_the_page(draw: Drawn) -> Non
     stays = {"desk": draw.data, "message": None, "entry": "s0", "done": "Skipped c0"}
     draw.answers["open"] = stays
     page.keyboard.press("s")
+    until(lambda: bool(draw.sent("open")), page, "the next case is asked for")
+    expect(page.locator(".panel")).to_have_attribute("data-ready", "true")
     page.keyboard.press("u")
     says(page).to_contain_text("Skipped c0.")
     assert not draw.sent("undo")
     page.keyboard.press("u")
+    until(lambda: bool(draw.sent("undo")), page, "the undo is sent")
     assert [body["entry"] for body in draw.sent("undo")] == ["s0"]
 
 
@@ -931,7 +934,7 @@ def test_keys_pressed_while_the_next_case_loads_change_neither_draft(draw: Drawn
     for key in ("n", "x", "3"):
         page.keyboard.press(key)
     says(page).to_have_text("The page is still loading. Press again in a moment.")
-    draw.waiting.pop().fulfill(json=next_case(draw, draft=draw.data["blank"]))
+    draw.waiting.pop().fulfill(json=next_case(draw, draft=draw.data["blank"]) | {"entry": ""})
     says(page).to_have_text("A key that you pressed while this case was loading had no effect.")
     expect(page.get_by_role("radio", name="Reject")).not_to_be_checked()
     assert not draw.sent("draft")
