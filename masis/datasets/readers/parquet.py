@@ -75,7 +75,7 @@ def read_parquet(stream: BinaryIO, most_bytes: int) -> Iterator[ParquetRow]:
         _check_claims(file, stream.seek(0, 2), most_bytes)
         texts = [column.path for column in _columns(file) if column.physical_type == "BYTE_ARRAY"]
         file = parquet.ParquetFile(stream, read_dictionary=texts)
-        for batch in _batches(file):
+        for batch in _read_batches(file):
             size = _size_of(batch)
             unpacked += size.bytes
             if unpacked > most_bytes:
@@ -89,7 +89,7 @@ def read_parquet(stream: BinaryIO, most_bytes: int) -> Iterator[ParquetRow]:
         ) from error
 
 
-def _batches(file: parquet.ParquetFile) -> Iterator[RecordBatch]:
+def _read_batches(file: parquet.ParquetFile) -> Iterator[RecordBatch]:
     """Yield the rows of a file in batches that don't cross row groups.
 
     Each group has references of its own, and Arrow can't join those of texts in lists and objects.
