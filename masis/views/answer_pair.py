@@ -81,7 +81,7 @@ def pair_side(case: Case, run: Run | None, judgement: Judgement | None, *, href:
     tones = {issue["number"]: issue["label"]["tone"] for issue in view["issues"]}
     # Issues are numbered from 1 in the data of the view.
     pieces: list[PieceData] = []
-    begun: set[int] = set()
+    started: set[int] = set()
     for piece in view["pieces"]:
         numbers = [number for number in piece.get("issues", []) if number in tones]
         pieces.append(
@@ -89,10 +89,10 @@ def pair_side(case: Case, run: Run | None, judgement: Judgement | None, *, href:
                 "text": piece["text"],
                 "issues": numbers,
                 "tone": tones[numbers[0]] if numbers else "",
-                "starts": bool(set(numbers) - begun),
+                "starts": bool(set(numbers) - started),
             }
         )
-        begun.update(numbers)
+        started.update(numbers)
     return {
         "system": case.system,
         "case": case.id,

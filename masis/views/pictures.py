@@ -7,7 +7,6 @@ the file hold, so they can't differ. ``link`` and ``order`` are for the chart on
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import date, timedelta
 from typing import Any, Literal, NamedTuple
 
 import altair as alt
@@ -101,6 +100,7 @@ def stopped_rows(counts: Iterable[StoppedCount]) -> list[Row]:
             "link": {
                 "state": "rejected" if count.verdict == "reject" else "overridden",
                 "standing": "decided",
+                **({"severity": count.severity} if count.severity else {}),
             },
             "order": order[count.severity],
         }
@@ -130,7 +130,7 @@ def week_rows(weeks: Iterable[WeekOfWork]) -> list[Row]:
             "Week of": week.week,
             "Verdict": _verdict_text(verdict),
             "Cases": week.settled[verdict],
-            "link": {"since": week.week, "until": _end_of_week(week.week)},
+            "link": {"since": week.week, "until": week.last_day},
             "order": place,
         }
         for week in weeks
@@ -252,10 +252,6 @@ def _verdict_text(verdict: str) -> str:
 
 
 _VERDICT_TEXTS: dict[str, str] = {verdict: word.text for verdict, word in DECIDED.items()}
-
-
-def _end_of_week(monday: str) -> str:
-    return (date.fromisoformat(monday) + timedelta(days=6)).isoformat()
 
 
 def _share_row(named: Row, hits: int, of: int) -> Row:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date, timedelta
 from typing import Literal, NamedTuple
 
 from masis.schema.case import Severity
@@ -48,6 +49,11 @@ class WeekOfWork(NamedTuple):
     settled: dict[str, int]
     open: int
     seconds: float | None
+
+    @property
+    def last_day(self) -> str:
+        """The Sunday of the week."""
+        return (date.fromisoformat(self.week) + timedelta(days=6)).isoformat()
 
 
 class OriginCount(NamedTuple):

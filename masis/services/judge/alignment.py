@@ -23,14 +23,13 @@ from masis.audit import loop
 from masis.audit.house_rules import HOUSE_RULE
 from masis.errors import InputError, MasisError, StepError
 from masis.llm.estimates import CostEstimate, estimate, unpriced_models
-from masis.llm.roles.house import MAX_ANSWER, MAX_QUESTION, MAX_REASON
 from masis.observers.observation import AuditStart, run_to_completion
 from masis.offline.inference.encoder import load_encoder
 from masis.schema.actor import Actor
 from masis.schema.audit import Issue
 from masis.schema.base import Record
 from masis.schema.case import Case
-from masis.schema.judge import JudgeBrief, JudgeExample, JudgeVersion, question_id
+from masis.schema.judge import JudgeBrief, JudgeVersion, question_id
 from masis.schema.judge_trials import (
     MOST_TRIED,
     DecidedFilter,
@@ -41,7 +40,7 @@ from masis.schema.judge_trials import (
 from masis.schema.run import Run
 from masis.services.access import OPEN, Access, requires
 from masis.services.background import BackgroundTask, BackgroundTasks
-from masis.services.judge.briefs import MOST_NAMED, JudgeBriefs
+from masis.services.judge.briefs import JudgeBriefs
 from masis.services.judge.proposals import (
     OverruledFlag,
     RuleProposal,
@@ -553,21 +552,7 @@ class AlignmentService:
 
         Finding the examples of each case would take seconds before the cost is shown.
         """
-        brief = self._briefs.without_examples(self._trial_settings(version, stored_settings))
-        if brief is None:
-            return None
-        named = sum(len(rule.examples) for rule in brief.content.rules if rule.check is None)
-        similar = min(brief.content.examples_shown, len(brief.content.example_cases))
-        longest = JudgeExample(
-            case_id="",
-            query="x" * MAX_QUESTION,
-            answer="x" * MAX_ANSWER,
-            verdict="approve",
-            reason="x" * MAX_REASON,
-        )
-        return brief.model_copy(
-            update={"examples": (longest,) * (min(named, MOST_NAMED) + similar)}
-        )
+        return self._briefs.longest(self._trial_settings(version, stored_settings))
 
     def _trial_settings(self, version: JudgeVersion, stored_settings: str) -> Settings:
         """Return the settings of a stored audit with another judge, and today's keys.

@@ -41,7 +41,7 @@ _MOST_ENCODED = 1_000
 class JudgeBriefs:
     """Finds the judge version that settings name, and what it tells about a case.
 
-    It checks no permission, because audits use it for whoever starts them.
+    It checks no permission, because audits use it regardless of who starts them.
     """
 
     def __init__(self, store: Store) -> None:

@@ -138,7 +138,7 @@ class CaseFigures(StorePart):
             )
         first, end = (measure_filter.since or "")[:10], (measure_filter.until or "9")[:10]
         # A week belongs to the chosen time if one of its days does.
-        return tuple(week for week in weeks if _sunday(week.week) >= first and week.week < end)
+        return tuple(week for week in weeks if week.last_day >= first and week.week < end)
 
     def count_changes(self, since: str) -> Changes:
         """Count what happened since a time."""
@@ -213,10 +213,6 @@ def _all_weeks(mondays: Collection[str]) -> Iterator[str]:
     while monday <= last:
         yield monday.isoformat()
         monday += timedelta(days=7)
-
-
-def _sunday(monday: str) -> str:
-    return (date.fromisoformat(monday) + timedelta(days=6)).isoformat()
 
 
 def _case_condition(measure_filter: MeasureFilter, time_column: str) -> Condition:

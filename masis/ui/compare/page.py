@@ -87,11 +87,11 @@ def chosen_systems(
 
 
 def _explain_systems(systems: Sequence[System]) -> None:
-    here = f" The answers here are all of the system {systems[0].name}." if systems else ""
+    here = f"The answers here are all of the system {systems[0].name}." if systems else ""
     st.markdown(
         "A system is what answered: a model with its prompt and its version. Import the answers of"
         " another system to the same questions, and this page shows which one is better, how sure"
-        f" that is, and every question that got worse.{escape_markdown(here)}"
+        f" that is, and every question that got worse. {escape_markdown(here)}"
     )
     st.code("masis import answers.jsonl --system v2", language=None)
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import streamlit as st
 
-from masis.audit.measures.case_figures import Origin
+from masis.audit.measures.case_figures import Origin, StoppedCount
 from masis.audit.measures.metrics import REPORT_METRICS, MeasureFilter
 from masis.datasets.writers.lines import csv_line
 from masis.schema.wording import count_noun
@@ -199,7 +199,7 @@ def _standing_picture(facets: Facets) -> Picture:
     )
 
 
-def _stopped_picture(counts: Sequence[Any]) -> Picture:
+def _stopped_picture(counts: Sequence[StoppedCount]) -> Picture:
     rows = pictures.stopped_rows(counts)
     stopped = sum(picture_row["Cases"] for picture_row in rows)
     return Picture(

@@ -42,7 +42,7 @@ def show_book(workbench: Workbench) -> None:
     if mode is not None:
         _draw_mode(workbench, book, mode)
     _draw_merged(workbench, book)
-    _draw_starting(workbench)
+    _draw_starting(workbench, is_empty=not book.in_use)
     _draw_versions(workbench)
 
 
@@ -158,8 +158,8 @@ def _unmerge(workbench: Workbench, mode: FailureMode) -> None:
     attempt(act)
 
 
-def _draw_starting(workbench: Workbench) -> None:
-    with st.expander("Start, download or upload a codebook"):
+def _draw_starting(workbench: Workbench, *, is_empty: bool) -> None:
+    with st.expander("Start, download or upload a codebook", expanded=is_empty):
         for name, start in starting_codebooks().items():
             st.markdown(f"**{escape_markdown(start.title)}.** {escape_markdown(start.summary)}")
             st.button(

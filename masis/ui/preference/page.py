@@ -79,16 +79,19 @@ def _show_pair(workbench: Workbench) -> None:
     if not workbench.access.allows(me, "decide"):
         st.info("You need the reviewer role to decide pairs.", icon=":material/lock:")
         return
+    progress = workbench.preferences.progress(me)
+    if not progress.total:
+        _explain_pairs()
+        return
     if reviewer() is None:
         st.text_input("Your name", key=_NAME_KEY, max_chars=LONGEST_NAME, on_change=_name_person)
         st.caption("Verdicts are recorded under your name.")
         return
-    progress, task = workbench.preferences.progress(me), workbench.preferences.next(me)
-    if progress.total:
-        st.progress(
-            min(1.0, progress.decided / progress.total),
-            f"{progress.decided:,} of {count_noun(progress.total, 'pair')} decided",
-        )
+    task = workbench.preferences.next(me)
+    st.progress(
+        min(1.0, progress.decided / progress.total),
+        f"{progress.decided:,} of {count_noun(progress.total, 'pair')} decided",
+    )
     with st.container():  # always exists, so that nothing moves
         if problem := st.session_state.pop(_PROBLEM, ""):
             st.warning(escape_markdown(problem), icon=":material/error:")
@@ -124,16 +127,17 @@ def _pair_data(task: PreferenceTask) -> dict[str, object]:
     }
 
 
+def _explain_pairs() -> None:
+    st.info(
+        "There is nothing to compare yet. A pair needs the answers of two systems to the same"
+        " question: import the file of each system under its name.",
+        icon=":material/compare_arrows:",
+    )
+    st.page_link("pages/import.py", label="Import answers", icon=":material/upload_file:")
+    st.code("masis import answers.jsonl --system v2", language=None)
+
+
 def _draw_end(progress: PreferenceProgress) -> None:
-    if not progress.total:
-        st.info(
-            "There is nothing to compare yet. A pair needs the answers of two systems to the same"
-            " question: import the file of each system under its name.",
-            icon=":material/compare_arrows:",
-        )
-        st.page_link("pages/import.py", label="Import answers", icon=":material/upload_file:")
-        st.code("masis import answers.jsonl --system v2", language="bash")
-        return
     st.success(
         f"You have decided {count_noun(progress.total, 'pair')}. See the results above.",
         icon=":material/done_all:",
