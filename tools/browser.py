@@ -92,12 +92,19 @@ def settle(page: Page) -> None:
 
 
 def give_name(page: Page, base: str, name: str) -> None:
-    """Open the workbench and enter the reviewer's name at the top right."""
+    """Open the workbench, enter the reviewer's name at the top right and wait until it is stored.
+
+    Streamlit reruns the page some time after the key, and only the new page has the browser store
+    the name. On a busy machine, a page that is opened before that doesn't know the name.
+    """
     page.goto(base)
     settle(page)
     page.get_by_role("button", name="Your name").click()
-    page.get_by_role("textbox", name="Your name").fill(name)
-    page.keyboard.press("Enter")
+    field = page.get_by_role("textbox", name="Your name")
+    field.fill(name)
+    field.press("Enter")
+    page.get_by_role("button", name=name).wait_for()
+    page.wait_for_function("name => Object.values(localStorage).includes(name)", arg=name)
     settle(page)
 
 
