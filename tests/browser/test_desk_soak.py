@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import logging
-import random
 import threading
-import time
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Error, Page, Route, sync_playwright
+from playwright.sync_api import Browser, Error, Page, sync_playwright
 
 from masis.services import Workbench
 from tests.browser.test_decision import cases, panel
@@ -35,31 +33,46 @@ LONGEST_S = 60.0
 """A decision that isn't recorded after this time counts as a key that did nothing."""
 
 
-def bad_network(draw: random.Random, slowest_s: float, counts: Counter[str]) -> Callable[..., None]:
-    """Return a handler of requests that delays each one and loses some.
+BAD_NETWORK = """
+  const straight = window.fetch.bind(window)
+  const count = name => {
+    localStorage.setItem(name, Number(localStorage.getItem(name) ?? 0) + 1)
+  }
+  // Names that only this test stores, so that they are told apart from what the workbench stores.
+  const [requests, there, back] = COUNTS
+  window.fetch = async (address, options) => {
+    if (!String(address).includes("/api/v1/")) return straight(address, options)
+    count(requests)
+    const isLost = Math.random() < DROPPED
+    const answerAt = Date.now() + Math.random() * SLOWEST_MS
+    const answered = () => new Promise(done => setTimeout(done, answerAt - Date.now()))
+    if (isLost && Math.random() < 0.5) {
+      count(there)
+      await answered()
+      throw new TypeError("Failed to fetch")
+    }
+    const response = await straight(address, options)
+    await answered()
+    if (!isLost) return response
+    count(back)
+    throw new TypeError("Failed to fetch")
+  }
+"""
+"""Delays the answers of the API and loses some requests, half of them on the way back.
 
-    A request that is lost on the way back has had its effect: the page can't tell the difference.
-    """
+A request that is lost on the way back has had its effect, and the page can't tell the difference.
+The page waits for several requests at once, as in a real network. A route of Playwright would
+delay one request after the other.
+"""
 
-    def handle(route: Route) -> None:
-        counts["requests"] += 1
-        lost = draw.random() < DROPPED
-        time.sleep(draw.uniform(0, slowest_s))
-        try:
-            if lost and draw.random() < 0.5:
-                counts["lost on the way"] += 1
-                route.abort("connectionreset")
-                return
-            response = route.fetch(timeout=60_000)
-            if lost:
-                counts["lost on the way back"] += 1
-                route.abort("connectionreset")
-            else:
-                route.fulfill(response=response)
-        except Error as error:  # the page was left meanwhile
-            log.info("A request ended with its page: %s", error.message.splitlines()[0])
+COUNTS = ("soak requests", "soak lost on the way", "soak lost on the way back")
 
-    return handle
+
+def bad_network(slowest_s: float) -> str:
+    """Return the script of a page whose requests to the API are slow and sometimes lost."""
+    values = {"COUNTS": COUNTS, "DROPPED": DROPPED, "SLOWEST_MS": slowest_s * 1000}
+    lines = [f"const {name} = {json.dumps(value)}" for name, value in values.items()]
+    return "(() => {\n" + "\n".join(lines) + BAD_NETWORK + "})()"
 
 
 @pytest.mark.soak(smoke=12, full=5000)
@@ -80,7 +93,6 @@ def test_every_first_key_decides_once_over_a_bad_network(
 
     def review(name: str, base: str) -> None:
         """Decide cases in a browser of this person's own, each with the first keys."""
-        draw = random.Random(name)
         page: Page | None = None
         try:
             with sync_playwright() as playwright:
@@ -89,7 +101,7 @@ def test_every_first_key_decides_once_over_a_bad_network(
                 )
                 page = launched.new_context(reduced_motion="reduce").new_page()
                 page.set_default_timeout(LONGEST_S * 1000)
-                page.route("**/api/v1/**", bad_network(draw, slowest_s, counts))
+                page.add_init_script(bad_network(slowest_s))
                 # the name first, so that each person opens a case of their own
                 give_name(page, base, name)
                 page.goto(f"{base}/review")
@@ -99,6 +111,8 @@ def test_every_first_key_decides_once_over_a_bad_network(
                 # decide every case before the third has opened one.
                 everybody_ready.wait(LONGEST_S * len(REVIEWERS))
                 decide_cases(name, page)
+                stored = page.evaluate("() => ({ ...localStorage })")
+                counts.update({count: int(stored.get(count, 0)) for count in COUNTS})
                 launched.close()
         except Exception as error:  # noqa: BLE001 (named with the other people's failures)
             everybody_ready.abort()
@@ -131,7 +145,7 @@ def test_every_first_key_decides_once_over_a_bad_network(
     entries = [entry.decision for entry in workbench.reviews.iterate() if entry.decision]
     made = Counter((entry.case_id, entry.reviewer) for entry in entries if entry.kind == "decision")
     log.info("%s", {**counts, "decisions": len(made)})
-    assert counts["requests"] > rounds
+    assert counts[COUNTS[0]] > rounds
     assert set(made.values()) == {1}, "a decision was recorded twice"
     by_reviewer = Counter(reviewer for _, reviewer in made)
     assert by_reviewer == Counter({name: len(cases) for name, cases in decided.items()})
