@@ -10,6 +10,7 @@ DEMO_FLAGS ?=
 EXTRAS ?=
 PYTEST_FLAGS ?=
 DATA ?=
+ADVISORIES ?=
 # Number of test processes: one more than two cores, since tests of browsers and servers mostly wait.
 WORKERS ?= 3
 SUMMARY ?=
@@ -18,7 +19,7 @@ unexport PYTHONDONTWRITEBYTECODE
 PARALLEL = -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test test-fast test-core test-dspy test-local test-servers test-tools test-deploy soak coverage docs lint format typecheck benchmark screenshots browser clean
+.PHONY: help demo serve test test-fast test-core test-dspy test-local test-servers test-tools test-deploy soak coverage docs lint format typecheck vulnerabilities sbom benchmark screenshots browser clean
 
 help: ## List the commands
 	@grep -E '^[a-z -]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -46,7 +47,7 @@ test-servers: $(VENV)/.installed-test ## Run audits through llama.cpp's, llama-c
 	@MASIS_SERVERS=$(VENV)-servers $(PY) -m pytest tests/servers $(if $(DATA),--data "$(DATA)") $(PYTEST_FLAGS)
 
 test-tools: $(VENV)/.installed-test ## Read files that other tools' libraries write, and load exports with their loaders (installs them)
-	@$(PY) -m venv $(VENV)-tools && $(VENV)-tools/bin/python -m pip install -q -r tests/tools_lane/requirements.txt
+	@$(PY) -m venv $(VENV)-tools && $(VENV)-tools/bin/python -m pip install -q -r tests/tools_lane/requirements.txt -r constraints/release.txt
 	@$(VENV)-tools/bin/python -m pip install -q --no-deps -r tests/tools_lane/requirements-alone.txt
 	@MASIS_TOOLS=$(abspath $(VENV)-tools)/bin/python $(PY) -m pytest tests/tools_lane $(PYTEST_FLAGS)
 
@@ -78,6 +79,15 @@ format: $(VENV)/.installed-dev ## Fix the style
 typecheck: $(VENV)/.installed-dev ## Check types in strict mode
 	@$(PY) -m mypy
 
+vulnerabilities: $(VENV)-release/.installed ## Check the pinned versions for known vulnerabilities (needs a network; ADVISORIES=URL names a mirror of OSV)
+	@$(VENV)-release/bin/python tools/vulnerabilities.py $(if $(ADVISORIES),--advisories "$(ADVISORIES)")
+
+sbom: $(VENV)-release/.installed ## Write the list of what a release contains (CycloneDX) to build/sbom.json
+	@sh tools/environment.sh "$(VENV)-sbom" "." "$(PYTHON)"
+	@mkdir -p build
+	@$(VENV)-release/bin/cyclonedx-py environment $(VENV)-sbom --pyproject pyproject.toml --output-reproducible -o build/sbom.json
+	@echo "build/sbom.json"
+
 benchmark: $(VENV)/.installed-dev ## Measure: startup, throughput, citation engine, store
 	@for script in benchmarks/*.py; do echo "== $$script"; $(PY) "$$script" || exit 1; done
 
@@ -88,7 +98,11 @@ browser: $(VENV)/.installed-test ## Search for a browser again (after installing
 	@rm -f $(VENV)/.browser && $(MAKE) --no-print-directory $(VENV)/.browser
 
 clean: ## Remove the environment and temporary files of tools
-	rm -rf $(VENV) $(VENV)-extras $(VENV)-servers $(VENV)-deploy build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .coverage.* htmlcov
+	rm -rf $(VENV) $(VENV)-extras $(VENV)-servers $(VENV)-deploy $(VENV)-release $(VENV)-sbom build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .coverage.* htmlcov
+
+$(VENV)-release/.installed: constraints/release.txt | $(VENV)/.installed-run
+	@$(PY) -m venv $(VENV)-release
+	@$(VENV)-release/bin/python -m pip install -q -r constraints/release.txt && touch $@
 
 $(VENV)/.installed-run: $(INPUTS)
 	@sh tools/environment.sh "$(VENV)" "." "$(PYTHON)" && touch $@
