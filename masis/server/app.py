@@ -15,6 +15,7 @@ also refuses foreign origins.
 from __future__ import annotations
 
 import logging
+import re
 import traceback
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -57,6 +58,14 @@ CSRF_HEADER, REVIEWER_HEADER = "x-masis-request", "x-masis-reviewer"
 
 LONGEST_BODY = 16_000_000
 """The most bytes of a request, enough for 1,000 cases of an ordinary size."""
+
+MOST_FIELDS = 100_000
+"""The most fields of a body, 100 for each of 1,000 cases.
+
+Each unknown field becomes an error of about 1 KB, so 16 MB of them would take more than 1 GB.
+"""
+
+_FIELD = re.compile(rb'"\s*:')
 
 PER_SECOND, BURST = 50.0, 300
 """How many requests each person may send. A person at the desk sends a few per second."""
@@ -301,9 +310,13 @@ def parse_json(model: type[BaseModel], body: bytes) -> BaseModel:
     """Validate a JSON body.
 
     Raises:
-        InputError: It isn't JSON or isn't valid; it names the field.
+        InputError: It isn't JSON, has too many fields or isn't valid; it names the field.
 
     """
+    if sum(1 for _ in _FIELD.finditer(body)) > MOST_FIELDS:
+        raise InputError(
+            f"the body has more than {MOST_FIELDS:,} fields", hint="Send it in several requests."
+        )
     try:
         return model.model_validate_json(body or b"{}")
     except ValidationError as error:

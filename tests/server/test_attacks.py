@@ -157,6 +157,18 @@ def test_a_body_that_is_too_large_isn_t_read(
         assert answer.status_code == 413
 
 
+def test_a_body_of_many_unknown_fields_is_refused_before_each_becomes_an_error(
+    served: Served,
+) -> None:
+    fields = ",".join(f'"{number}" :1' for number in range(app.MOST_FIELDS + 1))
+    headers = {"content-type": "application/json"}
+    with served.client("Ada") as client:
+        answer = client.post("/cases/case-1/comments", content=f"{{{fields}}}", headers=headers)
+        assert answer.status_code == 400
+        assert "more than 100,000 fields" in answer.text
+        assert len(answer.content) < 10_000
+
+
 def test_deep_json_and_odd_numbers_are_errors_and_no_failures(served: Served) -> None:
     headers = {"content-type": "application/json"}
     bodies = (
