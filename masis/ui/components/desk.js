@@ -1222,9 +1222,9 @@ class Desk {
     else this.el.help.showModal()
   }
 
-  // Puts the editor of the correction below answer and evidence, so that both stay in view with
-  // their marks. In a narrow window, where the form is below the answer, the editor stays in the
-  // form.
+  // Docks the editor of the correction below answer and evidence if these are side by side. If they
+  // are tabs (answer_view.js), a docked editor and the reasons would cover the text that the
+  // correction is compared with, so that the editor stays in the form.
   placeEditor() {
     const { editor } = this.el
     const place = this.column?.previousElementSibling?.getBoundingClientRect()
@@ -1232,6 +1232,7 @@ class Desk {
       place &&
       editor.isConnected &&
       !editor.hidden &&
+      place.width >= NARROW_PX &&
       this.column.getBoundingClientRect().left >= place.right,
     )
     editor.classList.toggle("docked", docked)
