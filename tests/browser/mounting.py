@@ -35,7 +35,7 @@ export default ({ data, parentElement }) => {
     canLabel: !document.querySelector(".st-key-adjudication"),
     dock: 0,
     correction: () => window.correction ?? "",
-    insert: (text, says, after) => (window.inserted = { text, says, after }),
+    insert: insertion => (window.inserted = insertion),
   })
 }
 """

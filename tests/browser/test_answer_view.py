@@ -506,9 +506,7 @@ def test_a_missing_point_is_shown_with_its_passage_and_can_be_inserted(
         "claim": -9,
         "placed": False,
         "evidence": ["chunk_4"],
-        "insert": "Ice [chunk_4].",
-        "insert_says": "Ice",
-        "after": "It is.",
+        "insert": {"text": "Ice [chunk_4].", "says": "Ice", "after": "It is."},
     }
     missing = {
         **fabricated["issues"][0],

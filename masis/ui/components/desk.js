@@ -580,11 +580,12 @@ class Desk {
     return { end: corrected.selectionEnd + stop + 1, where: "after the sentence with the caret" }
   }
 
-  insert(text, says, after) {
+  // Inserts a sentence of the evidence, with its citation, unless the correction has it (`isSaid`).
+  insert({ text, after }, isSaid) {
     // It records nothing, so it needs no time for reading.
     if (this.isClosed() ? this.refuseIfBlocked() : this.refuseIfBusy()) return
     const before = this.fields.corrected ?? this.base()
-    if (containsStatement(before, says)) {
+    if (isSaid(before)) {
       this.showMessage("The correction already says this.")
       return
     }
@@ -1190,8 +1191,8 @@ class Desk {
       },
       l: () => (shiftKey ? this.labelBar.toggleMissing() : this.labelTarget(this.view.target())),
       i: () => {
-        if (!this.view.insertChosen())
-          this.showMessage("Nothing to insert. Press F to go to a missing point.")
+        const problem = this.view.insertChosen()
+        if (problem) this.showMessage(problem)
       },
       m: () => (shiftKey ? this.reportWhole() : this.labelWords()),
     }
