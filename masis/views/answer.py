@@ -115,9 +115,9 @@ class IssueData(RaisedData):
 
     ``also`` holds everything else raised about the same words. ``quote`` is the text concerned, if
     no other field contains it. ``claim`` is negative for a missing point, and
-    ``EvidencePiece.claims`` contains it where the evidence states the point. ``target`` is the row of an uncited sentence, or of
-    the citation that the issue is about, among the labels of the form.
-    ``reference`` is the problem with a citation, as in ``AnswerPiece.reference``.
+    ``EvidencePiece.claims`` contains it where the evidence states the point. ``target`` is the row
+    of an uncited sentence, or of the citation that the issue is about, among the labels of the
+    form. ``reference`` is the problem with a citation, as in ``AnswerPiece.reference``.
     """
 
     number: int

@@ -384,7 +384,9 @@ def test_the_editor_of_a_correction_hides_neither_the_answer_nor_the_evidence(
         else:  # they are side by side, and the editor below both has their width
             assert editor["width"] >= before["width"]
             assert max(before["y"], 0) + 150 < editor["y"]
-            until(lambda: bottom(evidence) <= editor["y"], page, "the evidence ends above it")
+            until(
+                lambda top=editor["y"]: bottom(evidence) <= top, page, "the evidence ends above it"
+            )
         page.keyboard.press("Escape")
     last = page.locator(".evidence .card").last
     last.scroll_into_view_if_needed()

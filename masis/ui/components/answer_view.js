@@ -225,9 +225,7 @@ function drawAnswer(root, data, desk) {
   // Several checks may raise the same issue. Their additions are listed below it, but a mere
   // repetition by the critic is shown only on the issue's card.
   const linesOf = issue => [
-    ...(isMissing(issue)
-      ? [issue.description, issue.reason]
-      : [issue.reason || issue.description]),
+    ...(isMissing(issue) ? [issue.description, issue.reason] : [issue.reason || issue.description]),
     ...issue.also
       .filter(addition => !addition.restates)
       .map(
