@@ -32,7 +32,7 @@ ANSWER = """
 export default ({ data, parentElement }) => {
   window.view?.leave()
   window.view = drawAnswer(parentElement.querySelector(".root"), data, {
-    canLabel: !document.querySelector(".st-key-adjudication"),
+    isFinal: Boolean(document.querySelector(".st-key-adjudication")),
     dock: 0,
     correction: () => window.correction ?? "",
     insert: insertion => (window.inserted = insertion),

@@ -204,7 +204,7 @@ function drawAnswer(root, data, desk) {
       words.dir = "auto"
       row.append(words)
     }
-    if (target && desk.canLabel) {
+    if (target) {
       const go = plainButton("link label-this", `Label this ${target.split(":")[0]}`)
       if (!root.targetAt) go.append(make("kbd", "", "L"))
       root.targetAt ??= target
@@ -240,7 +240,7 @@ function drawAnswer(root, data, desk) {
       linesOf(issue),
       targetOf(issue, piece),
     )
-    if (!issue.insert || !desk.canLabel || !data.audited) return
+    if (!issue.insert || desk.isFinal || !data.audited) return
     const add = plainButton(
       "link insert",
       isMissing(issue) ? "Insert into the correction" : "Insert the evidence’s sentence",
@@ -701,7 +701,7 @@ function drawAnswer(root, data, desk) {
   }
   let pointing = false
   const offerLabel = () => {
-    const words = pointing || data.difference ? null : selectedWords()
+    const words = pointing || data.difference || desk.isFinal ? null : selectedWords()
     offer.hidden = !words
     if (!words) return
     const last =
@@ -953,7 +953,7 @@ function drawAnswer(root, data, desk) {
   const drawWayToDecision = () => {
     root.decision?.disconnect()
     const panel = desk.column
-    if (!panel || !desk.canLabel) return
+    if (!panel || desk.isFinal) return
     const go = plainButton("to-decision", "Decision ↓")
     go.onclick = () =>
       panel.scrollIntoView({ block: "start", behavior: reducesMotion() ? "auto" : "smooth" })
@@ -1000,7 +1000,7 @@ function drawAnswer(root, data, desk) {
   // isn't scrolled.
   const scrollToWorst = () => {
     const [worst] = data.issues
-    if (desk.canLabel || !worst) return
+    if (!desk.isFinal || !worst) return
     const [piece] = choosePieces(item => item.issues?.includes(worst.number))
     showEvidence(
       worst.claim === undefined ? (piece?.[1].claims ?? []) : [worst.claim],

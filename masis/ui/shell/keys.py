@@ -142,8 +142,9 @@ LABEL_BAR: tuple[Key, ...] = (
 )
 """The keys while a label is given (``components/label_bar.js``). The bar has all letters then."""
 
+_LABELLING = "While you label (L)"
 _CHOOSE = (TAKE_SIDE, TYPE_REASON, TYPE_NOTE, CHOOSE, OVERRIDE._replace(shown="O"), BEGIN_AGAIN)
-_ADJUDICATION = (*_CHOOSE, RECORD, LEAVE, UNDO_FINAL, CHANGE)
+_ADJUDICATION = (*_CHOOSE, LABELS, MISSING, RECORD, LEAVE, UNDO_FINAL, CHANGE)
 _BESIDE = (NEXT_TO_ADJUDICATE, PREVIOUS, NEXT_ISSUE, PREVIOUS_ISSUE, TURN, HELP)
 _ROWS = (NEXT_ROW, PREVIOUS_ROW, ENDS, OPEN)
 _SELECTION = (SELECT_ROW, SELECT_RANGE, ROW_ACTIONS)
@@ -163,12 +164,16 @@ _WITHOUT_LISTS = frozenset({"new", "settings", "health"})
 def key_map() -> list[KeyGroup]:
     """Return all keys of the case page in groups."""
     groups = [_key_group(title, keys) for title, keys in GROUPS]
-    return [*groups, _key_group("While you label (L)", LABEL_BAR)]
+    return [*groups, _key_group(_LABELLING, LABEL_BAR)]
 
 
 def adjudication_keys() -> list[KeyGroup]:
     """Return all keys of an adjudication in groups."""
-    return [_key_group("Adjudicate", _ADJUDICATION), _key_group("View and navigate", _BESIDE)]
+    return [
+        _key_group("Adjudicate", _ADJUDICATION),
+        _key_group("View and navigate", _BESIDE),
+        _key_group(_LABELLING, LABEL_BAR),
+    ]
 
 
 def page_key_map(page: str) -> dict[str, Any]:
