@@ -12,9 +12,12 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import cache
 from typing import NotRequired, TypedDict
 
+from masis.audit.citations.citing_style import CitingStyle, citing_style
 from masis.audit.issues import word_stems
+from masis.audit.markers import without_markers
 from masis.audit.sentences import split_sentences
 from masis.schema.audit import Citation, ClaimCheck, Issue
 from masis.schema.case import Case, Evidence
@@ -95,25 +98,33 @@ class RaisedData(TypedDict):
     restates: NotRequired[bool]
 
 
+class InsertionData(TypedDict):
+    """What the evidence says about an issue, as a sentence for the correction.
+
+    ``text`` has the citation in the style of the answer, and ``says`` has none. It belongs after
+    the sentence ``after`` of the answer, if there is one.
+    """
+
+    text: str
+    says: str
+    after: str
+
+
 class IssueData(RaisedData):
     """One numbered issue (``numbering.py``). Number 1 is the gravest.
 
     ``also`` holds everything else raised about the same words. ``quote`` is the text concerned, if
-    no other field contains it. ``insert`` is the text to add for a missing point, to be placed
-    after the sentence ``after`` if there is one; ``insert_says`` is the same text without citation
-    markers. ``claim`` is then negative, and ``EvidencePiece.claims`` contains it where the evidence
-    states the point. ``target`` is the row of an uncited sentence, or of
-    the citation that the issue is about, among the labels of the form.
-    ``reference`` is the problem with a citation, as in ``AnswerPiece.reference``.
+    no other field contains it. ``claim`` is negative for a missing point, and
+    ``EvidencePiece.claims`` contains it where the evidence states the point. ``target`` is the row
+    of an uncited sentence, or of the citation that the issue is about, among the labels of the
+    form. ``reference`` is the problem with a citation, as in ``AnswerPiece.reference``.
     """
 
     number: int
     also: list[RaisedData]
     evidence: list[str]
     quote: NotRequired[str]
-    insert: NotRequired[str]
-    insert_says: NotRequired[str]
-    after: NotRequired[str]
+    insert: NotRequired[InsertionData]
     claim: NotRequired[int]
     target: NotRequired[str]
     reference: NotRequired[str]
@@ -385,6 +396,14 @@ def _numbered_issues(
             if name.search(issue.reason)
         )
 
+    def insertion(says: str, sources: Sequence[str], after: str) -> InsertionData:
+        words = says.rstrip(". ")
+        return {"text": f"{words} {style().write(sources)}.", "says": words, "after": after}
+
+    @cache  # reading the markers back takes time, and most answers have nothing to insert
+    def style() -> CitingStyle:
+        return citing_style(iteration.answer, iteration.citation_audit, case.evidence)
+
     def worded(issue: Issue, first: Issue) -> RaisedData:
         is_repeat = issue is not first
         quoted = is_repeat and issue.reason and issue.quote and issue.quote in issue.description
@@ -448,11 +467,12 @@ def _numbered_issues(
             )
         ) is not None:
             data["claim"] = -number
-            cited = "".join(f" [{name}]" for name in data["evidence"])
-            says = worded(point, first)["description"]
-            data["insert_says"] = says.rstrip(". ")
-            data["insert"] = f"{data['insert_says']}{cited}."
-            data["after"] = _citing_sentence(iteration, data["evidence"], says)
+            says = point.point or point.description
+            after = _citing_sentence(iteration, data["evidence"], says)
+            if data["evidence"]:
+                data["insert"] = insertion(says, data["evidence"], after)
+        elif claim is not None and (source := _evidence_sentence(case, iteration.claims[claim])):
+            data["insert"] = insertion(*source, _sentence_with(iteration, claim))
         if course := courses.get(first.id):
             data["course"] = label(COURSE[course])
         issues.append(data)
@@ -499,9 +519,46 @@ def _citing_sentence(iteration: Iteration, evidence: Collection[str], point: str
     point_stems = word_stems(point)
     shared = {place: len(word_stems(audit.sentences[place].text) & point_stems) for place in places}
     place = max(places, key=lambda place: (shared[place] if shared[place] > 1 else 0, place))
+    return _with_its_markers(iteration, place)
+
+
+def _sentence_with(iteration: Iteration, claim: int) -> str:
+    """Return the sentence of the answer with a claim, and with its markers, or ""."""
+    audit, start = iteration.citation_audit, iteration.claims[claim].claim.start or 0
+    for place, sentence in enumerate(audit.sentences):
+        if sentence.start <= start < sentence.end:
+            return _with_its_markers(iteration, place)
+    return ""
+
+
+def _with_its_markers(iteration: Iteration, place: int) -> str:
+    audit = iteration.citation_audit
     sentence = audit.sentences[place]
     ends = [citation.marker_end for citation in audit.citations if citation.sentence == place]
-    return iteration.answer[sentence.start : max(sentence.end, *ends)].strip()
+    return iteration.answer[sentence.start : max([sentence.end, *ends])].strip()
+
+
+def _evidence_sentence(case: Case, check: ClaimCheck) -> tuple[str, list[str]] | None:
+    """Return the sentence of the evidence that bears most on a claim, and the id of its chunk.
+
+    A sentence that contradicts the claim bears more on it than one that resembles it. Markers of
+    the evidence itself are left out, because they name other sources than those of the case.
+    """
+    places = [
+        (contradiction.evidence_id, contradiction.evidence_start, contradiction.evidence_end)
+        for contradiction in check.contradictions
+        if contradiction.kind != "source"
+    ]
+    by_score = sorted(check.quotes, key=lambda quote: -quote.score)
+    places += [(quote.evidence_id, quote.start, quote.end) for quote in by_score]
+    texts = {chunk.id: chunk.text for chunk in case.evidence}
+    for name, start, end in places:
+        text = texts.get(name, "")
+        for sentence in split_sentences(text):
+            if sentence.start < end and start < sentence.end:
+                words = without_markers(text[sentence.start : sentence.end])
+                return " ".join(words.split()), [name]
+    return None
 
 
 def _issue_span(issue: Issue) -> TextSpan | None:
@@ -574,7 +631,7 @@ def _evidence_cards(
     marked: dict[str, list[Bearing]] = defaultdict(list)
     texts = {chunk.id: chunk.text for chunk in case.evidence}
     for issue_data in issues:
-        for name in issue_data["evidence"] if "insert" in issue_data else ():
+        for name in issue_data["evidence"] if issue_data.get("claim", 0) < 0 else ():
             spans = _sentences_with_point(texts.get(name, ""), issue_data["description"])
             marked[name] += [Bearing(span, -issue_data["number"], False) for span in spans]
     sources: dict[str, list[int]] = defaultdict(list)

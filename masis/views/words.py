@@ -289,6 +289,7 @@ CHUNK_LABEL: dict[str, Word] = {
 }
 """The labels on chunks of the evidence."""
 
+NOT_JUDGED = Word("not judged", "calm", "The audit has no verdict on these words")
 PASSAGE_MISSING = Word(
     "A needed passage is missing", "warn", "The evidence lacks a passage that the answer needs"
 )

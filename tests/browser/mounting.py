@@ -32,10 +32,10 @@ ANSWER = """
 export default ({ data, parentElement }) => {
   window.view?.leave()
   window.view = drawAnswer(parentElement.querySelector(".root"), data, {
-    canLabel: !document.querySelector(".st-key-adjudication"),
+    isFinal: Boolean(document.querySelector(".st-key-adjudication")),
     dock: 0,
     correction: () => window.correction ?? "",
-    insert: (text, says, after) => (window.inserted = { text, says, after }),
+    insert: insertion => (window.inserted = insertion),
   })
 }
 """

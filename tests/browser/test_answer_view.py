@@ -14,7 +14,7 @@ from playwright.sync_api import FloatRect, Locator, Page, expect
 from masis import run_audit
 from masis.services import demo_cases
 from masis.views.answer import answer_view, for_browser
-from tests.browser.conftest import Tab, until
+from tests.browser.conftest import Scheme, Tab, bottom, until
 from tests.browser.mounting import Mounted
 from tests.browser.test_demo import FABRICATED, audited
 from tests.cases import case_of
@@ -352,36 +352,54 @@ def test_in_a_narrow_window_evidence_is_a_tab_and_keys_reach_issues_and_the_form
     page.keyboard.press("g")
     expect(evidence).to_be_visible()
     expect(page.get_by_role("tab", name="Evidence")).to_be_in_viewport(ratio=1)
-    page.keyboard.press("o")  # the correction stands below the evidence that it is written from
-    expect(page.locator(".editor")).to_be_in_viewport(ratio=1)
+    page.keyboard.press("o")  # the correction is beside the evidence that it is written from
+    expect(page.locator("#corrected")).to_be_in_viewport(ratio=1)
     expect(page.locator(".evidence .lit-against")).to_be_in_viewport()
     page.keyboard.press("Escape")
     page.keyboard.press("u")
     page.keyboard.press("g")
     expect(marker).to_be_focused()
-    page.keyboard.press("Escape")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_editor_of_a_correction_hides_neither_the_answer_nor_the_evidence(
+    demo: str, open_tab: OpenTab, scheme: Scheme
+) -> None:
+    tab = open_tab(demo, scheme=scheme)
+    audited(tab, FABRICATED)
+    page = tab.page
+    answer, evidence = page.locator(".answer .text"), page.locator(".evidence")
     expect(page.locator(".panel[data-ready=true]")).to_have_count(1)
     for width in (900, 1440):
         page.set_viewport_size({"width": width, "height": 900})
-        answer = page.locator(".answer .text")
-        before = answer.bounding_box()
+        before = box_of(answer)
         page.keyboard.press("o")
-        for each in (".verdict.chosen", "#corrected", ".foot .check", ".primary"):
-            expect(page.locator(f".panel {each}")).to_be_in_viewport(ratio=1)
+        for part in (".verdict.chosen", "#corrected", ".foot .check", ".primary"):
+            expect(page.locator(f".panel {part}")).to_be_in_viewport(ratio=1)
         keeps_its_place(answer, before)
-        # the correction is as wide as answer and evidence, whose marks stay in view above it
-        editor = page.locator(".editor").bounding_box()
-        assert editor
-        assert before
-        assert editor["width"] >= before["width"]
-        assert editor["height"] > 300
-        assert max(before["y"], 0) + 150 < editor["y"]
+        editor = box_of(page.locator(".editor"))
+        assert editor["height"] > 150
+        if width == 900:  # answer and evidence are tabs, and the editor is beside them
+            assert editor["x"] >= before["x"] + before["width"]
+        else:  # they are side by side, and the editor below both has their width
+            assert editor["width"] >= before["width"]
+            assert max(before["y"], 0) + 150 < editor["y"]
+            until(
+                lambda top=editor["y"]: bottom(evidence) <= top, page, "the evidence ends above it"
+            )
         page.keyboard.press("Escape")
     last = page.locator(".evidence .card").last
     last.scroll_into_view_if_needed()
     expect(last).to_be_in_viewport(ratio=1)
     page.get_by_role("button", name="Discard draft").click(delay=40)
     expect(page.get_by_label("Corrected answer")).to_be_hidden()
+
+
+def box_of(part: Locator) -> FloatRect:
+    """Return the place of a part that the page shows."""
+    box = part.bounding_box()
+    assert box
+    return box
 
 
 def keeps_its_place(part: Locator, place: FloatRect | None) -> None:
@@ -490,9 +508,7 @@ def test_a_missing_point_is_shown_with_its_passage_and_can_be_inserted(
         "claim": -9,
         "placed": False,
         "evidence": ["chunk_4"],
-        "insert": "Ice [chunk_4].",
-        "insert_says": "Ice",
-        "after": "It is.",
+        "insert": {"text": "Ice [chunk_4].", "says": "Ice", "after": "It is."},
     }
     missing = {
         **fabricated["issues"][0],

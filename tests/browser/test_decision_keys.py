@@ -93,7 +93,9 @@ class Drawn:
             pieces += [{"text": text[at:start]}, {"text": each, "issues": [number]}]
             at = start + len(each)
         pieces = [{"sentence": 0, **each} for each in (*pieces, {"text": text[at:]})]
-        issue = {**view["issues"][0], "also": [], "claim": -1, "reference": None, "placed": True}
+        issue = {**view["issues"][0], "also": [], "reference": None, "placed": True}
+        for name in ("claim", "insert"):
+            issue.pop(name, None)
         issues = [{**issue, "number": number, **more} for number in range(1, len(words) + 1)]
         parts = {"pieces": pieces, "blocks": [], "issues": issues, "issues_total": len(issues)}
         return {**view, "version": f"{words}{more}", **parts}
@@ -307,7 +309,8 @@ def test_the_correction_field_fits_its_text_and_selects_the_issue(
     # of several places the nearest to where they stood, and for a missing point the place where it
     # would be inserted
     cites, other = answer.split(" It was")
-    missing = {"insert": "It is grey.", "insert_says": "It is grey.", "after": cites}
+    grey = {"text": "It is grey.", "says": "It is grey.", "after": cites}
+    missing = {"insert": grey, "description": "It is grey.", "claim": -1}
     for view, text, start in (
         (draw.with_words("[chunk_1]"), f"[chunk_1]{cites[6:]} It was{other}", 28 + 3),
         (draw.with_words("It", **missing), f"Now {answer}", len(cites) + 4),
@@ -427,7 +430,8 @@ def test_a_missing_point_is_inserted_after_the_sentence_citing_its_evidence(
     cites, other = f"{CASE.answer}".split(" It was")
 
     def insert(text: str, says: str, after: str) -> None:
-        point = {"insert": text, "insert_says": says, "after": after, "placed": False}
+        point = {"text": text, "says": says, "after": after}
+        point = {"insert": point, "description": says, "claim": -1, "placed": False}
         draw(view=draw.with_words("It", **point), draft=draw.data["blank"])
         page.locator(".issue-head").click()
         page.keyboard.press("i")
@@ -469,6 +473,31 @@ def test_a_missing_point_is_inserted_after_the_sentence_citing_its_evidence(
     expect(field).to_be_hidden()
     page.keyboard.press("u")
     expect(field).to_have_value(typed.replace(f" {lanes['text']}", ""))
+
+
+def test_i_inserts_the_sentence_that_contradicts_a_claim_or_says_that_there_is_none(
+    draw: Drawn,
+) -> None:
+    first = "Bridge 1 is 101 metres long [chunk_1]."
+    source = {
+        "text": "Bridge 1 is 101 metres high [chunk_1].",  # one word of the answer's is another
+        "says": "Bridge 1 is 101 metres high",
+        "after": first,
+    }
+    page = draw(view=draw.with_words("101 metres", insert=source))
+    page.keyboard.press("f")
+    page.keyboard.press("i")
+    field = page.get_by_label("Corrected answer")
+    corrected = f"{CASE.answer}".replace(first, f"{first} {source['text']}")
+    expect(field).to_have_value(corrected)
+    page.keyboard.press("i")
+    says(page).to_have_text("The correction already says this.")
+    expect(field).to_have_value(corrected)
+    draw(view=draw.with_words("1950"), draft=draw.data["blank"])
+    page.keyboard.press("f")
+    page.keyboard.press("i")
+    says(page).to_have_text("No sentence of the evidence belongs to issue 1.")
+    expect(field).to_have_value(corrected)
 
 
 SERIOUS = [

@@ -12,6 +12,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 from masis.schema.case import Case
 from masis.schema.labels import TargetLabel
+from masis.schema.review import Decision
 from masis.schema.team import QueuePolicy
 from tests.browser.conftest import Tab, until
 from tests.browser.test_accessibility import AXE, grave
@@ -321,12 +322,39 @@ def test_a_lead_takes_over_a_reviewers_labels_with_their_passages(
         side = lead.page.locator(".side", has_text="Ada")
         expect(side).to_contain_text("c1 contradicts: “The 🌉 bridge opened in 1931.”")
         press(lead.page, "1", "Control+Enter")
-        until(
-            lambda: any(each.kind == "adjudication" for each in server.decisions("shared")),
-            lead.page,
-            "the final verdict",
-        )
+
+        def verdicts() -> list[Decision]:
+            decisions = server.decisions("shared")
+            return [made for made in decisions if made.kind == "adjudication"]
+
+        until(lambda: len(verdicts()) == 1, lead.page, "the final verdict")
         (label,) = labels_of(server, "shared")
         assert quoted(label) == [("c1", "The 🌉 bridge opened in 1931.", "contradicts")]
+        # what was taken over can be edited: another passage, and a label on a part of the answer
+        expect(decided).to_have_attribute("data-ready", "true")
+        press(lead.page, "m", "1")
+        decided.get_by_role("button", name="Passages:").click(delay=40)
+        expect(bar(lead.page)).to_contain_text("c1 contradicts")
+        press(lead.page, "Backspace", "ArrowDown", "s", "Enter")
+        press(lead.page, "f", "l", "1", "Enter")
+        expect(decided).to_contain_text("Labels on single claims and references: 1 given")
+        decided.locator("textarea.own-words").fill("Read again.")
+        press(lead.page, "Control+Enter")
+        until(lambda: len(verdicts()) == 2, lead.page, "the changed verdict")
+        report, part = labels_of(server, "shared")
+        if not report.reports:
+            report, part = part, report
+        assert [stance for *_, stance in quoted(report)] == ["supports"]
+        assert part.target in ("claim", "reference", "sentence")
+        # and removed
+        expect(decided).to_have_attribute("data-ready", "true")
+        press(lead.page, "m")
+        decided.get_by_role("button", name="Remove:").click(delay=40)
+        decided.locator(".labels summary").click()
+        decided.locator(".label-row select.given").select_option("")
+        decided.locator("textarea.own-words").fill("They were right.")
+        press(lead.page, "Control+Enter")
+        until(lambda: len(verdicts()) == 3, lead.page, "the verdict without labels")
+        assert not labels_of(server, "shared")
     finally:
         server.workbench.team.put_in_force(ADA, QueuePolicy())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
 from typing import Any, cast
 
 import pytest
@@ -9,7 +10,7 @@ from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 from masis.schema.actor import Actor
-from masis.schema.labels import TargetLabel
+from masis.schema.labels import LabelPassage, TargetLabel
 from masis.schema.review import Decision
 from masis.schema.team import QueuePolicy
 from masis.server.app import Server, api_route
@@ -55,6 +56,7 @@ def taken(desk: Data, number: int, **changes: Any) -> Data:
     """The form after a decision was taken and changed."""
     side = desk["final"]["sides"][number]
     names = ("verdict", "other", "note", "corrected", "taken", "wrote", "given")
+    names += ("labels", "chunks", "missing", "reported")
     return desk["blank"] | {name: side[name] for name in names} | changes
 
 
@@ -63,7 +65,7 @@ def record(
 ) -> Data:
     body = {"place": desk["place"], "fields": fields, "shown": desk["shown"], "seen": desk["seen"]}
     body["confirmed"] = list(confirmed)
-    token = f"{desk['place']['case']} {desk['seen']} {fields}"[:64]
+    token = sha256(f"{desk['place']['case']} {desk['seen']} {fields}".encode()).hexdigest()
     response = client.post("/api/v1/desk/decisions", json={**body, "token": token, "seconds": 2.04})
     assert response.status_code == status, response.text
     return cast("Data", response.json() if status == 200 else response.json()["error"])
@@ -92,6 +94,63 @@ def test_a_taken_decision_brings_its_labels_and_records_what_was_changed(
     assert answer["desk"]["place"] == {**desk["place"], "case": OTHER}
     assert answer["done"].startswith(f"{CASE}, “")
     assert not workbench.drafts.get(CLEO, f"adjudication:{CASE}").values
+
+
+def test_labels_taken_over_are_edited_and_removed_with_their_evidence(
+    workbench: Workbench, client: TestClient
+) -> None:
+    third = AUDITED[2]
+    run = workbench.store.runs.get(workbench.cases.open(third).run.id)
+    answer = run.iterations[0].answer
+    chunk = workbench.cases.open(third).case.evidence[0]
+    passage = LabelPassage(evidence_id=chunk.id, start=0, end=4, text=chunk.text[:4])
+    start, end = run.iterations[0].claims[0].claim.start, run.iterations[0].claims[0].claim.end
+    places = {"claim": (start, end), "sentence": (0, 3)}  # a program labels any words
+    on_parts = [
+        TargetLabel(
+            target=target,
+            start=at,
+            end=to,
+            text=answer[at:to],
+            label=given,
+            evidence=(passage,),
+            note="Mine.",
+        )
+        for (target, (at, to)), given in zip(places.items(), ("supported", "uncited"), strict=True)
+    ]
+    others = [
+        LABEL,
+        TargetLabel(target="evidence", evidence_id=chunk.id, label="relevant"),
+        TargetLabel(target="case", label="passage_missing", note="The annex."),
+    ]
+    labels = (*on_parts, *others)
+    decide(workbench, third, "reject", ADA.name, iteration=1, run_id=run.id, labels=labels)
+    decide(workbench, third, "approve", BEN.name)
+    desk = opened(client, third)
+    side = desk["final"]["sides"][0]
+    base, rows = side["labelled"]["base"], {row["key"]: row for row in side["labelled"]["rows"]}
+    claim, words = (f"{name}:{at}-{to}" for name, (at, to) in places.items())
+    assert list(side["labels"][base]) == [claim, words]
+    assert rows[words]["text"] == answer[:3]
+    kept = taken(desk, 0)
+    record(client, desk, kept)
+    assert final_of(workbench, third).labels == labels  # in the same order, and with their notes
+    assert adopted_decision_text(
+        final_of(workbench, third), decisions_on(workbench, third)
+    ).endswith("as it was")
+    given = side["labels"][base]
+    edited = {claim: {**given[claim], "label": "contradicted", "evidence": []}, words: given[words]}
+    for changes, expected in (
+        ({"labels": {base: edited}}, ["contradicted", "uncited", "other", "relevant"]),
+        ({"labels": {base: {words: given[words] | {"label": "exempt"}}}}, ["exempt", "other"]),
+        ({"labels": {}, "reported": {}, "chunks": {}, "missing": None}, []),
+    ):
+        settled = opened(client, third)
+        record(client, settled, kept | changes | {"changing": True, "other": "Read again."})
+        final = final_of(workbench, third)
+        assert set(expected) <= {label.label for label in final.labels}
+        assert len(final.labels) == {4: 5, 2: 4, 0: 0}[len(expected)]
+    assert "with changes" in adopted_decision_text(final, decisions_on(workbench, third))
 
 
 def test_a_final_verdict_that_lacks_something_is_refused_with_its_field(

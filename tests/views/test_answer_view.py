@@ -271,15 +271,14 @@ def test_a_missing_point_is_listed_once_with_its_evidence_sentence(case: Case, r
     )
     # whether it was asked for is not known
     assert issue["reason"] == "The evidence also says it, but the answer doesn't."
-    assert issue["insert"] == "The Ministry of Works surveys the bridge in full [c1]."
-    assert issue["insert_says"] == "The Ministry of Works surveys the bridge in full"
+    assert issue["insert"]["text"] == "The Ministry of Works surveys the bridge in full [c1]."
+    assert issue["insert"]["says"] == "The Ministry of Works surveys the bridge in full"
     last = [
         each for each in run.iterations[0].citation_audit.citations if each.evidence_id == "c1"
     ][-1]
-    assert issue["after"].endswith(
-        run.iterations[0].answer[last.marker_start : last.marker_end] + "."
-    )
-    assert issue["after"] in run.iterations[0].answer
+    after = issue["insert"]["after"]
+    assert after.endswith(run.iterations[0].answer[last.marker_start : last.marker_end] + ".")
+    assert after in run.iterations[0].answer
     found = [
         (card["id"], piece["text"])
         for card in shown["evidence"]
@@ -311,7 +310,46 @@ def test_a_missing_point_is_inserted_after_the_related_cited_sentence(
         case = a_case(f"{first} {second}")
         issue = run.iterations[0].issues[0].model_copy(update={**missing, "description": point})
         (shown,) = answer_view(case, with_first(run_audit(case), issues=(issue,)), 0)["issues"]
-        assert shown["after"] == after
+        assert shown["insert"]["after"] == after
+
+
+@pytest.mark.parametrize(
+    ("marker", "written"),
+    [
+        ("[c1]", "[c2]"),
+        ("[1]", "[2]"),
+        ("(Source 1)", "(Source 2)"),
+        ("【1†source】", "【2†source】"),
+        ("<sup>1</sup>", "<sup>2</sup>"),
+        ("\\cite{c1}", "\\cite{c2}"),
+    ],
+)
+def test_an_evidence_sentence_is_inserted_with_its_citation_in_the_style_of_the_answer(
+    marker: str, written: str
+) -> None:
+    wrong = "The Lenne bridge was closed to traffic in 1931."
+    case = case_of(
+        f"The Lenne bridge is 120 metres long {marker}. {wrong}",
+        {
+            "c1": "The Lenne bridge is 120 metres long.",
+            "c2": "It spans a gorge. The Lenne bridge was closed to traffic in 1987 [12].",
+        },
+    )
+    issues = answer_view(case, run_audit(case), 0)["issues"]
+    (contradicted,) = (issue for issue in issues if issue["label"]["text"] == "contradicted")
+    says = "The Lenne bridge was closed to traffic in 1987"
+    assert contradicted["insert"] == {"text": f"{says} {written}.", "says": says, "after": wrong}
+
+
+def test_an_issue_that_names_no_evidence_has_no_sentence_to_insert(run: Run) -> None:
+    first = run.iterations[0].issues[0]
+    missing = {"rule": "missing_information", "start": None, "end": None, "evidence_ids": ()}
+    critic = {"rule": "critic_clarity", "source": "critic"}
+    for changed in (missing, critic):
+        issue = first.model_copy(update=changed)
+        case = a_case("The Lenne bridge carries lanes for traffic [c1].")
+        (shown,) = answer_view(case, with_first(run_audit(case), issues=(issue,)), 0)["issues"]
+        assert "insert" not in shown
 
 
 @pytest.mark.parametrize(

@@ -204,7 +204,7 @@ function drawAnswer(root, data, desk) {
       words.dir = "auto"
       row.append(words)
     }
-    if (target && desk.canLabel) {
+    if (target) {
       const go = plainButton("link label-this", `Label this ${target.split(":")[0]}`)
       if (!root.targetAt) go.append(make("kbd", "", "L"))
       root.targetAt ??= target
@@ -214,6 +214,7 @@ function drawAnswer(root, data, desk) {
     why.append(row)
     return row
   }
+  const isMissing = issue => issue.claim < 0
   const targetOf = (issue, piece) =>
     issue.target ??
     (
@@ -224,7 +225,7 @@ function drawAnswer(root, data, desk) {
   // Several checks may raise the same issue. Their additions are listed below it, but a mere
   // repetition by the critic is shown only on the issue's card.
   const linesOf = issue => [
-    ...(issue.insert ? [issue.description, issue.reason] : [issue.reason || issue.description]),
+    ...(isMissing(issue) ? [issue.description, issue.reason] : [issue.reason || issue.description]),
     ...issue.also
       .filter(addition => !addition.restates)
       .map(
@@ -239,12 +240,20 @@ function drawAnswer(root, data, desk) {
       linesOf(issue),
       targetOf(issue, piece),
     )
-    if (!issue.insert || !desk.canLabel || !data.audited) return
-    const add = plainButton("link insert", "Insert into the correction")
+    if (!issue.insert || desk.isFinal || !data.audited) return
+    const add = plainButton(
+      "link insert",
+      isMissing(issue) ? "Insert into the correction" : "Insert the evidence’s sentence",
+    )
     add.append(make("kbd", "", "I"))
-    add.onclick = () => desk.insert(issue.insert, issue.insert_says, issue.after)
+    add.title = issue.insert.text
+    // A missing point may be said in other words. A sentence that contradicts the answer has most
+    // words in common with it, so only the sentence itself counts.
+    const { says } = issue.insert
+    const isSaid = text => (isMissing(issue) ? containsStatement(text, says) : text.includes(says))
+    add.onclick = () => desk.insert(issue.insert, isSaid)
     add.hideIfInserted = () => {
-      add.hidden = containsStatement(desk.correction(), issue.insert_says)
+      add.hidden = isSaid(desk.correction())
     }
     add.hideIfInserted()
     row.append(add)
@@ -692,7 +701,7 @@ function drawAnswer(root, data, desk) {
   }
   let pointing = false
   const offerLabel = () => {
-    const words = pointing || data.difference ? null : selectedWords()
+    const words = pointing || data.difference || desk.isFinal ? null : selectedWords()
     offer.hidden = !words
     if (!words) return
     const last =
@@ -944,7 +953,7 @@ function drawAnswer(root, data, desk) {
   const drawWayToDecision = () => {
     root.decision?.disconnect()
     const panel = desk.column
-    if (!panel || !desk.canLabel) return
+    if (!panel || desk.isFinal) return
     const go = plainButton("to-decision", "Decision ↓")
     go.onclick = () =>
       panel.scrollIntoView({ block: "start", behavior: reducesMotion() ? "auto" : "smooth" })
@@ -991,7 +1000,7 @@ function drawAnswer(root, data, desk) {
   // isn't scrolled.
   const scrollToWorst = () => {
     const [worst] = data.issues
-    if (desk.canLabel || !worst) return
+    if (!desk.isFinal || !worst) return
     const [piece] = choosePieces(item => item.issues?.includes(worst.number))
     showEvidence(
       worst.claim === undefined ? (piece?.[1].claims ?? []) : [worst.claim],
@@ -1034,8 +1043,8 @@ function drawAnswer(root, data, desk) {
     const number = requested ?? root.issueAt ?? data.issues[0]?.number
     if (number === undefined) return {}
     selectIssue(number, "correction")
-    const { insert, after } = issuesByNumber.get(number)
-    if (insert) return { after }
+    const issue = issuesByNumber.get(number)
+    if (isMissing(issue)) return { after: issue.insert?.after }
     const own = data.difference ? [] : piecesOf(number)
     const inFirst = own.filter(piece => piece.sentence === own[0].sentence)
     const wrongFacts = inFirst.filter(
@@ -1058,8 +1067,9 @@ function drawAnswer(root, data, desk) {
   // after them. If these are repeated as well, as with the full stop after a last citation, the
   // issue is unchanged if the correction has the words as often as the answer.
   const whole = data.pieces.map(piece => piece.text).join("")
-  const isUntouched = (corrected, { number, insert, insert_says: says }) => {
-    if (insert) return !containsStatement(corrected, says)
+  const isUntouched = (corrected, issue) => {
+    const { number } = issue
+    if (isMissing(issue)) return !containsStatement(corrected, issue.description)
     const own = piecesOf(number)
     const first = data.pieces.indexOf(own[0])
     const last = data.pieces.indexOf(own.at(-1))
@@ -1159,20 +1169,25 @@ function drawAnswer(root, data, desk) {
       showVersion(answer.dataset.version === "corrected" ? "audited" : "corrected")
       return true
     },
-    // Presses the button that inserts the chosen missing point; returns false if there is none
+    // Inserts what the evidence says about the chosen issue. Returns why it can't, or "".
     insertChosen: () => {
       const add = why.querySelector(".insert")
       add?.click()
-      return Boolean(add)
+      if (add) return ""
+      return issueCards.has(root.issueAt) && why.querySelector(".reason")
+        ? `No sentence of the evidence belongs to issue ${root.issueAt}.`
+        : "Nothing to insert. Press F to go to an issue."
     },
-    onCorrection: () => why.querySelector(".insert")?.hideIfInserted(),
+    onCorrection: () => {
+      for (const add of why.querySelectorAll(".insert")) add.hideIfInserted()
+    },
     onLabelled: () => {
       window.getSelection()?.removeAllRanges()
       offer.hidden = true
     },
     // The issues that a correction leaves unchanged, and the number of all issues
     untouched: corrected => {
-      const checkable = data.issues.filter(issue => issue.placed || issue.insert)
+      const checkable = data.issues.filter(issue => issue.placed || isMissing(issue))
       const left = checkable
         .filter(issue => isUntouched(corrected, issue))
         .map(({ number, label }) => ({ number, text: label.text }))

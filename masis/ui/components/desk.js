@@ -580,11 +580,12 @@ class Desk {
     return { end: corrected.selectionEnd + stop + 1, where: "after the sentence with the caret" }
   }
 
-  insert(text, says, after) {
+  // Inserts a sentence of the evidence, with its citation, unless the correction has it (`isSaid`).
+  insert({ text, after }, isSaid) {
     // It records nothing, so it needs no time for reading.
     if (this.isClosed() ? this.refuseIfBlocked() : this.refuseIfBusy()) return
     const before = this.fields.corrected ?? this.base()
-    if (containsStatement(before, says)) {
+    if (isSaid(before)) {
       this.showMessage("The correction already says this.")
       return
     }
@@ -741,7 +742,7 @@ class Desk {
         this.fields.corrected !== null ||
         this.fields.missing !== null ||
         Object.keys(this.fields.chunks).length ||
-        this.fields.labels[this.data.labels.base] ||
+        this.fields.labels[this.labels.base] ||
         this.reportedIssues().length,
       )
     )
@@ -749,7 +750,7 @@ class Desk {
 
   // Returns the issues that the reviewer reports in the answer shown.
   reportedIssues() {
-    return this.fields.reported[this.data.shown.digest] ?? []
+    return this.fields.reported[this.digest] ?? []
   }
 
   // Opens the form for an issue in the words selected in the answer. Without a selection, it offers
@@ -771,6 +772,12 @@ class Desk {
     this.issue.open({}, sentences)
   }
 
+  // If nothing can be entered here, says why and returns true.
+  refuseIfClosed() {
+    if (this.isClosed()) return this.refuse(this.data.notice.text)
+    return this.isFinal && !this.isOpen() && this.refuse(this.settledMessage())
+  }
+
   // Opens the label of the claim, reference or chunk that the reader stands on.
   labelTarget(target) {
     this.labelBar.open(target)
@@ -782,7 +789,8 @@ class Desk {
 
   editReport(place) {
     const report = this.reportedIssues()[place]
-    if (report && !this.refuseIfBusy()) this.issue.open({ ...report, place })
+    if (report && !this.refuseIfClosed() && !this.refuseIfBusy())
+      this.issue.open({ ...report, place })
   }
 
   keepReport(reporting) {
@@ -791,7 +799,7 @@ class Desk {
   }
 
   addReport(report, place, answer) {
-    if (answer !== this.data.shown.digest) {
+    if (answer !== this.digest) {
       this.showMessage(
         "The issue wasn't added, because the answer on the page has changed.",
         "warn",
@@ -812,13 +820,13 @@ class Desk {
 
   setReported(issues, says) {
     this.reopened = true
-    const { [this.data.shown.digest]: _, ...others } = this.fields.reported
+    const { [this.digest]: _, ...others } = this.fields.reported
     // `reporting` is cleared here: once the report is added, closing the dialog must not save or
     // clear it as a draft
     this.change(
       {
         reporting: null,
-        reported: issues.length ? { ...others, [this.data.shown.digest]: issues } : others,
+        reported: issues.length ? { ...others, [this.digest]: issues } : others,
       },
       { now: true, says },
     )
@@ -1148,6 +1156,7 @@ class Desk {
       u: () => this.undo(),
       f: () => this.view.stepIssue(shiftKey ? -1 : 1),
       g: () => this.view.turn(),
+      l: () => (shiftKey ? this.labelBar.toggleMissing() : this.labelTarget(this.view.target())),
       h: () => this.toggleSheet(),
       "?": () => this.toggleSheet(),
       ...(this.data.final ? this.adjudicationCommands(shiftKey) : this.reviewCommands(shiftKey)),
@@ -1188,10 +1197,9 @@ class Desk {
         this.draw()
         this.el.note.focus()
       },
-      l: () => (shiftKey ? this.labelBar.toggleMissing() : this.labelTarget(this.view.target())),
       i: () => {
-        if (!this.view.insertChosen())
-          this.showMessage("Nothing to insert. Press F to go to a missing point.")
+        const problem = this.view.insertChosen()
+        if (problem) this.showMessage(problem)
       },
       m: () => (shiftKey ? this.reportWhole() : this.labelWords()),
     }
@@ -1222,9 +1230,9 @@ class Desk {
     else this.el.help.showModal()
   }
 
-  // Puts the editor of the correction below answer and evidence, so that both stay in view with
-  // their marks. In a narrow window, where the form is below the answer, the editor stays in the
-  // form.
+  // Docks the editor of the correction below answer and evidence if these are side by side. If they
+  // are tabs (answer_view.js), a docked editor and the reasons would cover the text that the
+  // correction is compared with, so that the editor stays in the form.
   placeEditor() {
     const { editor } = this.el
     const place = this.column?.previousElementSibling?.getBoundingClientRect()
@@ -1232,6 +1240,7 @@ class Desk {
       place &&
       editor.isConnected &&
       !editor.hidden &&
+      place.width >= NARROW_PX &&
       this.column.getBoundingClientRect().left >= place.right,
     )
     editor.classList.toggle("docked", docked)
@@ -1327,7 +1336,7 @@ class Desk {
     noteBlock.append(noteLabel, el.note)
     el.report = named("section", "block", "", { "aria-label": "Issues you report" })
     el.reportList = make("ul", "reports")
-    const reportButtons = make("div", "row")
+    const reportButtons = (el.reportButtons = make("div", "row"))
     const whole = button("quiet", "Label the whole answer", "⇧ M", () => this.reportWhole())
     whole.setAttribute("aria-keyshortcuts", "Shift+M")
     reportButtons.append(
@@ -1499,7 +1508,7 @@ class Desk {
     el.again.hidden = fields.corrected === null || Boolean(final)
     this.drawCheck()
     this.drawLabels()
-    if (!final) this.drawReported()
+    this.drawReported()
     this.labelBar.draw()
     el.nameBlock.hidden = Boolean(data.reviewer)
     el.submit.firstChild.textContent = this.submitWords()
@@ -1565,8 +1574,18 @@ class Desk {
   }
 
   // What the answer's buttons need to know (answer_view.js)
-  get canLabel() {
-    return !this.data.final
+  get isFinal() {
+    return Boolean(this.data.final)
+  }
+
+  // The parts that can be labelled with their words, and the digest of their answer: of the one
+  // shown, or in an adjudication of the one that the taken decision is about.
+  get labels() {
+    return this.isFinal ? { ...this.data.labels, ...this.side().labelled } : this.data.labels
+  }
+
+  get digest() {
+    return this.isFinal ? this.side().digest : this.data.shown.digest
   }
 
   correction() {
@@ -1778,9 +1797,9 @@ class Desk {
   }
 
   drawLabels() {
-    const { el, data, fields } = this
-    el.labels.hidden = !data.labels.rows.length
-    const given = fields.labels[data.labels.base] ?? {}
+    const { el, fields, labels } = this
+    el.labels.hidden = !labels.rows.length
+    const given = fields.labels[labels.base] ?? {}
     const count = Object.keys(given).length
     el.labelsTitle.replaceChildren(
       make(
@@ -1792,10 +1811,10 @@ class Desk {
       ),
       named("kbd", "", "L", { "aria-hidden": "true" }),
     )
-    const drawn = JSON.stringify(data.labels)
+    const drawn = JSON.stringify(labels)
     if (el.labelRows.dataset.drawn !== drawn) {
       el.labelRows.dataset.drawn = drawn
-      el.labelRows.replaceChildren(...data.labels.rows.map(row => this.labelRow(row)))
+      el.labelRows.replaceChildren(...labels.rows.map(row => this.labelRow(row)))
     }
     for (const select of el.labelRows.querySelectorAll("select")) {
       const label = given[select.dataset.key]
@@ -1809,10 +1828,11 @@ class Desk {
   drawReported() {
     const { el, data } = this
     const issues = this.reportedIssues()
-    el.report.hidden = !data.answer.trim()
+    el.report.hidden = data.final ? !issues.length : !data.answer.trim()
+    el.reportButtons.hidden = Boolean(data.final)
     // without an audit, or with one that is hidden from this reviewer, the page can't tell what the
     // audit missed
-    el.reportTitle.textContent = data.labels.base
+    el.reportTitle.textContent = this.labels.base
       ? "Issues that the audit missed"
       : "Issues that you found"
     el.reportList.hidden = !issues.length
@@ -1832,7 +1852,7 @@ class Desk {
               this.reportedIssues().filter((_, index) => index !== place),
               `Removed: ${report.type}, ${aboutWords(report)}.`,
             )
-            el.report.querySelector(".reports button, .row button").focus()
+            el.report.querySelector(".reports button, .row:not([hidden]) button")?.focus()
           })
           for (const action of [name, edit, remove])
             action.setAttribute(
@@ -1845,7 +1865,8 @@ class Desk {
       )
     }
     // the answer marks the issues of the open form, or else those of the recorded decision
-    const shown = open ? issues : data.reporting.standing
+    const reported = open ? issues : data.reporting.standing
+    const shown = this.digest === data.shown.digest ? reported : []
     const drawnAs = JSON.stringify([open, shown])
     if (this.lastReported === drawnAs) return
     this.lastReported = drawnAs
@@ -1874,7 +1895,7 @@ class Desk {
   }
 
   labelRow(row) {
-    const { data } = this
+    const { choices, base } = this.labels
     const line = make("div", "label-row")
     const words = named("div", "label-words", "", { dir: "auto" })
     if (row.where) words.append(make("span", "dim", `${row.where} `))
@@ -1885,19 +1906,20 @@ class Desk {
         `${row.kind[0].toUpperCase()}${row.kind.slice(1)} ${row.text}: ` +
         `the audit says ${row.machine.text}. Your label`,
     })
-    select.append(new Option("No label", ""), new Option(`Agree: ${row.machine.text}`, row.verdict))
-    for (const [code, text] of data.labels.choices[row.kind])
+    select.append(new Option("No label", ""))
+    if (row.verdict) select.append(new Option(`Agree: ${row.machine.text}`, row.verdict))
+    for (const [code, text] of choices[row.kind])
       if (code !== row.verdict)
         select.append(
           new Option(`${text[0].toUpperCase()}${text.slice(1)}, not ${row.machine.text}`, code),
         )
     select.onchange = () => {
       if (this.refuseIfBusy()) return
-      const { [data.labels.base]: own, ...others } = this.fields.labels
+      const { [base]: own, ...others } = this.fields.labels
       const { [row.key]: _, ...given } = own ?? {}
       if (select.value)
         given[row.key] = { ...NOTHING_GIVEN, ...own?.[row.key], label: select.value }
-      const labels = Object.keys(given).length ? { ...others, [data.labels.base]: given } : others
+      const labels = Object.keys(given).length ? { ...others, [base]: given } : others
       this.change(
         { labels },
         {

@@ -1,16 +1,11 @@
 // What the desk adds for an adjudication: a final verdict that can start from a reviewer's decision.
 // The methods are the desk's own (desk.js).
 
-// The fields of the form that a decision or own texts replace
-const versionOf = ({ verdict, other, note, corrected, taken, wrote, given }) => ({
-  verdict,
-  other,
-  note,
-  corrected,
-  taken,
-  wrote,
-  given,
-})
+// The fields of the form that a decision or own entries replace
+const pick = (names, fields) => Object.fromEntries(names.map(name => [name, fields[name]]))
+const LABEL_FIELDS = ["labels", "chunks", "missing", "reported"]
+const VERSION_FIELDS = ["verdict", "other", "note", "corrected", "taken", "wrote", "given"]
+const versionOf = fields => pick([...VERSION_FIELDS, ...LABEL_FIELDS], fields)
 
 const FINAL_VERDICT = {
   // Returns the reviewer's decision whose answer the verdict is about (`side` in final_desk.py).
@@ -33,9 +28,18 @@ const FINAL_VERDICT = {
     )
   },
 
+  // Returns whether the labels differ from those that were filled in from a decision.
+  hasOwnLabels() {
+    const { sides, standing } = this.data.final
+    const { wrote } = this.fields
+    const author = [...sides, standing].find(made => made?.wrote === wrote) ?? this.data.blank
+    return !isEqual(pick(LABEL_FIELDS, author), pick(LABEL_FIELDS, this.fields))
+  },
+
   // Returns what a number key takes: the reviewers' decisions, then the texts that were replaced.
   versions() {
-    const own = this.fields.aside.length && this.typedFields().length ? [this.fields] : []
+    const isOwn = this.typedFields().length || this.hasOwnLabels()
+    const own = this.fields.aside.length && isOwn ? [this.fields] : []
     const names = ["Mine", "Mine, earlier"]
     const mine = [...own, ...this.fields.aside].slice(0, names.length)
     return [
@@ -48,13 +52,17 @@ const FINAL_VERDICT = {
   take(version) {
     if (this.refuseIfBusy()) return
     const { fields } = this
-    const isLost = this.typedFields().some(name => version[name] !== fields[name])
+    const labelsOf = entries => pick(LABEL_FIELDS, entries)
+    const isLost =
+      this.typedFields().some(name => version[name] !== fields[name]) ||
+      (this.hasOwnLabels() && !isEqual(labelsOf(version), labelsOf(fields)))
     const aside = [
       ...(isLost ? [versionOf(fields)] : []),
       ...fields.aside.filter(kept => !isEqual(versionOf(kept), versionOf(version))),
     ].slice(0, 2)
     this.restored = "" // the form has the taken decision now, not the draft
     this.load({ ...versionOf(version), aside }, isLost ? this.keptMessage() : "")
+    this.el.labels.open = Boolean(Object.keys(fields.labels).length)
     this.showSides()
   },
 
@@ -67,7 +75,7 @@ const FINAL_VERDICT = {
   // Names the number key that brings back the typed text that was just replaced.
   keptMessage() {
     const place = this.data.final.sides.length + 1
-    return `Your text is kept as “Mine”. Press ${place} to take it back.`
+    return `Your entries are kept as “Mine”. Press ${place} to take them back.`
   },
 
   // Returns the texts that a chosen verdict changes. A reason and a note that were filled in from a
@@ -240,7 +248,7 @@ const FINAL_VERDICT = {
     const change = standing?.settled ? "Change it" : "Decide it"
     el.change.firstChild.textContent = fields.changing ? "Keep it" : change
     el.reasonBlock.hidden = el.noteBlock.hidden = !fields.verdict
-    el.reasons.hidden = el.reasonHint.hidden = el.report.hidden = true
+    el.reasons.hidden = el.reasonHint.hidden = true
     el.other.hidden = false
     el.reasonTitle.textContent = this.titleOf("Reason", "other", this.isOptional())
     el.other.setAttribute("aria-label", el.reasonTitle.textContent)

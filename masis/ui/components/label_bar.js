@@ -38,7 +38,7 @@ class LabelBar {
   // ------------------------------------------------------------------------
 
   get words() {
-    return this.desk.data.labels
+    return this.desk.labels
   }
 
   get chunks() {
@@ -50,8 +50,10 @@ class LabelBar {
   }
 
   // The parts that J and K go through: those of the answer and the reported issues, or the chunks.
+  // Parts of another answer than the one shown are labelled in the list of the form.
   targets() {
     if (this.target?.kind === "evidence") return [...this.chunks.keys()].map(id => this.chunk(id))
+    if (this.desk.digest !== this.desk.data.shown.digest) return []
     return [
       ...this.words.rows.map(({ key, kind }) => ({ key, kind })),
       ...this.desk
@@ -66,10 +68,10 @@ class LabelBar {
 
   // Returns what the draft has for the target, or null.
   given(target = this.target) {
-    const { fields, data } = this.desk
+    const { fields } = this.desk
     if (target.kind === "evidence") return fields.chunks[target.id] ?? null
     if (target.kind === "report") return this.desk.reportedIssues()[target.place] ?? null
-    return fields.labels[data.labels.base]?.[target.key] ?? null
+    return fields.labels[this.words.base]?.[target.key] ?? null
   }
 
   offered() {
@@ -86,7 +88,6 @@ class LabelBar {
     this.view = view
     this.texts = null
     this.cards = new Map()
-    if (!this.desk.canLabel) return
     for (const [id, { element }] of view.chunks) {
       const group = named("div", "card-labels", "", { role: "group", "aria-label": `Label ${id}` })
       const buttons = this.words.choices.evidence.map(([code, text]) => {
@@ -133,8 +134,8 @@ class LabelBar {
     if (target) this.show(target)
     else
       desk.showMessage(
-        "There is no claim or reference to label. M labels words, and L labels the chunk that has " +
-          "the focus.",
+        `There is no claim or reference to label. ${desk.isFinal ? "" : "M labels words. "}` +
+          "L labels the chunk that has the focus.",
       )
   }
 
@@ -145,10 +146,7 @@ class LabelBar {
 
   show(target) {
     const { desk } = this
-    if (desk.isClosed()) {
-      desk.refuse(desk.data.notice.text)
-      return
-    }
+    if (desk.refuseIfClosed()) return
     if (!this.target) this.cameFrom = desk.answerRoot.getRootNode().activeElement
     this.target = target
     this.asks = ""
@@ -222,10 +220,7 @@ class LabelBar {
   // Labels a chunk, or removes its label if it has this one already.
   labelChunk(id, code) {
     const { desk } = this
-    if (desk.isClosed()) {
-      desk.refuse(desk.data.notice.text)
-      return
-    }
+    if (desk.refuseIfClosed()) return
     const isGiven = desk.fields.chunks[id]?.label === code
     if (code === "conflicting" && !isGiven) {
       if (this.target?.key !== `evidence:${id}`) this.show(this.chunk(id))
@@ -562,7 +557,7 @@ class LabelBar {
 
   // Draws what depends on the draft. The desk calls it whenever the draft has changed.
   draw() {
-    if (!this.view || !this.desk.canLabel) return
+    if (!this.view) return
     this.drawCards()
     this.drawMissing()
     if (!this.target) return
@@ -820,10 +815,7 @@ class LabelBar {
 
   toggleMissing() {
     const { desk } = this
-    if (desk.isClosed()) {
-      desk.refuse(desk.data.notice.text)
-      return
-    }
+    if (desk.refuseIfClosed()) return
     if (desk.refuseIfBusy()) return
     desk.reopened = true
     const isMissing = desk.fields.missing === null

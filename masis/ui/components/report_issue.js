@@ -84,7 +84,7 @@ class IssueForm {
   open(report, sentences = []) {
     const { el, panel } = this
     if (this.opened) return
-    this.answer = panel.data.shown.digest
+    this.answer = panel.digest
     this.report = {
       start: null,
       end: null,

@@ -121,16 +121,31 @@ def _valid_reports(posted: object) -> dict[str, tuple[ReportFields, ...]]:
     return {answer: issues for answer, issues in read.items() if issues}
 
 
-class FormFields(Record):
-    """The entries of the form.
+class LabelEntries(Record):
+    """The labels of the form.
 
     Attributes:
-        corrected: The corrected answer; None while the answer is unchanged.
         labels: The labels by iteration (``label_base``) and target (``target_key``).
         chunks: The labels on chunks of the evidence.
         missing: The note that a needed passage is missing; None if none is.
         reported: The reported issues by the digest of their answer, so that they survive another
             audit of the same answer.
+
+    """
+
+    labels: Labels = Field(default_factory=dict)
+    chunks: Chunks = Field(default_factory=dict)
+    missing: Note | None = None
+    reported: Annotated[dict[str, tuple[ReportFields, ...]], BeforeValidator(_valid_reports)] = (
+        Field(default_factory=dict)
+    )
+
+
+class FormFields(LabelEntries):
+    """The entries of the form.
+
+    Attributes:
+        corrected: The corrected answer; None while the answer is unchanged.
         reporting: The issue that is being written.
 
     """
@@ -140,12 +155,6 @@ class FormFields(Record):
     other: OwnWords = ""
     note: Note = ""
     corrected: Answer | None = None
-    labels: Labels = Field(default_factory=dict)
-    chunks: Chunks = Field(default_factory=dict)
-    missing: Note | None = None
-    reported: Annotated[dict[str, tuple[ReportFields, ...]], BeforeValidator(_valid_reports)] = (
-        Field(default_factory=dict)
-    )
     reporting: Annotated[OpenReport | None, BeforeValidator(partial(read_if_valid, OpenReport))] = (
         None
     )
@@ -248,15 +257,24 @@ def decision_of(
         reason=reason,
         note=fields.note.strip(),
         corrected_answer=fields.corrected if fields.verdict == "override" else None,
-        labels=(
-            *(target_labels(run.iterations[index], fields.labels.get(base, {})) if run else ()),
-            *map(_reported_label, fields.reported.get(shown, ())),
-            *evidence_labels(fields.chunks, fields.missing),
-        ),
+        labels=tuple(labels_in(fields, base, run.iterations[index] if run else None, shown)),
         machine_shown=machine_shown if run else (),
         token=token,
         extra=extra,
     )
+
+
+def labels_in(
+    fields: LabelEntries,
+    base: str,
+    iteration: Iteration | None,
+    digest: str,
+    recorded: Sequence[TargetLabel] = (),
+) -> Iterator[TargetLabel]:
+    """Yield the labels of a form on one answer: those of ``base``, and the issues by ``digest``."""
+    yield from target_labels(iteration, fields.labels.get(base, {}), recorded)
+    yield from map(_reported_label, fields.reported.get(digest, ()))
+    yield from evidence_labels(fields.chunks, fields.missing)
 
 
 def _reported_label(issue: ReportFields) -> TargetLabel:

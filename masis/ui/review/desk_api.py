@@ -31,7 +31,7 @@ from masis.services.drafts import (
 from masis.ui.review import decision_form as forms
 from masis.ui.review.decision_form import FormFields
 from masis.ui.review.desk import OpenDesk, Place, whole_queue
-from masis.ui.team.final_desk import FinalDesk, FinalFields, Version
+from masis.ui.team.final_desk import FinalDesk, FinalFields
 from masis.ui.team.leases import explain_empty_queue
 from masis.views.answer import shown_answer
 from masis.views.faults import revealed_words
@@ -370,7 +370,10 @@ def _record_final(
     extra = decision.extra | {"seconds": round(body.seconds, 1)}
     final = decision.model_copy(update={"token": body.token, "extra": extra})
     entry = call.workbench.reviews.adjudicate(
-        call.actor, final, seen_version=body.seen, kept_labels=len(final.labels)
+        call.actor,
+        final,
+        seen_version=body.seen,
+        kept_labels=desk.kept_labels(fields, final),
     )
     call.workbench.drafts.clear(call.actor, body.subject)
     return entry
@@ -518,8 +521,9 @@ def _reopen_adjudication(call: ApiCall, body: UndoneEntry, undone: Decision) -> 
     else:
         name = undone.extra.get("taken_from", "")
         taken = next((side for side in desk.decisions if side.reviewer == name), None)
-        given = Version.of(taken).given if taken else {}
-        version = Version.of(undone).model_dump() | {"taken": name, "wrote": name, "given": given}
+        given = desk.version_of(taken).given if taken else {}
+        version = desk.version_of(undone).model_dump()
+        version |= {"taken": name, "wrote": name, "given": given}
         version |= {"cause": undone.cause, "sentence": undone.rubric_sentence}
         store_form(call, desk.subject, FinalFields(**version))
         text = f"{desk.case_id} waits for you again, “{shorten(desk.view.case.query, 200)}”"

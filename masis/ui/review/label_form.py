@@ -7,7 +7,7 @@ records the decision checks that they are at their place.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import BeforeValidator, Field, model_validator
@@ -33,6 +33,7 @@ from masis.views.marks import reference_marks
 from masis.views.verdicts import target_key
 from masis.views.words import (
     CHUNK_LABEL,
+    NOT_JUDGED,
     PASSAGE_MISSING,
     REFERENCE,
     SENTENCE,
@@ -326,10 +327,19 @@ def label_words() -> Data:
     }
 
 
-def target_labels(iteration: Iteration, chosen: dict[str, LabelFields]) -> Iterator[TargetLabel]:
-    """Yield the chosen labels. Their words are taken from the answer, not from the browser."""
-    for target in _targets(iteration):
-        if (fields := chosen.get(target.key)) is not None:
+def target_labels(
+    iteration: Iteration | None,
+    chosen: Mapping[str, LabelFields],
+    recorded: Iterable[TargetLabel] = (),
+) -> Iterator[TargetLabel]:
+    """Yield the chosen labels. Their words are taken from the answer, not from the browser.
+
+    ``recorded`` are the labels of a decision that the form started from. A program may have put
+    some of them on other words than the parts of the iteration.
+    """
+    targets = _targets(iteration) if iteration else []
+    for target in targets:
+        if iteration and (fields := chosen.get(target.key)) is not None:
             yield TargetLabel(
                 target=target.kind,
                 start=target.start,
@@ -343,6 +353,54 @@ def target_labels(iteration: Iteration, chosen: dict[str, LabelFields]) -> Itera
                 ),
                 **fields.to_label_fields(),
             )
+    known = {target.key for target in targets}
+    for label_ in recorded:
+        key = _key_of(label_)
+        if key not in known and (fields := chosen.get(key)) is not None:
+            changes = {"label": fields.label, **fields.to_label_fields()}
+            yield TargetLabel.model_validate(label_.model_dump() | changes)
+
+
+def keep_recorded(
+    labels: Iterable[TargetLabel], recorded: Sequence[TargetLabel]
+) -> tuple[TargetLabel, ...]:
+    """Return labels with those that are as recorded first, in their order and with their notes."""
+
+    def identity(label_: TargetLabel) -> str:
+        # the form writes the note of a label on a part or a chunk itself
+        has_own_note = label_.reports or label_.target == "case"
+        return label_.model_dump_json(exclude=set() if has_own_note else {"note"})
+
+    given = {identity(label_): label_ for label_ in labels}
+    kept = [label_ for label_ in recorded if given.pop(identity(label_), None)]
+    return (*kept, *given.values())
+
+
+def recorded_rows(decision: Decision, iteration: Iteration | None, case: Case) -> list[Data]:
+    """Return the parts of a decided answer that can be labelled.
+
+    A part without a verdict of the audit is one that the decision has labelled.
+    """
+    rows = label_rows(iteration, case) if iteration else []
+    known = {row["key"] for row in rows}
+    return rows + [
+        {
+            "key": _key_of(label_),
+            "kind": label_.target,
+            "text": shorten(label_.text, EXCERPT),
+            "where": "",
+            "machine": label(NOT_JUDGED),
+            "verdict": "",
+            "offered": [],
+            "right": None,
+        }
+        for label_ in decision.labels
+        if label_.target in LABEL_CHOICES and not label_.reports and _key_of(label_) not in known
+    ]
+
+
+def _key_of(label_: TargetLabel) -> str:
+    return f"{label_.target}:{label_.start}-{label_.end}"
 
 
 def evidence_labels(chunks: dict[str, ChunkFields], missing: str | None) -> Iterator[TargetLabel]:
@@ -379,8 +437,7 @@ def labels_of(decision: Decision) -> Data:
         elif target.target == "case":
             missing = target.note
         elif not target.reports:
-            key = f"{target.target}:{target.start}-{target.end}"
-            on_parts[key] = {"label": target.label, **named_evidence(target)}
+            on_parts[_key_of(target)] = {"label": target.label, **named_evidence(target)}
     return {"labels": {base: on_parts} if on_parts else {}, "chunks": chunks, "missing": missing}
 
 

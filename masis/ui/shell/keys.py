@@ -43,7 +43,7 @@ NOTE = Key("T", "T", "Write a note")
 LABELS = Key("L", "L", "Label the claim or reference you stand on, or the chunk with the focus")
 MISSING = Key("Shift+L", "Shift L", "Say that a needed passage is missing from the evidence")
 LABEL_WORDS = Key("M", "M", "Label the words selected in the answer, or choose a sentence")
-INSERT = Key("I", "I", "Insert the missing point chosen with F into the correction")
+INSERT = Key("I", "I", "Insert the evidence's sentence on the issue of F, with its citation")
 REPORT = Key("Shift+M", "Shift M", "Report an issue with the whole answer")
 CODE = Key("Y", "Y", "Add a failure mode to the case, or remove one")
 SUBMIT = Key("Ctrl+Enter", "Ctrl Enter", "Submit and open the next case, also while typing")
@@ -142,8 +142,9 @@ LABEL_BAR: tuple[Key, ...] = (
 )
 """The keys while a label is given (``components/label_bar.js``). The bar has all letters then."""
 
+_LABELLING = "While you label (L)"
 _CHOOSE = (TAKE_SIDE, TYPE_REASON, TYPE_NOTE, CHOOSE, OVERRIDE._replace(shown="O"), BEGIN_AGAIN)
-_ADJUDICATION = (*_CHOOSE, RECORD, LEAVE, UNDO_FINAL, CHANGE)
+_ADJUDICATION = (*_CHOOSE, LABELS, MISSING, RECORD, LEAVE, UNDO_FINAL, CHANGE)
 _BESIDE = (NEXT_TO_ADJUDICATE, PREVIOUS, NEXT_ISSUE, PREVIOUS_ISSUE, TURN, HELP)
 _ROWS = (NEXT_ROW, PREVIOUS_ROW, ENDS, OPEN)
 _SELECTION = (SELECT_ROW, SELECT_RANGE, ROW_ACTIONS)
@@ -163,12 +164,16 @@ _WITHOUT_LISTS = frozenset({"new", "settings", "health"})
 def key_map() -> list[KeyGroup]:
     """Return all keys of the case page in groups."""
     groups = [_key_group(title, keys) for title, keys in GROUPS]
-    return [*groups, _key_group("While you label (L)", LABEL_BAR)]
+    return [*groups, _key_group(_LABELLING, LABEL_BAR)]
 
 
 def adjudication_keys() -> list[KeyGroup]:
     """Return all keys of an adjudication in groups."""
-    return [_key_group("Adjudicate", _ADJUDICATION), _key_group("View and navigate", _BESIDE)]
+    return [
+        _key_group("Adjudicate", _ADJUDICATION),
+        _key_group("View and navigate", _BESIDE),
+        _key_group(_LABELLING, LABEL_BAR),
+    ]
 
 
 def page_key_map(page: str) -> dict[str, Any]:

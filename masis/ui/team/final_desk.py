@@ -12,22 +12,24 @@ from typing import Annotated, Any, cast
 from pydantic import BeforeValidator, Field
 
 from masis.errors import InputError, Removed, UnknownRecord
-from masis.schema.base import Record
 from masis.schema.labels import TargetLabel
 from masis.schema.review import (
     LONGEST_SENTENCE,
     AdjudicationCause,
     Decision,
     Verdict,
+    answer_digest,
     decided_about,
 )
+from masis.schema.run import Iteration
 from masis.services import ANONYMOUS, Workbench
 from masis.services.decision_rules import CAUSES, OTHER, DecidedAnswer, reasons_for, seen_issues
 from masis.services.drafts import adjudication_subject, clean
 from masis.ui.review import decision_form as forms
-from masis.ui.review.decision_form import Data, FormFields
-from masis.ui.review.desk import OpenDesk
+from masis.ui.review.decision_form import Data, FormFields, LabelEntries
+from masis.ui.review.desk import OpenDesk, chosen_run
 from masis.ui.review.form_texts import Answer, Name, Note
+from masis.ui.review.label_form import keep_recorded, recorded_rows
 from masis.views.labels import flat_lines, label_lines
 from masis.views.log_entries import adopted_decision_text
 from masis.views.words import DECIDE, DECIDED, label
@@ -48,8 +50,8 @@ def _known_cause(value: object) -> object:
     return value if value in tuple(CAUSES) else None
 
 
-class Version(Record):
-    """A verdict with its texts: a reviewer's decision, or the adjudicator's own words.
+class Version(LabelEntries):
+    """A verdict with its texts and labels: a reviewer's decision, or the adjudicator's own words.
 
     Attributes:
         taken: The reviewer whose decision was taken, whether or not it was changed since, or "".
@@ -68,16 +70,17 @@ class Version(Record):
     given: dict[str, str] = Field(default_factory=dict)
 
     @classmethod
-    def of(cls, decision: Decision) -> Version:
-        """Return a decision as a version of the form."""
+    def of(cls, decision: Decision, digest: str) -> Version:
+        """Return a decision on the answer with this digest as a version of the form."""
         given = {
             "other": decision.reason,
             "note": decision.note,
             "corrected": decision.corrected_answer or "",
         }
-        texts = {**given, "corrected": decision.corrected_answer}
+        fields = {**given, "corrected": decision.corrected_answer}
+        fields |= forms.fields_of_labels(decision, digest)
         name = decision.reviewer
-        return cls(verdict=decision.verdict, taken=name, wrote=name, given=given, **texts)
+        return cls(verdict=decision.verdict, taken=name, wrote=name, given=given, **fields)
 
 
 class FinalFields(Version, FormFields):
@@ -161,6 +164,18 @@ class FinalDesk(OpenDesk):
         except Removed:
             return None
 
+    def version_of(self, decision: Decision) -> Version:
+        """Return a decision as a version of the form."""
+        return Version.of(decision, answer_digest(self.answer_before(decision) or ""))
+
+    def _iteration_of(self, decision: Decision) -> Iteration | None:
+        """Return the audited answer of a decision, as far as this person may see it."""
+        if self.view.machine_hidden or not decision.run_id:
+            return None
+        run = chosen_run(self.workbench, self.view, decision.run_id)
+        is_its_run = run is not None and run.id == decision.run_id
+        return run.iterations[(decision.iteration or 1) - 1] if run and is_its_run else None
+
     def side(self, fields: Version, about: str = "") -> Decision:
         """Return the decision whose answer a verdict is about.
 
@@ -175,11 +190,20 @@ class FinalDesk(OpenDesk):
     def decision_of(self, fields: FinalFields) -> tuple[Decision, DecidedAnswer]:
         """Return the final verdict of the form, and the answer that it's about.
 
-        A taken decision brings its labels and scores. The serious issues that an approval leaves
+        A taken decision brings its scores. The form has its labels, too, which may have been
+        changed. The serious issues that an approval leaves
         open are part of it, since the form shows their number.
         """
         side = self.side(fields, fields.about)
         taken = side if side.reviewer == fields.taken else None
+        recorded = (self._author(fields) or side).labels
+        labels = forms.labels_in(
+            fields,
+            _label_base(side),
+            self._iteration_of(side),
+            answer_digest(self.answer_before(side) or ""),
+            recorded,
+        )
         decision = Decision(
             kind="adjudication",
             reviewer=self.actor.name,
@@ -193,7 +217,7 @@ class FinalDesk(OpenDesk):
             cause=fields.cause,
             rubric_sentence=self._proposed_sentence(fields),
             machine_shown=() if self.view.machine_hidden else ("scores", "verdicts"),
-            labels=taken.labels if taken else (),
+            labels=keep_recorded(labels, recorded),
             rubric_scores=taken.rubric_scores if taken else {},
             versions=taken.versions if taken else {},
         )
@@ -206,6 +230,16 @@ class FinalDesk(OpenDesk):
         if fields.verdict == "approve":
             extra |= seen_issues(answer.serious)
         return decision.model_copy(update={"extra": extra}), answer
+
+    def _author(self, fields: Version) -> Decision | None:
+        """Return the decision that filled in the form, or None."""
+        known = (*self.decisions, *([self.final] if self.final else []))
+        return next((made for made in known if made.reviewer == fields.wrote), None)
+
+    def kept_labels(self, fields: Version, final: Decision) -> int:
+        """Return how many labels of a final verdict repeat those of a decision."""
+        author = self._author(fields)
+        return sum(label in author.labels for label in final.labels) if author else 0
 
     @staticmethod
     def _proposed_sentence(fields: FinalFields) -> str:
@@ -249,14 +283,15 @@ class FinalDesk(OpenDesk):
             "notice": None if self.can_adjudicate else self._notice(),
             "revision": "",
             "serious": [],
-            "labels": {"base": "", "rows": [], "choices": {}},
             "standing": self._final_row(),
             "go": {"waiting": self.waiting > 0, "says": left},
             "final": {
                 "open": differ,
                 "can": self.can_adjudicate,
                 "sides": [self._side_data(decision) for decision in self.decisions],
-                "standing": Version.of(self.final).model_dump(mode="json") if self.final else None,
+                "standing": self.version_of(self.final).model_dump(mode="json")
+                if self.final
+                else None,
                 "reasons": {
                     verdict: [
                         reason.text for reason in reasons_for(verdict) if reason.code != OTHER
@@ -293,12 +328,17 @@ class FinalDesk(OpenDesk):
         first = next((side for side in self.decisions if side.corrected_answer), decision)
         others = first.corrected_answer if first.corrected_answer != corrected else None
         return {
-            **Version.of(decision).model_dump(mode="json"),
+            **self.version_of(decision).model_dump(mode="json"),
             "name": decision.reviewer,
             "label": label(DECIDED[verdict]) if verdict else None,
             "decided": decided_about(decision) if verdict == "approve" else "",
             "lines": lines,
             "before": before,
+            "digest": answer_digest(before or ""),
+            "labelled": {
+                "base": _label_base(decision),
+                "rows": recorded_rows(decision, self._iteration_of(decision), self.view.case),
+            },
             "changes": forms.shortened_changes(before, corrected),
             "first": first.reviewer if corrected and others else "",
             "first_changes": forms.shortened_changes(others, corrected),
@@ -348,6 +388,10 @@ class FinalDesk(OpenDesk):
             for decision in self.decisions
         )
         return f"{f'{taken}’s {name}' if is_taken else name.capitalize()}: {text}"
+
+
+def _label_base(decision: Decision) -> str:
+    return f"{decision.run_id}/{decision.iteration}"
 
 
 def decisions_on(workbench: Workbench, case_id: str) -> tuple[Decision, ...]:
