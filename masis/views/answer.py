@@ -14,10 +14,10 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NotRequired, TypedDict
 
-from masis.audit.issues import word_stems
 from masis.audit.sentences import split_sentences
 from masis.schema.audit import Citation, ClaimCheck, Issue
 from masis.schema.case import Case, Evidence
+from masis.schema.issue_groups import word_stems
 from masis.schema.review import answer_digest
 from masis.schema.run import Iteration, Run
 from masis.schema.wording import shorten
