@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 from masis.audit.control import routing
 from masis.audit.critique import ALWAYS_HALLUCINATION, NOT_RUN, SOURCE_CONFLICT
-from masis.audit.issues import about_same_words
 from masis.schema.audit import ClaimCheck, Issue, Score
 from masis.schema.case import Case, ClaimVerdict, Evidence, Severity
+from masis.schema.issue_groups import about_same_words
 from masis.schema.rules import GROUNDLESS, REVIEW_CODES, RULES, ReviewCode
 from masis.schema.run import (
     AcceptanceCheck,

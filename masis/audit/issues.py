@@ -6,8 +6,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
-from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from itertools import count
 from typing import NamedTuple
@@ -19,7 +17,7 @@ from masis.audit.text.instructions import find_instructions, instruction_text
 from masis.audit.text.quotes import QuotePosition, locate_quote
 from masis.schema.audit import CitationAudit, ClaimCheck, Issue, IssueSource, MissingPoint
 from masis.schema.case import ClaimVerdict, Evidence, Severity
-from masis.schema.rules import GROUNDLESS, OMISSIONS, RULES, IssueType
+from masis.schema.rules import GROUNDLESS, RULES, IssueType
 from masis.schema.wording import shorten
 from masis.settings import Settings
 
@@ -420,74 +418,6 @@ def _make_issue(
         quote=quote,
         evidence_ids=evidence_ids,
         point=point,
-    )
-
-
-def about_same_words(issues: Iterable[Issue]) -> list[list[Issue]]:
-    """Group the issues about the same words, which a reader sees as one issue.
-
-    The issues of the checks determine the words. The critic's issues concern whole sentences, which
-    may have several faults, so a critic's issue joins the first of them. If it concerns no words
-    but says that a missing point is left out, it joins the issue of that point.
-    """
-    groups: list[list[Issue]] = []
-    # The groups with a position. They don't overlap, and are in the order of the answer, so that
-    # bisect finds the first one that ends after an issue's start.
-    positioned_groups: list[tuple[int, int, list[Issue]]] = []
-
-    def breadth(issue: Issue) -> tuple[bool, int]:
-        return issue.source == "critic", (issue.end or 0) - (issue.start or 0)
-
-    for issue in sorted(issues, key=breadth):
-        if issue.start is None or issue.end is None:
-            same_point = next(
-                (group for group in groups if _is_about_missing_point(issue, group[0])), None
-            )
-            if same_point is None:
-                groups.append([issue])
-            else:
-                same_point.append(issue)
-            continue
-        index = bisect_left(positioned_groups, issue.start, key=lambda group: group[1] - 1)
-        if index < len(positioned_groups) and positioned_groups[index][0] < max(
-            issue.end, issue.start + 1
-        ):
-            positioned_groups[index][2].append(issue)
-            continue
-        groups.append([issue])
-        positioned_groups.insert(index, (issue.start, issue.end, groups[-1]))
-    return groups
-
-
-# "revenue": a word of four letters or more.
-_WORD = re.compile(r"\w{4,}")
-_STEM_LENGTH = 4
-"""The number of first letters by which two forms of a word count as the same."""
-MIN_REPEATED_SHARE = 0.5
-"""The share of a missing point's words that a critic's issue must have to be about that point."""
-
-
-def word_stems(text: str) -> set[str]:
-    """Return the longer words of a text, by their first letters.
-
-    Two sentences about the same topic share some of them.
-    """
-    return {word.casefold()[:_STEM_LENGTH] for word in _WORD.findall(text)}
-
-
-def _is_about_missing_point(issue: Issue, point: Issue) -> bool:
-    """Return whether the critic says that the answer as a whole leaves out this missing point."""
-    if (
-        issue.source != "critic"
-        or issue.type not in OMISSIONS
-        or point.rule != "missing_information"
-    ):
-        return False
-    point_stems = word_stems(point.point)
-    shared_count = len(point_stems & word_stems(f"{issue.description} {issue.reason}"))
-    return (
-        bool(set(issue.evidence_ids) & set(point.evidence_ids))
-        and shared_count >= MIN_REPEATED_SHARE * len(point_stems) > 0
     )
 
 

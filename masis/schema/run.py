@@ -23,6 +23,7 @@ from masis.schema.audit import (
 from masis.schema.base import Record, Share, Unscored
 from masis.schema.calls import ModelCall, Step, Usage
 from masis.schema.display import HtmlDisplay, OneLine
+from masis.schema.issue_groups import about_same_words
 from masis.schema.judge import JudgeUse
 from masis.schema.rules import CHECKS, MUST_LOOK, ReviewCode, ReviewTier
 from masis.schema.wording import count_noun
@@ -128,7 +129,8 @@ class Iteration(OneLine, Record):
 
     def __repr__(self) -> str:
         quality = "unscored" if self.quality_score is None else f"quality {self.quality_score:.2f}"
-        counts = f"{count_noun(len(self.claims), 'claim')}, {count_noun(len(self.issues), 'issue')}"
+        issues = count_noun(len(about_same_words(self.issues)), "issue")
+        counts = f"{count_noun(len(self.claims), 'claim')}, {issues}"
         return f"<Iteration {self.iteration_number}: {quality}, {counts}>"
 
 
@@ -251,7 +253,11 @@ class Run(HtmlDisplay, Record):
         """
         quality = "unscored" if self.quality is None else f"quality {self.quality:.2f}"
         revised = "" if self.revised_quality is None else f", revised {self.revised_quality:.2f}"
-        issues = count_noun(len(self.original.issues), "issue") if self.original else "not audited"
+        issues = (
+            count_noun(len(about_same_words(self.original.issues)), "issue")
+            if self.original
+            else "not audited"
+        )
         iterations = count_noun(self.total_iterations, "iteration")
         ended = self.termination_reason.replace("_", " ")
         state = "needs review" if self.needs_review else "auto-accepted"

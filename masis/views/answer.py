@@ -16,11 +16,11 @@ from functools import cache
 from typing import NotRequired, TypedDict
 
 from masis.audit.citations.citing_style import CitingStyle, citing_style
-from masis.audit.issues import word_stems
 from masis.audit.markers import without_markers
 from masis.audit.sentences import split_sentences
 from masis.schema.audit import Citation, ClaimCheck, Issue
 from masis.schema.case import Case, Evidence
+from masis.schema.issue_groups import word_stems
 from masis.schema.review import answer_digest
 from masis.schema.run import Iteration, Run
 from masis.schema.wording import shorten

@@ -17,11 +17,11 @@ from typing import Literal, NamedTuple
 
 from pydantic import Field
 
-from masis.audit.issues import about_same_words
 from masis.audit.text.comparison import quotation_key
 from masis.schema.audit import CitationAudit, ClaimCheck, Contradiction, Issue
 from masis.schema.base import Record
 from masis.schema.case import Severity
+from masis.schema.issue_groups import about_same_words
 from masis.schema.review import Standing
 from masis.schema.rules import KINDS, MUST_LOOK, REVIEW_CODES, Tone
 from masis.schema.run import Iteration, Run

@@ -16,6 +16,7 @@ from masis.schema.audit import Issue
 from masis.schema.run import Iteration, Run
 from masis.schema.wording import count_noun
 from masis.views.markdown import colour_label, escape_markdown
+from masis.views.numbering import numbered_issues
 from masis.views.words import COURSE, rule_word
 
 if TYPE_CHECKING:
@@ -59,6 +60,44 @@ def follow(iterations: Sequence[Iteration]) -> list[FollowedIssue]:
         taken = {id(issue) for issue in continued if issue is not None}
         chains += [[*[None] * index, issue] for issue in iteration.issues if id(issue) not in taken]
     return [FollowedIssue(tuple(chain), tuple(_courses(chain))) for chain in chains]
+
+
+def follow_groups(iterations: Sequence[Iteration]) -> list[FollowedIssue]:
+    """Return the issues of a run as a reader counts them: those about the same words are one.
+
+    An issue belongs to the group of the first iteration in which it is raised.
+    """
+    followed = follow(iterations)
+    rows: list[list[int]] = []
+    row_of: dict[int, int] = {}
+    ranks: list[dict[int, int]] = []
+    for index, iteration in enumerate(iterations):
+        histories = {
+            issue.id: number
+            for number, history in enumerate(followed)
+            if (issue := history.issues[index]) is not None
+        }
+        ranks.append({})
+        for group in numbered_issues(iteration):
+            members = [histories[issue.id] for issue in group if issue.id in histories]
+            ranks[index] |= {member: len(ranks[index]) + i for i, member in enumerate(members)}
+            row = next((row_of[member] for member in members if member in row_of), len(rows))
+            if row == len(rows) and members:
+                rows.append([])
+            for member in members:
+                if member not in row_of:
+                    row_of[member] = row
+                    rows[row].append(member)
+    merged = []
+    for members in rows:
+        chain = [
+            followed[min(present, key=rank.__getitem__)].issues[index]
+            if (present := [member for member in members if member in rank])
+            else None
+            for index, rank in enumerate(ranks)
+        ]
+        merged.append(FollowedIssue(tuple(chain), tuple(_courses(chain))))
+    return merged
 
 
 def course_at(followed: Iterable[FollowedIssue], index: int) -> dict[str, Course]:
@@ -134,11 +173,14 @@ class IssueHistory(NamedTuple):
 
 
 def issue_history(run: Run, shown: int) -> IssueHistory:
-    """Return every issue with its course; the column of iteration ``shown`` (from 0) is marked."""
+    """Return every issue with its course; the column of iteration ``shown`` (from 0) is marked.
+
+    Issues that share a number in the answer are one row.
+    """
     # imported on use, because commands that only follow issues would wait 0.4 s for pandas
     import pandas as pd
 
-    followed = sorted(follow(run.iterations), key=lambda history: history.issues[-1] is None)
+    followed = sorted(follow_groups(run.iterations), key=lambda row: row.issues[-1] is None)
     titles = [
         f"Iteration {iteration.iteration_number}{', shown' if index == shown else ''}:"
         f" {_course_text(followed, index)}"

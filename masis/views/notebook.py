@@ -122,7 +122,7 @@ def _run_html(run: Run) -> str:
         suggested = "suggested by the audit" if run.best else "not better than the original"
         title = (
             f"Revision {revised.iteration_number}, {suggested},"
-            f" {count_noun(len(revised.issues), 'issue')}"
+            f" {count_noun(len(numbered_issues(revised)), 'issue')}"
         )
         parts.append(
             f"<details><summary>{title}</summary>{_answer_html(revised, _OF_REVISION)}</details>"

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import get_args
 
-from masis.audit.issues import about_same_words
 from masis.schema.audit import ClaimCheck, Contradiction, Issue
 from masis.schema.case import Severity
+from masis.schema.issue_groups import about_same_words
 from masis.schema.rules import KINDS, RULES
 from masis.schema.run import Iteration
 

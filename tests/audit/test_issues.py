@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 
@@ -11,12 +11,21 @@ from masis.audit import claims, issues
 from masis.audit.claims import Strictness, one_check_each
 from masis.audit.critique import Objection
 from masis.audit.text.assertions import citations_by_sentence, claim_within, is_assertion
-from masis.schema.audit import Claim, ClaimCheck, Contradiction, MissingPoint, ReferenceCheck
+from masis.schema.audit import (
+    Claim,
+    ClaimCheck,
+    Contradiction,
+    Issue,
+    MissingPoint,
+    ReferenceCheck,
+)
 from masis.schema.base import Unscored
 from masis.schema.case import Severity
+from masis.schema.issue_groups import about_same_words
 from masis.schema.rules import CRITIC_LOOP_TYPE, DRAFT_CRITIQUE_TYPE, IssueType, rule_of
 from masis.settings import Settings
 from tests.audit.factories import EVIDENCE, check, citations
+from tests.rules import each
 
 ANSWER = "The bridge is 120 metres long [chunk_99]. It opened in 1931."
 SETTINGS = Settings()
@@ -368,3 +377,75 @@ def test_strictness_filters_by_severity() -> None:
         "moderate": ["critical", "high", "medium"],
         "strict": [*severities],
     }
+
+
+def placed(rule: str, start: int, end: int, **changes: Any) -> Issue:
+    return Issue(
+        id="i",
+        key=rule,
+        rule=rule,
+        severity="high",
+        description="It is wrong.",
+        reason="Because.",
+        suggestion="",
+        start=start,
+        end=end,
+        **(
+            {
+                "type": rule_of(rule).type,
+                "source": "critic" if rule.startswith("critic_") else "claims",
+            }
+            | changes
+        ),
+    )
+
+
+MARKED = "It fell by half and cost 3 million [9]. It is old."
+MARKER = (MARKED.index("[9]"), MARKED.index("[9]") + 3)
+SENTENCE = (0, MARKED.index("."))
+LAST_CLAIM = (MARKED.index("cost"), MARKER[0] - 1)
+
+
+@each(
+    {
+        "the sentence as unsupported": ("unsupported_claim", SENTENCE, {}),
+        "the sentence as contradicted": ("contradicted_claim", SENTENCE, {}),
+        "the words before the marker as unsupported": ("unsupported_claim", LAST_CLAIM, {}),
+        "the words before the marker as invented": (
+            "critic_hallucination",
+            (0, MARKER[0] - 1),
+            {"type": "hallucination"},
+        ),
+        "the marker as invented": ("critic_hallucination", MARKER, {"type": "hallucination"}),
+    }.values()
+)
+def test_a_fabricated_citation_and_its_sentence_are_one_issue(
+    row: tuple[str, tuple[int, int], dict[str, Any]],
+) -> None:
+    rule, span, changes = row
+    marker = placed("fabricated_reference", *MARKER, source="citations")
+    other = placed(rule, *span, **changes)
+    for order in ([marker, other], [other, marker]):
+        assert len(about_same_words(order)) == 1
+
+
+def test_what_the_critic_says_about_a_sentence_joins_the_claim_and_the_marker() -> None:
+    marker = placed("fabricated_reference", *MARKER, source="citations")
+    claim = placed("unsupported_claim", *SENTENCE)
+    critic = placed("critic_contradiction", 0, MARKER[0] - 4, type="contradiction")
+    (group,) = about_same_words([marker, claim, critic])
+    assert {issue.rule for issue in group} == {marker.rule, claim.rule, critic.rule}
+
+
+def test_different_faults_beside_each_other_stay_two_issues() -> None:
+    first = placed("contradicted_claim", 0, 15)
+    second = placed("unsupported_claim", 16, LAST_CLAIM[1])
+    marker = placed("fabricated_reference", *MARKER, source="citations")
+    far = placed("unsupported_claim", MARKER[1] + 2, len(MARKED))
+    unsafe = placed("critic_safety", 0, 15, type="safety")
+    assert len(about_same_words([first, second])) == 2
+    assert len(about_same_words([first, marker])) == 2
+    assert len(about_same_words([marker, far])) == 2
+    assert len(about_same_words([placed("unsupported_claim", *SENTENCE), marker, unsafe])) == 2
+    other_marker = placed("fabricated_reference", MARKER[1], MARKER[1] + 3, source="citations")
+    assert len(about_same_words([marker, other_marker])) == 2

@@ -38,6 +38,7 @@ from masis.views.log_entries import (
 )
 from masis.views.markdown import badge, colour_label, escape_markdown
 from masis.views.metrics import period_bounds, period_name
+from masis.views.numbering import numbered_issues
 from masis.views.numbers import (
     cost_text,
     day,
@@ -424,6 +425,23 @@ def test_the_table_counts_issue_outcomes() -> None:
         ["new", "fixed"],
     ]
     assert left_out == 0
+
+
+def test_the_table_lists_issues_about_the_same_words_once() -> None:
+    at = {"start": 0, "end": 9}
+    claim = an_issue("a").model_copy(update=at)
+    critic = an_issue("b", rule="critic_unsupported").model_copy(
+        update={**at, "id": "critic", "source": "critic"}
+    )
+    run, made = iterations([claim, critic], [critic], [])
+    table, _ = issue_history(run, 0)
+    assert [column.partition(": ")[2] for column in table.columns[1:]] == [
+        "1 issue",
+        "1 persisting",
+        "1 fixed",
+    ]
+    assert len(table) == 1
+    assert [len(numbered_issues(iteration)) for iteration in made] == [1, 1, 0]
 
 
 @pytest.mark.slow
