@@ -127,6 +127,26 @@ class Codebook(TeamRecord):
         return tuple(mode for mode in self.in_use if mode.parent == code)
 
 
+class GroupDismissal(TeamRecord):
+    """That a proposed group shows no failure mode, or that this was taken back.
+
+    It names the group's patterns by digests and holds no text, so that a redaction of a note leaves
+    no word of it here.
+
+    Attributes:
+        group: The digest of its patterns.
+        patterns: The digests of the patterns, most typical ones first. Patterns change their
+            numbers if a case is audited again, and digests don't.
+        taken_back: Whether the group may be proposed again.
+
+    """
+
+    kind = "group_dismissal"
+    group: str = ""
+    patterns: tuple[str, ...] = ()
+    taken_back: bool = False
+
+
 def _assert_leads_to_end(
     modes: dict[str, FailureMode], mode: FailureMode, field: Literal["parent", "merged_into"]
 ) -> None:

@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 
 from masis.audit.measures.statistics import wilson_bounds
-from masis.errors import InputError, NotAllowed, UnknownRecord
+from masis.errors import Conflict, InputError, NotAllowed, UnknownRecord
 from masis.schema.actor import Actor
-from masis.schema.codebook import Codebook, FailureMode, code_from_name
+from masis.schema.codebook import Codebook, FailureMode, GroupDismissal, code_from_name
 from masis.schema.team import QueuePolicy
 from masis.schema.trust import SamplePlan
 from masis.services import SIGN_IN_REQUIRED, Workbench
 from masis.services.batch_actions import BatchRequest
 from masis.services.modes.codebooks import starting_codebooks
-from masis.services.modes.service import ModeCount, ModeService
+from masis.services.modes.service import ModeCount, ModeService, ProposedGroup
 from masis.services.records import CaseFilter, DecisionFilter, ObservationFilter
 from tests.llm.scripted_asker import ScriptedAsker
 from tests.modes import (
@@ -32,6 +32,7 @@ from tests.modes import (
     reject,
     texts,
 )
+from tests.store.factories import a_run, an_iteration
 
 TWO = QueuePolicy(reviewers=2, rule="adjudicated")
 
@@ -379,6 +380,65 @@ def test_a_proposal_is_kept_and_counts_what_was_written_since(desk: Workbench) -
     for number in range(60):
         desk.team.comment(ADA, "case-0", f"The dose is {'very ' * number} high.")
     assert desk.modes.groups(ADA).new == 0  # so many are new that it is proposed again
+
+
+def dose_group(desk: Workbench) -> ProposedGroup:
+    """Write four notes about doses, and return the group that is proposed for them."""
+    for number, note in enumerate(("The dose is wrong.", "A wrong dose.", "Dose wrong", "dose")):
+        reject(desk, f"case-{number}", ADA, a_label(note=note))
+    return next(group for group in desk.modes.groups(ADA).groups if "dose" in group.name)
+
+
+def test_a_dismissed_group_isnt_proposed_again_until_that_is_taken_back(desk: Workbench) -> None:
+    dose = dose_group(desk)
+    before = desk.modes.groups(ADA)
+    desk.modes.dismiss_group(BEN, dose)
+    desk.modes.dismiss_group(ADA, dose)  # a second click changes nothing
+    for again in (False, True):
+        left = desk.modes.groups(CLEO, again=again)
+        assert left.observations == before.observations - dose.observations
+        assert "dose" not in " ".join(group.name for group in left.groups)
+    [dismissed] = desk.modes.list_dismissed(CLEO)
+    assert (dismissed.by, dismissed.observations) == ("Ben", 4)
+    assert "dose" in dismissed.text
+    desk.modes.restore_group(CLEO, dismissed.id)
+    assert desk.modes.list_dismissed(CLEO) == ()
+    assert desk.modes.groups(ADA).observations == before.observations
+    assert "dose" in " ".join(group.name for group in desk.modes.groups(ADA).groups)
+    with pytest.raises(Conflict):
+        desk.modes.restore_group(CLEO, dismissed.id)
+
+
+def test_a_dismissal_holds_when_the_texts_are_written_again(desk: Workbench) -> None:
+    [issues] = [group for group in desk.modes.groups(ADA).groups if group.cases == 4][:1]
+    before = desk.modes.groups(ADA).observations
+    desk.modes.dismiss_group(ADA, issues)
+    # Another audit deletes the issues with their patterns, and adds them under other numbers.
+    for number in range(4):
+        case = desk.cases.open(f"case-{number}").case
+        iteration = an_iteration().model_copy(update={"issues": (an_issue(f"key-{number}"),)})
+        desk.store.runs.finish(a_run(case, f"again-{number}", iterations=(iteration,)))
+    assert desk.modes.groups(ADA, again=True).observations == before - 4
+
+
+def test_a_redacted_note_leaves_no_word_in_a_dismissal(desk: Workbench) -> None:
+    dose = dose_group(desk)
+    desk.modes.dismiss_group(ADA, dose)
+    [(_, _, dismissal)] = desk.store.team.history(GroupDismissal)
+    assert "dose" not in dismissal.model_dump_json()
+
+
+def test_a_dismissed_group_of_hidden_notes_isnt_listed(desk: Workbench) -> None:
+    desk.team.put_in_force(ADA, TWO)
+    desk.modes.dismiss_group(ADA, dose_group(desk))
+    assert len(desk.modes.list_dismissed(ADA)) == 1
+    assert desk.modes.list_dismissed(BEN) == ()
+
+
+def test_a_group_without_texts_cant_be_dismissed(desk: Workbench) -> None:
+    group = ProposedGroup(id="x", name="x", observations=2, cases=2, patterns=(999_999,))
+    with pytest.raises(InputError, match="no texts any more"):
+        desk.modes.dismiss_group(ADA, group)
 
 
 def test_a_model_suggests_a_name_from_texts_that_the_person_may_see(desk: Workbench) -> None:

@@ -5,6 +5,7 @@ Every read respects the viewer's blindness (``visibility.py``). ``observations.p
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sqlite3
 import zlib
@@ -149,7 +150,8 @@ class FailureModes(StorePart):
         """Return what proposed groups depend on, as far as it's cheap to know."""
         row = self._database.row(
             """SELECT (SELECT count(*) || ' ' || coalesce(max(seq), 0) FROM observations)
-                || ' ' || (SELECT coalesce(max(seq), 0) FROM decision_log),
+                || ' ' || (SELECT coalesce(max(seq), 0) FROM decision_log)
+                || ' ' || (SELECT count(*) FROM team_records WHERE kind = 'group_dismissal'),
                 (SELECT coalesce(max(seq), 0) FROM team_records WHERE kind IN
                     ('policy', 'sample_plan'))"""
         )
@@ -166,6 +168,11 @@ class FailureModes(StorePart):
             [json.dumps(list(patterns))],
         )
         return dict(map(tuple, rows))
+
+    def patterns_by_digest(self) -> dict[str, int]:
+        """Return the number of each pattern by the digest of its text."""
+        rows = self._database.execute("SELECT pattern, seq FROM observation_patterns")
+        return {digest_pattern(pattern): seq for pattern, seq in rows}
 
     def vectors(self, patterns: Sequence[int]) -> dict[int, bytes]:
         """Return the stored vectors of patterns by their numbers."""
@@ -353,6 +360,11 @@ class FailureModes(StorePart):
             for case, reviewers in codings.items()
             if len(reviewers) > 1
         }
+
+
+def digest_pattern(pattern: str) -> str:
+    """Return the digest that stands for a pattern in records that may hold no text."""
+    return hashlib.blake2b(pattern.encode(), digest_size=12).hexdigest()
 
 
 def _observations(
