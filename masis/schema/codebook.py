@@ -10,7 +10,7 @@ from pydantic import Field, StringConstraints, model_validator
 
 from masis.schema.base import Record
 from masis.schema.case import Severity
-from masis.schema.causes import Cause, cause_of
+from masis.schema.causes import Cause
 from masis.schema.team import TeamRecord
 
 MOST_MODES = 300
@@ -207,6 +207,7 @@ class CaseObservation(Record):
         type: The rule of an issue, the code of a reason, or the name of a label.
         quote: The words of the answer that it's about, if it's about some.
         author: The reviewer; "" for the audit.
+        cause: Where the fault comes from, if it's known (``masis/schema/causes.py``).
         is_fault: Whether it says that something is wrong. Approvals and confirming labels don't.
         codes: The codes of the failure modes that people applied to it, as far as the viewer may
             see them.
@@ -225,10 +226,6 @@ class CaseObservation(Record):
     at: str
     text: str
     quote: str
+    cause: Cause | None
     is_fault: bool
     codes: tuple[str, ...] = ()
-
-    @property
-    def cause(self) -> Cause | None:
-        """The cause that the type of this observation shows, if it's known."""
-        return cause_of(self.type)

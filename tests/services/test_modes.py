@@ -18,6 +18,7 @@ from masis.services.batch_actions import BatchRequest
 from masis.services.modes.codebooks import starting_codebooks
 from masis.services.modes.service import ModeCount, ModeService, ProposedGroup
 from masis.services.records import CaseFilter, DecisionFilter, ObservationFilter
+from masis.views.labels import label_lines
 from tests.llm.scripted_asker import ScriptedAsker
 from tests.modes import (
     ADA,
@@ -509,6 +510,40 @@ def test_counts_carry_their_base_and_interval_and_lead_to_their_cases(bench: Wor
     assert bench.cases.find_for(ADA, month.case_filter).total == 3
     other = month.case_filter.model_copy(update={"months": ("1999-12",)})
     assert bench.cases.find_for(ADA, other).total == 0
+
+
+SUPPORTING = {"evidence_id": "2", "start": 0, "end": 6, "text": "Opened"}
+
+
+@pytest.mark.parametrize(
+    ("keys", "cause"),
+    [
+        ({}, "retrieval"),
+        # The words cite chunk 1, and chunk 2 supports them.
+        ({"evidence": [SUPPORTING]}, "citation"),
+        ({"evidence": [SUPPORTING | {"evidence_id": "1", "text": "The br"}]}, "generation"),
+        ({"evidence": [SUPPORTING | {"stance": "contradicts"}]}, "generation"),
+        ({"right_reference": "2"}, "citation"),
+    ],
+)
+def test_a_label_counts_by_the_cause_that_its_passages_show_as_on_the_page_and_in_exports(
+    keys: dict[str, Any], cause: str, bench: Workbench
+) -> None:
+    evidence = [
+        {"id": "1", "text": "The bridge opened on 19 March 1932."},
+        {"id": "2", "text": "Opened on 20 March 1932."},
+    ]
+    add_audited(bench.store, "case-1", evidence=evidence)
+    bench.modes.add_mode(ADA, WRONG_DATE)
+    entry = reject(bench, "case-1", ADA, a_label(**keys))
+    [label] = found(bench, kinds=("label",))
+    assert label.cause == cause
+    bench.modes.apply(ADA, ["wrong-date"], [label.id])
+    assert counted(bench, facet="cause") == {f"wrong-date {cause}": 1}
+    assert [row.id for row in found(bench, causes=(cause,), kinds=("label",))] == [label.id]
+    opened = bench.cases.open("case-1")
+    [line] = label_lines(entry.decision, opened.case, opened.run)
+    assert line.details[-1].startswith(f"cause: {cause}")
 
 
 def test_the_queue_lists_and_counts_cases_by_mode_and_cause(desk: Workbench) -> None:

@@ -24,7 +24,6 @@ from masis.store.records import (
     ObservationPage,
 )
 from masis.store.reviews import observations
-from masis.store.reviews.observations import CAUSE
 from masis.store.reviews.visibility import (
     hides_anything,
     visible_codes,
@@ -59,7 +58,7 @@ FACETS: dict[Facet, FacetRow] = {
     "time": FacetRow("Month of import", "substr(cases.imported_at, 1, 7)", case_filter="months"),
     "cause": FacetRow(
         "Cause",
-        CAUSE,
+        "observations.cause",
         "JOIN observations ON observations.case_seq = cases.seq"
         " AND observations.place = coded.place",
         case_filter="causes",
@@ -69,7 +68,7 @@ FACETS: dict[Facet, FacetRow] = {
 """The facets of counts. Their SQL is made of our own names."""
 
 _SELECT = """SELECT observations.id, cases.id AS case_id, place, observations.kind,
-    jobs.id AS run_id, decision_log.id AS entry_id, type, observations.severity, author,
+    jobs.id AS run_id, decision_log.id AS entry_id, type, observations.severity, cause, author,
     observations.at, observations.text, observations.quote, is_fault, observations.seq
     FROM observations JOIN cases ON cases.seq = observations.case_seq
     LEFT JOIN jobs ON jobs.seq = observations.run_seq
@@ -414,7 +413,7 @@ def _match_observations(
         *any_of("observations.type", wanted.types),
         *any_of("observations.severity", wanted.severities),
         *any_of("observations.author", wanted.authors),
-        *any_of(CAUSE, wanted.causes),
+        *any_of("observations.cause", wanted.causes),
         *compare_column("observations.at", ">=", wanted.since),
         *compare_column("observations.at", "<", wanted.until),
         *([("is_fault", ())] if wanted.faults_only else []),
