@@ -591,8 +591,9 @@ class JudgedAnswer:
                 ]
             if right is not None and right in texts:
                 pairs.append(_attribution_pair(place, "positive", _whole(right, texts)))
-        # Several labels may name the same pair.
-        return [pair for number, pair in enumerate(pairs) if pair not in pairs[:number]]
+        # Several labels may name the same pair. Comparing each with all earlier ones would take
+        # 25 times as long for five times as many labels.
+        return list({tuple(pair.values()): pair for pair in pairs}.values())
 
     def _cited_at(self, place: Row) -> list[str]:
         """Return the chunks that references overlapping these words cite.
