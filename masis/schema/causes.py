@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Literal, NamedTuple
+
+from masis.schema.labels import TargetLabel, is_fault
 
 Cause = Literal["retrieval", "citation", "generation", "question"]
 
@@ -54,7 +57,7 @@ CAUSES: dict[Cause, CauseRow] = {
 """The causes of faults, for labels, issues, reasons and counts alike.
 
 A fault of a type in none of the rows has no known cause. Passages that a label names come before
-its type (``labels.fault_cause``).
+its type (``cause_of_label``).
 """
 
 CRITIC_RULE = "critic_"
@@ -72,3 +75,38 @@ def cause_of(observation_type: str) -> Cause | None:
 _CAUSE_BY_TYPE: dict[str, Cause] = {
     name: cause for cause, row in CAUSES.items() for name in row.types
 }
+
+
+def cause_of_label(
+    label: TargetLabel, cited: Collection[str], *, passage_missing: bool = False
+) -> Cause | None:
+    """Return where a labelled fault comes from, as far as the labels say.
+
+    Args:
+        label: The label.
+        cited: The ids of the evidence that the labelled words cite.
+        passage_missing: Whether the same person labelled the case ``passage_missing``.
+
+    Returns:
+        The cause: by the passages and the reference that the label names, else by the missing
+        passage, else the default of its type in ``CAUSES``. A label that names no fault of the
+        answer, such as ``passage_missing`` itself, has the default. None if nothing says where the
+        fault comes from.
+
+    Example:
+        A claim that cites ``c1``, labelled unsupported with a supporting passage of ``c2``, has the
+        cause ``citation``.
+
+    """
+    by_type = cause_of(label.label)
+    if not is_fault(label):
+        return by_type
+    if label.right_reference is not None:
+        return "citation"
+    supporting = {passage.evidence_id for passage in label.passages("supports")}
+    if supporting and not supporting & set(cited):
+        return "citation"
+    if label.evidence:
+        # Passages don't repair a citation that is wrong in itself, such as an invented one.
+        return "citation" if by_type == "citation" else "generation"
+    return "retrieval" if passage_missing and by_type != "citation" else by_type

@@ -10,7 +10,7 @@ from pydantic import Field, StringConstraints, model_validator
 
 from masis.schema.base import Record
 from masis.schema.case import Severity
-from masis.schema.causes import Cause, cause_of
+from masis.schema.causes import Cause
 from masis.schema.team import TeamRecord
 
 MOST_MODES = 300
@@ -127,6 +127,26 @@ class Codebook(TeamRecord):
         return tuple(mode for mode in self.in_use if mode.parent == code)
 
 
+class GroupDismissal(TeamRecord):
+    """That a proposed group shows no failure mode, or that this was taken back.
+
+    It names the group's patterns by digests and holds no text, so that a redaction of a note leaves
+    no word of it here.
+
+    Attributes:
+        group: The digest of its patterns.
+        patterns: The digests of the patterns, most typical ones first. Patterns change their
+            numbers if a case is audited again, and digests don't.
+        taken_back: Whether the group may be proposed again.
+
+    """
+
+    kind = "group_dismissal"
+    group: str = ""
+    patterns: tuple[str, ...] = ()
+    taken_back: bool = False
+
+
 def _assert_leads_to_end(
     modes: dict[str, FailureMode], mode: FailureMode, field: Literal["parent", "merged_into"]
 ) -> None:
@@ -187,6 +207,7 @@ class CaseObservation(Record):
         type: The rule of an issue, the code of a reason, or the name of a label.
         quote: The words of the answer that it's about, if it's about some.
         author: The reviewer; "" for the audit.
+        cause: Where the fault comes from, if it's known (``masis/schema/causes.py``).
         is_fault: Whether it says that something is wrong. Approvals and confirming labels don't.
         codes: The codes of the failure modes that people applied to it, as far as the viewer may
             see them.
@@ -205,10 +226,6 @@ class CaseObservation(Record):
     at: str
     text: str
     quote: str
+    cause: Cause | None
     is_fault: bool
     codes: tuple[str, ...] = ()
-
-    @property
-    def cause(self) -> Cause | None:
-        """The cause that the type of this observation shows, if it's known."""
-        return cause_of(self.type)

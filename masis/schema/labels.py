@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import Literal
 
 from pydantic import Field, model_validator
 
 from masis.schema.base import Record
 from masis.schema.case import Severity
-from masis.schema.causes import Cause, cause_of
 
 LabelTarget = Literal["sentence", "reference", "claim", "span", "answer", "evidence", "case"]
 """The part that a label is about.
@@ -174,37 +172,3 @@ FAULTS: dict[str, frozenset[str]] = {
 def is_fault(label: TargetLabel) -> bool:
     """Return whether a label says that something is wrong with the answer."""
     return label.reports or label.label in FAULTS.get(label.target, ())
-
-
-def fault_cause(
-    label: TargetLabel, cited: Collection[str], *, passage_missing: bool = False
-) -> Cause | None:
-    """Return where a labelled fault comes from, as far as the labels say.
-
-    Args:
-        label: The label.
-        cited: The ids of the evidence that the labelled words cite.
-        passage_missing: Whether the same person labelled the case ``passage_missing``.
-
-    Returns:
-        The cause: by the passages and the reference that the label names, else by the missing
-        passage, else the default of its type in ``CAUSES``. None if the label names no fault, or if
-        nothing says where it comes from.
-
-    Example:
-        A claim that cites ``c1``, labelled unsupported with a supporting passage of ``c2``, has the
-        cause ``citation``.
-
-    """
-    if not is_fault(label):
-        return None
-    if label.right_reference is not None:
-        return "citation"
-    supporting = {passage.evidence_id for passage in label.passages("supports")}
-    if supporting and not supporting & set(cited):
-        return "citation"
-    by_type = cause_of(label.label)
-    if label.evidence:
-        # Passages don't repair a citation that is wrong in itself, such as an invented one.
-        return "citation" if by_type == "citation" else "generation"
-    return "retrieval" if passage_missing and by_type != "citation" else by_type

@@ -17,6 +17,7 @@ from masis.schema.case import Case
 from masis.schema.explain import explain, kind_of
 from masis.schema.review import IMPORTED, SHOWN_UNKNOWN, Decision, LogEntry
 from masis.schema.run import Run
+from masis.schema.team import Rubric
 from masis.services.decision_rules import CITATIONS_KEPT, ISSUES_SEEN, REASON_CODE, kept_citations
 
 PERSONS_KINDS = ("decision", "adjudication")
@@ -126,6 +127,7 @@ def decision_here(
     runs: Sequence[Run],
     file: str,
     by: str,
+    rubric: Rubric,
     *,
     keep: Sequence[str] = (),
 ) -> Decision:
@@ -139,6 +141,7 @@ def decision_here(
         runs: The finished audits of the case here, newest first.
         file: The digest of the file.
         by: Who imports it.
+        rubric: The rubric in force here. Scores that it has come back if their values fit it.
         keep: The unknown references of its corrected answer that the importer acknowledges.
 
     Raises:
@@ -161,6 +164,14 @@ def decision_here(
         machine_shown=decision.machine_shown,
     )
     versions = {name: text for name, text in decision.versions.items() if name in ("app", "rubric")}
+    known = {score.name: score for score in rubric.scores}
+    scores = {
+        name: value
+        for name, value in decision.rubric_scores.items()
+        if name in known and known[name].accepts(value)
+    }
+    if scores:
+        versions["team_rubric"] = str(rubric.version)
     return decision.model_copy(
         update={
             "case_id": row.case.id,
@@ -170,8 +181,7 @@ def decision_here(
             "token": token_of(entry),
             "extra": extra | kept_citations(keep) | {IMPORTED: source.model_dump(mode="json")},
             "versions": versions,
-            # The scores follow the rubric of the team that gave them.
-            "rubric_scores": {},
+            "rubric_scores": scores,
             "about": None,
         }
     )

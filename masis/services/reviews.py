@@ -366,10 +366,11 @@ class ReviewService(Service):
                 for run in store.runs.for_case(row.case.id)
                 if run.readable and run.iterations
             ]
-            decision = decision_here(entry, row, runs, file, name)
+            rubric = store.team.in_force(Rubric)
+            decision = decision_here(entry, row, runs, file, name, rubric)
             unknown = self._unknown_citations(decision)
             if keep_unknown:
-                decision = decision_here(entry, row, runs, file, name, keep=unknown)
+                decision = decision_here(entry, row, runs, file, name, rubric, keep=unknown)
             # The issues that an audit here left open say nothing about what the reviewer saw there.
             answer = DecidedAnswer(self.answer_of(decision), unknown_citations=unknown)
             for problem in problems(decision, answer):

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from masis.audit.citations import audit_citations
+from masis.audit.citations.label_causes import audit_decided_answer, causes_of_labels
 from masis.schema.audit import CitationAudit
 from masis.schema.case import Case
-from masis.schema.causes import CAUSES
-from masis.schema.labels import TargetLabel, fault_cause
+from masis.schema.causes import CAUSES, Cause
+from masis.schema.labels import TargetLabel, is_fault
 from masis.schema.review import Decision
 from masis.schema.run import Run
 from masis.schema.wording import shorten
@@ -49,12 +49,16 @@ def label_lines(decision: Decision | None, case: Case | None, run: Run | None) -
     if decision is None or not decision.labels:
         return []
     audit = _audit_of_answer(decision, case, run)
-    missing = any(label.label == "passage_missing" for label in decision.labels)
+    causes = (
+        causes_of_labels(decision.labels, audit)
+        if audit is not None
+        else [None] * len(decision.labels)
+    )
     return [
         LabelLine(
-            _label_text(target), _details(target, audit, passage_missing=missing), target.reports
+            _label_text(label), _details(label, cause if is_fault(label) else None), label.reports
         )
-        for target in decision.labels
+        for label, cause in zip(decision.labels, causes, strict=True)
     ]
 
 
@@ -72,39 +76,7 @@ def _audit_of_answer(
         answer = run.iterations[at].answer
     elif (decision.iteration or 1) != 1:
         return None
-    if answer is None or any(
-        answer[target.start : target.end] != target.text
-        for target in decision.labels
-        if target.start is not None
-    ):
-        return None
-    given = case.given_citations if answer == case.answer else ()
-    return audit_citations(answer, case.evidence, given=given)
-
-
-def _cited_by(target: TargetLabel, audit: CitationAudit) -> Collection[str]:
-    """Return the evidence that labelled words cite.
-
-    A reference cites its own chunk. Other words have the citations of the sentences that they are
-    in, because a marker follows what it cites.
-    """
-    if target.start is None or target.end is None:
-        return ()
-    start, end = target.start, target.end
-    sentences = {
-        place
-        for place, sentence in enumerate(audit.sentences)
-        if sentence.start < end and start < sentence.end
-    }
-    return {
-        citation.evidence_id
-        for citation in audit.citations
-        if citation.evidence_id is not None
-        and (
-            (citation.start < end and start < citation.end)
-            or (target.target != "reference" and citation.sentence in sentences)
-        )
-    }
+    return audit_decided_answer(case, answer, decision.labels)
 
 
 def _label_text(target: TargetLabel) -> str:
@@ -123,9 +95,7 @@ def _label_text(target: TargetLabel) -> str:
     return f"{target.target} “{target.text}”: {target.label}{note}"
 
 
-def _details(
-    target: TargetLabel, audit: CitationAudit | None, *, passage_missing: bool
-) -> list[str]:
+def _details(target: TargetLabel, cause: Cause | None) -> list[str]:
     details = [
         f"{passage.evidence_id} {STANCE[passage.stance].text}:"
         f" “{shorten(passage.text, LONGEST_PASSAGE)}”"
@@ -135,11 +105,6 @@ def _details(
         details.append(f"right reference: {target.right_reference}")
     if target.kind is not None:
         details.append(f"kind of support: {SUPPORT_KIND[target.kind].text}")
-    cause = (
-        fault_cause(target, _cited_by(target, audit), passage_missing=passage_missing)
-        if audit is not None
-        else None
-    )
     if cause is not None:
         row = CAUSES[cause]
         details.append(f"cause: {row.name.lower()} ({row.meaning})")

@@ -270,6 +270,8 @@ CALLS: dict[str, Call] = {
         who, FailureMode(code="other", name="Other")
     ),
     "ModeService.confirm_group": lambda desk, who: desk.modes.confirm_group(who, NO_GROUP, MODE),
+    "ModeService.dismiss_group": lambda desk, who: desk.modes.dismiss_group(who, NO_GROUP),
+    "ModeService.restore_group": lambda desk, who: desk.modes.restore_group(who, "none"),
     "ModeService.suggest_name": lambda desk, who: desk.modes.suggest_name(who, NO_GROUP),
     "ModeService.change_mode": lambda desk, who: desk.modes.change_mode(who, MODE),
     "ModeService.nest": lambda desk, who: desk.modes.nest(who, [MODE.code], None),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import json
 from collections.abc import Iterator
@@ -13,12 +14,13 @@ import pytest
 from masis.datasets.readers.decisions import read_decisions
 from masis.errors import InputError
 from masis.schema.actor import Actor
-from masis.schema.team import LabelType, LabelTypes, QueuePolicy
+from masis.schema.team import LabelType, LabelTypes, QueuePolicy, Rubric, RubricScore
 from masis.services import Workbench
 from masis.services.desk import DecisionRowResult, Desk
 from masis.services.trust.service import TrustFilter
 from masis.store.records import CaseFilter
 from tests.cases import case_of
+from tests.reviewing import submitted
 
 CLEO = Actor(name="Cleo")
 ANSWER = "The bridge is 120 metres long [c1]. It was opened in 1931 [c1]."
@@ -112,6 +114,25 @@ def test_decisions_come_back_with_labels_and_final_verdicts_and_only_once(
     assert {each.outcome for each in imported(desk, file)} == {"unchanged"}
     assert desk.workbench.store.decisions.head().length == length
     assert desk.workbench.store.decisions.verify().intact
+
+
+def test_scores_come_back_if_the_rubric_here_has_them_with_their_values(
+    source: Workbench, desk: Desk, tmp_path: Path
+) -> None:
+    clarity = RubricScore(name="Clarity", low=1, high=5)
+    tone, depth = (RubricScore(name=name, categories=("plain", "rude")) for name in ("Tone", "Dep"))
+    source.team.put_in_force(CLEO, Rubric(scores=(clarity, tone, depth)))
+    scores = {"Clarity": 4, "Tone": "plain", "Dep": "rude"}
+    decision = source.reviews.current("case-1").decision
+    submitted(source, decision.model_copy(update={"rubric_scores": scores, "token": "again"}))
+    shorter = RubricScore(name="Tone", categories=("rude",))
+    desk.workbench.team.put_in_force(CLEO, Rubric(scores=(clarity, shorter)))
+    for result in imported(desk, exported(source, tmp_path / "decided.parquet")):
+        decision = result.entry.decision
+        assert decision.rubric_scores == ({"Clarity": 4} if result.case == "case-1" else {})
+        assert ("team_rubric" in decision.versions) == (result.case == "case-1")
+    with exported(source, tmp_path / "decided.csv").open(newline="") as table:
+        assert [json.loads(row["rubric_scores"]) for row in csv.DictReader(table)] == [scores, {}]
 
 
 def test_imported_decisions_never_count_as_blind(

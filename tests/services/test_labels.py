@@ -9,8 +9,8 @@ from pydantic import ValidationError
 
 from masis.errors import InputError
 from masis.schema.case import Case
-from masis.schema.causes import Cause
-from masis.schema.labels import TargetLabel, fault_cause
+from masis.schema.causes import Cause, cause_of_label
+from masis.schema.labels import TargetLabel
 from masis.services import Workbench
 from masis.services.desk import Desk
 from masis.services.labels import read_labels
@@ -181,4 +181,4 @@ DENIED_BY_C2 = {
 def test_the_cause_of_a_fault_follows_from_its_passages(
     record: dict[str, Any], cited: list[str], missing: bool, cause: Cause | None
 ) -> None:
-    assert fault_cause(read(record), cited, passage_missing=missing) == cause
+    assert cause_of_label(read(record), cited, passage_missing=missing) == cause

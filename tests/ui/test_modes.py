@@ -61,6 +61,21 @@ def test_a_confirmed_group_becomes_a_mode_whose_count_leads_to_its_cases(
     assert "Nothing to count yet" not in texts(open_page("modes", SIGNED_IN, view="counts"))
 
 
+def test_a_group_is_dismissed_listed_with_its_person_and_taken_back(
+    audited_workbench: Workbench,
+) -> None:
+    (group, *_) = audited_workbench.modes.groups(ADA).groups
+    page = press(open_page("modes", SIGNED_IN, view="groups", group=group.id), "modes-dismiss")
+    shown = texts(page).replace("\\", "")
+    assert "The group was dismissed." in shown
+    assert "dismissed by Ada" in shown
+    assert group.id not in [other.id for other in audited_workbench.modes.groups(ADA).groups]
+    [dismissed] = audited_workbench.modes.list_dismissed(ADA)
+    page = press(open_page("modes", SIGNED_IN, view="groups"), f"modes-restore-{dismissed.id}")
+    assert "Dismissed groups" not in texts(page)
+    assert group.id in [other.id for other in audited_workbench.modes.groups(ADA).groups]
+
+
 def test_a_mode_is_defined_nested_and_merged(audited_workbench: Workbench) -> None:
     press(open_page("modes", SIGNED_IN, view="book"), "modes-start-rag")
     audited_workbench.modes.add_mode(ADA, WRONG_DATE)

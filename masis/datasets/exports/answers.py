@@ -19,9 +19,11 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from masis.audit.citations import carry_over_citations
+from masis.audit.citations.label_causes import causes_of_labels
 from masis.schema.audit import Citation, ClaimCheck, Sentence
 from masis.schema.case import Case, GivenCitation
-from masis.schema.labels import WORDS_OF_ANSWER, TargetLabel, fault_cause, is_fault
+from masis.schema.causes import Cause
+from masis.schema.labels import WORDS_OF_ANSWER, TargetLabel, is_fault
 from masis.schema.minimal_evidence import STANCE_OF_VERDICT, audit_passages, remove_passages
 from masis.schema.reading import ANSWERING_ROLES, ASKING_ROLES
 from masis.schema.review import Decision, decided_about
@@ -507,12 +509,7 @@ class JudgedAnswer:
     def _faults_in(self, claim: Row) -> Row:
         """Return the faults that a person located in a claim, and where the last one comes from."""
         faults = [label for label in self._labels_over(claim) if is_fault(label)]
-        missing = any(label["label"] == "passage_missing" for label in self.labels)
-        causes = [
-            cause
-            for label in faults
-            if (cause := fault_cause(label, claim["cited"], passage_missing=missing))
-        ]
+        causes = [cause for label in faults if (cause := self._causes[label])]
         elsewhere = [
             label.label
             for label in faults
@@ -522,6 +519,14 @@ class JudgedAnswer:
             "fault_labels": "; ".join(dict.fromkeys(elsewhere)),
             "cause": causes[-1] if causes else None,
         }
+
+    @cached_property
+    def _causes(self) -> dict[TargetLabel, Cause | None]:
+        """Where the fault of each of the decision's labels comes from."""
+        labels = self.decided.labels if self.decided else ()
+        iteration = self.judgement.iteration
+        causes = causes_of_labels(labels, iteration.citation_audit if iteration else None)
+        return dict(zip(labels, causes, strict=True))
 
     def _deciding_passage(self, claim: Row, check: ClaimCheck) -> Row:
         """Return the passage that decides a claim, and whether a person or the audit named it.
@@ -586,8 +591,9 @@ class JudgedAnswer:
                 ]
             if right is not None and right in texts:
                 pairs.append(_attribution_pair(place, "positive", _whole(right, texts)))
-        # Several labels may name the same pair.
-        return [pair for number, pair in enumerate(pairs) if pair not in pairs[:number]]
+        # Several labels may name the same pair. Comparing each with all earlier ones would take
+        # 25 times as long for five times as many labels.
+        return list({tuple(pair.values()): pair for pair in pairs}.values())
 
     def _cited_at(self, place: Row) -> list[str]:
         """Return the chunks that references overlapping these words cite.

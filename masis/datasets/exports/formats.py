@@ -137,15 +137,18 @@ class Format(Record):
     def table_row(self, judged: JudgedAnswer, row: Row) -> Row:
         """Return a row of the table; if the row isn't flat, ``record`` holds it as JSON.
 
-        A cell that is a list of objects is written as JSON.
+        A cell that is an object or a list of objects is written as JSON.
         """
-        if self.columns:
-            return {
-                name: to_json(cell).decode() if isinstance(cell, list) else cell
-                for name, cell in row.items()
-            }
-        cells = {name: jmespath.search(path, judged) for name, path in self.table.items()}
-        return {**cells, "record": to_json(row).decode()}
+        cells = (
+            row
+            if self.columns
+            else {name: jmespath.search(path, judged) for name, path in self.table.items()}
+            | {"record": to_json(row).decode()}
+        )
+        return {
+            name: to_json(cell).decode() if isinstance(cell, list | dict) else cell
+            for name, cell in cells.items()
+        }
 
 
 def export_format(summary: str, **fields: Any) -> Callable[[MakeRows], Format]:

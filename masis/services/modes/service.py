@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import combinations
 from typing import NamedTuple
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from masis.audit.measures.statistics import wilson_bounds
-from masis.errors import InputError, UnknownRecord
+from masis.errors import Conflict, InputError, UnknownRecord
 from masis.llm import registry
 from masis.llm.roles.prompting import Asker
 from masis.offline.inference.encoder import load_encoder
@@ -28,6 +29,7 @@ from masis.schema.codebook import (
     CaseObservation,
     Codebook,
     FailureMode,
+    GroupDismissal,
 )
 from masis.schema.explain import explain
 from masis.schema.review import LogEntry
@@ -52,7 +54,7 @@ from masis.services.records import (
 from masis.services.reviews import name_of
 from masis.settings import OFFLINE, Settings
 from masis.store import Store
-from masis.store.reviews.failure_modes import FACETS, Facet
+from masis.store.reviews.failure_modes import FACETS, Facet, digest_pattern
 from masis.trust.agreement import AgreementEstimate, UnitCounts, cohen_kappa, share
 
 Ints = NDArray[np.int64]
@@ -75,6 +77,7 @@ SIMILAR = 0.7
 APPLY_CODES = "apply or remove failure modes"
 ADD_MODES = "add failure modes to the codebook"
 CHANGE_CODEBOOK = "change the codebook"
+DISMISS_GROUPS = "dismiss proposed groups of failures"
 """Acts of several use cases."""
 
 
@@ -125,6 +128,20 @@ class GroupProposal(Record):
 
 _LEAST_NEW = 20
 _SHARE_NEW = 0.1
+
+
+class DismissedGroup(NamedTuple):
+    """A proposed group that a person dismissed.
+
+    ``text`` is its most typical pattern. ``observations`` counts the faults without a code that
+    aren't proposed because of it.
+    """
+
+    id: str
+    at: str
+    by: str
+    text: str
+    observations: int
 
 
 class CodingPreview(Record):
@@ -254,12 +271,18 @@ class ModeService(Service):
         wanted = self._seen_by(actor, wanted)
         stamp = self._store.modes.stamp(actor.name)
         filters = wanted.model_copy(update={"viewer": None, "page": 1, "size": 1})
-        parts = [VERSION, load_encoder().digest, stamp.seen_by, filters.model_dump_json()]
+        history = self._store.team.history(GroupDismissal)
+        # A stored proposal has lost the groups that were dismissed, so a group that may be proposed
+        # again needs a new one.
+        restored = sum(dismissal.taken_back for *_, dismissal in history)
+        parts = [VERSION, load_encoder().digest, stamp.seen_by, filters.model_dump_json(), restored]
         key = hashlib.sha256("\n".join(map(str, parts)).encode()).hexdigest()
         stored = None if again else self._store.modes.find_groups(key)
         if stored is not None and stored[0] == stamp.content:
             return GroupProposal.model_validate_json(stored[1])
         members = np.array(self._store.modes.members(wanted), dtype=np.int64)
+        if dismissed := self._dismissed_patterns(history):
+            members = members[~np.isin(members >> _CASE_BITS, list(dismissed))]
         proposal = None
         if stored is not None:
             proposal = _recount(GroupProposal.model_validate_json(stored[1]), members)
@@ -267,6 +290,63 @@ class ModeService(Service):
             proposal = self._propose(members)
         self._store.modes.save_groups(key, stamp.content, proposal.model_dump_json())
         return proposal
+
+    @requires("decide", DISMISS_GROUPS)
+    def dismiss_group(self, actor: Actor, group: ProposedGroup) -> None:
+        """Propose the texts of a group to nobody any more, until ``restore_group``.
+
+        Texts with the same patterns that are written later aren't proposed either.
+
+        Raises:
+            InputError: The group has no texts any more.
+
+        """
+        texts = self._store.modes.pattern_texts(group.patterns)
+        digests = tuple(digest_pattern(texts[seq]) for seq in group.patterns if seq in texts)
+        if not digests:
+            raise _outdated_group()
+        own_id = hashlib.sha256(json.dumps(digests).encode()).hexdigest()[:16]
+        dismissal = GroupDismissal(group=own_id, patterns=digests)
+        with self._store.transaction():
+            if own_id not in _in_force(self._store.team.history(GroupDismissal)):
+                self._store.team.put_in_force(name_of(actor), dismissal)
+
+    @requires("decide", DISMISS_GROUPS)
+    def restore_group(self, actor: Actor, group: str) -> None:
+        """Take back the dismissal of a group, so that its texts are proposed again.
+
+        Args:
+            actor: The reviewer.
+            group: The id in ``list_dismissed``.
+
+        Raises:
+            Conflict: The group isn't dismissed.
+
+        """
+        with self._store.transaction():
+            if group not in _in_force(self._store.team.history(GroupDismissal)):
+                raise Conflict("the dismissal of this group was taken back meanwhile.")
+            record = GroupDismissal(group=group, taken_back=True)
+            self._store.team.put_in_force(name_of(actor), record)
+
+    @requires("read")
+    def list_dismissed(self, actor: Actor) -> tuple[DismissedGroup, ...]:
+        """Return the dismissed groups with faults that this person may see, newest first."""
+        in_force = _in_force(self._store.team.history(GroupDismissal))
+        if not in_force:
+            return ()
+        wanted = self._seen_by(actor, ObservationFilter(uncoded=True, faults_only=True))
+        members = np.array(self._store.modes.members(wanted), dtype=np.int64)
+        visible = Counter((members >> _CASE_BITS).tolist())
+        numbers = self._store.modes.patterns_by_digest()
+        listed: list[DismissedGroup] = []
+        for group, (at, by, dismissal) in reversed(in_force.items()):
+            # The other patterns may be the words of a colleague that this person may not see yet.
+            own = [seq for digest in dismissal.patterns if (seq := numbers.get(digest)) in visible]
+            if own:
+                text = self._store.modes.pattern_texts(own[:1])[own[0]]
+                listed.append(DismissedGroup(group, at, by, text, sum(visible[seq] for seq in own)))
+        return tuple(listed)
 
     @requires("audit", "let a model name groups of notes")
     def suggest_name(self, actor: Actor, group: ProposedGroup) -> SuggestedName:
@@ -285,9 +365,7 @@ class ModeService(Service):
         typical = ObservationFilter(patterns=group.patterns[:TEXTS_SENT], size=1000)
         by_text = {row.text: None for row in self.search(actor, typical).rows}
         if not by_text:
-            raise InputError(
-                "the group has no texts any more", hint="Propose the groups again.", field="group"
-            )
+            raise _outdated_group()
         return suggest_name(asker, list(by_text))
 
     @requires("read")
@@ -824,6 +902,14 @@ class ModeService(Service):
         with_sources = book.model_copy(update={"sources": sources})
         return self._put(actor, with_sources, [*kept, *new.values()])
 
+    def _dismissed_patterns(self, history: Iterable[tuple[str, str, GroupDismissal]]) -> set[int]:
+        """Return the numbers of the patterns of groups whose dismissal is in force."""
+        dismissed = {digest for *_, row in _in_force(history).values() for digest in row.patterns}
+        if not dismissed:
+            return set()
+        numbers = self._store.modes.patterns_by_digest()
+        return {seq for digest, seq in numbers.items() if digest in dismissed}
+
     def _propose(self, members: Ints) -> GroupProposal:
         """Return new groups of the observations that ``FailureModes.members`` returned."""
         numbers, counts = np.unique(members >> _CASE_BITS, return_counts=True)
@@ -864,6 +950,24 @@ class ModeService(Service):
         if new:
             self._store.modes.save_vectors(new)
         return np.stack(vectors)
+
+
+def _in_force(
+    history: Iterable[tuple[str, str, GroupDismissal]],
+) -> dict[str, tuple[str, str, GroupDismissal]]:
+    """Return the dismissals that weren't taken back, by group, in the order of their times."""
+    in_force: dict[str, tuple[str, str, GroupDismissal]] = {}
+    for at, by, dismissal in history:
+        in_force.pop(dismissal.group, None)
+        if not dismissal.taken_back:
+            in_force[dismissal.group] = (at, by, dismissal)
+    return in_force
+
+
+def _outdated_group() -> InputError:
+    return InputError(
+        "the group has no texts any more", hint="Propose the groups again.", field="group"
+    )
 
 
 def _distinct(values: Ints) -> Ints:

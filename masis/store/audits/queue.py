@@ -24,7 +24,6 @@ from masis.store.core.connections import StorePart
 from masis.store.core.sql import Condition, any_of, compare_column, join_conditions, record_of
 from masis.store.orders import ORDERS, fitted_probability, risk_of
 from masis.store.records import CaseFilter, CasePage, CaseSummary, Facets
-from masis.store.reviews.observations import CAUSE
 from masis.store.reviews.visibility import hidden_sample, visible_codes
 from masis.views.headline import Headline
 
@@ -513,7 +512,7 @@ def _match_codes(connection: sqlite3.Connection, case_filter: CaseFilter) -> lis
         *visible_codes(connection, case_filter.viewer or case_filter.open_to),
     ]
     if case_filter.causes:
-        where, values = join_conditions(any_of(CAUSE, case_filter.causes))
+        where, values = join_conditions(any_of("observations.cause", case_filter.causes))
         shown = f"""EXISTS (SELECT 1 FROM observations
             WHERE observations.case_seq = case_codes.case_seq
                 AND observations.place = case_codes.place AND {where})"""  # noqa: S608
@@ -605,7 +604,7 @@ class _CodedValue(NamedTuple):
 _CODED = {
     "modes": _CodedValue("code"),
     "causes": _CodedValue(
-        CAUSE,
+        "observations.cause",
         """JOIN observations ON observations.case_seq = case_codes.case_seq
             AND observations.place = case_codes.place""",
     ),

@@ -18,7 +18,6 @@ from masis.schema.comparison import Judgement
 from masis.schema.systems import UNNAMED, System, SystemDetails, question_digest
 from masis.store.core.connections import StorePart
 from masis.store.core.sql import Condition, any_of, join_conditions
-from masis.store.reviews.observations import CAUSE
 from masis.store.reviews.visibility import (
     MACHINE_HIDDEN,
     hides_anything,
@@ -207,8 +206,8 @@ class Systems(StorePart):
     def causes(self, names: Sequence[str], viewer: str | None) -> dict[int, frozenset[str]]:
         """Return the causes of the audits' issues and of people's labels, by the case's number."""
         return self._by_case(
-            f"""SELECT observations.case_seq, {CAUSE} AS value FROM observations
-            JOIN cases ON cases.seq = observations.case_seq WHERE is_fault AND value NOTNULL""",  # noqa: S608
+            """SELECT observations.case_seq, observations.cause AS value FROM observations
+            JOIN cases ON cases.seq = observations.case_seq WHERE is_fault AND value NOTNULL""",
             names,
             lambda connection: visible_observations(connection, viewer),
         )

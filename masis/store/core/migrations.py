@@ -479,6 +479,19 @@ def m050_seen_verdicts(db: Database) -> None:
     db.execute("ALTER TABLE openings ADD COLUMN machine_seen INTEGER NOT NULL DEFAULT 0")
 
 
+def m056_observation_causes(db: Database) -> None:
+    """Store where the fault of each observation comes from, which its labels' passages decide.
+
+    The rows are derived again (``reviews/observations.py``).
+    """
+    for statement in (
+        "ALTER TABLE observations ADD COLUMN cause TEXT",
+        "INSERT OR IGNORE INTO observations_due SELECT DISTINCT case_seq FROM observations",
+        "DELETE FROM observations",
+    ):
+        db.execute(statement)
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     m001_schema,
     m002_structured_headlines,
@@ -494,6 +507,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     m044_judge_versions,
     m046_judge_trials,
     m050_seen_verdicts,
+    m056_observation_causes,
 )
 
 

@@ -5,6 +5,7 @@ Every read respects the viewer's blindness (``visibility.py``). ``observations.p
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sqlite3
 import zlib
@@ -23,7 +24,6 @@ from masis.store.records import (
     ObservationPage,
 )
 from masis.store.reviews import observations
-from masis.store.reviews.observations import CAUSE
 from masis.store.reviews.visibility import (
     hides_anything,
     visible_codes,
@@ -58,7 +58,7 @@ FACETS: dict[Facet, FacetRow] = {
     "time": FacetRow("Month of import", "substr(cases.imported_at, 1, 7)", case_filter="months"),
     "cause": FacetRow(
         "Cause",
-        CAUSE,
+        "observations.cause",
         "JOIN observations ON observations.case_seq = cases.seq"
         " AND observations.place = coded.place",
         case_filter="causes",
@@ -68,7 +68,7 @@ FACETS: dict[Facet, FacetRow] = {
 """The facets of counts. Their SQL is made of our own names."""
 
 _SELECT = """SELECT observations.id, cases.id AS case_id, place, observations.kind,
-    jobs.id AS run_id, decision_log.id AS entry_id, type, observations.severity, author,
+    jobs.id AS run_id, decision_log.id AS entry_id, type, observations.severity, cause, author,
     observations.at, observations.text, observations.quote, is_fault, observations.seq
     FROM observations JOIN cases ON cases.seq = observations.case_seq
     LEFT JOIN jobs ON jobs.seq = observations.run_seq
@@ -149,7 +149,8 @@ class FailureModes(StorePart):
         """Return what proposed groups depend on, as far as it's cheap to know."""
         row = self._database.row(
             """SELECT (SELECT count(*) || ' ' || coalesce(max(seq), 0) FROM observations)
-                || ' ' || (SELECT coalesce(max(seq), 0) FROM decision_log),
+                || ' ' || (SELECT coalesce(max(seq), 0) FROM decision_log)
+                || ' ' || (SELECT count(*) FROM team_records WHERE kind = 'group_dismissal'),
                 (SELECT coalesce(max(seq), 0) FROM team_records WHERE kind IN
                     ('policy', 'sample_plan'))"""
         )
@@ -166,6 +167,11 @@ class FailureModes(StorePart):
             [json.dumps(list(patterns))],
         )
         return dict(map(tuple, rows))
+
+    def patterns_by_digest(self) -> dict[str, int]:
+        """Return the number of each pattern by the digest of its text."""
+        rows = self._database.execute("SELECT pattern, seq FROM observation_patterns")
+        return {digest_pattern(pattern): seq for pattern, seq in rows}
 
     def vectors(self, patterns: Sequence[int]) -> dict[int, bytes]:
         """Return the stored vectors of patterns by their numbers."""
@@ -355,6 +361,11 @@ class FailureModes(StorePart):
         }
 
 
+def digest_pattern(pattern: str) -> str:
+    """Return the digest that stands for a pattern in records that may hold no text."""
+    return hashlib.blake2b(pattern.encode(), digest_size=12).hexdigest()
+
+
 def _observations(
     connection: sqlite3.Connection, wanted: Condition, viewer: str | None
 ) -> list[CaseObservation]:
@@ -402,7 +413,7 @@ def _match_observations(
         *any_of("observations.type", wanted.types),
         *any_of("observations.severity", wanted.severities),
         *any_of("observations.author", wanted.authors),
-        *any_of(CAUSE, wanted.causes),
+        *any_of("observations.cause", wanted.causes),
         *compare_column("observations.at", ">=", wanted.since),
         *compare_column("observations.at", "<", wanted.until),
         *([("is_fault", ())] if wanted.faults_only else []),

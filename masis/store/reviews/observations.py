@@ -18,8 +18,12 @@ import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from masis.schema.causes import CAUSES, CRITIC_RULE
+from masis.audit.citations.label_causes import audit_decided_answer, causes_of_labels
+from masis.schema.audit import CitationAudit
+from masis.schema.case import Case
+from masis.schema.causes import Cause, cause_of
 from masis.schema.codebook import NO_FAULT_LABELS, ObservationKind
+from masis.schema.labels import TargetLabel
 from masis.schema.review import EntryKind
 from masis.schema.rules import RULES
 from masis.store.core.chained_log import sha256
@@ -35,21 +39,6 @@ PATTERN_LENGTH = 300
 """How many characters of a text decide its pattern."""
 
 
-CAUSE = " ".join(
-    [
-        "CASE",
-        *(
-            f"WHEN observations.type IN ({', '.join(repr(name) for name in row.types)})"
-            f" THEN '{cause}'"
-            for cause, row in CAUSES.items()
-        ),
-        f"WHEN substr(observations.type, 1, {len(CRITIC_RULE)}) = '{CRITIC_RULE}'",
-        "THEN 'generation' END",
-    ]
-)
-"""The cause of an observation (``cause_of``) in SQL, made of our own names."""
-
-
 class _Row(NamedTuple):
     """An observation as it is stored, without its numbers."""
 
@@ -57,6 +46,7 @@ class _Row(NamedTuple):
     kind: ObservationKind
     type: str
     severity: str | None
+    cause: Cause | None
     author: str
     at: str
     is_fault: bool
@@ -104,7 +94,7 @@ def update(
     for seq in stored - set(written):
         _delete(connection, "case_seq = ? AND entry_seq = ?", [case_seq, seq])
     for seq in sorted(set(written) - stored):
-        for row in _texts(written[seq]):
+        for row in _texts(connection, case_seq, written[seq]):
             _insert(connection, case_seq, row, entry_seq=seq)
     connection.execute("DELETE FROM case_codes WHERE case_seq = ?", [case_seq])
     connection.executemany(
@@ -154,13 +144,13 @@ def _insert(
     )
     connection.execute(
         """INSERT INTO observations (id, case_seq, place, kind, run_seq, entry_seq, type, severity,
-               author, at, is_fault, pattern_seq, text, quote)
-           SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, seq, ?, ? FROM observation_patterns
+               cause, author, at, is_fault, pattern_seq, text, quote)
+           SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, seq, ?, ? FROM observation_patterns
            WHERE pattern = ?""",
         [
             observation_id(case_seq, row.place),
             *(case_seq, row.place, row.kind, run_seq, entry_seq, row.type, row.severity),
-            *(row.author, row.at, row.is_fault, row.text, row.quote, row.pattern),
+            *(row.cause, row.author, row.at, row.is_fault, row.text, row.quote, row.pattern),
         ],
     )
 
@@ -180,7 +170,7 @@ def _issues(connection: sqlite3.Connection, run_seq: int) -> Iterator[_Row]:
     if row is None:
         return
     used: set[str] = set()
-    for issue in _stored_issues(row[0]):
+    for issue in _read_iteration(row[0]).get("issues", ()):
         place, number = f"issue:{issue['key']}", 2
         while place in used:
             place, number = f"issue:{issue['key']}.{number}", number + 1
@@ -195,6 +185,7 @@ def _issues(connection: sqlite3.Connection, run_seq: int) -> Iterator[_Row]:
             kind="issue",
             type=issue["rule"],
             severity=issue["severity"],
+            cause=cause_of(issue["rule"]),
             author="",
             at=row["ended_at"] or "",
             is_fault=rule is None or not rule.is_undecided,
@@ -204,24 +195,25 @@ def _issues(connection: sqlite3.Connection, run_seq: int) -> Iterator[_Row]:
         )
 
 
-def _stored_issues(payload: bytes) -> list[dict[str, Any]]:
-    """Return the issues of a stored iteration; none if it's damaged.
+def _read_iteration(payload: bytes) -> dict[str, Any]:
+    """Return a stored iteration; an empty one if it's damaged.
 
-    Reading only them as JSON takes a tenth of the time of validating the whole record, which was
-    validated when it was stored. A damaged run must not keep its case from being updated.
+    Reading JSON takes a tenth of the time of validating the whole record, which was validated when
+    it was stored. A damaged run must not keep its case from being updated.
     """
     try:
-        issues: list[dict[str, Any]] = json.loads(unpack(payload))["issues"]
-    except (zlib.error, ValueError, KeyError):
-        return []
-    return issues
+        iteration: dict[str, Any] = json.loads(unpack(payload))
+    except (zlib.error, ValueError):
+        return {}
+    return iteration
 
 
-def _texts(entry: sqlite3.Row) -> Iterator[_Row]:
+def _texts(connection: sqlite3.Connection, case_seq: int, entry: sqlite3.Row) -> Iterator[_Row]:
     """Yield what a person wrote in an entry."""
     content: dict[str, Any] = json.loads(entry["payload"])
     is_fault = content.get("verdict") != "approve"
     common = {"author": content["reviewer"], "at": entry["at"], "severity": None, "quote": ""}
+    common["cause"] = None
 
     def row(
         name: str, kind: ObservationKind, text: str, *, named: str = "", fault: bool, **more: Any
@@ -240,20 +232,52 @@ def _texts(entry: sqlite3.Row) -> Iterator[_Row]:
 
     if reason := content.get("reason", "").strip():
         code = str(content.get("extra", {}).get("reason_code", ""))
-        yield row("reason", "reason", reason, named=code, fault=is_fault)
+        yield row("reason", "reason", reason, named=code, fault=is_fault, cause=cause_of(code))
     if note := content.get("note", "").strip():
         kind: ObservationKind = "comment" if entry["kind"] == "comment" else "note"
         yield row(kind, kind, note, fault=is_fault)
-    for number, label in enumerate(content.get("labels", ())):
+    labels = [TargetLabel.model_validate(label) for label in content.get("labels", ())]
+    # Most labels name no passage, and then the answer needn't be read for what it cites.
+    audit = (
+        _audit_labelled_answer(connection, case_seq, content, labels)
+        if any(label.passages("supports") for label in labels)
+        else None
+    )
+    for number, (label, cause) in enumerate(
+        zip(labels, causes_of_labels(labels, audit), strict=True)
+    ):
         yield row(
             f"label.{number}",
             "label",
-            label.get("note", "").strip() or label["label"],
-            named=label["label"],
-            fault=label["label"] not in NO_FAULT_LABELS,
-            severity=label.get("severity"),
-            quote=label.get("text", ""),
+            label.note.strip() or label.label,
+            named=label.label,
+            fault=label.label not in NO_FAULT_LABELS,
+            severity=label.severity,
+            quote=label.text,
+            cause=cause,
         )
+
+
+def _audit_labelled_answer(
+    connection: sqlite3.Connection,
+    case_seq: int,
+    content: dict[str, Any],
+    labels: Sequence[TargetLabel],
+) -> CitationAudit | None:
+    """Return the citations of the answer that an entry labels, or None if it isn't stored."""
+    [payload] = connection.execute(
+        "SELECT payload FROM case_payloads WHERE case_seq = ?", [case_seq]
+    ).fetchone()
+    case = Case.model_validate_json(payload)
+    answer = case.answer
+    if content.get("run_id"):
+        row = connection.execute(
+            """SELECT job_parts.payload FROM job_parts JOIN jobs ON jobs.seq = job_seq
+               WHERE jobs.id = ? AND job_parts.kind = 'iteration' AND number = ?""",
+            [content["run_id"], content.get("iteration") or 1],
+        ).fetchone()
+        answer = None if row is None else _read_iteration(row[0]).get("answer")
+    return audit_decided_answer(case, answer, labels)
 
 
 def codes_of_entries(entries: Iterable[sqlite3.Row]) -> dict[tuple[str, str, str], int]:

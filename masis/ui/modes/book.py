@@ -89,7 +89,7 @@ def _draw_mode(workbench: Workbench, book: Codebook, mode: FailureMode) -> None:
         if attempt(act):
             address.set_param("mode", into)
 
-    st.subheader(escape_markdown(mode.name))
+    st.header(escape_markdown(mode.name), anchor=False)
     with st.form(f"{prefix}-form"):
         st.text_input("Name", mode.name, max_chars=100, key=f"{prefix}-name")
         for field, label in (

@@ -96,7 +96,7 @@ def _draw_counts(book: Codebook, counts: Sequence[ModeCount], facet: str) -> Non
 
 
 def _draw_mode_agreement(workbench: Workbench, book: Codebook) -> None:
-    st.subheader("Agreement between reviewers")
+    st.header("Agreement between reviewers", anchor=False)
     found = workbench.modes.agreement(actor())
     if not found:
         st.markdown(

@@ -17,9 +17,11 @@ from masis.ui.shell import address
 from masis.ui.shell.permissions import button_state
 from masis.ui.shell.reviewer import actor
 from masis.views.markdown import escape_markdown
+from masis.views.numbers import moment
 
 SHOWN = 30
 MEMBERS = 10
+TITLE_LENGTH = 120
 
 
 def show_groups(workbench: Workbench) -> None:
@@ -32,6 +34,37 @@ def show_groups(workbench: Workbench) -> None:
         _draw_group(workbench, book, chosen)
         return
     _draw_list(proposal)
+    _draw_dismissed(workbench)
+
+
+def _draw_dismissed(workbench: Workbench) -> None:
+    dismissed = workbench.modes.list_dismissed(actor())
+    if not dismissed:
+        return
+    with st.expander(f"Dismissed groups ({len(dismissed):,})"):
+        for group in dismissed[:SHOWN]:
+            with st.container(horizontal=True, vertical_alignment="center"):
+                st.text(
+                    f"{group.text[:TITLE_LENGTH]} ({count_noun(group.observations, 'row')}),"
+                    f" dismissed by {group.by}, {moment(group.at)} UTC"
+                )
+                st.button(
+                    "Take back",
+                    key=f"modes-restore-{group.id}",
+                    on_click=_restore_group,
+                    args=(workbench, group.id),
+                    **button_state("decide", help="Its rows are proposed again."),
+                )
+        if len(dismissed) > SHOWN:
+            st.caption(f"and {len(dismissed) - SHOWN:,} more")
+
+
+def _restore_group(workbench: Workbench, group: str) -> None:
+    def act() -> str:
+        workbench.modes.restore_group(actor(), group)
+        return "The dismissal was taken back. The rows of the group are proposed again."
+
+    attempt(act)
 
 
 def _draw_list(proposal: GroupProposal) -> None:
@@ -85,13 +118,14 @@ def _draw_group(workbench: Workbench, book: Codebook, group: ProposedGroup) -> N
         on_click=address.clear,
         args=(("group",),),
     )
-    st.subheader(escape_markdown(group.name))
+    st.header(escape_markdown(group.name), anchor=False)
     members = workbench.modes.search(
         actor(),
         ObservationFilter(patterns=group.patterns, uncoded=True, faults_only=True, size=MEMBERS),
     )
     st.caption(f"{count_noun(group.observations, 'row')} in {count_noun(group.cases, 'case')}")
     example = members.rows[0].quote or members.rows[0].text if members.rows else ""
+    _draw_dismiss(workbench, group)
     confirm, join = st.columns(2, gap="medium")
     with confirm.container(border=True):
         _draw_confirm(workbench, book, group, example)
@@ -101,6 +135,24 @@ def _draw_group(workbench: Workbench, book: Codebook, group: ProposedGroup) -> N
         draw_row(member, book)
     if members.total > len(members.rows):
         st.caption(f"and {members.total - len(members.rows):,} more")
+
+
+def _draw_dismiss(workbench: Workbench, group: ProposedGroup) -> None:
+    def dismiss() -> None:
+        def act() -> str:
+            workbench.modes.dismiss_group(actor(), group)
+            return "The group was dismissed. Dismissed groups are listed below the others."
+
+        if attempt(act):
+            address.clear(("group",))
+
+    st.button(
+        "Dismiss group",
+        key="modes-dismiss",
+        icon=":material/block:",
+        on_click=dismiss,
+        **button_state("decide", help="It shows no failure mode. Its rows aren't proposed again."),
+    )
 
 
 def _draw_confirm(workbench: Workbench, book: Codebook, group: ProposedGroup, example: str) -> None:

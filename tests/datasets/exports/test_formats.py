@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from defusedxml import ElementTree
 
 from masis.datasets.exports.export import DECISIONS, Selection
@@ -334,21 +335,45 @@ def test_a_hugging_face_folder_has_splits_and_a_card_and_replaces_no_other_folde
     assert (other / "thesis.txt").read_text() == "mine"
 
 
-def test_the_card_of_a_hugging_face_folder_declares_a_feature_for_each_field(
+def test_each_row_of_a_hugging_face_folder_has_the_fields_and_types_that_its_card_declares(
     bench: Workbench, tmp_path: Path
 ) -> None:
-    bench.exports.write_file(ADA, tmp_path / "set", "hf")
+    # With every state there are rows without a decision, labels, sources and a ground truth.
+    bench.exports.write_file(ADA, tmp_path / "set", "hf", Selection(CaseFilter()))
     _, head, _ = (tmp_path / "set" / "README.md").read_text().split("---\n", 2)
-    features = head.partition("  features:\n")[2]
-    fields = re.findall(r"^  - name: (\w+)$", features, re.MULTILINE)
-    label_fields = re.findall(r"^    - name: (\w+)$", features, re.MULTILINE)
-    written = [
-        json.loads(line)
-        for file in (tmp_path / "set" / "data").iterdir()
-        for line in file.read_text().splitlines()
-    ]
-    assert {tuple(row) for row in written} == {tuple(fields)}
-    assert {tuple(label) for row in written for label in row["labels"]} == {tuple(label_fields)}
+    declared = yaml.safe_load(head)
+    features = {field["name"]: feature_of(field) for field in declared["dataset_info"]["features"]}
+    splits = {file["path"] for file in declared["configs"][0]["data_files"]}
+    paths = sorted((tmp_path / "set" / "data").iterdir())
+    assert {f"data/{path.name}" for path in paths if path.stat().st_size} <= splits
+    written = [json.loads(line) for path in paths for line in path.read_text().splitlines()]
+    assert [row["decision"] for row in written].count(None) == 1
+    assert any(label["severity"] is None for row in written for label in row["labels"])
+    for row in written:
+        assert_fits(row, features)
+
+
+def feature_of(field: dict[str, Any]) -> Any:
+    """Return the type that a card declares: a name, a list of one type, or one for each name."""
+    if "sequence" in field:
+        return [field["sequence"]]
+    if "list" in field:
+        return [{part["name"]: feature_of(part) for part in field["list"]}]
+    return field["dtype"]
+
+
+def assert_fits(value: Any, declared: Any) -> None:
+    """Check a value against a type as ``datasets`` casts it: any value may be null."""
+    if isinstance(declared, dict):
+        assert tuple(value) == tuple(declared)
+        for name, part in value.items():
+            assert_fits(part, declared[name])
+    elif isinstance(declared, list):
+        assert isinstance(value, list)
+        for item in value:
+            assert_fits(item, declared[0])
+    else:
+        assert value is None or type(value) is {"string": str, "int64": int}[declared]
 
 
 def test_repeated_exports_are_byte_identical(bench: Workbench, tmp_path: Path) -> None:

@@ -17,9 +17,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from masis.audit.citations import audit_citations
 from masis.datasets.exports.export import Selection
 from masis.datasets.exports.formats import export_formats
 from masis.datasets.writers.lines import escape_formula
+from masis.schema.audit import ClaimCheck
 from masis.schema.case import Case, Severity
 from masis.schema.labels import LABEL_CHOICES, TargetLabel
 from masis.schema.review import Decision
@@ -28,6 +30,7 @@ from masis.schema.team import LabelTypes
 from masis.services import Workbench
 from masis.store.records import CaseFilter
 from tests.reviewing import ADA, submitted, undone
+from tests.store.factories import a_run, an_iteration
 
 ANSWERS = (
     (
@@ -154,7 +157,7 @@ def exported(bench: Workbench, form: str, encoding: str = "jsonl") -> list[dict[
         found = (
             json.loads(text)
             if export_formats()[form].suffix == ".json"
-            else list(map(json.loads, text.splitlines()))
+            else list(map(json.loads, text.removesuffix("\n").split("\n")))
         )
     assert len(found) == done.rows
     return found
@@ -169,16 +172,6 @@ def assert_cuts(text: str | None, label: dict[str, Any]) -> int:
         return 0
     assert text[int(label["start"]) : int(label["end"])] == label["text"]
     return 1
-
-
-def assert_passages(rows: list[dict[str, Any]]) -> None:
-    """Check that each deciding passage is selected by its offsets in the chunk it names."""
-    for row in rows:
-        if row["passage_by"] in (None, ""):
-            assert row["passage_text"] in (None, "")
-            continue
-        start, end = int(row["passage_start"]), int(row["passage_end"])
-        assert EVIDENCE[row["passage_evidence_id"]][start:end] == row["passage_text"]
 
 
 def assert_reported(bench: Workbench, rows: list[dict[str, Any]]) -> None:
@@ -227,8 +220,8 @@ def test_offsets_in_every_export_select_the_labeled_words(
             rows = exported(bench, form, encoding)
             assert [row["text"] for row in rows] == [row["text"] for row in plain]
             placed = sum(assert_cuts(row["answer"], row) for row in rows)
-            if form == "claims":
-                assert_passages(rows)
+            for row in rows:
+                assert_passage(row, EVIDENCE)
             assert placed or form == "labels"
             if form == "labels":
                 assert_reported(bench, rows)
@@ -257,6 +250,118 @@ def test_offsets_in_every_export_select_the_labeled_words(
                 if region.get("meta", {"text": []})["text"][1:]
             ]
             assert len(set(ids)) == len(ids)
+
+
+HOSTILE = (
+    "𝒾n 𝟙𝟡𝟛𝟙",
+    "e\u0301\u0302xact a" + "\u0301" * 40,
+    "one\r\ntwo",
+    "\x01\x02\x1f\x7f",
+    "\u202eright to left\u202c مرحبا הגשר",
+    "👩‍👩‍👧‍👦🌉 \u200b\ufeff",
+    "\u2028\x85",
+    "İstanbul ß ﬁ Ａ",
+    "=1+1",
+)
+"""Words whose length differs between bytes, code units, characters and what is seen."""
+
+
+def test_offsets_in_every_export_select_the_labeled_words_of_hostile_unicode(
+    tmp_path: Path,
+) -> None:
+    chunks = {"1": "; ".join(HOSTILE), "2": "; ".join(reversed(HOSTILE))}
+    evidence = [{"id": name, "text": text} for name, text in chunks.items()]
+    bench = Workbench.open(tmp_path / "hostile.db")
+    placed = 0
+    for number, words in enumerate(HOSTILE):
+        answer = f"{words} It is {words} [1]. {'; '.join(HOSTILE)} {words} [2]. It is {words} [9]."
+        content = {"id": f"case-{number}", "query": f"Is it {words}?", "answer": answer, "evidence": evidence}
+        add_hostile(bench, Case.model_validate(content), words, chunks)
+    for form, encodings in ((name, ("jsonl", "csv", "parquet")) for name in TABLES):
+        for encoding in encodings:
+            for row in exported(bench, form, encoding):
+                placed += assert_cuts(row["answer"], row)
+                assert_passage(row, chunks)
+    for row in exported(bench, "decided"):
+        for part in (*row["labels"], *row["claims"], *row["citations"], *row["issues"]):
+            placed += assert_cuts(row["judged_answer"], part)
+    for row in exported(bench, "spans"):
+        placed += sum(assert_cuts(row["response"], label) for label in row["labels"])
+    for task in exported(bench, "label-studio"):
+        for results in (*task["predictions"], *task["annotations"]):
+            for region in results["result"]:
+                if region["type"] != "choices":
+                    placed += assert_cuts(task["data"]["text"], region["value"])
+    bench.exports.write_file(ADA, tmp_path / "hf", "hf", Selection(CaseFilter()))
+    for path in (tmp_path / "hf" / "data").iterdir():
+        for row in map(json.loads, path.read_text(encoding="utf-8").split("\n")[:-1]):
+            placed += sum(assert_cuts(row["answer"], label) for label in row["labels"])
+    # Three labels a case are in four tables as three encodings each, and in four other formats.
+    assert placed > len(HOSTILE) * 3 * (len(TABLES) * 3 + 4) / 2
+    bench.close()
+
+
+TABLES = ("claims", "sentences", "labels", "attribution")
+
+
+def add_hostile(bench: Workbench, case: Case, words: str, chunks: dict[str, str]) -> None:
+    """Store a case whose run has a claim on each sentence, and labels on the hostile words."""
+    answer = case.answer or ""
+    audit = audit_citations(answer, case.evidence)
+    claims = tuple(
+        ClaimCheck.model_validate(
+            {
+                "claim": {
+                    "text": sentence.text,
+                    "start": sentence.start,
+                    "end": sentence.end,
+                    "cited": sentence.citation_ids,
+                },
+                "verdict": "unsupported",
+                "support": 0.1,
+                "confidence": 0.9,
+                "sources": [],
+                "quotes": [],
+            }
+        )
+        for sentence in audit.sentences
+    )
+    iteration = an_iteration(answer=answer).model_copy(
+        update={"citation_audit": audit, "claims": claims}
+    )
+    bench.cases.add_one(ADA, case)
+    run = a_run(case, f"run-{case.id}", iterations=(iteration,))
+    bench.store.runs.finish(run)
+    passages = []
+    for name, text in chunks.items():
+        start = text.index(words)
+        passage = {"evidence_id": name, "start": start, "end": start + len(words), "text": words}
+        passages.append(passage)
+    last, sentence = answer.rindex(words), audit.sentences[0]
+    places = [(last, last + len(words)), (0, len(words)), (sentence.start, sentence.end)]
+    labels = [
+        TargetLabel.model_validate(
+            {
+                "target": "claim",
+                "start": start,
+                "end": end,
+                "text": answer[start:end],
+                "label": "unsupported",
+                "evidence": passages,
+            }
+        )
+        for start, end in places
+    ]
+    decision = {"reviewer": "Ada", "case_id": case.id, "run_id": run.id, "iteration": 1}
+    given_ = decision | {"verdict": "reject", "reason": "unsupported", "labels": labels}
+    submitted(bench, Decision.model_validate(given_))
+
+
+def assert_passage(row: dict[str, Any], chunks: dict[str, str]) -> None:
+    """Check that the passage of a row, if it has one, is selected by its offsets."""
+    if row.get("passage_text") not in (None, ""):
+        start, end = int(row["passage_start"]), int(row["passage_end"])
+        assert chunks[row["passage_evidence_id"]][start:end] == row["passage_text"]
 
 
 def test_a_label_with_correct_offsets_keeps_them_even_if_its_words_occur_twice(
