@@ -15,6 +15,7 @@ import sys
 import tracemalloc
 import zipfile
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,12 @@ def _zip(*members: tuple[str, bytes]) -> bytes:
     return held.getvalue()
 
 
+@cache
+def _far_apart() -> bytes:
+    """Return a case in front of so many spaces that they compress a thousandfold."""
+    return b"[" + LINE + b" " * 100_000_000 + b"]"
+
+
 def _line(old: bytes, new: bytes) -> bytes:
     return LINE.replace(old, new)
 
@@ -60,12 +67,13 @@ def _without(part: bytes, other: bytes = b"") -> Callable[[bytes], bytes]:
 
 DEEP = b"[" * 200 + b"]" * 200
 TABLE = b"query,evidence\nWhy?,So.\n"
-FAR_APART = b"[" + LINE + b" " * 100_000_000 + b"]"
 SUGGESTED, MAPPED = "masis import --suggest", "--map of the message"
-Hint = bytes | tuple[str, bytes] | Callable[[bytes], bytes] | str
+Content = bytes | Callable[[], bytes]
+"""A file's content, or a function that makes it if it is large."""
+Hint = bytes | tuple[str, Content] | Callable[[bytes], bytes] | str
 """How the hint fixes the file: new content, another file, a change, or the suggested map."""
 
-WRONG: list[tuple[str, str, bytes, str, Hint]] = [
+WRONG: list[tuple[str, str, Content, str, Hint]] = [
     ("empty", "f.jsonl", b"", "f.jsonl: holds no case. Put one case on each line", LINE),
     ("blank lines", "f.jsonl", b"\n \n", "f.jsonl: holds no case.", lambda c: c + LINE),
     ("only a byte order mark", "f.jsonl", b"\xef\xbb\xbf", "f.jsonl: holds no case.", lambda c: c + LINE),
@@ -146,9 +154,10 @@ WRONG: list[tuple[str, str, bytes, str, Hint]] = [
     ("a broken zip", "f.zip", b"PK\x03\x04junk", "f.zip: isn't a readable zip file", _zip(("a.jsonl", LINE))),
     ("a zip without a file to read", "f.zip", _zip(("a.txt", LINE)), "holds no file that can be read. Name files",
      _zip(("a.jsonl", LINE))),
-    ("a zip bomb", "f.zip", _zip(("a.json", FAR_APART)), "f.zip: unpacks to more than is allowed. Unpack it",
-     ("a.json", FAR_APART)),
-    ("a gzip bomb", "f.json.gz", gzip.compress(FAR_APART), "f.json.gz: unpacks to more", ("f.json", FAR_APART)),
+    ("a zip bomb", "f.zip", lambda: _zip(("a.json", _far_apart())),
+     "f.zip: unpacks to more than is allowed. Unpack it", ("a.json", _far_apart)),
+    ("a gzip bomb", "f.json.gz", lambda: gzip.compress(_far_apart()), "f.json.gz: unpacks to more",
+     ("f.json", _far_apart)),
     ("a broken Excel workbook", "f.xlsx", _zip(("xl/workbook.xml", b"x")),
      "isn't a readable Excel workbook",
      ("f.csv", TABLE)),
@@ -162,6 +171,10 @@ WRONG: list[tuple[str, str, bytes, str, Hint]] = [
      "f.md, line 1: holds no sources that can be recognized. Put the question",
      lambda c: c + b"\n## Sources\n\n1. So it is.\n"),
 ]  # fmt: skip
+
+
+def _bytes(content: Content) -> bytes:
+    return content if isinstance(content, bytes) else content()
 
 
 def _problems(read: list[MappedRow]) -> list[str]:
@@ -182,10 +195,10 @@ def _read(path: Path, **options: Any) -> list[str]:
     ("name", "content", "says", "hint"), [row[1:] for row in WRONG], ids=[row[0] for row in WRONG]
 )
 def test_every_problem_is_a_sentence_with_a_position_and_a_working_hint(
-    name: str, content: bytes, says: str, hint: Hint, tmp_path: Path
+    name: str, content: Content, says: str, hint: Hint, tmp_path: Path
 ) -> None:
     path = tmp_path / name
-    path.write_bytes(content)
+    path.write_bytes(written := _bytes(content))
     found = _read(path)
     assert any(says in problem for problem in found), found
     assert all(
@@ -207,10 +220,10 @@ def test_every_problem_is_a_sentence_with_a_position_and_a_working_hint(
             path.write_bytes(hint)
         case tuple():
             path = tmp_path / hint[0]
-            path.write_bytes(hint[1])
+            path.write_bytes(_bytes(hint[1]))
         case _:
             path = tmp_path / name.removesuffix(".xz")
-            path.write_bytes(hint(content))
+            path.write_bytes(hint(written))
     cases = [row.case for row in read_any(path, names=names)]
     assert cases
     assert None not in cases

@@ -6,10 +6,12 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 import pytest
 import streamlit as st
+from streamlit.components.v2 import manifest_scanner
 from streamlit.testing.v1 import AppTest
 
 from masis.services import Workbench, app_root, demo_cases
@@ -28,6 +30,11 @@ AUDITED = (
 NOT_AUDITED = ("home-01-unsafe", "law-01-clean")
 
 Serve = Callable[[Path], Workbench]
+
+
+# Every AppTest reads the metadata of all installed packages, in search of their components. That is
+# 0.2 s of processor time, half of what a page needs, and its result can't change during the run.
+manifest_scanner.scan_component_manifests = cache(manifest_scanner.scan_component_manifests)
 
 
 @pytest.fixture(autouse=True)

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -55,21 +54,26 @@ class Collector:
 
 @contextlib.contextmanager
 def collecting(answer_s: float = 0.0) -> Iterator[Collector]:
-    """Run a collector on loopback that answers after this delay, and set its address."""
-    collector = Collector()
+    """Run a collector on loopback that answers after this delay, or when the block ends, and set
+    its address.
+    """
+    collector, ended = Collector(), threading.Event()
 
     class Handler(Quiet):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["content-length"]))
             assert self.headers["content-type"] == "application/x-protobuf"
-            time.sleep(answer_s)
+            ended.wait(answer_s)
             collector.take(self.path, body)
             self.send_response(200)
             self.end_headers()
 
     with loopback(Handler) as collector.address, pytest.MonkeyPatch.context() as patch:
         patch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.address)
-        yield collector
+        try:
+            yield collector
+        finally:
+            ended.set()
 
 
 @pytest.fixture
