@@ -470,7 +470,7 @@ def _show_screening(result: Screening) -> None:
     rows = []
     for round_ in result.rounds:
         ruling, votes = round_.ruling, round_.ruling.tally
-        average = "-" if ruling.average is None else f"{ruling.average:.3f}"
+        average = "-" if ruling.decisive_average is None else f"{ruling.decisive_average:.3f}"
         numbers = (
             round_.number,
             len(round_.retrieved),

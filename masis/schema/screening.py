@@ -349,8 +349,8 @@ class Query(Record):
 class VoteTally(Record):
     """The votes of a round, one for each relevant abstract found so far.
 
-    An unscored abstract votes ``needs_more``. ``not_relevant`` counts the abstracts without a vote:
-    they weren't shown to be about the question.
+    An unscored abstract votes ``needs_more``. ``not_relevant``, ``excluded`` and ``limited`` count
+    the abstracts without a vote.
     """
 
     keep: int = Field(ge=0)
@@ -363,6 +363,14 @@ class VoteTally(Record):
         default=0,
         ge=0,
         description="how many don't vote because they weren't shown to be about the question",
+    )
+    excluded: int = Field(
+        default=0, ge=0, description="how many don't vote because a person discarded them"
+    )
+    limited: int = Field(
+        default=0,
+        ge=0,
+        description="how many don't vote because they can't conclude alone, beside enough that can",
     )
 
     @property
@@ -389,6 +397,10 @@ class Ruling(Record):
 
     required_average: Share
     average: Share | None
+    best_average: Share | None = Field(
+        default=None,
+        description="the average of the best kept studies that suffice by themselves",
+    )
     tally: VoteTally
     consensus: Sufficiency
     decision: Sufficiency
@@ -396,6 +408,16 @@ class Ruling(Record):
     studies: int = Field(default=0, ge=0, description="how many independent studies are kept")
     enough_alone: bool = Field(default=False, description="whether one of them suffices alone")
     too_few: bool = False
+
+    @property
+    def decisive_average(self) -> float | None:
+        """The average that was compared with the requirement.
+
+        It is that of all kept abstracts, or that of the best ones if only they reach it.
+        """
+        if self.average is None or self.average >= self.required_average - 1e-9:
+            return self.average
+        return max(self.average, self.best_average or 0.0)
 
 
 class Round(Record):

@@ -28,9 +28,13 @@ def rules_text(round_: Round) -> str:
     """Return whether consensus, quality and number of studies are sufficient, as Markdown."""
     ruling = round_.ruling
     average = (
-        "nothing kept" if ruling.average is None else f"average of the kept {ruling.average:.2f}"
+        "nothing kept"
+        if ruling.decisive_average is None
+        else f"average of the kept {ruling.decisive_average:.2f}"
     )
-    reached = ruling.average is not None and ruling.average >= ruling.required_average
+    reached = (
+        ruling.decisive_average is not None and ruling.decisive_average >= ruling.required_average
+    )
     rules = (
         (ruling.consensus == "sufficient", f"Consensus: {SUFFICIENCY[ruling.consensus].text}"),
         (reached, f"Quality: {average}, required {ruling.required_average:.2f}"),

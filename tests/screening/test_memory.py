@@ -217,7 +217,10 @@ def test_memory_only_changes_decisions_between_the_two_thresholds(
 
 @pytest.mark.spec("AESOP-MEMORY")
 def test_on_the_demo_earlier_acceptances_make_a_later_screening_sufficient() -> None:
-    demo_pool, grader = tuple(demo_abstracts()), offline_grader()
+    # Without its best cohort, the two best abstracts on B12 average 0.658, under the first round's
+    # 0.70 but above the 0.65 that memory asks for.
+    demo_pool = tuple(abstract for abstract in demo_abstracts() if abstract.id != "b12-09")
+    grader, one_round = offline_grader(), Settings(screening_memory=True, screening_max_rounds=1)
     questions = {demo.id: demo.question for demo in demo_questions()}
 
     def screened(
@@ -225,7 +228,7 @@ def test_on_the_demo_earlier_acceptances_make_a_later_screening_sufficient() -> 
     ) -> tuple[str, tuple[str, ...], tuple[AcceptedStudy, ...]]:
         source = InMemoryRetriever(demo_pool, name="demo")
         steps = screen(
-            questions[name], (source,), grader, MEMORY_ON, screening_id=name, thresholds=thresholds
+            questions[name], (source,), grader, one_round, screening_id=name, thresholds=thresholds
         )
         screening = run_to_completion(steps)
         return screening.outcome, screening.reasons, acceptances(screening)
@@ -234,11 +237,11 @@ def test_on_the_demo_earlier_acceptances_make_a_later_screening_sufficient() -> 
     thresholds = adapt_thresholds(MEMORY_ON, entries)
     assert thresholds.adapted_by == -0.05
     before, after = screened("b12"), screened("b12", thresholds)
-    assert (before[0], after[0]) == ("evidence_insufficient", "conflicting")
+    assert (before[0], after[0]) == ("evidence_insufficient", "sufficient")
     assert not any("acceptance memory" in reason for reason in before[1])
     assert any(
-        "The acceptance memory decided round 1: the kept average 0.640 reaches 0.600; without"
-        " memory 0.650" in reason
+        "The acceptance memory decided round 0: the kept average 0.657 reaches 0.650; without"
+        " memory 0.700" in reason
         for reason in after[1]
     )
 

@@ -240,6 +240,6 @@ def _trace_entry(number: int, decided: Ruling) -> Json:
         "required_average": decided.required_average,
         **{
             name: getattr(decided.tally, name)
-            for name in ("keep", "discard", "needs_more", "not_relevant")
+            for name in ("keep", "discard", "needs_more", "not_relevant", "excluded", "limited")
         },
     }

@@ -134,7 +134,10 @@ def threshold_effects(rounds: Sequence[Round], thresholds: Thresholds) -> tuple[
             finished.ruling,
             without_memory.average_required_in(finished.number),
         )
-        is_sufficient, average = ruling.decision == "sufficient", f"{ruling.average or 0:.3f}"
+        is_sufficient, average = (
+            ruling.decision == "sufficient",
+            f"{ruling.decisive_average or 0:.3f}",
+        )
         if _sufficiency_under(without_memory, finished) != ruling.decision:
             comparison, alternative = (
                 ("reaches", "have been required")
@@ -170,4 +173,5 @@ def _sufficiency_under(thresholds: Thresholds, finished: Round) -> Sufficiency:
         thresholds,
         studies=ruling.studies,
         enough_alone=ruling.enough_alone,
+        best=ruling.best_average,
     ).decision

@@ -13,6 +13,7 @@ share of the studies that state a direction.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -21,6 +22,7 @@ from typing import NamedTuple
 from masis.audit.sentences import split_sentences
 from masis.offline.text.tokens import tokens
 from masis.schema.screening import DIRECTIONS, Abstract, AbstractWords, Direction, Grade, Outcome
+from masis.screening.grading import rubric
 from masis.screening.grading.question import read_question
 from masis.screening.grading.wording import LONGEST_READ, joined_forms, read_tables
 from masis.screening.sources.publication import publication_of
@@ -48,17 +50,21 @@ def _finding_match(wording: str, text: str) -> re.Match[str] | None:
 
 
 class Finding(NamedTuple):
-    """The sentence that states a study's result (None without a text), and its direction."""
+    """The sentence that states a study's result (None without a text), and its direction.
+
+    ``adequate`` says whether the study is known to be large enough to speak against another.
+    """
 
     abstract_id: str
     words: AbstractWords | None
     direction: Direction
+    adequate: bool = True
 
 
 class Synthesis(NamedTuple):
     """The findings of the kept studies, the best first, the number per direction, and agreement.
 
-    ``agree`` is None if fewer than two studies state a direction.
+    ``agree`` is None if fewer than two adequate studies state a direction.
     """
 
     findings: tuple[Finding, ...]
@@ -88,8 +94,19 @@ def finding(question: str, abstract: Abstract) -> Finding:
 
 def finding_of(question: str, grade: Grade, abstract: Abstract) -> Finding:
     """Return the finding of a graded abstract, with the direction that a person set, if any."""
-    computed = finding(question, abstract)
+    computed = finding(question, abstract)._replace(adequate=_is_adequate(grade))
     return computed if grade.direction is None else computed._replace(direction=grade.direction)
+
+
+def _is_adequate(grade: Grade) -> bool:
+    """Return whether a study is known to be large enough: its size is, or its design needs none.
+
+    A review is enough alone even if its abstract states no size (``ruling.independent_studies``).
+    """
+    if grade.sample_size_adequate is not None or grade.design is None:
+        return bool(grade.sample_size_adequate)
+    is_review = grade.design in ("meta_analysis", "systematic_review")
+    return is_review or rubric.ADEQUATE_SIZE[grade.design].least is None
 
 
 def direction(question: str, statement: str) -> Direction:
@@ -243,13 +260,17 @@ def synthesise(
 
 
 def synthesis_of(findings: Iterable[Finding]) -> Synthesis:
-    """Return how many of these findings have each direction, and whether they agree."""
+    """Return how many of these findings have each direction, and whether they agree.
+
+    Only adequate studies can agree or conflict: a small study beside them changes neither.
+    """
     findings_ = tuple(findings)
     counts: dict[Direction, int] = {
         name: sum(finding.direction == name for finding in findings_) for name in DIRECTIONS
     }
-    stated = sum(counts.values()) - counts["unclear"]
-    largest = max(counts[name] for name in DIRECTIONS if name != "unclear")
+    adequate = Counter(finding.direction for finding in findings_ if finding.adequate)
+    del adequate["unclear"]
+    stated, largest = adequate.total(), max(adequate.values(), default=0)
     agree = None if stated < 2 else largest >= AGREE_SHARE * stated
     return Synthesis(findings_, counts, agree, _direction_summary(counts, stated, agree))
 
@@ -266,8 +287,8 @@ def _direction_summary(counts: dict[Direction, int], stated: int, agree: bool | 
     if not counts_text:
         return "No abstract is kept, so there is no direction to count."
     if agree is None:
-        return f"Direction of effect: {counts_text}. Fewer than two studies state a direction."
-    agreement = f"{AGREE_SHARE:.0%} of the {stated} with a stated direction agree"
+        return f"Direction of effect: {counts_text}. Fewer than two adequate studies state one."
+    agreement = f"{AGREE_SHARE:.0%} of the {stated} adequate studies with a stated direction agree"
     return f"Direction of effect: {counts_text}. " + (
         f"At least {agreement}." if agree else f"Fewer than {agreement}, so they conflict."
     )

@@ -551,7 +551,7 @@ def convergence_rows(rounds: Sequence[Round], thresholds: Thresholds) -> list[di
         {"round": round_.number, "what": name, "value": value}
         for round_ in rounds
         for name, value in (
-            (AVERAGE, round_.ruling.average),
+            (AVERAGE, round_.ruling.decisive_average),
             (REQUIRED, round_.ruling.required_average),
             (KEEP, round_.ruling.tally.keep_share),
             (NEEDED, thresholds.keep_share),
