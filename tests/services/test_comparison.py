@@ -174,3 +174,15 @@ def test_a_comparison_needs_two_to_eight_different_systems(
 def test_an_unknown_system_is_an_error(bench: Workbench) -> None:
     with pytest.raises(UnknownRecord, match="no system 'v1'"):
         bench.comparison.compare(ADA, ["v1", "v2"])
+
+
+def test_the_error_for_the_id_of_a_question_names_the_answers_of_its_systems(
+    bench: Workbench,
+) -> None:
+    for system in ("v1", "v2"):
+        add_answer(bench, "q1", system)
+    add_answer(bench, "q11", "v1")
+    with pytest.raises(UnknownRecord, match=r"but answers of systems: 'q1:v1', 'q1:v2'\.$"):
+        bench.cases.open_for(ADA, "q1")
+    with pytest.raises(UnknownRecord, match="Import cases"):
+        bench.cases.open_for(ADA, "q")

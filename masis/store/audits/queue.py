@@ -341,9 +341,18 @@ def _count_items(lists: Mapping[str, int]) -> dict[str, int]:
 def case_seq(connection: sqlite3.Connection, case_id: str) -> int:
     """Return the number of a case within the database. Raises UnknownRecord."""
     row = connection.execute("SELECT seq FROM cases WHERE id = ?", [case_id]).fetchone()
-    if row is None:
-        raise UnknownRecord(f"there is no case {case_id!r}. Import cases with `masis import`.")
-    return int(row[0])
+    if row is not None:
+        return int(row[0])
+    # "q1" of a system "v2" is stored as "q1:v2". The range finds these ids by the index; ";" is
+    # the character after ":".
+    answers = connection.execute(
+        "SELECT id FROM cases WHERE id > ? AND id < ? ORDER BY id LIMIT 3",
+        [f"{case_id}:", f"{case_id};"],
+    ).fetchall()
+    if answers:
+        ids = ", ".join(repr(row[0]) for row in answers)
+        raise UnknownRecord(f"there is no case {case_id!r}, but answers of systems: {ids}.")
+    raise UnknownRecord(f"there is no case {case_id!r}. Import cases with `masis import`.")
 
 
 def _first_matching(
