@@ -21,7 +21,7 @@ from masis.datasets.readers.decisions import read_decisions
 from masis.datasets.writers.files import whole_file
 from masis.errors import InputError
 from masis.schema.labels import SupportKind
-from masis.schema.review import LogEntry, Verdict, answer_name, decided_about
+from masis.schema.review import LogEntry, Verdict, answer_name, decided_about, decision_outcome
 from masis.schema.run import Iteration
 from masis.schema.wording import count_noun, shorten
 from masis.services import Workbench
@@ -376,9 +376,10 @@ def _entry_line(entry: LogEntry) -> str:
     if decision is None:
         return f"{head}{end}"
     answer = decided_about(decision)
+    outcome = f", {text}" if (text := decision_outcome(decision)) else ""
     about = f": {answer} of {decision.case_id}" if answer else f": case {decision.case_id}"
     why = f": {shorten(words, 120)}" if (words := decision.reason or decision.note) else ""
-    return f"{head}{about}, by {decision.reviewer}{why}{end}"
+    return f"{head}{about}{outcome}, by {decision.reviewer}{why}{end}"
 
 
 _OUTCOMES = {

@@ -301,6 +301,32 @@ def answer_name(iteration: int | None, *, drafted: bool = False) -> str:
     return "the drafted answer" if drafted else "the original answer"
 
 
+AS_IT_STANDS = "approved as it stands"
+"""The outcome of an approval of the original answer."""
+
+REVISION = "revision"
+"""Key in an entry's ``extra``: the revision of the audit that is valid after it.
+
+It holds its ``number`` and whether the audit ``suggested`` it. The revision was approved, or taken
+as the correction word for word.
+"""
+
+
+def decision_outcome(decision: Decision) -> str:
+    """Say which answer is valid after a decision, or "" if none is."""
+    if decision.verdict not in ("approve", "override"):
+        return ""
+    revision = decision.extra.get(REVISION)
+    if isinstance(revision, dict):
+        suggested = revision.get("suggested")
+        name = "the suggested revision" if suggested else f"revision {revision.get('number')}"
+        return f"approved with {name}"
+    if decision.verdict == "override":
+        return "approved with own correction"
+    is_revision = (decision.iteration or 1) > 1
+    return f"approved with {answer_name(decision.iteration)}" if is_revision else AS_IT_STANDS
+
+
 def decided_about(decision: Decision) -> str:
     """Return the name of the answer that a decision is about, or "" without a verdict."""
     if decision.verdict is None:

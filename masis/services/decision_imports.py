@@ -15,7 +15,7 @@ from masis.errors import InputError, UnknownRecord
 from masis.schema.base import CheckedModel, Record
 from masis.schema.case import Case
 from masis.schema.explain import explain, kind_of
-from masis.schema.review import IMPORTED, SHOWN_UNKNOWN, Decision, LogEntry
+from masis.schema.review import IMPORTED, REVISION, SHOWN_UNKNOWN, Decision, LogEntry
 from masis.schema.run import Run
 from masis.schema.team import Rubric
 from masis.services.decision_rules import CITATIONS_KEPT, ISSUES_SEEN, REASON_CODE, kept_citations
@@ -51,6 +51,7 @@ class _ExportedExtra(CheckedModel):
     answer: str | None = None
     issues_seen: tuple[dict[str, str], ...] = ()
     citations_kept: tuple[str, ...] = ()
+    revision: dict[str, int | bool] | None = None
 
     def as_extra(self) -> dict[str, Any]:
         """Return the parts that are set."""
@@ -59,6 +60,7 @@ class _ExportedExtra(CheckedModel):
             "answer": self.answer,
             ISSUES_SEEN: list(self.issues_seen),
             CITATIONS_KEPT: list(self.citations_kept),
+            REVISION: self.revision,
         }
         return {name: part for name, part in parts.items() if part}
 

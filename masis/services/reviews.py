@@ -12,6 +12,7 @@ from masis.schema.preference import PreferenceEntry
 from masis.schema.review import (
     BATCH,
     IMPORTED,
+    REVISION,
     SHOWN_UNKNOWN,
     Decision,
     EntryKind,
@@ -35,6 +36,7 @@ from masis.services.decision_imports import (
 )
 from masis.services.decision_rules import (
     DecidedAnswer,
+    is_unchanged,
     problems,
     unknown_citations,
     why_final_needs_reason,
@@ -140,6 +142,7 @@ class ReviewService(Service):
                         " then decide."
                     )
                 self._assert_valid(actor, own)
+                own = self._with_revision(own)
                 own = own.model_copy(update=self._policy_and_rubric(actor, own))
             if fresh:
                 own = self._with_seconds(self._with_label_types(own, kept_labels))
@@ -237,6 +240,26 @@ class ReviewService(Service):
             update={"extra": decision.extra | {"seconds": round(seconds, 1)}}
         )
 
+    def _with_revision(self, decision: Decision) -> Decision:
+        """Record the revision of the audit that the decision approves or takes as correction."""
+        if decision.run_id is None or decision.verdict not in ("approve", "override"):
+            return decision
+        try:
+            run = self._store.runs.get(decision.run_id)
+        except Removed:
+            return decision
+        corrected = decision.corrected_answer or ""
+        if decision.verdict == "approve":
+            number = decision.iteration or 1
+        else:
+            revisions = enumerate(run.iterations[1:], 2)
+            same = (at for at, made in revisions if is_unchanged(corrected, made.answer))
+            number = next(same, 1)
+        if number == 1:
+            return decision
+        revision = {"number": number, "suggested": run.best == number - 1}
+        return decision.model_copy(update={"extra": decision.extra | {REVISION: revision}})
+
     def _with_label_types(self, decision: Decision, kept: int = 0) -> Decision:
         """Check the labels of a decision, and record the version of the label types.
 
@@ -321,9 +344,8 @@ class ReviewService(Service):
             sign_decision(actor, decision.model_copy(update={"kind": "adjudication"}))
         )
         self._assert_valid(actor, final)
-        entry = self._store.decisions.append(
-            self._with_label_types(final, kept_labels), seen_version=seen_version
-        )
+        final = self._with_revision(self._with_label_types(final, kept_labels))
+        entry = self._store.decisions.append(final, seen_version=seen_version)
         _assert_repeated(entry, final)  # the token may have been another verdict's
         return entry
 

@@ -11,6 +11,7 @@ from masis.schema.review import (
     Decision,
     LogEntry,
     decided_about,
+    decision_outcome,
 )
 from masis.schema.wording import count_noun
 from masis.views.words import DECIDED, ENTRY, REDACTED, Word
@@ -87,8 +88,7 @@ def entry_about(decision: Decision | None, undone: LogEntry | None) -> str:
     if named := (*decision.assignees, *decision.tags, *decision.codes):
         return ", ".join(named)
     if answer := decided_about(decision):
-        # The corrected answer replaces the one that the decision was about.
-        return f"{answer}, corrected" if decision.corrected_answer is not None else answer
+        return ", ".join(filter(None, (answer, decision_outcome(decision))))
     if undone is None:
         return ""
     author = f" by {undone.decision.reviewer}" if undone.decision else ""

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from masis.schema.case import Case
-from masis.schema.review import CaseState, LogEntry
+from masis.schema.review import CaseState, LogEntry, decision_outcome
 from masis.schema.run import Run
 from masis.schema.wording import count_noun
 from masis.views import scores
@@ -39,6 +39,7 @@ _TEMPLATES.globals |= {
     "model_words": model_words,
     "counted": count_noun,
     "entry_word": entry_word,
+    "decision_outcome": decision_outcome,
     "moment": moment,
     "score_text": score_text,
 }

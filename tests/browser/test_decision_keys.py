@@ -775,7 +775,7 @@ def test_a_correction_that_leaves_a_serious_issue_is_asked_about_once(draw: Draw
     field.fill(f"{text} More.")
     page.keyboard.press("Control+Enter")
     alert = page.get_by_role("alert")
-    expect(alert).to_contain_text("One serious issue is unchanged in your correction.")
+    expect(alert).to_contain_text("One serious issue is left in your correction.")
     expect(alert).to_contain_text("1 wrong safety")  # as numbered, with each of its words
     assert not draw.sent("decisions")
     page.keyboard.press("Escape")
@@ -785,6 +785,36 @@ def test_a_correction_that_leaves_a_serious_issue_is_asked_about_once(draw: Draw
     page.keyboard.press("Control+Enter")
     (sent,) = draw.sent("decisions")
     assert sent["fields"]["corrected"] == f"{text} More."
+
+
+def test_the_issues_left_in_a_revision_are_those_of_its_audit(draw: Drawn) -> None:
+    revised = "Bridge 1 has a length of 101 metres [chunk_1]. It was opened in 1950."
+    point = {"description": "It carries two lanes of traffic", "claim": -1, "placed": False}
+    view = draw.with_words("1950", **point)  # the revision says it in other words
+    draft = forms.FormFields(
+        verdict="override", corrected=revised, reason="unsupported"
+    ).model_dump(mode="json")
+    checked = forms.check(revised, CASE, shown=CASE.answer)
+    audited = {"name": "revision 2", "issues": [], "serious": []}
+    more = {"draft": draft, "view": view, "serious": SERIOUS}
+    page = draw(check={**checked, "audited": audited}, **more)
+    expect(page.locator(".untouched")).to_have_text("The audit of revision 2 leaves no issue.")
+    page.get_by_label("Corrected answer").press("End")
+    page.keyboard.type(" So.")  # another text, which has no audit
+    expect(page.locator(".untouched")).to_contain_text("are unchanged")
+    page.keyboard.press("Escape")
+    left = {**audited, "issues": ["safety", "uncited"], "serious": SERIOUS}
+    place = {**draw.data["place"], "case": "other"}
+    page = draw(check={**checked, "audited": left}, place=place, **more)
+    expect(page.locator(".untouched")).to_have_text(
+        "The audit of revision 2 leaves 2 issues: safety · uncited."
+    )
+    page.keyboard.press("Control+Enter")
+    expect(page.get_by_role("alert")).to_contain_text("One serious issue is left")
+    expect(page.locator(".panel")).to_have_attribute("data-ready", "true")
+    page.keyboard.press("Control+Enter")
+    (sent,) = draw.sent("decisions")
+    assert sent["acknowledged"] == ["i"]
 
 
 def test_a_correction_that_changes_the_serious_issues_isnt_asked_about(draw: Drawn) -> None:

@@ -4,6 +4,7 @@ refused.
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
@@ -12,6 +13,8 @@ import pytest
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
+from masis.cli.desk import _entry_line
+from masis.datasets.writers.decisions import write_log_csv
 from masis.errors import AnotherAnswer, StoreError, UnknownRecord
 from masis.schema.actor import Actor
 from masis.schema.review import Decision, answer_digest, decided_about
@@ -20,12 +23,16 @@ from masis.schema.team import QueuePolicy
 from masis.server.app import Server, api_route
 from masis.services import Workbench, demo_cases
 from masis.services.drafts import case_subject
-from masis.services.records import CaseFilter
+from masis.services.records import CaseFilter, DecisionFilter
+from masis.services.reports import case_report
 from masis.settings import Settings
 from masis.ui.review import decision_form as forms
 from masis.ui.review import desk_api  # noqa: F401 (adds its endpoints to the table)
+from masis.ui.review.decisions import entry_context
+from masis.ui.review.log_view import entry_row
 from masis.views.answer import shown_answer
 from masis.views.log_entries import verdict_text
+from masis.views.numbering import numbered_issues
 from masis.views.numbers import moment_utc
 from tests.cases import with_copied_figure
 from tests.reviewing import ADA, having_seen
@@ -389,6 +396,56 @@ def test_a_revision_can_be_taken_as_the_correction(
         assert answer["desk"]["place"]["iteration"] == ""
         assert answer["message"]["where"] == "reason"
         workbench.drafts.clear(ADA, case_subject(CASE))
+
+
+def test_a_taken_revision_leaves_the_issues_of_its_own_audit(
+    workbench: Workbench, client: TestClient
+) -> None:
+    revision = newest(workbench).iterations[1]
+    body = {"place": {"case": CASE}, "fields": {}, "token": "t"}
+    audited = post(client, "revision", body)["desk"]["check"]["audited"]
+    assert audited["name"] == "revision 2"
+    assert len(audited["issues"]) == len(numbered_issues(revision))
+    listed = [name for row in audited["serious"] for name in row["ids"]]
+    assert set(listed) == {issue.id for issue in revision.issues if issue.major}
+    fields = {"verdict": "override", "corrected": f"{revision.answer} It is so."}
+    post_draft = client.put("/api/v1/desk/draft", json={**body, "fields": fields}).json()
+    assert post_draft["check"]["audited"] is None
+    workbench.drafts.clear(ADA, case_subject(CASE))
+
+
+@pytest.mark.parametrize(
+    ("kind", "outcome"),
+    [
+        ("original", "approved as it stands"),
+        ("revision", "approved with the suggested revision"),
+        ("taken", "approved with the suggested revision"),
+        ("typed", "approved with own correction"),
+    ],
+)
+def test_the_answer_that_is_valid_after_a_decision_is_named_wherever_it_is_shown(
+    workbench: Workbench, client: TestClient, kind: str, outcome: str
+) -> None:
+    revision = newest(workbench).iterations[newest(workbench).best]
+    assert newest(workbench).best == 1
+    texts = {"taken": revision.answer, "typed": "Bridge 1 is long."}
+    body = right(workbench, 1 if kind == "revision" else 0) | {"token": f"outcome {kind}"}
+    if corrected := texts.get(kind):
+        fields = {"verdict": "override", "corrected": corrected, "reason": "unclear"}
+        confirmed = [f"correction {answer_digest(corrected)}"]
+        body |= {"fields": fields, "confirmed": confirmed}
+    desk = post(client, "decisions", body)["desk"]
+    entry = workbench.reviews.current(CASE)
+    (row,) = (row for row in desk["history"] if row["id"] == entry.id)
+    assert desk["standing"]["outcome"] == row["outcome"] == outcome
+    row = entry_row(entry, entry_context(workbench, entry))
+    assert row["about"].endswith(f", {outcome}")
+    report = case_report(workbench.cases.open(CASE), workbench.store.decisions.head())
+    assert f"{outcome.capitalize()}." in report
+    log = io.BytesIO()
+    write_log_csv(workbench.store, log, DecisionFilter(case_id=CASE))
+    assert outcome in log.getvalue().decode()
+    assert f", {outcome}, by Ada" in _entry_line(entry)
 
 
 def test_a_refused_decision_keeps_its_draft(workbench: Workbench, client: TestClient) -> None:

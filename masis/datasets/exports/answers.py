@@ -26,7 +26,7 @@ from masis.schema.causes import Cause
 from masis.schema.labels import WORDS_OF_ANSWER, TargetLabel, is_fault
 from masis.schema.minimal_evidence import STANCE_OF_VERDICT, audit_passages, remove_passages
 from masis.schema.reading import ANSWERING_ROLES, ASKING_ROLES
-from masis.schema.review import Decision, decided_about
+from masis.schema.review import Decision, decided_about, decision_outcome
 from masis.store.reviews.outcomes import CaseOutcome, Judgement
 
 Row = dict[str, Any]
@@ -157,6 +157,7 @@ class JudgedAnswer:
             "decision": decision.verdict if decision else None,
             "decided_by": decision.reviewer if decision else None,
             "decided_about": decided_about(decision) if decision else "",
+            "outcome": decision_outcome(decision) if decision else "",
             "entry_id": entry.id if entry else None,
             "decided_at": entry.at if entry else None,
             "run_id": run.id if run else None,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, BinaryIO
 
 from masis.datasets.writers.lines import csv_line
-from masis.schema.review import LogEntry, decided_about
+from masis.schema.review import LogEntry, decided_about, decision_outcome
 from masis.store import Store
 from masis.store.records import DecisionFilter
 
@@ -29,7 +29,7 @@ COLUMNS = (
         "note",
     ),
     *("corrected_answer", "labels", "machine_shown", "undoes", "redacted", "digest"),
-    *("assignees", "tags", "rubric_scores", "cause", "rubric_sentence", "decided_about"),
+    *("assignees", "tags", "rubric_scores", "cause", "rubric_sentence", "decided_about", "outcome"),
     *("checks_label_of", "planted"),
 )
 """The columns of the log."""
@@ -71,6 +71,7 @@ def _decision_cells(entry: LogEntry, planted: set[str], checked: Mapping[str, st
     fields["machine_shown"] = " ".join(fields.get("machine_shown") or ())
     fields |= {"seq": entry.seq, "id": entry.id, "at": entry.at, "digest": entry.digest}
     fields["decided_about"] = decided_about(decision) if decision else ""
+    fields["outcome"] = decision_outcome(decision) if decision else ""
     fields["redacted"] = "yes" if decision is None else ""
     fields["planted"] = "yes" if fields.get("case_id") in planted else ""
     fields["checks_label_of"] = checked.get(str(fields.get("case_id")), "")

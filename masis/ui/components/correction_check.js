@@ -30,6 +30,16 @@ const untouchedIssues = ({ count, left, others }, show) => {
   return row
 }
 
+// Returns a line with the issues that the audit of a revision has left in it.
+const auditedIssues = ({ name, issues }) =>
+  make(
+    "p",
+    "dim untouched",
+    issues.length
+      ? `The audit of ${name} leaves ${plural(issues.length, "issue")}: ${issues.join(" · ")}.`
+      : `The audit of ${name} leaves no issue.`,
+  )
+
 // Returns the elements of a text's changes, each a kind ("same", "out" or "in") and its words.
 const renderDiff = pieces =>
   pieces.map(([kind, words]) => make({ out: "del", in: "ins" }[kind] ?? "span", "", words))

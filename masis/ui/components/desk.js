@@ -952,13 +952,20 @@ class Desk {
     this.showMessage("The draft was discarded.", "calm", true)
   }
 
-  // Returns the serious issues that an approval leaves open, or whose words a correction leaves
-  // unchanged.
+  // The issues that an audit of the correction has left, if it is a revision word for word. While
+  // it's being typed, the last check is about another text.
+  get audited() {
+    return this.dirty ? null : this.data.check?.audited
+  }
+
+  // Returns the serious issues that an approval leaves open, or that a correction leaves: according
+  // to its audit, or else because their words are unchanged.
   openSerious() {
     const { verdict, corrected } = this.fields
     const { serious } = this.data
     if (verdict === "approve") return serious
     if (verdict !== "override" || corrected === null) return []
+    if (this.audited) return this.audited.serious
     const left = this.view.untouched(corrected).left.map(({ number }) => number)
     return serious.filter(({ number }) => left.includes(number))
   }
@@ -1649,7 +1656,7 @@ class Desk {
         `${count === 1 ? "One serious issue is" : `${count} serious issues are`} ` +
           (verdict === "approve"
             ? `open in ${data.about.name}. Approve anyway? Press A again, or submit. `
-            : "unchanged in your correction. Record it anyway? Submit again. ") +
+            : "left in your correction. Record it anyway? Submit again. ") +
           "The decision records that you saw this list. Press U to cancel.",
       ),
       list,
@@ -1668,6 +1675,7 @@ class Desk {
       make("span", "dim", `by ${[current.who, current.when].filter(Boolean).join(", ")}`),
     )
     el.standing.append(head)
+    if (current.outcome) el.standing.append(make("p", "dim", current.outcome))
     if (current.why) el.standing.append(named("p", "", current.why, { dir: "auto" }))
     if (current.cause) el.standing.append(make("p", "", current.cause))
     if (current.note) el.standing.append(named("p", "dim", current.note, { dir: "auto" }))
@@ -1789,8 +1797,10 @@ class Desk {
       el.citationProblems.append(row)
     }
     const text = isApproved ? this.base() : this.fields.corrected
-    const untouched =
-      text !== null && untouchedIssues(this.view.untouched(text), number => this.showIssue(number))
+    const untouched = this.audited
+      ? auditedIssues(this.audited)
+      : text !== null &&
+        untouchedIssues(this.view.untouched(text), number => this.showIssue(number))
     if (untouched) el.citationProblems.append(untouched)
     if (check.beside) el.citationProblems.append(make("p", "dim", check.beside))
     el.citationProblems.append(...citationProblems(check))
@@ -1956,7 +1966,7 @@ class Desk {
       if (entry.why) item.append(named("div", "", entry.why, { dir: "auto" }))
       if (entry.note) item.append(named("div", "dim", entry.note, { dir: "auto" }))
       const extras = [
-        entry.corrected && "with a corrected answer",
+        entry.outcome,
         entry.labels.length &&
           `${entry.labels.length} ${entry.labels.length === 1 ? "label" : "labels"}`,
       ].filter(Boolean)

@@ -9,7 +9,7 @@ import streamlit as st
 from masis.errors import UnknownRecord
 from masis.schema.base import utc_now
 from masis.schema.case import Case
-from masis.schema.review import Decision
+from masis.schema.review import AS_IT_STANDS, Decision, decision_outcome
 from masis.schema.run import Run
 from masis.schema.wording import count_noun, shorten
 from masis.services import CaseView, Workbench
@@ -507,7 +507,10 @@ def _draw_case_head(page: _Page) -> None:
             else ("" if worst.tone == "calm" else "The audit had found: ")
             + worst.render(LONGEST_QUOTED_IN_HEAD)
         )
-        text = f"{DECIDED[decided.verdict].text} by {decided.reviewer}{reason}. {finding}".rstrip()
+        outcome = decision_outcome(decided)
+        how = f", {outcome}" if outcome not in ("", AS_IT_STANDS) else ""
+        word = DECIDED[decided.verdict].text
+        text = f"{word} by {decided.reviewer}{how}{reason}. {finding}".rstrip()
         data["headline"] = {"text": text, "tone": "calm", "others": worst.others if worst else ""}
         data["facts"] = data["facts"][1 if more else 0 :]  # the headline has the decision already
     elif worst:

@@ -22,7 +22,7 @@ from masis.schema.audit import CitationAudit, Issue
 from masis.schema.base import Record
 from masis.schema.case import Case, Severity
 from masis.schema.labels import TargetLabel
-from masis.schema.review import Decision, LogEntry, Verdict, answer_name
+from masis.schema.review import Decision, LogEntry, Verdict, answer_name, decision_outcome
 from masis.schema.run import Iteration, Run
 from masis.schema.team import LabelTypes
 from masis.schema.wording import count_noun, shorten
@@ -246,7 +246,8 @@ def decision_of(
     if reason or fields.reason == OTHER:
         extra[REASON_CODE] = fields.reason
     if fields.verdict in ("approve", "override"):
-        serious = serious_issues(run, index)
+        taken = revision_of(run, fields.corrected or "") if fields.verdict == "override" else None
+        serious = serious_issues(run, taken or index)
         extra |= seen_issues(issue for issue in serious if issue.id in acknowledged)
     return Decision(
         reviewer=reviewer.strip(),
@@ -365,6 +366,25 @@ def serious_rows(run: Run | None, index: int) -> list[Data]:
                 }
             )
     return rows
+
+
+def revision_of(run: Run | None, text: str) -> int | None:
+    """Return the index of the revision whose answer is a text, apart from blanks, or None."""
+    revisions = list(enumerate(run.iterations))[1:] if run else []
+    return next((at for at, made in revisions if is_unchanged(text, made.answer)), None)
+
+
+def audited_issues(run: Run | None, text: str) -> Data | None:
+    """Return the issues that the audit of a revision leaves, or None if a text is no revision."""
+    index = revision_of(run, text)
+    if run is None or index is None:
+        return None
+    groups = numbered_issues(run.iterations[index])
+    return {
+        "name": shown_name(run, index),
+        "issues": [rule_word(group[0].rule).text for group in groups],
+        "serious": serious_rows(run, index),
+    }
 
 
 def label_base(run: Run | None, index: int) -> str:
@@ -577,7 +597,7 @@ def _history_row(entry: LogEntry | None, what: Word, undone: bool) -> Data:
         ),
         "note": decision.note if decision else "",
         "undone": undone,
-        "corrected": bool(decision and decision.corrected_answer),
+        "outcome": decision_outcome(decision) if decision else "",
         "labels": [],
         "reported": [],
     }

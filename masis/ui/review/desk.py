@@ -313,7 +313,8 @@ class OpenDesk:
         if fields.verdict != "override":
             return None
         corrected = self.answer if fields.corrected is None else fields.corrected
-        return forms.check(corrected, self.view.case, self.workbench.settings, self.answer)
+        check = forms.check(corrected, self.view.case, self.workbench.settings, self.answer)
+        return {**check, "audited": forms.audited_issues(self.run, corrected)}
 
     def doubts(self, corrected: str) -> list[str]:
         """Return reasons to believe that a correction has a slip in it."""

@@ -20,6 +20,7 @@ from masis.schema.review import (
     Verdict,
     answer_digest,
     decided_about,
+    decision_outcome,
 )
 from masis.schema.run import Iteration
 from masis.services import ANONYMOUS, Workbench
@@ -259,7 +260,11 @@ class FinalDesk(OpenDesk):
             "override": before if fields.corrected is None else fields.corrected,
         }.get(verdict or "")
         settings = self.workbench.settings
-        return forms.check(text, self.view.case, settings, before) if text else None
+        if not text:
+            return None
+        run = None if self.view.machine_hidden else self.run
+        check = forms.check(text, self.view.case, settings, before)
+        return {**check, "audited": forms.audited_issues(run, text)}
 
     def neighbour(self, *, forward: bool = True) -> str | None:
         """Return the previous or next case that waits; the first one comes after the last."""
@@ -364,6 +369,7 @@ class FinalDesk(OpenDesk):
             "what": word.text,
             "tone": word.tone,
             "who": f"{names} ({took})" if took else names,
+            "outcome": decision_outcome(final),
             "when": waits if final.verdict == "escalate" else "",
             "why": texts["reason"] or "No reason given",
             "cause": f"Cause: {CAUSES[final.cause].text.lower()}" if final.cause else "",
