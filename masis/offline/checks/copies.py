@@ -267,6 +267,17 @@ class CopyIndex:
             if (change := one_change(claim_words, sentence_words)) is not None:
                 yield change
 
+    def is_asserted(self, document: int, start: int) -> bool:
+        """Return whether the evidence asserts the sentence at an offset of a chunk.
+
+        It may not if the sentence is quoted, introduced as somebody's words, or retracted.
+        """
+        units = self._units[document]
+        number = max(0, bisect_left(units, start + 1, key=lambda unit: unit.start) - 1)
+        run = (_EvidenceSentence(document, number),)
+        text = self._texts[document][units[number].start : units[number].end]
+        return self._objection(run, text) in ("", "cut")
+
     def _matching_runs(
         self, words: tuple[str, ...], allowed: Collection[int] | None
     ) -> Iterator[tuple[_EvidenceSentence, ...]]:
