@@ -16,7 +16,7 @@ from itertools import pairwise
 from typing import Literal, TypeVar
 
 from masis.audit.sentences import split_sentences
-from masis.offline.checks.copies import CopyIndex, CopyMatch
+from masis.offline.checks.copies import CopyIndex, CopyMatch, without_section_heading
 from masis.offline.checks.figures import FactTable, Quotable, check_figures, numerals_in
 from masis.offline.checks.opposites import find_opposite
 from masis.offline.inference.encoder import SentenceEncoder, load_encoder
@@ -412,21 +412,23 @@ class EvidenceIndex:
             if self._copies.is_asserted(passage.document, passage.start)
         ]
         claim = match.sentence.text
-        opposite = find_opposite(claim, (passage.text for passage in asserted))
+        texts = [without_section_heading(passage.text) for passage in asserted]
+        opposite = find_opposite(claim, texts)
         if opposite is None:
             return None
         index, words = opposite
         passage = asserted[index]
         claim_text = claim[words.claim_start : words.claim_end]
-        evidence_text = passage.text[words.evidence_start : words.evidence_end]
+        evidence_text = texts[index][words.evidence_start : words.evidence_end]
+        text_start = passage.end - len(texts[index])
         return Contradiction(
             kind="opposite",
             claim_start=words.claim_start,
             claim_end=words.claim_end,
             claim_text=claim_text,
             evidence_id=passage.evidence_id,
-            evidence_start=passage.start + words.evidence_start,
-            evidence_end=passage.start + words.evidence_end,
+            evidence_start=text_start + words.evidence_start,
+            evidence_end=text_start + words.evidence_end,
             evidence_text=evidence_text,
             reason=f"the evidence has “{evidence_text}” where the claim has “{claim_text}”",
             strength=OPPOSITE_STRENGTH,
