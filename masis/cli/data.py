@@ -357,6 +357,7 @@ def _import_cases(
 ) -> int:
     """Import a file of cases and return the number of stored cases."""
     added = unchanged = refused = 0
+    import_id = ""
     noted = False
     try:
         with ProgressBar("Importing", path.stat().st_size) as progress:
@@ -371,6 +372,7 @@ def _import_cases(
             )
             for step in steps:
                 added, unchanged, refused = step.added, step.unchanged, step.refused
+                import_id = step.import_id
                 progress.move(step.end, f"{step.rows:,} read")
                 for problem in step.problems:
                     errors.add(problem if isinstance(problem, InputError) else f"{name}: {problem}")
@@ -379,8 +381,18 @@ def _import_cases(
                     say(f"{step.notes[0]} (Shown once per file.)")
     # also after Ctrl-C, because the batches that were read are already stored
     finally:
-        emit({"file": name, "imported": added, "there_already": unchanged, "refused": refused})
+        emit(
+            {
+                "file": name,
+                "imported": added,
+                "there_already": unchanged,
+                "refused": refused,
+                "import": import_id,
+            }
+        )
         _say_imported(name, added, unchanged)
+        if added:
+            say(f"List these cases with 'masis queue --import {import_id}'.")
     return added + unchanged
 
 

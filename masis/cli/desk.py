@@ -62,6 +62,7 @@ note_option = click.option("--note", default="", help="A note to record with the
 @shared.field_option
 @shared.dataset_option
 @shared.system_option
+@shared.import_option
 @click.option(
     "--order",
     type=RegisteredChoice(lambda: ORDERS),
@@ -77,6 +78,7 @@ def queue(
     fields: Names,
     datasets: Names,
     systems: Names,
+    imports: Names,
     order: OrderName,
     desk: Desk,
     emit: Emit,
@@ -88,7 +90,13 @@ def queue(
     masis queue --json | jq -r .id
     """
     rows = desk.queue(
-        limit=limit, text=text, fields=fields, datasets=datasets, systems=systems, order=order
+        limit=limit,
+        text=text,
+        fields=fields,
+        datasets=datasets,
+        systems=systems,
+        imports=imports,
+        order=order,
     )
     if not rows:
         say(

@@ -470,6 +470,13 @@ dataset_option = click.option(
 system_option = click.option(
     "--system", "systems", multiple=True, metavar="NAME", help="Only answers of this system."
 )
+import_option = click.option(
+    "--import",
+    "imports",
+    multiple=True,
+    metavar="ID",
+    help="Only cases of this import (masis import prints its ID).",
+)
 search_option = click.option(
     "--search", "text", default="", metavar="WORDS", help="Only cases that contain all these words."
 )
@@ -519,6 +526,7 @@ def filter_options(default_text: str, default: Sequence[CaseState]) -> Callable[
         @field_option
         @dataset_option
         @system_option
+        @import_option
         @click.option(
             "--model",
             "models",
@@ -562,6 +570,7 @@ def filter_options(default_text: str, default: Sequence[CaseState]) -> Callable[
             fields: Names,
             datasets: Names,
             systems: Names,
+            imports: Names,
             models: Names,
             reviewers: Names,
             tags: Names,
@@ -580,6 +589,7 @@ def filter_options(default_text: str, default: Sequence[CaseState]) -> Callable[
                 "fields": fields,
                 "datasets": datasets,
                 "systems": systems,
+                "imports": imports,
                 "models": models,
                 "reviewers": reviewers,
                 "tags": tags,

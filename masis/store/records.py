@@ -53,6 +53,7 @@ class CaseFilter(Record):
         causes: The causes shown by what these modes (or any, if none is named) were applied to.
         systems: The systems that answered (``Case.system``).
         months: The months of import, such as ``2026-11``.
+        imports: Imports of files, by the ids that the imports print and link to.
         open_to: A reviewer who may decide the case now. That excludes cases that they have decided
             or skipped (unless ``skipped_too``), that others have taken, and that are assigned to as
             many others as the case needs.
@@ -80,6 +81,7 @@ class CaseFilter(Record):
     causes: tuple[Cause, ...] = ()
     systems: tuple[str, ...] = ()
     months: tuple[str, ...] = ()
+    imports: tuple[str, ...] = ()
     open_to: str | None = None
     skipped_too: bool = False
     undecided_by: str | None = None

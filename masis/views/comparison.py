@@ -129,16 +129,45 @@ def _difference(left: float | None, right: float | None) -> str:
 
 
 def issues_by_side(left: Run, right: Run, of: Of) -> dict[Side, list[Issue]]:
-    """Return the issues of two runs by side. Issues with the same key are the same issue."""
+    """Return the issues of two runs by side.
+
+    Issues with the same key are the same issue. So are issues of the same rule that overlap in the
+    same answer, because two audits may quote more or fewer words of it.
+    """
+    iterations = _iteration_of(left, of), _iteration_of(right, of)
     left_issues, right_issues = (
-        {issue.key: issue for issue in (iterations.issues if iterations else ())}
-        for iterations in (_iteration_of(left, of), _iteration_of(right, of))
+        {issue.key: issue for issue in (iteration.issues if iteration else ())}
+        for iteration in iterations
     )
+    same_answer = all(iterations) and len({one.answer for one in iterations if one}) == 1
+    pairs = {key: key for key in left_issues if key in right_issues}
+    taken = set(pairs.values())
+    for key, issue in left_issues.items() if same_answer else ():
+        other = next(
+            (
+                other_key
+                for other_key, other in right_issues.items()
+                if key not in pairs and other_key not in taken and _overlap(issue, other)
+            ),
+            None,
+        )
+        if other is not None:
+            pairs[key] = other
+            taken.add(other)
     return {
-        "left": [issue for key, issue in left_issues.items() if key not in right_issues],
-        "both": [issue for key, issue in left_issues.items() if key in right_issues],
-        "right": [issue for key, issue in right_issues.items() if key not in left_issues],
+        "left": [issue for key, issue in left_issues.items() if key not in pairs],
+        "both": [issue for key, issue in left_issues.items() if key in pairs],
+        "right": [issue for key, issue in right_issues.items() if key not in taken],
     }
+
+
+def _overlap(issue: Issue, other: Issue) -> bool:
+    return (
+        issue.rule == other.rule
+        and None not in (issue.start, issue.end, other.start, other.end)
+        and (issue.start or 0) < (other.end or 0)
+        and (other.start or 0) < (issue.end or 0)
+    )
 
 
 def _iteration_of(run: Run, of: Of) -> Iteration | None:

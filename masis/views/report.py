@@ -25,7 +25,8 @@ from masis.views.labels import label_lines
 from masis.views.log_entries import entry_texts, entry_word
 from masis.views.markdown import drawable
 from masis.views.numbers import moment, score_text
-from masis.views.words import FLAG, STANDING, STATE, STOPPED, Word, model_words
+from masis.views.story import run_ending_text
+from masis.views.words import FLAG, STANDING, STATE, Word, model_words
 
 # ``autoescape`` is on because all texts are untrusted. A missing variable is an error, not a blank.
 _TEMPLATES = Environment(
@@ -73,7 +74,7 @@ def case_report(shown: ReportSubject, head: tuple[int, str] | None, index: str =
         state=_status_word(shown),
         standing=shown.decision,
         run=run,
-        stopped=STOPPED[run.termination_reason] if run else "",
+        stopped=run_ending_text(run) if run else "",
         flags=_flags_shown(shown),
         iterations=_answer_views(case, run),
         plain=unaudited_answer_view(case, ""),

@@ -12,7 +12,7 @@ from masis.schema.wording import count_noun
 from masis.settings import OFFLINE
 from masis.views.numbers import score_text
 from masis.views.spending import escalation_text, spent_by_role
-from masis.views.words import REASON, STOPPED, model_words
+from masis.views.words import REASON, ending_text, model_words
 
 OFFLINE_TEXT = (
     "No language model was used: rules and measurements judged this answer. They support English."
@@ -96,7 +96,7 @@ def checks_passed(run: Run) -> list[str]:
     # The stored detail of the ending is a code, which is replaced by its words.
     details = {check.name: check.detail for check in run.acceptance.checks if check.passed}
     if "ending" in details:
-        details["ending"] = STOPPED[run.termination_reason]
+        details["ending"] = run_ending_text(run)
     passed = [f"{CHECKS[name]}: {detail}" for name, detail in details.items()]
     if run.acceptance.guarantee is None:
         return passed
@@ -193,10 +193,13 @@ def end_text(run: Run) -> str:
         last = run.iterations[0].revision
         why = f" {last.changes_explanation}" if last and last.changes_explanation else ""
         return f"After 1 iteration: the reviser was asked for a revision and changed nothing.{why}"
-    return (
-        f"After {count_noun(len(run.iterations), 'iteration')}, because"
-        f" {STOPPED[run.termination_reason]}."
-    )
+    return f"After {count_noun(len(run.iterations), 'iteration')}, because {run_ending_text(run)}."
+
+
+def run_ending_text(run: Run) -> str:
+    """Return why an audit ended, as it follows after "because"."""
+    last_change = run.iterations[-1].improvement_delta if run.iterations else None
+    return ending_text(run.termination_reason, last_change)
 
 
 def may_revise_anyway(run: Run) -> bool:

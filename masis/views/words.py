@@ -399,12 +399,27 @@ COURSE: dict[str, Word] = {
 
 STOPPED: dict[TerminationReason, str] = {
     "no_issues": "no serious issue was left",
-    "convergence": "the last revision improved the answer by less than the threshold",
+    "convergence": "no further revision improved the answer enough",
     "max_iterations": "it reached the largest number of iterations",
     "error": "a step failed",
     "cancelled": "a person stopped it",
     "no_answer": "the system gave no answer",
 }
+
+
+def ending_text(reason: TerminationReason, last_change: float | None) -> str:
+    """Return why an audit ended, as it follows after "because".
+
+    ``last_change`` is the change in quality by the last revision, None if there was none.
+    """
+    if reason != "convergence" or last_change is None:
+        return STOPPED[reason]
+    if last_change < 0:
+        return "the last revision made the answer worse"
+    if last_change == 0:
+        return "the last revision didn't improve the answer"
+    return "the last revision improved the answer by less than the threshold"
+
 
 SCORE: dict[str, Word] = {
     "faithfulness": Word(

@@ -137,6 +137,13 @@ def test_import_and_audit_report_their_results_as_json(masis: Masis, tmp_path: P
     file.write_bytes(lines(case("a"), case("b", query=...)))
     imported = json.loads(masis("import", file, "--json", "--db", database).stdout)
     assert (imported["imported"], imported["refused"]) == (1, 1)
+    more = tmp_path / "more.jsonl"
+    more.write_bytes(lines(case("c"), case("a")))
+    said = masis("import", more, "--db", database).stderr
+    command = re.search(r"masis queue --import (\w+)", said)
+    assert command
+    listed = masis("queue", "--import", command[1], "--json", "--db", database).stdout
+    assert [json.loads(line)["id"] for line in listed.splitlines()] == ["c"]
     (found,) = map(json.loads, masis("audit", file, "--json", "--db", database).stdout.splitlines())
     assert (found["case"], found["state"], found["issue"]) == (
         "a",

@@ -50,6 +50,36 @@ def test_typographic_variants_are_copies(evidence: str, claim: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "heading",
+    [
+        "CONCLUSIONS: ",
+        "Results - ",
+        "Results – ",
+        "CONCLUSIONS ",
+        "CONCLUSIONS:\n",
+        "CONCLUSIONS\n",
+        "Conclusions:\n\n",
+        "**Conclusion:** ",
+        "[Results] ",
+        "METHODS AND FINDINGS: ",
+        "Main outcome measures: ",
+        "Aim: to look. INTERPRETATION: ",
+    ],
+)
+def test_the_heading_of_a_section_doesnt_hinder_a_copy(heading: str) -> None:
+    assert assessed(heading + SAFE, SAFE) == ("supported", ())
+    assert assessed(heading + "The dam isn't safe for ten years.", SAFE)[0] == "contradicted"
+
+
+@pytest.mark.parametrize(
+    "heading",
+    ["Hypothesis: ", "Objective: ", "Myth: ", "Design ", "Results of ", "Claim - ", "Not so: "],
+)
+def test_words_before_a_sentence_that_are_no_heading_hinder_a_copy(heading: str) -> None:
+    assert assessed(heading + SAFE, SAFE)[0] == "unverifiable"
+
+
+@pytest.mark.parametrize(
     ("evidence", "claim"),
     [
         ("Lake Vern is the second largest lake in the region.", "Lake Vern is the largest lake in the region."),

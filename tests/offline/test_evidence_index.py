@@ -69,6 +69,17 @@ def test_an_altered_fact_is_contradicted_with_the_right_value(
         "The firm did not grow by 12% in 2021.",
         "The brands will be merged before 2026.",
         "The firm shrank by 12% in 2021.",
+    ],
+)
+def test_a_claim_that_turns_a_sentence_around_is_contradicted(
+    index: EvidenceIndex, claim: str
+) -> None:
+    assert [signal.kind for signal in index.assess(claim).signals] == ["opposite"]
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
         "Paris is the capital of Italy.",
         "France is the capital of Paris.",
         "The firm grew by at least 12% in 2021.",

@@ -19,6 +19,7 @@ from masis.services import POLICY, Workbench, demo_cases, exams
 from masis.services.arrivals.imports import PREVIEW_ROWS
 from masis.services.drafts import case_subject
 from masis.services.maintenance.retention import rule_of
+from masis.services.records import CaseFilter
 from masis.services.reviews import ReviewService
 from masis.settings import Settings
 from masis.store import Store
@@ -204,6 +205,21 @@ def test_an_abandoned_import_stops_and_keeps_stored_cases(bench: Workbench, tmp_
     first, second = islice(steps, 2)
     assert (first.added, second.added) == (500, 1_000)
     assert bench.store.cases.count() == 1_000
+
+
+def test_an_import_lists_exactly_the_cases_that_it_added(bench: Workbench, tmp_path: Path) -> None:
+    *_, first = bench.imports.add_file(ADA, rows(tmp_path, 700), name="rows.jsonl")
+    *_, again = bench.imports.add_file(ADA, rows(tmp_path, 705), name="rows.jsonl")
+    assert (first.added, again.added) == (700, 5)
+    listed = bench.cases.find_for(ADA, CaseFilter(imports=(again.import_id,)))
+    assert (listed.total, {row.id for row in listed.rows}) == (
+        5,
+        {case.id for case in islice(bench.store.cases.iterate(), 700, None)},
+    )
+    assert bench.cases.find_for(ADA, CaseFilter(imports=(first.import_id,))).total == 700
+    both = CaseFilter(imports=(first.import_id, again.import_id))
+    assert bench.cases.find_for(ADA, both).total == 705
+    assert bench.cases.find_for(ADA, CaseFilter(imports=("unknown",))).total == 0
 
 
 def test_rejected_rows_are_counted_and_named_once(bench: Workbench, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import json
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import parse_qsl
 
 import openpyxl
 import pytest
@@ -18,6 +19,7 @@ from streamlit.testing.v1 import AppTest
 from masis.services import Workbench
 from masis.services.arrivals.imports import ImportService, ImportStep
 from masis.ui.imports.page import COLUMNS, IMPORTS, ONE_CHUNK, FileImport
+from tests.cases import case_of
 from tests.reviewing import ADA
 from tests.ui.conftest import Serve, open_page, texts
 
@@ -86,6 +88,14 @@ def test_a_file_of_another_tool_is_recognized_imported_and_offered_for_audit(
     assert workbench.store.cases.count() == 1
     assert app.button(key="audit-all").label == "Audit this case"
     assert app.button(key="back-to-file")
+    [link] = [
+        element.proto for element in app.get("page_link") if "imported case" in element.proto.label
+    ]
+    [(name, imported)] = parse_qsl(link.query_string)
+    assert name == "imported"
+    workbench.cases.add(ADA, [case_of("It came later.", {"c1": "It came."})])
+    queue = open_page("queue", imported=imported)
+    assert "1 case" in texts(queue)
 
 
 def test_a_fully_imported_file_leaves_the_form_and_a_partial_one_stays(

@@ -43,6 +43,7 @@ from masis.views.story import (
     failure_message,
     no_issues_text,
     review_messages,
+    run_ending_text,
     story,
 )
 from masis.views.verdicts import WITHOUT_PASSAGE, claims_data
@@ -730,6 +731,29 @@ def test_an_unchecked_answer_isnt_called_supported(run: Run) -> None:
         update={"unscored": Unscored(reason="no reply", code="CRITIC-ERR-001")}
     )
     assert "has no result" in no_issues_text(sound.model_copy(update={"critique": silent}))
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (0.03, "improved the answer by less than the threshold"),
+        (-0.2, "made the answer worse"),
+        (0.0, "didn't improve the answer"),
+        (None, "no further revision improved the answer enough"),
+    ],
+)
+def test_an_ending_says_an_improvement_only_if_there_was_one(
+    run: Run, change: float | None, said: str
+) -> None:
+    last = run.iterations[-1].model_copy(update={"improvement_delta": change})
+    ended = run.model_copy(
+        update={
+            "iterations": (run.iterations[0], last),
+            "termination_reason": "convergence",
+        }
+    )
+    assert run_ending_text(ended).endswith(said)
+    assert end_text(ended).endswith(f"{said}.")
 
 
 def test_an_audit_without_a_revision_says_why(run: Run) -> None:

@@ -306,10 +306,29 @@ def test_every_issue_is_on_one_side_and_swapping_swaps_them(
     }
     one = {issue.key for issue in left.iterations[0].issues}
     other = {issue.key for issue in right.iterations[0].issues}
-    assert groups == {"left": one - other, "both": one & other, "right": other - one}
-    assert groups["both"]
+    assert groups["left"] | groups["both"] == one
+    assert not groups["left"] & groups["both"]
+    assert groups["both"] >= one & other
+    assert groups["right"] <= other - one
+    assert len(groups["both"]) + len(groups["right"]) == len(other)
     swapped = issues_by_side(right, left, "first")
     assert {issue.key for issue in swapped["right"]} == groups["left"]
+
+
+def test_issues_of_one_rule_about_overlapping_words_are_the_same_in_two_audits() -> None:
+    whole = an_issue("a", "The firm grew by 3%.").model_copy(update={"start": 0, "end": 20})
+    part = an_issue("b", "grew by 3%").model_copy(update={"start": 9, "end": 19})
+    elsewhere = an_issue("c", "It is old.").model_copy(update={"start": 21, "end": 31})
+    other_rule = part.model_copy(update={"rule": "uncited_sentence", "key": "d"})
+    left, _ = iterations([whole])
+    for issues, both in (([part], 1), ([elsewhere], 0), ([other_rule], 0), ([part, elsewhere], 1)):
+        right, _ = iterations(issues)
+        sides = issues_by_side(left, right, "first")
+        assert [len(sides[side]) for side in ("left", "both", "right")] == [
+            1 - both,
+            both,
+            len(issues) - both,
+        ]
 
 
 def test_scores_are_compared_between_original_answers(

@@ -149,6 +149,26 @@ _INTRODUCTION = re.compile(
     r" (?:statement|claim|belief|stor|example|scenario|report)\w*)\b",
     re.IGNORECASE,
 )
+# Matches the heading of a section of an abstract, under which the evidence asserts its sentences:
+# "CONCLUSIONS: ", "Results - ", "**Methods and findings.** ", "[Background] " and "RESULTS " before
+# a capital. It doesn't match "Results of", "Objective: " or "Hypothesis: ", which assert nothing.
+_SECTION = r"""
+    (?:main\ |key\ |study\ |principal\ |primary\ )?
+    (?:background|introduction|context|rationale|methods?|methodology|materials?|design|settings?
+      |participants|patients|subjects|population|interventions?|exposures?|measurements?|measures
+      |outcomes?(?:\ measures?)?|data\ sources?|study\ selection|data\ extraction|results?
+      |findings?|observations?|discussions?|conclusions?|interpretations?|implications?|relevance
+      |significance|summary|limitations?|messages?|points|evidence\ synthesis)
+"""
+_SECTION_HEADING = re.compile(
+    rf"""
+    \s*[*_\[(]*
+    (?:{_SECTION})(?:(?:\ and\ |\ &\ |/|,\ )(?:{_SECTION}))*
+    (?:\s?(?::|[-–—](?=\s)|[\])]|\.?[*_]+[:.]?)[*_\])]*(?:\s+|$)
+      |(?-i:(?<=[A-Z]{{4}}))\s+(?-i:(?=[A-Z][a-z]|\d)))
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
 _STOPS = frozenset(".!?…。！？।؟")
 
 
@@ -220,12 +240,13 @@ class CopyIndex:
                 )
 
     def _add(self, sentence: _EvidenceSentence, text: str) -> None:
-        body = _without_bullet(text)
+        item = _without_bullet(text)
+        body = without_section_heading(item)
         full_words = words_of(body)
         if not full_words:
             return
         self._full.setdefault(full_words, []).append(sentence)
-        forms = dict.fromkeys((full_words, *_short_forms(body)))
+        forms = dict.fromkeys((full_words, words_of(item), *_short_forms(body)))
         for variant in dict.fromkeys(chain(forms, *map(_first_predicate, forms))):
             if variant != full_words:
                 self._variants.setdefault(variant, []).append(sentence)
@@ -237,7 +258,13 @@ class CopyIndex:
         chunks that count.
         """
         forms = list(
-            dict.fromkeys([words_of(claim), words_of(_CONNECTIVE.sub("", claim, count=1))])
+            dict.fromkeys(
+                [
+                    words_of(claim),
+                    words_of(_CONNECTIVE.sub("", claim, count=1)),
+                    words_of(without_section_heading(claim)),
+                ]
+            )
         )
         objection, doubted_spans = "", []
         for words in forms:
@@ -263,9 +290,21 @@ class CopyIndex:
         for document, offset in positions:
             units = self._units[document]
             unit = units[max(0, bisect_left(units, offset + 1, key=lambda unit: unit.start) - 1)]
-            sentence_words = words_of(_without_bullet(self._texts[document][unit.start : unit.end]))
+            sentence = _without_bullet(self._texts[document][unit.start : unit.end])
+            sentence_words = words_of(without_section_heading(sentence))
             if (change := one_change(claim_words, sentence_words)) is not None:
                 yield change
+
+    def is_asserted(self, document: int, start: int) -> bool:
+        """Return whether the evidence asserts the sentence at an offset of a chunk.
+
+        It may not if the sentence is quoted, introduced as somebody's words, or retracted.
+        """
+        units = self._units[document]
+        number = max(0, bisect_left(units, start + 1, key=lambda unit: unit.start) - 1)
+        run = (_EvidenceSentence(document, number),)
+        text = self._texts[document][units[number].start : units[number].end]
+        return self._objection(run, text) in ("", "cut")
 
     def _matching_runs(
         self, words: tuple[str, ...], allowed: Collection[int] | None
@@ -446,6 +485,15 @@ def _without_bullet(text: str) -> str:
     return text[bullet.end() :] if bullet else text
 
 
+def without_section_heading(text: str) -> str:
+    """Return a sentence without the heading of its section of an abstract.
+
+    A heading alone stays as it is.
+    """
+    heading = _SECTION_HEADING.match(text)
+    return text[heading.end() :] or text if heading else text
+
+
 def _short_forms(text: str) -> Iterator[tuple[str, ...]]:
     """Yield the words of a sentence without its markers, its leading connective and its asides."""
     for rest in dict.fromkeys((text, text_without_markers(text))):
@@ -522,8 +570,11 @@ def _may_be_cut(text: str, units: Sequence[SentenceUnit], run: Sequence[_Evidenc
     )
     previous = preceding.rstrip()
     is_ended = previous[-1:] in _STOPS or previous[-1:] in '"”’)]}*_:'
-    if is_broken_line and previous and not is_ended and units[run[0].number - 1].kind != "heading":
-        return True
+    if is_broken_line and previous and not is_ended:
+        line_before = units[run[0].number - 1]
+        heading = f"{text[line_before.start : line_before.end].strip()}:"
+        if line_before.kind != "heading" and not _SECTION_HEADING.fullmatch(heading):
+            return True
     # Markers after the final point are removed: "It grew.[3][4]" ends with a point.
     sentence_text = without_last_brackets(text[last.start : last.end].rstrip())
     sentence_text = text_without_markers(sentence_text).rstrip("\"”’'»)]}*_ ")
@@ -543,6 +594,8 @@ def _is_announced(text: str, units: Sequence[SentenceUnit], number: int) -> bool
     if lead_in < 0:
         return False
     lead_in_text = text[units[lead_in].start : units[lead_in].end].rstrip()
+    if _SECTION_HEADING.fullmatch(lead_in_text):
+        return False
     if lead_in_text.endswith(":") or (
         units[lead_in].kind == "heading" and _DOUBTFUL_HEADING.search(lead_in_text)
     ):

@@ -16,8 +16,9 @@ from itertools import pairwise
 from typing import Literal, TypeVar
 
 from masis.audit.sentences import split_sentences
-from masis.offline.checks.copies import CopyIndex, CopyMatch
+from masis.offline.checks.copies import CopyIndex, CopyMatch, without_section_heading
 from masis.offline.checks.figures import FactTable, Quotable, check_figures, numerals_in
+from masis.offline.checks.opposites import find_opposite
 from masis.offline.inference.encoder import SentenceEncoder, load_encoder
 from masis.offline.matching.overlap import NAMED, Match, closeness, match_sentence, restrict
 from masis.offline.matching.passages import (
@@ -65,6 +66,8 @@ _FLAGGED_SUPPORT = 0.2
 """The most support of a flagged claim. It makes the issue serious (DRAFT-CRITIQUE-SEVERITY) even if
 the rest of the claim is close to the evidence.
 """
+OPPOSITE_STRENGTH = 0.9
+"""The strength of an opposite: below that of a figure, because words have more than one meaning."""
 _BACK_REFERENCES = frozenset(
     "it its he she they his her their them this these that those such both the there here one"
     " another".split()
@@ -394,10 +397,42 @@ class EvidenceIndex:
                 match, self._facts, question_figures, self._numerals, self._figures_of_origins
             )
             flagged += (_shift_signal(signal, offset) for signal in result.contradictions)
+            if (opposite := self._find_opposite(match)) is not None:
+                flagged.append(_shift_signal(opposite, offset))
             absent += (_shift_signal(figure, offset) for figure in result.absent)
         return sorted(
             flagged, key=lambda signal: (not signal.evidence_id, -signal.strength)
         ), tuple(absent)
+
+    def _find_opposite(self, match: Match) -> Contradiction | None:
+        """Return the nearest sentence that says the opposite in nearly the same words, if any."""
+        asserted = [
+            passage
+            for passage in (self.passages[number] for number in match.top)
+            if self._copies.is_asserted(passage.document, passage.start)
+        ]
+        claim = match.sentence.text
+        texts = [without_section_heading(passage.text) for passage in asserted]
+        opposite = find_opposite(claim, texts)
+        if opposite is None:
+            return None
+        index, words = opposite
+        passage = asserted[index]
+        claim_text = claim[words.claim_start : words.claim_end]
+        evidence_text = texts[index][words.evidence_start : words.evidence_end]
+        text_start = passage.end - len(texts[index])
+        return Contradiction(
+            kind="opposite",
+            claim_start=words.claim_start,
+            claim_end=words.claim_end,
+            claim_text=claim_text,
+            evidence_id=passage.evidence_id,
+            evidence_start=text_start + words.evidence_start,
+            evidence_end=text_start + words.evidence_end,
+            evidence_text=evidence_text,
+            reason=f"the evidence has “{evidence_text}” where the claim has “{claim_text}”",
+            strength=OPPOSITE_STRENGTH,
+        )
 
     def _match_sentences(self, claim: str) -> list[Part]:
         """Return the matches of the sentences that assert something. Long ones are in pieces."""

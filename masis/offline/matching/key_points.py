@@ -15,7 +15,7 @@ from masis.schema.audit import Claim, JudgedBy, Measurement
 from masis.schema.case import Evidence
 
 OFFLINE = "offline"
-VERSION = "6"
+VERSION = "7"
 """Increased with every change to a verdict or score of an offline role."""
 
 JUDGED_BY = JudgedBy(model=OFFLINE, version=VERSION)

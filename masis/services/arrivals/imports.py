@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -45,7 +46,8 @@ class ImportStep(NamedTuple):
     ``rows``, ``end`` (bytes of the file), ``added``, ``unchanged`` and ``refused`` are totals so
     far. ``unchanged`` cases were already stored with the same content. ``refused`` rows have no
     valid case, or an id that belongs to another case. ``problems`` are errors in rows since the
-    last step; ``notes`` say how else the rows could be read.
+    last step; ``notes`` say how else the rows could be read. ``import_id`` is the id by which the
+    queue lists the added cases (``CaseFilter.imports``).
     """
 
     rows: int
@@ -55,6 +57,7 @@ class ImportStep(NamedTuple):
     refused: int
     problems: tuple[MasisError, ...] = ()
     notes: tuple[InputError, ...] = ()
+    import_id: str = ""
 
 
 class ImportService(Service):
@@ -164,8 +167,10 @@ class ImportService(Service):
 
     def _steps(self, rows: Iterator[MappedRow]) -> Iterator[ImportStep]:
         step = ImportStep(0, 0, 0, 0, 0)
+        import_id = secrets.token_hex(6)
         for batch, broken_off in _store_batches(rows):
-            report = self._store.cases.add_many([row.case for row in batch if row.case is not None])
+            cases = [row.case for row in batch if row.case is not None]
+            report = self._store.cases.add_many(cases, import_id=import_id)
             step = ImportStep(
                 rows=step.rows + len(batch),
                 end=batch[-1].end if batch else step.end,
@@ -178,6 +183,7 @@ class ImportService(Service):
                     *report.conflicts,
                 ),
                 notes=tuple(note for row in batch for note in row.notes),
+                import_id=import_id,
             )
             yield step
 

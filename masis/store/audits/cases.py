@@ -86,6 +86,7 @@ class Cases(Queue):
         *,
         batch: int = BATCH,
         on_batch: Callable[[int], None] | None = None,
+        import_id: str | None = None,
     ) -> AddResult:
         """Store many cases, loading one batch at a time. A conflict doesn't stop the others.
 
@@ -95,6 +96,7 @@ class Cases(Queue):
             cases: The cases.
             batch: The number of cases per transaction.
             on_batch: Called with the number of processed cases after each batch.
+            import_id: The import of a file that the added cases belong to.
 
         Returns:
             The number of added and unchanged cases, and the first 1,000 conflicts.
@@ -109,7 +111,7 @@ class Cases(Queue):
                 at = self._database.now()
                 for case in prepared:
                     try:
-                        if _insert_case(connection, case, at) == "added":
+                        if _insert_case(connection, case, at, import_id) == "added":
                             added += 1
                         else:
                             unchanged += 1
@@ -165,7 +167,10 @@ def damaged_case(connection: sqlite3.Connection, seq: int) -> RecordDamaged:
 
 
 def _insert_case(
-    connection: sqlite3.Connection, prepared: _PreparedCase, at: str
+    connection: sqlite3.Connection,
+    prepared: _PreparedCase,
+    at: str,
+    import_id: str | None = None,
 ) -> Literal["added", "unchanged"]:
     case = prepared.case
     found = connection.execute("SELECT digest FROM cases WHERE id = ?", [case.id]).fetchone()
@@ -183,6 +188,7 @@ def _insert_case(
         "id": case.id,
         "digest": prepared.digest,
         "imported_at": at,
+        "import_id": import_id,
         "updated_at": at,
         "query_start": case.query[: QUERY_SHOWN + 1],
         "field": _metadata_word(case.metadata.get("field")),

@@ -428,6 +428,7 @@ def matching(connection: sqlite3.Connection, case_filter: CaseFilter) -> Matchin
         *any_of("+dataset", case_filter.datasets),
         *any_of("+system", case_filter.systems),
         *any_of(_COLUMNS["months"], case_filter.months),
+        *any_of("import_id", case_filter.imports),
         *any_of("+reviewer", case_filter.reviewers),
         *_any_in("flags", case_filter.flags),
         *_any_in("reasons", case_filter.reasons),

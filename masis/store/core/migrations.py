@@ -479,6 +479,12 @@ def m050_seen_verdicts(db: Database) -> None:
     db.execute("ALTER TABLE openings ADD COLUMN machine_seen INTEGER NOT NULL DEFAULT 0")
 
 
+def m051_imports(db: Database) -> None:
+    """Store with each case the import of a file that added it. Earlier imports aren't known."""
+    db.execute("ALTER TABLE cases ADD COLUMN import_id TEXT")
+    db.execute("CREATE INDEX cases_import ON cases (import_id) WHERE import_id IS NOT NULL")
+
+
 def m056_observation_causes(db: Database) -> None:
     """Store where the fault of each observation comes from, which its labels' passages decide.
 
@@ -507,6 +513,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     m044_judge_versions,
     m046_judge_trials,
     m050_seen_verdicts,
+    m051_imports,
     m056_observation_causes,
 )
 

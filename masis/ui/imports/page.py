@@ -736,7 +736,7 @@ def _draw_import_result(workbench: Workbench, file_import: FileImport) -> None:
             "pages/queue.py",
             label=f"See the {count_noun(step.added, 'imported case')}" if step.added else "Queue",
             icon=":material/checklist:",
-            query_params={"order": "newest"},
+            query_params={"imported": step.import_id} if step.added else {},
         )
     with st.container(key="import-audit"):
         show_unaudited(workbench, workbench.cases.facets())

@@ -27,7 +27,7 @@ from masis.views.headline import issue_lines
 from masis.views.markdown import colour_label
 from masis.views.numbers import day
 from masis.views.spending import spent_so_far
-from masis.views.words import MACHINE_HIDDEN, SCORE, STANDING, STOPPED, VERDICT, Word
+from masis.views.words import MACHINE_HIDDEN, SCORE, STANDING, VERDICT, Word, ending_text
 
 _TIMELINE = register_component("timeline")
 
@@ -448,11 +448,12 @@ def _end(events: Sequence[Event], state: RunState, why: str) -> Shown | None:
     outcome = _run_outcome(events)
     reason = outcome.get("termination_reason", "error")
     chosen = outcome["best"] + 1 if outcome.get("best") else None
-    details = [f"The audit ended because {STOPPED[reason]}."]
+    results = {
+        event.iteration: event.data for event in events if event.kind == "iteration_finished"
+    }
+    last_change = results[max(results)].get("improvement_delta") if results else None
+    details = [f"The audit ended because {ending_text(reason, last_change)}."]
     if chosen is not None:
-        results = {
-            event.iteration: event.data for event in events if event.kind == "iteration_finished"
-        }
         first, best = (results.get(number, {}).get("quality_score") for number in (1, chosen))
         change = (
             f": quality {first:.2f} → {best:.2f}" if first is not None and best is not None else ""

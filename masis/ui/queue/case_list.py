@@ -245,7 +245,7 @@ def _draw_filters(workbench: Workbench, case_filter: CaseFilter, *, blind: bool)
     filters = [
         filter_
         for filter_ in address.DRAWER
-        if filter_.kind != "case" and not (blind and filter_.machine)
+        if filter_.kind != "id" and not (blind and filter_.machine)
     ]
     popover = st.popover(
         "Filters", icon=":material/filter_list:", key="queue-filters", on_change="rerun"

@@ -47,13 +47,13 @@ class Filter(NamedTuple):
 
     ``name`` is its parameter in the address and ``field`` its field of ``CaseFilter``. A ``known``
     filter accepts the keys of ``options``, ``words`` accepts any value, ``range`` two bounds from 0
-    to 1, and ``case`` the ids of cases, which only a link sets. ``machine`` filters depend on audit
-    results.
+    to 1, and ``id`` the ids of cases or imports, which only a link sets. ``machine`` filters depend
+    on audit results.
     """
 
     name: str
     title: str
-    kind: Literal["known", "words", "range", "case"]
+    kind: Literal["known", "words", "range", "id"]
     field: str
     options: Mapping[str, str] = {}
     machine: bool = False
@@ -91,9 +91,10 @@ DRAWER: tuple[Filter, ...] = (
     Filter("reviewer", "Decided by", "words", "reviewers"),
     Filter("assignee", "Assigned to", "words", "assignees"),
     Filter("tag", "Tag", "words", "tags"),
-    Filter("similar", "Nearly the same answer as", "case", "similar_to"),
+    Filter("similar", "Nearly the same answer as", "id", "similar_to"),
     Filter("mode", "Failure mode", "words", "modes"),
     Filter("cause", "Cause", "known", "causes", {name: row.name for name, row in CAUSES.items()}),
+    Filter("imported", "Import", "id", "imports"),
     Filter("month", "Month of import", "words", "months"),
     Filter("quality", "Quality", "range", "quality", machine=True),
     Filter("confidence", "Confidence", "range", "confidence", machine=True),
@@ -103,7 +104,7 @@ DRAWER: tuple[Filter, ...] = (
 FILTERS = ("q", *(filter_.name for filter_ in (STANDINGS, *DRAWER)))
 """The parameters that exclude cases."""
 
-_WITH_ALL_STANDINGS = ("state", "q", "similar")
+_WITH_ALL_STANDINGS = ("state", "q", "similar", "imported")
 """The filters that list decided cases, too."""
 
 LIST_PARAMETERS = (*FILTERS, "order", "seed", "page", "size")
@@ -267,8 +268,8 @@ def standings(*, with_state: bool = False) -> tuple[Standing, ...]:
     """Return the statuses of the listed cases: those in the address, or else all that aren't
     decided.
 
-    A search, a filter by state or one by a case's answer includes all statuses. ``with_state`` acts
-    as if the address had such a filter.
+    A search, or a filter by state, by a case's answer or by import, includes all statuses.
+    ``with_state`` acts as if the address had such a filter.
     """
     chosen = several("standing", get_args(Standing))
     if "to_review" in chosen:  # replaces the audit's statuses for reviewers who decide blind
