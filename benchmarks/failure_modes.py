@@ -23,6 +23,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from benchmarks.filler import fill_store
 from benchmarks.store import FIELDS, word
 from masis.schema.actor import Actor
 from masis.schema.case import Case
@@ -34,7 +35,6 @@ from masis.store import Store
 from masis.ui.shell.serve import import_slow_modules
 
 LABELS = 3
-BATCH = 500
 CODED = 10
 """Every tenth case gets a code."""
 
@@ -76,48 +76,32 @@ def make_note(draw: random.Random) -> str:
 
 def fill(store: Store, count: int) -> None:
     """Store the cases with their decisions and codes."""
-    draw, answers = random.Random(7), {}
-    for case in generate_cases(count):
-        answers[case.id] = case.answer or ""
+    draw = random.Random(7)
     store.cases.add_many(generate_cases(count))
-    ids = list(answers)
-    for start in range(0, count, BATCH):
-        with store.transaction():
-            for number, case_id in enumerate(ids[start : start + BATCH], start):
-                labels = tuple(
-                    TargetLabel(
-                        target="span",
-                        start=0,
-                        end=5,
-                        text=answers[case_id][:5],
-                        label=draw.choice(TYPES),
-                        severity="high",
-                        note=make_note(draw),
-                    )
-                    for _ in range(LABELS)
-                )
-                entry = store.decisions.append(
-                    Decision(
-                        reviewer=READER.name,
-                        case_id=case_id,
-                        run_id=None,
-                        verdict="reject",
-                        labels=labels,
-                    )
-                )
-                if number % CODED == 0:
-                    store.decisions.append(
-                        Decision(
-                            kind="code",
-                            reviewer=READER.name,
-                            case_id=case_id,
-                            run_id=None,
-                            codes=(draw.choice(("rag.unsupported", "rag.incomplete")),),
-                            observation=f"{entry.id}:label.0",
-                        )
-                    )
-        print(f"\r{start + BATCH:,} cases stored", end="", file=sys.stderr)
-    print(file=sys.stderr)
+
+    def decide(numbered: tuple[int, Case]) -> None:
+        number, case = numbered
+        labels = tuple(
+            TargetLabel(
+                target="span",
+                start=0,
+                end=5,
+                text=(case.answer or "")[:5],
+                label=draw.choice(TYPES),
+                severity="high",
+                note=make_note(draw),
+            )
+            for _ in range(LABELS)
+        )
+        about_case = {"reviewer": READER.name, "case_id": case.id, "run_id": None}
+        entry = store.decisions.append(Decision(verdict="reject", labels=labels, **about_case))
+        if number % CODED == 0:
+            codes = (draw.choice(("rag.unsupported", "rag.incomplete")),)
+            place = f"{entry.id}:label.0"
+            code = Decision(kind="code", codes=codes, observation=place, **about_case)
+            store.decisions.append(code)
+
+    fill_store(store, enumerate(generate_cases(count)), decide, "decided cases")
 
 
 def measure(name: str, call: Callable[[], object], target_ms: float) -> bool:

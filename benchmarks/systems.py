@@ -20,6 +20,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from benchmarks.filler import fill_store
 from benchmarks.store import FIELDS
 from masis import run_audit
 from masis.schema.actor import Actor
@@ -29,7 +30,6 @@ from masis.store import Store
 from masis.ui.shell.serve import import_slow_modules
 
 READER = Actor(name="Ada")
-BATCH = 500
 WRONG_EVERY = {"v1": 20, "v2": 10}
 
 
@@ -56,12 +56,15 @@ def fill(store: Store, questions: int) -> None:
     """Store the answers with their audits."""
     answers = list(generate_answers(questions))
     store.cases.add_many(case for case, _ in answers)
-    first = {is_wrong: run_audit(case) for case, is_wrong in reversed(answers)}
-    for start in range(0, len(answers), BATCH):
-        with store.database.transaction(durable=False):
-            for number, (case, is_wrong) in enumerate(answers[start : start + BATCH], start):
-                own = {"id": f"run-{number}", "case_id": case.id, "case_digest": case.digest()}
-                store.runs.finish(first[is_wrong].model_copy(update=own))
+    examples = {is_wrong: case for case, is_wrong in reversed(answers)}
+    audits = {is_wrong: run_audit(case) for is_wrong, case in examples.items()}
+
+    def finish(numbered: tuple[int, tuple[Case, bool]]) -> None:
+        number, (case, is_wrong) = numbered
+        own = {"id": f"run-{number}", "case_id": case.id, "case_digest": case.digest()}
+        store.runs.finish(audits[is_wrong].model_copy(update=own))
+
+    fill_store(store, enumerate(answers), finish, "audited answers")
 
 
 def time_ms(action: Callable[[], object]) -> float:

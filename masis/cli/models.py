@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Literal, get_args
@@ -563,14 +563,14 @@ def optimize(
         f" {role}={stored.string}{folder_option}"
     )
     if source == "decisions" and role == "critic":
-        held_out_queries = [case.query for case in parts.held_out]
-        version = _draft_judge(shared.open_existing(db), folder, stored, held_out_queries)
+        measured = [case.id for case in parts.held_out]
+        version = _draft_judge(shared.open_existing(db), folder, stored, measured)
         say(f"Judge version {version.name!r} is a draft with it: masis judge show {version.id}")
     emit({"program": stored.string, "file": file}, [str(file)])
 
 
 def _draft_judge(
-    workbench: Workbench, folder: Path, program: Program, held_out_queries: Iterable[str]
+    workbench: Workbench, folder: Path, program: Program, measured: Sequence[str]
 ) -> JudgeVersion:
     """Write a draft of a judge version with a compiled critic, so that it can be compared with
     others on the held-out questions, and adopted.
@@ -579,7 +579,8 @@ def _draft_judge(
     # The draft's critic must be found, also in another folder than that of the settings.
     there = {"programs_folder": str(folder)}
     workbench.use_settings(person, workbench.settings.model_copy(update=there))
-    held_out = tuple(dict.fromkeys(map(question_id, held_out_queries)))
+    records = workbench.store.systems.question_records(measured)
+    held_out = tuple(dict.fromkeys(question_id(records.get(case, case)) for case in measured))
     return workbench.judge.draft(
         person,
         # With the time, because another folder may have a program of the same name and version.

@@ -39,17 +39,18 @@ CaseId = Annotated[str, Field(min_length=1, max_length=1000)]
 QuestionId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")]
 """The identity of a question, as ``question_id`` returns it."""
 
-_WORD = re.compile(r"\w+")
 
-
-def question_id(query: str) -> str:
-    """Return the id of a question, which is the same whatever its case, spacing and punctuation.
+def question_id(record: str) -> str:
+    """Return the id under which a judge version holds out a question.
 
     A version holds out questions and not cases, because the answers of two systems to one question
     would otherwise be on both sides.
+
+    Args:
+        record: The id of the question's record (``Systems.question_records``).
+
     """
-    words = _WORD.findall(query.casefold()) or query.split()
-    return hashlib.sha256(" ".join(words).encode()).hexdigest()[:16]
+    return hashlib.sha256(record.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 # House rules

@@ -6,9 +6,14 @@ elsewhere in the evidence, or the verifier didn't read it from there.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
 from masis.api.audits import verify_against_each
+from masis.api.roles import estimate
 from masis.audit import limits
 from masis.errors import InputError, ResultsHidden, StepError
+from masis.llm.estimates import CostEstimate
 from masis.schema.actor import Actor
 from masis.schema.audit import Claim, ClaimCheck
 from masis.schema.calls import Usage
@@ -22,7 +27,9 @@ from masis.schema.minimal_evidence import (
 )
 from masis.schema.review import LogEntry
 from masis.schema.run import Iteration, Run
+from masis.schema.wording import count_noun
 from masis.services.access import OPEN, Access, requires
+from masis.services.background import BackgroundTask, BackgroundTasks
 from masis.services.cases import machine_hidden
 from masis.services.records import DecisionFilter
 from masis.settings import OFFLINE, ROLES, Settings
@@ -31,15 +38,124 @@ from masis.store import Store
 VERIFY_WITHOUT_PASSAGES = "verify claims again without their passages"
 
 
+class _ClaimToVerify(NamedTuple):
+    """A claim to verify, by its number, and the passages that decide it.
+
+    ``entry`` is the log entry with the label that names them; None if the audit named them.
+    """
+
+    number: int
+    check: ClaimCheck
+    passages: tuple[LabelPassage, ...]
+    entry: LogEntry | None
+
+
+class MinimalEvidencePlan(NamedTuple):
+    """The verification of claims before it starts.
+
+    Attributes:
+        claims: The text of each claim with passages, by its number.
+        models: The models that judge; none offline.
+        cost: The most that each claim may need, by its number.
+
+    """
+
+    claims: dict[int, str]
+    models: tuple[str, ...]
+    cost: dict[int, CostEstimate]
+
+
+class PassageVerification(BackgroundTask):
+    """Claims of one case that are verified on a thread."""
+
+    def __init__(
+        self, work: Callable[[PassageVerification], Sequence[MinimalEvidence]], total: int
+    ) -> None:
+        super().__init__()
+        self._verify, self.total, self.done = work, total, 0
+
+    def work(self) -> None:
+        """Verify the claims; each result is stored at once."""
+        self._verify(self)
+
+    @property
+    def share(self) -> float:
+        """The share of the claims that are verified."""
+        return self.done / self.total if self.total else 1.0
+
+    @property
+    def progress_text(self) -> str:
+        """The number of verified claims."""
+        return f"Verified {self.done:,} of {count_noun(self.total, 'claim')} without passages"
+
+
 class MinimalEvidenceService:
     """The use cases of verifying claims of stored audits without their passages."""
 
     def __init__(self, store: Store, settings: Settings, access: Access = OPEN) -> None:
         self._store, self._settings, self.access = store, settings, access
+        self._tasks: BackgroundTasks[PassageVerification] = BackgroundTasks()
+
+    @requires("audit", VERIFY_WITHOUT_PASSAGES)
+    def plan(self, actor: Actor, case_id: str, *, iteration: int = 1) -> MinimalEvidencePlan:
+        """Return the claims that can be verified, and the most that each may cost.
+
+        Raises:
+            UnknownRecord: There is no such case.
+            ResultsHidden: The policy hides the audit's results from this person.
+            InputError: The audit can't be repeated.
+
+        """
+        case = self._store.cases.get(case_id)
+        targets, settings = self._targets(actor, case, None, iteration)[1:]
+        alone = settings.with_values({"max_iterations": 1})
+        models = {name for name in settings.models().values() if name != OFFLINE}
+        cost: dict[int, CostEstimate] = {}
+        for target in targets:
+            one = estimate(case.model_copy(update={"answer": target.check.claim.text}), alone)
+            cost[target.number] = one.plus(one)  # once with and once without the passages
+        claims = {target.number: target.check.claim.text for target in targets}
+        return MinimalEvidencePlan(claims, tuple(sorted(models)), cost)
+
+    @requires("audit", VERIFY_WITHOUT_PASSAGES)
+    def start(
+        self, actor: Actor, case_id: str, *, claim: int | None = None, iteration: int = 1
+    ) -> PassageVerification:
+        """Start ``verify`` on a thread, unless the case's claims are being verified already.
+
+        Raises:
+            UnknownRecord: There is no such case.
+            ResultsHidden: The policy hides the audit's results from this person.
+            InputError: There is no such claim, it has no passages, or the audit can't be repeated.
+
+        """
+        case = self._store.cases.get(case_id)
+        targets = self._targets(actor, case, claim, iteration)[1]
+
+        def work(task: PassageVerification) -> Sequence[MinimalEvidence]:
+            def on_progress(done: int) -> bool:
+                task.done = done
+                return not task.stopping
+
+            return self.verify(
+                actor, case_id, claim=claim, iteration=iteration, on_progress=on_progress
+            )
+
+        return self._tasks.start(case_id, lambda: PassageVerification(work, len(targets)))
+
+    def latest(self, case_id: str) -> PassageVerification | None:
+        """Return the latest verification that this server started on a case, or None."""
+        return self._tasks.get(case_id)
 
     @requires("audit", VERIFY_WITHOUT_PASSAGES)
     def verify(
-        self, actor: Actor, case_id: str, *, claim: int | None = None, iteration: int = 1
+        self,
+        actor: Actor,
+        case_id: str,
+        *,
+        claim: int | None = None,
+        iteration: int = 1,
+        on_progress: Callable[[int], bool] | None = None,
     ) -> tuple[MinimalEvidence, ...]:
         """Verify claims of the newest audit with and without their passages, and store the results.
 
@@ -54,6 +170,7 @@ class MinimalEvidenceService:
             claim: The number of the claim in its iteration, from 1. By default, all claims with
                 passages are verified.
             iteration: The audited answer, from 1: the original answer by default.
+            on_progress: Called with the number of verified claims; it returns whether to go on.
 
         Returns:
             One result for each claim with passages, in order; none if no claim has any.
@@ -66,47 +183,26 @@ class MinimalEvidenceService:
 
         """
         case = self._store.cases.get(case_id)
-        self._check_shown(actor, case_id)
-        run, audited = self._audited(case_id, iteration)
-        entries = self._labelling_entries(actor, case_id)
-        numbers = range(1, len(audited.claims) + 1) if claim is None else (claim,)
-        if claim is not None and not 1 <= claim <= len(audited.claims):
-            raise InputError(
-                f"is {claim}, and the answer has {len(audited.claims)} claims",
-                hint="Claims are counted from 1.",
-                field="claim",
-            )
-        settings = verifier_settings(run, self._settings)
+        run, targets, settings = self._targets(actor, case, claim, iteration)
+        audited = run.iterations[iteration - 1]
         evidence = limits.evidence_within(case.evidence, audited.citation_audit, settings)
-        found = []
-        for number in numbers:
-            check = audited.claims[number - 1]
-            passages, entry = _deciding_passages(check, entries, evidence, audited.answer)
-            if passages:
-                found.append((number, check, passages, entry))
-        if claim is not None and not found:
-            raise InputError(
-                "has no passage that decides its verdict",
-                hint="Label the claim with a passage of the evidence first.",
-                field="claim",
-            )
-        results = []
-        for number, check, passages, entry in found:
-            checks, usage = self._verdicts(case, check, passages, evidence, settings)
+        results: list[MinimalEvidence] = []
+        for target in targets:
+            checks, usage = self._verdicts(case, target.check, target.passages, evidence, settings)
             before, after = checks
-            decision = entry.decision if entry else None
+            decision = target.entry.decision if target.entry else None
             result = MinimalEvidence(
                 case_id=case_id,
                 run_id=run.id,
                 iteration=iteration,
-                claim=number,
-                text=check.claim.text,
-                start=check.claim.start,
-                end=check.claim.end,
-                passages=passages,
+                claim=target.number,
+                text=target.check.claim.text,
+                start=target.check.claim.start,
+                end=target.check.claim.end,
+                passages=target.passages,
                 label_by=decision.reviewer if decision else "",
-                entry_id=entry.id if entry else "",
-                audited=check.verdict,
+                entry_id=target.entry.id if target.entry else "",
+                audited=target.check.verdict,
                 before=before.verdict,
                 after=after.verdict,
                 decisive=before.verdict != after.verdict,
@@ -118,7 +214,39 @@ class MinimalEvidenceService:
             # Stored one by one, so that a failure loses no verdict that was paid for.
             self._store.minimal_evidence.add(result)
             results.append(result)
+            if on_progress is not None and not on_progress(len(results)):
+                break
         return tuple(results)
+
+    def _targets(
+        self, actor: Actor, case: Case, claim: int | None, iteration: int
+    ) -> tuple[Run, list[_ClaimToVerify], Settings]:
+        """Return the run, the claims to verify, and the settings of the verifier."""
+        self._check_shown(actor, case.id)
+        run, audited = self._audited(case.id, iteration)
+        entries = self._labelling_entries(actor, case.id)
+        numbers = range(1, len(audited.claims) + 1) if claim is None else (claim,)
+        if claim is not None and not 1 <= claim <= len(audited.claims):
+            raise InputError(
+                f"is {claim}, and the answer has {len(audited.claims)} claims",
+                hint="Claims are counted from 1.",
+                field="claim",
+            )
+        settings = verifier_settings(run, self._settings)
+        evidence = limits.evidence_within(case.evidence, audited.citation_audit, settings)
+        found: list[_ClaimToVerify] = []
+        for number in numbers:
+            check = audited.claims[number - 1]
+            passages, entry = _deciding_passages(check, entries, evidence, audited.answer)
+            if passages:
+                found.append(_ClaimToVerify(number, check, passages, entry))
+        if claim is not None and not found:
+            raise InputError(
+                "has no passage that decides its verdict",
+                hint="Label the claim with a passage of the evidence first.",
+                field="claim",
+            )
+        return run, found, settings
 
     @requires("read")
     def results(self, actor: Actor, case_id: str) -> tuple[MinimalEvidence, ...]:

@@ -357,9 +357,9 @@ def test_a_critic_compiled_on_decisions_becomes_a_draft_that_audits_can_use(
     folder = programs.folder(settings.programs_folder)
     stored, _ = programs.save_program(folder, program_of())
     workbench = Workbench.open(tmp_path / "masis.db", settings)
-    version = _draft_judge(workbench, folder, stored, ["How long?", "how long", "Why?"])
+    version = _draft_judge(workbench, folder, stored, ["case-1", "case-1", "case-2"])
     assert (version.state, version.content.critic) == ("draft", "dspy:careful@1")
-    assert version.content.held_out == (question_id("How long?"), question_id("Why?"))
+    assert version.content.held_out == (question_id("case-1"), question_id("case-2"))
     pinned = workbench.audits.pin(settings.model_copy(update={"judge": version.name}))
     assert pinned.critic == "dspy:careful@1"
     assert pinned.judge == version.pinned

@@ -254,6 +254,8 @@ CALLS: dict[str, Call] = {
     "ReassessmentService.run": lambda desk, who: desk.reassessment.run(who, apply=True),
     "PlantedService.count_copies": lambda desk, who: desk.planted.count_copies(who),
     "ExamService.start": lambda desk, who: desk.exams.start(who, "nobody:nothing"),
+    "MinimalEvidenceService.plan": lambda desk, who: desk.minimal_evidence.plan(who, "case-1"),
+    "MinimalEvidenceService.start": lambda desk, who: desk.minimal_evidence.start(who, "case-1"),
     "MinimalEvidenceService.verify": lambda desk, who: desk.minimal_evidence.verify(who, "case-1"),
     "ModeService.code": lambda desk, who: desk.modes.code(who, "case-1", [MODE.code]),
     "ModeService.uncode": lambda desk, who: desk.modes.uncode(
@@ -311,6 +313,7 @@ CALLS: dict[str, Call] = {
 
 
 WITHOUT_PERMISSION = {
+    "MinimalEvidenceService.latest",
     "AlignmentService.latest_trial",
     "AuditService.is_needed",
     "AuditService.newest_finished",

@@ -154,7 +154,7 @@ def content(*rules: HouseRule, **fields: Any) -> JudgeContent:
     given = {
         "rules": rules,
         "example_cases": tuple(f"pump-{number}" for number in LEARNED),
-        "held_out": tuple(question_id(priced(number).query) for number in HELD_OUT),
+        "held_out": tuple(question_id(priced(number).question) for number in HELD_OUT),
     }
     return JudgeContent.model_validate(given | fields)
 

@@ -73,6 +73,57 @@ def passage(text: str, words: str, start: int | None = None) -> LabelPassage:
     return LabelPassage(evidence_id="1", start=at, end=at + len(words), text=words)
 
 
+def test_a_plan_names_the_claims_with_passages_and_costs_nothing_offline(
+    workbench: Workbench,
+) -> None:
+    plan = workbench.minimal_evidence.plan(ADA, "bridge")
+    assert plan.claims == {
+        1: "The bridge is ten metres long [1].",
+        2: "It was opened in 1932 [2].",
+    }
+    assert plan.models == ()
+    assert {cost.calls for cost in plan.cost.values()} == {0}
+
+
+def test_a_plan_names_the_model_and_the_most_that_its_two_verdicts_need(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-loopback-0123456789abcdef")
+    bench = Workbench.open(tmp_path / "model.db", settings=Settings(critic="offline"))
+    bench.cases.add(ADA, [CASE])
+    run = bench.audits.audit(ADA, CASE)
+    stored_run = run.model_copy(
+        update={"id": "by-model", "settings": {**run.settings, "verifier": "openai:gpt-4o-mini"}}
+    )
+    bench.store.runs.finish(stored_run)
+    plan = bench.minimal_evidence.plan(ADA, "bridge")
+    assert plan.models == ("openai:gpt-4o-mini",)
+    assert [cost.calls >= 2 for cost in plan.cost.values()] == [True, True]
+    assert all(cost.tokens > 0 for cost in plan.cost.values())
+    bench.close()
+
+
+def test_claims_are_verified_on_a_thread_with_progress_and_can_be_stopped(
+    workbench: Workbench,
+) -> None:
+    task = workbench.minimal_evidence.start(ADA, "bridge")
+    task.wait(60)
+    assert (task.failed, task.done, task.share) == (None, 2, 1.0)
+    assert "2 of 2 claims" in task.progress_text
+    assert workbench.minimal_evidence.latest("bridge") is task
+    assert stored(workbench) == 2
+    asked: list[int] = []
+
+    def stop_after_the_first(done: int) -> bool:
+        asked.append(done)
+        return False
+
+    assert (
+        len(workbench.minimal_evidence.verify(ADA, "bridge", on_progress=stop_after_the_first)) == 1
+    )
+    assert asked == [1]
+
+
 def test_a_verdict_that_rests_on_its_passage_changes_without_it(workbench: Workbench) -> None:
     (result,) = workbench.minimal_evidence.verify(ADA, "bridge", claim=1)
     assert [found.text for found in result.passages] == ["The bridge is ten metres long."]

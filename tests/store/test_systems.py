@@ -158,3 +158,22 @@ def test_a_redacted_question_keeps_no_digest_of_its_words(store: Store) -> None:
     assert digests() != [""], "another answer still has the words"
     store.redactions.redact_case("q1:v2", by="Ada", reason="asked for")
     assert digests() == [""]
+
+
+def test_answers_to_one_question_have_one_record_whatever_its_words(store: Store) -> None:
+    store.cases.add(a_case("a1", question_id="Q7", system="v1", query="When was it opened?"))
+    store.cases.add(a_case("a2", question_id="Q7", system="v2", query="Its opening date?"))
+    store.cases.add(a_case("a3", system="v2", query="when  was it OPENED?"))
+    # The same system answers the same words again, which is a question of its own.
+    store.cases.add(a_case("a4", system="v1", query="When was it opened?"))
+    store.cases.add(a_case("b1", system="v1", query="Who opened it?"))
+    same = ("a1", "a2", "a3:v2", "a4:v1")
+    records = store.systems.question_records([*same, "b1:v1", "unknown"])
+    assert records == {**dict.fromkeys(same, "Q7"), "b1:v1": "b1"}
+    for case, record in (
+        (a_case("new", question_id="Q7", query="Another wording?"), "Q7"),
+        (a_case("new", query="When was it  opened?"), "Q7"),
+        (a_case("new", query="Why was it opened?"), "new"),
+        (a_case("a2", query="Why was it opened?"), "Q7"),
+    ):
+        assert store.systems.question_record(case) == record

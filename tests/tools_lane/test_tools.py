@@ -11,12 +11,14 @@ from typing import Any
 
 import pytest
 
+from masis.datasets.exports.export import Selection
 from masis.datasets.exports.formats import export_formats
 from masis.datasets.mapping.profile import import_profiles
 from masis.datasets.mapping.reader import formats_of, read_any
-from masis.schema.labels import TargetLabel
+from masis.schema.labels import LabelPassage, TargetLabel
 from masis.schema.review import Decision
 from masis.services import Workbench, demo_cases
+from masis.store.records import CaseFilter
 from tests.reviewing import ADA, submitted
 
 ROOT = Path(__file__).parents[2]
@@ -27,6 +29,12 @@ import json, sys, datasets
 kind, path = sys.argv[1:]
 found = datasets.load_dataset(path) if kind == "folder" else datasets.load_dataset(kind, data_files=path)
 print(json.dumps({name: [part.num_rows, sorted(part.column_names)] for name, part in found.items()}))
+"""
+LOAD_ROWS = """
+import json, sys, datasets
+found = datasets.load_dataset(sys.argv[1])
+print(json.dumps({name: {"rows": list(part), "features": {n: str(f) for n, f in part.features.items()}}
+    for name, part in found.items()}))
 """
 WORDS = {
     "sft": {"messages"},
@@ -96,6 +104,8 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workbench]:
         corrected = f"{run.iterations[0].answer} It was checked." if number % 2 else None
         verdict: Any = "override" if corrected else "approve"
         words = run.iterations[0].answer[:20]
+        chunk = case.evidence[0]
+        passage = LabelPassage(evidence_id=chunk.id, start=0, end=9, text=chunk.text[:9])
         decision = Decision(
             reviewer="Ada",
             case_id=case.id,
@@ -105,15 +115,27 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workbench]:
             reason="Says less than it could",
             corrected_answer=corrected,
             labels=(
-                TargetLabel(target="claim", start=0, end=len(words), text=words, label="partial"),
+                TargetLabel(
+                    target="claim",
+                    start=0,
+                    end=len(words),
+                    text=words,
+                    label="partial",
+                    evidence=(passage,),
+                ),
             ),
         )
         submitted(workbench, decision)
+        workbench.minimal_evidence.verify(ADA, case.id)
     yield workbench
     workbench.close()
 
 
-@pytest.mark.parametrize("form", sorted(export_formats()))
+IN_FILES = [name for name, form in export_formats().items() if not form.folder or form.card]
+"""The formats that ``datasets`` loads. Other folders are in the formats of TREC and BEIR."""
+
+
+@pytest.mark.parametrize("form", sorted(IN_FILES))
 def test_datasets_loads_every_row_of_an_export(form: str, bench: Workbench, tmp_path: Path) -> None:
     chosen = export_formats()[form]
     path = tmp_path / f"export{'' if form == 'hf' else chosen.suffix}"
@@ -124,6 +146,33 @@ def test_datasets_loads_every_row_of_an_export(form: str, bench: Workbench, tmp_
     )
     assert sum(rows for rows, _ in found.values()) == exported.rows
     assert all(WORDS.get(form, set()) <= set(columns) for _, columns in found.values())
+
+
+@pytest.mark.parametrize("state", ["decided", "undecided", "overridden"])
+def test_datasets_reads_a_hugging_face_folder_with_its_declared_types_even_if_columns_are_empty(
+    state: str, bench: Workbench, tmp_path: Path
+) -> None:
+    workbench = bench
+    if state == "undecided":
+        workbench = Workbench.open(tmp_path / "undecided.db")
+        for case in list(demo_cases())[:3]:
+            workbench.cases.add(ADA, [case])
+            workbench.audits.audit(ADA, case)
+    chosen = CaseFilter(states=("overridden",) if state == "overridden" else ())
+    folder = tmp_path / "set"
+    exported = workbench.exports.write_file(ADA, folder, "hf", Selection(chosen))
+    expected = {
+        path.stem: lines_of(path) for path in (folder / "data").iterdir() if path.stat().st_size
+    }
+    found = json.loads(by_tools("-c", LOAD_ROWS, str(folder), folder=tmp_path))
+    assert {name: part["rows"] for name, part in found.items()} == expected
+    assert sum(map(len, expected.values())) == exported.rows > 0
+    types = {part["features"]["decision"] for part in found.values()}
+    assert types == {"Value('string')"}
+    assert len({json.dumps(part["features"]) for part in found.values()}) == 1
+    if state == "undecided":
+        assert {row["decision"] for rows in expected.values() for row in rows} == {None}
+        workbench.close()
 
 
 def loaded(tool: str, path: Path, folder: Path) -> dict[str, Any]:

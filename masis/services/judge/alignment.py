@@ -54,7 +54,6 @@ from masis.services.reviews import name_of
 from masis.services.trust.service import TrustFilter, TrustService
 from masis.settings import ROLES, Settings
 from masis.store import Store
-from masis.store.audits.queue import QUERY_SHOWN
 from masis.store.audits.runs import figures
 from masis.store.reviews.judge_trials import AuditedAnswer
 from masis.store.reviews.observations import pattern_of
@@ -671,13 +670,9 @@ class AlignmentService:
     def _rows(self, actor: Actor, filters: DecidedFilter) -> pd.DataFrame:
         """Return the decided cases that match, with ``question_id`` and clusters by question."""
         rows = self._trust.decided_rows(actor, _trust_filter(filters))
-        starts = rows["question"].astype(str)
-        is_long = starts.str.len() > QUERY_SHOWN
-        whole = self._store.judge_trials.long_questions(rows["case_id"][is_long].tolist())
-        ids = [
-            question_id(whole.get(case, start))
-            for case, start in zip(rows["case_id"], starts, strict=True)
-        ]
+        cases = rows["case_id"].tolist()
+        records = self._store.systems.question_records(cases)
+        ids = [question_id(records[case]) for case in cases]
         return rows.assign(question_id=ids, cluster=codes(ids) if ids else [])
 
     def _held_out_rows(self, actor: Actor, version: JudgeVersion) -> pd.DataFrame:

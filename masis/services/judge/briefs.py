@@ -165,13 +165,15 @@ class JudgeBriefs:
         self, case: Case, content: JudgeContent, case_ids: Sequence[str]
     ) -> list[JudgeExample]:
         """Return the decided ones of these cases that the judge of a case may see."""
-        refused = {question_id(case.query), *content.held_out}
+        systems = self._store.systems
+        refused = {question_id(systems.question_record(case)), *content.held_out}
+        records = systems.question_records(case_ids)
         return [
             example
             for example in self._store.judges.examples(case_ids)
             if example.case_id != case.id
             and example.answer.strip()
-            and question_id(example.query) not in refused
+            and question_id(records[example.case_id]) not in refused
             and not _are_nearly_equal(example.answer, case.answer or "")
         ]
 

@@ -260,7 +260,8 @@ class JudgeService(Service):
             if rule.check is not None and rule.check.kind == "pattern":
                 assert_pattern(rule.check.text)
         named = content.all_example_cases
-        decided = {example.case_id: example for example in self._store.judges.examples(named)}
+        decided = {example.case_id for example in self._store.judges.examples(named)}
+        records = self._store.systems.question_records(named)
         for case_id in named:
             if case_id not in decided:
                 raise InputError(
@@ -271,7 +272,7 @@ class JudgeService(Service):
                     ),
                     field="examples",
                 )
-            if question_id(decided[case_id].query) in content.held_out:
+            if question_id(records[case_id]) in content.held_out:
                 raise InputError(
                     f"the question of {case_id!r} is held out",
                     hint="Choose an example from the other half.",

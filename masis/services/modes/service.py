@@ -342,7 +342,8 @@ class ModeService(Service):
         listed: list[DismissedGroup] = []
         for group, (at, by, dismissal) in reversed(in_force.items()):
             # The other patterns may be the words of a colleague that this person may not see yet.
-            own = [seq for digest in dismissal.patterns if (seq := numbers.get(digest)) in visible]
+            known = (numbers[digest] for digest in dismissal.patterns if digest in numbers)
+            own = [seq for seq in known if seq in visible]
             if own:
                 text = self._store.modes.pattern_texts(own[:1])[own[0]]
                 listed.append(DismissedGroup(group, at, by, text, sum(visible[seq] for seq in own)))

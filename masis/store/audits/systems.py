@@ -235,6 +235,37 @@ class Systems(StorePart):
             found.setdefault(seq, set()).add(value)
         return {seq: frozenset(held) for seq, held in found.items()}
 
+    def question_records(self, case_ids: Sequence[str]) -> dict[str, str]:
+        """Return the id of the question's record for each stored case.
+
+        A question that a system answered twice has two records, of which the first counts.
+        """
+        rows = self._database.execute(
+            """SELECT cases.id, coalesce(
+                (SELECT same.id FROM questions AS same
+                    WHERE same.digest = questions.digest AND same.digest <> ''
+                    ORDER BY same.seq LIMIT 1),
+                questions.id)
+            FROM json_each(?) CROSS JOIN cases ON cases.id = value
+            JOIN questions ON questions.seq = question_seq""",
+            [json.dumps(list(case_ids))],
+        )
+        return dict(map(tuple, rows))
+
+    def question_record(self, case: Case) -> str:
+        """Return the id of the record of a case's question, also if the case isn't stored.
+
+        It is the record that the case would get if it were imported, or else its own id.
+        """
+        if stored := self.question_records([case.id]).get(case.id):
+            return stored
+        row = self._database.row(
+            """SELECT id FROM questions WHERE id = ?1 OR digest = ?2
+            ORDER BY id <> ?1, seq LIMIT 1""",
+            [case.question, question_digest(case.query)],
+        )
+        return case.question if row is None else str(row[0])
+
     def question_of_case(self, case_id: str) -> str:
         """Return the id of the question that a case answers. Raises UnknownRecord."""
         row = self._database.row(

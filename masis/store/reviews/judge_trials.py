@@ -117,15 +117,6 @@ class JudgeTrials(StorePart):
         )
         return [StoredAudit(str(row[0]), str(row[1]), str(row[2])) for row in rows]
 
-    def long_questions(self, cases: Sequence[str]) -> dict[str, str]:
-        """Return the whole questions of cases, whose rows hold only the beginning of long ones."""
-        rows = self._database.execute(
-            """SELECT cases.id, payload ->> '$.query' FROM json_each(?) CROSS JOIN cases
-               ON cases.id = value JOIN case_payloads ON case_seq = cases.seq""",
-            [json.dumps(list(cases))],
-        )
-        return {str(row[0]): str(row[1] or "") for row in rows}
-
     def audited_answers(
         self, runs: Sequence[int], entries: Sequence[int]
     ) -> dict[int, AuditedAnswer]:

@@ -24,6 +24,7 @@ from masis.ui.new_audit.form import unusable_model
 from masis.ui.new_audit.live_run import show_found_so_far, timeline, waiting
 from masis.ui.review.decision import answer_place, draw_desk, open_desk
 from masis.ui.review.desk import OpenDesk, chosen_run, named_iteration, settled_decision
+from masis.ui.review.minimal_evidence import show_minimal_evidence
 from masis.ui.review.missing_evidence import missing_evidence, show_versions
 from masis.ui.review.redaction import redact_case_form, show_redacted
 from masis.ui.review.run_list import run_name
@@ -168,6 +169,8 @@ def _draw_review(page: _Page) -> None:
         with deciding:
             draw_desk(page.desk)
             _draw_below_desk(page)
+            if page.run and page.audited:
+                show_minimal_evidence(page.workbench, view, page.run, page.at + 1)
             show_case_work(page.workbench, view)
         with after:
             if page.run and page.audited:

@@ -39,6 +39,7 @@ from masis.views.answer import (
     unaudited_answer_view,
 )
 from masis.views.diff import word_changes
+from masis.views.minimal_evidence import add_outcomes, newest_results
 from masis.views.numbers import moment_utc
 from masis.views.words import DECIDE
 
@@ -268,7 +269,7 @@ class OpenDesk:
             "place": self.place.model_dump(),
             "reviewer": self.actor.name,
             "queue": self.queue.model_dump(mode="json", exclude_defaults=True),
-            "view": answer_data(view, run, self.index, self.against, self.place.evidence),
+            "view": self._answer_data(),
             "seen": view.summary.version,
             "tokens": [
                 entry.decision.token
@@ -307,6 +308,19 @@ class OpenDesk:
             "history": forms.with_audits(history, view.runs),
             "go": {"waiting": self.waiting > 0, "says": self._left_text()},
         }
+
+    def _answer_data(self) -> Data:
+        """Return the answer, with the outcome of each claim verified without its passages."""
+        data = answer_data(self.view, self.run, self.index, self.against, self.place.evidence)
+        if self.run is None or self.view.machine_hidden:
+            return data
+        results = self.workbench.minimal_evidence.results(self.actor, self.case_id)
+        newest = newest_results(results, self.run.id, self.index + 1)
+        if not newest:
+            return data
+        # The browser draws an answer again only if its version changes.
+        version = f"{data['version']}/{max(result.at for result in newest.values())}"
+        return data | {"version": version, "claims": add_outcomes(data["claims"], newest)}
 
     def check(self, fields: FormFields) -> Data | None:
         """Return the check of the correction in the form, or None if it has none."""

@@ -46,6 +46,9 @@ LABEL_WORDS = Key("M", "M", "Label the words selected in the answer, or choose a
 INSERT = Key("I", "I", "Insert the evidence's sentence on the issue of F, with its citation")
 REPORT = Key("Shift+M", "Shift M", "Report an issue with the whole answer")
 CODE = Key("Y", "Y", "Add a failure mode to the case, or remove one")
+WITHOUT_PASSAGES = Key(
+    "Z", "Z", "Verify claims without the passages that decide them, to see if they're the reason"
+)
 SUBMIT = Key("Ctrl+Enter", "Ctrl Enter", "Submit and open the next case, also while typing")
 LEAVE = Key("Esc", "Esc", "Leave a field")
 UNDO = Key(
@@ -117,6 +120,7 @@ _DECIDE = (
     LABEL_WORDS,
     REPORT,
     CODE,
+    WITHOUT_PASSAGES,
 )
 GROUPS: tuple[tuple[str, tuple[Key, ...]], ...] = (
     ("Decide", (*_DECIDE, SUBMIT, LEAVE, UNDO)),

@@ -275,7 +275,12 @@ def test_offsets_in_every_export_select_the_labeled_words_of_hostile_unicode(
     placed = 0
     for number, words in enumerate(HOSTILE):
         answer = f"{words} It is {words} [1]. {'; '.join(HOSTILE)} {words} [2]. It is {words} [9]."
-        content = {"id": f"case-{number}", "query": f"Is it {words}?", "answer": answer, "evidence": evidence}
+        content = {
+            "id": f"case-{number}",
+            "query": f"Is it {words}?",
+            "answer": answer,
+            "evidence": evidence,
+        }
         add_hostile(bench, Case.model_validate(content), words, chunks)
     for form, encodings in ((name, ("jsonl", "csv", "parquet")) for name in TABLES):
         for encoding in encodings:

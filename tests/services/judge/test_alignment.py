@@ -78,7 +78,7 @@ def desk(
     opened.close()
 
 
-def chosen(desk: Workbench, seed: int = 1) -> DecidedSplit:
+def chosen(desk: Workbench, seed: int = 11) -> DecidedSplit:
     return desk.alignment.choose(ADA, DecidedFilter(), seed)
 
 
@@ -129,7 +129,8 @@ def test_a_flip_that_no_rule_explains_is_shown_as_such(
     held_out = {
         f"plain-{number}"
         for number in range(8)
-        if question_id(desk.store.cases.get(f"plain-{number}").query) in version.content.held_out
+        if question_id(desk.store.systems.question_of_case(f"plain-{number}"))
+        in version.content.held_out
     }
     case_id = sorted(held_out)[0]
     [outcome] = [
@@ -207,7 +208,7 @@ def test_a_case_that_cant_be_audited_again_is_counted_with_its_reason(
 
 def test_no_question_is_in_both_halves_and_the_seed_gives_the_halves(desk: Workbench) -> None:
     twin = a_decided_case("plain", 3).model_copy(
-        update={"id": "twin", "query": "what color is the BRIDGE of Lyon"}
+        update={"id": "twin", "query": "what color is the  BRIDGE of Lyon?"}
     )
     desk.cases.add(ADA, [twin])
     desk.audits.audit(ADA, twin)
@@ -235,7 +236,7 @@ def test_false_flags_and_misses_are_listed_with_issues_but_never_of_the_held_out
     shown = {case.case_id for case in (*told.false_flags, *told.misses)}
     held_out = desk.alignment.measure(ADA, split, "held_out")
     assert (held_out.false_flags, held_out.misses) == ((), ())
-    questions = {question_id(desk.store.cases.get(case_id).query) for case_id in shown}
+    questions = {question_id(desk.store.systems.question_of_case(case_id)) for case_id in shown}
     assert questions.isdisjoint(split.held_out)
 
 
@@ -330,7 +331,9 @@ def test_three_decisions_against_one_kind_of_flag_propose_a_rule_from_their_reas
     assert (missed.rule.force, missed.rule.severity) == ("must_not", "high")
     assert missed.effect.unknown
     for proposal in proposals.values():
-        questions = {question_id(desk.store.cases.get(case).query) for case in proposal.cases}
+        questions = {
+            question_id(desk.store.systems.question_of_case(case)) for case in proposal.cases
+        }
         assert questions.isdisjoint(split.held_out)
 
 
