@@ -237,17 +237,18 @@ def test_the_docs_state_how_many_kinds_of_error_are_tested() -> None:
 
 def test_a_list_of_any_length_is_read_in_little_memory(tmp_path: Path) -> None:
     path = tmp_path / "f.json"
+    long = GOOD | {"evidence": [{"id": "1", "text": "So it is. " * 500}]}
     with path.open("w") as file:
         file.write("[")
-        for number in range(20_000):
-            file.write(json.dumps(GOOD | {"id": str(number), "answer": "So [1]. " * 60}) + ",")
+        for number in range(4_000):
+            file.write(json.dumps(long | {"id": str(number)}) + ",")
         file.write(json.dumps(GOOD) + "]")
-    assert path.stat().st_size > 10_000_000
+    assert path.stat().st_size > 20_000_000
     tracemalloc.start()
     count = sum(row.case is not None for row in read_any(path))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert count == 20_001
+    assert count == 4_001
     assert peak < 8_000_000
 
 
@@ -308,10 +309,10 @@ def test_a_gigabyte_line_is_rejected_in_bounded_memory_everywhere(
     tmp_path: Path, rounds: int, name: str, head: bytes, tail: bytes, says: str
 ) -> None:
     path = tmp_path / name
-    # One megabyte of random data, so that the compressed file isn't a zip bomb.
+    # Random data that isn't compressed, so that the file isn't a zip bomb.
     block = random.Random(0).randbytes(1 << 19).hex().encode()
     with (
-        gzip.open(path, "wb", compresslevel=1) if name.endswith(".gz") else path.open("wb")
+        gzip.open(path, "wb", compresslevel=0) if name.endswith(".gz") else path.open("wb")
     ) as file:
         file.write(head)
         for _ in range(rounds):
