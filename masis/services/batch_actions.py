@@ -31,7 +31,7 @@ from masis.schema.review import (
     Verdict,
     answer_name,
 )
-from masis.schema.team import CaseWork, LabelTypes, QueuePolicy
+from masis.schema.team import CaseWork, LabelTypes
 from masis.schema.trust import SamplePlan
 from masis.services.cases import machine_hidden
 from masis.services.decision_rules import (
@@ -122,7 +122,7 @@ class BatchContext:
     @cached_property
     def hides_results(self) -> bool:
         """Whether the policy hides the results of any audit."""
-        return self.store.team.in_force(QueuePolicy).machine != "first"
+        return self.store.team.strictest_shown() != "first"
 
     def is_hidden(self, case_id: str) -> bool:
         """Return whether the audit's results on a case are hidden from the person now."""

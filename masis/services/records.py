@@ -17,6 +17,7 @@ from masis.store.audits.queue import NOT_DECIDED
 from masis.store.core.connections import Unguarded, explained_errors
 from masis.store.orders import DEFAULT_ORDER, ORDERS, OrderName, QueueOrder
 from masis.store.records import (
+    MEMBER_FIELDS,
     VIEWER_FIELDS,
     AddResult,
     AppliedCode,
@@ -30,6 +31,8 @@ from masis.store.records import (
     LogHead,
     ObservationFilter,
     ObservationPage,
+    QueueProgress,
+    ReviewQueue,
     RunProgress,
     RunState,
     RunSummary,

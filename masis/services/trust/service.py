@@ -14,7 +14,6 @@ from masis.errors import InputError
 from masis.schema.actor import Actor
 from masis.schema.base import Record, utc_now
 from masis.schema.review import Decision
-from masis.schema.team import QueuePolicy
 from masis.schema.trust import FaultScore, Guarantee, SamplePlan
 from masis.services.access import OPEN, Access, may_require, requires
 from masis.services.cases import CaseService, machine_hidden
@@ -602,14 +601,14 @@ class TrustService:
         """Describe which decisions are counted for the actor; "" if all are."""
         if self._hides_open(actor):
             return "Counts settled cases and all of your own decisions."
-        several = self._team.in_force(QueuePolicy).reviewers > 1
+        several = self._store.decisions.several_decide()
         return "Decisions on a shared case are counted once all are made." if several else ""
 
     def shows_names(self) -> bool:
         """Return whether reviewers are named beside their verdicts by default, because no policy
         blinds them.
         """
-        return self._team.in_force(QueuePolicy).machine == "first"
+        return self._team.strictest_shown() == "first"
 
     def _decision_frame(self, reviewer: str = "", *, settled: bool = False) -> pd.DataFrame:
         """Return the decisions that count, plus all decisions of ``reviewer``.
