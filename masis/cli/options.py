@@ -470,6 +470,12 @@ dataset_option = click.option(
 system_option = click.option(
     "--system", "systems", multiple=True, metavar="NAME", help="Only answers of this system."
 )
+queue_option = click.option(
+    "--queue",
+    default="",
+    metavar="NAME",
+    help="Only cases of this queue ('masis queues list').",
+)
 search_option = click.option(
     "--search", "text", default="", metavar="WORDS", help="Only cases that contain all these words."
 )
@@ -519,6 +525,7 @@ def filter_options(default_text: str, default: Sequence[CaseState]) -> Callable[
         @field_option
         @dataset_option
         @system_option
+        @queue_option
         @click.option(
             "--model",
             "models",
@@ -562,6 +569,7 @@ def filter_options(default_text: str, default: Sequence[CaseState]) -> Callable[
             fields: Names,
             datasets: Names,
             systems: Names,
+            queue: str,
             models: Names,
             reviewers: Names,
             tags: Names,
@@ -580,6 +588,7 @@ def filter_options(default_text: str, default: Sequence[CaseState]) -> Callable[
                 "fields": fields,
                 "datasets": datasets,
                 "systems": systems,
+                "queue": queue,
                 "models": models,
                 "reviewers": reviewers,
                 "tags": tags,

@@ -7,12 +7,14 @@ from collections.abc import Iterable
 from masis.errors import InputError, NotAllowed
 from masis.schema.actor import Actor
 from masis.schema.team import LabelTypes, QueuePolicy
-from masis.services.records import MEMBER_FIELDS, CaseFilter, ReviewQueue
+from masis.services.records import (
+    FIRST_QUEUE_NAME,
+    MEMBER_FIELDS,
+    CaseFilter,
+    ReviewQueue,
+)
 from masis.store import Store
 from masis.store.audits.conditions import BY_AUDIT
-
-FIRST_QUEUE_NAME = "All cases"
-"""The name of the first queue, which has every case and can't be archived."""
 
 
 def is_filled_by_audit(case_filter: CaseFilter) -> bool:
@@ -69,6 +71,25 @@ def label_types_of(queue: ReviewQueue, types: LabelTypes) -> LabelTypes:
     return types.model_copy(update={"types": offered or types.types})
 
 
+def member_queue(store: Store, actor: Actor, name: str) -> ReviewQueue | None:
+    """Return a named queue for one of its people, or None for the first queue.
+
+    Raises:
+        NotAllowed: The queue has people, and the actor isn't one of them.
+        UnknownRecord: There is no such queue.
+
+    """
+    if not name or name.casefold() == FIRST_QUEUE_NAME.casefold():
+        return None
+    queue = store.team.queue(name)
+    if not queue.admits(actor.name):
+        raise NotAllowed(
+            f"You aren't one of the people of the queue {queue.name!r}. A lead can add you on the"
+            " page Team, under Queues."
+        )
+    return queue
+
+
 def assert_member(store: Store, actor: Actor, case_id: str, name: str) -> ReviewQueue | None:
     """Return the named queue in which a case is decided, or None for the first queue.
 
@@ -77,13 +98,7 @@ def assert_member(store: Store, actor: Actor, case_id: str, name: str) -> Review
         UnknownRecord: There is no such case or queue.
 
     """
-    if name and name.casefold() != FIRST_QUEUE_NAME.casefold():
-        queue = store.team.queue(name)
-        if not queue.admits(actor.name):
-            raise NotAllowed(
-                f"You aren't one of the people of the queue {queue.name!r}. A lead can add you on"
-                " the page Team, under Queues."
-            )
+    if (queue := member_queue(store, actor, name)) is not None:
         return queue
     closed = [
         queue

@@ -5,28 +5,28 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from masis.errors import InputError
 from masis.schema.actor import Actor
+from masis.schema.base import Record
 from masis.schema.team import LabelTypes, QueuePolicy
 from masis.services.access import Service, requires
 from masis.services.cases import CaseService, machine_hidden
 from masis.services.queue_rules import (
-    FIRST_QUEUE_NAME,
     assert_filters_fit,
     is_filled_by_audit,
     left_out,
     member_filter,
+    member_queue,
 )
-from masis.services.records import CaseFilter, QueueProgress, ReviewQueue
+from masis.services.records import FIRST_QUEUE_NAME, CaseFilter, ReviewQueue
 from masis.services.team import TeamService
 
 SET_UP_QUEUES = "set up named queues"
 _LONGEST_ID = 50
 
 
-class QueuePreview(NamedTuple):
+class QueuePreview(Record):
     """What a filter would hold as a queue.
 
     Attributes:
@@ -39,6 +39,30 @@ class QueuePreview(NamedTuple):
     cases: int
     common: dict[str, int]
     left_out: tuple[str, ...]
+
+
+class QueueFigures(Record):
+    """A named queue with its figures for one person.
+
+    Attributes:
+        queue: The queue.
+        cases: The cases that its filter holds now.
+        left: Those that still wait for decisions in it.
+        own_left: Those that the person can decide now.
+        seconds: The person's median time for a decision in it; None without a decision.
+
+    """
+
+    queue: ReviewQueue
+    cases: int
+    left: int
+    own_left: int
+    seconds: float | None
+
+    @property
+    def seconds_left(self) -> float | None:
+        """How long the person needs for their cases at that pace."""
+        return None if self.seconds is None else self.seconds * self.own_left
 
 
 class QueueService(Service):
@@ -100,8 +124,8 @@ class QueueService(Service):
         )
 
     @requires("read")
-    def progress(self, actor: Actor, name: str) -> QueueProgress:
-        """Return the figures of a queue for this person.
+    def figures(self, actor: Actor, name: str) -> QueueFigures:
+        """Return a queue with its figures for this person.
 
         Raises:
             UnknownRecord: There is no such queue.
@@ -109,12 +133,23 @@ class QueueService(Service):
         """
         queue, team = self.get(actor, name), TeamService(self._store, self.access)
         in_queue = CaseFilter(queue=queue.id)
-        return QueueProgress(
+        return QueueFigures(
+            queue=queue,
             cases=self._store.cases.count_matching(in_queue),
             left=self._store.cases.count_matching(team.waiting_filter(actor, in_queue)),
             own_left=0 if queue.archived else team.count_open(actor, in_queue),
             seconds=self._store.team.median_seconds(queue.id, actor.name),
         )
+
+    @requires("read")
+    def require_member(self, actor: Actor, name: str) -> None:
+        """Raise NotAllowed if a queue has people, and the actor isn't one of them.
+
+        Raises:
+            UnknownRecord: There is no such queue.
+
+        """
+        member_queue(self._store, actor, name)
 
     @requires("oversee", SET_UP_QUEUES)
     def create(self, actor: Actor, name: str, case_filter: CaseFilter) -> ReviewQueue:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
-from pydantic import Field, field_serializer, model_validator
+from pydantic import Field, field_serializer, field_validator, model_validator
 
 from masis.errors import CaseConflict
 from masis.schema.audit import Draft
@@ -28,6 +28,9 @@ from masis.schema.screening import ScreeningEntryKind
 from masis.schema.team import Name, QueuePolicy, Rubric, TeamRecord
 from masis.schema.wording import count_noun
 from masis.store.orders import DEFAULT_ORDER, OrderName
+
+FIRST_QUEUE_NAME = "All cases"
+"""The name of the first queue, which has every case and can't be archived. Its id is empty."""
 
 RunState = Literal["running", "finished", "interrupted"]
 PageSize = Annotated[int, Field(ge=1, le=1000)]
@@ -98,6 +101,12 @@ class CaseFilter(Record):
     page: int = Field(default=1, ge=1)
     size: PageSize = 50
 
+    @field_validator("queue")
+    @classmethod
+    def _first_is_empty(cls, queue: str) -> str:
+        name = " ".join(queue.split())
+        return "" if name.casefold() == FIRST_QUEUE_NAME.casefold() else name
+
 
 VIEWER_FIELDS = ("viewer", "open_to", "undecided_by")
 """Fields of a filter that say who looks at the cases. Services set them, callers never."""
@@ -166,23 +175,6 @@ class ReviewQueue(TeamRecord):
     def admits(self, reviewer: str) -> bool:
         """Return whether this person may decide its cases."""
         return not self.people or reviewer in self.people
-
-
-class QueueProgress(NamedTuple):
-    """The figures of a named queue.
-
-    Attributes:
-        cases: The cases that its filter holds now.
-        left: Those that still wait for decisions in it.
-        own_left: Those that the person can decide now.
-        seconds: The person's median time for a decision in it; None without a decision.
-
-    """
-
-    cases: int
-    left: int
-    own_left: int
-    seconds: float | None
 
 
 class CaseSummary(OneLine, Record):

@@ -13,6 +13,7 @@ from masis.schema.team import LabelType, LabelTypes, QueuePolicy, Rubric, Rubric
 from masis.schema.trust import SamplePlan
 from masis.services import Workbench
 from masis.services.records import CaseFilter, DecisionFilter, ReviewQueue
+from masis.views.queues import left_text
 from tests.store.factories import a_case, accepted, an_audited_case
 
 ADA, BEN, CLEO, DI = (Actor(name=name) for name in ("Ada", "Ben", "Cleo", "Di"))
@@ -76,7 +77,8 @@ def test_a_preview_counts_the_cases_and_those_in_other_queues(workbench: Workben
     set_up(workbench, "Legal", LEGAL)
     chosen = CaseFilter(fields=("Medicine",), standings=("wrong",), order="newest")
     preview = workbench.queues.preview(ADA, chosen)
-    assert preview == (3, {"Legal": 1}, ("standings",))
+    assert (preview.cases, preview.common) == (3, {"Legal": 1})
+    assert preview.left_out == ("standings",)
 
 
 @pytest.mark.parametrize(
@@ -131,7 +133,7 @@ def test_an_unknown_queue_is_an_error_that_lists_the_queues(workbench: Workbench
 def test_two_queues_cant_have_one_name(workbench: Workbench) -> None:
     queue = set_up(workbench, "Legal", LEGAL)
     for name in ("legal ", "ALL CASES", "", "x" * 61, "a\x00b"):
-        with pytest.raises(InputError, match="name|already"):
+        with pytest.raises(InputError, match=r"name|already"):
             set_up(workbench, name, MEDICAL)
     workbench.queues.archive(CLEO, "Legal")
     assert set_up(workbench, "Legal", MEDICAL).id == "legal-2"
@@ -402,6 +404,10 @@ def test_a_case_doesnt_name_queues_that_its_hidden_audit_fills(workbench: Workbe
 
 def test_progress_counts_a_queue_and_the_persons_pace(workbench: Workbench) -> None:
     legal = set_up(workbench, "Legal", LEGAL)
-    assert workbench.queues.progress(ADA, legal.id) == (2, 2, 2, None)
+    figures = workbench.queues.figures(ADA, legal.id)
+    assert (figures.cases, figures.left, figures.own_left, figures.seconds) == (2, 2, 2, None)
     decide(workbench, ADA, queue=legal.id, extra={"seconds": 30})
-    assert workbench.queues.progress(ADA, "Legal") == (2, 1, 1, 30.0)
+    figures = workbench.queues.figures(ADA, "Legal")
+    assert (figures.cases, figures.left, figures.own_left, figures.seconds) == (2, 1, 1, 30.0)
+    assert left_text(figures) == "1 of 2 left, at your pace 30 s"
+    assert left_text(workbench.queues.figures(BEN, "Legal")) == "1 of 2 left"

@@ -114,7 +114,7 @@ class Team(StorePart):
             seq = case_seq(connection, case_id)
             check_free(connection, seq, reviewer, self._database.now(), queue)
 
-    def is_free(self, case_id: str, reviewer: str) -> bool:
+    def is_free(self, case_id: str, reviewer: str, queue: str = FIRST_QUEUE) -> bool:
         """Return whether others leave this reviewer a place on a case.
 
         Raises:
@@ -123,9 +123,8 @@ class Team(StorePart):
         """
         with self._database.reading() as connection:
             try:
-                check_free(
-                    connection, case_seq(connection, case_id), reviewer, self._database.now()
-                )
+                seq = case_seq(connection, case_id)
+                check_free(connection, seq, reviewer, self._database.now(), queue)
             except CaseHeld:
                 return False
         return True
@@ -272,6 +271,13 @@ class Team(StorePart):
             (first, values), (second, more) = queues.in_queue(one), queues.in_queue(other)
             sql = f"SELECT count(*) FROM cases WHERE {first} AND {second}"  # noqa: S608
             return int(connection.execute(sql, [*values, *more]).fetchone()[0])
+
+    def case_ids_in(self, queue: ReviewQueue) -> list[str]:
+        """Return the ids of all cases that a queue holds."""
+        with self._database.reading() as connection:
+            sql, values = queues.in_queue(queue)
+            rows = connection.execute(f"SELECT id FROM cases WHERE {sql}", values)  # noqa: S608
+            return [row[0] for row in rows]
 
     def median_seconds(self, queue: str, reviewer: str) -> float | None:
         """Return a person's median time for a decision in a named queue, or None."""
