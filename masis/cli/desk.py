@@ -101,7 +101,8 @@ def queue(
     )
     if not rows:
         say(
-            f"No case of the queue {queue!r} needs your decision. 'masis queues show' has its figures."
+            f"No case of the queue {queue!r} needs your decision. 'masis queues show' has its"
+            " figures."
             if queue
             else "No cases need your decision. Add some with 'masis audit FILE'; 'masis log' shows"
             " past decisions."

@@ -9,12 +9,13 @@ from collections.abc import Iterable
 from masis.errors import InputError
 from masis.schema.actor import Actor
 from masis.schema.base import Record
-from masis.schema.team import LabelTypes, QueuePolicy
+from masis.schema.team import LabelTypes, QueuePolicy, Rubric
 from masis.services.access import Service, requires
 from masis.services.cases import CaseService, machine_hidden
 from masis.services.queue_rules import (
     assert_filters_fit,
     is_filled_by_audit,
+    label_types_of,
     left_out,
     member_filter,
     member_queue,
@@ -99,6 +100,28 @@ class QueueService(Service):
         return self._store.team.queues_of_case(case_id, queues)
 
     @requires("read")
+    def rubric(self, actor: Actor, name: str = "") -> Rubric:
+        """Return the rubric of a queue: its own, or else the team's.
+
+        Raises:
+            UnknownRecord: There is no such queue.
+
+        """
+        own = self.get(actor, name).rubric if name else None
+        return own or self._store.team.in_force(Rubric)
+
+    @requires("read")
+    def label_types(self, actor: Actor, name: str = "") -> LabelTypes:
+        """Return the label types that a queue offers.
+
+        Raises:
+            UnknownRecord: There is no such queue.
+
+        """
+        types = self._store.team.in_force(LabelTypes)
+        return label_types_of(self.get(actor, name), types) if name else types
+
+    @requires("read")
     def preview(self, actor: Actor, case_filter: CaseFilter, queue_id: str = "") -> QueuePreview:
         """Count the cases that a filter would hold, and those that other queues hold too.
 
@@ -140,6 +163,17 @@ class QueueService(Service):
             own_left=0 if queue.archived else team.count_open(actor, in_queue),
             seconds=self._store.team.median_seconds(queue.id, actor.name),
         )
+
+    @requires("read")
+    def has_waiting(self, actor: Actor, name: str, case_id: str) -> bool:
+        """Return whether a case still needs decisions in a queue that isn't archived.
+
+        Raises:
+            UnknownRecord: There is no such case or queue.
+
+        """
+        queue = self.get(actor, name)
+        return not queue.archived and self._store.team.waits_in(case_id, queue)
 
     @requires("read")
     def require_member(self, actor: Actor, name: str) -> None:

@@ -430,6 +430,8 @@ def matching(connection: sqlite3.Connection, case_filter: CaseFilter) -> Matchin
         if sample and any(getattr(queue.cases, name) for name in BY_AUDIT):
             parts.append((f"NOT {_IN_SAMPLE}", (sample,)))
         parts.append(unsettled(queue) if case_filter.waits_in_queue else in_queue(queue))
+        if case_filter.waits_in_queue:
+            parts.append(("+state NOT IN ('superseded', 'redacted')", ()))
     if case_filter.similar_to:
         numbers = similar_to_any(connection, case_filter.similar_to)
         parts.append(("cases.seq IN (SELECT value FROM json_each(?))", (numbers,)))
