@@ -58,6 +58,9 @@ GROUPS: dict[str, dict[str, Lazy]] = {
             "masis.cli.minimal:minimal",
             "Verify claims again without the passages that decide them.",
         ),
+        "queues": Lazy(
+            "masis.cli.queues:queues", "List, create and change the team's named queues.", True
+        ),
         "comment": Lazy("masis.cli.desk:comment", "Add a comment to a case."),
         "undo": Lazy("masis.cli.desk:undo", "Undo a decision."),
         "log": Lazy("masis.cli.desk:decision_log", "List the newest entries of the decision log."),

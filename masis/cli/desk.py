@@ -63,6 +63,7 @@ note_option = click.option("--note", default="", help="A note to record with the
 @shared.dataset_option
 @shared.system_option
 @shared.import_option
+@shared.queue_option
 @click.option(
     "--order",
     type=RegisteredChoice(lambda: ORDERS),
@@ -79,6 +80,7 @@ def queue(
     datasets: Names,
     systems: Names,
     imports: Names,
+    queue: str,
     order: OrderName,
     desk: Desk,
     emit: Emit,
@@ -87,6 +89,7 @@ def queue(
 
     masis queue
     masis queue --field Medicine --limit 5
+    masis queue --queue "All cases" --limit 5
     masis queue --json | jq -r .id
     """
     rows = desk.queue(
@@ -97,10 +100,14 @@ def queue(
         systems=systems,
         imports=imports,
         order=order,
+        queue=queue,
     )
     if not rows:
         say(
-            "No cases need your decision. Add some with 'masis audit FILE'; 'masis log' shows"
+            f"No case of the queue {queue!r} needs your decision. 'masis queues show' has its"
+            " figures."
+            if queue
+            else "No cases need your decision. Add some with 'masis audit FILE'; 'masis log' shows"
             " past decisions."
         )
     cells = []
@@ -264,6 +271,12 @@ def _iteration_lines(iteration: Iteration) -> Iterator[str]:
     help="Refuse if the case no longer has this version ('masis show').",
 )
 @click.option(
+    "--queue",
+    default="",
+    metavar="NAME",
+    help="The queue in which to decide. Default: 'All cases'.",
+)
+@click.option(
     "--file",
     type=shared.existing_file,
     metavar="PATH",
@@ -290,6 +303,7 @@ def decide(
     acknowledge_citations: bool,
     saw: Literal["audit", "nothing"] | None,
     version: int | None,
+    queue: str,
     file: Path | None,
     sheet: str | None,
     dry_run: bool,
@@ -326,10 +340,11 @@ def decide(
         if case or verdict:
             raise click.UsageError("--file: leave out CASE and VERDICT.")
         confirmed = {
-            name: True
+            name: given
             for name, given in (
                 ("acknowledge", acknowledge),
                 ("acknowledge_citations", acknowledge_citations),
+                ("queue", queue),
             )
             if given
         }
@@ -351,6 +366,7 @@ def decide(
         acknowledge=acknowledge,
         acknowledge_citations=acknowledge_citations,
         version=version,
+        queue=queue,
     )
     # A copy with a planted fault may be revealed once it is decided.
     planted = desk.show(case).planted
@@ -403,7 +419,7 @@ def _decide_file(
     desk: Desk,
     file: Path,
     sheet: str | None,
-    confirmed: Mapping[str, bool],
+    confirmed: Mapping[str, bool | str],
     *,
     dry_run: bool,
     emit: Emit,

@@ -225,6 +225,7 @@ _LEVELS: tuple[Literal["claim", "reference"], ...] = ("claim", "reference")
     help="Only decisions made on this day (UTC) or later, or 30d.",
 )
 @click.option("--until", metavar="DAY", type=day, help="Only decisions made on this day or before.")
+@shared.queue_option
 @click.option(
     "--fit",
     is_flag=True,
@@ -242,6 +243,7 @@ def trust(
     field: str,
     since: date | None,
     until: date | None,
+    queue: str,
     fit: bool,
     by: str | None,
     emit: Emit,
@@ -256,7 +258,9 @@ def trust(
       masis trust --against labels --dataset ExpertQA
       masis trust --json | jq .machine.recall
     """
-    service, person = shared.open_existing(db).trust, shared.operator(by)
+    workbench, person = shared.open_existing(db), shared.operator(by)
+    service = workbench.trust
+    queue_id = workbench.queues.get(person, queue).id if queue else ""
     if fit:
         service.fit(person)
     filters = TrustFilter(
@@ -266,13 +270,14 @@ def trust(
         field=field,
         since=since.isoformat() if since else "",
         until=_day_after(until) or "",
+        queue=queue_id,
     )
     report, missed, watch = (
         service.compare(person, filters),
         service.miss_report(person),
         service.watch(),
     )
-    people, score = service.people(person), service.score()
+    people, score = service.people(person, queue=queue_id or None), service.score()
     blind = (
         # The short answers are always about blind decisions.
         service.compare(person, filters.model_copy(update={"blind_only": True})) if seen else report

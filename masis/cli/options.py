@@ -477,6 +477,12 @@ import_option = click.option(
     metavar="ID",
     help="Only cases of this import (masis import prints its ID).",
 )
+queue_option = click.option(
+    "--queue",
+    default="",
+    metavar="NAME",
+    help="Only cases of this queue ('masis queues list').",
+)
 search_option = click.option(
     "--search", "text", default="", metavar="WORDS", help="Only cases that contain all these words."
 )
@@ -527,6 +533,7 @@ def filter_options(default_text: str, default: Sequence[CaseState]) -> Callable[
         @dataset_option
         @system_option
         @import_option
+        @queue_option
         @click.option(
             "--model",
             "models",
@@ -571,6 +578,7 @@ def filter_options(default_text: str, default: Sequence[CaseState]) -> Callable[
             datasets: Names,
             systems: Names,
             imports: Names,
+            queue: str,
             models: Names,
             reviewers: Names,
             tags: Names,
@@ -590,6 +598,7 @@ def filter_options(default_text: str, default: Sequence[CaseState]) -> Callable[
                 "datasets": datasets,
                 "systems": systems,
                 "imports": imports,
+                "queue": queue,
                 "models": models,
                 "reviewers": reviewers,
                 "tags": tags,

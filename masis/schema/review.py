@@ -156,6 +156,9 @@ class Decision(Record):
         observation: The place of what was coded (``CaseObservation.place``); None for the whole
             case.
         coded_by: The person whose codes an ``uncode`` removes; by default the reviewer.
+        queue: The id of the named queue in which the decision was made; None for the first queue.
+        held_by: Set by the store: the other queues in which the case then waited for independent or
+            blind decisions. The decision doesn't change the case's state until they have them.
 
     """
 
@@ -185,6 +188,8 @@ class Decision(Record):
     codes: tuple[str, ...] = ()
     observation: str | None = None
     coded_by: str | None = None
+    queue: str | None = Field(default=None, exclude_if=lambda queue: queue is None)
+    held_by: tuple[str, ...] = Field(default=(), exclude_if=lambda queues: not queues)
     about: SubjectDigests | None = None
     """Set by the store; None in redactions."""
 

@@ -25,7 +25,7 @@ from masis.schema.minimal_evidence import MinimalEvidence
 from masis.schema.review import LogEntry
 from masis.schema.run import Run
 from masis.schema.systems import System, SystemDetails, checked_name
-from masis.schema.team import Lease, QueuePolicy
+from masis.schema.team import Lease
 from masis.schema.tokens import ApiToken
 from masis.server.endpoints import ApiCall, File, endpoint
 from masis.server.http import error_object
@@ -55,11 +55,13 @@ from masis.services.modes.service import (
 )
 from masis.services.preferences import DECIDE as DECIDE_PREFERENCES
 from masis.services.preferences import NewPreference, PreferencePage, RecordedPreference
+from masis.services.queues import SET_UP_QUEUES, QueueFigures, QueuePreview
 from masis.services.records import (
     CasePage,
     DatasetVersion,
     ObservationPage,
     ReviewDraft,
+    ReviewQueue,
     RunSummary,
 )
 from masis.services.systems import DESCRIBE_SYSTEMS
@@ -79,7 +81,7 @@ def me(call: ApiCall) -> records.Me:
             permission for permission in PERMISSIONS if access.allows(call.actor, permission)
         ),
         sign_in=access.sign_in,
-        machine_shown=call.workbench.store.team.in_force(QueuePolicy).machine,
+        machine_shown=call.workbench.store.team.strictest_shown(),
         app_version=version.APP,
     )
 
@@ -98,6 +100,7 @@ def list_cases(call: ApiCall, query: records.CaseQuery) -> CasePage:
     """List cases with the queue's filters and orders, one page at a time."""
     case_filter = query.case_filter()
     if query.waiting:
+        call.workbench.queues.require_member(call.actor, case_filter.queue)
         case_filter = call.workbench.team.open_to(call.actor, case_filter)
     return call.workbench.cases.find_for(call.actor, case_filter)
 
@@ -314,6 +317,51 @@ def assign(call: ApiCall, body: records.Names) -> records.Changed:
 def tag(call: ApiCall, body: records.Names) -> records.Changed:
     """Add tags to cases, or remove them."""
     return records.Changed(cases=call.desk.tag(body.cases, body.names, remove=body.remove))
+
+
+# Named queues
+
+
+@endpoint("GET", "/queues", "read", "see pages, figures and reports", example={"archived": True})
+def list_queues(call: ApiCall, query: records.QueuesQuery) -> tuple[QueueFigures, ...]:
+    """List the named queues with their figures for this person."""
+    return call.desk.queues(archived=query.archived)
+
+
+@endpoint(
+    "POST",
+    "/queues/preview",
+    "read",
+    "see pages, figures and reports",
+    example={"cases": {"fields": ["Medicine"]}},
+)
+def preview_queue(call: ApiCall, body: records.QueueCases) -> QueuePreview:
+    """Count the cases that filters would hold as a queue, and those in other queues too."""
+    return call.desk.preview_queue(**body.filters())
+
+
+@endpoint(
+    "POST",
+    "/queues",
+    "oversee",
+    SET_UP_QUEUES,
+    example={"name": "Medical", "cases": {"fields": ["Medicine"]}},
+)
+def create_queue(call: ApiCall, body: records.NewQueue) -> ReviewQueue:
+    """Create a queue with the cases that the filters match."""
+    return call.desk.create_queue(body.name, **body.filters())
+
+
+@endpoint(
+    "PUT",
+    "/queues/{queue}",
+    "oversee",
+    SET_UP_QUEUES,
+    example={"policy": {"reviewers": 2, "machine": "after"}, "people": ["Ada", "Ben"]},
+)
+def change_queue(call: ApiCall, body: records.QueueChange) -> ReviewQueue:
+    """Change a queue, named by its id: its name, filters, policy, people, or archive it."""
+    return call.desk.change_queue(call.path["queue"], **body.changes())
 
 
 # Systems

@@ -226,8 +226,8 @@ ACTS: list[Act] = [
         "decide under a reviewer's name, and see the same as that reviewer",
         "command",
         (
-            *("queue", "show", "decide", "label", "batch", "minimal", "comment", "undo", "log"),
-            "preference",
+            *("queue", "queues", "show", "decide", "label", "batch", "minimal", "comment"),
+            *("undo", "log", "preference"),
         ),
     ),
     Act(

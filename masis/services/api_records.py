@@ -20,13 +20,14 @@ from masis.schema.labels import LabelTarget, Stance, SupportKind
 from masis.schema.preference import LONGEST_REASON, PreferenceVerdict
 from masis.schema.review import LONGEST_SENTENCE, AdjudicationCause, LogEntry, Verdict
 from masis.schema.run import Run
-from masis.schema.team import MachineShown
+from masis.schema.team import MachineShown, Rubric
 from masis.schema.tokens import ApiToken
 from masis.services.batch_actions import BatchRequest
 from masis.services.cases import CaseView
 from masis.services.desk import RowOutcome, select_cases
 from masis.services.modes.service import MOST_APPLIED, ModeAgreement
 from masis.services.preferences import PreferenceProgress, PreferenceResults, PreferenceTask
+from masis.services.queue_rules import member_filter
 from masis.services.records import (
     VIEWER_FIELDS,
     CaseFilter,
@@ -184,6 +185,7 @@ class NewDecision(Record):
     acknowledge_citations: bool = False
     version: int | None = None
     token: str | None = Field(default=None, max_length=200)
+    queue: str = Field(default="", max_length=200)
 
 
 class DecisionRows(Record):
@@ -257,6 +259,48 @@ class DraftValues(Record):
     """Fields of a draft. Fields that aren't named stay as they are."""
 
     values: dict[str, JsonValue] = Field(max_length=50)
+
+
+class QueuesQuery(Record):
+    """Which named queues to list; ``archived`` includes closed ones."""
+
+    archived: bool = False
+
+
+class QueueCases(Record):
+    """The filters that would fill a queue."""
+
+    cases: CaseQuery = CaseQuery()
+
+    def filters(self) -> dict[str, Any]:
+        """Return the filters that were given."""
+        return self.cases.model_dump(exclude={"waiting", *VIEWER_FIELDS}, exclude_unset=True)
+
+
+class NewQueue(QueueCases):
+    """A queue to create: its name, and the filters that fill it."""
+
+    name: str = Field(max_length=200)
+
+
+class QueueChange(Record):
+    """Changes of a queue. See ``masis.Desk.change_queue``; values left out stay as they are."""
+
+    name: str | None = Field(default=None, max_length=200)
+    cases: CaseQuery | None = None
+    policy: dict[str, JsonValue] | None = None
+    rubric: Rubric | None = None
+    label_types: tuple[str, ...] | None = None
+    instructions: str | None = Field(default=None, max_length=20_000)
+    people: tuple[str, ...] | None = None
+    archived: bool | None = None
+
+    def changes(self) -> dict[str, Any]:
+        """Return the values that were given."""
+        given = {name: getattr(self, name) for name in self.model_fields_set}
+        if self.cases is not None:
+            given["cases"] = member_filter(self.cases.case_filter())
+        return given
 
 
 class LogQuery(Record):

@@ -31,7 +31,7 @@ from masis.schema.review import (
     Verdict,
     answer_name,
 )
-from masis.schema.team import CaseWork, LabelTypes, QueuePolicy
+from masis.schema.team import CaseWork, LabelTypes
 from masis.schema.trust import SamplePlan
 from masis.services.cases import machine_hidden
 from masis.services.decision_rules import (
@@ -42,9 +42,16 @@ from masis.services.decision_rules import (
     seen_issues,
 )
 from masis.services.modes.entries import code_entry, known_codes, uncode_entry
-from masis.services.records import CaseFilter, DecisionFilter, ObservationFilter
+from masis.services.queue_rules import member_queue
+from masis.services.records import CaseFilter, DecisionFilter, ObservationFilter, ReviewQueue
 from masis.services.reviews import ReviewService, newest_run
-from masis.services.team import LONGEST_REVIEWER, LONGEST_TAG, TeamService, clean_names
+from masis.services.team import (
+    IN_A_QUEUE,
+    LONGEST_REVIEWER,
+    LONGEST_TAG,
+    TeamService,
+    clean_names,
+)
 from masis.store import Store
 from masis.store.reviews.batches import CaseFacts
 
@@ -76,6 +83,7 @@ class BatchRequest(Record):
             empty.
         label: The label on a sentence.
         acknowledge: Whether the reviewer acknowledges the serious issues that the preview lists.
+        queue: The named queue in which the cases are decided.
 
     """
 
@@ -88,6 +96,7 @@ class BatchRequest(Record):
     observations: tuple[str, ...] = Field(default=(), max_length=MOST_IN_BATCH)
     label: SentenceLabel | None = None
     acknowledge: bool = False
+    queue: str = Field(default="", max_length=200)
 
 
 @dataclass(frozen=True)
@@ -120,9 +129,17 @@ class BatchContext:
         return frozenset(self.store.team.in_force(SamplePlan).case_ids)
 
     @cached_property
+    def queue(self) -> ReviewQueue | None:
+        """The named queue in which the cases are decided; None for the first queue.
+
+        Raises NotAllowed if the person isn't one of its people.
+        """
+        return member_queue(self.store, self.actor, self.request.queue)
+
+    @cached_property
     def hides_results(self) -> bool:
         """Whether the policy hides the results of any audit."""
-        return self.store.team.in_force(QueuePolicy).machine != "first"
+        return self.store.team.strictest_shown() != "first"
 
     def is_hidden(self, case_id: str) -> bool:
         """Return whether the audit's results on a case are hidden from the person now."""
@@ -197,11 +214,18 @@ def _check_content(facts: CaseFacts) -> LeftOut | None:
 def _check_decision(verdict: Verdict, context: BatchContext, facts: CaseFacts) -> LeftOut | None:
     if (gone := _check_content(facts)) is not None:
         return gone
-    if facts.state in _CLOSED:
+    queue, team = context.queue, context.store.team
+    # A decision in another queue doesn't end the case's wait in this one.
+    if facts.state in _CLOSED and (queue is None or facts.state not in IN_A_QUEUE):
         return _CLOSED[facts.state]
-    if facts.decided_by_me:
+    decided = facts.decided_by_me
+    if queue is not None:
+        made = team.work(facts.case_id, queue.id).decided_by
+        decided = context.actor.name in made or not team.waits_in(facts.case_id, queue)
+    if decided:
         return "decided"
-    if facts.held and not context.store.team.is_free(facts.case_id, context.actor.name):
+    queue_id = queue.id if queue else ""
+    if facts.held and not team.is_free(facts.case_id, context.actor.name, queue_id):
         return "held"
     if not facts.has_answer:
         return "no_answer"
@@ -246,6 +270,7 @@ def _record_decision(verdict: Verdict, context: BatchContext, facts: CaseFacts) 
         machine_shown=(SHOWN_UNKNOWN,) if hidden else IN_LIST,
         token=f"batch:{context.batch}:{case_id}",
         extra=extra,
+        queue=context.queue.id if context.queue else None,
     )
     if verdict == "approve" and request.acknowledge:
         serious = context.reviews.decided_answer(context.actor, decision).serious
@@ -258,6 +283,10 @@ def _undo_decision(context: BatchContext, entry: LogEntry) -> LogEntry | None:
 
 
 def _validate_reason(verdict: Verdict, context: BatchContext) -> None:
+    if context.queue is not None and context.queue.archived:
+        raise InputError(
+            f"{context.queue.name!r} is archived", hint="Use another queue.", field="queue"
+        )
     words, _ = reason_and_code(verdict, context.request.reason)
     if verdict in REASON_NEEDED and not words:
         raise InputError(

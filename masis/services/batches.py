@@ -60,6 +60,7 @@ _PAGE = 1_000
 # The refusals that are about one case. Others, such as a full disk, stop the batch.
 _REFUSALS: tuple[tuple[type[MasisError], LeftOut], ...] = (
     (CaseHeld, "held"),
+    (NotAllowed, "refused"),
     (StaleVersion, "changed"),
     (Removed, "redacted"),
     (Conflict, "refused"),

@@ -123,13 +123,22 @@ def machine_hidden(store: Store, actor: Actor, case_id: str) -> bool:
     ``after`` hides it until the reviewer has decided the case, or others have settled it. ``never``
     hides it until the case is settled. Results about an earlier version are hidden as long as
     results about the newest one. An answer drawn for a guarantee (``SamplePlan``, or a copy to
-    be labeled again) is decided blind under any policy.
+    be labeled again) is decided blind under any policy. The policies of named queues hide the
+    verdict until the reviewer has decided the case there, or until it's settled there, so the
+    strictest of them holds.
 
     Raises:
         UnknownRecord: There is no such case.
 
     """
+    if store.team.is_hidden_by_queue(case_id, actor.name):
+        return True
     shown = store.team.in_force(QueuePolicy).machine
+    if shown == "first" and (
+        store.team.strictest_shown() != "first"
+        and store.cases.summary(case_id).state == "superseded"
+    ):
+        shown = "after"
     if shown == "first" and (
         case_id in store.team.in_force(SamplePlan).case_ids or store.relabelling.is_copy(case_id)
     ):
@@ -363,8 +372,7 @@ class CaseService(Service):
         While it does, counts and lists of audits are hidden too, because figures over all cases
         would reveal something about cases that the reviewer hasn't decided.
         """
-        team = self._store.team
-        return team.hides_machine_from(actor.name, team.in_force(QueuePolicy).machine)
+        return self._store.team.hides_machine_from(actor.name)
 
     @requires("read")
     @may_require("oversee", "see figures over all cases under a blind policy")

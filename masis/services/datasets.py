@@ -31,7 +31,6 @@ from masis.datasets.exports.versions import (
 from masis.datasets.writers.decisions import write_log_csv
 from masis.schema.actor import Actor
 from masis.schema.review import CaseState
-from masis.schema.team import QueuePolicy
 from masis.services.access import Service, requires
 from masis.services.records import CaseFilter, DatasetVersion, DecisionFilter
 from masis.services.relabelling import RelabellingService
@@ -102,7 +101,7 @@ class ExportService(Service):
         ``runs`` and ``executions`` reveal audit results, and so does a data set whose filter
         includes undecided cases. The count is 0 if the team's policy doesn't hide audit results.
         """
-        if form == "cases" or self._store.team.in_force(QueuePolicy).machine == "first":
+        if form == "cases" or self._store.team.strictest_shown() == "first":
             return 0
         states: tuple[CaseState, ...] = ("needs_review", "needs_adjudication", "accepted")
         case_filter = selection.cases if form in export_formats() and selection else CaseFilter()

@@ -56,7 +56,15 @@ from masis.services.decision_rules import (
     seen_issues,
 )
 from masis.services.labels import LabelRecord, read_labels
-from masis.services.records import VIEWER_FIELDS, CaseFilter, CaseSummary, DecisionFilter
+from masis.services.queues import QueueFigures, QueuePreview
+from masis.services.records import (
+    VIEWER_FIELDS,
+    CaseFilter,
+    CaseSummary,
+    DecisionFilter,
+    ReviewQueue,
+)
+from masis.services.team import IN_A_QUEUE
 from masis.services.workbench import Workbench
 from masis.settings import Settings, database_path, default_reviewer
 
@@ -66,7 +74,7 @@ SHOWN = ("answer", "verdicts", "scores", "issues")
 _ROW_FIELDS = {
     *("case", "case_id", "verdict", "reason", "note", "corrected_answer", "iteration", "labels"),
     *("machine_shown", "reviewer", "token", "acknowledge", "acknowledge_citations"),
-    *("version", "line"),
+    *("version", "line", "queue"),
 }
 
 
@@ -254,19 +262,60 @@ class Desk:
         Args:
             limit: The number of cases, up to 1,000.
             filters: The queue's filters: ``text``, ``fields``, ``datasets``, ``tiers``, ``order``
-                and so on.
+                and so on. ``queue`` names a queue that the team has set up.
 
         Raises:
             InputError: A filter doesn't exist or has an invalid value.
+            UnknownRecord: There is no such queue.
+            NotAllowed: The reviewer isn't one of the queue's people.
 
         """
         try:
             case_filter = CaseFilter(**{**filters, "size": limit})
         except ValidationError as error:
             raise naming_limit(explain_fields(error, FILTERS)) from error
+        self.workbench.queues.require_member(self.actor, case_filter.queue)
         return self.workbench.cases.find_for(
             self.actor, self.workbench.team.open_to(self.actor, case_filter)
         ).rows
+
+    def queues(self, *, archived: bool = False) -> tuple[QueueFigures, ...]:
+        """Return the named queues with their figures; ``archived`` includes closed ones."""
+        service = self.workbench.queues
+        queues = service.all(self.actor, archived=archived)
+        return tuple(service.figures(self.actor, queue.id) for queue in queues)
+
+    def preview_queue(self, **filters: Any) -> QueuePreview:
+        """Return what filters would hold as a queue. See ``queue`` for the filters."""
+        return self.workbench.queues.preview(self.actor, queue_filter(filters))
+
+    def create_queue(self, name: str, **filters: Any) -> ReviewQueue:
+        """Create a queue with the cases that the filters match. ``change_queue`` sets it up.
+
+        Raises:
+            InputError: The name is missing or taken, or a filter can't fill a queue.
+            NotAllowed: You aren't a lead.
+
+        """
+        return self.workbench.queues.create(self.actor, name, queue_filter(filters))
+
+    def change_queue(self, name: str, **changes: Any) -> ReviewQueue:
+        """Change a queue and return its new version.
+
+        Args:
+            name: Its name or id.
+            changes: The values to set: ``name``, ``policy`` (``reviewers``, ``machine``, ``rule``,
+                ``agree``, ``lease_minutes``), ``rubric``, ``label_types``, ``instructions``,
+                ``people`` and ``archived``; ``cases`` are the filters that fill it.
+
+        Raises:
+            InputError: A value isn't valid.
+            UnknownRecord: There is no such queue.
+            NotAllowed: You aren't a lead.
+
+        """
+        service = self.workbench.queues
+        return service.change(self.actor, changed_queue(service.get(self.actor, name), changes))
 
     def show(self, case_id: str) -> CaseView:
         """Return a case with its newest audit and decisions, as far as this reviewer may see them.
@@ -322,6 +371,7 @@ class Desk:
         cause: AdjudicationCause | None = None,
         rubric_sentence: str = "",
         final: bool = False,
+        queue: str = "",
     ) -> LogEntry:
         """Decide about an answer of a case, by the rules of the page.
 
@@ -349,6 +399,7 @@ class Desk:
                 verdict.
             rubric_sentence: A sentence to propose for the rubric, with the cause ``gap``.
             final: Whether it's the final verdict on a case of several reviewers (``adjudicate``).
+            queue: The named queue in which to decide. By default it's the first one, "All cases".
 
         Raises:
             InputError: Something is missing or wrong; it names the field and has a hint.
@@ -389,6 +440,7 @@ class Desk:
                 cause=cause,
                 rubric_sentence=" ".join(rubric_sentence.split()),
                 extra=extra,
+                queue=queue or None,
             )
         except ValidationError as error:
             raise explain(error) from error
@@ -846,7 +898,9 @@ def batch_request(action: str, cases: Sequence[str] = (), **values: Any) -> Batc
             field="cases",
         )
     try:
-        matching = None if cases else CaseFilter(**({"states": WAITING} | values))
+        in_queue = {"queue": own["queue"], "waits_in_queue": True} if own.get("queue") else {}
+        waiting = {"states": IN_A_QUEUE if in_queue else WAITING}
+        matching = None if cases else CaseFilter(**(waiting | in_queue | values))
     except ValidationError as error:
         raise explain_fields(error, (*BATCH_FIELDS, *FILTERS)) from error
     try:
@@ -857,7 +911,7 @@ def batch_request(action: str, cases: Sequence[str] = (), **values: Any) -> Batc
         raise explain(error) from error
 
 
-BATCH_FIELDS = ("reason", "note", "names", "acknowledge")
+BATCH_FIELDS = ("reason", "note", "names", "acknowledge", "queue")
 """The arguments of an action on many cases that aren't filters."""
 
 
@@ -867,6 +921,28 @@ def sentence_label(words: str, label: str, severity: Severity | None, note: str)
         return SentenceLabel(sentence=words, label=label, severity=severity, note=note)
     except ValidationError as error:
         raise explain(error) from error
+
+
+def queue_filter(filters: Mapping[str, Any]) -> CaseFilter:
+    """Return the filter of a queue. Raises InputError if a filter doesn't exist or isn't valid."""
+    try:
+        return CaseFilter(**filters)
+    except ValidationError as error:
+        raise explain_fields(error, FILTERS) from error
+
+
+def changed_queue(queue: ReviewQueue, changes: Mapping[str, Any]) -> ReviewQueue:
+    """Return a queue with other values. Raises InputError if one isn't valid."""
+    values = {name: getattr(queue, name) for name in type(queue).model_fields}
+    if policy := changes.get("policy"):
+        changes = {**changes, "policy": queue.policy.model_dump() | {**policy}}
+    try:
+        changed = type(queue).model_validate(
+            {**values, **changes, "id": queue.id, "version": queue.version}
+        )
+    except ValidationError as error:
+        raise explain(error) from error
+    return changed
 
 
 def naming_limit(error: InputError) -> InputError:

@@ -17,6 +17,8 @@ from masis.store.audits.queue import NOT_DECIDED
 from masis.store.core.connections import Unguarded, explained_errors
 from masis.store.orders import DEFAULT_ORDER, ORDERS, OrderName, QueueOrder
 from masis.store.records import (
+    FIRST_QUEUE_NAME,
+    MEMBER_FIELDS,
     VIEWER_FIELDS,
     AddResult,
     AppliedCode,
@@ -30,6 +32,7 @@ from masis.store.records import (
     LogHead,
     ObservationFilter,
     ObservationPage,
+    ReviewQueue,
     RunProgress,
     RunState,
     RunSummary,

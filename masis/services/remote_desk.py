@@ -57,7 +57,8 @@ from masis.services.desk import (
     sentence_label,
 )
 from masis.services.labels import LabelRecord, as_labels
-from masis.services.records import VIEWER_FIELDS, CasePage, CaseSummary
+from masis.services.queues import QueueFigures, QueuePreview
+from masis.services.records import VIEWER_FIELDS, CasePage, CaseSummary, ReviewQueue
 from masis.settings import Settings, secret
 from masis.settings.hosts import is_loopback
 
@@ -240,6 +241,24 @@ class RemoteDesk(Desk):
             return self._ask(CasePage, "GET", "/cases", query=query).rows
         except InputError as error:
             raise naming_limit(error) from error
+
+    def queues(self, *, archived: bool = False) -> tuple[QueueFigures, ...]:
+        """Return the named queues with their figures."""
+        query = {"archived": archived}
+        return self._ask(tuple[QueueFigures, ...], "GET", "/queues", query=query)
+
+    def preview_queue(self, **filters: Any) -> QueuePreview:
+        """Return what filters would hold as a queue."""
+        return self._ask(QueuePreview, "POST", "/queues/preview", {"cases": filters})
+
+    def create_queue(self, name: str, **filters: Any) -> ReviewQueue:
+        """Create a queue with the cases that the filters match."""
+        body = {"name": name, "cases": filters}
+        return self._ask(ReviewQueue, "POST", "/queues", body, repeatable=False)
+
+    def change_queue(self, name: str, **changes: Any) -> ReviewQueue:
+        """Change a queue and return its new version. See ``Desk.change_queue``."""
+        return self._ask(ReviewQueue, "PUT", f"/queues/{_quote_name(name)}", changes)
 
     def show(self, case_id: str) -> CaseView:
         """Return a case with its newest audit and decisions, as far as this reviewer may see

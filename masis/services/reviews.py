@@ -45,7 +45,8 @@ from masis.services.decision_rules import (
 from masis.services.drafts import case_subject
 from masis.services.label_names import with_known_names
 from masis.services.labels import check_quotations
-from masis.services.records import CaseFilter, CaseRedaction, DecisionFilter
+from masis.services.queue_rules import assert_member, label_types_of
+from masis.services.records import CaseFilter, CaseRedaction, DecisionFilter, ReviewQueue
 from masis.settings import Settings
 from masis.store import Store
 from masis.store.reviews.states import WORK, answer_decided
@@ -129,12 +130,14 @@ class ReviewService(Service):
         if decision.kind != "decision":
             self.access.require(actor, "oversee", "adjudicate cases")
         own = with_reason_code(sign_decision(actor, decision))
+        queue = assert_member(self._store, actor, own.case_id, own.queue or "")
+        own = own.model_copy(update={"queue": queue.id if queue else None})
         with self._store.transaction():
             # A repeated token is answered with its first entry. The checks are skipped, because the
             # entry itself may have made them fail, for example by settling the case.
             fresh = not self._store.decisions.has_token(own.token)
             if own.kind == "decision" and fresh:
-                self._store.team.assert_free(own.case_id, actor.name)
+                self._store.team.assert_free(own.case_id, actor.name, own.queue or "")
                 if shown is not None and shown != answer_digest(self.answer_of(own)):
                     raise AnotherAnswer(
                         f"{answer_name(own.iteration)} of case {own.case_id!r} isn't the answer"
@@ -272,7 +275,10 @@ class ReviewService(Service):
         if not decision.labels:
             return decision
         types = self._store.team.in_force(LabelTypes)
-        labels = with_known_names(decision.labels, types, kept=kept)
+        offered = types
+        if decision.queue:
+            offered = label_types_of(self._store.team.queue(decision.queue), types)
+        labels = with_known_names(decision.labels, offered, kept=kept)
         decision = decision.model_copy(update={"labels": labels})
         evidence = self._store.cases.get(decision.case_id).evidence
         check_quotations(labels, self.answer_of(decision), evidence, kept=kept)
@@ -299,17 +305,20 @@ class ReviewService(Service):
                 newest = newest_run(self._store, decision.case_id)
                 update |= {"run_id": newest, "iteration": 1} if newest else {}
         if decision.rubric_scores:
-            rubric = self._store.team.in_force(Rubric)
+            queue = self._store.team.queue(decision.queue) if decision.queue else None
+            rubric = (queue and queue.rubric) or self._store.team.in_force(Rubric)
             scores = {score.name: score for score in rubric.scores}
             for name, value in decision.rubric_scores.items():
                 if name not in scores or not scores[name].accepts(value):
                     raise InputError(
-                        f"{value!r} isn't a value of the score {name!r} in version"
-                        f" {rubric.version} of the rubric",
+                        f"{value!r} isn't a value of the score {name!r} in"
+                        f" {_rubric_words(queue, rubric)}",
                         hint="Reload the page, because the rubric may have changed.",
                         field="rubric_scores",
                     )
-            update["versions"] = decision.versions | {"team_rubric": str(rubric.version)}
+            own_rubric = queue is not None and queue.rubric is not None
+            version_of = {} if own_rubric else {"team_rubric": str(rubric.version)}
+            update["versions"] = decision.versions | version_of
         return update
 
     @requires("oversee", "adjudicate cases")
@@ -340,8 +349,11 @@ class ReviewService(Service):
             )
         if actor.name in work.decided_by:
             raise Conflict("you decided this case yourself, so another person must adjudicate it.")
+        queue = self._store.team.disputed_queue(decision.case_id)
         final = with_reason_code(
-            sign_decision(actor, decision.model_copy(update={"kind": "adjudication"}))
+            sign_decision(
+                actor, decision.model_copy(update={"kind": "adjudication", "queue": queue})
+            )
         )
         self._assert_valid(actor, final)
         final = self._with_revision(self._with_label_types(final, kept_labels))
@@ -648,6 +660,12 @@ class ReviewService(Service):
             return self._store.runs.get(run_id) if run_id else None
         except Removed:  # the decision is still valid
             return None
+
+
+def _rubric_words(queue: ReviewQueue | None, rubric: Rubric) -> str:
+    if queue is not None and queue.rubric is not None:
+        return f"the rubric of the queue {queue.name!r}"
+    return f"version {rubric.version} of the rubric"
 
 
 def _assert_repeated(first: LogEntry, again: Decision) -> None:

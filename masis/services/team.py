@@ -8,14 +8,21 @@ from typing import NamedTuple, TypeVar
 
 from masis.errors import CaseHeld, InputError, UnknownRecord
 from masis.schema.actor import Actor
-from masis.schema.review import Decision, EntryKind, LogEntry
+from masis.schema.review import CaseState, Decision, EntryKind, LogEntry
 from masis.schema.team import CaseWork, Lease, QueuePolicy, SavedView, TeamRecord
 from masis.services.access import Service, may_require, requires
 from masis.services.cases import WAITING, CaseService, machine_hidden, waiting_in
+from masis.services.queue_rules import assert_compatible, assert_member
 from masis.services.records import CaseFilter, CasePage, DecisionFilter
 from masis.services.reviews import entry_on_case, in_batch, name_of
 
 T = TypeVar("T", bound=TeamRecord)
+
+IN_A_QUEUE: tuple[CaseState, ...] = (
+    *WAITING,
+    *("approved", "overridden", "rejected", "escalated", "needs_adjudication"),
+)
+"""The states of cases that can wait in a named queue. Decisions in other queues don't end that."""
 
 LONGEST_TAG = 60
 LONGEST_REVIEWER = 200
@@ -63,17 +70,26 @@ class TeamService(Service):
     # Taking cases
 
     @requires("decide", _TAKE)
-    def claim(self, actor: Actor, case_id: str) -> Lease:
+    def claim(self, actor: Actor, case_id: str, queue: str = "") -> Lease:
         """Take a case for decision, or extend the lease on it.
+
+        Args:
+            actor: The reviewer.
+            case_id: The case.
+            queue: The named queue in which to decide it, by its id or name.
 
         Raises:
             CaseHeld: Another reviewer has taken the case.
-            NotAllowed: The actor's role doesn't allow decisions.
+            NotAllowed: The actor's role doesn't allow decisions, or they aren't one of the people
+                who decide the case.
+            UnknownRecord: There is no such queue.
 
         """
-        return self._store.team.claim(
-            case_id, name_of(actor), self._store.team.in_force(QueuePolicy).lease_minutes
-        )
+        team = self._store.team
+        name = name_of(actor)
+        named = assert_member(self._store, actor, case_id, queue)
+        policy = named.policy if named else team.in_force(QueuePolicy)
+        return team.claim(case_id, name, policy.lease_minutes, named.id if named else "")
 
     @requires("decide", _TAKE)
     def claim_next(
@@ -88,7 +104,7 @@ class TeamService(Service):
             # added before the attempt, so that the loop never tries a case twice
             lost.append(case_id)
             try:
-                lease = self.claim(actor, case_id)
+                lease = self.claim(actor, case_id, case_filter.queue)
             except CaseHeld:
                 continue
             if self._store.cases.summary(case_id).state in self.open_to(actor, case_filter).states:
@@ -155,8 +171,10 @@ class TeamService(Service):
         )
 
     @requires("read")
-    def work(self, actor: Actor, case_id: str) -> CaseWork:
-        """Return the team's state of one case.
+    def work(self, actor: Actor, case_id: str, queue: str | None = None) -> CaseWork:
+        """Return the team's state of one case, with the decisions that were made in ``queue``.
+
+        Without ``queue``, they're those of the queue whose reviewers differ, or of the first queue.
 
         While decisions of a shared case are missing, it doesn't reveal whether others have decided:
         ``pending`` then counts all others who should decide. A policy that was set after the first
@@ -167,12 +185,14 @@ class TeamService(Service):
             UnknownRecord: There is no such case.
 
         """
-        work = self._store.team.work(case_id)
+        work = self._store.team.work(case_id, queue)
         if not work.pending:
             return work
         if actor.name in work.decided_by:
             others = work.policy.reviewers - 1 if work.policy else 0
             return work.model_copy(update={"decided_by": (actor.name,), "pending": others})
+        if queue:
+            return work.model_copy(update={"decided_by": (), "pending": 0})
         queue_policy = self._store.team.in_force(QueuePolicy)
         hidden = {"decided_by": (), "pending": 0, "policy": queue_policy.for_case(case_id)}
         wanted = queue_policy.decisions_needed(case_id)
@@ -207,21 +227,27 @@ class TeamService(Service):
     @requires("read")
     def open_to(self, actor: Actor, case_filter: CaseFilter) -> CaseFilter:
         """Return the filter for the waiting cases of a queue that this reviewer may take now."""
-        return self._waiting_filter(actor, case_filter).model_copy(update={"open_to": actor.name})
+        return self.waiting_filter(actor, case_filter).model_copy(update={"open_to": actor.name})
 
-    def _waiting_filter(self, actor: Actor, case_filter: CaseFilter) -> CaseFilter:
+    @requires("read")
+    def waiting_filter(self, actor: Actor, case_filter: CaseFilter) -> CaseFilter:
         """Return the filter for the cases of a queue that need a decision.
 
         A list of auto-accepted cases is a queue too, for spot checks. If the policy hides audit
         results, every queue includes auto-accepted cases, because it must not reveal them.
         """
         cases = CaseService(self._store)
+        blind = self._store.team.strictest_shown() != "first"
+        if case_filter.queue:
+            # The queue has its own status of each case, whatever other queues have decided.
+            update = {"states": (*IN_A_QUEUE, *(("accepted",) if blind else ()))}
+            update |= {"standings": (), "waits_in_queue": True}
+            return cases.blind_filter(actor, case_filter).model_copy(update=update)
         states = ("accepted",) if case_filter.states == ("accepted",) else ()
         waiting = waiting_in(
             cases.blind_filter(actor, case_filter.model_copy(update={"states": states}))
         )
         # Also when nothing is hidden from this reviewer any more, who then waits for the others.
-        blind = self._store.team.in_force(QueuePolicy).machine != "first"
         return waiting.model_copy(update={"states": (*WAITING, "accepted")}) if blind else waiting
 
     @requires("read")
@@ -248,9 +274,9 @@ class TeamService(Service):
     def explain_empty_queue(self, actor: Actor, case_filter: CaseFilter) -> EmptyQueue:
         """Return why a queue has no case for this reviewer."""
         page = self._store.cases.search(
-            self._waiting_filter(actor, case_filter).model_copy(update={"page": 1, "size": 1000})
+            self.waiting_filter(actor, case_filter).model_copy(update={"page": 1, "size": 1000})
         )
-        everywhere = self._store.cases.count_matching(self._waiting_filter(actor, CaseFilter()))
+        everywhere = self._store.cases.count_matching(self.waiting_filter(actor, CaseFilter()))
         works = [self._store.team.work(row.id) for row in page.rows]
         leases = [lease for work in works for lease in work.leases if lease.reviewer != actor.name]
         assigned: dict[str, int] = {}
@@ -477,6 +503,8 @@ class TeamService(Service):
             NotAllowed: The actor isn't a lead.
 
         """
+        if isinstance(record, QueuePolicy):
+            assert_compatible(self._store, record)
         current = self._store.team.in_force(type(record))
         if record.model_copy(update={"version": current.version}) == current:
             return current

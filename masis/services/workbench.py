@@ -28,6 +28,7 @@ from masis.services.minimal_evidence import MinimalEvidenceService
 from masis.services.modes.service import ModeService
 from masis.services.planted import PlantedService
 from masis.services.preferences import PreferenceService
+from masis.services.queues import QueueService
 from masis.services.reassessment import ReassessmentService
 from masis.services.records import Unguarded
 from masis.services.relabelling import RelabellingService
@@ -68,6 +69,7 @@ class Workbench:
         self.comparison = ComparisonService(store, access)
         self.proposals = RubricProposalService(store, access)
         self.preferences = PreferenceService(store, access)
+        self.queues = QueueService(store, access)
         self._apply_settings(settings)
 
     def _apply_settings(self, settings: Settings) -> None:

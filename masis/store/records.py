@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
-from pydantic import Field
+from pydantic import Field, field_serializer, field_validator, model_validator
 
 from masis.errors import CaseConflict
 from masis.schema.audit import Draft
@@ -25,8 +25,12 @@ from masis.schema.review import (
 from masis.schema.rules import ReviewTier
 from masis.schema.run import Iteration, StepsDone, TerminationReason
 from masis.schema.screening import ScreeningEntryKind
+from masis.schema.team import Name, QueuePolicy, Rubric, TeamRecord
 from masis.schema.wording import count_noun
 from masis.store.orders import DEFAULT_ORDER, OrderName
+
+FIRST_QUEUE_NAME = "All cases"
+"""The name of the first queue, which has every case and can't be archived. Its id is empty."""
 
 RunState = Literal["running", "finished", "interrupted"]
 PageSize = Annotated[int, Field(ge=1, le=1000)]
@@ -59,6 +63,9 @@ class CaseFilter(Record):
             many others as the case needs.
         undecided_by: A person who hasn't decided the case.
         seed: The seed of the order ``random``.
+        queue: The id of a named queue (``ReviewQueue``), whose filter its cases also meet. Empty
+            for the first queue, which has all cases.
+        waits_in_queue: Only the cases that still need a decision in this queue.
 
     """
 
@@ -91,12 +98,85 @@ class CaseFilter(Record):
     confidence_to: Share | None = None
     order: OrderName = DEFAULT_ORDER
     seed: int = 0
+    queue: str = ""
+    waits_in_queue: bool = False
     page: int = Field(default=1, ge=1)
     size: PageSize = 50
+
+    @field_validator("queue")
+    @classmethod
+    def _first_is_empty(cls, queue: str) -> str:
+        name = " ".join(queue.split())
+        return "" if name.casefold() == FIRST_QUEUE_NAME.casefold() else name
 
 
 VIEWER_FIELDS = ("viewer", "open_to", "undecided_by")
 """Fields of a filter that say who looks at the cases. Services set them, callers never."""
+
+MEMBER_FIELDS = (
+    *("text", "fields", "datasets", "systems", "months", "assignees", "tags"),
+    *("flags", "reasons", "tiers", "severities", "models"),
+    *("quality_from", "quality_to", "confidence_from", "confidence_to"),
+)
+"""The fields of a filter that can fill a named queue.
+
+A queue has its own status for each case, so the statuses that decisions change can't fill it.
+"""
+
+
+class ReviewQueue(TeamRecord):
+    """A named queue: the cases that a filter holds, and how its people review them.
+
+    Which cases it has is computed from the filter whenever it's needed.
+
+    Attributes:
+        id: Its id in addresses and in the log. It stays when the queue is renamed.
+        cases: The filter, with the order of the list. Only ``MEMBER_FIELDS`` can be set.
+        policy: How many people decide each case in this queue, and when they see the audit.
+        rubric: The queue's own rubric; None for the team's.
+        label_types: The names of the team's label types that it offers; empty for all.
+        instructions: A text for its reviewers. It's never part of a prompt.
+        people: The names of its reviewers; empty for everybody.
+        archived: Whether it's closed. Its decisions and labels stay.
+
+    """
+
+    kind = "queue"
+    id: str = Field(min_length=1, max_length=60, pattern=r"^[a-z0-9][a-z0-9-]*$")
+    name: Annotated[str, Field(min_length=1, max_length=60)]
+    cases: CaseFilter = CaseFilter()
+    policy: QueuePolicy = QueuePolicy()
+    rubric: Rubric | None = None
+    label_types: tuple[Name, ...] = Field(default=(), max_length=30)
+    instructions: str = Field(default="", max_length=20_000)
+    people: tuple[Name, ...] = Field(default=(), max_length=200)
+    archived: bool = False
+
+    @model_validator(mode="after")
+    def _can_be_filled(self) -> Self:
+        given = self.cases.model_dump(exclude_defaults=True)
+        if unknown := given.keys() - {*MEMBER_FIELDS, "order", "seed"}:
+            raise ValueError(
+                f"a queue can't be filled by {', '.join(sorted(unknown))}, because its reviewers'"
+                " own decisions would change it"
+            )
+        if self.policy.share < 1:
+            raise ValueError("all cases of a queue need the same number of reviewers")
+        return self
+
+    @field_serializer("cases")
+    def _only_what_is_set(self, cases: CaseFilter) -> dict[str, Any]:
+        # so that a stored queue can be read when a filter has gained or lost a field
+        return cases.model_dump(mode="json", exclude_defaults=True)
+
+    @property
+    def is_strict(self) -> bool:
+        """Whether its reviewers must not know what others decided, or what the audit found."""
+        return self.policy.reviewers > 1 or self.policy.machine != "first"
+
+    def admits(self, reviewer: str) -> bool:
+        """Return whether this person may decide its cases."""
+        return not self.people or reviewer in self.people
 
 
 class CaseSummary(OneLine, Record):

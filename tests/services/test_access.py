@@ -34,7 +34,7 @@ from masis.services.jobs import Jobs
 from masis.services.maintenance.retention import rule_of
 from masis.services.modes.service import ProposedGroup
 from masis.services.preferences import NewPreference
-from masis.services.records import AppliedCode, CaseFilter, DecisionFilter
+from masis.services.records import AppliedCode, CaseFilter, DecisionFilter, ReviewQueue
 from masis.services.reviews import SIGNED_IN_BY
 from masis.settings import Settings
 from tests.store.factories import a_case, a_run, an_audited_case
@@ -156,6 +156,11 @@ CALLS: dict[str, Call] = {
     "TeamService.put_in_force": lambda desk, who: desk.team.put_in_force(
         who, QueuePolicy(lease_minutes=9)
     ),
+    "QueueService.create": lambda desk, who: desk.queues.create(who, "Mine", CaseFilter()),
+    "QueueService.change": lambda desk, who: desk.queues.change(
+        who, ReviewQueue(id="mine", name="Mine")
+    ),
+    "QueueService.archive": lambda desk, who: desk.queues.archive(who, "mine"),
     "TeamService.save_view": lambda desk, who: desk.team.save_view(who, "mine", {}),
     "TeamService.remove_view": lambda desk, who: desk.team.remove_view(
         who, SavedView(name="mine", owner="", parameters={})

@@ -32,7 +32,7 @@ from masis.services.decision_rules import (
     with_reason_code,
 )
 from masis.services.records import NOT_DECIDED, ORDERS, CaseFilter, CaseSummary
-from masis.store.audits.queue import match
+from masis.store.audits.conditions import match
 from masis.store.audits.runs import figures
 from masis.views.words import RULE
 from tests.audit.factories import check as a_check

@@ -192,7 +192,7 @@ def every_log(store: Store, case: Case) -> Store:
 
 SAME_ID = "SELECT 2, " + ", ".join(
     "id at payload_digest previous digest case_seq run_seq kind source verdict token undoes "
-    "redacts".split()
+    "redacts queue".split()
 )
 
 

@@ -577,6 +577,10 @@ class Tools:
         confidence_to: Maybe[Share] = None,
         order: OrderName = DEFAULT_ORDER,
         seed: Annotated[StrictInt, Field(description="Seed of the order random")] = 0,
+        queue: Annotated[
+            Annotated[StrictStr, _at_most(200, "characters")],
+            Field(description="Name of a queue that the team has set up"),
+        ] = "",
         limit: Limit = 20,
         cursor: Cursor = None,
     ) -> reports.QueuePage:
@@ -588,7 +592,10 @@ class Tools:
             name: value for name, value in locals().items() if name in CaseFilter.model_fields
         }
         page = page_of(cursor, filters)
-        matches = self.workbench.cases.find(CaseFilter(**filters, page=page, size=limit))
+        try:
+            matches = self.workbench.cases.find(CaseFilter(**filters, page=page, size=limit))
+        except UnknownRecord as error:
+            raise InputError(str(error), hint="Name one of them.", field="queue") from error
         return reports.QueuePage(
             cases=matches.rows,
             total=matches.total,

@@ -14,7 +14,6 @@ from masis.errors import InputError
 from masis.schema.actor import Actor
 from masis.schema.base import Record, utc_now
 from masis.schema.review import Decision
-from masis.schema.team import QueuePolicy
 from masis.schema.trust import FaultScore, Guarantee, SamplePlan
 from masis.services.access import OPEN, Access, may_require, requires
 from masis.services.cases import CaseService, machine_hidden
@@ -75,6 +74,8 @@ class TrustFilter(Record):
         field: The field of knowledge; "" for all.
         since: The first day, ISO 8601.
         until: The day after the last one, ISO 8601.
+        queue: The id of a named queue; "" for all. Decisions count if they were made in it, and
+            labels that came with the cases if it holds the case now.
 
     """
 
@@ -85,6 +86,7 @@ class TrustFilter(Record):
     field: str = ""
     since: str = ""
     until: str = ""
+    queue: str = ""
 
 
 class Excluded(NamedTuple):
@@ -314,9 +316,14 @@ class TrustService:
                     case for case in all_rows["case_id"] if machine_hidden(self._store, actor, case)
                 }
                 all_rows = all_rows[~all_rows["case_id"].isin(hidden)]
+            if filters.queue:
+                held = self._team.case_ids_in(self._team.queue(filters.queue))
+                all_rows = all_rows[all_rows["case_id"].isin(held)]
             unaudited = 0
         else:
-            decided = self._decision_frame(settled=self._hides_open(actor))
+            decided = self._decision_frame(
+                settled=self._hides_open(actor), queue=filters.queue or None
+            )
             all_rows = machine.answer_rows(decided, score)
             unaudited = int((decided["settles"].astype(bool) & decided["auditor"].isna()).sum())
         rows = _narrow_frame(all_rows, filters)
@@ -355,8 +362,12 @@ class TrustService:
 
     @requires("read")
     @may_require("oversee", _SEE_OTHERS)
-    def people(self, actor: Actor, *, names: bool = False) -> PeopleReport:
+    def people(
+        self, actor: Actor, *, names: bool = False, queue: str | None = None
+    ) -> PeopleReport:
         """Measure the agreement between reviewers on cases that several of them decided.
+
+        ``queue`` counts only the decisions that were made in this queue, by its id.
 
         If a policy blinds reviewers, others appear as "Reviewer A", "Reviewer B", ... unless a lead
         asks for the names.
@@ -370,8 +381,10 @@ class TrustService:
         if names and not self.shows_names():
             self.access.require(actor, "oversee", _SEE_OTHERS)
         names = names or self.shows_names()
-        frame = self._decision_frame(settled=self._hides_open(actor))
+        frame = self._decision_frame(settled=self._hides_open(actor), queue=queue)
         frame = frame[frame["kind"] == "decision"]
+        # A person who decided a case in two queues counts once.
+        frame = frame.drop_duplicates(["case_id", "reviewer"], keep="last")
         # keep=False marks every row of a case that has several.
         shared = frame[frame.duplicated("case_id", keep=False)]
         cases, place = np.unique(shared["case_id"].to_numpy(dtype=str), return_inverse=True)
@@ -602,17 +615,21 @@ class TrustService:
         """Describe which decisions are counted for the actor; "" if all are."""
         if self._hides_open(actor):
             return "Counts settled cases and all of your own decisions."
-        several = self._team.in_force(QueuePolicy).reviewers > 1
+        several = self._store.decisions.several_decide()
         return "Decisions on a shared case are counted once all are made." if several else ""
 
     def shows_names(self) -> bool:
         """Return whether reviewers are named beside their verdicts by default, because no policy
         blinds them.
         """
-        return self._team.in_force(QueuePolicy).machine == "first"
+        return self._team.strictest_shown() == "first"
 
-    def _decision_frame(self, reviewer: str = "", *, settled: bool = False) -> pd.DataFrame:
+    def _decision_frame(
+        self, reviewer: str = "", *, settled: bool = False, queue: str | None = None
+    ) -> pd.DataFrame:
         """Return the decisions that count, plus all decisions of ``reviewer``.
+
+        ``queue`` is the id of the queue in which they were made; None for all.
 
         Decisions on a shared case count once all of them are made. With ``settled``, others'
         decisions count only on settled cases. The log is read again only after it has grown.
@@ -625,7 +642,8 @@ class TrustService:
         counts = ~frame["pending"].astype(bool)
         if settled:
             counts &= frame["state"].isin(machine.SETTLED)
-        return frame[counts | (frame["reviewer"] == reviewer)]
+        counts |= frame["reviewer"] == reviewer
+        return frame[counts if queue is None else counts & (frame["queue"] == queue)]
 
     def _hides_open(self, actor: Actor) -> bool:
         return CaseService(self._store, self.access).hides_machine_from(actor)

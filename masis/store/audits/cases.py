@@ -12,7 +12,8 @@ from pydantic_core import PydanticSerializationError
 from masis.errors import CaseConflict, InputError, RecordDamaged, UnknownRecord
 from masis.schema.case import Case
 from masis.schema.team import QueuePolicy
-from masis.store.audits.queue import QUERY_SHOWN, Queue, match
+from masis.store.audits.conditions import match
+from masis.store.audits.queue import QUERY_SHOWN, Queue
 from masis.store.audits.systems import question_of
 from masis.store.core.connections import StorePart
 from masis.store.core.sql import insert

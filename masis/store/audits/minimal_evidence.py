@@ -11,7 +11,7 @@ from masis.errors import Removed
 from masis.schema.minimal_evidence import MinimalEvidence
 from masis.store.core.connections import StorePart
 from masis.store.jobs import pack, unpack
-from masis.store.reviews.visibility import SEALED
+from masis.store.reviews.visibility import sealed
 
 
 class MinimalEvidenceResults(StorePart):
@@ -53,15 +53,17 @@ class MinimalEvidenceResults(StorePart):
         Passages that another person's label names are hidden while decisions of a shared case are
         missing.
         """
+        with self._database.reading() as connection:
+            shared, values = sealed(connection)
         rows = self._database.execute(
             f"""SELECT minimal_evidence.payload FROM cases
                 JOIN runs ON runs.case_seq = cases.seq
                 JOIN minimal_evidence ON minimal_evidence.run_seq = runs.seq
-                WHERE cases.id = ? AND (label_by IN ('', ?) OR NOT {SEALED})
+                WHERE cases.id = ? AND (label_by IN ('', ?) OR NOT {shared})
                     AND minimal_evidence.seq IN (SELECT max(seq) FROM minimal_evidence AS newest
                         WHERE newest.run_seq = runs.seq GROUP BY iteration, claim, entry_id)
                 ORDER BY runs.seq, iteration, claim, minimal_evidence.seq""",  # noqa: S608 (ours)
-            [case_id, viewer],
+            [case_id, viewer, *values],
         )
         return tuple(_result_of(row) for row in rows)
 

@@ -11,19 +11,36 @@ column alone, for which it would look up each case all over the file (SQLite que
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from math import isclose
 from typing import Any, NamedTuple, get_args
 
 from masis.errors import UnknownRecord
 from masis.schema.review import Standing
 from masis.store.audits.answers import similar_to_any
+from masis.store.audits.conditions import (
+    BY_AUDIT,
+    COLUMNS,
+    LISTS,
+    WORK,
+    content_conditions,
+    match,
+    worked_on,
+)
 from masis.store.core.connections import StorePart
-from masis.store.core.sql import Condition, any_of, compare_column, join_conditions, record_of
+from masis.store.core.sql import Condition, any_of, join_conditions, record_of
 from masis.store.orders import ORDERS, fitted_probability, risk_of
 from masis.store.records import CaseFilter, CasePage, CaseSummary, Facets
+from masis.store.reviews.queues import (
+    any_unsettled,
+    in_queue,
+    named_queue,
+    open_queues,
+    unsettled,
+)
 from masis.store.reviews.visibility import hidden_sample, visible_codes
 from masis.views.headline import Headline
 
@@ -36,10 +53,6 @@ NOT_DECIDED: tuple[Standing, ...] = tuple(
     if standing not in ("decided", "planted", "to_review")
 )
 """The statuses of cases that still need work."""
-
-_WORDS_SEARCHED = 32
-_WORD_LENGTH = 100
-_BEGINNING = 3
 
 
 class Matching(NamedTuple):
@@ -246,7 +259,7 @@ class Queue(StorePart):
         with self._database.reading() as connection:
             matches = matching(connection, case_filter.model_copy(update={field: ()}))
             sample = _sample_of(connection, case_filter)
-            if sample and field in _BY_AUDIT:
+            if sample and field in BY_AUDIT:
                 where = f"{matches.where} AND NOT {_IN_SAMPLE}"
                 matches = matches._replace(where=where, values=(*matches.values, sample))
             # This index has all columns that are read. With another one, SQLite would look up each
@@ -265,7 +278,7 @@ class Queue(StorePart):
                     GROUP BY value
                 """  # noqa: S608
                 return dict(self._database.cached_rows(sql, (*bound, *matches.values)))
-            if kind := _WORK.get(field):
+            if kind := WORK.get(field):
                 sql = f"""
                     SELECT who, count(*) FROM case_work
                     WHERE kind = ?
@@ -273,7 +286,7 @@ class Queue(StorePart):
                     GROUP BY who
                 """  # noqa: S608
                 return dict(self._database.cached_rows(sql, (kind, *matches.values)))
-            column, values = _COLUMNS[field], matches.values
+            column, values = COLUMNS[field], matches.values
             if sample and field == "states":
                 column = f"CASE WHEN {_IN_SAMPLE} THEN 'needs_review' ELSE {column} END"
                 values = (sample, *values)
@@ -286,7 +299,7 @@ class Queue(StorePart):
                 for value, cases in self._database.cached_rows(sql, values)
                 if value is not None
             }
-        return _count_items(counts) if field in _LISTS else counts
+        return _count_items(counts) if field in LISTS else counts
 
     def standings(self, case_filter: CaseFilter) -> tuple[dict[str, int], int]:
         """Count the matching cases by status, and those with minor issues in ``nothing_found``.
@@ -383,12 +396,6 @@ def _sample_of(connection: sqlite3.Connection, case_filter: CaseFilter) -> str:
 
 _IN_SAMPLE = "cases.seq IN (SELECT value FROM json_each(?))"
 
-_BY_AUDIT = (
-    *("flags", "reasons", "tiers", "severities", "models"),
-    *("quality_from", "quality_to", "confidence_from", "confidence_to"),
-)
-"""The fields of a filter that depend on what the audit found."""
-
 
 def _sample_conditions(sample: str, case_filter: CaseFilter) -> list[Condition]:
     """Return the condition on states with the hidden cases of a guarantee.
@@ -401,7 +408,7 @@ def _sample_conditions(sample: str, case_filter: CaseFilter) -> list[Condition]:
     if "needs_review" in states and "accepted" not in states:
         [(condition, values)] = conditions
         conditions = [(f"({condition} OR {_IN_SAMPLE})", (*values, sample))]
-    by_audit = any(getattr(case_filter, name) for name in _BY_AUDIT) or (
+    by_audit = any(getattr(case_filter, name) for name in BY_AUDIT) or (
         standings and not set(NOT_DECIDED) <= standings
     )
     if by_audit or (states and "needs_review" not in states):
@@ -422,37 +429,29 @@ def matching(connection: sqlite3.Connection, case_filter: CaseFilter) -> Matchin
             if sample
             else any_of("state", case_filter.states)
         ),
-        *any_of("+tier", case_filter.tiers),
-        *any_of(_COLUMNS["severities"], case_filter.severities),
-        *any_of("+field", case_filter.fields),
-        *any_of("+dataset", case_filter.datasets),
-        *any_of("+system", case_filter.systems),
-        *any_of(_COLUMNS["months"], case_filter.months),
-        *any_of("import_id", case_filter.imports),
-        *any_of("+reviewer", case_filter.reviewers),
-        *_any_in("flags", case_filter.flags),
-        *_any_in("reasons", case_filter.reasons),
-        *_any_in("models", case_filter.models),
-        *compare_column("+quality", ">=", case_filter.quality_from),
-        *compare_column("+quality", "<=", case_filter.quality_to),
-        *compare_column("+confidence", ">=", case_filter.confidence_from),
-        *compare_column("+confidence", "<=", case_filter.confidence_to),
-        *_worked_on(_WORK["assignees"], case_filter.assignees),
-        *_worked_on(_WORK["tags"], case_filter.tags),
+        *content_conditions(case_filter),
         *_match_codes(connection, case_filter),
     ]
+    if case_filter.queue:
+        queue = named_queue(connection, case_filter.queue)
+        # Nothing matches in lists of cases whose audit is hidden, if the audit fills the queue.
+        if sample and any(getattr(queue.cases, name) for name in BY_AUDIT):
+            parts.append((f"NOT {_IN_SAMPLE}", (sample,)))
+        parts.append(unsettled(queue) if case_filter.waits_in_queue else in_queue(queue))
+        if case_filter.waits_in_queue:
+            parts.append(("+state NOT IN ('superseded', 'redacted')", ()))
     if case_filter.similar_to:
         numbers = similar_to_any(connection, case_filter.similar_to)
         parts.append(("cases.seq IN (SELECT value FROM json_each(?))", (numbers,)))
     if case_filter.undecided_by is not None:
-        [(decided, values)] = _worked_on("decided", [case_filter.undecided_by])
+        [(decided, values)] = worked_on("decided", [case_filter.undecided_by])
         parts.append((f"NOT {decided}", values))
     # An index has the cases of some states, of one status, and all undecided ones in their order.
     ordered = bool(case_filter.states) if parts else len(standings) < 2 or standings == NOT_DECIDED
     narrowed = len(parts) + bool(standings) > 1 or not ordered
     parts += [
         *_standing_conditions("+standing" if narrowed else "standing", case_filter),
-        *_open_to(case_filter),
+        *_open_to(connection, case_filter),
     ]
     # A decided copy with a planted fault is only on lists that ask for it.
     planted = "SELECT EXISTS (SELECT 1 FROM cases WHERE standing = 'planted')"
@@ -499,20 +498,6 @@ def _standing_conditions(column: str, case_filter: CaseFilter) -> list[Condition
     return [(f"({condition} {own})", (*values, case_filter.viewer))]
 
 
-def _any_in(column: str, values: Sequence[str]) -> list[Condition]:
-    """Return the condition that a column's JSON list has one of the values."""
-    # As JSON, with its quotes, so that a value doesn't match inside another one.
-    written = [json.dumps(value, ensure_ascii=False) for value in values]
-    return [(f"({' OR '.join([f'instr({column}, ?)'] * len(values))})", written)] if values else []
-
-
-def _worked_on(kind: str, names: Sequence[str]) -> list[Condition]:
-    """Return the condition that one of these people works on the case, or that it has a tag."""
-    marks = ", ".join("?" * len(names))
-    work = f"SELECT case_seq FROM case_work WHERE kind = ? AND who IN ({marks})"  # noqa: S608
-    return [(f"cases.seq IN ({work})", (kind, *names))] if names else []
-
-
 def _match_codes(connection: sqlite3.Connection, case_filter: CaseFilter) -> list[Condition]:
     """Return the condition that people applied one of these codes, as far as the viewer may see."""
     if not case_filter.modes and not case_filter.causes:
@@ -531,7 +516,7 @@ def _match_codes(connection: sqlite3.Connection, case_filter: CaseFilter) -> lis
     return [(f"cases.seq IN (SELECT case_seq FROM case_codes WHERE {where})", values)]  # noqa: S608
 
 
-def _open_to(case_filter: CaseFilter) -> list[Condition]:
+def _open_to(connection: sqlite3.Connection, case_filter: CaseFilter) -> list[Condition]:
     """Return the condition that a reviewer may take the case now.
 
     It first asks whether anybody worked on the case or holds it, since for most cases nobody does.
@@ -544,39 +529,38 @@ def _open_to(case_filter: CaseFilter) -> list[Condition]:
         " strftime('%Y-%m-%dT%H:%M:%fZ', 'now')"
     )
     decided, assigned, skipped = (work.format(kind) for kind in ("decided", "assigned", "skipped"))
+    wanted, others = "wanted", []
+    if case_filter.queue:
+        queue = named_queue(connection, case_filter.queue)
+        decided = "SELECT who FROM queue_work WHERE case_seq = cases.seq AND queue = :queue"
+        # The policy that the first decision fixed; the queue's, before there is one.
+        wanted = f"""coalesce((SELECT coalesce(policy ->> '$.reviewers', 1) FROM queue_states
+            WHERE case_seq = cases.seq AND queue = :queue), {queue.policy.reviewers})"""  # noqa: S608
+        if not queue.admits(case_filter.open_to):
+            return [("0", ())]
+    else:
+        # The people of a queue decide its cases, so the first queue offers them to nobody else.
+        closed = [
+            queue for queue in open_queues(connection) if not queue.admits(case_filter.open_to)
+        ]
+        if closed:
+            sql, values = any_unsettled(closed)
+            others = [(f"NOT {sql}", values)]
     done = f"{decided} UNION {skipped}" if not case_filter.skipped_too else decided
     condition = f"""
         (cases.seq NOT IN (SELECT case_seq FROM case_work UNION ALL SELECT case_seq FROM leases)
         OR :me NOT IN ({done})
-        AND wanted > (
-            SELECT count(*) FROM (SELECT who FROM ({decided}) WHERE wanted > 1 UNION {leased})
+        AND {wanted} > (
+            SELECT count(*) FROM
+                (SELECT who FROM ({decided}) WHERE {wanted} > 1 UNION {leased})
             WHERE who <> :me
         )
-        AND (:me IN ({assigned}) OR (SELECT count(*) FROM ({assigned})) < wanted))
+        AND (:me IN ({assigned}) OR (SELECT count(*) FROM ({assigned})) < {wanted}))
     """  # noqa: S608
-    return [(condition.replace(":me", "?"), [case_filter.open_to] * condition.count(":me"))]
-
-
-def match(text: str, *, beginning: bool = False) -> str:
-    """Return typed text as an FTS5 query for cases with all its words.
-
-    Each word is quoted, so no part of it is parsed as FTS5 syntax. With ``beginning``, the last
-    word also matches as the beginning of a word, if it has three letters or more (one in scripts
-    without blanks). Text without a letter or digit matches nothing. Only the first 32 words count,
-    each cut to 100 characters.
-    """
-    words = [
-        word[:_WORD_LENGTH]
-        for word in text.replace("\x00", " ").split()
-        if any(map(str.isalnum, word))
-    ]
-    words = words[:_WORDS_SEARCHED]
-    if not words:
-        return '""'
-    open_ended = beginning and (len(words[-1]) >= _BEGINNING or not words[-1].isascii())
-    return " AND ".join('"' + word.replace('"', '""') + '"' for word in words) + (
-        " *" if open_ended else ""
-    )
+    named = {":me": case_filter.open_to, ":queue": case_filter.queue}
+    marks = re.compile("|".join(named))
+    bound = [named[mark] for mark in marks.findall(condition)]
+    return [(marks.sub("?", condition), bound), *others]
 
 
 def _queue_rows(
@@ -591,17 +575,6 @@ def _queue_rows(
         """,  # noqa: S608
         [viewer, *wanted[1]],
     ).fetchall()
-
-
-_LISTS = ("models", "flags", "reasons")
-_COLUMNS = {
-    "months": "substr(imported_at, 1, 7)",
-    "severities": "CASE WHEN iterations > 0 THEN coalesce(severity, 'none') END",
-    **{f"{word}s": word for word in ("state", "field", "dataset", "reviewer", "system")},
-    **{name: name for name in _LISTS},
-}
-_WORK = {"assignees": "assigned", "tags": "tagged"}
-"""The kind of ``case_work`` for each field of a filter that isn't a column of the cases."""
 
 
 class _CodedValue(NamedTuple):
@@ -633,7 +606,7 @@ def _case_summary(row: sqlite3.Row) -> CaseSummary:
     return record_of(
         CaseSummary,
         row,
-        parsed=_LISTS,
+        parsed=LISTS,
         query=query if len(query) <= QUERY_SHOWN else query[: QUERY_SHOWN - 1] + "…",
         standing="waits" if row["waits"] else row["standing"],
         headline=stored and Headline.model_validate_json(stored).lines,

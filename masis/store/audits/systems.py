@@ -19,8 +19,8 @@ from masis.schema.systems import UNNAMED, System, SystemDetails, question_digest
 from masis.store.core.connections import StorePart
 from masis.store.core.sql import Condition, any_of, join_conditions
 from masis.store.reviews.visibility import (
-    MACHINE_HIDDEN,
     hides_anything,
+    machine_hidden,
     visible_codes,
     visible_observations,
 )
@@ -155,7 +155,8 @@ class Systems(StorePart):
             shown: str = "1"
             values: tuple[str, ...] = ()
             if viewer is not None and hides_anything(connection):
-                shown, values = f"NOT {MACHINE_HIDDEN}", (viewer,)
+                hidden, bound = machine_hidden(connection, viewer)
+                shown, values = f"NOT {hidden}", tuple(bound)
             rows = self._database.cached_rows(
                 # Of several answers the newest has the highest number; SQLite takes the other
                 # columns from its row (sqlite.org/lang_select.html, "bare columns").

@@ -485,6 +485,37 @@ def m051_imports(db: Database) -> None:
     db.execute("CREATE INDEX cases_import ON cases (import_id) WHERE import_id IS NOT NULL")
 
 
+def m052_queues(db: Database) -> None:
+    """Add the named queue of a decision, and the state of each case in each queue.
+
+    Which cases a queue has isn't stored. ``queue_states`` and ``queue_work`` are derived from the
+    log, and empty for a case that was decided in the first queue alone (``reviews/states.py``).
+    """
+    for statement in (
+        "ALTER TABLE decision_log ADD COLUMN queue TEXT",
+        """CREATE INDEX decisions_in_queue ON decision_log (queue, case_seq)
+            WHERE queue IS NOT NULL""",
+        """CREATE TABLE queue_states (
+            case_seq INTEGER NOT NULL REFERENCES cases (seq),
+            queue TEXT NOT NULL,
+            state TEXT NOT NULL,
+            pending INTEGER NOT NULL,
+            entry_seq INTEGER REFERENCES decision_log (seq),
+            policy TEXT,
+            PRIMARY KEY (case_seq, queue)
+        ) STRICT, WITHOUT ROWID""",
+        "CREATE INDEX queue_states_of ON queue_states (queue, state, case_seq)",
+        """CREATE TABLE queue_work (
+            case_seq INTEGER NOT NULL REFERENCES cases (seq),
+            queue TEXT NOT NULL,
+            who TEXT NOT NULL,
+            entry_seq INTEGER NOT NULL REFERENCES decision_log (seq),
+            PRIMARY KEY (case_seq, queue, who)
+        ) STRICT, WITHOUT ROWID""",
+    ):
+        db.execute(statement)
+
+
 def m056_observation_causes(db: Database) -> None:
     """Store where the fault of each observation comes from, which its labels' passages decide.
 
@@ -514,6 +545,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     m046_judge_trials,
     m050_seen_verdicts,
     m051_imports,
+    m052_queues,
     m056_observation_causes,
 )
 

@@ -14,11 +14,10 @@ from typing import NamedTuple
 from masis.errors import UnknownRecord
 from masis.schema.batches import Batch, BatchState, LeftOut, Outcome
 from masis.schema.review import CaseState
-from masis.schema.team import QueuePolicy
 from masis.store.audits.queue import case_seq
 from masis.store.core.connections import StorePart
 from masis.store.core.sql import insert
-from masis.store.reviews.team import in_force
+from masis.store.reviews.visibility import strictest_shown
 
 
 class CaseFacts(NamedTuple):
@@ -278,7 +277,7 @@ class Batches(StorePart):
                         AND log.kind = 'decision' AND written.reviewer = ?)""",
                 [case, reviewer, case, reviewer],
             ).fetchone()
-            return bool(shown or (decided and in_force(connection, QueuePolicy).machine != "never"))
+            return bool(shown or (decided and strictest_shown(connection) != "never"))
 
     def _read_stored(self, row: sqlite3.Row) -> StoredBatch:
         counts: dict[str, dict[LeftOut | None, int]] = {}

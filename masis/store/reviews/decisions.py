@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
+from typing import Any
 
 from masis.errors import Conflict, StaleVersion, UnknownRecord
 from masis.schema.review import IMPORTED, Decision, LogCheck, LogEntry, SubjectCheck
@@ -13,14 +15,24 @@ from masis.store.core.sql import Condition, any_of, compare_column
 from masis.store.jobs import assert_not_removed
 from masis.store.records import DecisionFilter, DecisionPage
 from masis.store.reviews import subjects
-from masis.store.reviews.states import RELABEL_COPY, policy_of, refresh
+from masis.store.reviews.queues import (
+    FIRST_QUEUE,
+    disputed_queue,
+    holding_queues,
+    named_queue,
+    open_queues,
+    queues_of_case,
+    work_in_queue,
+)
+from masis.store.reviews.states import RELABEL_COPY, refresh
 from masis.store.reviews.team import in_force
 from masis.store.reviews.visibility import (
     ISSUE_PLACE,
-    MACHINE_HIDDEN,
-    SEALED,
     hidden_sample,
     hides_anything,
+    machine_hidden,
+    sealed,
+    strictest_shown,
 )
 
 _SELECT = """
@@ -41,11 +53,11 @@ LOG = ChainedLog(
     noun="entry",
     decision=Decision,
     entry=LogEntry,
-    columns=("kind", "source", "verdict", "token"),
+    columns=("kind", "source", "verdict", "token", "queue"),
     links=("case_seq", "run_seq"),
     about=("case_id", "run_id"),
     repeated={"undoes": "undoes_id"}
-    | {n: n for n in ("case_id", "run_id", "kind", "source", "verdict", "token")},
+    | {n: n for n in ("case_id", "run_id", "kind", "source", "verdict", "token", "queue")},
 )
 
 
@@ -90,6 +102,7 @@ class Decisions(StoredLog[Decision, LogEntry]):
             _assert_may_relabel(connection, decision, row)
             run = _run_seq(connection, decision, case)
             at = at or self._database.now()
+            decision = _in_its_queue(connection, decision, row)
             decision = _under_policy(connection, decision, row, at)
             undoes = _undone_seq(connection, decision, row)
             if decision.kind == "redaction":
@@ -115,18 +128,29 @@ class Decisions(StoredLog[Decision, LogEntry]):
         with self._database.reading() as connection:
             return next(map(LOG.entry_of, LOG.rows(connection, "log.token = ?", [token])), None)
 
-    def individual(self, case_id: str) -> tuple[LogEntry, ...]:
+    def individual(self, case_id: str, queue: str | None = None) -> tuple[LogEntry, ...]:
         """Return each reviewer's effective decision on a case, oldest first.
 
+        Args:
+            case_id: The case.
+            queue: The id of a queue. By default it's the queue whose reviewers differ, or else the
+                newest decision of each reviewer in any queue.
+
         Raises UnknownRecord.
+
         """
-        decided = (
-            "log.seq IN (SELECT entry_seq FROM case_work WHERE case_seq = ? AND kind = 'decided')"
-        )
         with self._database.reading() as connection:
-            return tuple(
-                map(LOG.entry_of, LOG.rows(connection, decided, [case_seq(connection, case_id)]))
-            )
+            seq = case_seq(connection, case_id)
+            if queue is None:
+                queue = disputed_queue(connection, seq)
+            if queue is None:
+                decided = "SELECT entry_seq FROM case_work WHERE case_seq = ? AND kind = 'decided'"
+                values: list[Any] = [seq]
+            else:
+                row = connection.execute("SELECT * FROM cases WHERE seq = ?", [seq]).fetchone()
+                made = work_in_queue(connection, row, queue).made
+                decided, values = "SELECT value FROM json_each(?)", [json.dumps([*made.values()])]
+            return tuple(map(LOG.entry_of, LOG.rows(connection, f"log.seq IN ({decided})", values)))
 
     def on_redacted(self, connection: sqlite3.Connection, row: sqlite3.Row) -> None:
         """Update the state of the entry's case."""
@@ -167,7 +191,11 @@ class Decisions(StoredLog[Decision, LogEntry]):
                 # No case hides anything, so the costly conditions for blind reviewers are dropped.
                 log_filter = log_filter.model_copy(update={"blind_to": None})
             page = LOG.page(
-                connection, _joins(log_filter), _conditions(log_filter), log_filter, upto
+                connection,
+                _joins(log_filter),
+                _conditions(connection, log_filter),
+                log_filter,
+                upto,
             )
         if unplaced:
             rows = tuple(entry.model_copy(update=_UNPLACED) for entry in page.rows)
@@ -179,22 +207,25 @@ class Decisions(StoredLog[Decision, LogEntry]):
 
         Entries about cases with pending decisions are excluded unless the viewer wrote them.
         """
-        sql = f"""SELECT reviewer, count(*) FROM decision_payloads
-            WHERE NOT (reviewer IS NOT ? AND entry_seq IN (
-            SELECT log.seq FROM decision_log AS log JOIN cases ON cases.seq = log.case_seq
-            WHERE (log.kind = 'policy_accept' OR (log.kind = 'undo' AND {_OF_ACCEPTANCE}))
-                AND {MACHINE_HIDDEN}
-            UNION ALL SELECT log.seq FROM cases JOIN decision_log AS log ON log.case_seq = cases.seq
-            WHERE pending > 0 AND (log.kind = 'decision'
-                    OR (log.kind = 'undo' AND NOT {_OF_ACCEPTANCE}))
-                OR log.kind IN ('code', 'uncode', 'comment') AND {SEALED}))
-            GROUP BY reviewer ORDER BY reviewer"""  # noqa: S608
         with self._database.reading() as connection:
             if not hides_anything(connection):
                 sql = """SELECT reviewer, count(*) FROM decision_payloads
                     GROUP BY reviewer ORDER BY reviewer"""
                 return dict(self._database.cached_rows(sql))
-            return dict(self._database.cached_rows(sql, [viewer, viewer]))
+            hidden, by_audit = machine_hidden(connection, viewer)
+            shared, by_others = sealed(connection)
+            sql = f"""SELECT reviewer, count(*) FROM decision_payloads
+                WHERE NOT (reviewer IS NOT ? AND entry_seq IN (
+                SELECT log.seq FROM decision_log AS log JOIN cases ON cases.seq = log.case_seq
+                WHERE (log.kind = 'policy_accept' OR (log.kind = 'undo' AND {_OF_ACCEPTANCE}))
+                    AND {hidden}
+                UNION ALL
+                SELECT log.seq FROM cases JOIN decision_log AS log ON log.case_seq = cases.seq
+                WHERE pending > 0 AND (log.kind = 'decision'
+                        OR (log.kind = 'undo' AND NOT {_OF_ACCEPTANCE}))
+                    OR log.kind IN ('code', 'uncode', 'comment') AND {shared}))
+                GROUP BY reviewer ORDER BY reviewer"""  # noqa: S608
+            return dict(self._database.cached_rows(sql, [viewer, *by_audit, *by_others]))
 
     def count_simulated(self) -> int:
         """Return the number of entries that the demo simulated."""
@@ -211,7 +242,11 @@ class Decisions(StoredLog[Decision, LogEntry]):
                 connection.execute("SELECT 1 FROM cases WHERE pending > 0 LIMIT 1").fetchone()
                 is not None
             )
-            return pending or in_force(connection, QueuePolicy).reviewers > 1
+            return (
+                pending
+                or in_force(connection, QueuePolicy).reviewers > 1
+                or any(queue.policy.reviewers > 1 for queue in open_queues(connection))
+            )
 
     def hides_counts_from(self, viewer: str) -> bool:
         """Return whether numbers of entries would reveal hidden ones to a reviewer.
@@ -222,7 +257,7 @@ class Decisions(StoredLog[Decision, LogEntry]):
         with self._database.reading() as connection:
             return (
                 self.several_decide()
-                or in_force(connection, QueuePolicy).machine != "first"
+                or strictest_shown(connection) != "first"
                 or bool(hidden_sample(connection, viewer))
             )
 
@@ -264,17 +299,19 @@ def _under_policy(
     """
     if decision.kind != "decision" or decision.source != "HUMAN":
         return decision
-    decided = "SELECT who, entry_seq FROM case_work WHERE case_seq = ? AND kind = 'decided'"
-    made = dict(connection.execute(decided, [case["seq"]]).fetchall())
+    work = work_in_queue(connection, case, decision.queue or FIRST_QUEUE)
+    made = work.made
     if made or case["planted"] == RELABEL_COPY:
-        policy = policy_of(case["policy"])
+        policy = work.policy
     elif IMPORTED in decision.extra:
         # An imported decision keeps the policy under which it was made.
         policy = decision.policy
+    elif decision.queue:
+        policy = named_queue(connection, decision.queue).policy.for_case(case["id"])
     else:
         policy = in_force(connection, QueuePolicy).for_case(case["id"])
     if policy is not None and made:
-        if not case["pending"]:
+        if not work.pending:
             raise Conflict(
                 f"all {policy.reviewers} decisions on case {case['id']!r} are made, and the"
                 " reviewers can see each other's. To change the verdict, adjudicate the case on"
@@ -282,16 +319,46 @@ def _under_policy(
             )
         if (own := made.get(decision.reviewer)) is not None:
             _undo_own(connection, decision, case["seq"], own, at)
-    # Only these columns are set here. refresh() updates the derived ones.
-    connection.execute(
-        "UPDATE cases SET policy = ?, wanted = ? WHERE seq = ?",
-        [
-            policy.model_dump_json() if policy else None,
-            policy.reviewers if policy else 1,
-            case["seq"],
-        ],
-    )
+    if not decision.queue:
+        # Only these columns are set here. refresh() updates the derived ones.
+        connection.execute(
+            "UPDATE cases SET policy = ?, wanted = ? WHERE seq = ?",
+            [
+                policy.model_dump_json() if policy else None,
+                policy.reviewers if policy else 1,
+                case["seq"],
+            ],
+        )
     return decision.model_copy(update={"policy": policy})
+
+
+def _in_its_queue(
+    connection: sqlite3.Connection, decision: Decision, case: sqlite3.Row
+) -> Decision:
+    """Return a person's decision with the other queues in which its case must stay undecided.
+
+    Raises:
+        UnknownRecord: There is no such queue.
+        StoreError: The queue is archived, or doesn't have the case.
+
+    """
+    if decision.kind != "decision" or decision.source != "HUMAN":
+        return decision
+    if decision.queue:
+        queue = named_queue(connection, decision.queue)
+        if queue.archived:
+            raise Conflict(
+                f"the queue {queue.name!r} is archived, so nothing is decided in it any more. Open"
+                " the case from another queue. Your draft is kept."
+            )
+        if not queues_of_case(connection, case["seq"], [queue]):
+            raise Conflict(
+                f"case {case['id']!r} isn't in the queue {queue.name!r}, whose filter may have"
+                " changed. Open it from another queue. Your draft is kept."
+            )
+    holding = holding_queues(connection, case["seq"])
+    holding.pop(decision.queue or FIRST_QUEUE, None)
+    return decision.model_copy(update={"held_by": tuple(holding)})
 
 
 def _undo_own(
@@ -392,20 +459,19 @@ def _undone_seq(
                 " nothing to undo."
             )
         return int(undone["seq"])
-    if case["policy"] is not None and undone["kind"] == "decision":
-        own = "SELECT entry_seq FROM case_work WHERE case_seq = ? AND kind = 'decided' AND who = ?"
-        counts = connection.execute(own, [case["seq"], decision.reviewer]).fetchone()
-        if case["pending"] and counts is not None and counts[0] == undone["seq"]:
+    work = work_in_queue(connection, case, undone["queue"] or FIRST_QUEUE)
+    if work.policy is not None and undone["kind"] == "decision":
+        if work.pending and work.made.get(decision.reviewer) == undone["seq"]:
             return int(undone["seq"])
         raise Conflict(
             f"case {decision.case_id!r} has several reviewers. You can only undo your own decision."
-            if case["pending"]
+            if work.pending
             else (
                 f"all decisions on case {decision.case_id!r} are made, so none can be undone."
                 " Adjudicate the case to change its verdict."
             )
         )
-    if undone["seq"] != case["decision_seq"]:
+    if undone["seq"] not in (case["decision_seq"], work.entry_seq):
         raise Conflict(
             f"case {decision.case_id!r} no longer depends on that decision (it was undone or"
             " superseded). Look at the case again."
@@ -418,7 +484,7 @@ _OF_ACCEPTANCE = """EXISTS (SELECT 1 FROM decision_log AS undone
 """Whether an undo is of the policy's acceptance."""
 
 
-def _conditions(log_filter: DecisionFilter) -> list[Condition]:
+def _conditions(connection: sqlite3.Connection, log_filter: DecisionFilter) -> list[Condition]:
     parts = [
         *compare_column("cases.id", "=", log_filter.case_id),
         *compare_column("runs.id", "=", log_filter.run_id),
@@ -441,26 +507,29 @@ def _conditions(log_filter: DecisionFilter) -> list[Condition]:
         # the log. SQLite only uses the index if the query states its condition.
         parts.append(("log.kind <> 'policy_accept'", ()))
     if log_filter.blind_to is not None:
+        viewer = log_filter.blind_to
+        hidden, by_audit = machine_hidden(connection, viewer)
+        shared, by_others = sealed(connection)
         # An undo of the policy's acceptance says nothing about a decision.
         others = f"""NOT ((log.kind = 'decision' OR (log.kind = 'undo' AND NOT {_OF_ACCEPTANCE}))
             AND written.reviewer IS NOT ? AND EXISTS
                 (SELECT 1 FROM cases AS open WHERE open.seq = log.case_seq AND open.pending > 0))
             """  # noqa: S608
-        parts.append((others, (log_filter.blind_to,)))
+        parts.append((others, (viewer,)))
         # Hidden before the first decision too, because their disappearance would reveal it.
         comments = f"""NOT (log.kind = 'comment' AND written.reviewer IS NOT ?
-            AND log.case_seq IN (SELECT seq FROM cases WHERE {SEALED}))"""  # noqa: S608
-        parts.append((comments, (log_filter.blind_to,)))
+            AND log.case_seq IN (SELECT seq FROM cases WHERE {shared}))"""  # noqa: S608
+        parts.append((comments, (viewer, *by_others)))
         # A code on an issue would reveal that the audit found it.
         codes = f"""NOT (log.kind IN ('code', 'uncode') AND written.reviewer IS NOT ?
-            AND log.case_seq IN (SELECT seq FROM cases WHERE {SEALED}
-                OR (instr(written.payload, '"observation":"{ISSUE_PLACE}') AND {MACHINE_HIDDEN})))
+            AND log.case_seq IN (SELECT seq FROM cases WHERE {shared}
+                OR (instr(written.payload, '"observation":"{ISSUE_PLACE}') AND {hidden})))
             """  # noqa: S608
-        parts.append((codes, (log_filter.blind_to, log_filter.blind_to)))
+        parts.append((codes, (viewer, *by_others, *by_audit)))
         # So would the policy's acceptance, and an undo of it.
         accepted = f"""NOT ((log.kind = 'policy_accept' OR (log.kind = 'undo' AND {_OF_ACCEPTANCE}))
-            AND log.case_seq IN (SELECT seq FROM cases WHERE {MACHINE_HIDDEN}))"""  # noqa: S608
-        parts.append((accepted, (log_filter.blind_to,)))
+            AND log.case_seq IN (SELECT seq FROM cases WHERE {hidden}))"""  # noqa: S608
+        parts.append((accepted, by_audit))
     return parts
 
 

@@ -13,7 +13,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from masis.schema.codebook import CaseObservation
-from masis.store.audits.queue import case_seq, match
+from masis.store.audits.conditions import match
+from masis.store.audits.queue import case_seq
 from masis.store.core.connections import StorePart
 from masis.store.core.sql import Condition, any_of, compare_column, join_conditions, record_of
 from masis.store.records import (
@@ -152,7 +153,7 @@ class FailureModes(StorePart):
                 || ' ' || (SELECT coalesce(max(seq), 0) FROM decision_log)
                 || ' ' || (SELECT count(*) FROM team_records WHERE kind = 'group_dismissal'),
                 (SELECT coalesce(max(seq), 0) FROM team_records WHERE kind IN
-                    ('policy', 'sample_plan'))"""
+                    ('policy', 'queue', 'sample_plan'))"""
         )
         with self._database.reading() as connection:
             blind = viewer if hides_anything(connection) else ""

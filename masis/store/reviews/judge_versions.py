@@ -19,7 +19,7 @@ from masis.schema.judge import (
     JudgeState,
     JudgeVersion,
 )
-from masis.store.audits.queue import match
+from masis.store.audits.conditions import match
 from masis.store.core.connections import StorePart
 from masis.store.core.sql import insert
 from masis.store.jobs import pack, unpack

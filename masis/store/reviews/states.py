@@ -13,6 +13,11 @@ These rules apply in order:
   their decisions until all are made, so that its state doesn't reveal earlier ones. Then the policy
   chooses the decision that counts. If it chooses none, the case needs an adjudication, which
   overrides all decisions.
+- Each queue has its own decisions and policy, and settles a case by itself. The state of the case
+  follows from the newest decision that settled it in any queue, and it needs an adjudication as
+  long as the reviewers of one queue differ. A decision that was made while the case waited in other
+  queues for independent or blind decisions doesn't change its state until they have them
+  (``held_by``).
 - Without a decision, a running audit determines the state, then the newest finished run. The case
   is accepted if the log has the policy's acceptance of that run, otherwise it needs review.
 - A run whose content retention removed only counts if an effective entry is about it.
@@ -33,7 +38,8 @@ import hashlib
 import json
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from masis.errors import StoreError
@@ -41,6 +47,7 @@ from masis.schema.review import CaseState
 from masis.schema.team import CasePolicy
 from masis.store.core.sql import Condition
 from masis.store.reviews import observations
+from masis.store.reviews.queues import FIRST_QUEUE, holding_queues
 
 CopyKind = Literal[0, 1, 2]
 """The values of the column ``cases.planted``."""
@@ -79,6 +86,25 @@ class EntryFact(NamedTuple):
     """Identifies the answer that the entry accepts. None if that isn't known, such as after a
     redaction.
     """
+    queue: str = FIRST_QUEUE
+    held_by: tuple[str, ...] = ()
+
+
+class QueueResult(NamedTuple):
+    """What the entries of one queue decide about a case.
+
+    Attributes:
+        state: ``pending`` if decisions are missing, ``differ`` if the policy chooses none of them.
+        pending: How many decisions are missing.
+        entry: The entry that counts, once it's settled.
+        held_by: The other queues that its entries wait for.
+
+    """
+
+    state: Literal["pending", "settled", "differ"]
+    pending: int = 0
+    entry: EntryFact | None = None
+    held_by: frozenset[str] = frozenset()
 
 
 class DerivedState(NamedTuple):
@@ -91,6 +117,9 @@ class DerivedState(NamedTuple):
     entry_seq: int | None
 
 
+NO_POLICIES: Mapping[str, CasePolicy | None] = MappingProxyType({})
+
+
 def derive_state(
     runs: Sequence[RunFact],
     entries: Sequence[EntryFact],
@@ -98,13 +127,26 @@ def derive_state(
     policy: CasePolicy | None = None,
     redacted: bool = False,
     copy: CopyKind = NO_COPY,
+    queue_policies: Mapping[str, CasePolicy | None] = NO_POLICIES,
+    holding: Collection[str] = (),
 ) -> DerivedState:
     """Derive the state from all runs and entries of one case, each in order of their numbers.
 
     A redacted case without a person's decision is ``redacted``, because nobody can audit or review
     it any more. A copy (``copy``) is ``planted`` once nobody can decide it any more.
+
+    Args:
+        runs: The runs of the case.
+        entries: Its entries in the log.
+        policy: The policy of its decisions in the first queue.
+        redacted: Whether the case is redacted.
+        copy: Whether it's a copy that measures people.
+        queue_policies: The policies of its decisions in named queues.
+        holding: The queues in which it still waits, by which other decisions are held.
+
     """
-    derived = _state_of_case(runs, entries, policy, redacted)
+    results = results_by_queue(entries, {FIRST_QUEUE: policy, **queue_policies})
+    derived = _state_of_case(runs, entries, results, redacted, holding)
     return DerivedState("planted", None, None) if derived.state in _OVER[copy] else derived
 
 
@@ -127,13 +169,19 @@ new version is a copy too.
 
 
 def _state_of_case(
-    runs: Sequence[RunFact], entries: Sequence[EntryFact], policy: CasePolicy | None, redacted: bool
+    runs: Sequence[RunFact],
+    entries: Sequence[EntryFact],
+    results: Mapping[str, QueueResult],
+    redacted: bool,
+    holding: Collection[str],
 ) -> DerivedState:
     standing = _not_undone(entries)
     about = {entry.run_seq for entry in standing if entry.kind != "undo"}
     runs = [run for run in runs if not run.removed or run.seq in about]
     finished = next((run.seq for run in reversed(runs) if run.state == "finished"), None)
-    entry = _current_entry(standing, finished, policy)
+    free = [result for result in results.values() if not result.held_by & {*holding}]
+    differ = any(result.state == "differ" for result in free)
+    entry = None if differ else _current_entry(free, standing, finished)
     entry_seq = entry.seq if entry else None
     replaced = any(entry.kind == "new_version" for entry in entries)
     answered = replaced and entry is not None and entry.verdict == "escalate"
@@ -143,8 +191,7 @@ def _state_of_case(
         return DerivedState("redacted", finished, entry_seq)
     if replaced:
         return DerivedState("superseded", finished, entry_seq)
-    decided = sum(entry.kind == "decision" for entry in standing) if policy else 0
-    if policy is not None and decided >= policy.reviewers:
+    if differ:
         return DerivedState("needs_adjudication", finished, None)
     if any(run.state == "running" for run in runs):
         return DerivedState("running", finished, entry_seq)
@@ -162,27 +209,51 @@ def _not_undone(entries: Sequence[EntryFact]) -> list[EntryFact]:
     return [entry for entry in entries if entry.seq not in undone]
 
 
-def _current_entry(
-    standing: Sequence[EntryFact], finished_run: int | None, policy: CasePolicy | None
-) -> EntryFact | None:
-    """Return the entry that decides: the last adjudication, or else the policy's choice.
+def results_by_queue(
+    entries: Sequence[EntryFact], policies: Mapping[str, CasePolicy | None]
+) -> dict[str, QueueResult]:
+    """Return what the entries that weren't undone decide, by the queue in which they were made."""
+    by_queue: dict[str, list[EntryFact]] = {}
+    for entry in _not_undone(entries):
+        if entry.kind in ("decision", "adjudication"):
+            by_queue.setdefault(entry.queue, []).append(entry)
+    return {queue: _result(made, policies.get(queue)) for queue, made in by_queue.items()}
 
-    Without a policy that is the last decision. Without a decision it is the acceptance of the
-    newest finished run, and so it is while decisions of a shared case are missing.
+
+def _result(made: Sequence[EntryFact], policy: CasePolicy | None) -> QueueResult:
+    """Return what the decisions and adjudications of one queue decide.
+
+    The last adjudication counts, or else the policy's choice. Without a policy that is the last
+    decision.
     """
-    if adjudications := [entry for entry in standing if entry.kind == "adjudication"]:
-        return adjudications[-1]
-    decisions = [entry for entry in standing if entry.kind == "decision"]
-    if policy is not None:
-        if len(decisions) >= policy.reviewers:
-            return _agreed_decision(decisions, policy)
-        decisions = []
+    held_by = frozenset(queue for entry in made for queue in entry.held_by)
+    if adjudications := [entry for entry in made if entry.kind == "adjudication"]:
+        return QueueResult("settled", entry=adjudications[-1], held_by=held_by)
+    if policy is None:
+        return QueueResult("settled", entry=made[-1], held_by=held_by)
+    if missing := max(0, policy.reviewers - len(made)):
+        return QueueResult("pending", missing, held_by=held_by)
+    agreed = _agreed_decision(made, policy)
+    return QueueResult("settled" if agreed else "differ", entry=agreed, held_by=held_by)
+
+
+def _current_entry(
+    results: Iterable[QueueResult], standing: Sequence[EntryFact], finished_run: int | None
+) -> EntryFact | None:
+    """Return the entry that decides: the newest one that settled the case in a queue.
+
+    Without one it is the acceptance of the newest finished run, and so it is while decisions of a
+    shared case are missing.
+    """
+    settling = [result.entry for result in results if result.entry is not None]
+    if settling:
+        return max(settling, key=lambda entry: entry.seq)
     accepted = [
         entry
         for entry in standing
         if entry.kind == "policy_accept" and entry.run_seq == finished_run
     ]
-    return next(reversed(decisions or accepted), None)
+    return next(reversed(accepted), None)
 
 
 def _agreed_decision(decisions: Sequence[EntryFact], policy: CasePolicy) -> EntryFact | None:
@@ -302,6 +373,13 @@ def refresh(connection: sqlite3.Connection, case_seq: int) -> None:
             "INSERT INTO case_work VALUES (?, ?, ?, ?)",
             [[case_seq, *key, seq] for key, seq in derived.work.items()],
         )
+        _store_queues(connection, case_seq, derived)
+        if derived.queue_states:
+            # Its tags and assignees have changed only now, and a queue may hold it by them.
+            [again] = _derive_cases(connection, ("= ?", [case_seq]))
+            if (again.state, again.pending) != (now, derived.pending):
+                refresh(connection, case_seq)
+                return
     run = next((run for run in derived.runs if run["seq"] == now.run_seq), None)
     observations.update(
         connection,
@@ -309,6 +387,20 @@ def refresh(connection: sqlite3.Connection, case_seq: int) -> None:
         None if run is None or run["removed_by"] is not None else run["seq"],
         [] if now.state == "planted" else entries,
         is_new_run=now.run_seq != case["run_seq"],
+    )
+
+
+def _store_queues(connection: sqlite3.Connection, case_seq: int, derived: _DerivedState) -> None:
+    """Store the state of a case in each queue, and who decided it there."""
+    for table in ("queue_states", "queue_work"):
+        connection.execute(f"DELETE FROM {table} WHERE case_seq = ?", [case_seq])  # noqa: S608
+    connection.executemany(
+        "INSERT INTO queue_states VALUES (?, ?, ?, ?, ?, ?)",
+        [[case_seq, queue, *state] for queue, state in derived.queue_states.items()],
+    )
+    connection.executemany(
+        "INSERT INTO queue_work VALUES (?, ?, ?, ?)",
+        [[case_seq, *key, seq] for key, seq in derived.queue_work.items()],
     )
 
 
@@ -323,10 +415,17 @@ def _has_decider(work: Mapping[tuple[str, str], int]) -> bool:
     return any(kind == "decided" for kind, _ in work)
 
 
+StoredState = tuple[str, int, int | None, str | None]
+"""The state of a case in a queue: a row of ``queue_states`` without its key."""
+
+NO_STATES: dict[Any, Any] = {}
+
+
 class _DerivedState(NamedTuple):
     """A case with its runs and entries, and everything derived from them.
 
-    ``work`` maps kind and name to the entry that set it.
+    ``work`` maps kind and name to the entry that set it. ``queue_states`` and ``queue_work`` (queue
+    and name) are empty if no other queue than the first one has a part in the case.
     """
 
     case: sqlite3.Row
@@ -336,6 +435,8 @@ class _DerivedState(NamedTuple):
     reviewer: str | None
     pending: int
     work: dict[tuple[str, str], int]
+    queue_states: dict[str, StoredState] = NO_STATES
+    queue_work: dict[tuple[str, str], int] = NO_STATES
 
 
 def _derive_cases(connection: sqlite3.Connection, numbers: Condition) -> Iterator[_DerivedState]:
@@ -352,7 +453,7 @@ def _derive_cases(connection: sqlite3.Connection, numbers: Condition) -> Iterato
     ):
         runs[run["case_seq"]].append(run)
     for entry in connection.execute(
-        f"""SELECT seq, kind, verdict, run_seq, undoes, at, payload, reviewer, case_seq, id
+        f"""SELECT seq, kind, verdict, run_seq, undoes, at, payload, reviewer, case_seq, id, queue
             FROM decision_log LEFT JOIN decision_payloads ON entry_seq = seq WHERE case_seq {which}
             ORDER BY case_seq, seq""",  # noqa: S608
         values,
@@ -360,20 +461,34 @@ def _derive_cases(connection: sqlite3.Connection, numbers: Condition) -> Iterato
         entries[entry["case_seq"]].append(entry)
     sql = f"SELECT * FROM cases WHERE seq {which}"  # noqa: S608
     for case in connection.execute(sql, values).fetchall():
-        yield _derive_state_of(case, runs[case["seq"]], entries[case["seq"]])
+        yield _derive_state_of(connection, case, runs[case["seq"]], entries[case["seq"]])
 
 
 def _derive_state_of(
-    case: sqlite3.Row, runs: list[sqlite3.Row], entries: list[sqlite3.Row]
+    connection: sqlite3.Connection,
+    case: sqlite3.Row,
+    runs: list[sqlite3.Row],
+    entries: list[sqlite3.Row],
 ) -> _DerivedState:
-    policy = policy_of(case["policy"])
-    facts = [_fact(entry, policy) for entry in entries]
+    policies = {FIRST_QUEUE: policy_of(case["policy"]), **_queue_policies(entries)}
+    facts = [_fact(entry, policies) for entry in entries]
+    results = results_by_queue(facts, policies)
+    held = {queue for result in results.values() for queue in result.held_by}
+    holding = holding_queues(connection, case["seq"], held) if held else {}
+    # The stored states are those before this change.
+    for queue, result in results.items():
+        if result.state != "pending":
+            holding.pop(queue, None)
+        elif queue in holding:
+            holding[queue] = result.pending
     now = derive_state(
         [RunFact(run["seq"], run["state"], run["removed_by"] is not None) for run in runs],
         facts,
-        policy=policy,
+        policy=policies.pop(FIRST_QUEUE),
         redacted=case["redaction_seq"] is not None,
         copy=case["planted"],
+        queue_policies=policies,
+        holding=holding,
     )
     if now.state == "planted":
         return _DerivedState(case, runs, entries, now, None, 0, {})
@@ -383,15 +498,69 @@ def _derive_state_of(
         if decided is not None and decided["kind"] in ("decision", "adjudication")
         else None
     )
+    policies[FIRST_QUEUE] = policy_of(case["policy"])
+    deciding = _deciding_entries(facts, results, policies)
+    involved = held or any(queue != FIRST_QUEUE for queue in results)
     return _DerivedState(
         case,
         runs,
         entries,
         now,
         reviewer,
-        _pending(facts, policy),
-        _work_of_case(entries, now, policy),
+        max((*(result.pending for result in results.values()), *holding.values()), default=0),
+        _work_of_case(entries, deciding),
+        {queue: _stored_state(result, policies.get(queue)) for queue, result in results.items()}
+        if involved
+        else {},
+        {
+            (fact.queue, _decider(entry)): fact.seq
+            for entry, fact in zip(entries, facts, strict=True)
+            if fact.seq in deciding
+        }
+        if involved
+        else {},
     )
+
+
+def _queue_policies(entries: Iterable[sqlite3.Row]) -> dict[str, CasePolicy | None]:
+    """Return the policy of each named queue in which a case was decided.
+
+    The first decision that isn't undone fixes it, and the later ones repeat it. It isn't known if
+    all of them are redacted.
+    """
+    undone = {entry["undoes"] for entry in entries if entry["kind"] == "undo"}
+    policies: dict[str, CasePolicy | None] = {}
+    for entry in entries:
+        if entry["queue"] and entry["kind"] == "decision" and entry["seq"] not in undone:
+            known = policies.setdefault(entry["queue"], None)
+            if known is None and entry["payload"] is not None:
+                stored = json.loads(entry["payload"])["policy"]
+                policies[entry["queue"]] = stored and CasePolicy.model_validate(stored)
+    return policies
+
+
+def _stored_state(result: QueueResult, policy: CasePolicy | None) -> StoredState:
+    entry = result.entry.seq if result.entry else None
+    return result.state, result.pending, entry, policy.model_dump_json() if policy else None
+
+
+def _deciding_entries(
+    facts: Sequence[EntryFact],
+    results: Mapping[str, QueueResult],
+    policies: Mapping[str, CasePolicy | None],
+) -> set[int]:
+    """Return the decisions that count: all of a shared case, or else the last one in a queue."""
+    return {
+        fact.seq
+        for fact in _not_undone(facts)
+        if fact.kind == "decision"
+        and (policies.get(fact.queue) is not None or results[fact.queue].entry == fact)
+    }
+
+
+def _decider(entry: sqlite3.Row) -> str:
+    # A redacted decision still counts, although its reviewer isn't known any more.
+    return entry["reviewer"] or f"(redacted entry {entry['seq']})"
 
 
 WORK = (
@@ -402,23 +571,20 @@ WORK = (
 """Kinds of entries that don't decide the case."""
 
 
-def _fact(entry: sqlite3.Row, policy: CasePolicy | None) -> EntryFact:
-    shared = policy is not None and entry["kind"] == "decision"
-    answer = answer_decided(entry["payload"]) if shared else None
+def _fact(entry: sqlite3.Row, policies: Mapping[str, CasePolicy | None]) -> EntryFact:
+    queue, payload = entry["queue"] or FIRST_QUEUE, entry["payload"]
+    shared = policies.get(queue) is not None and entry["kind"] == "decision"
+    answer = answer_decided(payload) if shared else None
+    held_by: tuple[str, ...] = ()
+    # Only a decision that other queues hold has this field, and quotes in a text are escaped.
+    if payload is not None and '"held_by":[' in payload:
+        held_by = tuple(json.loads(payload)["held_by"])
     seq, kind, verdict, run_seq, undoes = tuple(entry)[:5]
-    return EntryFact(seq, kind, verdict, run_seq, undoes, answer)
-
-
-def _pending(facts: Sequence[EntryFact], policy: CasePolicy | None) -> int:
-    """Return how many decisions are missing after the first; 0 if the case is adjudicated."""
-    standing = [fact.kind for fact in _not_undone(facts)]
-    if policy is None or "adjudication" in standing:
-        return 0
-    return max(0, policy.reviewers - standing.count("decision"))
+    return EntryFact(seq, kind, verdict, run_seq, undoes, answer, queue, held_by)
 
 
 def _work_of_case(
-    entries: Sequence[sqlite3.Row], now: DerivedState, policy: CasePolicy | None
+    entries: Sequence[sqlite3.Row], deciding: Collection[int]
 ) -> dict[tuple[str, str], int]:
     """Return the deciders, assignees and tags, and who skipped the case.
 
@@ -428,13 +594,8 @@ def _work_of_case(
     work: dict[tuple[str, str], int] = {}
     for entry in entries:
         kind, reviewer = entry["kind"], entry["reviewer"]
-        if (
-            kind == "decision"
-            and entry["seq"] not in undone
-            and (policy is not None or entry["seq"] == now.entry_seq)
-        ):
-            # A redacted decision still counts, although its reviewer isn't known any more.
-            work["decided", reviewer or f"(redacted entry {entry['seq']})"] = entry["seq"]
+        if entry["seq"] in deciding:
+            work["decided", _decider(entry)] = entry["seq"]
             work.pop(("skipped", reviewer), None)
         elif kind == "skip" and reviewer and entry["seq"] not in undone:
             work["skipped", reviewer] = entry["seq"]
@@ -481,10 +642,19 @@ def problems(connection: sqlite3.Connection) -> Iterator[str]:
             numbers[1],
         ):
             codes[seq][key[0], key[1], key[2]] = entry
+        queues = defaultdict[int, dict[str, StoredState]](dict)
+        for row in connection.execute(
+            f"SELECT * FROM queue_states WHERE case_seq {numbers[0]}",  # noqa: S608
+            numbers[1],
+        ):
+            seq, queue, state, pending, entry, policy = row
+            queues[seq][queue] = (state, pending, entry, policy)
         for derived in _derive_cases(connection, numbers):
             yield from _state_mistakes(derived, work[derived.case["seq"]])
             if derived.state.state == "planted":
                 continue
+            if queues[derived.case["seq"]] != derived.queue_states:
+                yield f"case {derived.case['id']!r}: its state in a queue differs from the log"
             if codes[derived.case["seq"]] != observations.codes_of_entries(derived.entries):
                 yield f"case {derived.case['id']!r}: its failure modes differ from the log"
     differ = " OR ".join(f"cases.{name} IS NOT runs.{name}" for name in _FIGURES)
@@ -508,11 +678,15 @@ def _state_mistakes(derived: _DerivedState, work: dict[tuple[str, str], int]) ->
         "the number of missing decisions": (case["pending"], derived.pending),
         "who decided, skipped or was assigned it, or a tag": (work, derived.work),
     }
-    decided = [entry["payload"] for entry in derived.entries if entry["kind"] == "decision"]
+    decided = [
+        entry["payload"]
+        for entry in derived.entries
+        if entry["kind"] == "decision" and not entry["queue"]
+    ]
     if not decided or decided[-1] is not None:
         policy = json.loads(decided[-1]).get("policy") if decided else None
         named["the policy"] = (case["policy"] and json.loads(case["policy"]), policy)
-        if any(kind == "decided" for kind, _ in derived.work):
+        if decided and any(kind == "decided" for kind, _ in derived.work):
             named["the number of decisions it needs"] = (
                 case["wanted"],
                 policy["reviewers"] if policy else 1,

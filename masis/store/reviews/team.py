@@ -27,16 +27,18 @@ from masis.store.audits.queue import case_seq
 from masis.store.core.chained_log import canonical_json, sha256
 from masis.store.core.connections import StorePart
 from masis.store.core.sql import append, record_of
-from masis.store.reviews.states import RELABEL_COPY, policy_of
-from masis.store.reviews.visibility import UNDECIDED
+from masis.store.records import ReviewQueue
+from masis.store.reviews import queues
+from masis.store.reviews.queues import FIRST_QUEUE, work_in_queue
+from masis.store.reviews.states import RELABEL_COPY, policy_of, refresh
+from masis.store.reviews.visibility import UNDECIDED, hidden_by_queues, strictest_shown
 
 T = TypeVar("T", bound=TeamRecord)
 
 
 def hidden_cases(reviewer: str, shown: MachineShown) -> tuple[str, list[Any]]:
-    """Return the SQL condition of the cases whose verdict is hidden from a reviewer.
-
-    This is ``masis.services.cases.machine_hidden`` in SQL, for many cases at once.
+    """Return the SQL condition of the cases whose verdict the team's policy hides from a
+    reviewer.
     """
     sql, values = f"cases.state IN ({', '.join('?' * len(UNDECIDED))})", list[Any](UNDECIDED)
     if shown == "after":
@@ -53,8 +55,10 @@ class Team(StorePart):
 
     # leases
 
-    def claim(self, case_id: str, reviewer: str, minutes: int) -> Lease:
+    def claim(self, case_id: str, reviewer: str, minutes: int, queue: str = FIRST_QUEUE) -> Lease:
         """Lease a case to a reviewer, or extend the reviewer's lease on it.
+
+        The policy of ``queue`` says how many reviewers can have the case at once.
 
         Raises:
             UnknownRecord: There is no such case.
@@ -69,7 +73,7 @@ class Team(StorePart):
                 "DELETE FROM leases WHERE case_seq = ?1 AND (until <= ?2 OR taken_at > ?2)",
                 [seq, now],
             )
-            check_free(connection, seq, reviewer, now)
+            check_free(connection, seq, reviewer, now, queue)
             until = add_time(now, timedelta(minutes=minutes))
             connection.execute(
                 """INSERT INTO leases VALUES (?, ?, ?, ?)
@@ -101,15 +105,16 @@ class Team(StorePart):
         with self._database.reading() as connection:
             return tuple(_leases(connection, None, self._database.now()))
 
-    def assert_free(self, case_id: str, reviewer: str) -> None:
+    def assert_free(self, case_id: str, reviewer: str, queue: str = FIRST_QUEUE) -> None:
         """Raise CaseHeld if others hold the case.
 
         Call it in the transaction that records the decision.
         """
         with self._database.transaction() as connection:
-            check_free(connection, case_seq(connection, case_id), reviewer, self._database.now())
+            seq = case_seq(connection, case_id)
+            check_free(connection, seq, reviewer, self._database.now(), queue)
 
-    def is_free(self, case_id: str, reviewer: str) -> bool:
+    def is_free(self, case_id: str, reviewer: str, queue: str = FIRST_QUEUE) -> bool:
         """Return whether others leave this reviewer a place on a case.
 
         Raises:
@@ -118,20 +123,27 @@ class Team(StorePart):
         """
         with self._database.reading() as connection:
             try:
-                check_free(
-                    connection, case_seq(connection, case_id), reviewer, self._database.now()
-                )
+                seq = case_seq(connection, case_id)
+                check_free(connection, seq, reviewer, self._database.now(), queue)
             except CaseHeld:
                 return False
         return True
 
     # who has done what
 
-    def work(self, case_id: str) -> CaseWork:
-        """Return the leases, assignees, tags and deciders of a case. Raises UnknownRecord."""
+    def work(self, case_id: str, queue: str | None = None) -> CaseWork:
+        """Return the leases, assignees, tags and deciders of a case.
+
+        The deciders and their policy are those of ``queue``. By default it's the queue whose
+        reviewers differ, or else the first one.
+
+        Raises UnknownRecord.
+        """
         with self._database.reading() as connection:
             seq = case_seq(connection, case_id)
             row = connection.execute("SELECT * FROM cases WHERE seq = ?", [seq]).fetchone()
+            if queue is None:
+                queue = queues.disputed_queue(connection, seq)
             who: dict[str, list[str]] = {}
             for kind, name in connection.execute(
                 "SELECT kind, who FROM case_work WHERE case_seq = ? ORDER BY entry_seq, who", [seq]
@@ -142,6 +154,21 @@ class Team(StorePart):
                 if row["policy"] or row["planted"] == RELABEL_COPY
                 else in_force(connection, QueuePolicy).for_case(case_id)
             )
+            if queue:
+                in_queue = work_in_queue(connection, row, queue)
+                named = queues.named_queue(connection, queue)
+                policy = in_queue.policy if in_queue.made else named.policy.for_case(case_id)
+                return CaseWork(
+                    case_id=case_id,
+                    wanted=policy.reviewers if policy else 1,
+                    pending=max(in_queue.pending, row["pending"]),
+                    policy=policy,
+                    decided_by=tuple(sorted(in_queue.made, key=in_queue.made.__getitem__)),
+                    assignees=tuple(who.get("assigned", ())),
+                    tags=tuple(who.get("tagged", ())),
+                    leases=tuple(_leases(connection, seq, self._database.now())),
+                    skipped_by=tuple(who.get("skipped", ())),
+                )
             return CaseWork(
                 case_id=case_id,
                 wanted=row["wanted"],
@@ -169,16 +196,120 @@ class Team(StorePart):
                 AND (NOT ? OR standing <> 'decided') GROUP BY who"""
         return dict(self._database.cached_rows(sql, [kind, undecided]))
 
-    def hides_machine_from(self, reviewer: str, shown: MachineShown) -> bool:
-        """Return whether this policy hides the verdict of any audited case from a reviewer."""
-        if shown == "first":
-            return False
-        sql, values = hidden_cases(reviewer, shown)
-        hidden = self._database.row(
-            f"SELECT 1 FROM cases WHERE run_seq IS NOT NULL AND {sql} LIMIT 1",  # noqa: S608
-            values,
+    def hides_machine_from(self, reviewer: str) -> bool:
+        """Return whether a policy hides the verdict of any audited case from a reviewer."""
+        with self._database.reading() as connection:
+            parts = [hidden_by_queues(connection, reviewer)]
+            if (shown := in_force(connection, QueuePolicy).machine) != "first":
+                parts.append(hidden_cases(reviewer, shown))
+            return any(
+                connection.execute(
+                    f"SELECT 1 FROM cases WHERE run_seq IS NOT NULL AND {sql} LIMIT 1",  # noqa: S608
+                    values,
+                ).fetchone()
+                for sql, values in parts
+                if sql
+            )
+
+    def strictest_shown(self) -> MachineShown:
+        """Return when the strictest policy of all queues shows the audit's verdict."""
+        with self._database.reading() as connection:
+            return strictest_shown(connection)
+
+    def is_hidden_by_queue(self, case_id: str, reviewer: str) -> bool:
+        """Return whether a named queue hides the verdict on a case from a reviewer.
+
+        Raises UnknownRecord.
+        """
+        with self._database.reading() as connection:
+            seq = case_seq(connection, case_id)
+            sql, values = hidden_by_queues(connection, reviewer)
+            # Its newer version decides about a superseded case.
+            if not sql:
+                return False
+            sql = f"SELECT 1 FROM cases WHERE seq = ? AND state <> 'superseded' AND {sql}"  # noqa: S608
+            return connection.execute(sql, [seq, *values]).fetchone() is not None
+
+    # named queues
+
+    def queues(self) -> tuple[ReviewQueue, ...]:
+        """Return all named queues, archived ones too, oldest first."""
+        with self._database.reading() as connection:
+            return queues.read_queues(connection)
+
+    def queue(self, name: str) -> ReviewQueue:
+        """Return a named queue by its id or its name. Raises UnknownRecord."""
+        with self._database.reading() as connection:
+            return queues.named_queue(connection, name)
+
+    def queues_of_case(self, case_id: str, among: Iterable[ReviewQueue]) -> tuple[ReviewQueue, ...]:
+        """Return which of these queues hold a case. Raises UnknownRecord."""
+        with self._database.reading() as connection:
+            seq = case_seq(connection, case_id)
+            return tuple(queues.queues_of_case(connection, seq, [*among]))
+
+    def waits_in(self, case_id: str, queue: ReviewQueue) -> bool:
+        """Return whether a case still needs decisions in a queue. Raises UnknownRecord."""
+        with self._database.reading() as connection:
+            sql, values = queues.unsettled(queue)
+            sql = f"SELECT 1 FROM cases WHERE cases.seq = ? AND {sql}"  # noqa: S608
+            found = connection.execute(sql, [case_seq(connection, case_id), *values])
+            return found.fetchone() is not None
+
+    def disputed_queue(self, case_id: str) -> str | None:
+        """Return the id of the named queue whose reviewers differ about a case, or None.
+
+        Raises UnknownRecord.
+        """
+        with self._database.reading() as connection:
+            disputed = queues.disputed_queue(connection, case_seq(connection, case_id))
+        return disputed or None
+
+    def count_common(self, one: ReviewQueue, other: ReviewQueue) -> int:
+        """Count the cases that two queues hold."""
+        with self._database.reading() as connection:
+            (first, values), (second, more) = queues.in_queue(one), queues.in_queue(other)
+            sql = f"SELECT count(*) FROM cases WHERE {first} AND {second}"  # noqa: S608
+            return int(connection.execute(sql, [*values, *more]).fetchone()[0])
+
+    def case_ids_in(self, queue: ReviewQueue) -> list[str]:
+        """Return the ids of all cases that a queue holds."""
+        with self._database.reading() as connection:
+            sql, values = queues.in_queue(queue)
+            rows = connection.execute(f"SELECT id FROM cases WHERE {sql}", values)  # noqa: S608
+            return [row[0] for row in rows]
+
+    def median_seconds(self, queue: str, reviewer: str) -> float | None:
+        """Return a person's median time for a decision in a named queue, or None."""
+        with self._database.reading() as connection:
+            return queues.median_seconds(connection, queue, reviewer)
+
+    def put_queue(self, by: str, queue: ReviewQueue) -> ReviewQueue:
+        """Add a named queue, or a new version of it, and derive the cases again that it held."""
+        with self._database.transaction() as connection:
+            known = {known.id: known for known in queues.read_queues(connection)}
+            before = known[queue.id].version if queue.id in known else 0
+            queue = queue.model_copy(update={"version": before + 1})
+            self._append(connection, by, queue.kind, queue.id, queue)
+            held = connection.execute(
+                """SELECT DISTINCT log.case_seq FROM decision_log AS log
+                    JOIN decision_payloads ON entry_seq = log.seq
+                    WHERE log.case_seq IN (SELECT case_seq FROM queue_states)
+                        AND instr(payload, '"held_by":[') AND instr(payload, ?)""",
+                [json.dumps(queue.id)],
+            ).fetchall()
+            for (seq,) in held:
+                refresh(connection, seq)
+        return queue
+
+    def queue_history(self, queue_id: str) -> list[tuple[str, str, ReviewQueue]]:
+        """Return the time, author and content of each version of a queue, oldest first."""
+        rows = self._database.execute(
+            "SELECT at, by, payload FROM team_records WHERE kind = 'queue' AND name = ?"
+            " ORDER BY seq",
+            [queue_id],
         )
-        return hidden is not None
+        return [(at, by, ReviewQueue.model_validate_json(payload)) for at, by, payload in rows]
 
     def oldest_skipped(self, reviewer: str, among: Iterable[str]) -> str | None:
         """Return the case that the reviewer skipped longest ago, or None if none was skipped."""
@@ -339,23 +470,24 @@ def redraw(connection: sqlite3.Connection, policy: QueuePolicy) -> None:
     connection.executemany("UPDATE cases SET wanted = ? WHERE seq = ?", changed)
 
 
-def check_free(connection: sqlite3.Connection, seq: int, reviewer: str, now: str) -> None:
-    """Raise CaseHeld if the case already has all its reviewers.
+def check_free(
+    connection: sqlite3.Connection, seq: int, reviewer: str, now: str, queue: str = FIRST_QUEUE
+) -> None:
+    """Raise CaseHeld if the case already has all its reviewers in a queue.
 
     A reviewer who decided a shared case may change the decision while others are pending.
     """
     leases = _leases(connection, seq, now)
     if any(lease.reviewer == reviewer for lease in leases):
         return
-    decided = {
-        row[0]
-        for row in connection.execute(
-            "SELECT who FROM case_work WHERE case_seq = ? AND kind = 'decided'", [seq]
-        )
-    }
-    wanted, shared = connection.execute(
-        "SELECT wanted, policy IS NOT NULL FROM cases WHERE seq = ?", [seq]
-    ).fetchone()
+    case = connection.execute("SELECT * FROM cases WHERE seq = ?", [seq]).fetchone()
+    work = work_in_queue(connection, case, queue)
+    decided, policy, wanted = set(work.made), work.policy, case["wanted"]
+    if queue:
+        if not work.made:
+            policy = queues.named_queue(connection, queue).policy.for_case(case["id"])
+        wanted = policy.reviewers if policy else 1
+    shared = policy is not None
     if shared and reviewer in decided:
         return
     if shared and len(decided) >= wanted:

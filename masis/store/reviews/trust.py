@@ -34,14 +34,16 @@ _CASE = (
 _DECIDED = f"""
     SELECT {_CASE}, cases.pending, log.seq IS cases.decision_seq AS settles, log.seq AS entry,
         log.at, written.reviewer, log.verdict, log.kind, written.blind, written.simulated,
-        written.marks, written.reason_code, written.seconds, runs.seq AS run_seq, {_RUN}
+        written.marks, written.reason_code, written.seconds, coalesce(log.queue, '') AS queue,
+        runs.seq AS run_seq, {_RUN}
     FROM decision_log AS log
     JOIN decision_payloads AS written ON written.entry_seq = log.seq
     JOIN cases ON cases.seq = log.case_seq
     LEFT JOIN jobs AS runs ON runs.seq = log.run_seq AND log.seq = cases.decision_seq
     WHERE (cases.pending = 0 OR ?) AND (
         log.seq = cases.decision_seq AND log.kind = 'adjudication'
-        OR log.seq IN (SELECT entry_seq FROM case_work WHERE kind = 'decided')
+        OR log.seq IN (SELECT entry_seq FROM case_work WHERE kind = 'decided'
+            UNION ALL SELECT entry_seq FROM queue_work)
     )
 """  # noqa: S608 (names of our own columns, here and below)
 

@@ -10,9 +10,12 @@ case is shown then either.
 from __future__ import annotations
 
 import sqlite3
+from typing import Any, get_args
 
 from masis.schema.review import CaseState
+from masis.schema.team import MachineShown
 from masis.store.core.sql import Condition
+from masis.store.reviews.queues import any_unsettled, open_queues, strict_queues, unsettled
 
 UNDECIDED: tuple[CaseState, ...] = (
     "new",
@@ -24,10 +27,10 @@ UNDECIDED: tuple[CaseState, ...] = (
 )
 """The states in which no person's decision is in force."""
 
-SEALED = """(cases.pending > 0 OR (cases.wanted > 1 AND cases.standing <> 'decided'
+_SEALED = """(cases.pending > 0 OR (cases.wanted > 1 AND cases.standing <> 'decided'
     AND NOT EXISTS (SELECT 1 FROM case_work AS work
         WHERE work.case_seq = cases.seq AND work.kind = 'decided')))"""
-"""Whether decisions of a shared case are missing, so that reviewers can't see each other's work."""
+"""Whether decisions of a case that the team's policy shares are missing."""
 
 _POLICY = "SELECT payload FROM team_records WHERE kind = 'policy' ORDER BY seq DESC LIMIT 1"
 _SHOWN = f"coalesce(({_POLICY}) ->> '$.machine', 'first')"
@@ -41,15 +44,15 @@ _UNDECIDED = ", ".join(f"'{state}'" for state in UNDECIDED)
 _COPIED = 2
 """``states.RELABEL_COPY``: a copy to be labeled again, which is decided blind too."""
 
-MACHINE_HIDDEN = f"""((({_SHOWN} <> 'first' OR cases.id IN ({_DRAWN}) OR cases.planted = {_COPIED})
+_MACHINE_HIDDEN = f"""((({_SHOWN} <> 'first' OR cases.id IN ({_DRAWN}) OR cases.planted = {_COPIED})
     AND cases.state IN ({_UNDECIDED})
     AND ({_SHOWN} = 'never' OR NOT EXISTS (SELECT 1 FROM case_work AS work
         WHERE work.case_seq = cases.seq AND work.kind = 'decided' AND work.who = ?)))
     OR ({_SHOWN} <> 'first' AND cases.state = 'superseded'))"""  # noqa: S608 (our own SQL)
-"""Whether the audit's verdict on a case is hidden from a reviewer, whose name is bound.
+"""Whether the team's policy hides the audit's verdict on a case from a reviewer (bound).
 
-This is ``masis.services.cases.machine_hidden``. An earlier version of a case is hidden under every
-policy that hides verdicts, because its newer version may be undecided.
+An earlier version of a case is hidden under every policy that hides verdicts, because its newer
+version may be undecided.
 """
 
 _HIDES = f"""SELECT EXISTS (SELECT 1 FROM cases WHERE pending > 0)
@@ -63,7 +66,57 @@ ISSUE_PLACE = "issue:"
 
 def hides_anything(connection: sqlite3.Connection) -> bool:
     """Return whether anything of any case is hidden from any reviewer now."""
-    return bool(connection.execute(_HIDES).fetchone()[0])
+    return bool(connection.execute(_HIDES).fetchone()[0]) or bool(strict_queues(connection))
+
+
+def strictest_shown(connection: sqlite3.Connection) -> MachineShown:
+    """Return when the strictest policy of all queues shows the audit's verdict."""
+    order: tuple[MachineShown, ...] = get_args(MachineShown)
+    shown = [connection.execute(f"SELECT {_SHOWN}").fetchone()[0]]
+    shown += [queue.policy.machine for queue in open_queues(connection)]
+    return max(shown, key=order.index)
+
+
+def sealed(connection: sqlite3.Connection) -> Condition:
+    """Return the condition that reviewers of a case can't see each other's work on it.
+
+    Decisions of the case are missing in a queue where several people decide independently.
+    """
+    shared = [queue for queue in open_queues(connection) if queue.policy.reviewers > 1]
+    if not shared:
+        return _SEALED, []
+    sql, values = any_unsettled(shared)
+    return f"({_SEALED} OR {sql})", values
+
+
+def machine_hidden(connection: sqlite3.Connection, viewer: str | None) -> Condition:
+    """Return the condition that the audit's verdict on a case is hidden from a reviewer.
+
+    This is ``masis.services.cases.machine_hidden`` for many cases. If a case is in several queues,
+    the strictest of their policies holds.
+    """
+    sql, values = _MACHINE_HIDDEN, [viewer]
+    blind, bound = hidden_by_queues(connection, viewer)
+    return (f"({sql} OR {blind})", [*values, *bound]) if blind else (sql, values)
+
+
+def hidden_by_queues(connection: sqlite3.Connection, viewer: str | None) -> tuple[str, list[Any]]:
+    """Return the condition that a named queue hides the audit's verdict; "" if none hides any."""
+    parts, values = [], list[Any]()
+    for queue in open_queues(connection):
+        if queue.policy.machine == "first":
+            continue
+        sql, bound = unsettled(queue, ("settled",))
+        values += bound
+        if queue.policy.machine == "after":
+            sql += """ AND NOT EXISTS (SELECT 1 FROM queue_work AS own
+                WHERE own.case_seq = cases.seq AND own.queue = ? AND own.who = ?)"""
+            values += [queue.id, viewer]
+        parts.append(f"({sql})")
+    if not parts:
+        return "", []
+    # An earlier version is hidden with its newer one, as under the team's policy.
+    return f"({' OR '.join(parts)} OR cases.state = 'superseded')", values
 
 
 def hidden_sample(connection: sqlite3.Connection, viewer: str | None) -> list[int]:
@@ -74,21 +127,24 @@ def hidden_sample(connection: sqlite3.Connection, viewer: str | None) -> list[in
     """
     if viewer is None:
         return []
+    hidden, values = machine_hidden(connection, viewer)
     sql = f"""SELECT cases.seq FROM cases WHERE (cases.id IN ({_DRAWN})
             OR cases.seq IN (SELECT case_seq FROM relabel_copies WHERE withdrawn_at IS NULL))
-        AND {MACHINE_HIDDEN} ORDER BY cases.seq"""  # noqa: S608 (our own SQL)
-    return [row[0] for row in connection.execute(sql, [viewer])]
+        AND {hidden} ORDER BY cases.seq"""  # noqa: S608 (our own SQL)
+    return [row[0] for row in connection.execute(sql, values)]
 
 
 def visible_observations(connection: sqlite3.Connection, viewer: str | None) -> list[Condition]:
     """Return the conditions on ``observations`` that a reviewer may see; none for programs."""
     if viewer is None or not hides_anything(connection):
         return []
+    hidden, by_audit = machine_hidden(connection, viewer)
+    shared, of_others = sealed(connection)
     found = f"""NOT (observations.kind = 'issue' AND observations.case_seq IN
-        (SELECT seq FROM cases WHERE {MACHINE_HIDDEN}))"""  # noqa: S608 (our own SQL)
+        (SELECT seq FROM cases WHERE {hidden}))"""  # noqa: S608 (our own SQL)
     written = f"""NOT (observations.kind <> 'issue' AND observations.author IS NOT ?
-        AND observations.case_seq IN (SELECT seq FROM cases WHERE {SEALED}))"""  # noqa: S608
-    return [(found, (viewer,)), (written, (viewer,))]
+        AND observations.case_seq IN (SELECT seq FROM cases WHERE {shared}))"""  # noqa: S608
+    return [(found, by_audit), (written, [viewer, *of_others])]
 
 
 def visible_codes(connection: sqlite3.Connection, viewer: str | None) -> list[Condition]:
@@ -98,8 +154,10 @@ def visible_codes(connection: sqlite3.Connection, viewer: str | None) -> list[Co
     """
     if viewer is None or not hides_anything(connection):
         return []
+    hidden, by_audit = machine_hidden(connection, viewer)
+    shared, by_others = sealed(connection)
     on_issues = f"""NOT (substr(case_codes.place, 1, {len(ISSUE_PLACE)}) = '{ISSUE_PLACE}'
-        AND case_codes.case_seq IN (SELECT seq FROM cases WHERE {MACHINE_HIDDEN}))"""  # noqa: S608
+        AND case_codes.case_seq IN (SELECT seq FROM cases WHERE {hidden}))"""  # noqa: S608
     of_others = f"""NOT (case_codes.reviewer IS NOT ?
-        AND case_codes.case_seq IN (SELECT seq FROM cases WHERE {SEALED}))"""  # noqa: S608
-    return [(on_issues, (viewer,)), (of_others, (viewer,))]
+        AND case_codes.case_seq IN (SELECT seq FROM cases WHERE {shared}))"""  # noqa: S608
+    return [(on_issues, by_audit), (of_others, [viewer, *by_others])]

@@ -59,6 +59,7 @@ def open_batch_dialog(workbench: Workbench, choice: TableChoice, case_filter: Ca
         if choice.everything
         else {"cases": choice.rows}
     )
+    cases["queue"] = case_filter.queue
     st.session_state[_OPEN] = {"token": secrets.token_hex(16)}
     for key in _FIELD_KEYS:  # what was entered for other cases, above all an acknowledgement
         st.session_state.pop(key, None)

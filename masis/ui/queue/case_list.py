@@ -13,19 +13,21 @@ import streamlit as st
 
 from masis.datasets.exports.export import DECIDED, ENCODINGS, Selection
 from masis.datasets.exports.formats import export_formats
+from masis.errors import MasisError
 from masis.schema.actor import Actor
 from masis.schema.review import Standing
 from masis.schema.wording import count_noun, shorten
 from masis.services import Workbench, demo_cases
 from masis.services.batch_actions import ACTIONS
 from masis.services.records import (
-    DEFAULT_ORDER,
+    FIRST_QUEUE_NAME,
     NOT_DECIDED,
     ORDERS,
     CaseFilter,
     CasePage,
     CaseSummary,
     Facets,
+    ReviewQueue,
 )
 from masis.ui.components.linked_table import (
     LinkedRow,
@@ -44,6 +46,7 @@ from masis.ui.shell.permissions import button_state, run_action
 from masis.ui.shell.reviewer import actor, reviewer
 from masis.ui.shell.served_database import command, command_markdown
 from masis.views.markdown import colour_label, escape_markdown
+from masis.views.queues import FIELD_WORDS, fill_text, left_text, policy_text
 from masis.views.words import DECIDED as DECIDED_AS
 from masis.views.words import (
     MACHINE_HIDDEN,
@@ -85,11 +88,13 @@ def show_cases(workbench: Workbench) -> None:
     shown = workbench.cases.blind_filter(actor(), case_filter)
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="queue-head"):
         st.title("Queue", width="content")
+        _draw_queue_choice(workbench)
         _draw_search_and_order(blind=blind)
         _draw_filters(workbench, case_filter, blind=blind)
-        _draw_views(workbench)
+        _draw_views(workbench, case_filter)
         if not blind or only_decided(case_filter):
             _draw_case_export(workbench, case_filter, page)
+    _draw_queue_line(workbench)
     _draw_standings(workbench, facets, case_filter)
     adjudications = workbench.team.adjudications(actor())
     _draw_filter_summary(page, case_filter, shown, adjudications, blind=blind)
@@ -155,7 +160,71 @@ def _batch_actions(workbench: Workbench) -> list[TableAction]:
     ]
 
 
-# --- search, order and filters ----------------------------------------------------------
+# --- queue, search, order and filters ---------------------------------------------------
+
+
+def _draw_queue_choice(workbench: Workbench) -> None:
+    """Draw the choice of a named queue, if the team has set one up."""
+    queues = {queue.id: queue.name for queue in workbench.queues.all(actor())}
+    chosen = address.queue()
+    if chosen is not None:
+        queues.setdefault(chosen.id, f"{chosen.name} (archived)")
+    if queues:
+        names = {"": FIRST_QUEUE_NAME, **queues}
+        st.selectbox(
+            "Queue",
+            list(names),
+            format_func=names.__getitem__,
+            label_visibility="collapsed",
+            width=210,
+            **address.bind_query_param(
+                "queue", "", shows=chosen.id if chosen else "", drops=("page", "order", "seed")
+            ),
+        )
+
+
+def _draw_queue_line(workbench: Workbench) -> None:
+    """Draw the progress of the chosen queue, or say why nothing can be decided in it."""
+    queue, user = address.queue(), actor()
+    if queue is None:
+        if address.value("queue"):
+            st.info(
+                "There is no such queue. You see all cases. A link to a queue works as long as the"
+                " database that has it is open."
+            )
+        return
+    facts = [
+        left_text(workbench.queues.figures(user, queue.id)).capitalize(),
+        policy_text(queue).capitalize(),
+    ]
+    if queue.archived:
+        facts = ["This queue is archived. Nothing is decided in it any more"]
+    elif not queue.admits(user.name):
+        facts.append("You aren't one of its people. A lead can add you on the Team page")
+    elif not workbench.store.cases.count_matching(CaseFilter(queue=queue.id)):
+        facts = [f"Its filter holds no case now: {fill_text(queue.cases)}"]
+    st.caption(escape_markdown(f"{'. '.join(facts)}."))
+
+
+def _draw_queue_setup(workbench: Workbench, case_filter: CaseFilter) -> None:
+    """Draw the form that makes the listed cases a named queue, with what it would hold."""
+    try:
+        preview = workbench.queues.preview(actor(), case_filter)
+    except MasisError as error:
+        st.caption(escape_markdown(str(error)))
+        return
+    common = [f"{count:,} of them also in “{name}”" for name, count in preview.common.items()]
+    holds = f"This filter holds {count_noun(preview.cases, 'case')} now"
+    with st.form("new-queue", clear_on_submit=True, border=False):
+        name = st.text_input("Make a queue of these cases", max_chars=60, placeholder="Its name")
+        st.caption(escape_markdown(f"{', '.join([holds, *common])}."))
+        if ignored := [FIELD_WORDS.get(field, field) for field in preview.left_out]:
+            st.caption(f"Left out, because decisions change it: {', '.join(ignored)}.")
+        sent = st.form_submit_button("Create queue", **button_state("oversee"))
+    if sent:
+        made: list[ReviewQueue] = []
+        if run_action(lambda: made.append(workbench.queues.create(actor(), name, case_filter))):
+            st.switch_page("pages/queue.py", query_params={"queue": made[0].id})
 
 
 def _draw_search_and_order(*, blind: bool) -> None:
@@ -177,7 +246,7 @@ def _draw_search_and_order(*, blind: bool) -> None:
         label_visibility="collapsed",
         width=230,
         **address.bind_query_param(
-            "order", DEFAULT_ORDER, shows=chosen if chosen in orders else "random"
+            "order", address.default_order(), shows=chosen if chosen in orders else "random"
         ),
     )
 
@@ -317,6 +386,8 @@ def _draw_filter_summary(
     first = (case_filter.page - 1) * case_filter.size + 1
     part = f"{first:,} to {first + len(page.rows) - 1:,} of " if page.total > len(page.rows) else ""
     left_out = ", without decided ones" if case_filter.standings == NOT_DECIDED else ""
+    if case_filter.waits_in_queue:
+        left_out = " that wait in this queue"
     order = f" {order_text(shown)}" if page.total > 1 else ""
     summary = (
         f"**{part}{count_noun(page.total, 'case')}**{left_out}.{order} Press **?** for the keys."
@@ -421,8 +492,10 @@ _VIEW_PARAMETERS = tuple(name for name in address.LIST_PARAMETERS if name != "pa
 """The parameters of a list's address that a saved view stores."""
 
 
-def _draw_views(workbench: Workbench) -> None:
-    """Draw the saved views, a view of the user's assigned cases, and the form that saves one."""
+def _draw_views(workbench: Workbench, case_filter: CaseFilter) -> None:
+    """Draw the saved views, a view of the user's assigned cases, and the forms that save the list
+    as a view or make a queue of it.
+    """
     name = actor().name
     with st.popover("Views", icon=":material/bookmark:"):
         assigned = workbench.store.team.count_cases("assigned").get(name, 0) if reviewer() else 0
@@ -468,6 +541,9 @@ def _draw_views(workbench: Workbench) -> None:
                 lambda: workbench.team.save_view(actor(), title, parameters, shared=shared)
             ):
                 st.rerun()
+        if not case_filter.queue:
+            st.divider()
+            _draw_queue_setup(workbench, case_filter)
 
 
 def only_decided(case_filter: CaseFilter) -> bool:

@@ -26,6 +26,7 @@ from masis.ui.review.decision import answer_place, draw_desk, open_desk
 from masis.ui.review.desk import OpenDesk, chosen_run, named_iteration, settled_decision
 from masis.ui.review.minimal_evidence import show_minimal_evidence
 from masis.ui.review.missing_evidence import missing_evidence, show_versions
+from masis.ui.review.queue_head import show_queue_head
 from masis.ui.review.redaction import redact_case_form, show_redacted
 from masis.ui.review.run_list import run_name
 from masis.ui.shell import address, keys
@@ -106,7 +107,8 @@ def show_case(workbench: Workbench, case_id: str) -> None:
     st.html(_LAYOUT)
     run = chosen_run(workbench, view, address.value("run"))
     busy = served_jobs().is_auditing(case_id) or any(run.state == "running" for run in view.runs)
-    page = _Page(workbench, view, run, open_desk(workbench, view), busy)
+    desk = open_desk(workbench, view)
+    page = _Page(workbench, desk.view, run, desk, busy)
     for section in (_draw_case_bar, _draw_case_head, _draw_notices, _draw_review):
         # A container for each section, even an empty one, keeps the decision form at the same
         # position in the page. Streamlit would rebuild it otherwise, while somebody types in it.
@@ -167,6 +169,8 @@ def _draw_review(page: _Page) -> None:
                 _draw_not_audited(page.run, view.runs)
             answer_place()
         with deciding:
+            with st.container(gap="xsmall"):
+                show_queue_head(page.workbench)
             draw_desk(page.desk)
             _draw_below_desk(page)
             if page.run and page.audited:
@@ -214,7 +218,8 @@ def show_no_case(workbench: Workbench) -> None:
         "On this page you review one answer. Its citations and claims are marked, the evidence is"
         " next to it, and your decision is recorded with its reasons."
     )
-    everything = CaseFilter()
+    queue = address.queue()
+    everything = CaseFilter(queue=queue.id if queue else "")
     first = workbench.team.next_open(actor(), everything)
     count = workbench.team.count_open(actor(), everything)
     with st.container(horizontal=True):

@@ -11,6 +11,7 @@ from masis.schema.team import QueuePolicy
 from masis.schema.wording import count_noun
 from masis.services import Actor, CaseView, Workbench
 from masis.services.cases import WAITING
+from masis.services.records import ReviewQueue
 from masis.views.words import DECIDED
 
 
@@ -28,9 +29,15 @@ class ClaimNotice(NamedTuple):
 
 
 def claim_notice(
-    workbench: Workbench, actor: Actor, view: CaseView, claim: Callable[[str], object]
+    workbench: Workbench,
+    actor: Actor,
+    view: CaseView,
+    claim: Callable[[str], object],
+    queue: str = "",
 ) -> ClaimNotice | None:
     """Claim the case for the reviewer, with ``claim``, if it waits for their decision.
+
+    ``queue`` is the id of the named queue from which it was opened.
 
     Returns:
         A notice if other people work on the case or it can't be decided here, else None.
@@ -51,14 +58,20 @@ def claim_notice(
         return ClaimNotice(
             "A newer version has replaced this case. Decide about that one.", closed=True
         )
-    if view.state == "needs_adjudication":
+    named = workbench.queues.get(actor, queue) if queue else None
+    if named is not None and (gone := _gone_from(workbench, named, case_id)):
+        return ClaimNotice(gone, "warn", closed=True)
+    waits_there = named is not None and workbench.store.team.waits_in(case_id, named)
+    if view.state == "needs_adjudication" and not waits_there:
         return ClaimNotice(
             "All reviewers have decided this case, but they disagree. It waits for adjudication.",
             closed=True,
             adjudicate=True,
         )
-    work = workbench.team.work(actor, case_id)
-    policy = work.policy or workbench.store.team.in_force(QueuePolicy).for_case(case_id)
+    work = workbench.team.work(actor, case_id, named.id if named else None)
+    policy = work.policy
+    if named is None:
+        policy = policy or workbench.store.team.in_force(QueuePolicy).for_case(case_id)
     shared = ClaimNotice(f"{policy.reviewers} reviewers decide this case.") if policy else None
     if work.policy is not None and work.decided_by and not work.pending:
         reviewers = (
@@ -76,7 +89,7 @@ def claim_notice(
             as_final = "" if final.verdict == "escalate" else " as final verdict"
             text = f"{DECIDED[final.verdict].text} by {final.reviewer}{as_final}: {reason}. {text}"
         return ClaimNotice(text, closed=True, adjudicate=True)
-    if view.state not in WAITING:
+    if view.state not in WAITING and not waits_there:
         return None
     if not me:
         return shared
@@ -87,7 +100,9 @@ def claim_notice(
         )
     try:
         claim(case_id)
-    except NotAllowed:  # people who can only read don't claim cases
+    except NotAllowed as refused:
+        if workbench.access.allows(actor, "decide"):  # but not in this queue
+            return ClaimNotice(str(refused), "warn", closed=True)
         return shared
     except CaseHeld as held:
         return ClaimNotice(str(held), "warn", closed=True)
@@ -96,3 +111,15 @@ def claim_notice(
             f"Assigned to {', '.join(work.assignees)}. {shared.text if shared else ''}".rstrip()
         )
     return shared
+
+
+def _gone_from(workbench: Workbench, queue: ReviewQueue, case_id: str) -> str:
+    """Say why a case can't be decided in a queue any more; "" if it can."""
+    if queue.archived:
+        return f"The queue “{queue.name}” is archived. Open the case from another queue."
+    if not workbench.store.team.queues_of_case(case_id, [queue]):
+        return (
+            f"This case isn't in the queue “{queue.name}”. Its filter may have changed. Open the"
+            " case from another queue."
+        )
+    return ""

@@ -48,18 +48,18 @@ def open_desk(workbench: Workbench, view: CaseView) -> OpenDesk:
     if st.session_state.get(TAKEN_CASE_KEY) != case_id:
         release_claim(workbench)
 
+    queue = address.case_filter()
+
     def claim(case_id: str) -> None:
         try:
-            claim_or_renew(workbench, case_id)
+            claim_or_renew(workbench, case_id, queue.queue)
         except CaseHeld:
             st.session_state.pop(TAKEN_CASE_KEY, None)
             raise
 
     named = {name: address.value(name) for name in _PLACE_PARAMETERS} | {"case": case_id}
     place = Place(**named)
-    return OpenDesk.open(
-        workbench, actor(), _with_evidence(place), address.case_filter(), claim, view
-    )
+    return OpenDesk.open(workbench, actor(), _with_evidence(place), queue, claim, view)
 
 
 def _with_evidence(place: Place) -> Place:

@@ -14,7 +14,6 @@ from typing import ClassVar, Self
 from masis.schema.base import Record
 from masis.schema.review import Decision, answer_digest
 from masis.schema.run import Run
-from masis.schema.team import LabelTypes
 from masis.schema.wording import count_noun
 from masis.services import Actor, CaseView, Workbench
 from masis.services.cases import WAITING
@@ -98,8 +97,9 @@ def compared_iteration(run: Run, index: int, text: str) -> int | None:
 
 def whole_queue(queue: CaseFilter) -> CaseFilter:
     """Return the queue without its search and its filters, in the same order."""
-    kept = {name: getattr(queue, name) for name in ("order", "seed", "size")}
-    return CaseFilter(standings=NOT_DECIDED, **kept)
+    names = ("order", "seed", "size", "queue", "waits_in_queue")
+    kept = {name: getattr(queue, name) for name in names}
+    return CaseFilter(standings=() if queue.queue else NOT_DECIDED, **kept)
 
 
 def answer_data(
@@ -184,6 +184,9 @@ class OpenDesk:
 
         """
         view = view or workbench.cases.open_for(actor, place.case)
+        if queue.queue and workbench.queues.has_waiting(actor, queue.queue, place.case):
+            # What another queue decided isn't the decision of this one.
+            view = view._replace(decision=None)
         workbench.cases.note_opened(actor, place.case)
         run = chosen_run(workbench, view, place.run)
         run = run if run and run.iterations else None
@@ -196,7 +199,7 @@ class OpenDesk:
             run,
             index,
             compared_iteration(run, index, place.against) if run else None,
-            claim_notice(workbench, actor, view, claim),
+            claim_notice(workbench, actor, view, claim, queue.queue),
             queue,
         )
 
@@ -359,11 +362,16 @@ class OpenDesk:
     def _left_text(self) -> str:
         """Say how many cases are left in the search or the filtered list, or else in the queue."""
         state = self.view.summary.state
+        is_waiting = state in WAITING
         narrowed = "in this list" if self.is_narrowed else ""
+        if self.queue.queue:
+            named = self.workbench.queues.get(self.actor, self.queue.queue)
+            narrowed = narrowed or f"in “{named.name}”"
+            is_waiting = self.workbench.queues.has_waiting(self.actor, named.id, self.case_id)
         if self.queue.text:
             narrowed = "in this search"
         where = narrowed or "to review"
-        if state in WAITING and self.waiting <= 1:
+        if is_waiting and self.waiting <= 1:
             return f"This is the last one {where}"
         if not self.waiting and (self.view.decision is None or state == "accepted"):
             return f"No other case {narrowed or 'in the queue'} needs review"
@@ -379,7 +387,7 @@ class OpenDesk:
             and (self.run is None or decision.run_id == self.run.id)
             and decision.iteration in ((self.index + 1,) if self.run else (None, 1))
         )
-        types = self.workbench.store.team.in_force(LabelTypes)
+        types = self.workbench.queues.label_types(self.actor, self.queue.queue)
         return forms.reporting(self.answer, types, decision if about_shown else None)
 
     def _about_answer(self) -> str:

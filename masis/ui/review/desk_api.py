@@ -99,7 +99,7 @@ class DeskRequest(Record):
 
         def claim(case_id: str) -> None:
             if not there.adjudication:  # nobody takes a case to adjudicate it
-                call.workbench.team.claim(call.actor, case_id)
+                call.workbench.team.claim(call.actor, case_id, queue.queue)
 
         return kind.open(call.workbench, call.actor, there, queue, claim)
 
@@ -262,7 +262,7 @@ def save_draft(call: ApiCall, body: DraftForm) -> SavedDraft:
     message = None
     try:
         if not body.place.adjudication:
-            _renew_lease(call, body.place.case)
+            _renew_lease(call, body.place.case, body.queue.queue)
     except CaseHeld as error:
         message = FormMessage(text=str(error), tone="warn")
     check = None
@@ -282,17 +282,21 @@ def store_form(call: ApiCall, subject: str, fields: FormFields, token: str = "")
     return call.workbench.drafts.save_form(call.actor, subject, values, token).saved_at or ""
 
 
-def _renew_lease(call: ApiCall, case_id: str) -> None:
+def _renew_lease(call: ApiCall, case_id: str, queue: str) -> None:
     """Extend the lease of a person who is typing on a case that they can decide.
 
     Raises:
         CaseHeld: Another person has taken the case.
 
     """
-    if not call.actor.name or call.workbench.cases.summary(case_id).state not in WAITING:
+    team = call.workbench.team
+    waits = call.workbench.cases.summary(case_id).state in WAITING
+    if queue:
+        waits = call.workbench.queues.has_waiting(call.actor, queue, case_id)
+    if not call.actor.name or not waits:
         return
-    if call.actor.name not in call.workbench.team.work(call.actor, case_id).decided_by:
-        call.workbench.team.claim(call.actor, case_id)
+    if call.actor.name not in team.work(call.actor, case_id, queue or None).decided_by:
+        team.claim(call.actor, case_id, queue)
 
 
 @endpoint("POST", "/desk/decisions", "decide", "decide cases")
@@ -318,7 +322,12 @@ def decide(call: ApiCall, body: DecisionForm) -> DeskAnswer:
         decision = _checked_decision(desk, body, fields)
         entry = workbench.reviews.submit(
             call.actor,
-            decision.model_copy(update={"rubric_scores": desk.rubric_scores()}),
+            decision.model_copy(
+                update={
+                    "rubric_scores": desk.rubric_scores(),
+                    "queue": desk.queue.queue or None,
+                }
+            ),
             seen_version=body.seen,
             shown=body.shown["digest"],
         )

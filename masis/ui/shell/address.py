@@ -24,7 +24,9 @@ from masis.services.records import (
     ORDERS,
     STATE_OF_VERDICT,
     CaseFilter,
+    ReviewQueue,
 )
+from masis.ui.shell.served_database import served_workbench
 from masis.views.words import FLAG, REASON, SEVERITY, STANDING, STATE, Word
 
 PAGE_SIZE = 20
@@ -107,7 +109,7 @@ FILTERS = ("q", *(filter_.name for filter_ in (STANDINGS, *DRAWER)))
 _WITH_ALL_STANDINGS = ("state", "q", "similar", "imported")
 """The filters that list decided cases, too."""
 
-LIST_PARAMETERS = (*FILTERS, "order", "seed", "page", "size")
+LIST_PARAMETERS = (*FILTERS, "queue", "order", "seed", "page", "size")
 """The parameters of the list from which a case was opened.
 
 Links pass them on, so that back and next follow the same list.
@@ -203,9 +205,24 @@ def to_query(chosen: object) -> str:
     return str(chosen).strip()
 
 
+def queue() -> ReviewQueue | None:
+    """Return the named queue in the address, or None for the first queue or an unknown one."""
+    queue_id = value("queue")
+    if not queue_id:
+        return None
+    queues = served_workbench().store.team.queues()
+    return next((queue for queue in queues if queue.id == queue_id), None)
+
+
+def default_order() -> str:
+    """Return the order of a list without one in the address: that of its queue."""
+    chosen = queue()
+    return chosen.cases.order if chosen else DEFAULT_ORDER
+
+
 def order() -> str:
     """Return the name of the order in the address, or else of the default order."""
-    return one_of("order", ORDERS, DEFAULT_ORDER)
+    return one_of("order", ORDERS, default_order())
 
 
 def one_of(name: str, known: Iterable[Known], default: Known) -> Known:
@@ -294,9 +311,15 @@ def case_filter() -> CaseFilter:
                 several(filter_.name, filter_.options) if filter_.options else words(filter_.name)
             )
     size = number("size", PAGE_SIZE)
+    chosen, shown = queue(), standings()
+    if chosen is not None:
+        # The queue has its own status of each case, so its list has those that wait there.
+        waits = shown == NOT_DECIDED and not value("standing")
+        fields |= {"queue": chosen.id, "waits_in_queue": waits}
+        shown = () if waits else shown
     return CaseFilter(
         text=value("q")[:LONGEST_QUERY],
-        standings=standings(),
+        standings=shown,
         **fields,
         order=order(),
         seed=number("seed", 0),

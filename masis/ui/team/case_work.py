@@ -14,6 +14,7 @@ from masis.services import CaseView, Workbench
 from masis.services.drafts import comment_subject, rubric_subject
 from masis.services.team import LONGEST_COMMENT
 from masis.ui.modes.case_codes import show_case_codes
+from masis.ui.shell import address
 from masis.ui.shell.inputs import store_typed, typing_area
 from masis.ui.shell.permissions import button_state, run_action
 from masis.ui.shell.reviewer import actor, reviewer
@@ -27,11 +28,12 @@ def show_case_work(workbench: Workbench, view: CaseView) -> None:
     """Draw failure modes, guidelines, scores, comments, assignment and tags of a case."""
     case_id = view.case.id
     show_case_codes(workbench, case_id)
-    rubric = workbench.store.team.in_force(Rubric)
+    queue = address.queue()
+    rubric = workbench.queues.rubric(actor(), queue.id if queue else "")
+    own = queue is not None and queue.rubric is not None
     if rubric.guidelines or rubric.scores:
-        with st.expander(
-            f"Guidelines and scores (version {rubric.version})", icon=":material/rule:"
-        ):
+        of = f"“{escape_markdown(queue.name)}”" if queue and own else f"version {rubric.version}"
+        with st.expander(f"Guidelines and scores ({of})", icon=":material/rule:"):
             st.text(rubric.guidelines)
             _draw_rubric_scores(workbench, case_id, rubric)
     team = workbench.team

@@ -47,8 +47,10 @@ def ask_name(workbench: Workbench) -> None:
                 st.rerun()
 
 
-def claim_or_renew(workbench: Workbench, case_id: str) -> None:
+def claim_or_renew(workbench: Workbench, case_id: str, queue: str = "") -> None:
     """Claim the case or renew its lease, at most twice a minute.
+
+    ``queue`` is the named queue in which it's decided.
 
     Raises:
         CaseHeld: Another reviewer has claimed the case.
@@ -59,7 +61,7 @@ def claim_or_renew(workbench: Workbench, case_id: str) -> None:
     is_recent = now - st.session_state.get(_CLAIMED_AT, 0.0) < _RENEW_AFTER
     if st.session_state.get(TAKEN_CASE_KEY) == case_id and is_recent:
         return
-    workbench.team.claim(actor(), case_id)
+    workbench.team.claim(actor(), case_id, queue)
     st.session_state[TAKEN_CASE_KEY], st.session_state[_CLAIMED_AT] = case_id, now
 
 

@@ -19,10 +19,8 @@ from masis.schema.team import (
     LabelType,
     LabelTypes,
     MachineShown,
-    PolicyRule,
     QueuePolicy,
     Rubric,
-    RubricScore,
     TeamRecord,
 )
 from masis.schema.wording import count_noun
@@ -45,6 +43,15 @@ from masis.ui.shell.reviewer import actor, reviewer
 from masis.ui.team.adjudication import show_adjudication
 from masis.ui.team.final_desk import decisions_on, differences
 from masis.ui.team.leases import ask_name
+from masis.ui.team.policy_words import (
+    ALL_OF_THEM,
+    MACHINE,
+    RUBRIC_HELP,
+    RULES,
+    read_scores,
+    score_line,
+)
+from masis.ui.team.queues import draw_queues
 from masis.ui.team.tokens import draw_tokens
 from masis.views.markdown import escape_markdown
 from masis.views.numbers import duration, moment
@@ -57,55 +64,6 @@ MOST_LISTED = 100
 PAIRS_SAID = 3
 """How many pairs of reviewers are described in words, those with the most common cases first."""
 
-RULES: dict[PolicyRule, tuple[str, str]] = {
-    "adjudicated": (
-        "The verdict that all agree on, or else an adjudication",
-        (
-            "Reviewers agree if they give the same verdict on the same answer or correction. Every"
-            " disagreement takes a lead's time. Adjudicators give a reason unless they approve as"
-            " a reviewer did."
-        ),
-    ),
-    "agree": (
-        "The verdict that enough of them agree on, or else an adjudication",
-        (
-            "Needs fewer adjudications. If this many reviewers give the same verdict and answer,"
-            " they settle the case and outvote the others."
-        ),
-    ),
-    "first": (
-        "The first decision, with the others to measure agreement",
-        (
-            "Needs no adjudication. One person settles each case. The other decisions show how"
-            " reliable that is."
-        ),
-    ),
-}
-ALL_OF_THEM = "This is the same as the rule above, because {0} of {0} reviewers are all of them."
-MACHINE: dict[MachineShown, tuple[str, str]] = {
-    "first": (
-        "At once",
-        (
-            "Fastest. Reviewers who see a verdict tend to agree with it, so their agreement says"
-            " little about its quality."
-        ),
-    ),
-    "after": (
-        "After their own decision",
-        (
-            "Slower, because they read without marks. Their decisions measure the quality of the"
-            " audit, which the Trust page needs."
-        ),
-    ),
-    "never": (
-        "Not before the case is decided",
-        (
-            "Slowest, because they can't use the audit to correct themselves. Their decisions also"
-            " measure how far reviewers agree without help."
-        ),
-    ),
-}
-"""The values of the policy's choices, each with its label and its costs and benefits."""
 CHOICES: dict[str, str] = {
     "reviewers": "Reviewers per case",
     "share": "Share of cases with several reviewers",
@@ -133,6 +91,7 @@ def show_team(workbench: Workbench) -> None:
     else:
         sections |= {
             "Assign cases": _draw_assignment,
+            "Queues": draw_queues,
             "Policy": _draw_policy,
             "Rubric": _draw_rubric,
             "Label types": _draw_label_types,
@@ -834,9 +793,6 @@ def _put_in_force(
         st.success(f"Version {version} is now in force. {changes}")
 
 
-RUBRIC_HELP = "One score per line: name: 1-5, or name: word, word. Guidance can follow after a |."
-
-
 def _draw_rubric(workbench: Workbench) -> None:
     rubric = workbench.store.team.in_force(Rubric)
     st.caption(
@@ -951,37 +907,6 @@ def _draw_policy_text(label: str, record: TeamRecord, text: str, *, rows: int, h
         on_text=functools.partial(typed.__setitem__, version),
     )
     return str(typed.get(version, text))
-
-
-def read_scores(lines: str) -> tuple[RubricScore, ...]:
-    """Parse scores from lines in the format of ``RUBRIC_HELP``.
-
-    Raises:
-        ValueError: A line isn't a score. The message quotes it.
-
-    """
-    scores = []
-    for line in filter(str.strip, lines.splitlines()):
-        definition, _, guidance = line.partition("|")
-        name, colon, values = definition.rpartition(":")
-        low, dash, high = (part.strip() for part in values.partition("-"))
-        if not colon or not name.strip():
-            raise ValueError(f"“{line.strip()[:80]}” isn't a score. {RUBRIC_HELP}")
-        content: dict[str, object] = {"name": name.strip(), "guidance": guidance.strip()}
-        if dash and low.isdecimal() and high.isdecimal():
-            content |= {"low": int(low), "high": int(high)}
-        else:
-            content["categories"] = tuple(
-                word.strip() for word in values.split(",") if word.strip()
-            )
-        scores.append(RubricScore.model_validate(content))
-    return tuple(scores)
-
-
-def score_line(score: RubricScore) -> str:
-    """Return a score as a line that ``read_scores`` can parse."""
-    values = ", ".join(score.categories) if score.categories else f"{score.low}-{score.high}"
-    return f"{score.name}: {values}" + (f" | {score.guidance}" if score.guidance else "")
 
 
 LABEL_TYPES_HELP = "One type per line: name, or name | guidance."

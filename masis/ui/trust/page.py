@@ -152,6 +152,8 @@ def trust_filter() -> TrustFilter:
     source: Literal["decision", "gold"] = (
         "gold" if address.value("source") == "gold" else "decision"
     )
+    queue = address.queue()
+    plain["queue"] = queue.id if queue else ""
     return TrustFilter(source=source, blind_only=address.value("seen") != "too", **plain)
 
 
@@ -326,6 +328,15 @@ def _draw_comparison_controls(workbench: Workbench, filters: TrustFilter) -> Non
             width=280,
             **_bind_trust_param("auditor", shown),
         )
+        if queues := {queue.id: queue.name for queue in workbench.queues.all(actor())}:
+            named = {"": "All queues", **queues}
+            st.selectbox(
+                "Decided in",
+                list(named),
+                format_func=named.__getitem__,
+                width=180,
+                **_bind_trust_param("queue", filters.queue if filters.queue in named else ""),
+            )
         for name, title in (("since", "From"), ("until", "Before")):
             st.text_input(
                 title,

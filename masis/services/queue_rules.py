@@ -1,0 +1,114 @@
+"""The rules of named queues: what can fill one, what it offers, and who may decide in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from masis.errors import InputError, NotAllowed
+from masis.schema.actor import Actor
+from masis.schema.team import LabelTypes, QueuePolicy
+from masis.services.records import (
+    FIRST_QUEUE_NAME,
+    MEMBER_FIELDS,
+    CaseFilter,
+    ReviewQueue,
+)
+from masis.store import Store
+from masis.store.audits.conditions import BY_AUDIT
+
+
+def is_filled_by_audit(case_filter: CaseFilter) -> bool:
+    """Return whether a filter depends on the results of audits."""
+    return any(getattr(case_filter, name) not in ((), None) for name in BY_AUDIT)
+
+
+def member_filter(case_filter: CaseFilter) -> CaseFilter:
+    """Return the parts of a filter that can fill a queue, with its order."""
+    kept = {
+        name: value
+        for name in (*MEMBER_FIELDS, "order", "seed")
+        if (value := getattr(case_filter, name)) != CaseFilter.model_fields[name].default
+    }
+    return CaseFilter(**kept)
+
+
+def left_out(case_filter: CaseFilter) -> tuple[str, ...]:
+    """Return the fields of a filter that can't fill a queue."""
+    given = case_filter.model_dump(exclude_defaults=True)
+    listing = ("order", "seed", "page", "size")
+    return tuple(name for name in given if name not in (*MEMBER_FIELDS, *listing))
+
+
+def assert_compatible(store: Store, policy: QueuePolicy) -> None:
+    """Raise InputError if a policy of the team hides results of the audit that fill a queue."""
+    if policy.machine != "first":
+        queues = [queue for queue in store.team.queues() if not queue.archived]
+        assert_filters_fit(store, queues, blind=True)
+
+
+def assert_filters_fit(store: Store, queues: Iterable[ReviewQueue], *, blind: bool = False) -> None:
+    """Raise InputError if a queue is filled by results of the audit that another one hides.
+
+    To be in the first queue would reveal them.
+    """
+    queues = [*queues]
+    filled = [queue.name for queue in queues if is_filled_by_audit(queue.cases)]
+    hiding = [queue.name for queue in queues if queue.policy.machine != "first"]
+    if blind or store.team.in_force(QueuePolicy).machine != "first":
+        hiding.append(FIRST_QUEUE_NAME)
+    if filled and hiding:
+        raise InputError(
+            f"the queue {filled[0]!r} is filled by results of the audit, and {hiding[0]!r} hides"
+            " them. A case that is in both would reveal them",
+            hint="Fill the queue by field, data set, tag or words, or show the audit at once.",
+            field="policy",
+        )
+
+
+def label_types_of(queue: ReviewQueue, types: LabelTypes) -> LabelTypes:
+    """Return the team's label types that a queue offers; all if it chooses none that exist."""
+    offered = tuple(kind for kind in types.types if kind.name in queue.label_types)
+    return types.model_copy(update={"types": offered or types.types})
+
+
+def member_queue(store: Store, actor: Actor, name: str) -> ReviewQueue | None:
+    """Return a named queue for one of its people, or None for the first queue.
+
+    Raises:
+        NotAllowed: The queue has people, and the actor isn't one of them.
+        UnknownRecord: There is no such queue.
+
+    """
+    if not name or name.casefold() == FIRST_QUEUE_NAME.casefold():
+        return None
+    queue = store.team.queue(name)
+    if not queue.admits(actor.name):
+        raise NotAllowed(
+            f"You aren't one of the people of the queue {queue.name!r}. A lead can add you on the"
+            " page Team, under Queues."
+        )
+    return queue
+
+
+def assert_member(store: Store, actor: Actor, case_id: str, name: str) -> ReviewQueue | None:
+    """Return the named queue in which a case is decided, or None for the first queue.
+
+    Raises:
+        NotAllowed: The case's queues have people, and the actor isn't one of them.
+        UnknownRecord: There is no such case or queue.
+
+    """
+    if (queue := member_queue(store, actor, name)) is not None:
+        return queue
+    closed = [
+        queue
+        for queue in store.team.queues()
+        if not queue.archived and not queue.admits(actor.name)
+    ]
+    for queue in store.team.queues_of_case(case_id, closed) if closed else ():
+        if store.team.waits_in(case_id, queue):
+            raise NotAllowed(
+                f"Case {case_id!r} waits in the queue {queue.name!r}, and you aren't one of its"
+                " people. A lead can add you on the page Team, under Queues."
+            )
+    return None
