@@ -7,6 +7,7 @@ differences between questions are larger than those between systems and cancel w
 |---|---|---|
 | p-value of a difference of shares | exact and mid-p McNemar | Fagerland et al. 2013 |
 | its interval | square-and-add of Wilson intervals ("method 10") | Newcombe 1998 |
+| questions needed to show a difference | normal approximation | Connor 1987 |
 | interval of a difference of means | bootstrap, expanded percentiles | Hesterberg 2015 |
 | win rate | share with its exact interval, ties half, by question | ``agreement.share`` |
 | strengths of several systems | Bradley-Terry with Davidson's ties | Davidson 1970 |
@@ -18,7 +19,7 @@ and simulates how often the intervals cover the truth. scipy is imported on use.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import comb
+from math import ceil, comb
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
@@ -138,6 +139,39 @@ def _newcombe_difference(a: int, b: int, c: int, d: int) -> AgreementEstimate:
     low = difference - max(0.0, down_1**2 - 2 * phi * down_1 * up_2 + up_2**2) ** 0.5
     high = difference + max(0.0, up_1**2 - 2 * phi * up_1 * down_2 + down_2**2) ** 0.5
     return AgreementEstimate(difference, max(-1.0, low), min(1.0, high), n)
+
+
+POWER = 0.8
+"""The usual probability with which a difference of the expected size is to be shown."""
+_Z_POWER = 0.8416212335729143  # the 80th percentile of the normal distribution
+
+
+def questions_needed(difference: float, differing: float) -> int | None:
+    """Return about how many questions show a difference of two shares with a power of 80%.
+
+    McNemar's test at the level 0.05, two-sided, by Connor's formula (1987). The exact test needs a
+    few more questions.
+
+    Args:
+        difference: The difference to show, above 0 and at most 1.
+        differing: The share of questions on which one system succeeds and the other doesn't. It's
+            at least the difference, so a smaller observed share is raised to it.
+
+    Returns:
+        None if no question differed, because then nothing says how often questions differ.
+
+    Raises:
+        ValueError: If a share isn't between 0 and 1, or the difference is 0.
+
+    """
+    if not 0 < difference <= 1 or not 0 <= differing <= 1:
+        msg = "a share isn't between 0 and 1"
+        raise ValueError(msg)
+    if not differing:
+        return None
+    differing = max(differing, difference)
+    spread = _Z * differing**0.5 + _Z_POWER * (differing - difference**2) ** 0.5
+    return ceil((spread / difference) ** 2)
 
 
 # Means and rates on the same questions

@@ -15,6 +15,7 @@ from masis.audit.control import run_control
 from masis.audit.text.assertions import citations_by_sentence, claim_within
 from masis.observers.observation import run_to_completion
 from masis.offline.matching.evidence_index import ClaimAssessment, EvidenceIndex
+from masis.offline.matching.key_points import is_heading, key_points
 from masis.offline.roles.drafter import NOTHING_FOUND, OfflineDrafter
 from masis.offline.roles.reviser import NOTHING_SAFE, OfflineReviser
 from masis.schema.audit import (
@@ -96,6 +97,49 @@ def test_an_unanswered_part_of_the_question_is_missing() -> None:
     points = run.iterations[0].claim_report.missing
     assert [point.evidence_id for point in points] == ["chunk_1"]
     assert "designed" in points[0].description
+
+
+@pytest.mark.parametrize(
+    "title",
+    [
+        "Amberline Insurance, Household cover.",
+        "Solvane heat pump, Maintenance.",
+        "Amberline Household Insurance: Bicycles and Electric Bicycles.",
+        "Amberline household insurance - Theft of bicycles.",
+        "# Household insurance that covers bicycles",
+        "Household Insurance for Bicycles and Electric Bicycles",
+    ],
+)
+def test_the_heading_of_a_passage_isnt_a_missing_point(title: str) -> None:
+    assert is_heading(title)
+    text = f"{title}\nBetween 10 pm and 6 am a bicycle must be in a locked room to be insured."
+    points = key_points(
+        "Is a household bicycle in the insurance of Solvane or Amberline?",
+        EvidenceIndex([("1", text)]),
+    )
+    assert [point.passage.text[:7] for point in points] == ["Between"]
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Bicycles are covered against theft up to 2,000 euros.",
+        "In 2019, Amberline Insurance paid three million euros.",
+        "Electric bicycles need the Plus module, and batteries too.",
+        "If it rains, the heat pump, Solvane, stops.",
+        "Yesterday, Amberline paid all claims.",
+        "Patients receive insulin daily.",
+        "Does Amberline Insurance Cover Bicycles?",
+    ],
+)
+def test_a_sentence_isnt_a_heading(sentence: str) -> None:
+    assert not is_heading(sentence)
+
+
+def test_a_chunk_that_is_only_a_heading_is_still_a_point() -> None:
+    text = "Amberline Insurance, Household cover."
+    [point] = key_points("Which insurance has household cover?", EvidenceIndex([("1", text)]))
+    assert point.passage.text == text
 
 
 def test_a_claim_too_long_to_compare_says_so() -> None:

@@ -8,7 +8,7 @@ from math import comb
 import numpy as np
 import pytest
 from scipy.optimize import minimize
-from scipy.stats import bootstrap
+from scipy.stats import binom, bootstrap
 
 from masis.trust.paired import (
     LEAST_DECISIVE,
@@ -21,6 +21,7 @@ from masis.trust.paired import (
     fit_bradley_terry,
     is_too_few_to_tell,
     mcnemar,
+    questions_needed,
     win_rates,
 )
 
@@ -66,6 +67,41 @@ def test_fewer_pairs_than_could_ever_differ_significantly_are_too_few_to_tell() 
     assert mcnemar(0, LEAST_DECISIVE)[0] < 0.05
     assert is_too_few_to_tell(LEAST_DECISIVE - 1)
     assert not is_too_few_to_tell(LEAST_DECISIVE)
+
+
+def test_the_questions_needed_equal_published_sample_sizes() -> None:
+    # Connor (1987, p. 209) as computed by powerandsamplesize.com: 0.45 against 0.05 differ in one
+    # direction and the other, alpha 0.05, power 0.8
+    assert questions_needed(0.4, 0.5) == 23
+    # the same formula with the values of another example (0.2 against 0.1)
+    assert questions_needed(0.1, 0.3) == 234
+
+
+@pytest.mark.parametrize(("difference", "differing"), [(0.05, 0.1), (0.1, 1 / 3), (0.2, 0.25)])
+def test_the_questions_needed_give_the_exact_test_almost_the_power(
+    difference: float, differing: float
+) -> None:
+    needed = questions_needed(difference, differing)
+    assert needed is not None
+    toward = (differing + difference) / 2 / differing
+    power = sum(
+        binom.pmf(pairs, needed, differing)
+        * sum(
+            binom.pmf(wins, pairs, toward)
+            for wins in range(pairs + 1)
+            if mcnemar(wins, pairs - wins)[0] < 0.05
+        )
+        for pairs in range(needed + 1)
+        if binom.pmf(pairs, needed, differing) > 1e-6
+    )
+    assert 0.72 < power < 0.84
+
+
+def test_rare_differences_need_at_least_one_direction_and_none_need_an_answer_first() -> None:
+    assert questions_needed(0.1, 0.02) == questions_needed(0.1, 0.1)
+    assert questions_needed(0.1, 0.0) is None
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        questions_needed(0.0, 0.3)
 
 
 def test_a_bootstrap_of_means_is_a_little_wider_than_scipys() -> None:

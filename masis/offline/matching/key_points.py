@@ -38,6 +38,16 @@ KEY_WORDS = 4
 """The fewest content words of a key point. Headings and date lines have fewer."""
 ORIGIN_MOST = 300
 """The most characters of each field of a chunk's origin that are searched for figures."""
+HEADING_MOST = 12
+"""The most words of a heading."""
+# Matches what separates the title of a document from that of its section: "Amberline Insurance,
+# Household cover." It doesn't match the comma of "2,000" or the hyphen of "follow-up".
+_TITLE_PARTS = re.compile(r"\s*[,:;|/›»>·]\s+|\s+[-–—]\s+")
+# Words that titles have in lower case. A sentence that has no others but capitalized words is a
+# title, too.
+_TITLE_WORDS = frozenset("a an and at by for from in of on or the to with".split())
+_LAST_TITLE_WORDS = 3
+"""The most words of a section's title after that of its document. Longer ones may have a verb."""
 OWN_PART = 0.6
 """Weight of a passage's own words in its relevance; the words of its chunk have the rest."""
 
@@ -146,7 +156,8 @@ def key_points(query: str, index: EvidenceIndex) -> tuple[KeyPoint, ...]:
     """Return the passages most relevant to the question, the best first, at most `KEY_MOST`.
 
     The relevance of a passage depends on its own words and, in part, on those of its chunk. The
-    chunk counts because a subject is named in one sentence and then referred to by "it".
+    chunk counts because a subject is named in one sentence and then referred to by "it". The
+    heading of a chunk names its subject, but isn't a point itself.
     """
     stems_of = [stems(passage.text) for passage in index.passages]
     wanted = {
@@ -164,6 +175,7 @@ def key_points(query: str, index: EvidenceIndex) -> tuple[KeyPoint, ...]:
         (OWN_PART * share_met(wanted, own) + (1 - OWN_PART) * chunks[passage.document], at)
         for at, (passage, own) in enumerate(zip(index.passages, stems_of, strict=True))
         if len(passage.content) >= KEY_WORDS
+        and not (is_first_of_several(index.passages, at) and is_heading(passage.text))
     ]
     best = max((share for share, _ in scored), default=0.0)
     if best < KEY_LEAST:
@@ -172,6 +184,45 @@ def key_points(query: str, index: EvidenceIndex) -> tuple[KeyPoint, ...]:
         (s for s in scored if s[0] >= max(KEY_LEAST, KEY_SHARE * best)), key=lambda s: (-s[0], s[1])
     )
     return tuple(KeyPoint(index.passages[at], share / best) for share, at in chosen[:KEY_MOST])
+
+
+def is_first_of_several(passages: Sequence[EvidencePassage], at: int) -> bool:
+    """Return whether a passage is the first one of its chunk, and others follow it."""
+    document = passages[at].document
+    return (
+        (at == 0 or passages[at - 1].document != document)
+        and at + 1 < len(passages)
+        and passages[at + 1].document == document
+    )
+
+
+def is_heading(text: str) -> bool:
+    """Return whether the first sentence of a chunk only names its subject, as a title does.
+
+    It does if it's marked as a heading, if all its words except short ones are capitalized, or if a
+    short part with a capital follows the title of the document: "Solvane heat pump, Maintenance."
+    There is no list of verbs for all languages, so other headings count as sentences.
+    """
+    text = text.strip()
+    words = text.split()
+    if not words or len(words) > HEADING_MOST:
+        return False
+    if text[0] == "#":
+        return True
+    if text[-1] in "!?" or not text[0].isupper():
+        return False
+    named = [word for word in words if word.lower() not in _TITLE_WORDS and word[0].isalpha()]
+    if len(named) > 1 and all(word[0].isupper() for word in named):
+        return True
+    *titles, last = _TITLE_PARTS.split(text.rstrip(".: "))
+    last_words = [word for word in last.split() if word.lower() not in _TITLE_WORDS]
+    return (
+        bool(titles)
+        and titles[0].split()[0].lower() not in _TITLE_WORDS
+        and all(part[:1].isupper() for part in (*titles, last))
+        and len(last_words) <= _LAST_TITLE_WORDS
+        and (len(titles[0].split()) > 1 or len(last_words) < _LAST_TITLE_WORDS)
+    )
 
 
 def _rarity(root: str, stems_of: list[frozenset[str]]) -> float:
