@@ -773,11 +773,18 @@ def test_a_correction_that_leaves_a_serious_issue_is_asked_about_once(draw: Draw
     field = page.get_by_label("Corrected answer")
     text = field.input_value()
     field.fill(f"{text} More.")
+    question = "Nothing was recorded. Check the correction: it has a slip. Press Ctrl Enter again."
+    error = {"message": question, "field": "corrected", "confirms": "correction 1"}
+    draw.answers["decisions"] = (422, {"error": error})
     page.keyboard.press("Control+Enter")
     alert = page.get_by_role("alert")
     expect(alert).to_contain_text("One serious issue is left in your correction.")
     expect(alert).to_contain_text("1 wrong safety")  # as numbered, with each of its words
-    assert not draw.sent("decisions")
+    says(page).to_have_text(question)  # one question is about both
+    (asked,) = draw.sent("decisions")
+    assert (asked["left"], asked["confirmed"]) == (["i"], [])
+    draw.requests.clear()
+    del draw.answers["decisions"]
     page.keyboard.press("Escape")
     page.keyboard.press("u")
     expect(alert).to_be_hidden()
@@ -785,6 +792,7 @@ def test_a_correction_that_leaves_a_serious_issue_is_asked_about_once(draw: Draw
     page.keyboard.press("Control+Enter")
     (sent,) = draw.sent("decisions")
     assert sent["fields"]["corrected"] == f"{text} More."
+    assert (sent["left"], sent["confirmed"]) == ([], ["correction 1"])
 
 
 def test_the_issues_left_in_a_revision_are_those_of_its_audit(draw: Drawn) -> None:
@@ -809,8 +817,11 @@ def test_the_issues_left_in_a_revision_are_those_of_its_audit(draw: Drawn) -> No
     expect(page.locator(".untouched")).to_have_text(
         "The audit of revision 2 leaves 2 issues: safety · uncited."
     )
+    error = {"message": "Read them.", "field": "corrected", "confirms": "correction 1"}
+    draw.answers["decisions"] = (422, {"error": error})
     page.keyboard.press("Control+Enter")
     expect(page.get_by_role("alert")).to_contain_text("One serious issue is left")
+    draw.requests.clear()
     expect(page.locator(".panel")).to_have_attribute("data-ready", "true")
     page.keyboard.press("Control+Enter")
     (sent,) = draw.sent("decisions")

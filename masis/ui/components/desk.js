@@ -209,6 +209,7 @@ class Desk {
     this.confirming = null
     this.confirmed = []
     this.wasAsked = ""
+    this.left = [] // the serious issues that the server was told of, for its question
     this.reopened = false
     this.restored = ""
     this.hasCaret = false
@@ -297,7 +298,10 @@ class Desk {
   async onRefusal(error) {
     if (this.hasLeft) return
     const { place } = this.data
-    if (error.confirms) this.confirmed.push(error.confirms)
+    if (error.confirms) {
+      this.confirmed.push(error.confirms)
+      if (this.left.length) this.ask(this.left)
+    }
     if (error.status === 409) {
       try {
         const { desk } = await this.send("POST", "open", { place, queue: this.data.queue })
@@ -874,15 +878,11 @@ class Desk {
       return
     }
     const open = this.confirming || this.wasAsked === verdict ? [] : this.openSerious()
-    if (open.length) {
-      if (verdict === "override") this.wasAsked = verdict
-      const ids = open.flatMap(issue => issue.ids)
-      this.confirming = { at: performance.now(), ids, verdict, open }
-      this.change({}, { now: true })
-      this.drawReady()
-      this.el.ask.scrollIntoView({ block: "nearest" })
+    if (open.length && verdict === "approve") {
+      this.ask(open)
       return
     }
+    this.left = open
     const { data, token } = this
     const caseId = data.place.case
     this.localMessage = null
@@ -893,6 +893,7 @@ class Desk {
       shown: data.shown,
       acknowledged: this.confirming?.ids ?? [],
       confirmed: this.confirmed,
+      left: open.flatMap(issue => issue.ids),
       advance: this.opensNextCase(),
       came_from: this.cameFrom ?? "",
       adopts: !data.reviewer,
@@ -964,10 +965,21 @@ class Desk {
     const { verdict, corrected } = this.fields
     const { serious } = this.data
     if (verdict === "approve") return serious
-    if (verdict !== "override" || corrected === null) return []
+    if (verdict !== "override" || corrected === null || this.isFinal) return []
     if (this.audited) return this.audited.serious
     const left = this.view.untouched(corrected).left.map(({ number }) => number)
     return serious.filter(({ number }) => left.includes(number))
+  }
+
+  // Asks for confirmation that these serious issues stay open.
+  ask(open) {
+    const { verdict } = this.fields
+    if (verdict === "override") this.wasAsked = verdict
+    const ids = open.flatMap(issue => issue.ids)
+    this.confirming = { at: performance.now(), ids, verdict, open }
+    this.change({}, { now: true })
+    this.drawReady()
+    this.el.ask.scrollIntoView({ block: "nearest" })
   }
 
   // Takes back a decision that waits for confirmation because of serious issues. A correction stays
@@ -1656,7 +1668,7 @@ class Desk {
         `${count === 1 ? "One serious issue is" : `${count} serious issues are`} ` +
           (verdict === "approve"
             ? `open in ${data.about.name}. Approve anyway? Press A again, or submit. `
-            : "left in your correction. Record it anyway? Submit again. ") +
+            : "left in your correction. ") +
           "The decision records that you saw this list. Press U to cancel.",
       ),
       list,

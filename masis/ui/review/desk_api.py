@@ -147,6 +147,8 @@ class DecisionForm(DraftForm):
         shown: The answer that was on the page.
         acknowledged: The ids of the serious issues that were listed.
         confirmed: The questions that the form has asked already.
+        left: The ids of the serious issues that the correction leaves and that weren't listed yet.
+            One question is about them and about the correction.
         advance: Whether to open the next case.
         adopts: Whether the draft was typed before a name was known.
         seconds: How long the form was open.
@@ -156,6 +158,7 @@ class DecisionForm(DraftForm):
     shown: dict[str, str]
     acknowledged: tuple[str, ...] = ()
     confirmed: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
     advance: bool = True
     came_from: str = ""
     adopts: bool = False
@@ -440,10 +443,11 @@ def _checked_decision(desk: OpenDesk, body: DecisionForm, fields: FormFields) ->
     confirms = _correction_question(fields)
     asks = fields.verdict == "override" and confirms not in body.confirmed
     doubts = desk.doubts(fields.corrected or "") if asks else []
-    if doubts:
+    if doubts or (asks and body.left):
+        check = f" Check the correction: {'; '.join(doubts)}." if doubts else ""
+        left = " Read the serious issues that are left." if body.left else ""
         raise FormRefused(
-            f"Nothing was recorded. Check the correction: {'; '.join(doubts)}. Press Ctrl Enter"
-            " again to record it as it is.",
+            f"Nothing was recorded.{check}{left} Press Ctrl Enter again to record it as it is.",
             field="corrected",
             confirms=confirms,
         )
