@@ -561,7 +561,7 @@ def test_a_missing_reason_focuses_the_suggested_one(draw: Drawn) -> None:
     draw.answers["decisions"] = (422, {"error": refused})
     page.keyboard.press("Control+Enter")
     says(page).to_have_text("Choose a reason.")
-    expect(page.get_by_role("radio", name="second")).to_be_focused()
+    expect(page.get_by_role("checkbox", name="second")).to_be_focused()
 
 
 def test_a_draft_is_shown_as_saved_after_typing_and_other_explains_how_to_leave(
@@ -570,26 +570,35 @@ def test_a_draft_is_shown_as_saved_after_typing_and_other_explains_how_to_leave(
     page = draw()
     page.keyboard.press("x")
     expect(page.locator(".saved")).to_be_empty()
-    page.keyboard.press("9")
+    page.keyboard.press("0")
     expect(page.get_by_label("Reason in your own words")).to_be_focused()
     says(page).to_contain_text("then press Esc")
     page.keyboard.type("Sum")
     expect(page.locator(".saved")).to_contain_text("raft")
 
 
-def test_a_second_reason_replaces_the_first_and_digits_are_text_while_typing(
+def test_several_reasons_are_chosen_by_digits_which_are_text_while_typing(
     draw: Drawn,
 ) -> None:
     page = draw.after_a_decision()
     says(page).to_contain_text("Rejected the original answer of c0.")
     page.keyboard.press("x")
     says(page).to_be_hidden()  # another act was made
-    expect(page.get_by_text("One reason", exact=True)).to_be_visible()
-    page.keyboard.press("1")
-    page.keyboard.press("2")
-    first, second = (page.locator(".reason span:not(.hint)").nth(at).inner_text() for at in (0, 1))
-    says(page).to_contain_text(f"Reason: “{second}” in place of “{first}”.")
-    expect(page.get_by_role("button", name="Undo")).to_have_count(1)
+    expect(page.get_by_text("Reasons", exact=True)).to_be_visible()
+    for key in ("4", "1", "2", "1"):  # pressed again, it takes the reason back
+        page.keyboard.press(key)
+    chosen = page.get_by_role("group", name="Reasons").get_by_role("checkbox", checked=True)
+    expect(chosen).to_have_count(2)
+    page.keyboard.press("0")  # the tenth one asks for words
+    expect(page.get_by_label("Reason in your own words")).to_be_focused()
+    page.keyboard.type("Unkind.")
+    page.keyboard.press("Escape")
+    draw.answers["decisions"] = (422, {"error": {"message": "No.", "confirms": ""}})
+    page.keyboard.press("Control+Enter")
+    says(page).to_have_text("No.")
+    (sent,) = draw.sent("decisions")
+    assert sent["fields"]["reason"] == "unsupported"
+    assert sent["fields"]["also"] == ["wrong_citation", "other"]
     hint = page.get_by_text("Esc, then a number")
     expect(hint).to_be_hidden()
     page.keyboard.press("t")
@@ -628,10 +637,10 @@ def test_u_undoes_one_step_at_a_time(draw: Drawn) -> None:
     page = draw()
     for key in ("x", "3", "2"):
         page.keyboard.press(key)
-    reasons = page.get_by_role("radiogroup", name="Reason").get_by_role("radio", checked=True)
-    for left in (1, 0):
+    reasons = page.get_by_role("group", name="Reasons").get_by_role("checkbox", checked=True)
+    for left, undone in ((1, "the further reason"), (0, "the reason")):
         page.keyboard.press("u")
-        says(page).to_have_text("Undone: the reason.")
+        says(page).to_have_text(f"Undone: {undone}.")
         expect(reasons).to_have_count(left)
     expect(page.get_by_role("radio", name="Reject")).to_be_checked()
     page.keyboard.press("u")

@@ -20,7 +20,13 @@ from masis.server.endpoints import ApiCall, endpoint
 from masis.services import Actor
 from masis.services.api_records import CaseQuery
 from masis.services.cases import WAITING
-from masis.services.decision_rules import OTHER, REASON_CODE, problems, reasons_for
+from masis.services.decision_rules import (
+    REASON_CODE,
+    REASON_CODES,
+    own_words,
+    problems,
+    reasons_for,
+)
 from masis.services.drafts import (
     adjudication_subject,
     case_subject,
@@ -539,10 +545,9 @@ def _restore(call: ApiCall, undone: Decision) -> bool:
     subject = case_subject(undone.case_id)
     if not read_form(FormFields, call.workbench.drafts.get(call.actor, subject).values).empty:
         return False
-    code = undone.extra.get(REASON_CODE, "")
-    is_known = undone.verdict is not None and code in {
-        reason.code for reason in reasons_for(undone.verdict)
-    }
+    codes = undone.extra.get(REASON_CODES, [undone.extra.get(REASON_CODE, "")])
+    known = {reason.code for reason in reasons_for(undone.verdict)} if undone.verdict else set()
+    reasons = [code for code in codes if code in known]
     labels = {}
     if undone.labels:
         try:
@@ -552,8 +557,9 @@ def _restore(call: ApiCall, undone: Decision) -> bool:
             labels = {}
     fields = FormFields(
         verdict=undone.verdict,
-        reason=code if is_known else "",
-        other=undone.reason if code == OTHER else "",
+        reason=next(iter(reasons), ""),
+        also=tuple(reasons[1:]),
+        other=own_words(undone.reason, reasons),
         note=undone.note,
         corrected=undone.corrected_answer,
         **labels,
