@@ -18,9 +18,16 @@ from masis.ui.review import decision_form as forms
 from masis.ui.review.decision_form import FormFields, decision_of, find_problem
 from masis.ui.review.form_texts import LONGEST_NOTE
 from masis.ui.review.label_form import label_rows, label_words, target_labels
-from masis.ui.shell.keys import GROUPS, LABEL_BAR, key_map
+from masis.ui.shell.keys import (
+    GROUPS,
+    LABEL_BAR,
+    adjudication_keys,
+    key_map,
+    page_key_map,
+)
 from masis.views.words import DECIDE
 from tests.cases import case_of
+from tools import keys as keys_tool
 
 CASE = case_of(
     "The bridge is 120 metres long [a]. The bridge was opened in 1950 [b]. It is made of gold [z].",
@@ -424,3 +431,12 @@ def test_several_reasons_are_recorded_and_the_one_about_the_facts_counts() -> No
 def test_every_reason_has_a_digit() -> None:
     for verdict in DECIDE:
         assert len(reasons_for(verdict)) <= 10
+
+
+def test_the_docs_list_every_key() -> None:
+    page = keys_tool.PAGE.read_text(encoding="utf-8")
+    assert keys_tool.update_page(page) == page, "run: python tools/keys.py"
+    written = "\n".join(keys_tool.lines())
+    for group in (*key_map(), *adjudication_keys(), *page_key_map("queue")["keys"]):
+        for shown, does in group["keys"]:
+            assert f"| `{shown}` | {does} |" in written

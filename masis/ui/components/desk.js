@@ -1190,7 +1190,9 @@ class Desk {
   adjudicationCommands(shiftKey) {
     return {
       n: () => this.go("next"),
+      j: () => this.go("next"),
       p: () => this.go("back"),
+      k: () => this.go("back"),
       t: () => this.focusText(shiftKey ? "note" : "other"),
       b: () => this.restartCorrection(),
       m: () => this.toggleChange(),

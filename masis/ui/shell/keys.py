@@ -89,8 +89,8 @@ TYPE_REASON = Key(
 )
 TYPE_NOTE = Key("Shift+T", "Shift T", "Type a note")
 BEGIN_AGAIN = Key("B", "B", "Restart the correction from the answer or another correction")
-NEXT_TO_ADJUDICATE = Key("N", "N", "Next case that needs your adjudication")
-PREVIOUS = Key("P", "P", "Previous case that needs your adjudication")
+NEXT_TO_ADJUDICATE = Key("N", "N or J", "Next case that needs your adjudication")
+PREVIOUS = Key("P", "P or K", "Previous case that needs your adjudication")
 CHOOSE = Key("A", "A X E", "Choose approve, reject or escalate, and type the reason")
 CHANGE = Key("M", "M", "Change the verdict of a settled case, or cancel the change")
 UNDO_FINAL = Key(
