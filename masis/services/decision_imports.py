@@ -18,7 +18,13 @@ from masis.schema.explain import explain, kind_of
 from masis.schema.review import IMPORTED, REVISION, SHOWN_UNKNOWN, Decision, LogEntry
 from masis.schema.run import Run
 from masis.schema.team import Rubric
-from masis.services.decision_rules import CITATIONS_KEPT, ISSUES_SEEN, REASON_CODE, kept_citations
+from masis.services.decision_rules import (
+    CITATIONS_KEPT,
+    ISSUES_SEEN,
+    REASON_CODE,
+    REASON_CODES,
+    kept_citations,
+)
 
 PERSONS_KINDS = ("decision", "adjudication")
 
@@ -48,6 +54,7 @@ class _ExportedExtra(CheckedModel):
     model_config = ConfigDict(extra="ignore")
 
     reason_code: str | None = None
+    reason_codes: tuple[str, ...] = ()
     answer: str | None = None
     issues_seen: tuple[dict[str, str], ...] = ()
     citations_kept: tuple[str, ...] = ()
@@ -57,6 +64,7 @@ class _ExportedExtra(CheckedModel):
         """Return the parts that are set."""
         parts = {
             REASON_CODE: self.reason_code,
+            REASON_CODES: list(self.reason_codes),
             "answer": self.answer,
             ISSUES_SEEN: list(self.issues_seen),
             CITATIONS_KEPT: list(self.citations_kept),

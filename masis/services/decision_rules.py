@@ -18,6 +18,7 @@ from masis.schema.case import Case
 from masis.schema.review import AdjudicationCause, Decision, Verdict
 from masis.schema.wording import count_noun, shorten
 from masis.settings import Settings
+from masis.trust.machine import FORM_ONLY
 
 # The reasons that a reviewer can choose with one key, so that decisions can be counted by reason.
 #
@@ -31,6 +32,9 @@ REASON_CODE = "reason_code"
 
 Figures count by the code, because the words are for people and may change.
 """
+
+REASON_CODES = "reason_codes"
+"""Key in an entry's ``extra``: the codes of all its reasons, if it has several."""
 
 
 class ReviewReasonChoice(NamedTuple):
@@ -77,6 +81,7 @@ REASONS: dict[str, ReviewReasonChoice] = {
         ),
         ReviewReasonChoice("misses_the_question", "Does not answer the question", _FAULT),
         ReviewReasonChoice("unclear", "Unclear or badly argued", _FAULT),
+        ReviewReasonChoice("unsafe", "Could harm somebody", _FAULT, ("critic_safety",)),
         ReviewReasonChoice("findings_wrong", "The issues raised are wrong", ("approve",)),
         ReviewReasonChoice("findings_harmless", "The issues raised are harmless", ("approve",)),
         ReviewReasonChoice("checked", "Checked against the evidence", ("approve",)),
@@ -137,6 +142,29 @@ def reason_text(code: str, own_words: str = "") -> str:
         return own_words.strip()
     known = REASONS.get(code)
     return known.text if known else ""
+
+
+def reasons_given(codes: Sequence[str], own_words: str = "") -> tuple[str, dict[str, Any]]:
+    """Return the words of several reasons for the log, and the ``extra`` of an entry for them.
+
+    The first reason counts in figures. One that concerns the facts comes before one that doesn't,
+    because the answer counts as right otherwise.
+    """
+    ordered = sorted(codes, key=lambda code: code in FORM_ONLY)
+    text = "; ".join(filter(None, (reason_text(code, own_words) for code in ordered)))
+    if not ordered or (not text and OTHER not in ordered):
+        return "", {}
+    several = {REASON_CODES: ordered} if len(ordered) > 1 else {}
+    return text, {REASON_CODE: ordered[0], **several}
+
+
+def own_words(text: str, codes: Sequence[str]) -> str:
+    """Return the reviewer's own words among the words of these reasons (``reasons_given``)."""
+    if OTHER not in codes:
+        return ""
+    before, after = codes[: codes.index(OTHER)], codes[codes.index(OTHER) + 1 :]
+    text = text.removeprefix("".join(f"{reason_text(code)}; " for code in before))
+    return text.removesuffix("".join(f"; {reason_text(code)}" for code in after))
 
 
 def code_of(verdict: Verdict, words: str) -> str:

@@ -649,7 +649,12 @@ def _evidence_cards(
     for citation in iteration.citation_audit.citations:
         if citation.evidence_id is not None:
             cited[citation.evidence_id].add(citation.sentence)
-    markers = written_markers(iteration.citation_audit)
+    # of a marker with several references, such as [1, 9], each chunk has its own
+    markers = {
+        citation.evidence_id: f"[{citation.reference}]"
+        for citation in reversed(iteration.citation_audit.citations)
+        if citation.evidence_id is not None and citation.marker_start < citation.marker_end
+    } | written_markers(iteration.citation_audit)
     orders: dict[str, list[TextSpan]] = defaultdict(list)
     for issue in iteration.issues:
         if issue.evidence_start is not None and issue.evidence_end is not None:

@@ -407,13 +407,27 @@ def keeps_its_place(part: Locator, place: FloatRect | None) -> None:
     until(lambda: part.bounding_box() == place, part.page, "it keeps its place")
 
 
+def test_a_card_shows_the_number_by_which_the_answer_cites_it(
+    mount: Callable[..., Mounted],
+) -> None:
+    case = case_of(
+        "Ice is cold [2]. It floats on water [2].", {"a": "Ice is old.", "b": "Ice is cold."}
+    )
+    mounted = mount("answer_view")
+    mounted.draw(for_browser(answer_view(case, run_audit(case), 0)))
+    cards = mounted.page.locator(".card")
+    expect(cards.nth(1).locator(".cited-as")).to_have_text("[2]")
+    expect(cards.nth(1)).to_contain_text("cited by 2 sentences")
+    expect(cards.nth(0).locator(".cited-as")).to_have_count(0)
+
+
 def test_a_long_id_breaks_only_after_separators(mount: Callable[..., Mounted]) -> None:
     name = (
         "retrieval-evaluation_2026-11-quarterly-benchmark_regulated-medicines_subset-B_case-000417"
     )
     cell = {"text": "How long is it?", "href": "review", "open": name, "below": [f"Law  ·  {name}"]}
     column = {"title": "Question", "kind": "main", "hide": ""}
-    mounted = mount("linked_table")
+    mounted = mount("linked_table", "row_keys")
     mounted.page.set_viewport_size({"width": 320, "height": 600})
     row = {"cells": [cell], "open": name, "marked": False}
     below = mounted.draw({"columns": [column], "rows": [row], "description": "Cases"}).locator(
@@ -439,7 +453,7 @@ def test_the_queue_continues_at_the_next_row_when_a_case_has_left_it(
         {"text": name, "href": f"review?case={name}", "open": name} for name in ("a", "b", "c")
     ]
     rows = [{"cells": [cell], "open": cell["open"], "marked": False} for cell in cells]
-    mounted = mount("linked_table")
+    mounted = mount("linked_table", "row_keys")
     mounted.draw({"columns": columns, "rows": rows, "description": "Cases", "head_stays": True})
     mounted.page.evaluate("window.masisLeft = 'b'")
     table = mounted.draw(
@@ -455,7 +469,7 @@ def test_counts_in_tables_have_thousands_separators(mount: Callable[..., Mounted
         "open": None,
         "marked": False,
     }
-    mounted = mount("linked_table")
+    mounted = mount("linked_table", "row_keys")
     columns.append({"title": "Reviewer", "kind": "", "hide": ""})
     table = mounted.draw({"columns": columns, "rows": [row], "description": "Reviewers"})
     assert table.locator("td").all_text_contents() == ["1,520", "–", "Ana"]

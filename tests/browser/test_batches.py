@@ -155,7 +155,7 @@ def test_a_case_links_to_the_others_with_nearly_the_same_answer(
 def test_the_choice_of_rows_ends_with_its_list_and_opens_nothing(
     mount: Callable[..., Mounted],
 ) -> None:
-    table = mount("linked_table", "table", "row_choice")
+    table = mount("linked_table", "table", "row_choice", "row_keys")
     page = table.page
     table.draw(rows_of("a", "b", "c", "d"))
     box = page.get_by_role("checkbox", name="Select b", exact=True)

@@ -561,7 +561,7 @@ def test_a_missing_reason_focuses_the_suggested_one(draw: Drawn) -> None:
     draw.answers["decisions"] = (422, {"error": refused})
     page.keyboard.press("Control+Enter")
     says(page).to_have_text("Choose a reason.")
-    expect(page.get_by_role("radio", name="second")).to_be_focused()
+    expect(page.get_by_role("checkbox", name="second")).to_be_focused()
 
 
 def test_a_draft_is_shown_as_saved_after_typing_and_other_explains_how_to_leave(
@@ -570,26 +570,35 @@ def test_a_draft_is_shown_as_saved_after_typing_and_other_explains_how_to_leave(
     page = draw()
     page.keyboard.press("x")
     expect(page.locator(".saved")).to_be_empty()
-    page.keyboard.press("9")
+    page.keyboard.press("0")
     expect(page.get_by_label("Reason in your own words")).to_be_focused()
     says(page).to_contain_text("then press Esc")
     page.keyboard.type("Sum")
     expect(page.locator(".saved")).to_contain_text("raft")
 
 
-def test_a_second_reason_replaces_the_first_and_digits_are_text_while_typing(
+def test_several_reasons_are_chosen_by_digits_which_are_text_while_typing(
     draw: Drawn,
 ) -> None:
     page = draw.after_a_decision()
     says(page).to_contain_text("Rejected the original answer of c0.")
     page.keyboard.press("x")
     says(page).to_be_hidden()  # another act was made
-    expect(page.get_by_text("One reason", exact=True)).to_be_visible()
-    page.keyboard.press("1")
-    page.keyboard.press("2")
-    first, second = (page.locator(".reason span:not(.hint)").nth(at).inner_text() for at in (0, 1))
-    says(page).to_contain_text(f"Reason: “{second}” in place of “{first}”.")
-    expect(page.get_by_role("button", name="Undo")).to_have_count(1)
+    expect(page.get_by_text("Reasons", exact=True)).to_be_visible()
+    for key in ("4", "1", "2", "1"):  # pressed again, it takes the reason back
+        page.keyboard.press(key)
+    chosen = page.get_by_role("group", name="Reasons").get_by_role("checkbox", checked=True)
+    expect(chosen).to_have_count(2)
+    page.keyboard.press("0")  # the tenth one asks for words
+    expect(page.get_by_label("Reason in your own words")).to_be_focused()
+    page.keyboard.type("Unkind.")
+    page.keyboard.press("Escape")
+    draw.answers["decisions"] = (422, {"error": {"message": "No.", "confirms": ""}})
+    page.keyboard.press("Control+Enter")
+    says(page).to_have_text("No.")
+    (sent,) = draw.sent("decisions")
+    assert sent["fields"]["reason"] == "unsupported"
+    assert sent["fields"]["also"] == ["wrong_citation", "other"]
     hint = page.get_by_text("Esc, then a number")
     expect(hint).to_be_hidden()
     page.keyboard.press("t")
@@ -628,10 +637,10 @@ def test_u_undoes_one_step_at_a_time(draw: Drawn) -> None:
     page = draw()
     for key in ("x", "3", "2"):
         page.keyboard.press(key)
-    reasons = page.get_by_role("radiogroup", name="Reason").get_by_role("radio", checked=True)
-    for left in (1, 0):
+    reasons = page.get_by_role("group", name="Reasons").get_by_role("checkbox", checked=True)
+    for left, undone in ((1, "the further reason"), (0, "the reason")):
         page.keyboard.press("u")
-        says(page).to_have_text("Undone: the reason.")
+        says(page).to_have_text(f"Undone: {undone}.")
         expect(reasons).to_have_count(left)
     expect(page.get_by_role("radio", name="Reject")).to_be_checked()
     page.keyboard.press("u")
@@ -773,11 +782,18 @@ def test_a_correction_that_leaves_a_serious_issue_is_asked_about_once(draw: Draw
     field = page.get_by_label("Corrected answer")
     text = field.input_value()
     field.fill(f"{text} More.")
+    question = "Nothing was recorded. Check the correction: it has a slip. Press Ctrl Enter again."
+    error = {"message": question, "field": "corrected", "confirms": "correction 1"}
+    draw.answers["decisions"] = (422, {"error": error})
     page.keyboard.press("Control+Enter")
     alert = page.get_by_role("alert")
     expect(alert).to_contain_text("One serious issue is left in your correction.")
     expect(alert).to_contain_text("1 wrong safety")  # as numbered, with each of its words
-    assert not draw.sent("decisions")
+    says(page).to_have_text(question)  # one question is about both
+    (asked,) = draw.sent("decisions")
+    assert (asked["left"], asked["confirmed"]) == (["i"], [])
+    draw.requests.clear()
+    del draw.answers["decisions"]
     page.keyboard.press("Escape")
     page.keyboard.press("u")
     expect(alert).to_be_hidden()
@@ -785,6 +801,7 @@ def test_a_correction_that_leaves_a_serious_issue_is_asked_about_once(draw: Draw
     page.keyboard.press("Control+Enter")
     (sent,) = draw.sent("decisions")
     assert sent["fields"]["corrected"] == f"{text} More."
+    assert (sent["left"], sent["confirmed"]) == ([], ["correction 1"])
 
 
 def test_the_issues_left_in_a_revision_are_those_of_its_audit(draw: Drawn) -> None:
@@ -809,8 +826,11 @@ def test_the_issues_left_in_a_revision_are_those_of_its_audit(draw: Drawn) -> No
     expect(page.locator(".untouched")).to_have_text(
         "The audit of revision 2 leaves 2 issues: safety · uncited."
     )
+    error = {"message": "Read them.", "field": "corrected", "confirms": "correction 1"}
+    draw.answers["decisions"] = (422, {"error": error})
     page.keyboard.press("Control+Enter")
     expect(page.get_by_role("alert")).to_contain_text("One serious issue is left")
+    draw.requests.clear()
     expect(page.locator(".panel")).to_have_attribute("data-ready", "true")
     page.keyboard.press("Control+Enter")
     (sent,) = draw.sent("decisions")

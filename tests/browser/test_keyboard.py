@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Locator, expect
 
 from masis.schema.review import Decision
 from masis.services import Workbench
-from tests.browser.conftest import Tab, serving
+from tests.browser.conftest import Tab, serving, until
 from tests.browser.test_decision import cases, panel
 from tests.reviewing import ADA
 
@@ -148,3 +148,29 @@ def test_list_keys_stop_at_the_end_are_documented_and_are_off_while_typing(
     expect(search).to_be_focused()
     page.keyboard.type("bridge")
     expect(search).to_have_value(re.compile("bridge$"))
+
+
+@pytest.mark.parametrize(
+    "address", ["/queue", "/decisions", "/team", "/modes", "/modes?view=groups", "/datasets"]
+)
+def test_j_and_k_move_through_the_rows_of_every_list(
+    demo: str, open_tab: OpenTab, address: str
+) -> None:
+    tab = open_tab(demo)
+    page = tab.open(address)
+    rows: list[str] = []
+    for key in ("j", "j", "k"):
+        page.keyboard.press(key)
+        until(lambda: page.evaluate(FOCUSED) != "", page, "a row has the focus")
+        rows.append(page.evaluate(FOCUSED))
+    first, second, third = rows
+    assert first == third
+    assert second != first or address in ("/team", "/datasets"), "a list with a single row"
+
+
+FOCUSED = """() => {
+  let focused = document.activeElement
+  while (focused.shadowRoot?.activeElement) focused = focused.shadowRoot.activeElement
+  const row = focused.closest("tr, [class*=st-key-list-row-]")
+  return row ? row.textContent : ""
+}"""

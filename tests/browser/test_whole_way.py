@@ -124,7 +124,7 @@ def overridden(panel: Locator, note: str) -> None:
         expect(panel.locator(".foot .check")).to_contain_text(checked)
     expect(panel.locator(".editor")).to_contain_text("Cites nothing: It is red.")
     panel.get_by_label("Corrected answer").fill(CORRECTED)
-    reasons = panel.get_by_role("radiogroup", name="Reason")
+    reasons = panel.get_by_role("group", name="Reasons")
     reasons.get_by_text("The evidence contradicts it").click(delay=40)
     panel.get_by_label("Note").fill(note)
     name = panel.get_by_label("Your name")

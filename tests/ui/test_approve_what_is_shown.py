@@ -398,6 +398,23 @@ def test_a_revision_can_be_taken_as_the_correction(
         workbench.drafts.clear(ADA, case_subject(CASE))
 
 
+def test_a_correction_with_several_likely_mistakes_is_asked_about_once(
+    workbench: Workbench, client: TestClient
+) -> None:
+    corrected = "Bridge 1 is long [chunk_77]."
+    fields = {"verdict": "override", "corrected": corrected, "reason": "unclear"}
+    body = right(workbench) | {"token": "left", "fields": fields, "left": ["i1"]}
+    error = refused(client, body)
+    assert "it cites “chunk_77”" in error["message"]
+    assert "the serious issues that are left" in error["message"]
+    post(client, "decisions", body | {"confirmed": [error["confirms"]], "left": []})
+    harmless = {**fields, "corrected": "Bridge 1 is long."}
+    body = right(workbench) | {"token": "left 2", "fields": harmless, "left": ["i1"]}
+    error = refused(client, body)
+    assert error["message"].startswith("Nothing was recorded. Read the serious issues")
+    post(client, "decisions", body | {"confirmed": [error["confirms"]]})
+
+
 def test_a_taken_revision_leaves_the_issues_of_its_own_audit(
     workbench: Workbench, client: TestClient
 ) -> None:

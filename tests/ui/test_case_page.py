@@ -328,6 +328,33 @@ def test_audit_again_says_which_audit_it_replaces(
     assert " and replaces the one by **offline**. You can still see the present one under" in said
 
 
+def test_audit_again_offers_other_settings_and_leads_to_the_comparison(
+    audited_workbench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Jobs(NothingUnderWay):
+        def audit(self, _actor: Actor, case_id: str, settings: Settings) -> str:
+            case = audited_workbench.store.cases.get(case_id)
+            return audited_workbench.audits.audit(ADA, case, settings=settings).id
+
+    def links(app: AppTest) -> list[str]:
+        return [link.proto.label for link in app.get("page_link")]
+
+    monkeypatch.setattr(case_page, "served_jobs", Jobs)
+    app = open_page("review", case=CASE)
+    assert "Choose other settings" in links(app)
+    assert "Compare the two audits" not in links(app)
+    before = audited_workbench.cases.open(CASE).run.id
+    press(app, "Start the audit")
+    assert "Compare the two audits" in links(app)
+    (link,) = (
+        link.proto for link in app.get("page_link") if link.proto.label == "Compare the two audits"
+    )
+    newest = audited_workbench.cases.open(CASE).run.id
+    assert newest != before
+    assert f"left={before}" in link.query_string
+    assert f"right={newest}" in link.query_string
+
+
 @pytest.fixture
 def two(audited_workbench: Workbench) -> tuple[Run, Run]:
     """The run by default, and one that was told to be strict and literal."""

@@ -12,14 +12,22 @@ from masis import Case, run_audit
 from masis.schema.review import Decision, LogEntry
 from masis.schema.run import Run
 from masis.schema.team import LabelTypes
-from masis.services.decision_rules import DecidedAnswer, problems
+from masis.services.decision_rules import DecidedAnswer, own_words, problems, reasons_for
 from masis.services.drafts import read_form
 from masis.ui.review import decision_form as forms
-from masis.ui.review.decision_form import FormFields
+from masis.ui.review.decision_form import FormFields, decision_of, find_problem
 from masis.ui.review.form_texts import LONGEST_NOTE
 from masis.ui.review.label_form import label_rows, label_words, target_labels
-from masis.ui.shell.keys import GROUPS, LABEL_BAR, key_map
+from masis.ui.shell.keys import (
+    GROUPS,
+    LABEL_BAR,
+    adjudication_keys,
+    key_map,
+    page_key_map,
+)
+from masis.views.words import DECIDE
 from tests.cases import case_of
+from tools import keys as keys_tool
 
 CASE = case_of(
     "The bridge is 120 metres long [a]. The bridge was opened in 1950 [b]. It is made of gold [z].",
@@ -398,3 +406,37 @@ def test_serious_issues_about_the_same_words_are_listed_once_before_an_approval(
             approval, run=doubled, index=0, acknowledged=acknowledged, **ABOUT
         )
         assert [each.code for each in problems(decision, answer)] == codes
+
+
+def test_several_reasons_are_recorded_and_the_one_about_the_facts_counts() -> None:
+    fields = FormFields(
+        verdict="reject",
+        reason="unclear",
+        also=("unsafe", "other", "needs_evidence"),  # the last one isn't a reason to reject
+        other="It is unkind.",
+    )
+    assert find_problem(fields, "Ada") is None
+    made = decision_of(
+        fields, case_id="c", run=None, index=0, reviewer="Ada", token="t", machine_shown=()
+    )
+    assert made.reason == "Could harm somebody; It is unkind.; Unclear or badly argued"
+    codes = ["unsafe", "other", "unclear"]
+    assert (made.extra["reason_code"], made.extra["reason_codes"]) == ("unsafe", codes)
+    assert own_words(made.reason, codes) == "It is unkind."
+    problem = find_problem(fields.model_copy(update={"other": " "}), "Ada")
+    assert problem is not None
+    assert problem.field == "other"
+
+
+def test_every_reason_has_a_digit() -> None:
+    for verdict in DECIDE:
+        assert len(reasons_for(verdict)) <= 10
+
+
+def test_the_docs_list_every_key() -> None:
+    page = keys_tool.PAGE.read_text(encoding="utf-8")
+    assert keys_tool.update_page(page) == page, "run: python tools/keys.py"
+    written = "\n".join(keys_tool.lines())
+    for group in (*key_map(), *adjudication_keys(), *page_key_map("queue")["keys"]):
+        for shown, does in group["keys"]:
+            assert f"| `{shown}` | {does} |" in written

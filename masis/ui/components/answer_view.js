@@ -859,15 +859,15 @@ function drawAnswer(root, data, desk) {
     const head = plainButton("card-head")
     const name = make("b", "card-id", card.id)
     name.dir = "auto"
+    // the name by which the answer cites the chunk comes first, because readers look for it
+    if (card.cited_as) head.append(make("span", "cited-as", card.cited_as))
     head.append(name)
     if (data.audited)
       head.append(
         make(
           "span",
           "dim",
-          card.cited
-            ? `cited by ${plural(card.cited, "sentence")}${card.cited_as && ` as ${card.cited_as}`}`
-            : "not cited",
+          card.cited ? `cited by ${plural(card.cited, "sentence")}` : "not cited",
         ),
       )
     element.append(head)

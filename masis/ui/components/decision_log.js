@@ -1,7 +1,9 @@
 // Entries of the decision log: a brief list, or a table in which an entry unfolds its details.
 export default function (component) {
   const root = component.parentElement.querySelector(".root")
-  if (root) whenReleased(root, () => drawLog(root, component))
+  if (!root) return
+  whenReleased(root, () => drawLog(root, component))
+  return listenForRowKeys(root)
 }
 
 function drawLog(root, { data, setTriggerValue }) {
@@ -64,6 +66,7 @@ function drawLog(root, { data, setTriggerValue }) {
     return
   }
 
+  const controls = [] // of each entry, the link to its case or else the button of its details
   const table = makeTable(["When", "Who", "What", "Case", "Why"])
   const detailRow = detail => {
     const line = make("tr", "detail")
@@ -144,10 +147,12 @@ function drawLog(root, { data, setTriggerValue }) {
     more.setAttribute("aria-label", `${more.textContent} of entry ${row.seq}`)
     more.onclick = () => setTriggerValue("entry", opened ? "" : row.id)
     why.append(more)
+    controls.push(about.querySelector("a") ?? more)
     line.append(when, who, verdict, about, why)
     table.tBodies[0].append(line)
     if (opened && data.detail) table.tBodies[0].append(detailRow(data.detail))
   }
   root.append(table)
+  rowsOf.set(root, controls)
   if (focused) root.querySelector(`button[data-entry="${CSS.escape(focused)}"]`)?.focus()
 }

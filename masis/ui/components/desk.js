@@ -47,6 +47,11 @@ const store = (key, text) => {
     /* disabled or full */
   }
 }
+const pick = (names, fields) => Object.fromEntries(names.map(name => [name, fields[name]]))
+// The digits that choose from a list: 1 is the first place, and 0 the tenth
+const DIGITS = "1234567890"
+const digitOf = place => DIGITS[place] ?? ""
+const placeOfDigit = key => (key.length === 1 ? DIGITS.indexOf(key) : -1)
 const FIELD_NAMES = {
   // in the order in which an undone step is named
   reported: "the reported issue",
@@ -54,6 +59,7 @@ const FIELD_NAMES = {
   chunks: "the label of the chunk",
   missing: "the missing passage",
   reason: "the reason",
+  also: "the further reason",
   corrected: "the correction",
   verdict: "the verdict",
   note: "the note",
@@ -209,6 +215,7 @@ class Desk {
     this.confirming = null
     this.confirmed = []
     this.wasAsked = ""
+    this.left = [] // the serious issues that the server was told of, for its question
     this.reopened = false
     this.restored = ""
     this.hasCaret = false
@@ -297,7 +304,10 @@ class Desk {
   async onRefusal(error) {
     if (this.hasLeft) return
     const { place } = this.data
-    if (error.confirms) this.confirmed.push(error.confirms)
+    if (error.confirms) {
+      this.confirmed.push(error.confirms)
+      if (this.left.length) this.ask(this.left)
+    }
     if (error.status === 409) {
       try {
         const { desk } = await this.send("POST", "open", { place, queue: this.data.queue })
@@ -874,15 +884,11 @@ class Desk {
       return
     }
     const open = this.confirming || this.wasAsked === verdict ? [] : this.openSerious()
-    if (open.length) {
-      if (verdict === "override") this.wasAsked = verdict
-      const ids = open.flatMap(issue => issue.ids)
-      this.confirming = { at: performance.now(), ids, verdict, open }
-      this.change({}, { now: true })
-      this.drawReady()
-      this.el.ask.scrollIntoView({ block: "nearest" })
+    if (open.length && verdict === "approve") {
+      this.ask(open)
       return
     }
+    this.left = open
     const { data, token } = this
     const caseId = data.place.case
     this.localMessage = null
@@ -893,6 +899,7 @@ class Desk {
       shown: data.shown,
       acknowledged: this.confirming?.ids ?? [],
       confirmed: this.confirmed,
+      left: open.flatMap(issue => issue.ids),
       advance: this.opensNextCase(),
       came_from: this.cameFrom ?? "",
       adopts: !data.reviewer,
@@ -964,10 +971,21 @@ class Desk {
     const { verdict, corrected } = this.fields
     const { serious } = this.data
     if (verdict === "approve") return serious
-    if (verdict !== "override" || corrected === null) return []
+    if (verdict !== "override" || corrected === null || this.isFinal) return []
     if (this.audited) return this.audited.serious
     const left = this.view.untouched(corrected).left.map(({ number }) => number)
     return serious.filter(({ number }) => left.includes(number))
+  }
+
+  // Asks for confirmation that these serious issues stay open.
+  ask(open) {
+    const { verdict } = this.fields
+    if (verdict === "override") this.wasAsked = verdict
+    const ids = open.flatMap(issue => issue.ids)
+    this.confirming = { at: performance.now(), ids, verdict, open }
+    this.change({}, { now: true })
+    this.drawReady()
+    this.el.ask.scrollIntoView({ block: "nearest" })
   }
 
   // Takes back a decision that waits for confirmation because of serious issues. A correction stays
@@ -979,10 +997,7 @@ class Desk {
       this.showMessage("Nothing was recorded.")
       return
     }
-    this.change(
-      { verdict: this.data.blank.verdict, reason: this.data.blank.reason },
-      { now: true, typed: true },
-    )
+    this.change(pick(["verdict", "reason", "also"], this.data.blank), { now: true, typed: true })
     this.showMessage("Not approved. Nothing was recorded.")
   }
 
@@ -1047,7 +1062,7 @@ class Desk {
   async takeRevision() {
     if (this.refuseIfBlocked()) return
     this.reopened = true
-    const replaced = ({ verdict, corrected, reason }) => ({ verdict, corrected, reason })
+    const replaced = fields => pick(["verdict", "corrected", "reason", "also"], fields)
     const before = replaced(this.fields)
     const answer = await this.act("revision", { fields: this.fields, token: this.token })
     if (!answer?.message) return
@@ -1136,22 +1151,23 @@ class Desk {
       command()
       return
     }
-    if (/^[1-9]$/.test(key) && this.data.final && !this.isOpen()) {
+    const place = placeOfDigit(key)
+    if (place >= 0 && this.data.final && !this.isOpen()) {
       event.preventDefault()
       this.showMessage(this.settledMessage())
       return
     }
-    if (/^[1-9]$/.test(key) && this.isOpen()) {
-      const version = this.data.final && this.versions()[key - 1]
+    if (place >= 0 && this.isOpen()) {
+      const version = this.data.final && this.versions()[place]
       if (version) {
         event.preventDefault()
         this.take(version)
         return
       }
       const offered = this.data.reasons[this.fields.verdict] ?? []
-      if (offered[key - 1]) {
+      if (offered[place]) {
         event.preventDefault()
-        this.chooseReason(offered[key - 1].code, true)
+        this.toggleReason(offered[place].code, true)
       }
     }
   }
@@ -1174,7 +1190,9 @@ class Desk {
   adjudicationCommands(shiftKey) {
     return {
       n: () => this.go("next"),
+      j: () => this.go("next"),
       p: () => this.go("back"),
+      k: () => this.go("back"),
       t: () => this.focusText(shiftKey ? "note" : "other"),
       b: () => this.restartCorrection(),
       m: () => this.toggleChange(),
@@ -1212,22 +1230,24 @@ class Desk {
     }
   }
 
-  chooseReason(code, byKey) {
+  // The reasons chosen for this verdict, in the order in which they were chosen.
+  chosenReasons() {
+    const { verdict, reason, also } = this.fields
+    const offered = (this.data.reasons[verdict] ?? []).map(({ code }) => code)
+    return [reason, ...also].filter(code => offered.includes(code))
+  }
+
+  // Chooses a reason, or takes it back.
+  toggleReason(code, byKey) {
     if (this.refuseIfBusy()) return
-    const before = this.fields.reason
-    const offered = Object.fromEntries(
-      (this.data.reasons[this.fields.verdict] ?? []).map(reason => [reason.code, reason.text]),
-    )
-    const replaced = offered[before] && before !== code
-    const asksForText = code === "other" && byKey
-    const says = replaced ? `Reason: “${offered[code]}” in place of “${offered[before]}”.` : ""
-    this.change(
-      { reason: code },
-      {
-        now: true,
-        says: asksForText ? `${says} Type it in your own words, then press Esc.`.trim() : says,
-      },
-    )
+    const chosen = this.chosenReasons()
+    const isChosen = chosen.includes(code)
+    const [reason = "", ...also] = isChosen
+      ? chosen.filter(other => other !== code)
+      : [...chosen, code]
+    const asksForText = code === "other" && byKey && !isChosen
+    const says = asksForText ? "Type it in your own words, then press Esc." : ""
+    this.change({ reason, also }, { now: true, says })
     if (asksForText) this.el.other.focus()
   }
 
@@ -1282,7 +1302,7 @@ class Desk {
     el.form = make("div", "form")
     el.restored = make("p", "restored dim")
     el.verdicts = named("div", "verdicts", "", { role: "radiogroup", "aria-label": "Verdict" })
-    el.reasons = named("div", "reasons", "", { role: "radiogroup", "aria-label": "Reason" })
+    el.reasons = named("div", "reasons", "", { role: "group", "aria-label": "Reasons" })
     el.reasonBlock = make("div", "block")
     const reasonHead = make("div", "row")
     el.reasonTitle = make("div", "label", "Reason")
@@ -1525,7 +1545,7 @@ class Desk {
       field.readOnly = Boolean(this.busy)
     el.discard.hidden = !hasInput
     // "Draft saved" reassures about written text; a chosen verdict or reason needs none
-    const written = { ...fields, verdict: data.blank.verdict, reason: data.blank.reason }
+    const written = { ...fields, ...pick(["verdict", "reason", "also"], data.blank) }
     el.saved.textContent =
       JSON.stringify(written) === JSON.stringify(data.blank)
         ? ""
@@ -1656,7 +1676,7 @@ class Desk {
         `${count === 1 ? "One serious issue is" : `${count} serious issues are`} ` +
           (verdict === "approve"
             ? `open in ${data.about.name}. Approve anyway? Press A again, or submit. `
-            : "left in your correction. Record it anyway? Submit again. ") +
+            : "left in your correction. ") +
           "The decision records that you saw this list. Press U to cancel.",
       ),
       list,
@@ -1736,23 +1756,24 @@ class Desk {
     const needed = data.verdicts.some(
       verdict => verdict.code === fields.verdict && verdict.needs_reason,
     )
-    el.reasonTitle.textContent = needed ? "One reason" : "One reason (optional)"
+    el.reasonTitle.textContent = needed ? "Reasons" : "Reasons (optional)"
     const escalates = fields.verdict === "escalate"
     el.reasonHint.hidden = !escalates && offered.filter(reason => reason.suggested).length < 2
     el.reasonHint.textContent = escalates
       ? "The case stays open for another reviewer or more evidence. You can assign it below."
-      : "Choose the main one. Add others in the note (T)."
+      : "Choose one or more, the main one first."
+    const chosen = this.chosenReasons()
     const drawn = JSON.stringify(offered)
     if (el.reasons.dataset.drawn !== drawn) {
       el.reasons.dataset.drawn = drawn
       el.reasons.replaceChildren()
       offered.forEach(({ code, text, suggested }, index) => {
         const choice = make("label", `reason${suggested ? " suggested" : ""}`)
-        const input = named("input", "", undefined, { type: "radio", name: "reason", value: code })
-        input.onchange = () => this.chooseReason(code, false)
+        const input = named("input", "", undefined, { type: "checkbox", value: code })
+        input.onchange = () => this.toggleReason(code, false)
         choice.append(
           input,
-          named("kbd", "", String(index + 1), { "aria-hidden": "true" }),
+          named("kbd", "", digitOf(index), { "aria-hidden": "true" }),
           make("span", "", text),
         )
         if (suggested) choice.append(make("span", "hint", "suggested"))
@@ -1760,10 +1781,10 @@ class Desk {
       })
     }
     for (const input of el.reasons.querySelectorAll("input")) {
-      input.checked = input.value === fields.reason
+      input.checked = chosen.includes(input.value)
       input.parentElement.classList.toggle("chosen", input.checked)
     }
-    el.other.hidden = fields.reason !== "other"
+    el.other.hidden = !chosen.includes("other")
   }
 
   drawCheck() {

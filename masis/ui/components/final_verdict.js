@@ -2,7 +2,6 @@
 // The methods are the desk's own (desk.js).
 
 // The fields of the form that a decision or own entries replace
-const pick = (names, fields) => Object.fromEntries(names.map(name => [name, fields[name]]))
 const LABEL_FIELDS = ["labels", "chunks", "missing", "reported"]
 const VERSION_FIELDS = ["verdict", "other", "note", "corrected", "taken", "wrote", "given"]
 const versionOf = fields => pick([...VERSION_FIELDS, ...LABEL_FIELDS], fields)

@@ -1,18 +1,10 @@
 // A table whose rows are links, with arrow keys to move between the rows. Real links can be opened
-// in another tab, and Streamlit's own tables can't be used by keyboard. J and K (page_keys.js) send
-// "masis-row" to every table on the page. The first that can move the focus cancels the event.
-const rowMovers = new WeakMap()
-
+// in another tab, and Streamlit's own tables can't be used by keyboard.
 export default function (component) {
   const root = component.parentElement.querySelector(".root")
   if (!root) return
   whenReleased(root, () => drawTable(root, component))
-  const onMoveRow = event => {
-    if (event.defaultPrevented || !root.isConnected) return
-    if (rowMovers.get(root)?.(event.detail.step, event.detail.within)) event.preventDefault()
-  }
-  window.addEventListener("masis-row", onMoveRow)
-  return () => window.removeEventListener("masis-row", onMoveRow)
+  return listenForRowKeys(root)
 }
 
 // Focuses the row of the case that the user returns from. If that case is no longer in the list,
@@ -148,25 +140,7 @@ function drawTable(root, { data, setTriggerValue }) {
   }
   if (links.length) root.removeAttribute("tabindex")
   else root.tabIndex = 0 // a table without links must be focusable itself, or keys can't scroll it
-  rowMovers.set(root, (step, within) => {
-    const current = links.findIndex(
-      link => link.closest("tr") === root.getRootNode().activeElement?.closest("tr"),
-    )
-    // offsetParent is null while the table is hidden, as on a tab that isn't open
-    if (!links.length || root.offsetParent === null || (within && current < 0)) return false
-    if (step === 0) {
-      links[0].click()
-      return true
-    }
-    const next =
-      current < 0
-        ? step > 0
-          ? 0
-          : links.length - 1
-        : Math.min(Math.max(current + step, 0), links.length - 1)
-    links[next].focus()
-    return true
-  })
+  rowsOf.set(root, links)
   // keep the focus in the table: if its row is gone, the row in its place gets it
   if (focused)
     (

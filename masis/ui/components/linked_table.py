@@ -12,7 +12,7 @@ from masis.ui.components import noop, register_component
 from masis.ui.shell import address
 from masis.views.words import LabelData
 
-_TABLE = register_component("linked_table", "table", "row_choice")
+_TABLE = register_component("linked_table", "table", "row_choice", "row_keys")
 
 
 class TableColumn(TypedDict):

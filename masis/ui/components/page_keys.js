@@ -208,17 +208,21 @@ function scrollToContainer(key) {
     main.scrollTo(0, main.scrollTop + container.getBoundingClientRect().top - HEADER_PX)
 }
 
-// Moves the focus by a row in the table that has it, or else into the first table of the page. A
-// step of 0 opens the first row. A table that acts cancels the event (linked_table.js).
+// Moves the focus by a row in the list that has it, or else into the first list of the page. A step
+// of 0 opens the first row. A list that acts cancels the event (row_keys.js). Rows that Streamlit
+// draws, as those of failure modes, come last.
 function moveFocus(step) {
   for (const within of [true, false]) {
-    if (
-      !window.dispatchEvent(
-        new CustomEvent("masis-row", { detail: { step, within }, cancelable: true }),
-      )
-    )
-      return
+    const moves = new CustomEvent("masis-row", { detail: { step, within }, cancelable: true })
+    if (!window.dispatchEvent(moves)) return
   }
+  const rows = [...document.querySelectorAll('[class*="st-key-list-row-"]')].filter(
+    row => row.offsetParent,
+  )
+  const current = rows.findIndex(row => row.contains(document.activeElement))
+  const start = step > 0 ? 0 : rows.length - 1
+  const next = current < 0 ? start : Math.min(Math.max(current + step, 0), rows.length - 1)
+  rows[next]?.querySelector("input, a")?.focus()
 }
 
 export default function (component) {

@@ -76,7 +76,8 @@ def draw_row(row: CaseObservation, book: Codebook, *, chosen: bool = False) -> N
     """Draw one observation with a link to its case; with ``chosen`` it has a checkbox."""
     words = " ".join(row.text.split()) or row.type.replace("_", " ")
     words = words if len(words) <= LONGEST_SHOWN else f"{words[:LONGEST_SHOWN]}…"
-    with st.container(border=True):
+    # the key lets J and K find the row (page_keys.js)
+    with st.container(border=True, key=f"list-row-{row.id}"):
         if chosen:
             st.checkbox(escape_markdown(words), key=_checkbox(row.id))
         else:

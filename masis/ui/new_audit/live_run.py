@@ -130,6 +130,11 @@ def _draw_finished(workbench: Workbench, jobs: Jobs, run: RunSummary) -> None:
             _draw_page_button(
                 "Review it", "rate_review", "review", "primary", case=run.case_id, run=run.id
             )
+            others = workbench.runs.for_case(run.case_id)
+            if any(other.readable and other.id != run.id for other in others):
+                _draw_page_button(
+                    "Compare the audits", "compare", "compare", case=run.case_id, right=run.id
+                )
         _draw_page_button("Audit again with other settings", "tune", "new", case=run.case_id)
         _draw_page_button("New audit", "add", "new", "tertiary")
     if workbench.team.machine_hidden(actor(), run.case_id):

@@ -67,6 +67,9 @@ TURN_SHOWN = 5_000
 LIVE_HEIGHT = 175
 """The height of a running audit, in pixels: it fits two kinds of issues and scrolls for more."""
 
+_AUDITED_AGAIN = "audited-again"
+"""Key in the session: the case audited again last from its page, and its newest audit before."""
+
 MOST_ITERATION_BUTTONS = 3
 """Up to this number, iterations are buttons in a row; more of them are a select box."""
 
@@ -123,6 +126,7 @@ def _draw_notices(page: _Page) -> None:
         st.warning(escape_markdown(revealed_words(page.view.planted)), icon=":material/science:")
     versions = page.workbench.versions.neighbours(page.view.case)
     show_versions(page.view, versions)
+    _draw_new_audit(page)
     _draw_near_duplicates(page)
     _draw_conversation(page.view)
     _draw_no_answer(page.view.case, page.run)
@@ -137,6 +141,23 @@ def _draw_notices(page: _Page) -> None:
         st.text(failure)
     if page.busy:
         show_live(_draw_audit_progress, page.view.case.id, page.view.machine_hidden)
+
+
+def _draw_new_audit(page: _Page) -> None:
+    """Offer to compare an audit that was started here with the one before, once it's finished."""
+    case_id, before = st.session_state.get(_AUDITED_AGAIN, ("", ""))
+    newest = next((run.id for run in page.view.runs if run.readable), "")
+    hidden = page.view.machine_hidden or page.busy
+    if case_id != page.view.case.id or not before or hidden or newest == before:
+        return
+    with st.container(horizontal=True, vertical_alignment="center", key="audited-again"):
+        st.markdown("**The case has been audited again.**")
+        st.page_link(
+            "pages/compare.py",
+            label="Compare the two audits",
+            icon=":material/compare:",
+            query_params={"case": case_id, "left": before, "right": newest},
+        )
 
 
 def _draw_near_duplicates(page: _Page) -> None:
@@ -344,6 +365,12 @@ def _draw_case_bar(page: _Page) -> None:
                     st.button(
                         "Start the audit", on_click=_start_audit_again, args=(case_id,), **allowed
                     )
+                st.page_link(
+                    "pages/new.py",
+                    label="Choose other settings",
+                    icon=":material/tune:",
+                    query_params={"case": case_id},
+                )
         else:
             st.button(
                 "Audit again" if view.runs else "Audit now",
@@ -429,6 +456,8 @@ def _start_audit_again(case_id: str, *, revise: bool = False, uncached: bool = F
         settings = settings.model_copy(
             update={"min_iterations": 2, "max_iterations": max(2, settings.max_iterations)}
         )
+    newest = next((run.id for run in workbench.runs.for_case(case_id) if run.readable), "")
+    st.session_state[_AUDITED_AGAIN] = (case_id, newest)
     served_jobs().audit(actor(), case_id, settings)
     for name in ("run", "iteration", "against"):
         address.set_param(name, "")

@@ -29,10 +29,9 @@ from masis.schema.wording import count_noun, shorten
 from masis.services import decision_rules
 from masis.services.decision_rules import (
     OTHER,
-    REASON_CODE,
     is_unchanged,
-    reason_text,
     reasons_for,
+    reasons_given,
     seen_issues,
     suggest_reasons,
 )
@@ -57,6 +56,7 @@ from masis.views.numbers import moment_utc
 from masis.views.words import DECIDE, Word, label, rule_word
 
 LONGEST_NAME = 80
+MOST_REASONS = 10
 EXCERPT = 220
 OFFENDERS_NAMED = 5
 NEIGHBOURS = 3
@@ -145,6 +145,8 @@ class FormFields(LabelEntries):
     """The entries of the form.
 
     Attributes:
+        reason: The code of the reason chosen first.
+        also: The codes of further reasons.
         corrected: The corrected answer; None while the answer is unchanged.
         reporting: The issue that is being written.
 
@@ -152,6 +154,7 @@ class FormFields(LabelEntries):
 
     verdict: Verdict | None = None
     reason: Name = ""
+    also: tuple[Name, ...] = Field(default=(), max_length=MOST_REASONS)
     other: OwnWords = ""
     note: Note = ""
     corrected: Answer | None = None
@@ -182,6 +185,8 @@ def find_problem(fields: FormFields, reviewer: str) -> FormProblem | None:
         return FormProblem(
             "verdict", "Choose a verdict first: approve, override, reject or escalate."
         )
+    if OTHER in chosen_reasons(fields)[1:] and not fields.other.strip():
+        return FormProblem("other", "Type the other reason in your own words, or deselect it.")
     if any(
         not issue.type or not issue.severity
         for issues in fields.reported.values()
@@ -206,12 +211,14 @@ def to_mend(problems: Iterable[decision_rules.DecisionProblem]) -> FormProblem |
 
 def is_unexplained_escalation(fields: FormFields) -> bool:
     """Return whether a case is escalated without a reason or a note. The form asks for one once."""
-    return fields.verdict == "escalate" and not _chosen_reason(fields) and not fields.note.strip()
+    text, _ = reasons_given(chosen_reasons(fields), fields.other)
+    return fields.verdict == "escalate" and not text and not fields.note.strip()
 
 
-def _chosen_reason(fields: FormFields) -> str:
+def chosen_reasons(fields: FormFields) -> list[str]:
+    """Return the codes of the chosen reasons that can be given with the chosen verdict."""
     known = {reason.code for reason in reasons_for(fields.verdict)} if fields.verdict else set()
-    return reason_text(fields.reason, fields.other) if fields.reason in known else ""
+    return [code for code in dict.fromkeys((fields.reason, *fields.also)) if code in known]
 
 
 def decision_of(
@@ -241,10 +248,8 @@ def decision_of(
 
     """
     base = label_base(run, index)
-    reason = _chosen_reason(fields)
-    extra: dict[str, Any] = {"answer": shown_name(run, index)}
-    if reason or fields.reason == OTHER:
-        extra[REASON_CODE] = fields.reason
+    reason, codes = reasons_given(chosen_reasons(fields), fields.other)
+    extra: dict[str, Any] = {"answer": shown_name(run, index), **codes}
     if fields.verdict in ("approve", "override"):
         taken = revision_of(run, fields.corrected or "") if fields.verdict == "override" else None
         serious = serious_issues(run, taken or index)

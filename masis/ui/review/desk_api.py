@@ -20,7 +20,13 @@ from masis.server.endpoints import ApiCall, endpoint
 from masis.services import Actor
 from masis.services.api_records import CaseQuery
 from masis.services.cases import WAITING
-from masis.services.decision_rules import OTHER, REASON_CODE, problems, reasons_for
+from masis.services.decision_rules import (
+    REASON_CODE,
+    REASON_CODES,
+    own_words,
+    problems,
+    reasons_for,
+)
 from masis.services.drafts import (
     adjudication_subject,
     case_subject,
@@ -147,6 +153,8 @@ class DecisionForm(DraftForm):
         shown: The answer that was on the page.
         acknowledged: The ids of the serious issues that were listed.
         confirmed: The questions that the form has asked already.
+        left: The ids of the serious issues that the correction leaves and that weren't listed yet.
+            One question is about them and about the correction.
         advance: Whether to open the next case.
         adopts: Whether the draft was typed before a name was known.
         seconds: How long the form was open.
@@ -156,6 +164,7 @@ class DecisionForm(DraftForm):
     shown: dict[str, str]
     acknowledged: tuple[str, ...] = ()
     confirmed: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
     advance: bool = True
     came_from: str = ""
     adopts: bool = False
@@ -449,10 +458,11 @@ def _checked_decision(desk: OpenDesk, body: DecisionForm, fields: FormFields) ->
     confirms = _correction_question(fields)
     asks = fields.verdict == "override" and confirms not in body.confirmed
     doubts = desk.doubts(fields.corrected or "") if asks else []
-    if doubts:
+    if doubts or (asks and body.left):
+        check = f" Check the correction: {'; '.join(doubts)}." if doubts else ""
+        left = " Read the serious issues that are left." if body.left else ""
         raise FormRefused(
-            f"Nothing was recorded. Check the correction: {'; '.join(doubts)}. Press Ctrl Enter"
-            " again to record it as it is.",
+            f"Nothing was recorded.{check}{left} Press Ctrl Enter again to record it as it is.",
             field="corrected",
             confirms=confirms,
         )
@@ -544,10 +554,9 @@ def _restore(call: ApiCall, undone: Decision) -> bool:
     subject = case_subject(undone.case_id)
     if not read_form(FormFields, call.workbench.drafts.get(call.actor, subject).values).empty:
         return False
-    code = undone.extra.get(REASON_CODE, "")
-    is_known = undone.verdict is not None and code in {
-        reason.code for reason in reasons_for(undone.verdict)
-    }
+    codes = undone.extra.get(REASON_CODES, [undone.extra.get(REASON_CODE, "")])
+    known = {reason.code for reason in reasons_for(undone.verdict)} if undone.verdict else set()
+    reasons = [code for code in codes if code in known]
     labels = {}
     if undone.labels:
         try:
@@ -557,8 +566,9 @@ def _restore(call: ApiCall, undone: Decision) -> bool:
             labels = {}
     fields = FormFields(
         verdict=undone.verdict,
-        reason=code if is_known else "",
-        other=undone.reason if code == OTHER else "",
+        reason=next(iter(reasons), ""),
+        also=tuple(reasons[1:]),
+        other=own_words(undone.reason, reasons),
         note=undone.note,
         corrected=undone.corrected_answer,
         **labels,

@@ -106,7 +106,7 @@ def entry_detail(
     return detail
 
 
-_LOG = register_component("decision_log", "table")
+_LOG = register_component("decision_log", "table", "row_keys")
 
 
 class LogClick(NamedTuple):
