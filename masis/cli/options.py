@@ -478,7 +478,11 @@ import_option = click.option(
     help="Only cases of this import (masis import prints its ID).",
 )
 search_option = click.option(
-    "--search", "text", default="", metavar="WORDS", help="Only cases that contain all these words."
+    "--search",
+    "text",
+    default="",
+    metavar="WORDS",
+    help="Only cases that contain all these words, or have them in a note.",
 )
 
 

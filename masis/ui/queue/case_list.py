@@ -162,7 +162,7 @@ def _draw_search_and_order(*, blind: bool) -> None:
     show_value("search", address.value("q")[: address.LONGEST_QUERY])
     st.text_input(
         "Search",
-        placeholder="Words in id, question, answer or evidence",
+        placeholder="Words in id, question, answer, evidence or notes",
         max_chars=address.LONGEST_QUERY,
         label_visibility="collapsed",
         width=340,
