@@ -37,6 +37,7 @@ from masis.views.labels import flat_lines, label_lines
 from masis.views.log_entries import entry_number, entry_word
 from masis.views.numbering import numbered_issues
 from masis.views.numbers import score_text
+from masis.views.scores import changing_rules
 from masis.views.story import failure_message, review_messages
 from masis.views.words import (
     REASONING,
@@ -201,6 +202,7 @@ def _as_lines(view: CaseView) -> Iterator[str]:
 def _iteration_lines(iteration: Iteration) -> Iterator[str]:
     scores = (("quality", iteration.quality_score), ("confidence", iteration.critique.confidence))
     yield from ("", "Audit: " + ", ".join(f"{name} {score_text(value)}" for name, value in scores))
+    yield from (f"  {line}" for line in changing_rules(iteration))
     for check in iteration.claims:
         yield (
             f"  {verdict_word(check).text:<16} {shorten(' '.join(check.claim.text.split()), 200)}"
