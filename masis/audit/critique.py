@@ -17,6 +17,7 @@ from masis.schema.audit import CitationAudit, Critique, Issue, JudgedBy, Measure
 from masis.schema.base import Unscored
 from masis.schema.case import Severity
 from masis.schema.judge import HouseRuling
+from masis.schema.penalties import penalty_causes
 from masis.schema.rules import IssueType
 
 NOT_RUN = Unscored(reason="the critic was not run: the depth of the audit is quick")
@@ -172,17 +173,7 @@ def quality_score(critique: Critique, audit: CitationAudit) -> float | None:
 
 
 def _lower_confidence(confidence: Score, audit: CitationAudit) -> Score:
-    reasons = []
-    if audit.invalid_citations:
-        reasons.append(f"{len(audit.invalid_citations)} fabricated reference(s)")
-    if audit.carried_references:
-        reasons.append(
-            f"{len(audit.carried_references)} fabricated reference(s) of an earlier iteration, not"
-            " fixed"
-        )
-    if audit.uncited_claims:
-        reasons.append(f"{len(audit.uncited_claims)} uncited sentence(s)")
-    explanation = f"times {audit.penalty_factor:g} for " + " and ".join(reasons)
+    explanation = f"× {audit.penalty_factor:g} for {' and '.join(penalty_causes(audit))}"
     return multiply_score(
         confidence, audit.penalty_factor, rule="citation_penalty", why=explanation
     )

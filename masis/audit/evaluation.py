@@ -22,6 +22,7 @@ from masis.schema.audit import (
     Score,
 )
 from masis.schema.base import Unscored
+from masis.schema.wording import count_noun
 from masis.settings import Settings
 
 DIMENSIONS = ("faithfulness", "relevance", "completeness", "reasoning_quality")
@@ -100,7 +101,7 @@ def faithfulness_bounds(
             else "the critique found a hallucination"
         )
         yield settings.hallucination_faithfulness_cap, "hallucination_cap", reason
-    reason = f"{uncited_count} sentences carry no citation"
+    reason = count_noun(uncited_count, "uncited sentence")
     if uncited_count >= settings.many_uncited_cap_from:
         yield settings.many_uncited_faithfulness_cap, "many_uncited_cap", reason
     elif uncited_count >= settings.uncited_cap_from:

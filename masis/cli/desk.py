@@ -37,6 +37,7 @@ from masis.views.labels import flat_lines, label_lines
 from masis.views.log_entries import entry_number, entry_word
 from masis.views.numbering import numbered_issues
 from masis.views.numbers import score_text
+from masis.views.scores import changing_rules
 from masis.views.story import failure_message, review_messages
 from masis.views.words import (
     REASONING,
@@ -199,6 +200,8 @@ def _as_lines(view: CaseView) -> Iterator[str]:
         yield from ("", "Log")
         for entry in view.history:
             yield f"  {_entry_line(entry)}"
+            if entry.decision is not None and entry.decision.note:
+                yield f"      Note: {' '.join(entry.decision.note.split())}"
             for line in flat_lines(label_lines(entry.decision, view.case, view.run)):
                 yield f"      {' '.join(line.split())}"
 
@@ -206,6 +209,7 @@ def _as_lines(view: CaseView) -> Iterator[str]:
 def _iteration_lines(iteration: Iteration) -> Iterator[str]:
     scores = (("quality", iteration.quality_score), ("confidence", iteration.critique.confidence))
     yield from ("", "Audit: " + ", ".join(f"{name} {score_text(value)}" for name, value in scores))
+    yield from (f"  {line}" for line in changing_rules(iteration))
     for check in iteration.claims:
         yield (
             f"  {verdict_word(check).text:<16} {shorten(' '.join(check.claim.text.split()), 200)}"
@@ -603,17 +607,25 @@ def label(
     show_default=True,
     help="How many entries to list.",
 )
+@click.option(
+    "--search",
+    "text",
+    default="",
+    metavar="WORDS",
+    help="Only entries whose reason or notes contain all these words.",
+)
 @desk_options
 @shared.json_option
-def decision_log(case: str | None, limit: int, desk: Desk, emit: Emit) -> None:
+def decision_log(case: str | None, limit: int, text: str, desk: Desk, emit: Emit) -> None:
     """List the newest entries of the decision log, for CASE or for all cases.
 
       masis log
       masis log bridge-01 --json | jq .decision.verdict
+      masis log --search "wrong year"
 
     Use 'masis verify-log' to check that no entry was changed or removed.
     """
-    entries = desk.log(case, limit=limit)
+    entries = desk.log(case, limit=limit, text=text)
     emit(list(entries), map(_entry_line, entries))
 
 

@@ -484,7 +484,11 @@ queue_option = click.option(
     help="Only cases of this queue ('masis queues list').",
 )
 search_option = click.option(
-    "--search", "text", default="", metavar="WORDS", help="Only cases that contain all these words."
+    "--search",
+    "text",
+    default="",
+    metavar="WORDS",
+    help="Only cases that contain all these words, or have them in a note.",
 )
 
 

@@ -224,7 +224,7 @@ def undo(call: ApiCall) -> LogEntry:
 @endpoint("GET", "/decisions", "read", "see pages, figures and reports", example={"limit": 10})
 def list_log(call: ApiCall, query: records.LogQuery) -> tuple[LogEntry, ...]:
     """List the newest entries of the decision log that this person may see."""
-    return call.desk.log(query.case, limit=query.limit)
+    return call.desk.log(query.case, limit=query.limit, text=query.text)
 
 
 @endpoint(

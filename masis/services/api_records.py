@@ -304,10 +304,14 @@ class QueueChange(Record):
 
 
 class LogQuery(Record):
-    """Which entries of the decision log to list: the newest ones, of one case or of all."""
+    """Which entries of the decision log to list: the newest ones, of one case or of all.
+
+    ``text`` has words that must all occur in what a person wrote in the entry.
+    """
 
     case: str | None = None
     limit: int = Field(default=50, ge=1, le=1000)
+    text: str = ""
 
 
 class BatchQuestion(BatchRequest):

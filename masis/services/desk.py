@@ -527,11 +527,18 @@ class Desk:
             kept_labels=len(own.labels),
         )
 
-    def log(self, case_id: str | None = None, *, limit: int = 50) -> tuple[LogEntry, ...]:
-        """Return the newest log entries that this reviewer may see, for one case or for all."""
+    def log(
+        self, case_id: str | None = None, *, limit: int = 50, text: str = ""
+    ) -> tuple[LogEntry, ...]:
+        """Return the newest log entries that this reviewer may see, for one case or for all.
+
+        With ``text``, only those whose reason, note or label notes have all its words.
+        """
         if case_id is not None:
             self._open(case_id)  # names an unknown case, and suggests the nearest id
-        log_filter = DecisionFilter(case_id=case_id, size=limit, blind_to=self.actor.name)
+        log_filter = DecisionFilter(
+            case_id=case_id, size=limit, text=text, blind_to=self.actor.name
+        )
         return self.workbench.reviews.entries(log_filter).rows
 
     def undo(self, entry_id: str) -> LogEntry:

@@ -327,9 +327,11 @@ class RemoteDesk(Desk):
         path = f"/cases/{_quote_name(case_id)}/labels"
         return self._ask(LogEntry, "POST", path, body, repeatable=False)
 
-    def log(self, case_id: str | None = None, *, limit: int = 50) -> tuple[LogEntry, ...]:
+    def log(
+        self, case_id: str | None = None, *, limit: int = 50, text: str = ""
+    ) -> tuple[LogEntry, ...]:
         """Return the newest entries of the decision log that this reviewer may see."""
-        query = {"case": case_id, "limit": limit}
+        query = {"case": case_id, "limit": limit, "text": text or None}
         return self._ask(tuple[LogEntry, ...], "GET", "/decisions", query=query)
 
     def undo(self, entry_id: str) -> LogEntry:

@@ -42,8 +42,9 @@ class CaseFilter(Record):
     A case must meet every field that isn't empty. The values within a field are alternatives.
 
     Attributes:
-        text: Words that must all occur in id, question, answer or evidence. If no case has them
-            all, the last word is the beginning of a word, if it has three letters or more.
+        text: Words that must all occur in id, question, answer or evidence, or in one note, reason
+            or label that a person wrote about the case. If no case has them all, the last word is
+            the beginning of a word, if it has three letters or more.
         standings: The statuses of the cases.
         viewer: The reviewer who sees these statuses. A shared case that this reviewer has decided
             ``waits`` for the others, but only for this reviewer.
@@ -359,7 +360,8 @@ class DecisionFilter(LogFilter):
     ``blind_to`` names a reviewer, for whom entries of others don't match while the case still needs
     decisions. Acceptances by the policy, and undos of them, don't match either if the verdict on
     their cases is hidden from the reviewer. ``batch`` is the id of a batch: its entries match, and
-    those that undid them.
+    those that undid them. ``text`` has words that must all occur in the reason, the note or the
+    notes of labels of an entry.
     """
 
     case_id: str | None = None
@@ -370,6 +372,7 @@ class DecisionFilter(LogFilter):
     verdicts: tuple[Verdict, ...] = ()
     since: str | None = None
     until: str | None = None
+    text: str = ""
     blind_to: str | None = None
 
 

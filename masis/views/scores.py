@@ -8,8 +8,8 @@ from typing import Any, Literal, NamedTuple
 import pandas as pd
 
 from masis.schema.audit import FiredRule, Measurement, Score
+from masis.schema.penalties import penalty_causes
 from masis.schema.run import Iteration, Run
-from masis.schema.wording import count_noun
 from masis.views.markdown import escape_markdown
 from masis.views.numbers import score_text
 from masis.views.words import SCORE, Word
@@ -273,10 +273,5 @@ def _rule_step(rule: FiredRule, iteration: Iteration) -> str:
 
 
 def _penalty_text(iteration: Iteration) -> str:
-    audit = iteration.citation_audit
-    invalid, uncited = len(audit.invalid_citations), len(audit.uncited_claims)
-    causes = [
-        *([count_noun(invalid, "fabricated reference")] if invalid else []),
-        *([count_noun(uncited, "uncited sentence")] if uncited else []),
-    ]
+    causes = [*penalty_causes(iteration.citation_audit)]
     return f"for {' and '.join(causes)}" if causes else "by the citation penalty"

@@ -65,6 +65,8 @@ def test_an_answer_is_listed_shown_decided_labeled_and_undone(masis: Masis, data
         "fabricated_citation",
         "--by",
         "Ada",
+        "--note",
+        "Ask the zebrafish lab",
         "--saw",
         "audit",
         "--json",
@@ -76,6 +78,10 @@ def test_an_answer_is_listed_shown_decided_labeled_and_undone(masis: Masis, data
     named = ("--supported-by", "1=The bridge")
     assert masis("label", "a", "unsupported", "in 1931", *named, "--by", "Ada", *at).exit_code == 0
     shown = masis("show", "a", *at).stdout
+    assert "Note: Ask the zebrafish lab" in shown
+    for words, count in (("LAB zebrafish", 2), ("zebrafish labs", 0)):
+        found = masis("log", "--search", words, "--json", *at).stdout.splitlines()
+        assert len(found) == count
     assert "claim “in 1931”: unsupported; 1 supports: “The bridge”; cause: citation" in shown
     assert "No cases need your decision." in masis("queue", *at).stderr
     log = masis("log", "a", *at).stdout

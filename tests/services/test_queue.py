@@ -47,6 +47,32 @@ def ids(bench: Workbench, **wanted: object) -> list[str]:
     return [row.id for row in bench.cases.find(CaseFilter(**wanted)).rows]
 
 
+def test_a_search_finds_what_people_wrote_about_a_case(filled: Workbench) -> None:
+    sure = filled.cases.open("sure").case
+    entry = submitted(filled, a_decision(sure, "run-sure", note="Ask the zebrafish lab"))
+    submitted(filled, a_decision(a_case("unsure"), "run-unsure", verdict="reject", reason="Xylem."))
+    assert ids(filled, text="zebrafish lab") == ids(filled, text="zebraf") == ["sure"]
+    assert ids(filled, text="xylem") == ["unsure"]
+    assert ids(filled, text="zebrafish", fields=("Law",)) == []
+    assert set(ids(filled, text="about")) == {"unsure", "sure", "unscored", "new", "decided"}
+    filled.reviews.undo(ADA, entry.id)
+    assert ids(filled, text="zebrafish") == []
+
+
+def test_a_search_finds_no_notes_that_the_reviewer_cant_see_yet(filled: Workbench) -> None:
+    filled.team.put_in_force(ADA, QueuePolicy(reviewers=2))
+    case = a_case("shared", query="About it?")
+    filled.store.cases.add(case)
+    filled.store.runs.finish(a_run(case, "run-shared", iterations=(an_iteration(),)))
+    submitted(filled, a_decision(case, "run-shared", note="zebrafish"))
+    wanted = CaseFilter(text="zebrafish")
+    assert filled.cases.find_for(ADA, wanted).total == 1
+    assert filled.cases.find_for(Actor(name="Grace"), wanted).total == 0
+    assert filled.cases.find(wanted).total == 0
+    submitted(filled, a_decision(case, "run-shared", reviewer="Grace"))
+    assert filled.cases.find_for(Actor(name="Grace"), wanted).total == 1
+
+
 @pytest.fixture
 def filled(bench: Workbench) -> Workbench:
     """Five cases: unsure, sure, unscored, not audited, decided."""

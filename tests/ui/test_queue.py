@@ -6,6 +6,7 @@ from datetime import date
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, get_args
+from urllib.parse import parse_qsl
 
 import pytest
 import streamlit as st
@@ -27,8 +28,9 @@ from masis.ui.queue import case_list
 from masis.ui.queue.case_list import case_columns, case_row, state_cell
 from masis.ui.shell import address
 from masis.views.words import REASON, SEVERITY, STANDING
+from tests.cases import case_of
 from tests.reviewing import ADA, decide
-from tests.ui.conftest import open_page, press, texts
+from tests.ui.conftest import Serve, open_page, press, texts
 
 
 @pytest.fixture
@@ -471,6 +473,31 @@ def test_a_posted_choice_of_rows_may_be_anything(
         [], [], description="", key="k", actions=[], total=0, noun="case", scope=""
     )
     assert event == TableEvent(None, choice)
+
+
+def test_the_address_names_the_saved_view_that_a_link_opens(tmp_path: Path, serve: Serve) -> None:
+    workbench = serve(tmp_path / "views.db")
+    for case_id in ("bridge-a", "bridge-b", "dam"):
+        case = case_of("It is.", {"c1": "It is."}, case_id=case_id, query=f"Is {case_id} long?")
+        workbench.cases.add(ADA, [case])
+    workbench.team.save_view(ADA, "Bridges only", {"q": "bridge"}, shared=True)
+    queue = open_page("queue", {"reviewer-name": "Grace"})
+    [link] = [
+        element.proto for element in queue.get("page_link") if "Bridges" in element.proto.label
+    ]
+    followed = dict(parse_qsl(link.query_string))
+    assert followed == {"q": "bridge", "view": "Bridges only"}
+    for opened in (followed, {"view": "Bridges only"}):
+        page = open_page("queue", {"reviewer-name": "Grace"}, **opened)
+        assert "2 cases" in texts(page)
+        assert "Saved view “Bridges only”." in texts(page).replace("\\", "")
+        assert page.query_params["q"] in ("bridge", ["bridge"])
+    other = open_page("queue", view="Bridges only", q="dam")
+    assert "Saved view “Bridges only”, changed." in texts(other).replace("\\", "")
+    workbench.team.remove_view(ADA, workbench.store.team.views(ADA.name)[0])
+    removed = open_page("queue", **followed)
+    assert "2 cases" in texts(removed)
+    assert "There is no saved view “Bridges only”" in texts(removed)
 
 
 def test_readers_without_the_reviewer_role_get_no_check_boxes(

@@ -11,10 +11,12 @@ from typing import Any
 
 import pytest
 
-from masis import run_audit
+from masis import Settings, run_audit
+from masis.api.audits import audit_citations
 from masis.schema.audit import JudgedBy, MarkedWords, RejectedIssue, Revision
 from masis.schema.base import Unscored
 from masis.schema.case import Case, NoAnswer
+from masis.schema.penalties import penalty_causes
 from masis.schema.rules import ReviewCode
 from masis.schema.run import AcceptanceCheck, ReviewReason, Run, RunWarning
 from masis.views.answer import (
@@ -754,6 +756,31 @@ def test_an_ending_says_an_improvement_only_if_there_was_one(
     )
     assert run_ending_text(ended).endswith(said)
     assert end_text(ended).endswith(f"{said}.")
+
+
+def test_a_penalty_has_the_same_words_and_numbers_everywhere() -> None:
+    case = Case(
+        id="p",
+        query="How long is it?",
+        answer="It is 120 m long [9]. It opened in 1931. It cost 3 million.",
+        evidence=[{"id": "1", "text": "It is 120 m long."}],
+    )
+    penalized = run_audit(case, Settings(max_iterations=1))
+    causes = "1 fabricated reference and 2 uncited sentences"
+    [rule] = [line for line in changing_rules(penalized.iterations[0]) if "×" in line]
+    assert rule.endswith(f"× 0.45 for {causes}")
+    steps = {origin.word.text: origin.steps for origin in score_origins(penalized, 0)}
+    for name in ("Quality", "Confidence"):
+        assert any(f"× 0.45 for {causes}" in step for step in steps[name])
+
+
+def test_an_uncited_sentence_of_an_answer_without_citations_is_no_cause_of_a_penalty() -> None:
+    audit = audit_citations("It opened in 1931.", ())
+    assert (audit.penalty_factor, [*penalty_causes(audit)]) == (1, [])
+    carried = audit.model_copy(update={"carried_references": ("9",)})
+    assert [*penalty_causes(carried)] == [
+        "1 fabricated reference of an earlier iteration, not corrected"
+    ]
 
 
 def test_an_audit_without_a_revision_says_why(run: Run) -> None:

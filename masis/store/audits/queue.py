@@ -41,7 +41,7 @@ from masis.store.reviews.queues import (
     open_queues,
     unsettled,
 )
-from masis.store.reviews.visibility import hidden_sample, visible_codes
+from masis.store.reviews.visibility import hidden_sample, visible_codes, visible_observations
 from masis.views.headline import Headline
 
 QUERY_SHOWN = 200
@@ -461,16 +461,46 @@ def matching(connection: sqlite3.Connection, case_filter: CaseFilter) -> Matchin
     values = tuple(bound)
     if not case_filter.text.strip():
         return Matching("cases", where, values, narrowed)
-    source, where = (
-        # CROSS JOIN makes SQLite search the words first and then look up their cases.
-        "case_words CROSS JOIN cases ON cases.seq = case_words.rowid",
-        f"case_words MATCH ? AND {where}",
-    )
-    whole = Matching(source, where, (match(case_filter.text), *values), words_only=not parts)
-    any_match = f"SELECT 1 FROM {source} WHERE {where} LIMIT 1"  # noqa: S608
+    whole = _match_words(connection, case_filter, where, values, match(case_filter.text))
+    any_match = f"SELECT 1 FROM {whole.source} WHERE {whole.where} LIMIT 1"  # noqa: S608
     if connection.execute(any_match, whole.values).fetchone():
-        return whole
-    return whole._replace(values=(match(case_filter.text, beginning=True), *values))
+        return whole._replace(words_only=whole.words_only and not parts)
+    words = match(case_filter.text, beginning=True)
+    beginning = _match_words(connection, case_filter, where, values, words)
+    return beginning._replace(words_only=beginning.words_only and not parts)
+
+
+def _match_words(
+    connection: sqlite3.Connection,
+    case_filter: CaseFilter,
+    where: str,
+    values: tuple[Any, ...],
+    words: str,
+) -> Matching:
+    """Add words to a condition: those of the case, or of what people wrote about it.
+
+    Notes that the filter's viewer can't see yet don't count.
+    """
+    viewer = case_filter.viewer or case_filter.open_to or ""
+    visible, bound = join_conditions(visible_observations(connection, viewer))
+    noted = [
+        row[0]
+        for row in connection.execute(
+            f"""SELECT DISTINCT observations.case_seq FROM observation_words
+                CROSS JOIN observations ON observations.seq = observation_words.rowid
+                WHERE observation_words MATCH ? AND observations.kind <> 'issue'
+                    AND {visible} ORDER BY observations.case_seq""",  # noqa: S608
+            [words, *bound],
+        )
+    ]
+    if not noted:
+        # CROSS JOIN makes SQLite search the words first and then look up their cases.
+        source = "case_words CROSS JOIN cases ON cases.seq = case_words.rowid"
+        where = f"case_words MATCH ? AND {where}"
+        return Matching(source, where, (words, *values), words_only=True)
+    found = """(cases.seq IN (SELECT rowid FROM case_words WHERE case_words MATCH ?)
+        OR cases.seq IN (SELECT value FROM json_each(?)))"""
+    return Matching("cases", f"{found} AND {where}", (words, json.dumps(noted), *values))
 
 
 _OWN_WAITING = """SELECT case_seq FROM case_work JOIN cases AS shared ON shared.seq = case_seq

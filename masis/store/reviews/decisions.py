@@ -484,6 +484,13 @@ _OF_ACCEPTANCE = """EXISTS (SELECT 1 FROM decision_log AS undone
 """Whether an undo is of the policy's acceptance."""
 
 
+_WRITTEN_WORDS = """lower(coalesce(written.payload ->> '$.reason', '') || char(10)
+    || coalesce(written.payload ->> '$.note', '') || char(10)
+    || coalesce((SELECT group_concat(value ->> '$.note', char(10))
+        FROM json_each(written.payload, '$.labels')), ''))"""
+"""What a person wrote in an entry. It has no index, because people's entries are few."""
+
+
 def _conditions(connection: sqlite3.Connection, log_filter: DecisionFilter) -> list[Condition]:
     parts = [
         *compare_column("cases.id", "=", log_filter.case_id),
@@ -494,6 +501,7 @@ def _conditions(connection: sqlite3.Connection, log_filter: DecisionFilter) -> l
         *any_of("log.kind", log_filter.kinds),
         *any_of("log.source", log_filter.sources),
         *any_of("log.verdict", log_filter.verdicts),
+        *((f"instr({_WRITTEN_WORDS}, ?)", (word,)) for word in log_filter.text.lower().split()),
     ]
     if log_filter.batch is not None:
         made = """log.seq IN (
@@ -539,7 +547,7 @@ def _joins(log_filter: DecisionFilter) -> str:
         (log_filter.case_id is not None, "LEFT JOIN cases ON cases.seq = log.case_seq"),
         (log_filter.run_id is not None, "LEFT JOIN runs ON runs.seq = log.run_seq"),
         (
-            bool(log_filter.reviewers) or log_filter.blind_to is not None,
+            bool(log_filter.reviewers or log_filter.text) or log_filter.blind_to is not None,
             "LEFT JOIN decision_payloads AS written ON written.entry_seq = log.seq",
         ),
     )

@@ -16,6 +16,7 @@ from masis.datasets.exports.formats import export_formats
 from masis.errors import MasisError
 from masis.schema.actor import Actor
 from masis.schema.review import Standing
+from masis.schema.team import SavedView
 from masis.schema.wording import count_noun, shorten
 from masis.services import Workbench, demo_cases
 from masis.services.batch_actions import ACTIONS
@@ -82,6 +83,7 @@ def show_cases(workbench: Workbench) -> None:
         show_nothing_yet(workbench)
         return
     blind = workbench.cases.hides_machine_from(actor())
+    view_text = _open_named_view(workbench)
     case_filter = address.case_filter()
     page = workbench.cases.find_for(actor(), case_filter)
     # for blind reviewers, order and counts must not reveal the results of the audit
@@ -98,6 +100,8 @@ def show_cases(workbench: Workbench) -> None:
     _draw_standings(workbench, facets, case_filter)
     adjudications = workbench.team.adjudications(actor())
     _draw_filter_summary(page, case_filter, shown, adjudications, blind=blind)
+    if view_text:
+        st.caption(escape_markdown(view_text))
     if not page.total:
         _draw_no_match(workbench, case_filter)
         return
@@ -231,7 +235,7 @@ def _draw_search_and_order(*, blind: bool) -> None:
     show_value("search", address.value("q")[: address.LONGEST_QUERY])
     st.text_input(
         "Search",
-        placeholder="Words in id, question, answer or evidence",
+        placeholder="Words in id, question, answer, evidence or notes",
         max_chars=address.LONGEST_QUERY,
         label_visibility="collapsed",
         width=340,
@@ -488,8 +492,35 @@ def _draw_paging(case_filter: CaseFilter, total: int) -> None:
 
 # --- saved views and the export ---------------------------------------------------------
 
-_VIEW_PARAMETERS = tuple(name for name in address.LIST_PARAMETERS if name != "page")
+_VIEW_PARAMETERS = tuple(name for name in address.LIST_PARAMETERS if name not in ("page", "view"))
 """The parameters of a list's address that a saved view stores."""
+
+
+def _open_named_view(workbench: Workbench) -> str:
+    """Apply the saved view that the address names, and return a sentence about it.
+
+    An address with other parameters keeps them, so that a link shows the same list after its view
+    was changed or removed.
+    """
+    named = address.value("view")[: address.LONGEST_WORD]
+    if not named:
+        return ""
+    views = workbench.store.team.views(actor().name)
+    view = next((view for view in views if view.name == named), None)
+    if view is None:
+        return f"There is no saved view “{named}”. It may have been removed."
+    saved = _view_parameters(view)
+    listed = {name: text for name, text in address.list_parameters().items() if name != "view"}
+    if saved and not listed:
+        address.replace({"view": named, **saved})
+        listed = saved
+    listed.pop("page", None)
+    return f"Saved view “{named}”{'' if listed == saved else ', changed'}."
+
+
+def _view_parameters(view: SavedView) -> dict[str, str]:
+    """Return the parameters of a saved view. One of another version may have others."""
+    return {name: text for name, text in view.parameters.items() if name in _VIEW_PARAMETERS}
 
 
 def _draw_views(workbench: Workbench, case_filter: CaseFilter) -> None:
@@ -508,11 +539,11 @@ def _draw_views(workbench: Workbench, case_filter: CaseFilter) -> None:
         views = workbench.store.team.views(name)
         for number, view in enumerate(views):
             link, remove = st.columns([5, 1], vertical_alignment="center")
-            # a view stored by another version may have other parameters
-            known = {
-                name: text for name, text in view.parameters.items() if name in _VIEW_PARAMETERS
-            }
-            link.page_link("pages/queue.py", label=escape_markdown(view.name), query_params=known)
+            link.page_link(
+                "pages/queue.py",
+                label=escape_markdown(view.name),
+                query_params={**_view_parameters(view), "view": view.name},
+            )
             if remove.button(
                 f"Remove {escape_markdown(view.name)}",
                 key=f"remove-view-{number}",

@@ -43,7 +43,7 @@ ENTRIES_COUNTED = 10_000
 
 KINDS: tuple[EntryKind, ...] = get_args(EntryKind)
 SOURCES: tuple[EntrySource, ...] = get_args(EntrySource)
-FILTERS = ("case", "reviewer", "verdict", "kind", "source", "since", "until", "batch")
+FILTERS = ("q", "case", "reviewer", "verdict", "kind", "source", "since", "until", "batch")
 _CLEARED = (*FILTERS, "page", "entry")
 
 
@@ -91,6 +91,7 @@ def log_filter() -> DecisionFilter:
     """Return the filter in the address."""
     until = address.day("until")
     return DecisionFilter(
+        text=address.value("q")[: address.LONGEST_QUERY],
         case_id=address.value("case") or None,
         batch=address.value("batch") or None,
         reviewers=tuple(address.words("reviewer")),
@@ -248,7 +249,7 @@ def _draw_page_count(page: DecisionPage, *, narrowed: bool) -> None:
 
 
 def _draw_log_filters(reviewers: dict[str, int]) -> None:
-    who, since, until, case = st.columns([4, 2, 2, 3], vertical_alignment="bottom")
+    who, since, until, case, text = st.columns([4, 2, 2, 3, 3], vertical_alignment="bottom")
     with who:
         chosen = address.words("reviewer")
         # Streamlit raises an error if a chosen value isn't one of the options, and an address can
@@ -275,6 +276,14 @@ def _draw_log_filters(reviewers: dict[str, int]) -> None:
             placeholder="Case id",
             max_chars=500,
             **address.bind_query_param("case", key="log-case"),
+        )
+    with text:
+        show_value("log-words", address.value("q")[: address.LONGEST_QUERY])
+        st.text_input(
+            "Written words",
+            placeholder="Words in reasons and notes",
+            max_chars=address.LONGEST_QUERY,
+            **address.bind_query_param("q", key="log-words"),
         )
     with st.container(horizontal=True, gap="medium"):
         _pills("Verdict", "verdict", {name: word.text for name, word in words.DECIDED.items()})

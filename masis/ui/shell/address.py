@@ -109,7 +109,7 @@ FILTERS = ("q", *(filter_.name for filter_ in (STANDINGS, *DRAWER)))
 _WITH_ALL_STANDINGS = ("state", "q", "similar", "imported")
 """The filters that list decided cases, too."""
 
-LIST_PARAMETERS = (*FILTERS, "queue", "order", "seed", "page", "size")
+LIST_PARAMETERS = (*FILTERS, "queue", "order", "seed", "page", "size", "view")
 """The parameters of the list from which a case was opened.
 
 Links pass them on, so that back and next follow the same list.
