@@ -23,6 +23,7 @@ from masis.schema.team import (
     QueuePolicy,
     Rubric,
     RubricScore,
+    SystemsShown,
     TeamRecord,
 )
 from masis.schema.wording import count_noun
@@ -82,6 +83,16 @@ RULES: dict[PolicyRule, tuple[str, str]] = {
     ),
 }
 ALL_OF_THEM = "This is the same as the rule above, because {0} of {0} reviewers are all of them."
+SYSTEMS: dict[SystemsShown, tuple[str, str]] = {
+    "always": ("Always", "The pages Review and Compare name the system of each answer."),
+    "after": (
+        "After their preference",
+        (
+            "Until a reviewer has decided all pairs of a question on the page Preference, Compare"
+            " doesn't show its answers and Review doesn't name the system."
+        ),
+    ),
+}
 MACHINE: dict[MachineShown, tuple[str, str]] = {
     "first": (
         "At once",
@@ -112,6 +123,7 @@ CHOICES: dict[str, str] = {
     "rule": "Verdict that counts",
     "agree": "Reviewers who have to agree",
     "machine": "When reviewers see the audit",
+    "systems": "When reviewers see which system answered",
     "lease_minutes": "Minutes that an opened case is reserved",
     "seed": "Random seed for the cases with several reviewers",
 }
@@ -675,6 +687,7 @@ def _draw_policy(workbench: Workbench) -> None:
             "agree", titles, keys, MOST_REVIEWERS, disabled=chosen["rule"] != "agree"
         )
         _draw_policy_options("machine", titles, MACHINE, keys["machine"])
+        _draw_policy_options("systems", titles, SYSTEMS, keys["systems"])
         lease_help = (
             "Nobody else can decide the case meanwhile. If its reviewer is inactive for longer,"
             " others can."
@@ -789,6 +802,8 @@ def _policy_value_text(name: str, value: Any) -> str:
         return RULES[value][0]
     if name == "machine":
         return MACHINE[value][0]
+    if name == "systems":
+        return SYSTEMS[value][0]
     return f"{value:.0%}" if name == "share" else str(value)
 
 
