@@ -34,7 +34,7 @@ def fill_store(store: Store, records: Iterable[T], write: Callable[[T], object],
         store.database.execute(f"PRAGMA {pragma}")
     remaining = iter(records)
     while batch := list(islice(remaining, AT_ONCE)):
-        with store.database.transaction(durable=False):
+        with store.transaction():
             for record in batch:
                 write(record)
         written += len(batch)

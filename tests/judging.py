@@ -8,8 +8,11 @@ house rule about one of them, it names the rule.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from masis.schema.actor import Actor
 from masis.schema.case import Case
@@ -178,3 +181,20 @@ def make_decided(path: Path, server: ModelServer) -> None:
     workbench = Workbench.open(path, judged_by(server))
     fill_decided(workbench)
     workbench.close()
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[ModelServer]:
+    """Serve the scripted judge."""
+    with ModelServer(read_as_a_judge) as serving:
+        yield serving
+
+
+@pytest.fixture(scope="module")
+def decided_database(server: ModelServer, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a database with the decided cases, to copy."""
+    path = tmp_path_factory.mktemp("judge") / "decided.db"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SCRIPTED_KEY", KEY)
+        make_decided(path, server)
+    return path

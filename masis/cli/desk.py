@@ -238,14 +238,7 @@ def _iteration_lines(iteration: Iteration) -> Iterator[str]:
 )
 @note_option
 @click.option("--corrected-answer", help="With override: the corrected answer.")
-@click.option(
-    "--iteration",
-    type=click.IntRange(1, 5),
-    metavar="N",
-    default=1,
-    show_default=True,
-    help="1: the original answer; 2: revision 2.",
-)
+@shared.iteration_option
 @click.option(
     "--label",
     "labels",

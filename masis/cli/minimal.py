@@ -23,14 +23,7 @@ from masis.services.desk import Desk
     metavar="N",
     help="Verify only this claim of the answer, counted from 1. Default: all claims with passages.",
 )
-@click.option(
-    "--iteration",
-    type=click.IntRange(1),
-    metavar="N",
-    default=1,
-    show_default=True,
-    help="The audited answer: 1 is the original answer, 2 its first revision.",
-)
+@shared.iteration_option
 @click.option("--stored", is_flag=True, help="List the stored results, and verify nothing.")
 @desk_options
 @shared.json_option

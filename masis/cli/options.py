@@ -77,6 +77,14 @@ insecure_option = click.option(
     is_flag=True,
     help="Allow http to another machine. Anyone on the network can read the token and all texts.",
 )
+iteration_option = click.option(
+    "--iteration",
+    type=click.IntRange(1, 5),
+    metavar="N",
+    default=1,
+    show_default=True,
+    help="1: the original answer; 2: revision 2.",
+)
 COST = click.FloatRange(0, min_open=True)
 """The click type of an amount in US dollars."""
 

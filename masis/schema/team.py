@@ -17,6 +17,9 @@ PolicyRule = Literal["first", "agree", "adjudicated"]
 one that all share. If the last two rules find none, the case needs an adjudication.
 """
 
+SystemsShown = Literal["always", "after"]
+"""When a reviewer sees which system wrote an answer: ``after`` is after their preference."""
+
 MachineShown = Literal["first", "after", "never"]
 """When a reviewer sees the machine's verdict.
 
@@ -71,6 +74,7 @@ class QueuePolicy(TeamRecord):
     rule: PolicyRule = "adjudicated"
     agree: int = Field(default=2, ge=1, le=MOST_REVIEWERS)
     machine: MachineShown = "first"
+    systems: SystemsShown = "always"
     lease_minutes: int = Field(default=LEASE_MINUTES, ge=1, le=24 * 60)
 
     @model_validator(mode="after")

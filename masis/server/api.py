@@ -33,6 +33,7 @@ from masis.services import api_records as records
 from masis.services.access import ADD_CASES, RUN_AUDITS
 from masis.services.batch_actions import BatchRequest
 from masis.services.batches import BatchPreview
+from masis.services.cases import RESULTS_HIDDEN
 from masis.services.judge.alignment import (
     CHOOSE_CASES,
     TRY_VERSIONS,
@@ -611,6 +612,10 @@ def list_judge_versions(call: ApiCall) -> tuple[JudgeVersion, ...]:
 @endpoint("GET", "/judge/versions/{version}", "read", "see pages, figures and reports")
 def show_judge_version(call: ApiCall) -> JudgeVersion:
     """Return a judge version by its id or its name."""
+    return _version_in_path(call)
+
+
+def _version_in_path(call: ApiCall) -> JudgeVersion:
     return call.workbench.judge.get(call.actor, call.path["version"])
 
 
@@ -719,29 +724,25 @@ def _chosen_split(call: ApiCall) -> DecidedSplit:
 @endpoint("POST", "/judge/versions/{version}/hold-out", "oversee", WRITE_VERSIONS)
 def hold_out_questions(call: ApiCall) -> JudgeVersion:
     """Let a draft hold out the held-out half of the newest choice of cases."""
-    version = call.workbench.judge.get(call.actor, call.path["version"])
-    return call.workbench.alignment.hold_out(call.actor, version)
+    return call.workbench.alignment.hold_out(call.actor, _version_in_path(call))
 
 
 @endpoint("GET", "/judge/versions/{version}/trial-plan", "read", "see pages, figures and reports")
 def plan_judge_trial(call: ApiCall) -> TrialPlan:
     """Return what trying a version would audit, and the most that it may cost."""
-    version = call.workbench.judge.get(call.actor, call.path["version"])
-    return call.workbench.alignment.plan(call.actor, version)
+    return call.workbench.alignment.plan(call.actor, _version_in_path(call))
 
 
 @endpoint("POST", "/judge/versions/{version}/trial", "oversee", TRY_VERSIONS)
 def start_judge_trial(call: ApiCall) -> records.TrialProgress:
     """Start to try a version on its held-out cases. It goes on in the background."""
-    version = call.workbench.judge.get(call.actor, call.path["version"])
-    return _trial_progress(call.workbench.alignment.start(call.actor, version))
+    return _trial_progress(call.workbench.alignment.start(call.actor, _version_in_path(call)))
 
 
 @endpoint("GET", "/judge/versions/{version}/trial", "read", "see pages, figures and reports")
 def show_judge_trial(call: ApiCall) -> records.TrialProgress | None:
     """Return how far the last trial of a version on this server is; null if there was none."""
-    version = call.workbench.judge.get(call.actor, call.path["version"])
-    task = call.workbench.alignment.latest_trial(version)
+    task = call.workbench.alignment.latest_trial(_version_in_path(call))
     return None if task is None else _trial_progress(task)
 
 
@@ -758,8 +759,7 @@ def _trial_progress(task: RunningTrial) -> records.TrialProgress:
 @endpoint("GET", "/judge/versions/{version}/comparison", "read", "see pages, figures and reports")
 def compare_judge_version(call: ApiCall) -> JudgeComparison:
     """Compare the stored audits and the trial of a version with people, on the held-out cases."""
-    version = call.workbench.judge.get(call.actor, call.path["version"])
-    return call.workbench.alignment.compare(call.actor, version)
+    return call.workbench.alignment.compare(call.actor, _version_in_path(call))
 
 
 @endpoint("POST", "/judge/versions/{version}/adopt", "oversee", ADOPT_VERSIONS)
@@ -916,9 +916,7 @@ def show_run(call: ApiCall) -> Run:
     """
     run = call.workbench.runs.get(call.path["run"])
     if call.workbench.team.machine_hidden(call.actor, run.case_id):
-        raise ResultsHidden(
-            "The team's policy hides the audit's results until you decide the case."
-        )
+        raise ResultsHidden(RESULTS_HIDDEN)
     call.workbench.cases.note_opened(call.actor, run.case_id)
     return run
 

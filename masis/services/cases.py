@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
-from masis.errors import UnknownRecord
+from masis.errors import ResultsHidden, UnknownRecord
 from masis.schema.actor import Actor
 from masis.schema.case import Case
 from masis.schema.faults import PlantedFault
@@ -115,6 +115,21 @@ def waiting_in(case_filter: CaseFilter) -> CaseFilter:
     return case_filter.model_copy(
         update={"states": states or WAITING, "standings": () if has_all else standings}
     )
+
+
+RESULTS_HIDDEN = "The team's policy hides the audit's results until you decide the case."
+
+
+def assert_machine_shown(store: Store, actor: Actor, case_id: str) -> None:
+    """Raise ResultsHidden if the policy hides the machine's verdict on a case from this reviewer.
+
+    Raises:
+        UnknownRecord: There is no such case.
+        ResultsHidden: The policy hides it.
+
+    """
+    if machine_hidden(store, actor, case_id):
+        raise ResultsHidden(RESULTS_HIDDEN)
 
 
 def machine_hidden(store: Store, actor: Actor, case_id: str) -> bool:

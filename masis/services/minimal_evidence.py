@@ -12,7 +12,7 @@ from typing import NamedTuple
 from masis.api.audits import verify_against_each
 from masis.api.roles import estimate
 from masis.audit import limits
-from masis.errors import InputError, ResultsHidden, StepError
+from masis.errors import InputError, StepError
 from masis.llm.estimates import CostEstimate
 from masis.schema.actor import Actor
 from masis.schema.audit import Claim, ClaimCheck
@@ -30,7 +30,7 @@ from masis.schema.run import Iteration, Run
 from masis.schema.wording import count_noun
 from masis.services.access import OPEN, Access, requires
 from masis.services.background import BackgroundTask, BackgroundTasks
-from masis.services.cases import machine_hidden
+from masis.services.cases import assert_machine_shown
 from masis.services.records import DecisionFilter
 from masis.settings import OFFLINE, ROLES, Settings
 from masis.store import Store
@@ -222,7 +222,7 @@ class MinimalEvidenceService:
         self, actor: Actor, case: Case, claim: int | None, iteration: int
     ) -> tuple[Run, list[_ClaimToVerify], Settings]:
         """Return the run, the claims to verify, and the settings of the verifier."""
-        self._check_shown(actor, case.id)
+        assert_machine_shown(self._store, actor, case.id)
         run, audited = self._audited(case.id, iteration)
         entries = self._labelling_entries(actor, case.id)
         numbers = range(1, len(audited.claims) + 1) if claim is None else (claim,)
@@ -258,14 +258,8 @@ class MinimalEvidenceService:
 
         """
         self._store.cases.summary(case_id)
-        self._check_shown(actor, case_id)
+        assert_machine_shown(self._store, actor, case_id)
         return self._store.minimal_evidence.of_case(case_id, actor.name)
-
-    def _check_shown(self, actor: Actor, case_id: str) -> None:
-        if machine_hidden(self._store, actor, case_id):
-            raise ResultsHidden(
-                "The team's policy hides the audit's results until you decide the case."
-            )
 
     def _audited(self, case_id: str, iteration: int) -> tuple[Run, Iteration]:
         """Return the newest finished run of a case, and one of its iterations."""

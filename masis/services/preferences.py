@@ -32,6 +32,7 @@ from masis.schema.preference import (
     seed_of_sides,
     swaps_sides,
 )
+from masis.schema.team import QueuePolicy
 from masis.services.access import Service, may_require, requires
 from masis.services.cases import machine_hidden
 from masis.services.reviews import name_of
@@ -277,6 +278,25 @@ class PreferenceService(Service):
                 )
             )
         return self._describe_entry(entry, self._pair_name(newest.decision))
+
+    @requires("read")
+    def hides_system(self, actor: Actor, case_id: str) -> bool:
+        """Return whether the policy hides which system wrote an answer from this person.
+
+        It does until they have decided every pair of the question. People who may not decide see
+        all names, as they see all verdicts.
+
+        Raises:
+            UnknownRecord: There is no such case.
+
+        """
+        policy = self._store.team.in_force(QueuePolicy)
+        if policy.systems == "always" or not self.access.allows(actor, "decide"):
+            return False
+        question = self._store.preferences.question_of(case_id)
+        systems = [answer.system for answer in self._store.preferences.answers(question)]
+        decided = self._store.preferences.decided_pairs(actor.name, question)
+        return any(frozenset(pair) not in decided for pair in combinations(systems, 2))
 
     @requires("read")
     def progress(self, actor: Actor) -> PreferenceProgress:

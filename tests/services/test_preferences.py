@@ -192,6 +192,40 @@ def test_an_answer_isnt_named_while_another_pair_of_its_question_is_open(
     assert workbench.preferences.find(ANA).total == 3
 
 
+def test_the_policy_hides_systems_until_every_pair_of_the_question_is_decided(
+    tmp_path: Path,
+) -> None:
+    bench = Workbench.open(tmp_path / "three.db")
+    add_answers(bench, NAMES, 1)
+    case_id = f"q0:{SECRET}"
+    assert not bench.preferences.hides_system(ANA, case_id)
+    bench.team.put_in_force(ANA, QueuePolicy(systems="after"))
+    for verdict in ("left", "right", "equal"):
+        assert bench.preferences.hides_system(ANA, case_id)
+        give(bench, ANA, verdict)  # type: ignore[arg-type]
+    assert not bench.preferences.hides_system(ANA, case_id)
+    assert bench.preferences.hides_system(BEN, case_id)
+    bench.preferences.undo(ANA)
+    assert bench.preferences.hides_system(ANA, case_id)
+    alone = answer_of(SECRET, 7)
+    bench.cases.add_one(ANA, alone)
+    assert not bench.preferences.hides_system(ANA, alone.id), "there is nothing to compare"
+    bench.close()
+
+
+def test_the_policy_hides_no_system_from_people_who_may_not_decide(tmp_path: Path) -> None:
+    bench = Workbench.open(tmp_path / "signed-in.db", access=SIGN_IN_REQUIRED)
+    lead = Actor(name="Lea", roles=("lead",), authenticated=True)
+    for system in NAMES[:2]:
+        bench.store.cases.add(answer_of(system, 0))
+    bench.team.put_in_force(lead, QueuePolicy(systems="after"))
+    reader = Actor(name="Rita", roles=("viewer",), authenticated=True)
+    reviewer = Actor(name="Rolf", roles=("reviewer",), authenticated=True)
+    assert not bench.preferences.hides_system(reader, f"q0:{SECRET}")
+    assert bench.preferences.hides_system(reviewer, f"q0:{SECRET}")
+    bench.close()
+
+
 def test_an_undone_verdict_hides_the_others_again(workbench: Workbench) -> None:
     prefer(workbench, BEN, "x")
     prefer(workbench, ANA, "x")

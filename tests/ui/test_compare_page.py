@@ -10,6 +10,7 @@ from streamlit.testing.v1 import AppTest
 from masis.schema.systems import UNNAMED, System
 from masis.schema.team import QueuePolicy
 from masis.services import Workbench
+from masis.services.preferences import NewPreference
 from masis.ui.compare.page import chosen_systems
 from tests.reviewing import ADA
 from tests.services.test_comparison import add_pairs
@@ -56,6 +57,41 @@ def test_a_blind_reviewer_sees_no_regression_before_deciding(served: Workbench) 
     assert "No question that was right before is wrong now." in page
     assert "3 questions whose results your team's policy hides" in page
     assert "worse-1:v2" not in drawn_data(app)
+
+
+def test_answers_and_systems_are_hidden_until_the_preference_if_the_policy_says_so(
+    served: Workbench,
+) -> None:
+    add_pairs(served, worse=1)
+    named = open_page("review", case="worse-0:v2")
+    assert "worse-0:v2" in head_of(named)
+    served.team.put_in_force(ADA, QueuePolicy(systems="after"))
+    app = open_page("compare", NAMED, pair="worse-0")
+    assert "hides which system wrote which answer" in app.info[0].value
+    assert "worse-0:v2" not in drawn_data(app)
+    head = head_of(open_page("review", NAMED, case="worse-0:v2"))
+    assert "worse-0" in head
+    assert ":v2" not in head
+    task = served.preferences.next(ADA)
+    assert task is not None
+    served.preferences.decide(ADA, NewPreference(pair=task.pair, verdict="left"))
+    assert "worse-0:v2" in drawn_data(open_page("compare", NAMED, pair="worse-0"))
+    assert "worse-0:v2" in head_of(open_page("review", NAMED, case="worse-0:v2"))
+
+
+NAMED = {"reviewer-name": ADA.name}
+
+
+def head_of(app: AppTest) -> str:
+    """Return the data of the head of a case."""
+    [head] = [
+        str(part.proto)
+        for part in app.main
+        if hasattr(part, "proto")
+        and '"question"' in str(part.proto).replace("\\", "")
+        and '"technical"' in str(part.proto).replace("\\", "")
+    ]
+    return head
 
 
 def test_the_two_newest_systems_are_compared_unless_the_address_names_others() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,12 +18,11 @@ from tests.judging import (
     ADA,
     CURRENCY_REASON,
     CURRENCY_RULE,
-    KEY,
     ROUNDED_REASON,
     ROUNDED_RULE,
     configure,
-    make_decided,
-    read_as_a_judge,
+    decided_database,
+    server,
 )
 from tests.serving_models import ModelServer
 from tests.ui.conftest import Serve, open_page, press, texts
@@ -32,19 +30,7 @@ from tests.ui.conftest import Serve, open_page, press, texts
 NAMED = {"reviewer-name": "Ada"}
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[ModelServer]:
-    with ModelServer(read_as_a_judge) as serving:
-        yield serving
-
-
-@pytest.fixture(scope="module")
-def decided_database(server: ModelServer, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("judge") / "decided.db"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SCRIPTED_KEY", KEY)
-        make_decided(path, server)
-    return path
+__all__ = ["decided_database", "server"]  # the fixtures of both judge tests
 
 
 @pytest.fixture

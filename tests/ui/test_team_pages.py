@@ -511,6 +511,17 @@ def typed(app: AppTest, field: str, text: str) -> None:
     app.run()
 
 
+def test_the_policy_sets_when_reviewers_see_which_system_answered(
+    audited_workbench: Workbench,
+) -> None:
+    app = opened("team", view="policy")
+    radio = next(part for part in app.radio if "which system answered" in part.label)
+    radio.set_value("after").run()
+    press(app, "Set this policy")
+    assert audited_workbench.store.team.in_force(QueuePolicy).systems == "after"
+    assert "After their preference" in texts(opened("team", view="policy"))
+
+
 @pytest.mark.parametrize(
     ("reviewers", "says"),
     [

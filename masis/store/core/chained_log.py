@@ -409,6 +409,12 @@ class StoredLog(StorePart, Generic[D, E]):
         """Update the records that depend on the redacted entry."""
         raise NotImplementedError
 
+    def with_token(self, token: str) -> E | None:
+        """Return the entry that was made with this token, or None."""
+        with self._database.reading() as connection:
+            rows = self.log.rows(connection, "log.token = ?", [token])
+            return next(map(self.log.entry_of, rows), None)
+
     def iterate(self) -> Iterator[E]:
         """Yield the whole log from its beginning, loading 100 entries at a time."""
         return map(

@@ -123,11 +123,6 @@ class Decisions(StoredLog[Decision, LogEntry]):
             self._database.execute("SELECT 1 FROM decision_log WHERE token = ?", [token])
         )
 
-    def with_token(self, token: str) -> LogEntry | None:
-        """Return the entry that was made with this token, or None."""
-        with self._database.reading() as connection:
-            return next(map(LOG.entry_of, LOG.rows(connection, "log.token = ?", [token])), None)
-
     def individual(self, case_id: str, queue: str | None = None) -> tuple[LogEntry, ...]:
         """Return each reviewer's effective decision on a case, oldest first.
 

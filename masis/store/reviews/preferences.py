@@ -166,11 +166,6 @@ class PreferenceLog(StoredLog[PreferenceDecision, PreferenceEntry]):
         with self._database.reading() as connection:
             return next(map(LOG.entry_of, LOG.rows(connection, newest, [reviewer])), None)
 
-    def with_token(self, token: str) -> PreferenceEntry | None:
-        """Return the entry that was made with this token, or None."""
-        with self._database.reading() as connection:
-            return next(map(LOG.entry_of, LOG.rows(connection, "log.token = ?", [token])), None)
-
     def on_redacted(self, connection: sqlite3.Connection, row: sqlite3.Row) -> None:
         """Change nothing: the verdict stays in force, and its reason is in the payload only."""
 

@@ -222,6 +222,14 @@ def _draw_both_answers(workbench: Workbench, pair: AnswerPair, pairs: list[Answe
     place = pairs.index(pair)
     st.subheader(f"Question {place + 1} of {len(pairs)}", anchor="answers")
     st.text(pair.query)
+    if workbench.preferences.hides_system(actor(), pair.first):
+        st.info(
+            "Your team's policy hides which system wrote which answer until you've given your"
+            " preference on this question.",
+            icon=":material/visibility_off:",
+        )
+        st.page_link("pages/preference.py", label="Preference", icon=":material/thumbs_up_down:")
+        return
     sides = []
     for case_id, judgement in (
         (pair.first, pair.first_judgement),

@@ -525,10 +525,12 @@ def _draw_case_head(page: _Page) -> None:
     worst = headline(run) if run and not view.machine_hidden else None
     word, more = status_label(view.summary.standing, view.state, view.summary.severity)
     facts = [str(case.metadata["field"])] if case.metadata.get("field") else []
+    # The id of an answer contains the name of its system.
+    name = case.question if page.workbench.preferences.hides_system(actor(), case.id) else case.id
     data: CaseHead = {
         "question": case.query,
         "state": label(STATE["running"] if page.busy else word),
-        "facts": [*([more] if more else []), *facts, case.id],
+        "facts": [*([more] if more else []), *facts, name],
         "reasons": review_messages(run) if run else [],
         "technical": failure_message(run) if run else "",
         "past": page.decided is not None,

@@ -48,6 +48,7 @@ from masis.ui.team.policy_words import (
     MACHINE,
     RUBRIC_HELP,
     RULES,
+    SYSTEMS,
     read_scores,
     score_line,
 )
@@ -70,6 +71,7 @@ CHOICES: dict[str, str] = {
     "rule": "Verdict that counts",
     "agree": "Reviewers who have to agree",
     "machine": "When reviewers see the audit",
+    "systems": "When reviewers see which system answered",
     "lease_minutes": "Minutes that an opened case is reserved",
     "seed": "Random seed for the cases with several reviewers",
 }
@@ -634,6 +636,7 @@ def _draw_policy(workbench: Workbench) -> None:
             "agree", titles, keys, MOST_REVIEWERS, disabled=chosen["rule"] != "agree"
         )
         _draw_policy_options("machine", titles, MACHINE, keys["machine"])
+        _draw_policy_options("systems", titles, SYSTEMS, keys["systems"])
         lease_help = (
             "Nobody else can decide the case meanwhile. If its reviewer is inactive for longer,"
             " others can."
@@ -748,6 +751,8 @@ def _policy_value_text(name: str, value: Any) -> str:
         return RULES[value][0]
     if name == "machine":
         return MACHINE[value][0]
+    if name == "systems":
+        return SYSTEMS[value][0]
     return f"{value:.0%}" if name == "share" else str(value)
 
 

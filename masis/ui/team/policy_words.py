@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from masis.schema.team import MachineShown, PolicyRule, RubricScore
+from masis.schema.team import MachineShown, PolicyRule, RubricScore, SystemsShown
 
 RULES: dict[PolicyRule, tuple[str, str]] = {
     "adjudicated": (
@@ -29,6 +29,16 @@ RULES: dict[PolicyRule, tuple[str, str]] = {
     ),
 }
 ALL_OF_THEM = "This is the same as the rule above, because {0} of {0} reviewers are all of them."
+SYSTEMS: dict[SystemsShown, tuple[str, str]] = {
+    "always": ("Always", "The pages Review and Compare name the system of each answer."),
+    "after": (
+        "After their preference",
+        (
+            "Until a reviewer has decided all pairs of a question on the page Preference, Compare"
+            " doesn't show its answers and Review doesn't name the system."
+        ),
+    ),
+}
 MACHINE: dict[MachineShown, tuple[str, str]] = {
     "first": (
         "At once",

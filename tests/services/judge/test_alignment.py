@@ -37,29 +37,16 @@ from tests.judging import (
     ROUNDED_REASON,
     ROUNDED_RULE,
     a_decided_case,
+    decided_database,
     judged_by,
-    make_decided,
-    read_as_a_judge,
+    server,
 )
 from tests.modes import an_issue
 from tests.reviewing import decide, undone
 from tests.serving_models import ModelServer
 from tests.store.factories import an_iteration
 
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[ModelServer]:
-    with ModelServer(read_as_a_judge) as serving:
-        yield serving
-
-
-@pytest.fixture(scope="module")
-def decided_database(server: ModelServer, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("judge") / "decided.db"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SCRIPTED_KEY", KEY)
-        make_decided(path, server)
-    return path
+__all__ = ["decided_database", "server"]  # the fixtures of both judge tests
 
 
 @pytest.fixture
