@@ -185,7 +185,10 @@ def _on_request(item: pytest.Item) -> str | None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Add marks that follow from fixtures, and run the longest tests first."""
+    """Add marks that follow from fixtures, and run the longest tests first.
+
+    A worker that gets a long file last would run alone at the end.
+    """
     left_out = {
         item for item in items if (option := _on_request(item)) and not config.getoption(option)
     }
@@ -207,7 +210,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     slow = {
         item.path
         for item in items
-        if item.get_closest_marker("slow") or item.get_closest_marker("soak")
+        if any(map(item.get_closest_marker, ("slow", "soak", "apptest")))
     }
     items.sort(
         key=lambda item: 0 if item.get_closest_marker("browser") else 1 if item.path in slow else 2

@@ -33,6 +33,7 @@ from tests.served_replies import (
     sensible,
     status,
 )
+from tests.waiting import PATIENCE_S
 
 BLOCK = 512
 """Characters of a prompt that are cached as one block: 128 tokens."""
@@ -117,13 +118,13 @@ class ModelServer:
             target=self._serve, args=(started,), name="scripted models", daemon=True
         )
         self._thread.start()
-        if not started.wait(10):
+        if not started.wait(PATIENCE_S):
             raise RuntimeError(f"nothing is served at port {self.port}: is it taken?")
         return self
 
     def __exit__(self, *_: object) -> None:
         self._loop.call_soon_threadsafe(self._ended.set)
-        self._thread.join(10)
+        self._thread.join(PATIENCE_S)
 
     def _serve(self, started: threading.Event) -> None:
         async def serve() -> None:

@@ -108,7 +108,7 @@ def stays_wide(page: Page) -> bool:
     is drawn in steps.
     """
     try:
-        page.wait_for_function(f"!({OVERFLOW})", timeout=3_000)
+        page.wait_for_function(f"!({OVERFLOW})", timeout=20_000)
     except PlaywrightTimeout:
         return True
     return False

@@ -68,7 +68,7 @@ def test_an_empty_database_shows_its_path_and_imported_cases_are_audited_with_on
 
 
 def test_every_response_has_the_content_security_policy(demo: str) -> None:
-    with urllib.request.urlopen(demo, timeout=5) as response:
+    with urllib.request.urlopen(demo, timeout=60) as response:
         policy = response.headers["content-security-policy"]
     assert "connect-src 'self'" in policy
     assert "img-src 'self' data: blob:" in policy

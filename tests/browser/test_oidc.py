@@ -71,7 +71,7 @@ def provider(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iter
             yield base
         finally:
             process.terminate()
-            process.wait(timeout=15)
+            process.wait(timeout=60)
 
 
 def answers(url: str) -> bool:

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
 from masis.cli import main
+from masis.services.maintenance import health
 from tests.cli.running import Masis
+
+import_error = cache(health._import_error)
+
+
+@pytest.fixture(autouse=True)
+def _import_integrations_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let ``masis health`` import each installed integration only in the first test.
+
+    It starts a process for each, which takes 7 s of processor time in all.
+    """
+    monkeypatch.setattr(health, "_import_error", import_error)
 
 
 @pytest.fixture

@@ -219,7 +219,7 @@ def test_exported_cases_can_be_piped_into_an_audit(masis: Masis, tmp_path: Path)
         ) as auditing,
     ):
         out, said = auditing.communicate(timeout=100)
-        assert (exporting.wait(timeout=10), auditing.returncode) == (0, 0), said
+        assert (exporting.wait(timeout=100), auditing.returncode) == (0, 0), said
         assert exporting.stderr.read() == "2 lines written.\n"
     assert [json.loads(line)["case_id"] for line in out.splitlines()] == ["a", "b"]
     assert "2 cases audited" in said

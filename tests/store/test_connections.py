@@ -27,7 +27,7 @@ from masis.store import Store
 from masis.store.core import connections
 from masis.store.core.connections import POOL_SIZE, connect, explained_errors
 from tests.store.factories import a_case, a_decision, a_run, accepted
-from tests.waiting import run_at_once
+from tests.waiting import PATIENCE_S, run_at_once
 
 
 def test_many_threads_share_few_connections(store: Store) -> None:
@@ -78,12 +78,12 @@ def test_waiting_too_long_for_a_connection_is_an_error(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connections, "BUSY_TIMEOUT_S", 0.05)
-    held, done = threading.Barrier(POOL_SIZE + 1, timeout=10), threading.Event()
+    held, done = threading.Barrier(POOL_SIZE + 1, timeout=PATIENCE_S), threading.Event()
 
     def hold() -> None:
         with store.database.reading():
             held.wait()
-            done.wait(10)
+            done.wait(PATIENCE_S)
 
     threads = [threading.Thread(target=hold) for _ in range(POOL_SIZE)]
     for thread in threads:

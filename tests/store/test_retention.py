@@ -40,6 +40,7 @@ from tests.store.factories import (
     an_undo,
 )
 from tests.store.test_screenings import abstracts, says, screened
+from tests.waiting import PATIENCE_S
 
 OLD, NEW, CUTOFF = (
     "2026-01-01T10:00:01.000Z",
@@ -731,7 +732,7 @@ def test_writers_can_proceed_between_purge_batches(
             if done == 10:
                 thread = threading.Thread(target=write_meanwhile)
                 thread.start()
-                thread.join(10)
+                thread.join(PATIENCE_S)
                 assert entered.is_set()
 
         assert store.retention.remove(RULE, by="Ada", how="command", on_batch=on_batch)
