@@ -186,6 +186,16 @@ def holding_queues(
     return missing
 
 
+def waits_in_shared_queue(connection: sqlite3.Connection, case_seq: int) -> bool:
+    """Return whether a case waits in a named queue for decisions of several people."""
+    shared = [queue for queue in open_queues(connection) if queue.policy.reviewers > 1]
+    if not shared:
+        return False
+    sql, values = any_unsettled(shared)
+    sql = f"SELECT 1 FROM cases WHERE cases.seq = ? AND {sql}"  # noqa: S608 (our own SQL)
+    return connection.execute(sql, [case_seq, *values]).fetchone() is not None
+
+
 def median_seconds(connection: sqlite3.Connection, queue: str, reviewer: str) -> float | None:
     """Return a person's median time for a decision in a named queue, or None."""
     rows = connection.execute(
