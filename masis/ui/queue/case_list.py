@@ -262,7 +262,11 @@ def _draw_standings(workbench: Workbench, facets: Facets, case_filter: CaseFilte
     can_split = chosen == ["nothing_found"]
     shown = {address.STANDINGS.name, *([address.SEVERITIES.name] if can_split else [])}
     standings, minor = facets.standings, facets.minor
-    if any(address.value(name) for name in address.FILTERS if name not in shown):
+    if case_filter.queue or any(
+        address.value(name) for name in address.FILTERS if name not in shown
+    ):
+        # A choice lists all cases of the queue with the status, not only those that wait.
+        case_filter = case_filter.model_copy(update={"waits_in_queue": False})
         if can_split:
             case_filter = case_filter.model_copy(update={"severities": ()})
         standings, minor = workbench.cases.standings_for(actor(), case_filter)
