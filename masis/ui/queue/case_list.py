@@ -501,7 +501,8 @@ def _draw_views(workbench: Workbench, case_filter: CaseFilter) -> None:
     as a view or make a queue of it.
     """
     name = actor().name
-    with st.popover("Views", icon=":material/bookmark:"):
+    popover = st.popover("Views", icon=":material/bookmark:", key="queue-views", on_change="rerun")
+    with popover:
         assigned = workbench.store.team.count_cases("assigned").get(name, 0) if reviewer() else 0
         if assigned:
             st.page_link(
@@ -545,7 +546,8 @@ def _draw_views(workbench: Workbench, case_filter: CaseFilter) -> None:
                 lambda: workbench.team.save_view(actor(), title, parameters, shared=shared)
             ):
                 st.rerun()
-        if not case_filter.queue:
+        # What it would hold is counted only while the popover is open.
+        if popover.open and not case_filter.queue:
             st.divider()
             _draw_queue_setup(workbench, case_filter)
 

@@ -107,9 +107,9 @@ def _draw_setup(workbench: Workbench, queue: ReviewQueue) -> None:
             "Restore this queue" if queue.archived else "Archive this queue",
             key="archive-queue",
             icon=":material/unarchive:" if queue.archived else ":material/archive:",
-            help="Its decisions, labels and versions stay. Drafts stay with the people.",
             **button_state("oversee"),
         )
+        st.caption("The decisions, labels and versions of an archived queue stay.")
         if archive and run_action(
             lambda: workbench.queues.archive(actor(), queue.id, restore=queue.archived)
         ):
