@@ -74,14 +74,14 @@ def show_queue(name: str, desk: Desk, emit: Emit) -> None:
     if not found:
         known = ", ".join(row.queue.name for row in rows) or "none"
         raise click.UsageError(f"There is no queue {name[:60]!r}. Queues: {known}.")
-    emit(found[0], _as_lines(found[0]))
+    emit(found[0], _queue_lines(found[0]))
 
 
 def _state(row: QueueFigures) -> str:
     return "archived" if row.queue.archived else policy_text(row.queue)
 
 
-def _as_lines(row: QueueFigures) -> Iterator[str]:
+def _queue_lines(row: QueueFigures) -> Iterator[str]:
     queue = row.queue
     yield f"{queue.name} (id {queue.id}, version {queue.version}): {_state(row)}"
     yield f"  filled by    {fill_text(queue.cases)}"

@@ -197,7 +197,7 @@ class QueueService(Service):
 
         """
         known = self._store.team.queues()
-        title = _checked_name(name, known)
+        title = _check_queue_name(name, known)
         policy = self._store.team.in_force(QueuePolicy)
         queue = ReviewQueue(
             id=_new_id(title, {queue.id for queue in known}),
@@ -223,7 +223,7 @@ class QueueService(Service):
         """
         before = self.get(actor, queue.id)
         others = [known for known in self._store.team.queues() if known.id != queue.id]
-        update = {"name": _checked_name(queue.name, others), "version": before.version}
+        update = {"name": _check_queue_name(queue.name, others), "version": before.version}
         queue = queue.model_copy(update=update)
         if queue == before:
             return before
@@ -262,7 +262,7 @@ class QueueService(Service):
         return self._store.team.put_queue(actor.name or "unnamed", queue)
 
 
-def _checked_name(name: str, others: Iterable[ReviewQueue]) -> str:
+def _check_queue_name(name: str, others: Iterable[ReviewQueue]) -> str:
     title = " ".join(name.split())
     if not title or len(title) > 60 or "\x00" in title:
         raise InputError("needs a name of 1 to 60 characters", hint="Type a name.", field="name")

@@ -240,9 +240,10 @@ class TeamService(Service):
         blind = self._store.team.strictest_shown() != "first"
         if case_filter.queue:
             # The queue has its own status of each case, whatever other queues have decided.
-            update = {"states": (*IN_A_QUEUE, *(("accepted",) if blind else ()))}
-            update |= {"standings": (), "waits_in_queue": True}
-            return cases.blind_filter(actor, case_filter).model_copy(update=update)
+            states = (*IN_A_QUEUE, *(("accepted",) if blind else ()))
+            return cases.blind_filter(actor, case_filter).model_copy(
+                update={"states": states, "standings": (), "waits_in_queue": True}
+            )
         states = ("accepted",) if case_filter.states == ("accepted",) else ()
         waiting = waiting_in(
             cases.blind_filter(actor, case_filter.model_copy(update={"states": states}))

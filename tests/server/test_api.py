@@ -22,6 +22,7 @@ from masis.server.openapi import document
 from masis.services import Workbench, access
 from masis.services.access import ACTS
 from masis.services.batch_actions import BatchRequest
+from masis.services.records import CaseFilter
 from tests.server.conftest import Serve, Served
 from tests.store.factories import a_case, an_audited_case
 
@@ -93,6 +94,7 @@ def prepare(served: Served) -> dict[str, str]:
         "name": "pilot",
         "system": "unnamed",
         "token": "unknown",
+        "queue": workbench.queues.create(LEAD, "Law", CaseFilter(fields=("Law",))).id,
         "batch": a_batch(workbench),
     }
 

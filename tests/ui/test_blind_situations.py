@@ -116,17 +116,24 @@ class World(NamedTuple):
 
 
 class Policies(NamedTuple):
-    """The policies before and after the change, and the cases drawn for a guarantee."""
+    """The policies before and after the change, and the cases drawn for a guarantee.
+
+    With ``strict``, every case is also in the named queues ``Open`` and ``Strict``. Decisions are
+    made in neither, but in the first queue.
+    """
 
     machine: MachineShown
     reviewers: int = 2
     later_reviewers: int = 3
     drawn: tuple[str, ...] = ()
+    strict: QueuePolicy | None = None
 
     def label(self) -> str:
         """Return the name of the policies in a test's id."""
         drawn = "-drawn" if self.drawn else ""
-        return f"{self.machine}-{self.reviewers}-then-{self.later_reviewers}{drawn}"
+        strict = self.strict
+        queues = f"-in-{strict.machine}-{strict.reviewers}" if strict else ""
+        return f"{self.machine}-{self.reviewers}-then-{self.later_reviewers}{drawn}{queues}"
 
     def policy(self, reviewers: int) -> QueuePolicy:
         return QueuePolicy(reviewers=reviewers, machine=self.machine)
@@ -142,6 +149,11 @@ def build(path: Path, world: World, policies: Policies) -> None:
         workbench.team.put_in_force(LEA, policies.policy(reviewers))
         if half == 0:
             store.cases.add_many([a_case(each) for each in IDS])
+            if policies.strict is not None:
+                everything = CaseFilter(datasets=("made for tests",))
+                workbench.queues.create(LEA, "Open", everything)
+                strict = workbench.queues.create(LEA, "Strict", everything)
+                workbench.queues.change(LEA, strict.model_copy(update={"policy": policies.strict}))
             if policies.drawn:
                 plan = {"case_ids": policies.drawn, "version": 1}
                 store.team.put_in_force("Lea", SamplePlan.model_construct(**plan))
@@ -276,6 +288,13 @@ def over_filters(workbench: Workbench) -> str:
             f"{field} {sorted(workbench.cases.values_for(ADA, case_filter, field).items())}"
             for field in ("states", "flags", "reasons", "reviewers", "tags", "models")
         ]
+    for queue in workbench.queues.all(ADA):
+        found.append(workbench.queues.figures(ADA, queue.id).model_dump_json())
+        for waits in (True, False):
+            in_queue = CaseFilter(queue=queue.id, waits_in_queue=waits, size=200)
+            found.append(workbench.cases.find_for(ADA, in_queue).model_dump_json())
+            found.append(str(workbench.cases.standings_for(ADA, in_queue)))
+        found += [str(workbench.team.work(ADA, each, queue.id)) for each in IDS]
     found.append(str(workbench.cases.facets_for(ADA)))
     found += [str(workbench.team.work(ADA, each)) for each in IDS]
     return "\n".join(found)
@@ -302,6 +321,8 @@ def over_commands(workbench: Workbench) -> str:
     """Every command that shows a reviewer something."""
     calls: list[tuple[str, ...]] = [("queue",), ("queue", "--json"), ("log",), ("log", "--json")]
     calls += [(name, each, "--json") for name in ("show", "log") for each in IDS]
+    calls.append(("queues", "list", "--json"))
+    calls += [("queue", "--queue", queue.name) for queue in workbench.queues.all(ADA)]
     outputs = []
     for call in calls:
         options = ["--by", ADA.name, "--db", str(workbench.database)]
@@ -335,6 +356,12 @@ PAGE_SURFACES: dict[str, Show] = {
     "accepted": over_page("queue", state="accepted"),
     "nothing found": over_page("queue", standing="nothing_found"),
     **{f"case {each}": over_page("review", case=each) for each in IDS[::6]},
+    **{f"queue {each}": over_page("queue", queue=each) for each in ("open", "strict")},
+    **{
+        f"case in {each}": over_page("review", queue=each, case=IDS[2])
+        for each in ("open", "strict")
+    },
+    "figures of queues": over_page("team", view="queues"),
 }
 
 
@@ -395,6 +422,7 @@ POLICIES = (
     Policies("after"),
     Policies("never", later_reviewers=4),
     Policies("first", reviewers=3, later_reviewers=2),
+    Policies("first", reviewers=1, later_reviewers=1, strict=QueuePolicy(reviewers=3)),
 )
 
 
@@ -411,6 +439,8 @@ HIDING = (
     Policies("never"),
     Policies("never", reviewers=1, later_reviewers=1),
     Policies("first", reviewers=1, later_reviewers=1, drawn=IDS),
+    Policies("first", reviewers=1, later_reviewers=1, strict=QueuePolicy(machine="after")),
+    Policies("first", reviewers=1, later_reviewers=1, strict=QueuePolicy(machine="never")),
 )
 
 

@@ -11,7 +11,7 @@ from masis.errors import Removed
 from masis.schema.minimal_evidence import MinimalEvidence
 from masis.store.core.connections import StorePart
 from masis.store.jobs import pack, unpack
-from masis.store.reviews.visibility import sealed
+from masis.store.reviews.visibility import where_sealed
 
 
 class MinimalEvidenceResults(StorePart):
@@ -54,7 +54,7 @@ class MinimalEvidenceResults(StorePart):
         missing.
         """
         with self._database.reading() as connection:
-            shared, values = sealed(connection)
+            shared, values = where_sealed(connection)
         rows = self._database.execute(
             f"""SELECT minimal_evidence.payload FROM cases
                 JOIN runs ON runs.case_seq = cases.seq

@@ -35,11 +35,11 @@ from masis.store.core.sql import Condition, any_of, join_conditions, record_of
 from masis.store.orders import ORDERS, fitted_probability, risk_of
 from masis.store.records import CaseFilter, CasePage, CaseSummary, Facets
 from masis.store.reviews.queues import (
-    any_unsettled,
     in_queue,
     named_queue,
     open_queues,
-    unsettled,
+    where_any_waits,
+    where_waits,
 )
 from masis.store.reviews.visibility import hidden_sample, visible_codes, visible_observations
 from masis.views.headline import Headline
@@ -437,7 +437,7 @@ def matching(connection: sqlite3.Connection, case_filter: CaseFilter) -> Matchin
         # Nothing matches in lists of cases whose audit is hidden, if the audit fills the queue.
         if sample and any(getattr(queue.cases, name) for name in BY_AUDIT):
             parts.append((f"NOT {_IN_SAMPLE}", (sample,)))
-        parts.append(unsettled(queue) if case_filter.waits_in_queue else in_queue(queue))
+        parts.append(where_waits(queue) if case_filter.waits_in_queue else in_queue(queue))
         if case_filter.waits_in_queue:
             parts.append(("+state NOT IN ('superseded', 'redacted')", ()))
     if case_filter.similar_to:
@@ -574,7 +574,7 @@ def _open_to(connection: sqlite3.Connection, case_filter: CaseFilter) -> list[Co
             queue for queue in open_queues(connection) if not queue.admits(case_filter.open_to)
         ]
         if closed:
-            sql, values = any_unsettled(closed)
+            sql, values = where_any_waits(closed)
             others = [(f"NOT {sql}", values)]
     done = f"{decided} UNION {skipped}" if not case_filter.skipped_too else decided
     condition = f"""

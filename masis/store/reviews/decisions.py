@@ -31,8 +31,8 @@ from masis.store.reviews.visibility import (
     hidden_sample,
     hides_anything,
     machine_hidden,
-    sealed,
     strictest_shown,
+    where_sealed,
 )
 
 _SELECT = """
@@ -208,7 +208,7 @@ class Decisions(StoredLog[Decision, LogEntry]):
                     GROUP BY reviewer ORDER BY reviewer"""
                 return dict(self._database.cached_rows(sql))
             hidden, by_audit = machine_hidden(connection, viewer)
-            shared, by_others = sealed(connection)
+            shared, by_others = where_sealed(connection)
             sql = f"""SELECT reviewer, count(*) FROM decision_payloads
                 WHERE NOT (reviewer IS NOT ? AND entry_seq IN (
                 SELECT log.seq FROM decision_log AS log JOIN cases ON cases.seq = log.case_seq
@@ -512,7 +512,7 @@ def _conditions(connection: sqlite3.Connection, log_filter: DecisionFilter) -> l
     if log_filter.blind_to is not None:
         viewer = log_filter.blind_to
         hidden, by_audit = machine_hidden(connection, viewer)
-        shared, by_others = sealed(connection)
+        shared, by_others = where_sealed(connection)
         # An undo of the policy's acceptance says nothing about a decision.
         others = f"""NOT ((log.kind = 'decision' OR (log.kind = 'undo' AND NOT {_OF_ACCEPTANCE}))
             AND written.reviewer IS NOT ? AND EXISTS

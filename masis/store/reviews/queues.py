@@ -77,7 +77,7 @@ def in_queue(queue: ReviewQueue) -> Condition:
     return f"cases.seq IN (SELECT cases.seq FROM cases WHERE {where})", values  # noqa: S608
 
 
-def unsettled(queue: ReviewQueue, over: tuple[str, ...] = ("settled", "differ")) -> Condition:
+def where_waits(queue: ReviewQueue, over: tuple[str, ...] = ("settled", "differ")) -> Condition:
     """Return the condition that a queue holds a case, and that it waits for decisions there.
 
     ``over`` are the states in which it doesn't wait any more.
@@ -90,9 +90,9 @@ def unsettled(queue: ReviewQueue, over: tuple[str, ...] = ("settled", "differ"))
     return sql, [*values, queue.id]
 
 
-def any_unsettled(queues: Collection[ReviewQueue]) -> Condition:
+def where_any_waits(queues: Collection[ReviewQueue]) -> Condition:
     """Return the condition that a case waits in one of these queues."""
-    parts = [unsettled(queue) for queue in queues]
+    parts = [where_waits(queue) for queue in queues]
     values = [value for _, bound in parts for value in bound]
     return f"({' OR '.join(sql for sql, _ in parts) or '0'})", values
 
@@ -184,6 +184,16 @@ def holding_queues(
         elif row["state"] == "pending":
             missing[queue.id] = row["pending"]
     return missing
+
+
+def waits_in_shared_queue(connection: sqlite3.Connection, case_seq: int) -> bool:
+    """Return whether a case waits in a named queue for decisions of several people."""
+    shared = [queue for queue in open_queues(connection) if queue.policy.reviewers > 1]
+    if not shared:
+        return False
+    sql, values = where_any_waits(shared)
+    sql = f"SELECT 1 FROM cases WHERE cases.seq = ? AND {sql}"  # noqa: S608 (our own SQL)
+    return connection.execute(sql, [case_seq, *values]).fetchone() is not None
 
 
 def median_seconds(connection: sqlite3.Connection, queue: str, reviewer: str) -> float | None:

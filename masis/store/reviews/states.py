@@ -47,7 +47,7 @@ from masis.schema.review import CaseState
 from masis.schema.team import CasePolicy
 from masis.store.core.sql import Condition
 from masis.store.reviews import observations
-from masis.store.reviews.queues import FIRST_QUEUE, holding_queues
+from masis.store.reviews.queues import FIRST_QUEUE, holding_queues, waits_in_shared_queue
 
 CopyKind = Literal[0, 1, 2]
 """The values of the column ``cases.planted``."""
@@ -336,7 +336,11 @@ def refresh(connection: sqlite3.Connection, case_seq: int) -> None:
     # The time of a change would reveal an acceptance, or a pending decision.
     hidden: tuple[str, ...] = ("policy_accept",)
     hidden += ("decision", "undo") if derived.pending else ()
-    if derived.pending or (case["wanted"] > 1 and not _has_decider(derived.work)):
+    if (
+        derived.pending
+        or (case["wanted"] > 1 and not _has_decider(derived.work))
+        or (entries and waits_in_shared_queue(connection, case_seq))
+    ):
         hidden += (*observations.CODING, "comment")
     acceptances = {entry["seq"] for entry in entries if entry["kind"] == "policy_accept"}
     times += [

@@ -251,7 +251,7 @@ class Team(StorePart):
     def waits_in(self, case_id: str, queue: ReviewQueue) -> bool:
         """Return whether a case still needs decisions in a queue. Raises UnknownRecord."""
         with self._database.reading() as connection:
-            sql, values = queues.unsettled(queue)
+            sql, values = queues.where_waits(queue)
             sql = f"SELECT 1 FROM cases WHERE cases.seq = ? AND {sql}"  # noqa: S608
             found = connection.execute(sql, [case_seq(connection, case_id), *values])
             return found.fetchone() is not None

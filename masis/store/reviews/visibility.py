@@ -15,7 +15,7 @@ from typing import Any, get_args
 from masis.schema.review import CaseState
 from masis.schema.team import MachineShown
 from masis.store.core.sql import Condition
-from masis.store.reviews.queues import any_unsettled, open_queues, strict_queues, unsettled
+from masis.store.reviews.queues import open_queues, strict_queues, where_any_waits, where_waits
 
 UNDECIDED: tuple[CaseState, ...] = (
     "new",
@@ -77,7 +77,7 @@ def strictest_shown(connection: sqlite3.Connection) -> MachineShown:
     return max(shown, key=order.index)
 
 
-def sealed(connection: sqlite3.Connection) -> Condition:
+def where_sealed(connection: sqlite3.Connection) -> Condition:
     """Return the condition that reviewers of a case can't see each other's work on it.
 
     Decisions of the case are missing in a queue where several people decide independently.
@@ -85,7 +85,7 @@ def sealed(connection: sqlite3.Connection) -> Condition:
     shared = [queue for queue in open_queues(connection) if queue.policy.reviewers > 1]
     if not shared:
         return _SEALED, []
-    sql, values = any_unsettled(shared)
+    sql, values = where_any_waits(shared)
     return f"({_SEALED} OR {sql})", values
 
 
@@ -106,7 +106,7 @@ def hidden_by_queues(connection: sqlite3.Connection, viewer: str | None) -> tupl
     for queue in open_queues(connection):
         if queue.policy.machine == "first":
             continue
-        sql, bound = unsettled(queue, ("settled",))
+        sql, bound = where_waits(queue, ("settled",))
         values += bound
         if queue.policy.machine == "after":
             sql += """ AND NOT EXISTS (SELECT 1 FROM queue_work AS own
@@ -139,7 +139,7 @@ def visible_observations(connection: sqlite3.Connection, viewer: str | None) -> 
     if viewer is None or not hides_anything(connection):
         return []
     hidden, by_audit = machine_hidden(connection, viewer)
-    shared, of_others = sealed(connection)
+    shared, of_others = where_sealed(connection)
     found = f"""NOT (observations.kind = 'issue' AND observations.case_seq IN
         (SELECT seq FROM cases WHERE {hidden}))"""  # noqa: S608 (our own SQL)
     written = f"""NOT (observations.kind <> 'issue' AND observations.author IS NOT ?
@@ -155,7 +155,7 @@ def visible_codes(connection: sqlite3.Connection, viewer: str | None) -> list[Co
     if viewer is None or not hides_anything(connection):
         return []
     hidden, by_audit = machine_hidden(connection, viewer)
-    shared, by_others = sealed(connection)
+    shared, by_others = where_sealed(connection)
     on_issues = f"""NOT (substr(case_codes.place, 1, {len(ISSUE_PLACE)}) = '{ISSUE_PLACE}'
         AND case_codes.case_seq IN (SELECT seq FROM cases WHERE {hidden}))"""  # noqa: S608
     of_others = f"""NOT (case_codes.reviewer IS NOT ?

@@ -266,7 +266,11 @@ def _draw_standings(workbench: Workbench, facets: Facets, case_filter: CaseFilte
     can_split = chosen == ["nothing_found"]
     shown = {address.STANDINGS.name, *([address.SEVERITIES.name] if can_split else [])}
     standings, minor = facets.standings, facets.minor
-    if any(address.value(name) for name in address.FILTERS if name not in shown):
+    if case_filter.queue or any(
+        address.value(name) for name in address.FILTERS if name not in shown
+    ):
+        # A choice lists all cases of the queue with the status, not only those that wait.
+        case_filter = case_filter.model_copy(update={"waits_in_queue": False})
         if can_split:
             case_filter = case_filter.model_copy(update={"severities": ()})
         standings, minor = workbench.cases.standings_for(actor(), case_filter)
@@ -528,7 +532,8 @@ def _draw_views(workbench: Workbench, case_filter: CaseFilter) -> None:
     as a view or make a queue of it.
     """
     name = actor().name
-    with st.popover("Views", icon=":material/bookmark:"):
+    popover = st.popover("Views", icon=":material/bookmark:", key="queue-views", on_change="rerun")
+    with popover:
         assigned = workbench.store.team.count_cases("assigned").get(name, 0) if reviewer() else 0
         if assigned:
             st.page_link(
@@ -572,7 +577,8 @@ def _draw_views(workbench: Workbench, case_filter: CaseFilter) -> None:
                 lambda: workbench.team.save_view(actor(), title, parameters, shared=shared)
             ):
                 st.rerun()
-        if not case_filter.queue:
+        # What it would hold is counted only while the popover is open.
+        if popover.open and not case_filter.queue:
             st.divider()
             _draw_queue_setup(workbench, case_filter)
 

@@ -97,7 +97,7 @@ def _draw_setup(workbench: Workbench, queue: ReviewQueue) -> None:
                 "Set up this queue", type="primary", **button_state("oversee")
             )
         done = "queue-done"
-        if sent and run_action(lambda: _change(workbench, queue, changes)):
+        if sent and run_action(lambda: _change_queue(workbench, queue, changes)):
             st.session_state[done] = queue.id
             st.rerun()
         if st.session_state.pop(done, None) == queue.id:
@@ -107,9 +107,9 @@ def _draw_setup(workbench: Workbench, queue: ReviewQueue) -> None:
             "Restore this queue" if queue.archived else "Archive this queue",
             key="archive-queue",
             icon=":material/unarchive:" if queue.archived else ":material/archive:",
-            help="Its decisions, labels and versions stay. Drafts stay with the people.",
             **button_state("oversee"),
         )
+        st.caption("The decisions, labels and versions of an archived queue stay.")
         if archive and run_action(
             lambda: workbench.queues.archive(actor(), queue.id, restore=queue.archived)
         ):
@@ -177,7 +177,7 @@ def _ask_changes(workbench: Workbench, queue: ReviewQueue) -> dict[str, Any]:
     }
 
 
-def _change(workbench: Workbench, queue: ReviewQueue, changes: dict[str, Any]) -> None:
+def _change_queue(workbench: Workbench, queue: ReviewQueue, changes: dict[str, Any]) -> None:
     guidelines, scores = changes.pop("guidelines"), read_scores(changes.pop("scores"))
     own = Rubric(guidelines=guidelines, scores=scores)
     changes["rubric"] = own if guidelines or scores else None

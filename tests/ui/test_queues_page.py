@@ -1,0 +1,110 @@
+"""Named queues on the pages of the queue, the case and the team."""
+
+from __future__ import annotations
+
+from streamlit.testing.v1 import AppTest
+
+from masis.schema.actor import Actor
+from masis.schema.team import QueuePolicy, Rubric
+from masis.services import Workbench
+from masis.services.records import CaseFilter, ReviewQueue
+from tests.ui.conftest import open_page, press, texts
+
+ADA = Actor(name="Ada Lind")
+CASE = "medicine-01-unsafe"
+HOSTILE = "<script>alert(1)</script> ![x](http://example.org/x.png) **bold**"
+
+
+def opened(name: str, **address: str) -> AppTest:
+    return open_page(name, {"reviewer-name": ADA.name}, **address)
+
+
+def said(app: AppTest) -> str:
+    """Return the texts and notices of a page, without the escapes of Markdown."""
+    notices = [notice.value for notice in app.info]
+    return "\n".join([texts(app), *notices]).replace("\\", "")
+
+
+def medical(workbench: Workbench, **changes: object) -> ReviewQueue:
+    queue = workbench.queues.create(ADA, "Medical", CaseFilter(fields=("Medicine",)))
+    if changes:
+        queue = workbench.queues.change(ADA, queue.model_copy(update=changes))
+    return queue
+
+
+def test_the_queue_page_lists_the_cases_that_wait_in_the_chosen_queue(
+    audited_workbench: Workbench,
+) -> None:
+    medical(audited_workbench)
+    app = opened("queue", queue="medical")
+    [choice] = [box for box in app.selectbox if box.label == "Queue"]
+    assert (choice.value, choice.options) == ("medical", ["All cases", "Medical"])
+    assert "1 of 1 left. 1 reviewer per case, the audit is shown at once." in said(app)
+    assert "**1 case** that wait in this queue" in said(app)
+
+
+def test_a_queue_is_made_of_the_listed_cases(audited_workbench: Workbench) -> None:
+    session = {"reviewer-name": ADA.name, "queue-views": True}
+    app = open_page("queue", session, field="Medicine", standing="wrong")
+    assert "This filter holds 1 case now." in said(app)
+    assert "Left out, because decisions change it: status." in said(app)
+    [name] = [field for field in app.text_input if field.placeholder == "Its name"]
+    name.set_value("Medical")
+    press(app, "Create queue")
+    [queue] = audited_workbench.queues.all(ADA)
+    assert (queue.name, queue.cases) == ("Medical", CaseFilter(fields=("Medicine",)))
+
+
+def test_an_unknown_queue_in_an_address_is_explained_and_lists_all_cases(
+    audited_workbench: Workbench,
+) -> None:
+    app = opened("queue", queue="nope")
+    assert "There is no such queue. You see all cases." in said(app)
+    assert "**7 cases**" in said(app)
+    assert "There is no such queue." in said(opened("review", queue="nope", case=CASE))
+
+
+def test_an_empty_an_archived_and_anothers_queue_say_so(audited_workbench: Workbench) -> None:
+    queue = medical(audited_workbench, people=("Ben",))
+    assert "You aren't one of its people. A lead can add you" in said(
+        opened("queue", queue="medical")
+    )
+    notice = said(opened("review", queue="medical", case=CASE))
+    assert "1 of 1 left, none for you now" in notice
+    audited_workbench.queues.archive(ADA, queue.id)
+    assert "This queue is archived." in said(opened("queue", queue="medical"))
+    audited_workbench.queues.create(ADA, "Law", CaseFilter(fields=("none",)))
+    assert "Its filter holds no case now: field none" in said(opened("queue", queue="law"))
+
+
+def test_instructions_are_shown_as_typed_above_the_desk(audited_workbench: Workbench) -> None:
+    medical(audited_workbench, instructions=HOSTILE, rubric=Rubric(guidelines="Own guidelines"))
+    app = opened("review", queue="medical", case=CASE)
+    assert HOSTILE in [text.value for text in app.text]
+    assert "Own guidelines" in [text.value for text in app.text]
+    labels = [block.label for block in app.expander]
+    assert "Queue: Medical. 1 of 1 left. Instructions" in labels
+    assert "Own guidelines" not in said(opened("review", case=CASE))
+
+
+def test_the_team_page_sets_a_queue_up(audited_workbench: Workbench) -> None:
+    medical(audited_workbench)
+    app = opened("team", view="queues")
+    [name] = [field for field in app.text_input if field.value == "Medical"]
+    [people] = [field for field in app.text_input if field.label.startswith("People")]
+    # The second one is the team's, on the next tab.
+    reviewers, _ = [field for field in app.number_input if field.label == "Reviewers per case"]
+    name.set_value("Medicine")
+    people.set_value("Ada Lind, Ben , ")
+    reviewers.set_value(2)
+    press(app, "Set up this queue")
+    [queue] = audited_workbench.queues.all(ADA)
+    assert (queue.name, queue.people, queue.policy.reviewers, queue.version) == (
+        "Medicine",
+        ("Ada Lind", "Ben"),
+        2,
+        2,
+    )
+    press(app, "Archive this queue")
+    assert audited_workbench.queues.all(ADA) == ()
+    assert queue.policy == QueuePolicy(reviewers=2)
