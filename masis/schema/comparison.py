@@ -246,7 +246,7 @@ class SystemComparison(Record):
         """Return the difference in a measure."""
         return next(row for row in self.measures if row.measure == name)
 
-    def listed(self, name: ListName) -> tuple[tuple[AnswerPair, ...], int]:
+    def list_questions(self, name: ListName) -> tuple[tuple[AnswerPair, ...], int]:
         """Return a list of questions, and how many there are of this kind."""
         return {
             "worse": (self.regressions, self.regression_count),

@@ -131,14 +131,14 @@ def test_each_judged_question_is_in_one_of_four_lists(bench: Workbench) -> None:
     decide(bench, "same-0:v1", "reject")
     decide(bench, "same-0:v2", "reject")
     result = compared(bench)
-    lists = {name: [pair.question for pair in result.listed(name)[0]] for name in LIST_NAMES}
+    lists = {name: [pair.question for pair in result.list_questions(name)[0]] for name in LIST_NAMES}
     assert lists == {
         "worse": ["worse-0", "worse-1"],
         "better": ["better-0"],
         "both_wrong": ["same-0"],
         "both_right": ["same-1", "same-2"],
     }
-    assert sum(result.listed(name)[1] for name in LIST_NAMES) == 6
+    assert sum(result.list_questions(name)[1] for name in LIST_NAMES) == 6
 
 
 def test_a_list_says_of_each_answer_whether_the_audit_found_an_issue(bench: Workbench) -> None:

@@ -193,7 +193,7 @@ def _draw_systems_verdict(comparison: SystemComparison) -> None:
 
 def _draw_question_list(workbench: Workbench, comparison: SystemComparison) -> None:
     """Draw one of the lists of questions, with the answers to the chosen one."""
-    titles = {name: f"{LISTS[name].title} ({comparison.listed(name)[1]:,})" for name in LIST_NAMES}
+    titles = {name: f"{LISTS[name].title} ({comparison.list_questions(name)[1]:,})" for name in LIST_NAMES}
     asked = address.value("list")
     shown: ListName = next((name for name in LIST_NAMES if name == asked), "worse")
     words = LISTS[shown]
@@ -208,7 +208,7 @@ def _draw_question_list(workbench: Workbench, comparison: SystemComparison) -> N
             "list", "worse", shows=shown, key="compare-list", drops=("pair", "all")
         ),
     )
-    pairs, total = comparison.listed(shown)
+    pairs, total = comparison.list_questions(shown)
     if not pairs:
         st.markdown(words.nothing)
         return
@@ -307,7 +307,7 @@ def _csv_of(workbench: Workbench, comparison: SystemComparison, shown: ListName)
     """Return all questions of a list as CSV."""
     names = (comparison.first.name, comparison.second.name)
     [complete] = workbench.comparison.compare(actor(), names, groups=False, most_listed=None)
-    rows = listed_rows(complete.listed(shown)[0])
+    rows = listed_rows(complete.list_questions(shown)[0])
     return pd.DataFrame(rows, columns=ListedRow._fields).to_csv(index=False)
 
 
