@@ -353,7 +353,7 @@ def no_parts_differ_text(comparison: SystemComparison) -> str:
     if differing_parts(comparison) or not comparison.groups:
         return ""
     counts = Counter(part.group for part in comparison.groups)
-    nouns = {"field": "field", "mode": "failure mode", "cause": "cause"}
+    nouns: dict[GroupName, str] = {"field": "field", "mode": "failure mode", "cause": "cause"}
     parts = [count_noun(counts[name], noun) for name, noun in nouns.items() if counts[name]]
     return f"No difference is shown in any part ({', '.join(parts)})."
 

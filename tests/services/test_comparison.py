@@ -131,7 +131,9 @@ def test_each_judged_question_is_in_one_of_four_lists(bench: Workbench) -> None:
     decide(bench, "same-0:v1", "reject")
     decide(bench, "same-0:v2", "reject")
     result = compared(bench)
-    lists = {name: [pair.question for pair in result.list_questions(name)[0]] for name in LIST_NAMES}
+    lists = {
+        name: [pair.question for pair in result.list_questions(name)[0]] for name in LIST_NAMES
+    }
     assert lists == {
         "worse": ["worse-0", "worse-1"],
         "better": ["better-0"],

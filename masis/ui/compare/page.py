@@ -193,7 +193,9 @@ def _draw_systems_verdict(comparison: SystemComparison) -> None:
 
 def _draw_question_list(workbench: Workbench, comparison: SystemComparison) -> None:
     """Draw one of the lists of questions, with the answers to the chosen one."""
-    titles = {name: f"{LISTS[name].title} ({comparison.list_questions(name)[1]:,})" for name in LIST_NAMES}
+    titles = {
+        name: f"{LISTS[name].title} ({comparison.list_questions(name)[1]:,})" for name in LIST_NAMES
+    }
     asked = address.value("list")
     shown: ListName = next((name for name in LIST_NAMES if name == asked), "worse")
     words = LISTS[shown]
