@@ -15,6 +15,7 @@ from masis.schema.wording import count_noun, shorten
 from masis.services import CaseView, Workbench
 from masis.services.records import CaseFilter, RunSummary
 from masis.services.reports import case_report
+from masis.services.systems import NamedAnswers
 from masis.settings import Settings
 from masis.ui.components import HERE
 from masis.ui.components.case_head import CaseHead, case_head
@@ -62,6 +63,9 @@ TURNS_SHOWN = 50
 TURN_SHOWN = 5_000
 """The number of turns of a conversation that the page shows, and the characters of each."""
 
+OTHER_ANSWERS_SHOWN = 6
+"""The other systems' answers that a case links to."""
+
 LIVE_HEIGHT = 175
 """The height of a running audit, in pixels: it fits two kinds of issues and scrolls for more."""
 
@@ -77,6 +81,7 @@ class _Page(NamedTuple):
     run: Run | None
     desk: OpenDesk
     busy: bool
+    systems: NamedAnswers
 
     @property
     def audited(self) -> bool:
@@ -105,7 +110,8 @@ def show_case(workbench: Workbench, case_id: str) -> None:
     st.html(_LAYOUT)
     run = chosen_run(workbench, view, address.value("run"))
     busy = served_jobs().is_auditing(case_id) or any(run.state == "running" for run in view.runs)
-    page = _Page(workbench, view, run, open_desk(workbench, view), busy)
+    systems = workbench.systems.answers_beside(actor(), case_id)
+    page = _Page(workbench, view, run, open_desk(workbench, view), busy, systems)
     for section in (_draw_case_bar, _draw_case_head, _draw_notices, _draw_review):
         # A container for each section, even an empty one, keeps the decision form at the same
         # position in the page. Streamlit would rebuild it otherwise, while somebody types in it.
@@ -121,6 +127,7 @@ def _draw_notices(page: _Page) -> None:
     versions = page.workbench.versions.neighbours(page.view.case)
     show_versions(page.view, versions)
     _draw_near_duplicates(page)
+    _draw_other_answers(page)
     _draw_conversation(page.view)
     _draw_no_answer(page.view.case, page.run)
     _draw_reasoning(page.view.case)
@@ -149,6 +156,21 @@ def _draw_near_duplicates(page: _Page) -> None:
             query_params={"similar": address.in_words([case_id])},
             help="List these cases. There you can select several and decide about them at once.",
         )
+
+
+def _draw_other_answers(page: _Page) -> None:
+    """Link to the answers of other systems to the same question."""
+    others = page.systems.others[:OTHER_ANSWERS_SHOWN]
+    if not others:
+        return
+    with st.container(horizontal=True, gap="small"):
+        for answer in others:
+            st.page_link(
+                "pages/review.py",
+                label=escape_markdown(f"Answer of {answer.system} to this question"),
+                icon=":material/compare_arrows:",
+                query_params={"case": answer.case_id, **address.compared_pair()},
+            )
 
 
 def _draw_review(page: _Page) -> None:
@@ -306,6 +328,9 @@ def _draw_case_bar(page: _Page) -> None:
     """Draw the bar above a case: back, the iteration, a new audit, and a menu for the rest."""
     case_id, view = page.view.case.id, page.view
     with st.container(key="review-bar", horizontal=True, vertical_alignment="center"):
+        compared = address.compared_pair()
+        if compared and st.button("Compare", icon=":material/arrow_back:", type="tertiary"):
+            st.switch_page("pages/compare.py", query_params=compared)
         if st.button("Queue", icon=":material/arrow_back:", type="tertiary"):
             address.leave_case()
         if page.run and page.audited:
@@ -488,6 +513,8 @@ def _draw_case_head(page: _Page) -> None:
     worst = headline(run) if run and not view.machine_hidden else None
     word, more = status_label(view.summary.standing, view.state, view.summary.severity)
     facts = [str(case.metadata["field"])] if case.metadata.get("field") else []
+    if page.systems.system:
+        facts.append(f"system {page.systems.system}")
     data: CaseHead = {
         "question": case.query,
         "state": label(STATE["running"] if page.busy else word),
