@@ -166,7 +166,7 @@ def questions_needed(difference: float, differing: float) -> int | None:
     if not differing:
         return None
     differing = max(differing, difference)
-    spread = _Z * differing**0.5 + _Z_POWER * (differing - difference**2) ** 0.5
+    spread: float = _Z * differing**0.5 + _Z_POWER * (differing - difference**2) ** 0.5
     return ceil((spread / difference) ** 2)
 
 

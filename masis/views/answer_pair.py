@@ -264,7 +264,9 @@ def _changes(before: str, after: str) -> tuple[list[tuple[str, str]] | None, str
     """Return the words that differ, or why they aren't shown."""
     if before == after:
         return None, "Both answers are the same, word for word."
-    changes = [(change.kind, change.text) for change in word_changes(before, after)]
+    changes: list[tuple[str, str]] = [
+        (change.kind, change.text) for change in word_changes(before, after)
+    ]
     same = sum(len(text.split()) for kind, text in changes if kind == "same")
     words = max(1, len(before.split()), len(after.split()))
     if same / words < LEAST_SAME:

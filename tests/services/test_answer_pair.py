@@ -45,7 +45,8 @@ def drawn(
         sides.append(
             pair_side(opened.case, opened.run, judgement, decision=opened.decision, href="x")
         )
-    return answer_pair(*sides, HEADING)
+    before, now = sides
+    return answer_pair(before, now, HEADING)
 
 
 LENGTH = "The Halden bridge is 410 metres long [1]."

@@ -288,7 +288,7 @@ def _pair_parameters(
     return {
         "first": comparison.first.name,
         "second": comparison.second.name,
-        "list": "" if shown == "worse" else shown,
+        **({} if shown == "worse" else {"list": shown}),
         "pair": question,
     }
 
@@ -364,7 +364,9 @@ def _draw_both_answers(
         "place": f"{LISTS[shown].title}: question {place + 1} of {len(pairs)}",
         "focus": st.session_state.get(_FOCUS, 0),
     }
-    result = _PAIR(data=answer_pair(*sides, heading), key="compare-pair", on_open_change=noop)
+    result = _PAIR(
+        data=answer_pair(sides[0], sides[1], heading), key="compare-pair", on_open_change=noop
+    )
     # A browser posts the value, so it may be anything.
     if result.open in (pair.first, pair.second):
         st.switch_page("pages/review.py", query_params={"case": result.open, **way_back})
