@@ -124,7 +124,9 @@ def undo(by: str | None, emit: Emit, workbench: Workbench) -> None:
 
 
 def _emit_recorded(recorded: RecordedPreference, emit: Emit) -> None:
-    done = "undone" if recorded.kind == "undo" else f"recorded: {recorded.verdict}"
+    done = (
+        f"undone: {recorded.undone}" if recorded.kind == "undo" else f"recorded: {recorded.verdict}"
+    )
     emit(recorded, [f"{recorded.pair}: {done}"])
     say(_progress_text(recorded.progress))
 

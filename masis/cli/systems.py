@@ -15,15 +15,18 @@ from masis.schema.systems import SystemDetails
 from masis.schema.wording import count_noun
 from masis.services import Workbench
 from masis.views.systems import (
+    causes_text,
     conclusion_word,
     difference_text,
     figure_with_base,
     left_out_text,
     listed_parts,
-    measure_rows,
+    measure_groups,
+    no_parts_differ_text,
     regression_lines,
     small_parts_text,
-    verdict_text,
+    verdict_details,
+    verdict_head,
 )
 
 _REGRESSIONS_SHOWN = 50
@@ -137,7 +140,8 @@ def compare(
 
 
 def _systems_lines(comparison: SystemComparison) -> Iterator[str]:
-    yield verdict_text(comparison)
+    yield verdict_head(comparison)
+    yield from verdict_details(comparison)
     if left_out := left_out_text(comparison):
         yield left_out
     if comparison.regression_count:
@@ -145,32 +149,46 @@ def _systems_lines(comparison: SystemComparison) -> Iterator[str]:
         yield (f"{count_noun(comparison.regression_count, 'regression')}: right before, wrong now")
         yield from regression_lines(comparison, _REGRESSIONS_SHOWN)
     header = ("", comparison.first.name, comparison.second.name, "difference", "")
-    cells = [
-        (
-            measure.title,
-            figure_with_base(measure, row, second=False),
-            figure_with_base(measure, row, second=True),
-            difference_text(measure, row),
-            conclusion_word(row, measure).text,
-        )
-        for measure, row in measure_rows(comparison)
-    ]
-    if cells:
+    for group in measure_groups(comparison):
         yield ""
-    yield from table(header, cells)
+        yield from filter(None, (f"{group.title}:", group.note))
+        yield from table(
+            header,
+            [
+                (
+                    measure.title,
+                    figure_with_base(measure, row, second=False),
+                    figure_with_base(measure, row, second=True),
+                    difference_text(measure, row),
+                    conclusion_word(row, measure).text,
+                )
+                for measure, row in group.rows
+            ],
+        )
+    yield from _part_lines(comparison, header)
+
+
+def _part_lines(comparison: SystemComparison, header: tuple[str, ...]) -> Iterator[str]:
+    if not comparison.groups:
+        return
+    yield ""
+    if nothing := no_parts_differ_text(comparison):
+        yield nothing
+    if causes := causes_text(comparison):
+        yield causes
     parts, small_parts = listed_parts(comparison)
-    groups = [
-        (
-            f"{GROUPS[row.group]}: {row.value}",
-            figure_with_base(MEASURES["flagged"], row, second=False),
-            figure_with_base(MEASURES["flagged"], row, second=True),
-            difference_text(MEASURES["flagged"], row),
-            conclusion_word(row, MEASURES["flagged"]).text,
-        )
-        for row in parts
-    ]
-    if groups:
-        yield ""
-    yield from table(header, groups)
+    yield from table(
+        header,
+        [
+            (
+                f"{GROUPS[row.group]}: {row.value}",
+                figure_with_base(MEASURES["flagged"], row, second=False),
+                figure_with_base(MEASURES["flagged"], row, second=True),
+                difference_text(MEASURES["flagged"], row),
+                conclusion_word(row, MEASURES["flagged"]).text,
+            )
+            for row in parts
+        ],
+    )
     if small_parts:
         yield small_parts_text(small_parts)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 from pydantic import Field
 
@@ -15,13 +15,28 @@ Judgement = Literal[
 ]
 """What is known of an answer: the decision in force (the first three), or what the audit found."""
 
+DECIDED: frozenset[str] = frozenset(("approved", "overridden", "rejected"))
+"""Judgements that are people's decisions, which are also states of cases."""
+
 WRONG: frozenset[Judgement] = frozenset(("overridden", "rejected", "flagged"))
 """Judgements of answers that count as wrong. An answer that isn't confirmed doesn't."""
+
+LEAST_DECISIVE = 6
+"""Fewer pairs that differ are too few to tell which system is better.
+
+Even if all of them agree, the exact McNemar test of five pairs gives p = 2 / 2^5 = 0.0625.
+"""
 
 MeasureName = Literal[
     "flagged", "fabricated", "contradicted", "unsupported", "missing", "cost", "length"
 ]
 GroupName = Literal["field", "mode", "cause"]
+ListName = Literal["worse", "better", "both_wrong", "both_right"]
+"""The lists of questions: by which system's answer is wrong."""
+LIST_NAMES: tuple[ListName, ...] = get_args(ListName)
+MeasureBasis = Literal["judged", "audit", "amount"]
+"""What a measure rests on: people's decisions where there are any, the audit's issues, or neither.
+"""
 Conclusion = Literal["better", "worse", "no_difference", "too_few"]
 """What a difference says about the second system. ``no_difference`` means that none was shown."""
 
@@ -35,6 +50,7 @@ class Measure(NamedTuple):
         flag: The flag that counts; empty for figures from elsewhere.
         unit: "share" of questions, or the unit of a mean.
         lower_is_better: Whether less of it is better; None if neither is better.
+        basis: What it rests on.
 
     """
 
@@ -43,12 +59,14 @@ class Measure(NamedTuple):
     flag: str = ""
     unit: Literal["share", "characters", "USD"] = "share"
     lower_is_better: bool | None = True
+    basis: MeasureBasis = "audit"
 
 
 MEASURES: dict[MeasureName, Measure] = {
     "flagged": Measure(
         "Wrong",
         "Answers that a person rejected or corrected, or that the audit flagged and nobody decided",
+        basis="judged",
     ),
     "fabricated": Measure(
         "Fabricated", "Answers with a reference that is not in the evidence", "invalid_reference"
@@ -60,9 +78,15 @@ MEASURES: dict[MeasureName, Measure] = {
         "Unsupported", "Answers with a claim that the evidence doesn't support", "unsupported"
     ),
     "missing": Measure("Missing", "Answers that leave out what the question needs", "missing"),
-    "cost": Measure("Cost", "The mean cost of an answer, where both are known", unit="USD"),
+    "cost": Measure(
+        "Cost", "The mean cost of an answer, where both are known", unit="USD", basis="amount"
+    ),
     "length": Measure(
-        "Length", "The mean length of an answer", unit="characters", lower_is_better=None
+        "Length",
+        "The mean length of an answer",
+        unit="characters",
+        lower_is_better=None,
+        basis="amount",
     ),
 }
 """The measures of a comparison, in display order."""
@@ -113,7 +137,11 @@ class GroupDifference(PairedDifference):
 
 
 class AnswerPair(Record):
-    """Two systems' answers to one question, and what is known of each."""
+    """Two systems' answers to one question, and what is known of each.
+
+    ``severity`` is that of the audit's worst issue in the wrong answer, or in either if both are
+    alike. The other two name the answer; None if the audit found no issue in it.
+    """
 
     question: str
     query: str
@@ -123,6 +151,51 @@ class AnswerPair(Record):
     first_judgement: Judgement
     second_judgement: Judgement
     severity: Severity | None
+    first_severity: Severity | None = None
+    second_severity: Severity | None = None
+
+
+class VerdictBasis(Record):
+    """What the share of wrong answers rests on.
+
+    Attributes:
+        decided: The questions on which people decided both answers.
+        by_audit: The questions on which at least one answer counts by the audit alone.
+        reviewers: The people whose decisions count.
+        answers: The answers that people decided.
+        blind: Those of them that were decided without the audit's verdict in view.
+
+    """
+
+    decided: int = 0
+    by_audit: int = 0
+    reviewers: int = 0
+    answers: int = 0
+    blind: int = 0
+
+
+class AuditAccuracy(Record):
+    """How far the audit agrees with people on the compared answers that both judged.
+
+    Attributes:
+        wrong: The answers that people rejected or corrected.
+        wrong_flagged: Those of them that the audit flagged.
+        right: The answers that people approved.
+        right_flagged: Those of them that the audit flagged.
+
+    """
+
+    wrong: int = 0
+    wrong_flagged: int = 0
+    right: int = 0
+    right_flagged: int = 0
+
+
+class QuestionsNeeded(Record):
+    """About how many questions would show a difference of this many points, with a power of 80%."""
+
+    points: int
+    questions: int
 
 
 class SystemComparison(Record):
@@ -137,6 +210,13 @@ class SystemComparison(Record):
         regressions: Questions with a right answer of the first system and a wrong one of the
             second, the worst first; at most ``MOST_LISTED``.
         improvements: The opposite.
+        both_wrong: Questions with two wrong answers.
+        both_right: Questions without a wrong answer.
+        basis: What the share of wrong answers rests on.
+        audit_accuracy: How far the audit agrees with people here.
+        needed: How many questions would show a difference, if as many differ as here; empty if no
+            question differs.
+        causes_by: Whose causes ``groups`` has: people's if they gave any, or else the audit's.
 
     """
 
@@ -153,7 +233,24 @@ class SystemComparison(Record):
     improvements: tuple[AnswerPair, ...] = ()
     regression_count: int = Field(default=0, ge=0)
     improvement_count: int = Field(default=0, ge=0)
+    both_wrong: tuple[AnswerPair, ...] = ()
+    both_right: tuple[AnswerPair, ...] = ()
+    both_wrong_count: int = Field(default=0, ge=0)
+    both_right_count: int = Field(default=0, ge=0)
+    basis: VerdictBasis = VerdictBasis()
+    audit_accuracy: AuditAccuracy = AuditAccuracy()
+    needed: tuple[QuestionsNeeded, ...] = ()
+    causes_by: Literal["people", "audit"] = "audit"
 
     def measure(self, name: MeasureName) -> MeasuredDifference:
         """Return the difference in a measure."""
         return next(row for row in self.measures if row.measure == name)
+
+    def list_questions(self, name: ListName) -> tuple[tuple[AnswerPair, ...], int]:
+        """Return a list of questions, and how many there are of this kind."""
+        return {
+            "worse": (self.regressions, self.regression_count),
+            "better": (self.improvements, self.improvement_count),
+            "both_wrong": (self.both_wrong, self.both_wrong_count),
+            "both_right": (self.both_right, self.both_right_count),
+        }[name]

@@ -3,33 +3,45 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple, TypeAlias
+from collections.abc import Iterable, Sequence
+from typing import Literal, NamedTuple, TypeAlias
 
 from masis.errors import InputError
 from masis.schema.actor import Actor
-from masis.schema.case import Case
+from masis.schema.case import Case, Severity
 from masis.schema.causes import CAUSES
 from masis.schema.codebook import Codebook
 from masis.schema.comparison import (
+    DECIDED,
+    LIST_NAMES,
     MEASURES,
     WRONG,
     AnswerPair,
+    AuditAccuracy,
     Conclusion,
     GroupDifference,
     GroupName,
+    ListName,
     MeasuredDifference,
     MeasureName,
     PairedDifference,
+    QuestionsNeeded,
     SystemComparison,
+    VerdictBasis,
 )
+from masis.schema.review import LogEntry
 from masis.schema.run import Run
 from masis.schema.systems import System
 from masis.services.access import OPEN, Access, requires
 from masis.services.cases import CaseService
 from masis.store import Store
 from masis.store.audits.systems import StoredAnswer
-from masis.trust.paired import LEAST_QUESTIONS, bootstrap_difference, compare_shares
+from masis.trust.paired import (
+    LEAST_QUESTIONS,
+    bootstrap_difference,
+    compare_shares,
+    questions_needed,
+)
 
 LEVEL = 0.05
 """A difference of shares with a smaller p-value counts as shown."""
@@ -40,11 +52,32 @@ MOST_LISTED = 200
 MOST_SYSTEMS = 8
 """The most systems that one comparison takes."""
 
-_SEVERITY_ORDER = {"critical": 0, "high": 1, "medium": 2, "low": 3, None: 4}
+POINTS_TO_SHOW = (5, 10)
+"""The differences, in points, for which a comparison says how many questions would show them."""
+
+CauseSource: TypeAlias = Literal["people", "audit"]
+"""Whose causes differences are broken down by."""
+
+_LIST_BY_WRONG: dict[tuple[bool | None, bool | None], ListName] = {
+    (False, True): "worse",
+    (True, False): "better",
+    (True, True): "both_wrong",
+    (False, False): "both_right",
+}
+
+_SEVERITY_ORDER: dict[Severity | None, int] = {
+    "critical": 0,
+    "high": 1,
+    "medium": 2,
+    "low": 3,
+    None: 4,
+}
 
 
-_Key: TypeAlias = tuple[tuple[System, ...], str, bool]
-"""What a comparison was asked for: the systems, the viewer, and whether with groups."""
+_Key: TypeAlias = tuple[tuple[System, ...], str, bool, int | None]
+"""What a comparison was asked for: the systems, the viewer, whether with groups, and how many
+questions it lists.
+"""
 
 _MOST_KEPT = 32
 """The comparisons that are kept until something changes."""
@@ -56,10 +89,13 @@ class _Pair(NamedTuple):
 
 
 class ComparedAnswer(NamedTuple):
-    """One answer of a pair, with the newest audit as far as the viewer may see it."""
+    """One answer of a pair, with the newest audit and the decision in force, as far as the viewer
+    may see them.
+    """
 
     case: Case
     run: Run | None
+    decision: LogEntry | None
 
 
 class ComparisonService:
@@ -72,7 +108,12 @@ class ComparisonService:
 
     @requires("read")
     def compare(
-        self, actor: Actor, names: Sequence[str], *, groups: bool = True
+        self,
+        actor: Actor,
+        names: Sequence[str],
+        *,
+        groups: bool = True,
+        most_listed: int | None = MOST_LISTED,
     ) -> tuple[SystemComparison, ...]:
         """Compare the first system with each of the others, over the questions that all share.
 
@@ -82,6 +123,7 @@ class ComparisonService:
             actor: Who asks.
             names: Two systems or more, the one to compare with first.
             groups: Whether flagged answers are also compared by field, failure mode and cause.
+            most_listed: The most questions of each list; None for all.
 
         Raises:
             InputError: There are fewer than two systems, too many, or one twice.
@@ -97,35 +139,50 @@ class ComparisonService:
         systems = tuple(self._store.systems.get(name) for name in names)
         if groups:
             self._store.modes.catch_up()
-        key = (systems, actor.name, groups)
+        key = (systems, actor.name, groups, most_listed)
         stamp = self._store.systems.stamp(names)
         if (known := self._compared.get(key)) is not None and known[0] == stamp:
             return known[1]
-        result = self._compare(actor, systems, groups=groups)
+        result = self._compare(actor, systems, groups=groups, most_listed=most_listed)
         if len(self._compared) >= _MOST_KEPT:
             self._compared.clear()
         self._compared[key] = (stamp, result)
         return result
 
     def _compare(
-        self, actor: Actor, systems: Sequence[System], *, groups: bool
+        self, actor: Actor, systems: Sequence[System], *, groups: bool, most_listed: int | None
     ) -> tuple[SystemComparison, ...]:
         names = [system.name for system in systems]
         answers: dict[str, dict[int, StoredAnswer]] = {name: {} for name in names}
         for answer in self._store.systems.answers(names, actor.name):
             answers[answer.system][answer.question] = answer
         shared = set.intersection(*(set(held) for held in answers.values()))
-        modes, causes = {}, {}
+        modes: dict[int, frozenset[str]] = {}
+        causes_by: dict[CauseSource, dict[int, frozenset[str]]] = {"people": {}, "audit": {}}
         if groups:
             modes = self._store.systems.modes(names, actor.name)
-            causes = self._store.systems.causes(names, actor.name)
+            for source in causes_by:
+                causes_by[source] = self._store.systems.causes(
+                    names, actor.name, by_people=source == "people"
+                )
         compared = []
         before = answers[names[0]]
         for system in systems[1:]:
             now = answers[system.name]
             pairs = [_Pair(before[question], now[question]) for question in sorted(shared)]
-            worse = [pair for pair in pairs if _is_wrong(pair[0]) is False and _wrong(pair[1])]
-            better = [pair for pair in pairs if _wrong(pair[0]) and _is_wrong(pair[1]) is False]
+            by_list: dict[ListName, list[_Pair]] = {name: [] for name in LIST_NAMES}
+            for pair in pairs:
+                if (name := _list_of(pair)) is not None:
+                    by_list[name].append(pair)
+            lists = {name: self._list(members, most_listed) for name, members in by_list.items()}
+            # Labels and reasons are given for a part of the answers, so people's causes and the
+            # audit's aren't mixed: their shares would have different bases.
+            causes_from: CauseSource = (
+                "people"
+                if any(answer.seq in causes_by["people"] for pair in pairs for answer in pair)
+                else "audit"
+            )
+            measures = {name: _measure_difference(name, pairs) for name in MEASURES}
             compared.append(
                 SystemComparison(
                     first=systems[0],
@@ -140,16 +197,22 @@ class ComparisonService:
                         for pair in pairs
                     ),
                     measures=tuple(
-                        MeasuredDifference(
-                            measure=name, **_measure_difference(name, pairs).model_dump()
-                        )
-                        for name in MEASURES
+                        MeasuredDifference(measure=name, **difference.model_dump())
+                        for name, difference in measures.items()
                     ),
-                    groups=self._groups(pairs, modes, causes) if groups else (),
-                    regressions=self._list(worse, lambda pair: pair.second),
-                    improvements=self._list(better, lambda pair: pair.first),
-                    regression_count=len(worse),
-                    improvement_count=len(better),
+                    groups=self._groups(pairs, modes, causes_by[causes_from]) if groups else (),
+                    regressions=lists["worse"],
+                    improvements=lists["better"],
+                    both_wrong=lists["both_wrong"],
+                    both_right=lists["both_right"],
+                    regression_count=len(by_list["worse"]),
+                    improvement_count=len(by_list["better"]),
+                    both_wrong_count=len(by_list["both_wrong"]),
+                    both_right_count=len(by_list["both_right"]),
+                    basis=_basis(pairs),
+                    audit_accuracy=_audit_accuracy(pairs),
+                    needed=_questions_needed(measures["flagged"]),
+                    causes_by=causes_from,
                 )
             )
         return tuple(compared)
@@ -163,15 +226,14 @@ class ComparisonService:
 
         """
         view = self._cases.open_for(actor, case_id)
-        return ComparedAnswer(view.case, view.run)
+        entry = view.decision if view.state in DECIDED else None
+        return ComparedAnswer(view.case, view.run, entry)
 
-    def _list(
-        self, pairs: Iterable[_Pair], faulty: Callable[[_Pair], StoredAnswer]
-    ) -> tuple[AnswerPair, ...]:
-        """Return pairs with the names of their cases, the worst faulty answer first."""
+    def _list(self, pairs: Iterable[_Pair], most: int | None) -> tuple[AnswerPair, ...]:
+        """Return pairs with the names of their cases, the worst issue of a wrong answer first."""
         listed = sorted(
-            pairs, key=lambda pair: (_SEVERITY_ORDER[faulty(pair).severity], pair.first.question)
-        )[:MOST_LISTED]
+            pairs, key=lambda pair: (_SEVERITY_ORDER[_severity(pair)], pair.first.question)
+        )[:most]
         names = self._store.systems.names_of([answer.seq for pair in listed for answer in pair])
         rows = []
         for first, second in listed:
@@ -186,7 +248,9 @@ class ComparisonService:
                     second=names[second.seq].case_id,
                     first_judgement=first.judgement,
                     second_judgement=second.judgement,
-                    severity=faulty(_Pair(first, second)).severity,
+                    severity=_severity(_Pair(first, second)),
+                    first_severity=first.severity,
+                    second_severity=second.severity,
                 )
             )
         return tuple(rows)
@@ -257,6 +321,61 @@ def _is_wrong(answer: StoredAnswer) -> bool | None:
 
 def _wrong(answer: StoredAnswer) -> bool:
     return answer.judgement in WRONG
+
+
+def _list_of(pair: _Pair) -> ListName | None:
+    """Return the list of a pair, or None if an answer isn't judged."""
+    wrong = _is_wrong(pair.first), _is_wrong(pair.second)
+    if None in wrong:
+        return None
+    return _LIST_BY_WRONG[wrong]
+
+
+def _severity(pair: _Pair) -> Severity | None:
+    """Return the severity of the worst issue in the wrong answers, or in either if none is."""
+    answers = [answer for answer in pair if _wrong(answer)] or list(pair)
+    return min((answer.severity for answer in answers), key=_SEVERITY_ORDER.__getitem__)
+
+
+def _basis(pairs: Iterable[_Pair]) -> VerdictBasis:
+    judged = [pair for pair in pairs if None not in (pair.first.judgement, pair.second.judgement)]
+    decided = [answer for pair in judged for answer in pair if answer.judgement in DECIDED]
+    by_people = sum(all(answer.judgement in DECIDED for answer in pair) for pair in judged)
+    return VerdictBasis(
+        decided=by_people,
+        by_audit=len(judged) - by_people,
+        reviewers=len({answer.reviewer for answer in decided}),
+        answers=len(decided),
+        blind=sum(answer.blind is not None and bool(answer.blind) for answer in decided),
+    )
+
+
+def _audit_accuracy(pairs: Iterable[_Pair]) -> AuditAccuracy:
+    both = [
+        answer
+        for pair in pairs
+        for answer in pair
+        if answer.judgement in DECIDED and answer.flagged is not None
+    ]
+    wrong = [answer for answer in both if _wrong(answer)]
+    right = [answer for answer in both if not _wrong(answer)]
+    return AuditAccuracy(
+        wrong=len(wrong),
+        wrong_flagged=sum(bool(answer.flagged) for answer in wrong),
+        right=len(right),
+        right_flagged=sum(bool(answer.flagged) for answer in right),
+    )
+
+
+def _questions_needed(flagged: PairedDifference) -> tuple[QuestionsNeeded, ...]:
+    if not flagged.questions:
+        return ()
+    differing = ((flagged.only_first or 0) + (flagged.only_second or 0)) / flagged.questions
+    return tuple(
+        QuestionsNeeded(points=points, questions=needed)
+        for points in POINTS_TO_SHOW
+        if (needed := questions_needed(points / 100, differing)) is not None
+    )
 
 
 def _measure_difference(name: MeasureName, pairs: Iterable[_Pair]) -> PairedDifference:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from masis.schema.comparison import LEAST_DECISIVE
 from masis.services.preferences import PreferenceResults
 from masis.services.trust.summary import figure_text
 from masis.trust.agreement import AgreementEstimate
-from masis.trust.paired import LEAST_DECISIVE, WinRate
+from masis.trust.paired import WinRate
 from masis.views.numbers import percent
 
 TOO_FEW = f"too few to tell: fewer than {LEAST_DECISIVE} verdicts name a winner"

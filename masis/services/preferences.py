@@ -22,7 +22,7 @@ from masis.datasets.exports.formats import export_formats
 from masis.errors import Conflict, InputError, UnknownRecord
 from masis.schema.actor import Actor
 from masis.schema.base import Record
-from masis.schema.case import Evidence, Severity
+from masis.schema.case import Evidence
 from masis.schema.preference import (
     LONGEST_REASON,
     PairVerdict,
@@ -34,7 +34,6 @@ from masis.schema.preference import (
 )
 from masis.schema.team import QueuePolicy
 from masis.services.access import Service, may_require, requires
-from masis.services.cases import machine_hidden
 from masis.services.reviews import name_of
 from masis.store.reviews.preferences import AnswerOfSystem, StoredPreference
 from masis.trust.agreement import AgreementEstimate, ReviewerAgreement, measure_agreement, share
@@ -66,25 +65,15 @@ _OUTCOMES: dict[PairVerdict, Outcome] = {
 """Of two bad answers neither is preferred, so they count as a tie."""
 
 
-class AnswerMark(Record):
-    """Words of an answer in which the audit found an issue, by their offsets in characters."""
-
-    start: int
-    end: int
-    severity: Severity
-    description: str
-
-
 class BlindAnswer(Record):
     """One of two answers, without anything that names its system.
 
-    ``marks`` are the audit's issues of the original answer; there are none as long as the policy
-    hides the audit's results from the reviewer.
+    The audit's issues aren't part of it under any policy: a mark under an answer would decide the
+    preference, and people's preferences couldn't be compared with the audit any more.
     """
 
     answer: str
     evidence: tuple[Evidence, ...]
-    marks: tuple[AnswerMark, ...] = ()
 
 
 class PreferenceProgress(Record):
@@ -114,7 +103,10 @@ class NewPreference(Record):
 
 
 class RecordedPreference(Record):
-    """An entry of the preference log as its reviewer may see it: without cases and systems."""
+    """An entry of the preference log as its reviewer may see it: without cases and systems.
+
+    ``undone`` is the verdict that an undo took back.
+    """
 
     id: str
     at: str
@@ -122,6 +114,7 @@ class RecordedPreference(Record):
     verdict: PreferenceVerdict | None
     pair: str
     progress: PreferenceProgress
+    undone: PreferenceVerdict | None = None
 
 
 class PreferenceRow(Record):
@@ -277,7 +270,8 @@ class PreferenceService(Service):
                     versions={"app": version.APP},
                 )
             )
-        return self._describe_entry(entry, self._pair_name(newest.decision))
+        recorded = self._describe_entry(entry, self._pair_name(newest.decision))
+        return recorded.model_copy(update={"undone": newest.decision.verdict})
 
     @requires("read")
     def hides_system(self, actor: Actor, case_id: str) -> bool:
@@ -459,36 +453,14 @@ class PreferenceService(Service):
         return PreferenceTask(
             pair=_name_pair(actor.name, question, first, second),
             question=self._store.cases.get(first.case_id).query,
-            left=self._show(actor, left),
-            right=self._show(actor, right),
+            left=self._show(left),
+            right=self._show(right),
             progress=self.progress(actor),
         )
 
-    def _show(self, actor: Actor, answer: AnswerOfSystem) -> BlindAnswer:
+    def _show(self, answer: AnswerOfSystem) -> BlindAnswer:
         case = self._store.cases.get(answer.case_id)
-        return BlindAnswer(
-            answer=case.answer or "",
-            evidence=tuple(case.evidence),
-            marks=self._marks(actor, answer.case_id),
-        )
-
-    def _marks(self, actor: Actor, case_id: str) -> tuple[AnswerMark, ...]:
-        if machine_hidden(self._store, actor, case_id):
-            return ()
-        newest = next((run.id for run in self._store.runs.for_case(case_id) if run.readable), None)
-        run = self._store.runs.get(newest) if newest else None
-        if run is None or not run.iterations:
-            return ()
-        return tuple(
-            AnswerMark(
-                start=issue.start,
-                end=issue.end,
-                severity=issue.severity,
-                description=issue.description,
-            )
-            for issue in run.iterations[0].issues
-            if issue.start is not None and issue.end is not None and issue.start < issue.end
-        )
+        return BlindAnswer(answer=case.answer or "", evidence=tuple(case.evidence))
 
     def _find_pair(self, reviewer: str, pair: str) -> tuple[int, AnswerOfSystem, AnswerOfSystem]:
         number = pair.partition("-")[0]

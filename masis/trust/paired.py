@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from masis.audit.measures.statistics import wilson_bounds
+from masis.schema.comparison import LEAST_DECISIVE
 from masis.trust.agreement import RESAMPLES, SEED, AgreementEstimate, codes, share
 
 Floats = NDArray[np.float64]
@@ -34,11 +35,6 @@ Ints = NDArray[np.int64]
 Outcome = Literal["first", "second", "tie"]
 """What a comparison says: one of the two is better, or neither."""
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
-LEAST_DECISIVE = 6
-"""Fewer pairs that differ are too few to tell which system is better.
-
-Even if all of them agree, the exact McNemar test of five pairs gives p = 2 / 2^5 = 0.0625.
-"""
 LEAST_QUESTIONS = 20
 """A bootstrap interval needs this many questions; with fewer, resamples repeat too few values."""
 MOST_RESAMPLED = 2_000
@@ -170,7 +166,7 @@ def questions_needed(difference: float, differing: float) -> int | None:
     if not differing:
         return None
     differing = max(differing, difference)
-    spread = _Z * differing**0.5 + _Z_POWER * (differing - difference**2) ** 0.5
+    spread: float = _Z * differing**0.5 + _Z_POWER * (differing - difference**2) ** 0.5
     return ceil((spread / difference) ** 2)
 
 

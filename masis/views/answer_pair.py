@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
-from typing import TypedDict
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple, TypedDict
 
 from masis.schema.case import Case
-from masis.schema.comparison import Judgement
+from masis.schema.comparison import DECIDED, Judgement
+from masis.schema.review import LogEntry
 from masis.schema.run import Run
 from masis.schema.wording import shorten
 from masis.views.answer import answer_view, unaudited_answer_view
 from masis.views.diff import word_changes
+from masis.views.marks import EvidencePiece
+from masis.views.numbers import day
 from masis.views.systems import JUDGEMENT
 from masis.views.words import LabelData, label
 
 EVIDENCE_SHOWN = 20
 """The chunks shown for each answer; the case page has all."""
+
+LEAST_SAME = 0.4
+"""The least share of words in common for which a word diff is shown; with fewer, it reads as two
+texts mixed up."""
+
+_BEARING = {"good": "bears out", "bad": "contradicts", "warn": "missing in"}
 
 _LONGEST = 600
 
@@ -38,40 +48,103 @@ class PairIssue(TypedDict):
     reason: str
 
 
+class EvidencePart(TypedDict):
+    """A part of a chunk. ``of`` names the systems about whose claims it says something."""
+
+    text: str
+    tone: str
+    of: str
+
+
 class PairChunk(TypedDict):
-    """One chunk of evidence; ``cited`` counts the answer's references to it."""
+    """One chunk of evidence; ``cited`` says in words which answers cite it."""
 
     id: str
     source: str
-    cited: int
-    pieces: list[PieceData]
+    cited: str
+    pieces: list[EvidencePart]
 
 
-class PairSide(TypedDict):
-    """One answer of a pair."""
+class PairEvidence(TypedDict):
+    """The evidence of one answer, or of both if it's the same; ``more`` counts the other chunks."""
+
+    title: str
+    chunks: list[PairChunk]
+    more: int
+
+
+class _SideChunk(NamedTuple):
+    """A chunk as one answer uses it: its marks are the ends and tones of its parts, in order."""
+
+    id: str
+    source: str
+    text: str
+    cited: bool
+    marks: tuple[tuple[int, str], ...]
+
+
+class PairSide(NamedTuple):
+    """One answer of a pair, with the evidence as it uses it."""
+
+    answer: PairAnswer
+    chunks: tuple[_SideChunk, ...]
+    evidence_total: int
+
+
+class PairAnswer(TypedDict):
+    """What is drawn of one answer.
+
+    ``decision`` says who decided it, when and why, ``opinion`` whose the issues are, and
+    ``nothing_found`` replaces an empty list of issues.
+    """
 
     system: str
     case: str
     href: str
     judgement: LabelData | None
+    decision: str
+    reason: str
     pieces: list[PieceData]
     no_answer: str
+    opinion: str
     issues: list[PairIssue]
     nothing_found: str
-    evidence: list[PairChunk]
-    evidence_total: int
+
+
+class PairHeading(TypedDict):
+    """The question, its place in the list, and a number that changes when it must get the focus."""
+
+    question: str
+    place: str
+    focus: int
 
 
 class AnswerPairData(TypedDict):
-    """What the component ``answer_pair`` draws. ``changes`` is None for equal answers."""
+    """What the component ``answer_pair`` draws.
 
-    sides: list[PairSide]
+    ``changes`` is None if a word diff wouldn't help; ``no_changes`` says why.
+    """
+
+    heading: PairHeading
+    sides: list[PairAnswer]
     changes: list[tuple[str, str]] | None
-    same_evidence: bool
+    no_changes: str
+    evidence: list[PairEvidence]
 
 
-def pair_side(case: Case, run: Run | None, judgement: Judgement | None, *, href: str) -> PairSide:
-    """Return one answer with what is known of it; ``href`` leads to its case."""
+def pair_side(
+    case: Case,
+    run: Run | None,
+    judgement: Judgement | None,
+    *,
+    decision: LogEntry | None,
+    href: str,
+) -> PairSide:
+    """Return one answer with what is known of it; ``href`` leads to its case.
+
+    ``decision`` is the one in force, as far as the viewer may see it. It's shown only with the
+    judgement that it explains.
+    """
     audited = run is not None and bool(run.iterations)
     view = (
         answer_view(case, run, 0, shown=EVIDENCE_SHOWN)
@@ -93,13 +166,28 @@ def pair_side(case: Case, run: Run | None, judgement: Judgement | None, *, href:
             }
         )
         started.update(numbers)
-    return {
+    given = decision.decision if decision is not None and judgement in DECIDED else None
+    word = None if judgement is None else JUDGEMENT[judgement]
+    answer: PairAnswer = {
         "system": case.system,
         "case": case.id,
         "href": href,
-        "judgement": None if judgement is None else label(JUDGEMENT[judgement]),
+        "judgement": None if word is None else label(word),
+        "decision": (
+            f"{word.text} by {given.reviewer} on {day(decision.at)}"
+            if word is not None and given is not None and decision is not None
+            else ""
+        ),
+        "reason": "" if given is None else shorten(given.reason or given.note, _LONGEST),
         "pieces": pieces,
         "no_answer": "" if pieces else view["no_answer"],
+        "opinion": (
+            ""
+            if not audited
+            else "The audit's opinion"
+            if given is None
+            else "The audit's opinion; the decision above counts instead"
+        ),
         "issues": [
             {
                 "number": issue["number"],
@@ -111,45 +199,109 @@ def pair_side(case: Case, run: Run | None, judgement: Judgement | None, *, href:
             for issue in view["issues"]
         ],
         "nothing_found": view["nothing_found"] if audited else "This answer isn't audited yet.",
-        "evidence": [
-            {
-                "id": card["id"],
-                "source": card["source"],
-                "cited": card["cited"],
-                "pieces": [
-                    {
-                        "text": part["text"],
-                        "issues": [],
-                        "tone": "bad"
-                        if part.get("against")
-                        else "good"
-                        if part.get("claims")
-                        else "",
-                        "starts": False,
-                    }
-                    for part in card["pieces"]
-                ],
-            }
+    }
+    return PairSide(
+        answer,
+        tuple(
+            _side_chunk(card["id"], card["source"], card["cited"] > 0, card["pieces"])
             for card in view["evidence"]
-        ],
-        "evidence_total": len(case.evidence),
+        ),
+        len(case.evidence),
+    )
+
+
+def _side_chunk(
+    chunk_id: str, source: str, cited: bool, pieces: Iterable[EvidencePiece]
+) -> _SideChunk:
+    marks, text = [], ""
+    for piece in pieces:
+        text += piece["text"]
+        claims = piece.get("claims", [])
+        # Points that the answer leaves out have negative numbers (``IssueData.claim``).
+        bears_out = any(claim >= 0 for claim in claims)
+        tone = "bad" if piece.get("against") else "good" if bears_out else "warn" if claims else ""
+        marks.append((len(text), tone))
+    return _SideChunk(chunk_id, source, text, cited, tuple(marks))
+
+
+def answer_pair(first: PairSide, second: PairSide, heading: PairHeading) -> AnswerPairData:
+    """Return the data of two answers side by side, with the words that differ."""
+    texts = ["".join(piece["text"] for piece in side.answer["pieces"]) for side in (first, second)]
+    changes, no_changes = _changes(*texts)
+    keys = [sorted((chunk.id, chunk.text) for chunk in side.chunks) for side in (first, second)]
+    if keys[0] == keys[1]:
+        by_key = {(chunk.id, chunk.text): chunk for chunk in first.chunks}
+        merged = [
+            _merge_chunk(
+                {
+                    first.answer["system"]: by_key[chunk.id, chunk.text],
+                    second.answer["system"]: chunk,
+                }
+            )
+            for chunk in second.chunks
+        ]
+        more = second.evidence_total - len(merged)
+        evidence = [PairEvidence(title="Evidence, the same for both", chunks=merged, more=more)]
+    else:
+        evidence = [
+            PairEvidence(
+                title=f"Evidence of {side.answer['system']}",
+                chunks=[_merge_chunk({side.answer["system"]: chunk}) for chunk in side.chunks],
+                more=side.evidence_total - len(side.chunks),
+            )
+            for side in (first, second)
+        ]
+    return {
+        "heading": heading,
+        "sides": [first.answer, second.answer],
+        "changes": changes,
+        "no_changes": no_changes,
+        "evidence": evidence,
     }
 
 
-def answer_pair(first: PairSide, second: PairSide) -> AnswerPairData:
-    """Return the data of two answers side by side, with the words that differ."""
-    texts = ["".join(piece["text"] for piece in side["pieces"]) for side in (first, second)]
-    chunks = [
-        [
-            (chunk["id"], "".join(part["text"] for part in chunk["pieces"]))
-            for chunk in side["evidence"]
-        ]
-        for side in (first, second)
+def _changes(before: str, after: str) -> tuple[list[tuple[str, str]] | None, str]:
+    """Return the words that differ, or why they aren't shown."""
+    if before == after:
+        return None, "Both answers are the same, word for word."
+    changes: list[tuple[str, str]] = [
+        (change.kind, change.text) for change in word_changes(before, after)
     ]
+    same = sum(len(text.split()) for kind, text in changes if kind == "same")
+    words = max(1, len(before.split()), len(after.split()))
+    if same / words < LEAST_SAME:
+        return None, "The answers differ in most words, so read them side by side above."
+    return changes, ""
+
+
+def _merge_chunk(by_system: Mapping[str, _SideChunk]) -> PairChunk:
+    """Return a chunk with the marks of the systems' answers."""
+    [chunk, *_] = by_system.values()
+    pieces: list[EvidencePart] = []
+    start = 0
+    for end in sorted({end for held in by_system.values() for end, _ in held.marks}):
+        tones = {
+            system: tone
+            for system, held in by_system.items()
+            if (tone := next(tone for until, tone in held.marks if until >= end))
+        }
+        # The same words can bear out one answer and be missing in the other.
+        is_mixed = len(set(tones.values())) > 1
+        pieces.append(
+            {
+                "text": chunk.text[start:end],
+                "tone": "calm" if is_mixed else next(iter(tones.values()), ""),
+                "of": ", ".join(
+                    f"{_BEARING[tone]} {system}" if is_mixed else system
+                    for system, tone in tones.items()
+                ),
+            }
+        )
+        start = end
+    citing = [system for system, held in by_system.items() if held.cited]
     return {
-        "sides": [first, second],
-        "changes": None
-        if texts[0] == texts[1]
-        else [(change.kind, change.text) for change in word_changes(*texts)],
-        "same_evidence": sorted(chunks[0]) == sorted(chunks[1]),
+        "id": chunk.id,
+        "source": chunk.source,
+        "cited": f"cited by {' and '.join(citing)}" if citing else "",
+        "pieces": pieces,
     }

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import shlex
+from collections import Counter
+from collections.abc import Iterable
+from typing import NamedTuple, get_args
+
+from masis.schema.case import Severity
+from masis.schema.causes import CAUSES
 from masis.schema.comparison import (
+    LEAST_DECISIVE,
     MEASURES,
+    AnswerPair,
     Conclusion,
     GroupDifference,
+    GroupName,
     Judgement,
+    ListName,
     Measure,
+    MeasureBasis,
     MeasuredDifference,
     PairedDifference,
     SystemComparison,
@@ -59,11 +71,16 @@ def figure_with_base(measure: Measure, row: PairedDifference, *, second: bool) -
 
 
 def _format_signed(measure: Measure, value: float) -> str:
-    if measure.unit == "share":
-        return f"{100 * value:+.1f}"
-    if measure.unit == "USD":
-        return f"{'-' if value < 0 else '+'}{dollars(abs(value))}"
-    return f"{value:+,.0f}"
+    """Return a difference with its sign; one that is rounded to zero has none."""
+    size = abs(value)
+    text = (
+        f"{100 * size:.1f}"
+        if measure.unit == "share"
+        else dollars(size)
+        if measure.unit == "USD"
+        else f"{size:,.0f}"
+    )
+    return text if not text.strip("$0.") else f"{'-' if value < 0 else '+'}{text}"
 
 
 def difference_text(measure: Measure, row: PairedDifference) -> str:
@@ -84,8 +101,8 @@ def certainty_text(row: PairedDifference) -> str:
     return f"p {'< 0.001' if row.p < 0.001 else f'= {row.p:.3f}'}, McNemar's exact test"
 
 
-def verdict_text(comparison: SystemComparison) -> str:
-    """Return in a sentence which system is better, and how sure that is."""
+def verdict_head(comparison: SystemComparison) -> str:
+    """Return in one sentence which system is better, if that is shown."""
     row = comparison.measure("flagged")
     first, second = comparison.first.name, comparison.second.name
     if not row.questions:
@@ -93,26 +110,135 @@ def verdict_text(comparison: SystemComparison) -> str:
             f"Nothing can be said yet: no question has an audited or decided answer of both"
             f" {first} and {second}."
         )
-    counts = (
-        f"Of {count_noun(row.questions, 'question')}, {second} got {row.only_second or 0:,} wrong"
-        f" that {first} got right, and {row.only_first or 0:,} right that {first} got wrong"
-    )
+    if row.conclusion == "too_few":
+        return f"Too few to tell whether {second} is better or worse than {first}."
+    if row.conclusion == "no_difference":
+        return f"No difference between {first} and {second} is shown."
+    return f"{second} is {row.conclusion} than {first}."
+
+
+def verdict_details(comparison: SystemComparison) -> list[str]:
+    """Return what the verdict rests on, as sentences: counts, certainty, and what it leaves open.
+
+    Empty if no question can be compared.
+    """
+    row = comparison.measure("flagged")
+    first, second = comparison.first.name, comparison.second.name
+    if not row.questions:
+        return []
     measure = MEASURES["flagged"]
     difference, low, high = (
         _format_signed(measure, value or 0) for value in (row.difference, row.low, row.high)
     )
+    both, only_first, only_second = (
+        comparison.both_wrong_count,
+        row.only_first or 0,
+        row.only_second or 0,
+    )
+    counts = (
+        f"Of {count_noun(row.questions, 'question')}, {second} got {only_second:,} wrong that"
+        f" {first} got right, and {only_first:,} right that {first} got wrong. Both got {both:,}"
+        f" wrong, so {first} has {both:,} + {only_first:,} = {both + only_first:,} wrong answers,"
+        f" and {second} {both:,} + {only_second:,} = {both + only_second:,}."
+    )
     how_sure = (
         f"The share of wrong answers differs by {difference} points (95% interval {low} to {high};"
-        f" {certainty_text(row)})"
+        f" {certainty_text(row)})."
     )
-    if row.conclusion == "too_few":
-        return (
-            f"Too few to tell whether {second} is better or worse than {first}. {counts}. That's"
-            " too few differences to rule out chance."
+    details = [counts, how_sure, basis_text(comparison)]
+    if row.conclusion in ("no_difference", "too_few"):
+        details += filter(None, (open_text(comparison), needed_text(comparison)))
+    return details
+
+
+def verdict_text(comparison: SystemComparison) -> str:
+    """Return which system is better, how sure that is, and what it rests on."""
+    return " ".join([verdict_head(comparison), *verdict_details(comparison)])
+
+
+def basis_text(comparison: SystemComparison) -> str:
+    """Return what the verdict rests on, as in "60 of 60 questions decided by people"."""
+    basis, questions = comparison.basis, comparison.measure("flagged").questions
+    people = f"{basis.decided:,} of {count_noun(questions, 'question')} decided by people"
+    if basis.answers:
+        blind = (
+            "blind"
+            if basis.blind == basis.answers
+            else "not blind"
+            if not basis.blind
+            else f"{basis.blind:,} of {count_noun(basis.answers, 'answer')} blind"
         )
-    if row.conclusion == "no_difference":
-        return f"No difference between {first} and {second} is shown. {counts}. {how_sure}."
-    return f"{second} is {row.conclusion} than {first}. {counts}. {how_sure}."
+        people += f", {count_noun(basis.reviewers, 'reviewer')}, {blind}"
+    counts = "counts" if basis.by_audit == 1 else "count"
+    return f"{people}; {basis.by_audit:,} {counts} by the audit alone."
+
+
+def open_text(comparison: SystemComparison) -> str:
+    """Return what a verdict without a difference means, and how large the difference may be."""
+    row, second = comparison.measure("flagged"), comparison.second.name
+    why = (
+        f"Too few to tell means that fewer than {LEAST_DECISIVE} questions differ, so that chance"
+        " can't be ruled out even if one system wins them all"
+        if row.conclusion == "too_few"
+        else "No difference shown means that chance explains a difference of this size, not that"
+        " the systems are equal"
+    )
+    sides = [
+        f"{100 * abs(bound):.1f} points {word}"
+        for bound, word in ((row.high, "worse"), (row.low, "better"))
+        if bound is not None and (bound > 0 if word == "worse" else bound < 0)
+    ]
+    return f"{why}: {second} could still be up to {' or '.join(sides)}." if sides else f"{why}."
+
+
+def needed_text(comparison: SystemComparison) -> str:
+    """Return how many questions would show a difference; "" if none differs."""
+    row = comparison.measure("flagged")
+    if not comparison.needed:
+        return ""
+    needed = " and ".join(
+        f"{needed.questions:,} {'questions to show' if not place else 'for'} {needed.points} points"
+        for place, needed in enumerate(comparison.needed)
+    )
+    differing = (row.only_first or 0) + (row.only_second or 0)
+    return (
+        f"If as many answers differ as here ({differing:,} of {row.questions:,}), you'd need about"
+        f" {needed} (with a power of 80%)."
+    )
+
+
+def accuracy_text(comparison: SystemComparison) -> str:
+    """Return how far the audit agrees with people on these answers; "" if that isn't known."""
+    known = comparison.audit_accuracy
+    parts = [
+        f"{flagged:,} of the {count_noun(count, 'answer')} that people {words}"
+        for flagged, count, words in (
+            (known.wrong_flagged, known.wrong, "rejected or corrected"),
+            (known.right_flagged, known.right, "approved"),
+        )
+        if count
+    ]
+    return f"How reliable the audit is here: it flagged {', and '.join(parts)}." if parts else ""
+
+
+def basis_title(comparison: SystemComparison, basis: MeasureBasis) -> str:
+    """Return the heading of the measures with this basis."""
+    if basis != "judged":
+        return {"audit": "Flagged by the audit", "amount": "Cost and length"}[basis]
+    if not comparison.basis.answers:
+        return "Judged by the audit alone"
+    mixed = comparison.basis.by_audit
+    return "Judged by people, or else by the audit" if mixed else "Judged by people"
+
+
+def basis_note(comparison: SystemComparison, basis: MeasureBasis) -> str:
+    """Return in words what the measures with this basis rest on."""
+    if basis == "judged":
+        return basis_text(comparison)
+    if basis == "amount":
+        return ""
+    rests = "These rows count the audit's issues, whatever people decided."
+    return f"{rests} {accuracy_text(comparison)}".strip()
 
 
 def left_out_text(comparison: SystemComparison) -> str:
@@ -151,11 +277,27 @@ def conclusion_word(row: PairedDifference, measure: Measure) -> Word:
     return CONCLUSION[row.conclusion]
 
 
-def measure_rows(
-    comparison: SystemComparison,
-) -> list[tuple[Measure, MeasuredDifference]]:
-    """Return the measures that both systems have for some question, with their differences."""
-    return [(MEASURES[row.measure], row) for row in comparison.measures if row.questions]
+class MeasureGroup(NamedTuple):
+    """Measures that rest on the same, with a heading and a note that say on what."""
+
+    title: str
+    note: str
+    rows: list[tuple[Measure, MeasuredDifference]]
+
+
+def measure_groups(comparison: SystemComparison) -> list[MeasureGroup]:
+    """Return the measures that both systems have for some question, by what they rest on."""
+    groups = []
+    for basis in get_args(MeasureBasis):
+        rows = [
+            (measure, row)
+            for row in comparison.measures
+            if row.questions and (measure := MEASURES[row.measure]).basis == basis
+        ]
+        if rows:
+            title, note = basis_title(comparison, basis), basis_note(comparison, basis)
+            groups.append(MeasureGroup(title, note, rows))
+    return groups
 
 
 def regression_lines(comparison: SystemComparison, most: int = 10) -> list[str]:
@@ -175,9 +317,22 @@ def regression_lines(comparison: SystemComparison, most: int = 10) -> list[str]:
 FEWEST_QUESTIONS = 5
 """Parts with fewer questions aren't listed: they can't show a difference, and there may be many."""
 
+WITHOUT_PARTS: dict[GroupName, str] = {
+    "field": "No question has a field. Import it as `metadata.field`, or map a column to it.",
+    "mode": "No answer has a failure mode. Add one on the page of a case (key Y).",
+    "cause": "No answer has a known cause. Label what is wrong with it (key L on its page), or"
+    " choose a reason when you reject it.",
+}
+"""Where to set what differences are broken down by, if nothing is set."""
+
+
+def differing_parts(comparison: SystemComparison) -> list[GroupDifference]:
+    """Return the parts (fields, failure modes, causes) in which one system is shown to be worse."""
+    return [part for part in comparison.groups if part.conclusion in ("better", "worse")]
+
 
 def listed_parts(comparison: SystemComparison) -> tuple[list[GroupDifference], int]:
-    """Return the parts (fields, failure modes, causes) with enough questions, and how many haven't.
+    """Return the parts with enough questions, and how many haven't.
 
     If no part has enough, all are listed.
     """
@@ -191,3 +346,110 @@ def small_parts_text(count: int) -> str:
     """Say how many parts aren't listed."""
     parts = count_noun(count, "part")
     return f"{parts} with fewer than {FEWEST_QUESTIONS} questions not listed (`--json` has all)."
+
+
+def no_parts_differ_text(comparison: SystemComparison) -> str:
+    """Say that nothing differs by field, failure mode or cause; "" if something does."""
+    if differing_parts(comparison) or not comparison.groups:
+        return ""
+    counts = Counter(part.group for part in comparison.groups)
+    nouns: dict[GroupName, str] = {"field": "field", "mode": "failure mode", "cause": "cause"}
+    parts = [count_noun(counts[name], noun) for name, noun in nouns.items() if counts[name]]
+    return f"No difference is shown in any part ({', '.join(parts)})."
+
+
+def part_meaning(part: GroupDifference, comparison: SystemComparison) -> str:
+    """Say what is counted in a part."""
+    if part.group == "field":
+        return "Wrong answers to the questions of this field"
+    if part.group == "mode":
+        return "Answers to which people applied this failure mode"
+    meaning = next((row.meaning for row in CAUSES.values() if row.name == part.value), "")
+    people = comparison.causes_by == "people"
+    whose = "by people's labels and reasons" if people else "by the audit's issues"
+    return f"{meaning[:1].upper()}{meaning[1:]}; {whose}"
+
+
+def causes_text(comparison: SystemComparison) -> str:
+    """Say whose causes are counted; "" if there are none."""
+    if not any(part.group == "cause" for part in comparison.groups):
+        return ""
+    if comparison.causes_by == "people":
+        return "Causes are those of people's labels and reasons."
+    return "People gave no causes for these answers, so the causes are those of the audit's issues."
+
+
+class ListWords(NamedTuple):
+    """The words of a list of questions: its heading, its description, and the text if empty."""
+
+    title: str
+    meaning: str
+    nothing: str
+
+
+LISTS: dict[ListName, ListWords] = {
+    "worse": ListWords(
+        "Regressions", "right before, wrong now", "No question that was right before is wrong now."
+    ),
+    "better": ListWords(
+        "Improvements", "wrong before, right now", "No question that was wrong before is right now."
+    ),
+    "both_wrong": ListWords(
+        "Wrong in both", "wrong before and now", "No question is wrong before and now."
+    ),
+    "both_right": ListWords(
+        "Right in both", "right before and now", "No question is right before and now."
+    ),
+}
+
+
+def issue_text(severity: Severity | None) -> str:
+    """Return the audit's worst issue of an answer in a few words."""
+    return "no issue found by the audit" if severity is None else f"audit: {severity} issue"
+
+
+class ListedRow(NamedTuple):
+    """A question of a list, as a row of a file."""
+
+    question: str
+    text: str
+    field: str
+    before: str
+    before_judgement: str
+    before_audit_issue: str
+    now: str
+    now_judgement: str
+    now_audit_issue: str
+
+
+def listed_rows(pairs: Iterable[AnswerPair]) -> list[ListedRow]:
+    """Return the questions of a list for a file."""
+    return [
+        ListedRow(
+            pair.question,
+            pair.query,
+            pair.field or "",
+            pair.first,
+            JUDGEMENT[pair.first_judgement].text,
+            pair.first_severity or "",
+            pair.second,
+            JUDGEMENT[pair.second_judgement].text,
+            pair.second_severity or "",
+        )
+        for pair in pairs
+    ]
+
+
+def gate_command(comparison: SystemComparison) -> str:
+    """Return the command that checks in CI that the second system isn't worse."""
+    names = shlex.join([comparison.first.name, comparison.second.name])
+    return f"masis compare {names} --gate --most-regressions {comparison.regression_count}"
+
+
+def gate_test(comparison: SystemComparison) -> str:
+    """Return the pytest test that checks the same."""
+    return (
+        "def test_the_new_version_is_not_worse(assert_not_worse):\n"
+        f"    assert_not_worse({comparison.first.name!r}, {comparison.second.name!r},"
+        f" most_regressions={comparison.regression_count})\n"
+    )

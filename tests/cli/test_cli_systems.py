@@ -53,7 +53,7 @@ def test_the_gate_fails_only_for_a_worse_system(masis: Masis, bench: Workbench) 
     db = str(bench.database)
     shown = masis("compare", "v1", "v2", "--db", db)
     assert shown.exit_code == 0
-    assert "v2 is worse than v1. Of 12 questions" in shown.output
+    assert "v2 is worse than v1.\nOf 12 questions" in shown.output
     assert "7 regressions: right before, wrong now" in shown.output
     gated = masis("compare", "v1", "v2", "--gate", "--db", db)
     assert gated.exit_code == 1

@@ -6,9 +6,11 @@ import pytest
 
 from masis.errors import InputError, UnknownRecord
 from masis.schema.actor import Actor
-from masis.schema.comparison import MEASURES, SystemComparison
+from masis.schema.comparison import LIST_NAMES, MEASURES, SystemComparison
 from masis.schema.team import QueuePolicy
 from masis.services import Workbench
+from masis.trust.paired import questions_needed
+from masis.views.systems import accuracy_text, basis_text, causes_text
 from tests.reviewing import ADA, decide
 from tests.store.factories import a_case, a_run, an_iteration
 
@@ -92,6 +94,115 @@ def test_a_persons_decision_counts_before_the_audit(bench: Workbench) -> None:
     result = compared(bench)
     assert [pair.question for pair in result.regressions] == ["same-0"]
     assert result.regressions[0].second_judgement == "rejected"
+
+
+def test_the_verdict_says_how_many_questions_people_decided_and_how(bench: Workbench) -> None:
+    add_pairs(bench, worse=1, same=3)
+    decide(bench, "same-0:v1", "approve", reviewer="Ada", machine_shown=())
+    decide(bench, "same-0:v2", "reject", reviewer="Ben", machine_shown=("marks",))
+    decide(bench, "same-1:v1", "approve", reviewer="Ben", machine_shown=("marks",))
+    basis = compared(bench).basis
+    assert (basis.decided, basis.by_audit) == (1, 3)
+    assert (basis.reviewers, basis.answers, basis.blind) == (2, 3, 1)
+    assert basis_text(compared(bench)) == (
+        "1 of 4 questions decided by people, 2 reviewers, 1 of 3 answers blind;"
+        " 3 count by the audit alone."
+    )
+
+
+def test_the_audit_is_compared_with_people_on_the_answers_that_both_judged(
+    bench: Workbench,
+) -> None:
+    add_pairs(bench, worse=2, same=2)
+    decide(bench, "worse-0:v2", "approve")  # the audit flagged it
+    decide(bench, "worse-1:v2", "reject")  # the audit flagged it
+    decide(bench, "same-0:v2", "reject")  # the audit didn't
+    known = compared(bench).audit_accuracy
+    assert (known.wrong, known.wrong_flagged) == (2, 1)
+    assert (known.right, known.right_flagged) == (1, 1)
+    assert accuracy_text(compared(bench)) == (
+        "How reliable the audit is here: it flagged 1 of the 2 answers that people rejected or"
+        " corrected, and 1 of the 1 answer that people approved."
+    )
+
+
+def test_each_judged_question_is_in_one_of_four_lists(bench: Workbench) -> None:
+    add_pairs(bench, worse=2, better=1, same=3)
+    decide(bench, "same-0:v1", "reject")
+    decide(bench, "same-0:v2", "reject")
+    result = compared(bench)
+    lists = {
+        name: [pair.question for pair in result.list_questions(name)[0]] for name in LIST_NAMES
+    }
+    assert lists == {
+        "worse": ["worse-0", "worse-1"],
+        "better": ["better-0"],
+        "both_wrong": ["same-0"],
+        "both_right": ["same-1", "same-2"],
+    }
+    assert sum(result.list_questions(name)[1] for name in LIST_NAMES) == 6
+
+
+def test_a_list_says_of_each_answer_whether_the_audit_found_an_issue(bench: Workbench) -> None:
+    add_pairs(bench, worse=1)
+    decide(bench, "worse-0:v1", "reject")
+    decide(bench, "worse-0:v2", "approve")
+    bench.store.database.execute("UPDATE cases SET severity = 'high' WHERE id = 'worse-0:v2'")
+    [pair] = compared(bench).improvements
+    assert pair.first_severity is None
+    assert pair.second_severity == "high"
+    assert pair.severity is None, "the wrong answer is the one of v1"
+
+
+def test_lists_are_complete_on_request(bench: Workbench) -> None:
+    add_pairs(bench, worse=3)
+    [short] = bench.comparison.compare(ADA, ["v1", "v2"], most_listed=2)
+    [complete] = bench.comparison.compare(ADA, ["v1", "v2"], most_listed=None)
+    assert (len(short.regressions), short.regression_count) == (2, 3)
+    assert len(complete.regressions) == 3
+
+
+def test_a_comparison_says_how_many_questions_would_show_a_difference(bench: Workbench) -> None:
+    add_pairs(bench, worse=3, better=3, same=14)
+    needed = {row.points: row.questions for row in compared(bench).needed}
+    assert needed == {points: questions_needed(points / 100, 6 / 20) for points in (5, 10)}
+    assert needed[5] > needed[10] > 20
+
+
+def test_causes_are_those_of_people_if_they_gave_any(bench: Workbench) -> None:
+    for system in ("v1", "v2"):
+        case = a_case("q", system=system, answer="It was opened in 1931 [9].")
+        bench.cases.add_one(ADA, case)
+        bench.audits.audit(ADA, case)
+
+    def causes() -> list[str]:
+        return [row.value for row in compared(bench).groups if row.group == "cause"]
+
+    assert compared(bench).causes_by == "audit"
+    assert "Citation" in causes()
+    assert causes_text(compared(bench)).startswith("People gave no causes")
+    decide(
+        bench,
+        "q:v2",
+        "override",
+        corrected_answer="In 1932.",
+        extra={"reason_code": "misses_the_question"},
+    )
+    assert compared(bench).causes_by == "people"
+    assert causes() == ["Generation"]
+    assert causes_text(compared(bench)) == "Causes are those of people's labels and reasons."
+
+
+def test_an_opened_answer_has_the_decision_only_if_its_viewer_may_see_it(bench: Workbench) -> None:
+    add_pairs(bench, same=2)
+    decide(bench, "same-0:v2", "reject", reviewer="Ada", reason="It's wrong.")
+    entry = bench.comparison.open_answer(BEN, "same-0:v2").decision
+    assert entry is not None
+    assert entry.decision is not None
+    assert (entry.decision.reviewer, entry.decision.reason) == ("Ada", "It's wrong.")
+    bench.team.put_in_force(ADA, QueuePolicy(reviewers=2, rule="adjudicated"))
+    decide(bench, "same-1:v2", "reject", reviewer="Ada", reason="It's wrong.")
+    assert bench.comparison.open_answer(BEN, "same-1:v2").decision is None
 
 
 def test_cost_and_length_are_compared_where_both_are_known(bench: Workbench) -> None:

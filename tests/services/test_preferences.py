@@ -255,9 +255,9 @@ def test_only_a_lead_sees_everyones_verdicts_before_deciding(tmp_path: Path) -> 
     workbench.close()
 
 
-@pytest.mark.parametrize(("machine", "is_marked"), [("first", True), ("after", False)])
-def test_the_audits_marks_are_hidden_if_the_policy_says_so(
-    tmp_path: Path, machine: str, is_marked: bool
+@pytest.mark.parametrize("machine", ["first", "after"])
+def test_a_pair_to_decide_shows_nothing_of_the_audit_under_any_policy(
+    tmp_path: Path, machine: str
 ) -> None:
     workbench = Workbench.open(tmp_path / "marks.db")
     for system in NAMES[:2]:
@@ -265,9 +265,21 @@ def test_the_audits_marks_are_hidden_if_the_policy_says_so(
         workbench.cases.add_one(ANA, case)
         workbench.audits.audit(ANA, case)
     workbench.team.put_in_force(ANA, QueuePolicy.model_validate({"machine": machine}))
+    run = workbench.cases.open(case.id).run
+    assert run is not None
+    assert run.iterations[0].issues
     task = next_pair(workbench)
-    assert bool(task.left.marks and task.right.marks) == is_marked
+    assert set(task.left.model_dump()) == {"answer", "evidence"}
+    shown = task.model_dump_json()
+    assert not [issue for issue in run.iterations[0].issues if issue.description in shown]
     workbench.close()
+
+
+def test_an_undo_says_which_verdict_it_took_back(workbench: Workbench) -> None:
+    add_answers(workbench, NAMES[:2], 1)
+    give(workbench, ANA, "both_bad")
+    recorded = workbench.preferences.undo(ANA)
+    assert (recorded.kind, recorded.undone) == ("undo", "both_bad")
 
 
 # Results

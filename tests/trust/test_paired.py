@@ -10,8 +10,8 @@ import pytest
 from scipy.optimize import minimize
 from scipy.stats import binom, bootstrap
 
+from masis.schema.comparison import LEAST_DECISIVE
 from masis.trust.paired import (
-    LEAST_DECISIVE,
     LEAST_QUESTIONS,
     MOST_RESAMPLED,
     OUTCOMES,

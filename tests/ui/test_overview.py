@@ -23,7 +23,8 @@ from masis.ui.review.log_view import LogClick
 from masis.ui.shell.served_database import served_workbench
 from masis.views.spending import spent_so_far, usage_text
 from tests.reviewing import ADA, decide, undone
-from tests.ui.conftest import AUDITED, labels, open_page, texts
+from tests.services.test_comparison import add_answer
+from tests.ui.conftest import AUDITED, Serve, labels, open_page, texts
 from tests.waiting import until
 
 
@@ -215,3 +216,13 @@ def test_recorded_replies_are_counted_separately_without_tokens_or_cost() -> Non
     assert spent_so_far([event, event]) == "2 recorded replies; no model was called"
     both = Usage(calls=1, tries=1, prompt_tokens=10, cost_usd=0.01, cached_calls=1)
     assert usage_text(both) == "1 call, 10 tokens, 1 reply from the cache, unpaid, $0.0100"
+
+
+def test_two_systems_that_answered_the_same_questions_are_offered_for_comparison(
+    tmp_path: Path, serve: Serve
+) -> None:
+    served = serve(tmp_path / "systems.db")
+    add_answer(served, "q", "v1")
+    assert "Which system is better?" not in texts(open_page())
+    add_answer(served, "q", "v2")
+    assert "Which system is better?" in texts(open_page())

@@ -9,10 +9,10 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from masis.schema.actor import Actor
-from masis.schema.team import QueuePolicy
 from masis.services import Workbench
 from masis.services.preferences import NewPreference
 from masis.ui.components import sources
+from masis.ui.preference.page import list_sources
 from tests.services.test_preferences import NAMES, SECRET, add_answers, answer_of, prefer
 from tests.ui.conftest import Serve, open_page, texts
 
@@ -90,18 +90,43 @@ def test_a_row_of_the_win_rates_opens_its_verdicts(served: Workbench) -> None:
     assert not wrong.exception
 
 
-def test_marks_are_sent_to_the_browser_unless_the_policy_hides_them(served: Workbench) -> None:
+def test_the_audits_marks_arent_shown_and_the_page_says_so(served: Workbench) -> None:
     for system in NAMES[:2]:
         case = answer_of(system, 0, answer="It was opened in 1931 [9].")
         served.cases.add_one(ANA, case)
         served.audits.audit(ANA, case)
+    run = served.cases.open(case.id).run
+    assert run is not None
+    # The longest words without a quote, which the data escapes.
+    described = max(re.findall(r"[a-z ]+", run.iterations[0].issues[0].description), key=len)
+    app = open_page("preference", AS_ANA)
+    assert described not in drawn_data(app)
+    assert "The audit's marks aren't shown here" in texts(app)
+
+
+def test_the_sources_of_both_answers_are_one_list(served: Workbench) -> None:
+    more = [{"id": "1", "text": "Shared."}, {"id": "2", "text": "Alone."}]
+    served.cases.add_one(ANA, answer_of(NAMES[0], 0, evidence=more[:1]))
+    served.cases.add_one(ANA, answer_of(NAMES[1], 0, evidence=more))
     task = served.preferences.next(ANA)
     assert task is not None
-    # The longest words without a quote, which the data escapes.
-    described = max(re.findall(r"[a-z ]+", task.left.marks[0].description), key=len)
-    assert described in drawn_data(open_page("preference", AS_ANA))
-    served.team.put_in_force(ANA, QueuePolicy(machine="after"))
-    assert described not in drawn_data(open_page("preference", AS_ANA))
+    side = "left only" if len(task.left.evidence) == 2 else "right only"
+    assert list_sources(task) == [
+        {"id": "1", "text": "Shared.", "of": ""},
+        {"id": "2", "text": "Alone.", "of": side},
+    ]
+    assert drawn_data(open_page("preference", AS_ANA)).count("Shared.") == 1
+
+
+def test_results_name_the_preferred_and_the_other_answer_and_link_to_the_comparison(
+    served: Workbench,
+) -> None:
+    add_answers(served, NAMES[:2], 1)
+    prefer(served, ANA, "x")
+    app = open_page("preference", AS_ANA, view="results")
+    drawn = drawn_data(app)
+    assert all(title in drawn for title in ("Preferred", "Other"))
+    assert f"Compare {SECRET} and {NAMES[1]} by decisions" in drawn.replace("\\", "")
 
 
 def test_the_end_offers_to_undo(served: Workbench) -> None:
@@ -112,4 +137,5 @@ def test_the_end_offers_to_undo(served: Workbench) -> None:
     app = open_page("preference", AS_ANA)
     assert "You have decided 1 pair" in app.success[0].value
     next(button for button in app.button if button.key == "preference-undo").click().run()
+    assert "You took back “Equally good”" in "".join(info.value for info in app.info)
     assert served.preferences.next(ANA) == task

@@ -91,6 +91,9 @@ class StoredAnswer(NamedTuple):
         severity: The severity of its worst issue.
         length: The characters of the answer; None if there is none.
         cost: What it cost, in US dollars.
+        flagged: Whether the audit flagged it, whatever people decided; None if that isn't known.
+        reviewer: The person whose decision is in force; None for any other judgement.
+        blind: Whether that decision was made without the audit's verdict in view.
 
     """
 
@@ -104,6 +107,9 @@ class StoredAnswer(NamedTuple):
     length: int | None
     cost: float | None
     hidden: bool
+    flagged: bool | None
+    reviewer: str | None
+    blind: bool | None
 
 
 class CaseName(NamedTuple):
@@ -170,7 +176,12 @@ class Systems(StorePart):
                         ELSE 'nothing_found' END,
                     CASE WHEN shown AND iterations > 0 THEN flags END,
                     CASE WHEN shown THEN severity END,
-                    field, answer_length, answer_cost, NOT shown
+                    field, answer_length, answer_cost, NOT shown,
+                    CASE WHEN shown AND iterations > 0 THEN tier IS 'must_look' END,
+                    CASE WHEN shown AND state IN ('approved', 'overridden', 'rejected')
+                        THEN reviewer END,
+                    CASE WHEN shown AND state IN ('approved', 'overridden', 'rejected') THEN
+                        (SELECT blind FROM decision_payloads WHERE entry_seq = decision_seq) END
                 FROM (SELECT *, {shown} AS shown FROM cases) AS cases
                 WHERE system IN ({marks}) AND planted = 0 AND redaction_seq IS NULL
                     AND state <> 'superseded' AND question_seq IS NOT NULL
@@ -204,11 +215,16 @@ class Systems(StorePart):
         )
         return {seq: CaseName(*row) for seq, *row in map(tuple, rows)}
 
-    def causes(self, names: Sequence[str], viewer: str | None) -> dict[int, frozenset[str]]:
-        """Return the causes of the audits' issues and of people's labels, by the case's number."""
+    def causes(
+        self, names: Sequence[str], viewer: str | None, *, by_people: bool
+    ) -> dict[int, frozenset[str]]:
+        """Return the causes of people's labels and reasons, or those of the audits' issues, by the
+        case's number.
+        """
         return self._by_case(
-            """SELECT observations.case_seq, observations.cause AS value FROM observations
-            JOIN cases ON cases.seq = observations.case_seq WHERE is_fault AND value NOTNULL""",
+            f"""SELECT observations.case_seq, observations.cause AS value FROM observations
+            JOIN cases ON cases.seq = observations.case_seq WHERE is_fault AND value NOTNULL
+            AND (observations.kind <> 'issue') = {int(by_people)}""",  # noqa: S608
             names,
             lambda connection: visible_observations(connection, viewer),
         )

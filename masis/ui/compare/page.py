@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import altair as alt
+import pandas as pd
 import streamlit as st
 
 from masis.errors import MasisError
+from masis.schema.case import Severity
 from masis.schema.comparison import (
     GROUPS,
+    LIST_NAMES,
     MEASURES,
     AnswerPair,
-    GroupName,
     Judgement,
+    ListName,
     Measure,
     PairedDifference,
     SystemComparison,
@@ -21,53 +24,74 @@ from masis.schema.comparison import (
 from masis.schema.systems import LONGEST_DETAIL, UNNAMED, System, SystemDetails
 from masis.schema.wording import count_noun
 from masis.services import Workbench
-from masis.ui.components import register_component
+from masis.ui.components import noop, register_component
 from masis.ui.components.charts import draw_chart
 from masis.ui.components.linked_table import TableCell, column, linked_table, row
 from masis.ui.shell import address
+from masis.ui.shell.keys import NEXT_PAIR, PREVIOUS_PAIR
 from masis.ui.shell.permissions import button_state
 from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import served_workbench
-from masis.views.answer_pair import answer_pair, pair_side
+from masis.views.answer_pair import PairHeading, answer_pair, pair_side
 from masis.views.charts import GREY, ROWS
-from masis.views.markdown import badge, escape_markdown
+from masis.views.markdown import TONE_COLOUR, escape_markdown
 from masis.views.systems import (
     CONCLUSION,
     JUDGEMENT,
+    LISTS,
+    WITHOUT_PARTS,
+    ListedRow,
+    causes_text,
+    certainty_text,
     conclusion_word,
     difference_text,
+    differing_parts,
     figure_with_base,
+    gate_command,
+    gate_test,
+    issue_text,
     left_out_text,
     listed_parts,
-    measure_rows,
+    listed_rows,
+    measure_groups,
+    no_parts_differ_text,
+    part_meaning,
     small_parts_text,
     system_text,
-    verdict_text,
+    verdict_details,
+    verdict_head,
 )
 from masis.views.words import label
 
 _PAIR = register_component("answer_pair")
 _SHOWN = 50
-"""How many regressions a page lists at first."""
+"""How many questions of a list a page shows at first."""
+_REMEMBERED, _FOCUS = "compare-systems", "compare-focus"
+"""Keys of the session: the systems compared last in their order, and how often a question was
+opened, which tells the component to bring it into view.
+"""
 
 
 def show_compare(workbench: Workbench) -> None:
-    """Draw the comparison of the two systems in the address, or of the two added last."""
+    """Draw the comparison of the two systems in the address, or of those compared last in this
+    session, or else of the two added last.
+    """
     st.title("Compare systems")
     systems = workbench.systems.all(actor())
     if len(systems) < 2:
         _explain_systems(systems)
         return
-    first, second = chosen_systems(systems, address.value("first"), address.value("second"))
+    remembered = st.session_state.get(_REMEMBERED, ("", ""))
+    named = address.value("first"), address.value("second")
+    first, second = chosen_systems(systems, *(named if any(named) else remembered))
+    st.session_state[_REMEMBERED] = (first.name, second.name)
     _draw_system_choice(systems, first.name, second.name)
-    if first.name == second.name:
-        st.markdown("**The same system is on both sides.** Choose another one.")
-        return
     [comparison] = workbench.comparison.compare(actor(), (first.name, second.name))
     _draw_systems_verdict(comparison)
     _draw_question_list(workbench, comparison)
     _draw_measures(comparison)
     _draw_groups(comparison)
+    _draw_release_check(comparison)
     _draw_descriptions(first, second)
 
 
@@ -83,6 +107,8 @@ def chosen_systems(
     first = by_name.get(first_name) or next(
         system for system in reversed(named) if system is not second
     )
+    if first is second:
+        first = next(system for system in reversed(named) if system is not second)
     return first, second
 
 
@@ -103,11 +129,18 @@ def _draw_system_choice(systems: Sequence[System], first: str, second: str) -> N
         (left, "Before", "first", first),
         (right, "Now", "second", second),
     ):
+        key = f"system-{name}"
+        # On every run, so that Back and Forward, which change only the address, change it too.
+        st.session_state[key] = chosen
         with place:
-            bound = address.bind_query_param(
-                name, shows=chosen, key=f"system-{name}", drops=("pair", "list")
+            st.selectbox(
+                title,
+                list(lines),
+                format_func=lines.__getitem__,
+                key=key,
+                on_change=_choose_system,
+                args=(name, first, second),
             )
-            st.selectbox(title, list(lines), format_func=lines.__getitem__, **bound)
     with button:
         st.button(
             "Swap",
@@ -118,33 +151,55 @@ def _draw_system_choice(systems: Sequence[System], first: str, second: str) -> N
         )
 
 
-def _swap_systems(first: str, second: str) -> None:
-    address.set_param("first", second)
-    address.set_param("second", first)
+def _choose_system(name: str, first: str, second: str) -> None:
+    """Compare with another system. The one on the other side makes both change places."""
+    chosen = st.session_state[f"system-{name}"]
+    if chosen in (first, second):
+        _swap_systems(first, second)
+        return
+    address.set_param("first", chosen if name == "first" else first)
+    address.set_param("second", chosen if name == "second" else second)
     address.clear(("pair", "list"))
 
 
+def _swap_systems(first: str, second: str) -> None:
+    """Exchange the systems. An open question stays, in the list in which it is now."""
+    swapped = {"": "better", "worse": "better", "better": ""}
+    address.set_param("list", swapped.get(address.value("list"), address.value("list")))
+    address.set_param("first", second)
+    address.set_param("second", first)
+
+
 def _draw_systems_verdict(comparison: SystemComparison) -> None:
-    flagged = comparison.measure("flagged")
+    conclusion = CONCLUSION[comparison.measure("flagged").conclusion]
     with st.container(border=True):
-        words = escape_markdown(verdict_text(comparison))
-        st.markdown(f"{badge(CONCLUSION[flagged.conclusion])} **{words}**")
+        head = escape_markdown(verdict_head(comparison))
+        st.markdown(f":{TONE_COLOUR[conclusion.tone]}[**{head}**]")
+        details = verdict_details(comparison)
+        st.markdown("\n".join(f"- {escape_markdown(line)}" for line in details))
         st.caption(
             "An answer is wrong if a person rejected or corrected it, or if the audit flagged it"
             " and nobody decided it. An answer that isn't confirmed doesn't count as wrong."
         )
         if left_out := left_out_text(comparison):
             st.caption(escape_markdown(left_out))
+        st.page_link(
+            "pages/preference.py",
+            label="People's preferences between these systems",
+            icon=":material/thumbs_up_down:",
+            query_params={"view": "results"},
+        )
 
 
 def _draw_question_list(workbench: Workbench, comparison: SystemComparison) -> None:
-    """Draw the questions that got worse or better, with the answers to the chosen one."""
+    """Draw one of the lists of questions, with the answers to the chosen one."""
     titles = {
-        "worse": f"Regressions ({comparison.regression_count:,})",
-        "better": f"Improvements ({comparison.improvement_count:,})",
+        name: f"{LISTS[name].title} ({comparison.list_questions(name)[1]:,})" for name in LIST_NAMES
     }
-    shown = "better" if address.value("list") == "better" else "worse"
-    st.header("Regressions" if shown == "worse" else "Improvements")
+    asked = address.value("list")
+    shown: ListName = next((name for name in LIST_NAMES if name == asked), "worse")
+    words = LISTS[shown]
+    st.header(words.title)
     st.segmented_control(
         "Questions",
         list(titles),
@@ -152,23 +207,38 @@ def _draw_question_list(workbench: Workbench, comparison: SystemComparison) -> N
         required=True,
         label_visibility="collapsed",
         **address.bind_query_param(
-            "list", "worse", shows=shown, key="compare-list", drops=("pair",)
+            "list", "worse", shows=shown, key="compare-list", drops=("pair", "all")
         ),
     )
-    pairs = comparison.regressions if shown == "worse" else comparison.improvements
+    pairs, total = comparison.list_questions(shown)
     if not pairs:
-        none = {
-            "worse": "No question that was right before is wrong now.",
-            "better": "No question that was wrong before is right now.",
-        }
-        st.markdown(none[shown])
+        st.markdown(words.nothing)
         return
-    total = comparison.regression_count if shown == "worse" else comparison.improvement_count
-    what = "right before, wrong now" if shown == "worse" else "wrong before, right now"
-    st.caption(f"{count_noun(total, 'question')}: {what}. Choose one to read both answers.")
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.caption(
+            f"{count_noun(total, 'question')}: {words.meaning}. Choose one to read both answers."
+        )
+        st.download_button(
+            "Download as CSV",
+            lambda: _csv_of(workbench, comparison, shown),
+            file_name=f"{shown}.csv",
+            mime="text/csv",
+            icon=":material/download:",
+            on_click="ignore",
+            key="compare-csv",
+            type="tertiary",
+        )
     chosen = next((pair for pair in pairs if pair.question == address.value("pair")), None)
-    if chosen is not None:
-        _draw_both_answers(workbench, chosen, list(pairs))
+    if chosen is None:
+        st.button(
+            "Read the first question",
+            icon=":material/arrow_forward:",
+            shortcut=NEXT_PAIR.shortcut,
+            on_click=_open_pair,
+            args=(comparison, pairs[0].question),
+        )
+    else:
+        _draw_both_answers(workbench, comparison, shown, chosen, list(pairs))
     everything = address.value("all") == "yes" or (chosen is not None and chosen in pairs[_SHOWN:])
     listed = pairs if everything else pairs[:_SHOWN]
     opened = linked_table(
@@ -176,36 +246,30 @@ def _draw_question_list(workbench: Workbench, comparison: SystemComparison) -> N
             column("Question", "main"),
             column(f"Before: {comparison.first.name}", "pills"),
             column(f"Now: {comparison.second.name}", "pills"),
-            column("Worst issue", hide="hide-narrow"),
         ],
         [
             row(
                 {
                     "text": pair.query,
                     "href": address.link(
-                        "compare",
-                        first=comparison.first.name,
-                        second=comparison.second.name,
-                        list="" if shown == "worse" else shown,
-                        pair=pair.question,
+                        "compare", **_pair_parameters(comparison, shown, pair.question)
                     ),
                     "open": pair.question,
                     "current": pair is chosen,
                     "below": [" · ".join(filter(None, [pair.question, pair.field]))],
                 },
-                {"pills": [label(JUDGEMENT[pair.first_judgement])]},
-                {"pills": [label(JUDGEMENT[pair.second_judgement])]},
-                pair.severity,
+                _judgement_cell(pair.first_judgement, pair.first_severity),
+                _judgement_cell(pair.second_judgement, pair.second_severity),
                 open=pair.question,
                 marked=pair is chosen,
             )
             for pair in listed
         ],
-        description="Questions that got worse" if shown == "worse" else "Questions that got better",
+        description=f"Questions: {words.meaning}",
         key="compare-pairs",
     )
     if opened and (chosen is None or opened != chosen.question):
-        address.set_param("pair", opened)
+        _open_pair(comparison, opened)
         st.rerun()
     if len(listed) < len(pairs):
         st.button(
@@ -214,15 +278,52 @@ def _draw_question_list(workbench: Workbench, comparison: SystemComparison) -> N
             args=("all", "yes"),
         )
     elif total > len(pairs):
-        st.caption(f"The worst {len(pairs):,} of {total:,} are listed.")
+        st.caption(f"The first {len(pairs):,} of {total:,} are listed. The file has all.")
 
 
-def _draw_both_answers(workbench: Workbench, pair: AnswerPair, pairs: list[AnswerPair]) -> None:
+def _pair_parameters(
+    comparison: SystemComparison, shown: ListName, question: str
+) -> dict[str, str]:
+    """Return the parameters of a question's address, which always names both systems."""
+    return {
+        "first": comparison.first.name,
+        "second": comparison.second.name,
+        **({} if shown == "worse" else {"list": shown}),
+        "pair": question,
+    }
+
+
+def _open_pair(comparison: SystemComparison, question: str) -> None:
+    """Open a question, or none, and bring it into view."""
+    for name, system in (("first", comparison.first), ("second", comparison.second)):
+        address.set_param(name, system.name)
+    address.set_param("pair", question)
+    st.session_state[_FOCUS] = st.session_state.get(_FOCUS, 0) + bool(question)
+
+
+def _judgement_cell(judgement: Judgement, severity: Severity | None) -> TableCell:
+    return {"pills": [label(JUDGEMENT[judgement])], "below": [issue_text(severity)]}
+
+
+def _csv_of(workbench: Workbench, comparison: SystemComparison, shown: ListName) -> str:
+    """Return all questions of a list as CSV."""
+    names = (comparison.first.name, comparison.second.name)
+    [complete] = workbench.comparison.compare(actor(), names, groups=False, most_listed=None)
+    rows = listed_rows(complete.list_questions(shown)[0])
+    return pd.DataFrame(rows, columns=ListedRow._fields).to_csv(index=False)
+
+
+def _draw_both_answers(
+    workbench: Workbench,
+    comparison: SystemComparison,
+    shown: ListName,
+    pair: AnswerPair,
+    pairs: list[AnswerPair],
+) -> None:
     """Draw both answers to one question, with buttons to the question before and after it."""
     place = pairs.index(pair)
-    st.subheader(f"Question {place + 1} of {len(pairs)}", anchor="answers")
-    st.text(pair.query)
     if workbench.preferences.hides_system(actor(), pair.first):
+        st.subheader(escape_markdown(pair.query), anchor="answers")
         st.info(
             "Your team's policy hides which system wrote which answer until you've given your"
             " preference on this question.",
@@ -231,70 +332,109 @@ def _draw_both_answers(workbench: Workbench, pair: AnswerPair, pairs: list[Answe
         st.page_link("pages/preference.py", label="Preference", icon=":material/thumbs_up_down:")
         return
     sides = []
+    way_back = _pair_parameters(comparison, shown, pair.question)
     for case_id, judgement in (
         (pair.first, pair.first_judgement),
         (pair.second, pair.second_judgement),
     ):
         known: Judgement = judgement
         answer = workbench.comparison.open_answer(actor(), case_id)
-        href = address.link("review", case=case_id)
-        sides.append(pair_side(answer.case, answer.run, known, href=href))
+        sides.append(
+            pair_side(
+                answer.case,
+                answer.run,
+                known,
+                decision=answer.decision,
+                href=address.link("review", case=case_id, **way_back),
+            )
+        )
     with st.container(horizontal=True):
-        for title, other, icon in (
-            ("Previous question", place - 1, ":material/arrow_back:"),
-            ("Next question", place + 1, ":material/arrow_forward:"),
+        for title, other, key in (
+            ("Previous question", place - 1, PREVIOUS_PAIR),
+            ("Next question", place + 1, NEXT_PAIR),
         ):
             inside = 0 <= other < len(pairs)
             st.button(
                 title,
-                icon=icon,
+                icon=f":material/arrow_{'back' if key is PREVIOUS_PAIR else 'forward'}:",
                 disabled=not inside,
-                on_click=address.set_param,
-                args=("pair", pairs[other].question if inside else ""),
+                shortcut=key.shortcut,
+                on_click=_open_pair,
+                args=(comparison, pairs[other].question if inside else ""),
             )
-        st.button("Close", icon=":material/close:", on_click=address.set_param, args=("pair", ""))
-    _PAIR(data=answer_pair(*sides), key="compare-pair")
+        st.button(
+            "Close",
+            icon=":material/close:",
+            on_click=_open_pair,
+            args=(comparison, ""),
+        )
+    heading: PairHeading = {
+        "question": pair.query,
+        "place": f"{LISTS[shown].title}: question {place + 1} of {len(pairs)}",
+        "focus": st.session_state.get(_FOCUS, 0),
+    }
+    result = _PAIR(
+        data=answer_pair(sides[0], sides[1], heading), key="compare-pair", on_open_change=noop
+    )
+    # A browser posts the value, so it may be anything.
+    if result.open in (pair.first, pair.second):
+        st.switch_page("pages/review.py", query_params={"case": result.open, **way_back})
 
 
 def _draw_measures(comparison: SystemComparison) -> None:
     st.header("All measures")
-    rows = measure_rows(comparison)
-    if not rows:
+    groups = measure_groups(comparison)
+    if not groups:
         st.markdown(
             "No measure is known for both answers to any question. Audit the answers first."
         )
         return
-    linked_table(
-        [
-            column("Measure", "main"),
-            column(comparison.first.name, "figure"),
-            column(comparison.second.name, "figure"),
-            column("Difference (95% interval)", "figure"),
-            column("Conclusion", "pills"),
-            column("p", "figure", hide="hide-medium"),
-        ],
-        [
-            row(
-                {"text": measure.title, "below": [measure.meaning]},
-                figure_with_base(measure, difference, second=False),
-                figure_with_base(measure, difference, second=True),
-                _difference_cell(measure, difference),
-                {"pills": [label(conclusion_word(difference, measure))]},
-                None if difference.p is None else f"{difference.p:.3f}",
+    for group in groups:
+        st.subheader(group.title, anchor=False)
+        if group.note:
+            st.caption(escape_markdown(group.note))
+        linked_table(
+            [
+                column("Measure", "main"),
+                column(comparison.first.name, "figure"),
+                column(comparison.second.name, "figure"),
+                column("Difference (95% interval)", "figure"),
+                column("Conclusion", "pills"),
+            ],
+            [
+                row(
+                    {"text": measure.title, "quote": measure.meaning},
+                    figure_with_base(measure, difference, second=False),
+                    figure_with_base(measure, difference, second=True),
+                    _difference_cell(measure, difference),
+                    {"pills": [label(conclusion_word(difference, measure))]},
+                )
+                for measure, difference in group.rows
+            ],
+            description=f"{group.title}: measures of both systems",
+            key=f"compare-measures-{group.rows[0][1].measure}",
+        )
+        if group.rows[0][0].basis == "audit":
+            st.page_link(
+                "pages/trust.py",
+                label="How far to trust the audit",
+                icon=":material/verified_user:",
             )
-            for measure, difference in rows
-        ],
-        description="Measures of both systems",
-        key="compare-measures",
-    )
     points = [
         {
             "measure": measure.title,
-            "difference": difference.difference,
-            "low": difference.low,
-            "high": difference.high,
+            **{
+                name: None if value is None else 100 * value
+                for name, value in (
+                    ("difference", difference.difference),
+                    ("low", difference.low),
+                    ("high", difference.high),
+                )
+            },
+            "shown": difference_text(measure, difference),
         }
-        for measure, difference in rows
+        for group in groups
+        for measure, difference in group.rows
         if measure.unit == "share" and difference.low is not None
     ]
     if points:
@@ -310,84 +450,109 @@ def _draw_measures(comparison: SystemComparison) -> None:
 
 
 def _difference_cell(measure: Measure, difference: PairedDifference) -> TableCell:
-    """Return a difference with its interval on a line of its own, which needs less width."""
+    """Return a difference with its interval and p-value on lines of their own, which need less
+    width.
+    """
     text, _, interval = difference_text(measure, difference).partition(" (")
-    return {"text": text, "below": [interval.removesuffix(")")] if interval else []}
+    lines = [interval.removesuffix(")"), certainty_text(difference).partition(",")[0]]
+    return {"text": text, "below": [line for line in lines if line]}
+
+
+_SIGNED = "(datum.value > 0 ? '+' : datum.value < 0 ? '-' : '') + format(abs(datum.value), '.0f')"
+"""Labels of an axis with the minus sign of the tables. Vega's own is another character."""
 
 
 def difference_chart() -> alt.TopLevelMixin:
-    """Describe differences of shares with their intervals around zero."""
+    """Describe differences of shares, in points, with their intervals around zero."""
     base = alt.Chart(ROWS, height=alt.Step(30)).encode(
         y=alt.Y("measure:N", title=None, sort=None, axis=alt.Axis(labelLimit=200))
     )
     lines = base.mark_rule(color=GREY, strokeWidth=2).encode(
-        x=alt.X("low:Q", title="Difference", axis=alt.Axis(format="+%", tickCount=6)), x2="high:Q"
+        x=alt.X(
+            "low:Q",
+            title="Difference in points",
+            axis=alt.Axis(labelExpr=_SIGNED, tickCount=6),
+        ),
+        x2="high:Q",
     )
     points = base.mark_point(filled=True, size=80).encode(
         x="difference:Q",
-        tooltip=[
-            "measure:N",
-            *(alt.Tooltip(f"{name}:Q", format="+.1%") for name in ("difference", "low", "high")),
-        ],
+        tooltip=["measure:N", alt.Tooltip("shown:N", title="Difference")],
     )
     zero = alt.Chart(ROWS).mark_rule(strokeDash=[4, 3], color=GREY).encode(x=alt.datum(0))
     return alt.layer(zero, lines, points)
 
 
 def _draw_groups(comparison: SystemComparison) -> None:
-    if not comparison.groups:
+    """Draw the fields, failure modes and causes in which the systems differ, or all on demand."""
+    if not comparison.measure("flagged").questions:
         return
     st.header("Where they differ")
     parts, left_out = listed_parts(comparison)
-    titles: dict[GroupName, str] = {
-        name: title for name, title in GROUPS.items() if any(group.group == name for group in parts)
-    }
-    asked = address.value("by")
-    shown = next((name for name in titles if name == asked), next(iter(titles)))
-    st.segmented_control(
-        "Break down by",
-        list(titles),
-        format_func=titles.__getitem__,
-        required=True,
-        **address.bind_query_param(
-            "by", next(iter(titles)), shows=shown, key="compare-by", drops=()
-        ),
-    )
-    meaning = {
-        "field": "Wrong answers among the questions of each field.",
-        "mode": "Answers to which people applied each failure mode.",
-        "cause": "Answers with a fault of each cause, by the audit's issues and people's labels.",
-    }
-    st.caption(meaning[shown])
-    flagged = MEASURES["flagged"]
-    linked_table(
-        [
-            column(GROUPS[shown], "main"),
-            column(comparison.first.name, "figure"),
-            column(comparison.second.name, "figure"),
-            column("Difference (95% interval)", "figure"),
-            column("Conclusion", "pills"),
-        ],
-        [
-            row(
-                {"text": group.value},
-                figure_with_base(flagged, group, second=False),
-                figure_with_base(flagged, group, second=True),
-                _difference_cell(flagged, group),
-                {"pills": [label(CONCLUSION[group.conclusion])]},
-            )
-            for group in parts
-            if group.group == shown
-        ],
-        description=f"Differences by {GROUPS[shown].lower()}",
-        key="compare-groups",
-    )
+    if nothing := no_parts_differ_text(comparison):
+        st.markdown(nothing)
+    listed = [part for part in differing_parts(comparison) if part in parts]
+    if len(parts) > len(listed):
+        everything = address.value("parts") == "yes"
+        st.toggle(
+            f"List all {count_noun(len(parts), 'part')}",
+            **address.bind_query_param("parts", False, shows=everything, drops=()),
+        )
+        listed = parts if everything else listed
+    if listed:
+        flagged = MEASURES["flagged"]
+        linked_table(
+            [
+                column("Part", "main"),
+                column(comparison.first.name, "figure"),
+                column(comparison.second.name, "figure"),
+                column("Difference (95% interval)", "figure"),
+                column("Conclusion", "pills"),
+            ],
+            [
+                row(
+                    {
+                        "text": f"{GROUPS[part.group]}: {part.value}",
+                        "quote": part_meaning(part, comparison),
+                    },
+                    figure_with_base(flagged, part, second=False),
+                    figure_with_base(flagged, part, second=True),
+                    _difference_cell(flagged, part),
+                    {"pills": [label(CONCLUSION[part.conclusion])]},
+                )
+                for part in listed
+            ],
+            description="Differences by field, failure mode and cause",
+            key="compare-groups",
+        )
     if left_out:
         st.caption(small_parts_text(left_out))
+    if causes := causes_text(comparison):
+        st.caption(causes)
+    for name, where in WITHOUT_PARTS.items():
+        if all(part.group != name for part in comparison.groups):
+            st.caption(where)
+
+
+def _draw_release_check(comparison: SystemComparison) -> None:
+    """Show how to check in CI that the second system isn't worse."""
+    with st.expander("Release check", icon=":material/rule:"):
+        st.markdown(
+            f"This command has exit code 1 if {escape_markdown(comparison.second.name)} is worse"
+            " than chance explains, if it has more regressions than the limit (now set to as many"
+            " as there are), or if no question can be compared. Otherwise it has exit code 0."
+        )
+        st.code(gate_command(comparison), language=None)
+        st.markdown("The same in pytest, with the fixture of the package's plugin:")
+        st.code(gate_test(comparison), language="python")
 
 
 def _draw_descriptions(first: System, second: System) -> None:
     with st.expander("What the systems are", icon=":material/settings_suggest:"):
+        st.caption(
+            "What produced the answers, for people who read this comparison later. The lists of"
+            " systems show it; it changes no figure."
+        )
         for place, system in zip(st.columns(2), (first, second), strict=True):
             with place, st.form(f"system-{system.name}"):
                 st.markdown(f"**{escape_markdown(system.name)}**")

@@ -16,6 +16,7 @@ const drawPieces = (box, pieces) => {
 const drawIssues = side => {
   if (!side.issues.length) return make("p", "dim", side.nothing_found)
   const list = make("ol", "issues")
+  list.setAttribute("aria-label", side.opinion)
   for (const issue of side.issues) {
     const item = make("li", "")
     item.value = issue.number
@@ -33,7 +34,18 @@ const drawIssues = side => {
   return list
 }
 
-const drawAnswerOf = (side, order) => {
+const drawDecision = side => {
+  const words = make("p", "decision")
+  words.append(make("b", "", side.decision))
+  if (side.reason) {
+    const reason = make("span", "", side.reason)
+    reason.dir = "auto"
+    words.append(": ", reason)
+  }
+  return words
+}
+
+const drawAnswerOf = (side, order, open) => {
   const section = make("section", "side")
   const head = make("h3", "")
   head.append(make("span", "dim", `${order} `), make("span", "system", side.system))
@@ -41,49 +53,71 @@ const drawAnswerOf = (side, order) => {
   const link = make("a", "case")
   link.href = side.href
   link.target = "_top"
+  // Streamlit opens the page within the session; the browser would start a new one.
+  link.onclick = event => {
+    if (event.metaKey || event.ctrlKey || event.shiftKey) return
+    event.preventDefault()
+    open(side.case)
+  }
   separable(link, side.case)
   section.append(head, link)
+  if (side.decision) section.append(drawDecision(side))
   const text = make("div", "text")
   text.dir = "auto"
   if (side.no_answer) text.append(make("p", "dim", side.no_answer))
   drawPieces(text, side.pieces)
-  section.append(text, drawIssues(side))
+  text.tabIndex = 0 // long answers are scrolled, which keys must be able to do
+  section.append(text)
+  if (side.opinion) section.append(make("h4", "dim", side.opinion))
+  section.append(drawIssues(side))
   return section
 }
 
-const drawEvidenceOf = (side, title) => {
+const drawEvidenceOf = evidence => {
   const section = make("section", "evidence")
-  section.append(make("h3", "", title))
+  section.append(make("h3", "", evidence.title))
   const key = make("p", "dim key")
   key.append(
     make("mark", "tone-good", "bears out a claim"),
     " ",
     make("mark", "tone-bad", "contradicts a claim"),
+    " ",
+    make("mark", "tone-warn", "missing"),
+    " in the answer of the system named before the words. To unmarked words the audit matched no" +
+      " claim, which doesn't mean that they are refuted or unimportant.",
   )
   section.append(key)
-  for (const chunk of side.evidence) {
+  for (const chunk of evidence.chunks) {
     const details = make("details", "chunk")
-    details.open = chunk.cited > 0 || chunk.pieces.some(piece => piece.tone)
+    details.open = Boolean(chunk.cited) || chunk.pieces.some(piece => piece.tone)
     const summary = make("summary", "")
     summary.append(make("b", "", chunk.id))
     if (chunk.source) summary.append(make("span", "dim", ` ${chunk.source}`))
-    if (chunk.cited) summary.append(make("span", "dim", ` cited ${chunk.cited} ×`))
+    if (chunk.cited) summary.append(make("span", "dim", ` ${chunk.cited}`))
     const text = make("div", "words")
     text.dir = "auto"
-    drawPieces(text, chunk.pieces)
+    for (const piece of chunk.pieces) {
+      if (!piece.tone) {
+        text.append(piece.text)
+        continue
+      }
+      const mark = make("mark", `tone-${piece.tone}`)
+      mark.append(make("sup", "", piece.of), piece.text)
+      text.append(mark)
+    }
     details.append(summary, text)
     section.append(details)
   }
-  const rest = side.evidence_total - side.evidence.length
-  if (rest > 0) section.append(make("p", "dim", `and ${rest} more, on the page of the case`))
+  if (evidence.more > 0)
+    section.append(make("p", "dim", `and ${evidence.more} more, on the page of the case`))
   return section
 }
 
-const drawDifference = changes => {
+const drawDifference = ({ changes, no_changes }) => {
   const section = make("section", "difference")
   section.append(make("h3", "", "Words that differ"))
   if (!changes) {
-    section.append(make("p", "dim", "Both answers are the same, word for word."))
+    section.append(make("p", "dim", no_changes))
     return section
   }
   const key = make("p", "dim key")
@@ -96,21 +130,33 @@ const drawDifference = changes => {
   return section
 }
 
-export default function ({ data, parentElement }) {
+const drawHeading = heading => {
+  const head = make("header", "heading")
+  const question = make("h2", "question", heading.question)
+  question.dir = "auto"
+  question.tabIndex = -1
+  head.append(make("p", "dim place", heading.place), question)
+  return head
+}
+
+export default function ({ data, parentElement, setTriggerValue }) {
   const root = parentElement.querySelector(".root")
   const version = JSON.stringify(data)
   if (!root || root.dataset.version === version) return
   root.dataset.version = version
   const [before, now] = data.sides
+  const open = id => setTriggerValue("open", id)
   const answers = make("div", "columns")
-  answers.append(drawAnswerOf(before, "Before:"), drawAnswerOf(now, "Now:"))
-  const evidence = make("div", data.same_evidence ? "" : "columns")
-  if (data.same_evidence) evidence.append(drawEvidenceOf(now, "Evidence (the same for both)"))
-  else {
-    evidence.append(
-      drawEvidenceOf(before, `Evidence of ${before.system}`),
-      drawEvidenceOf(now, `Evidence of ${now.system}`),
-    )
+  answers.append(drawAnswerOf(before, "Before:", open), drawAnswerOf(now, "Now:", open))
+  const evidence = make("div", data.evidence.length > 1 ? "columns" : "")
+  evidence.append(...data.evidence.map(drawEvidenceOf))
+  const head = drawHeading(data.heading)
+  root.replaceChildren(head, answers, drawDifference(data), evidence)
+  // A row far below may have been clicked, so the pair that it opens is brought into view.
+  const focus = String(data.heading.focus)
+  if (data.heading.focus && window.masisPairFocus !== focus) {
+    window.masisPairFocus = focus
+    head.scrollIntoView({ block: "start" })
+    head.querySelector("h2").focus({ preventScroll: true })
   }
-  root.replaceChildren(answers, drawDifference(data.changes), evidence)
 }

@@ -65,7 +65,8 @@ class PreferencePair {
     bar.append(...this.buttons, undo)
     this.status = make("p", "status")
     this.status.setAttribute("role", "status")
-    this.root.replaceChildren(question, grid, label, bar, this.status)
+    const sources = data.sources.length ? [drawSources(data.sources)] : []
+    this.root.replaceChildren(question, grid, ...sources, label, bar, this.status)
   }
 
   decide(verdict) {
@@ -109,45 +110,34 @@ class PreferencePair {
   }
 }
 
-function drawSide(name, shown) {
+function drawSide(name, text) {
   const side = make("article", "side")
   side.append(make("h3", "side-name", name))
-  const answer = make("div", "answer")
+  const answer = make("div", "answer", text)
   answer.dir = "auto"
-  drawMarked(answer, shown.answer, shown.marks)
+  answer.tabIndex = 0 // long answers are scrolled, which keys must be able to do
+  answer.setAttribute("role", "region")
+  answer.setAttribute("aria-label", `${name} answer`)
   side.append(answer)
-  if (shown.evidence.length) {
-    const evidence = make("details", "evidence")
-    const count = shown.evidence.length
-    evidence.append(make("summary", "", count === 1 ? "1 source" : `${count} sources`))
-    for (const chunk of shown.evidence) {
-      const text = make("p", "chunk")
-      text.dir = "auto"
-      text.append(make("b", "", `[${chunk.id}] `), make("span", "", chunk.text))
-      evidence.append(text)
-    }
-    side.append(evidence)
-  }
   return side
 }
 
-// Offsets count characters as Python does, so the text is cut by code points.
-function drawMarked(element, text, marks) {
-  const letters = Array.from(text)
-  let place = 0
-  for (const mark of [...marks].sort((one, other) => one.start - other.start)) {
-    if (mark.start < place || mark.end > letters.length) continue // overlaps an earlier mark
-    element.append(letters.slice(place, mark.start).join(""))
-    const words = make(
-      "mark",
-      `severity-${mark.severity}`,
-      letters.slice(mark.start, mark.end).join(""),
-    )
-    words.title = mark.description
-    element.append(words)
-    place = mark.end
+// One list, because most answers share their sources. It's open, as an answer can't be judged
+// without them.
+function drawSources(sources) {
+  const evidence = make("details", "evidence")
+  evidence.open = true
+  const count = sources.length
+  evidence.append(make("summary", "", count === 1 ? "1 source" : `${count} sources`))
+  for (const source of sources) {
+    const text = make("p", "chunk")
+    text.dir = "auto"
+    text.append(make("b", "", `[${source.id}] `))
+    if (source.of) text.append(make("span", "dim", `${source.of}: `))
+    text.append(make("span", "", source.text))
+    evidence.append(text)
   }
-  element.append(letters.slice(place).join(""))
+  return evidence
 }
 
 export default function (component) {

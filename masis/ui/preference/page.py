@@ -31,7 +31,7 @@ from masis.services.preferences import (
 )
 from masis.ui.components import register_component
 from masis.ui.components.charts import draw_chart
-from masis.ui.components.linked_table import LinkedRow, column, linked_table, row
+from masis.ui.components.linked_table import LinkedRow, TableCell, column, linked_table, row
 from masis.ui.preference.charts import strength_chart
 from masis.ui.review.decision_form import LONGEST_NAME
 from masis.ui.shell import address
@@ -45,8 +45,10 @@ from masis.views.numbers import day
 
 VIEWS = {"decide": "Decide", "results": "Results"}
 _PAIR = register_component("preference_pair", "key_sheet")
+MOST_COMPARED = 6
+"""The most pairs of systems with a link to their comparison, the pairs of four systems."""
 _PAIR_KEY, _NAME_KEY, _PROBLEM = "preference-pair", "preference-name", "preference-problem"
-_ATTEMPT = "preference-attempt"
+_ATTEMPT, _UNDONE = "preference-attempt", "preference-undone"
 
 
 def show_preference(workbench: Workbench) -> None:
@@ -73,7 +75,8 @@ def show_preference(workbench: Workbench) -> None:
 def _show_pair(workbench: Workbench) -> None:
     st.markdown(
         "Which answer is better? The sides are shuffled, and nothing shows which system wrote an"
-        " answer."
+        " answer. The audit's marks aren't shown here, so that they don't decide for you; you find"
+        " them on the cases once you've decided."
     )
     me = actor()
     if not workbench.access.allows(me, "decide"):
@@ -95,6 +98,8 @@ def _show_pair(workbench: Workbench) -> None:
     with st.container():  # always exists, so that nothing moves
         if problem := st.session_state.pop(_PROBLEM, ""):
             st.warning(escape_markdown(problem), icon=":material/error:")
+        if undone := st.session_state.pop(_UNDONE, ""):
+            st.info(escape_markdown(undone), icon=":material/undo:")
     if task is None:
         _draw_end(progress)
         return
@@ -116,8 +121,9 @@ def _pair_data(task: PreferenceTask) -> dict[str, object]:
     return {
         "pair": task.pair,
         "question": task.question,
-        "left": task.left.model_dump(mode="json"),
-        "right": task.right.model_dump(mode="json"),
+        "left": task.left.answer,
+        "right": task.right.answer,
+        "sources": list_sources(task),
         "choices": [
             {"verdict": verdict, "key": choice.key, "title": choice.title}
             for verdict, choice in VERDICT_CHOICES.items()
@@ -125,6 +131,30 @@ def _pair_data(task: PreferenceTask) -> dict[str, object]:
         "undo_key": UNDO_PREFERENCE.shortcut,
         "longest_reason": LONGEST_REASON,
     }
+
+
+def list_sources(task: PreferenceTask) -> list[dict[str, str]]:
+    """Return the evidence of both answers in one list; ``of`` names the side of a chunk that the
+    other answer didn't have.
+    """
+    left, right = (
+        {(chunk.id, chunk.text): None for chunk in side.evidence}
+        for side in (task.left, task.right)
+    )
+    return [
+        {
+            "id": chunk_id,
+            "text": text,
+            "of": (
+                ""
+                if (chunk_id, text) in left and (chunk_id, text) in right
+                else "left only"
+                if (chunk_id, text) in left
+                else "right only"
+            ),
+        }
+        for chunk_id, text in {**left, **right}
+    ]
 
 
 def _explain_pairs() -> None:
@@ -174,9 +204,14 @@ def _record_verdict() -> None:
 def _undo_verdict() -> None:
     st.session_state[_ATTEMPT] = st.session_state.get(_ATTEMPT, 0) + 1
     try:
-        served_workbench().preferences.undo(actor())
+        recorded = served_workbench().preferences.undo(actor())
     except MasisError as error:
         st.session_state[_PROBLEM] = str(error)
+        return
+    if recorded.undone is not None:
+        st.session_state[_UNDONE] = (
+            f"You took back “{VERDICT_CHOICES[recorded.undone].title}”. Its pair is open again."
+        )
 
 
 def _read_trigger(name: str) -> object:
@@ -274,6 +309,13 @@ def _draw_win_rates(found: PreferenceResults) -> None:
         address.clear(("only", "page"))
         st.rerun()
     st.caption("A tie counts as half a win. Two bad answers are a tie.")
+    for rate in found.win_rates[:MOST_COMPARED]:
+        st.page_link(
+            "pages/compare.py",
+            label=escape_markdown(f"Compare {rate.first} and {rate.second} by decisions"),
+            icon=":material/compare_arrows:",
+            query_params={"first": rate.first, "second": rate.second},
+        )
 
 
 def _draw_strengths(found: PreferenceResults) -> None:
@@ -334,9 +376,8 @@ def _draw_verdicts(workbench: Workbench, found: PreferenceResults, *, everyone: 
     linked_table(
         [
             column("Question", "main"),
-            column("Verdict"),
-            column("Answer"),
-            column("Other answer"),
+            column("Preferred"),
+            column("Other"),
             column("Reviewer", hide="hide-narrow"),
             column("Day", hide="hide-medium"),
         ],
@@ -361,6 +402,7 @@ _TIES: dict[PairVerdict, str] = {"equal": "Equally good", "both_bad": "Both are 
 
 
 def _verdict_row(verdict: PreferenceRow) -> LinkedRow:
+    """Return a verdict with the preferred answer first; a tie has none, so both are named."""
     answers = [
         (verdict.first_system, verdict.first_case),
         (verdict.second_system, verdict.second_case),
@@ -368,15 +410,19 @@ def _verdict_row(verdict: PreferenceRow) -> LinkedRow:
     if verdict.verdict == "second":
         answers.reverse()
     (better, case), (other, other_case) = answers
+    tie = _TIES.get(verdict.verdict)
+    preferred: TableCell = {"text": better, "href": address.link("review", case=case)}
     return row(
         {
             "text": verdict.query,
             "href": address.link("review", case=case),
             "below": [verdict.reason] if verdict.reason else [],
         },
-        _TIES.get(verdict.verdict, f"{better} is better"),
-        {"text": better, "href": address.link("review", case=case)},
-        {"text": other, "href": address.link("review", case=other_case)},
+        tie or preferred,
+        {
+            "text": f"{better} and {other}" if tie else other,
+            "href": address.link("review", case=other_case),
+        },
         verdict.reviewer,
         day(verdict.at),
     )
@@ -384,6 +430,12 @@ def _verdict_row(verdict: PreferenceRow) -> LinkedRow:
 
 def _draw_export(workbench: Workbench) -> None:
     allowed = workbench.access.allows(actor(), "export")
+    st.subheader("Training data", anchor=False)
+    st.caption(
+        "A preference pair is a question with the answer that more reviewers prefer and the other"
+        " one, for training a model. The file has a line for each pair and names no system. Pairs"
+        " without a preferred answer are left out."
+    )
 
     def make() -> io.BytesIO:
         rows = workbench.preferences.export(actor(), PREFERENCE_FORMATS[0]).rows

@@ -87,6 +87,7 @@ def show_overview(workbench: Workbench) -> None:
         if not {*facets.reviewers} - SIMULATED and not workbench.cases.hides_machine_from(actor()):
             _draw_first_steps(workbench)
         show_unaudited(workbench, facets)
+        _draw_comparable(workbench)
         _draw_trust(workbench)
         if not workbench.cases.hides_machine_from(actor()) and (
             text := unconfirmed_text(workbench)
@@ -155,6 +156,23 @@ def changes_text(changes: Changes) -> str:
 def _yesterday() -> str:
     """Return the first day of the time that the page looks back (UTC)."""
     return (datetime.now(UTC).date() - timedelta(days=1)).isoformat()
+
+
+def _draw_comparable(workbench: Workbench) -> None:
+    """Link to the comparison if two systems answered the same questions."""
+    if not (pairs := workbench.preferences.progress(actor()).total):
+        return
+    with st.container(border=True, key="comparable"):
+        st.markdown("**Which system is better?**")
+        st.caption(
+            f"Systems answered the same questions ({count_noun(pairs, 'pair')} of answers)."
+            " Compare them by decisions and issues, or by people's preferences."
+        )
+        with st.container(horizontal=True, gap="small"):
+            st.page_link("pages/compare.py", label="Compare", icon=":material/compare_arrows:")
+            st.page_link(
+                "pages/preference.py", label="Preference", icon=":material/thumbs_up_down:"
+            )
 
 
 def _draw_trust(workbench: Workbench) -> None:

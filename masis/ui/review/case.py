@@ -15,6 +15,7 @@ from masis.schema.wording import count_noun, shorten
 from masis.services import CaseView, Workbench
 from masis.services.records import CaseFilter, RunSummary
 from masis.services.reports import case_report
+from masis.services.systems import NamedAnswers
 from masis.settings import Settings
 from masis.ui.components import HERE
 from masis.ui.components.case_head import CaseHead, case_head
@@ -64,6 +65,9 @@ TURNS_SHOWN = 50
 TURN_SHOWN = 5_000
 """The number of turns of a conversation that the page shows, and the characters of each."""
 
+OTHER_ANSWERS_SHOWN = 6
+"""The other systems' answers that a case links to."""
+
 LIVE_HEIGHT = 175
 """The height of a running audit, in pixels: it fits two kinds of issues and scrolls for more."""
 
@@ -82,6 +86,8 @@ class _Page(NamedTuple):
     run: Run | None
     desk: OpenDesk
     busy: bool
+    systems: NamedAnswers
+    system_hidden: bool
 
     @property
     def audited(self) -> bool:
@@ -111,7 +117,11 @@ def show_case(workbench: Workbench, case_id: str) -> None:
     run = chosen_run(workbench, view, address.value("run"))
     busy = served_jobs().is_auditing(case_id) or any(run.state == "running" for run in view.runs)
     desk = open_desk(workbench, view)
-    page = _Page(workbench, desk.view, run, desk, busy)
+    system_hidden = workbench.preferences.hides_system(actor(), case_id)
+    systems = (
+        NamedAnswers() if system_hidden else workbench.systems.answers_beside(actor(), case_id)
+    )
+    page = _Page(workbench, desk.view, run, desk, busy, systems, system_hidden)
     for section in (_draw_case_bar, _draw_case_head, _draw_notices, _draw_review):
         # A container for each section, even an empty one, keeps the decision form at the same
         # position in the page. Streamlit would rebuild it otherwise, while somebody types in it.
@@ -128,6 +138,7 @@ def _draw_notices(page: _Page) -> None:
     show_versions(page.view, versions)
     _draw_new_audit(page)
     _draw_near_duplicates(page)
+    _draw_other_answers(page)
     _draw_conversation(page.view)
     _draw_no_answer(page.view.case, page.run)
     _draw_reasoning(page.view.case)
@@ -173,6 +184,21 @@ def _draw_near_duplicates(page: _Page) -> None:
             query_params={"similar": address.in_words([case_id])},
             help="List these cases. There you can select several and decide about them at once.",
         )
+
+
+def _draw_other_answers(page: _Page) -> None:
+    """Link to the answers of other systems to the same question."""
+    others = page.systems.others[:OTHER_ANSWERS_SHOWN]
+    if not others:
+        return
+    with st.container(horizontal=True, gap="small"):
+        for answer in others:
+            st.page_link(
+                "pages/review.py",
+                label=escape_markdown(f"Answer of {answer.system} to this question"),
+                icon=":material/compare_arrows:",
+                query_params={"case": answer.case_id, **address.compared_pair()},
+            )
 
 
 def _draw_review(page: _Page) -> None:
@@ -335,6 +361,9 @@ def _draw_case_bar(page: _Page) -> None:
     """Draw the bar above a case: back, the iteration, a new audit, and a menu for the rest."""
     case_id, view = page.view.case.id, page.view
     with st.container(key="review-bar", horizontal=True, vertical_alignment="center"):
+        compared = address.compared_pair()
+        if compared and st.button("Compare", icon=":material/arrow_back:", type="tertiary"):
+            st.switch_page("pages/compare.py", query_params=compared)
         if st.button("Queue", icon=":material/arrow_back:", type="tertiary"):
             address.leave_case()
         if page.run and page.audited:
@@ -525,8 +554,10 @@ def _draw_case_head(page: _Page) -> None:
     worst = headline(run) if run and not view.machine_hidden else None
     word, more = status_label(view.summary.standing, view.state, view.summary.severity)
     facts = [str(case.metadata["field"])] if case.metadata.get("field") else []
+    if page.systems.system:
+        facts.append(f"system {page.systems.system}")
     # The id of an answer contains the name of its system.
-    name = case.question if page.workbench.preferences.hides_system(actor(), case.id) else case.id
+    name = case.question if page.system_hidden else case.id
     data: CaseHead = {
         "question": case.query,
         "state": label(STATE["running"] if page.busy else word),

@@ -398,6 +398,13 @@ def list_parameters() -> dict[str, str]:
     return {name: value(name) for name in LIST_PARAMETERS if value(name)}
 
 
+def compared_pair() -> dict[str, str]:
+    """Return the parameters of the pair on Compare from which a case was opened, if it was."""
+    names = ("first", "second", "list", "pair")
+    known = {name: value(name)[:LONGEST_WORD] for name in names if value(name)}
+    return known if {"first", "second", "pair"} <= known.keys() else {}
+
+
 def link(page: str, /, **parameters: str) -> str:
     """Return the address of a page within the workbench, without empty parameters."""
     filled = {name: text for name, text in parameters.items() if text}

@@ -102,6 +102,8 @@ UNDO_FINAL = Key(
 RECORD = Key(
     "Ctrl+Enter", "Ctrl Enter", "Record the final verdict and open the next case, also while typing"
 )
+NEXT_PAIR = Key("N", "N", "Next question with both answers, or the first one")
+PREVIOUS_PAIR = Key("P", "P", "Previous question with both answers")
 UNDO_PREFERENCE = Key("U", "U", "Undo your newest verdict")
 AGREE = Key("A", "A", "Agree with the grade of the opened abstract")
 SEARCH = Key("/", "/", "Search the queue; Enter focuses the first row found")
@@ -154,6 +156,7 @@ _ROWS = (NEXT_ROW, PREVIOUS_ROW, ENDS, OPEN)
 _SELECTION = (SELECT_ROW, SELECT_RANGE, ROW_ACTIONS)
 _PAGE_KEYS: dict[str, tuple[Key, ...]] = {
     "screening": (AGREE,),
+    "compare": (NEXT_PAIR, PREVIOUS_PAIR),
     "preference": (
         *(Key(choice.key, choice.key, choice.title) for choice in VERDICT_CHOICES.values()),
         Key("T", "T", "Type the reason; Esc leaves the field"),
