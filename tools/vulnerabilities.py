@@ -34,7 +34,7 @@ class Unchecked(Exception):
 class Checked(NamedTuple):
     """What pip-audit says about the versions of one file."""
 
-    count: int
+    total: int
     vulnerable: list[str]
     unchecked: list[str]
 
@@ -96,8 +96,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"{file.name}: not checked. {error}")
             any_unchecked = True
             continue
-        count = checked.count - len(checked.unchecked)
-        print(f"{file.name}: {count} of {checked.count} versions checked")
+        count = checked.total - len(checked.unchecked)
+        print(f"{file.name}: {count} of {checked.total} versions checked")
         for line in checked.vulnerable:
             print(f"  vulnerable: {line}")
         if checked.unchecked:
