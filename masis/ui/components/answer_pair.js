@@ -20,12 +20,10 @@ const drawIssues = side => {
     const item = make("li", "")
     item.value = issue.number
     item.append(pill(issue.label), make("span", "severity", ` ${issue.severity} `))
-    const words = make("span", "", issue.text)
-    words.dir = "auto"
+    const words = outsideText("span", "", issue.text)
     item.append(words)
     if (issue.reason && issue.reason !== issue.text) {
-      const reason = make("p", "dim", issue.reason)
-      reason.dir = "auto"
+      const reason = outsideText("p", "dim", issue.reason)
       item.append(reason)
     }
     list.append(item)
@@ -43,8 +41,7 @@ const drawAnswerOf = (side, order) => {
   link.target = "_top"
   separable(link, side.case)
   section.append(head, link)
-  const text = make("div", "text")
-  text.dir = "auto"
+  const text = outsideText("div", "text")
   if (side.no_answer) text.append(make("p", "dim", side.no_answer))
   drawPieces(text, side.pieces)
   section.append(text, drawIssues(side))
@@ -68,8 +65,7 @@ const drawEvidenceOf = (side, title) => {
     summary.append(make("b", "", chunk.id))
     if (chunk.source) summary.append(make("span", "dim", ` ${chunk.source}`))
     if (chunk.cited) summary.append(make("span", "dim", ` cited ${chunk.cited} ×`))
-    const text = make("div", "words")
-    text.dir = "auto"
+    const text = outsideText("div", "words")
     drawPieces(text, chunk.pieces)
     details.append(summary, text)
     section.append(details)
@@ -88,10 +84,8 @@ const drawDifference = changes => {
   }
   const key = make("p", "dim key")
   key.append(make("del", "", "only before"), " ", make("ins", "", "only now"))
-  const text = make("div", "text")
-  text.dir = "auto"
-  for (const [kind, words] of changes)
-    text.append(make({ out: "del", in: "ins" }[kind] ?? "span", "", words))
+  const text = outsideText("div", "text")
+  text.append(...renderDiff(changes))
   section.append(key, text)
   return section
 }

@@ -36,8 +36,7 @@ class PreferencePair {
 
   draw() {
     const { data } = this
-    const question = make("h2", "question", data.question)
-    question.dir = "auto"
+    const question = outsideText("h2", "question", data.question)
     const grid = make("div", "sides")
     grid.append(drawSide("Left", data.left), drawSide("Right", data.right))
     const label = make("label", "reason-label")
@@ -112,8 +111,7 @@ class PreferencePair {
 function drawSide(name, shown) {
   const side = make("article", "side")
   side.append(make("h3", "side-name", name))
-  const answer = make("div", "answer")
-  answer.dir = "auto"
+  const answer = outsideText("div", "answer")
   drawMarked(answer, shown.answer, shown.marks)
   side.append(answer)
   if (shown.evidence.length) {
@@ -121,8 +119,7 @@ function drawSide(name, shown) {
     const count = shown.evidence.length
     evidence.append(make("summary", "", count === 1 ? "1 source" : `${count} sources`))
     for (const chunk of shown.evidence) {
-      const text = make("p", "chunk")
-      text.dir = "auto"
+      const text = outsideText("p", "chunk")
       text.append(make("b", "", `[${chunk.id}] `), make("span", "", chunk.text))
       evidence.append(text)
     }
