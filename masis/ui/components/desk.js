@@ -215,7 +215,7 @@ class Desk {
     this.confirming = null
     this.confirmed = []
     this.wasAsked = ""
-    this.left = [] // the serious issues that the server was told of, for its question
+    this.left = [] // serious issues that were sent with the decision, for the question about it
     this.reopened = false
     this.restored = ""
     this.hasCaret = false
