@@ -190,6 +190,8 @@ def test_a_lead_adjudicates_with_the_keyboard_and_sees_the_recorded_verdict(
         expect(panel.get_by_text("Final verdict (settled)")).to_be_visible()
         expect(panel.locator(".standing ins")).to_contain_text("Indeed.")
         expect(reason).to_be_hidden()  # its keys do nothing until it is asked for
+        # it's there once the page knows the name that this browser remembers
+        expect(panel.get_by_role("button", name="Change it")).to_be_visible()
         expect(panel).to_have_attribute("data-ready", "true")
         page.keyboard.press("m")
         expect(panel.get_by_role("button", name="Keep it")).to_be_visible()

@@ -114,7 +114,10 @@ def test_a_decided_case_names_its_reviewer_and_shows_the_correction_first(
     }
     decide(audited_workbench, CASE, "override", **given)
     shown = drawn(page())
-    assert "Overridden by Ada: It cites nothing. The audit had found: Cites [chunk_99]" in shown
+    assert (
+        "Overridden by Ada, approved with own correction: It cites nothing. The audit had found: Cites [chunk_99]"
+        in shown
+    )
     assert re.search(r"corrected\W+(?:in|out|same)\W", shown)
     # what was asked for is shown
     for another in ({"iteration": "2"}, {"iteration": "1", "against": "2"}):

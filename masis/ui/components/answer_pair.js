@@ -21,12 +21,10 @@ const drawIssues = side => {
     const item = make("li", "")
     item.value = issue.number
     item.append(pill(issue.label), make("span", "severity", ` ${issue.severity} `))
-    const words = make("span", "", issue.text)
-    words.dir = "auto"
+    const words = outsideText("span", "", issue.text)
     item.append(words)
     if (issue.reason && issue.reason !== issue.text) {
-      const reason = make("p", "dim", issue.reason)
-      reason.dir = "auto"
+      const reason = outsideText("p", "dim", issue.reason)
       item.append(reason)
     }
     list.append(item)
@@ -62,8 +60,7 @@ const drawAnswerOf = (side, order, open) => {
   separable(link, side.case)
   section.append(head, link)
   if (side.decision) section.append(drawDecision(side))
-  const text = make("div", "text")
-  text.dir = "auto"
+  const text = outsideText("div", "text")
   if (side.no_answer) text.append(make("p", "dim", side.no_answer))
   drawPieces(text, side.pieces)
   text.tabIndex = 0 // long answers are scrolled, which keys must be able to do
@@ -94,8 +91,7 @@ const drawEvidenceOf = evidence => {
     summary.append(make("b", "", chunk.id))
     if (chunk.source) summary.append(make("span", "dim", ` ${chunk.source}`))
     if (chunk.cited) summary.append(make("span", "dim", ` ${chunk.cited}`))
-    const text = make("div", "words")
-    text.dir = "auto"
+    const text = outsideText("div", "words")
     for (const piece of chunk.pieces) {
       if (!piece.tone) {
         text.append(piece.text)
@@ -122,10 +118,8 @@ const drawDifference = ({ changes, no_changes }) => {
   }
   const key = make("p", "dim key")
   key.append(make("del", "", "only before"), " ", make("ins", "", "only now"))
-  const text = make("div", "text")
-  text.dir = "auto"
-  for (const [kind, words] of changes)
-    text.append(make({ out: "del", in: "ins" }[kind] ?? "span", "", words))
+  const text = outsideText("div", "text")
+  text.append(...renderDiff(changes))
   section.append(key, text)
   return section
 }

@@ -43,8 +43,7 @@ const drawFixed = data => {
   for (const issue of data.fixed) {
     const item = make("li", "")
     item.append(make("span", "tick", "✓"), make("b", "", ` ${issue.label.text}. `))
-    const words = make("span", "", issue.description)
-    words.dir = "auto"
+    const words = outsideText("span", "", issue.description)
     item.append(words)
     list.append(item)
   }
@@ -59,8 +58,7 @@ const drawChanges = data => {
   for (const change of data.changes) {
     const row = make("div", "change")
     row.append(make("span", "change-kind", change.kind))
-    const words = make("div", "change-words")
-    words.dir = "auto"
+    const words = outsideText("div", "change-words")
     if (change.before) words.append(make("del", "", change.before))
     if (change.after) words.append(make("ins", "", change.after))
     words.append(make("p", "why", change.why))
@@ -194,14 +192,12 @@ function drawAnswer(root, data, desk) {
     const title = make("div", "reason-head")
     title.append(pill(label))
     if (head) {
-      const words = make("span", "reason-about", head)
-      words.dir = "auto"
+      const words = outsideText("span", "reason-about", head)
       title.append(words)
     }
     row.append(title)
     for (const line of lines) {
-      const words = make("div", "reason-line", line)
-      words.dir = "auto"
+      const words = outsideText("div", "reason-line", line)
       row.append(words)
     }
     if (target) {
@@ -612,10 +608,8 @@ function drawAnswer(root, data, desk) {
       button.onclick = () => showVersion(name)
       versions.append(button)
     }
-    const text = make("div", "text corrected")
-    text.dir = "auto"
-    for (const [kind, words] of data.corrected)
-      text.append(make({ out: "del", in: "ins" }[kind] ?? "span", "", words))
+    const text = outsideText("div", "text corrected")
+    text.append(...renderDiff(data.corrected))
     versions.lastChild.append(make("kbd", "", "V"))
     answer.append(versions, text)
     showVersion("corrected")
@@ -631,8 +625,7 @@ function drawAnswer(root, data, desk) {
           : "Answer",
       ),
     )
-    const text = make("div", "text")
-    text.dir = "auto"
+    const text = outsideText("div", "text")
     if (difference) {
       answer.append(drawDifferenceKey(difference))
       answer.append(text)
@@ -790,8 +783,7 @@ function drawAnswer(root, data, desk) {
     head.append(make("span", `severity severity-${issue.severity}`, issue.severity))
     card.append(head)
     const line = (className, text) => {
-      const words = make("p", className, text)
-      words.dir = "auto"
+      const words = outsideText("p", className, text)
       card.append(words)
     }
     line("what", issue.description)
@@ -799,8 +791,7 @@ function drawAnswer(root, data, desk) {
     if (issue.reason) line("why", issue.reason)
     if (issue.suggestion) line("hint", issue.suggestion)
     for (const { label, description, reason } of issue.also) {
-      const row = make("p", "also")
-      row.dir = "auto"
+      const row = outsideText("p", "also")
       row.append(make("b", "", label.text), ` ${[description, reason].filter(Boolean).join(" ")}`)
       card.append(row)
     }
@@ -857,8 +848,7 @@ function drawAnswer(root, data, desk) {
     const element = make("article", "card")
     element.dataset.id = card.id
     const head = plainButton("card-head")
-    const name = make("b", "card-id", card.id)
-    name.dir = "auto"
+    const name = outsideText("b", "card-id", card.id)
     // the name by which the answer cites the chunk comes first, because readers look for it
     if (card.cited_as) head.append(make("span", "cited-as", card.cited_as))
     head.append(name)
@@ -873,15 +863,13 @@ function drawAnswer(root, data, desk) {
     element.append(head)
     const pieces = []
     if (card.source) {
-      const source = make("div", "source dim")
-      source.dir = "auto"
+      const source = outsideText("div", "source dim")
       source.append(make("span", card.source_against?.length ? "refuting" : "", card.source))
       if (card.source_against?.length)
         pieces.push([source.firstChild, { against: card.source_against }])
       element.append(source)
     }
-    const text = make("div", "card-text")
-    text.dir = "auto"
+    const text = outsideText("div", "card-text")
     const blocks = blockDrawer(text, card.blocks)
     let length = 0
     for (const piece of card.pieces) {

@@ -5,6 +5,23 @@ const make = (tag, className, text) => {
   if (text !== undefined && text !== null) element.textContent = text
   return element
 }
+const named = (tag, className, text, attributes) => {
+  const element = make(tag, className, text)
+  for (const [name, value] of Object.entries(attributes ?? {})) element.setAttribute(name, value)
+  return element
+}
+// Text from outside may be in any language, and so in any direction.
+const outsideText = (tag, className, text) => named(tag, className, text, { dir: "auto" })
+// Returns the elements of a text's changes, each a kind ("same", "out" or "in") and its words.
+const renderDiff = pieces =>
+  pieces.map(([kind, words]) => make({ out: "del", in: "ins" }[kind] ?? "span", "", words))
+// Returns whether an element was drawn from other data, and notes the data.
+const isOutdated = (element, data) => {
+  const drawn = JSON.stringify(data)
+  if (element.dataset.drawn === drawn) return false
+  element.dataset.drawn = drawn
+  return true
+}
 const isEqual = (left, right) => JSON.stringify(left) === JSON.stringify(right)
 const pill = (label, extra) => {
   const element = make("span", `pill tone-${label.tone} ${extra ?? ""}`, label.text)

@@ -6,16 +6,14 @@ export default function ({ data, parentElement }) {
   if (!root || root.dataset.version === version) return
   root.dataset.version = version
   root.replaceChildren()
-  const title = make("h1", "", data.question)
-  title.dir = "auto"
+  const title = outsideText("h1", "", data.question)
   const line = make("div", "facts")
   line.append(pill(data.state))
   if (data.reasons?.length) line.append(reviewReasons(root, data))
   // Before the headline: after it, they would wrap alone
   for (const fact of data.facts) line.append(separable(make("span", "dim fact"), fact))
   if (data.headline) {
-    const words = make("b", `headline tone-${data.headline.tone}`, data.headline.text)
-    words.dir = "auto"
+    const words = outsideText("b", `headline tone-${data.headline.tone}`, data.headline.text)
     line.append(words)
     if (data.headline.others) line.append(make("span", "dim others", data.headline.others))
   }

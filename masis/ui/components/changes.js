@@ -12,13 +12,11 @@ export default function ({ data, parentElement }) {
     key.append(make("del", "", data.key.out), " ", make("ins", "", data.key.in))
     root.append(key)
   }
-  const text = make("div", "text")
-  text.dir = "auto"
+  const text = outsideText("div", "text")
   text.tabIndex = 0
   text.setAttribute("role", "region")
   text.setAttribute("aria-label", data.description)
-  for (const piece of data.pieces)
-    text.append(make({ out: "del", in: "ins" }[piece.kind] ?? "span", "", piece.text))
+  text.append(...renderDiff(data.pieces.map(({ kind, text }) => [kind, text])))
   root.append(text)
   if (!isRedraw) return
   // while somebody types, keep the end of the newest change in view

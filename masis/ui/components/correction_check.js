@@ -40,10 +40,6 @@ const auditedIssues = ({ name, issues }) =>
       : `The audit of ${name} leaves no issue.`,
   )
 
-// Returns the elements of a text's changes, each a kind ("same", "out" or "in") and its words.
-const renderDiff = pieces =>
-  pieces.map(([kind, words]) => make({ out: "del", in: "ins" }[kind] ?? "span", "", words))
-
 // Finds the words of the answer between two offsets in the correction. If the correction has them
 // several times, returns the range nearest to their place in the answer. Returns null if they were
 // changed.
@@ -82,7 +78,7 @@ const citationProblems = check => {
       ...check.fabricated.flatMap(reference => [make("span", "ref-bad", reference), " "]),
     )
   for (const sentence of check.uncited)
-    addRow("Cites nothing: ", named("span", "uncited", sentence, { dir: "auto" }))
+    addRow("Cites nothing: ", outsideText("span", "uncited", sentence))
   const more = check.uncited_count - check.uncited.length
   if (more > 0) rows.push(make("p", "dim", `and ${more} more`))
   return rows

@@ -74,26 +74,21 @@ function drawLog(root, { data, setTriggerValue }) {
     box.colSpan = 5
     if (detail.correction.length) {
       box.append(make("h2", "", "Changes to the answer that was shown"))
-      const text = make("div", "text")
-      text.dir = "auto"
-      for (const piece of detail.correction)
-        text.append(make({ out: "del", in: "ins" }[piece.kind] ?? "span", "", piece.text))
+      const text = outsideText("div", "text")
+      text.append(...renderDiff(detail.correction.map(({ kind, text }) => [kind, text])))
       box.append(text)
     } else if (detail.corrected) {
       box.append(make("h2", "", "Corrected answer"))
-      const text = make("div", "text", detail.corrected)
-      text.dir = "auto"
+      const text = outsideText("div", "text", detail.corrected)
       box.append(text)
     }
     const appendList = (title, labels) => {
       if (!labels.length) return
       const list = make("ul")
       for (const { text, details } of labels) {
-        const item = make("li", "", text)
-        item.dir = "auto"
+        const item = outsideText("li", "", text)
         for (const words of details) {
-          const line = make("div", "small dim", words)
-          line.dir = "auto"
+          const line = outsideText("div", "small dim", words)
           item.append(line)
         }
         list.append(item)

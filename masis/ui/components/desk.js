@@ -215,7 +215,7 @@ class Desk {
     this.confirming = null
     this.confirmed = []
     this.wasAsked = ""
-    this.left = [] // the serious issues that the server was told of, for its question
+    this.left = [] // serious issues that were sent with the decision, for the question about it
     this.reopened = false
     this.restored = ""
     this.hasCaret = false
@@ -872,11 +872,10 @@ class Desk {
       return
     }
     this.joinSpaces()
-    if (!this.isNamed() && verdict) {
+    // without a name, the server asks for one
+    if (!this.isNamed() && verdict && this.reviewerName()) {
       this.showMessage(
-        this.reviewerName()
-          ? `You decide as ${this.reviewerName()}. Press Enter to confirm, or type another name.`
-          : "Type your name. It's recorded with every decision.",
+        `You decide as ${this.reviewerName()}. Press Enter to confirm, or type another name.`,
         "warn",
       )
       this.el.name.focus()
@@ -1067,8 +1066,7 @@ class Desk {
     const answer = await this.act("revision", { fields: this.fields, token: this.token })
     if (!answer?.message) return
     this.steps.push({ before, after: replaced(this.fields) })
-    const lost = this.hasRefusedKey ? " A key that you pressed meanwhile had no effect." : ""
-    this.showMessage(`${answer.message.text}${lost}`, "calm", true)
+    this.showMessage(`${answer.message.text}${this.lostKeyText()}`, "calm", true)
   }
 
   focusField(field) {
@@ -1619,11 +1617,14 @@ class Desk {
     return this.fields.corrected ?? ""
   }
 
+  lostKeyText() {
+    return this.hasRefusedKey ? " A key that you pressed meanwhile had no effect." : ""
+  }
+
   drawMessage() {
-    const lost = this.hasRefusedKey ? " A key that you pressed meanwhile had no effect." : ""
     const before =
       this.followsDecision && this.canOfferPrevious()
-        ? { text: `${this.previous.text}.${lost}`, tone: "calm", before: true }
+        ? { text: `${this.previous.text}.${this.lostKeyText()}`, tone: "calm", before: true }
         : null
     const message = (this.offline && this.offlineMessage()) || this.localMessage || before
     this.offersPrevious = Boolean(message) && message === before
@@ -1663,7 +1664,7 @@ class Desk {
       item.append(
         make("b", "number", issue.number),
         ...issue.labels.flatMap(label => [" ", pill(label)]),
-        named("span", "", ` ${issue.text}`, { dir: "auto" }),
+        outsideText("span", "", ` ${issue.text}`),
         make("span", "dim", ` ${issue.severity}`),
       )
       list.append(item)
@@ -1696,11 +1697,11 @@ class Desk {
     )
     el.standing.append(head)
     if (current.outcome) el.standing.append(make("p", "dim", current.outcome))
-    if (current.why) el.standing.append(named("p", "", current.why, { dir: "auto" }))
+    if (current.why) el.standing.append(outsideText("p", "", current.why))
     if (current.cause) el.standing.append(make("p", "", current.cause))
-    if (current.note) el.standing.append(named("p", "dim", current.note, { dir: "auto" }))
+    if (current.note) el.standing.append(outsideText("p", "dim", current.note))
     if (current.changes?.length && !this.isOpen()) {
-      const row = named("p", "changed", "", { dir: "auto" })
+      const row = outsideText("p", "changed", "")
       row.append(make("span", "dim", "Changes to the answer: "), ...renderDiff(current.changes))
       el.standing.append(row)
     }
@@ -1763,9 +1764,7 @@ class Desk {
       ? "The case stays open for another reviewer or more evidence. You can assign it below."
       : "Choose one or more, the main one first."
     const chosen = this.chosenReasons()
-    const drawn = JSON.stringify(offered)
-    if (el.reasons.dataset.drawn !== drawn) {
-      el.reasons.dataset.drawn = drawn
+    if (isOutdated(el.reasons, offered)) {
       el.reasons.replaceChildren()
       offered.forEach(({ code, text, suggested }, index) => {
         const choice = make("label", `reason${suggested ? " suggested" : ""}`)
@@ -1809,7 +1808,7 @@ class Desk {
     count(check.uncited_count, "uncited", "warn", "~")
     if (this.dirty) el.check.append(make("span", "dim", "checking…"))
     if (check.changed.length) {
-      const row = named("p", "dim changed", "Changes: ", { dir: "auto" })
+      const row = outsideText("p", "dim changed", "Changes: ")
       row.append(...renderDiff(check.changed))
       if (check.dropped.length)
         row.append(
@@ -1842,11 +1841,8 @@ class Desk {
       ),
       named("kbd", "", "L", { "aria-hidden": "true" }),
     )
-    const drawn = JSON.stringify(labels)
-    if (el.labelRows.dataset.drawn !== drawn) {
-      el.labelRows.dataset.drawn = drawn
+    if (isOutdated(el.labelRows, labels))
       el.labelRows.replaceChildren(...labels.rows.map(row => this.labelRow(row)))
-    }
     for (const select of el.labelRows.querySelectorAll("select")) {
       const label = given[select.dataset.key]
       select.value = label?.label ?? ""
@@ -1868,9 +1864,7 @@ class Desk {
       : "Issues that you found"
     el.reportList.hidden = !issues.length
     const open = this.isOpen()
-    const drawn = JSON.stringify(issues)
-    if (el.reportList.dataset.drawn !== drawn) {
-      el.reportList.dataset.drawn = drawn
+    if (isOutdated(el.reportList, issues)) {
       el.reportList.replaceChildren(
         ...issues.map((report, place) => {
           const item = this.reportItem(report)
@@ -1911,11 +1905,11 @@ class Desk {
       pill({ text: report.type, tone: TONE_OF[report.severity] }),
       make("span", "dim", report.severity),
     )
-    item.append(head, named("div", "", aboutWords(report), { dir: "auto" }))
-    if (report.note) item.append(named("div", "dim", report.note, { dir: "auto" }))
+    item.append(head, outsideText("div", "", aboutWords(report)))
+    if (report.note) item.append(outsideText("div", "dim", report.note))
     // a recorded report comes with its passages in words
     for (const text of report.details ?? this.labelBar.lines(report))
-      item.append(named("div", "dim small", text, { dir: "auto" }))
+      item.append(outsideText("div", "dim small", text))
     return item
   }
 
@@ -1928,7 +1922,7 @@ class Desk {
   labelRow(row) {
     const { choices, base } = this.labels
     const line = make("div", "label-row")
-    const words = named("div", "label-words", "", { dir: "auto" })
+    const words = outsideText("div", "label-words", "")
     if (row.where) words.append(make("span", "dim", `${row.where} `))
     words.append(make("span", row.kind === "reference" ? "label-ref" : "", row.text))
     const select = named("select", "text", undefined, {
@@ -1946,19 +1940,13 @@ class Desk {
         )
     select.onchange = () => {
       if (this.refuseIfBusy()) return
-      const { [base]: own, ...others } = this.fields.labels
-      const { [row.key]: _, ...given } = own ?? {}
-      if (select.value)
-        given[row.key] = { ...NOTHING_GIVEN, ...own?.[row.key], label: select.value }
-      const labels = Object.keys(given).length ? { ...others, [base]: given } : others
-      this.change(
-        { labels },
-        {
-          now: true,
-          says: select.value
-            ? `Labelled: ${select.selectedOptions[0].textContent.toLowerCase()}.`
-            : "Label removed.",
-        },
+      const given = this.fields.labels[base]?.[row.key] ?? NOTHING_GIVEN
+      this.setLabel(
+        row.key,
+        select.value && { ...given, label: select.value },
+        select.value
+          ? `Labelled: ${select.selectedOptions[0].textContent.toLowerCase()}.`
+          : "Label removed.",
       )
     }
     const side = make("div", "label-side")
@@ -1968,12 +1956,20 @@ class Desk {
     return line
   }
 
+  // Gives a part of the answer a label, or with "" none.
+  setLabel(key, label, says) {
+    const { base } = this.labels
+    const { [base]: own, ...others } = this.fields.labels
+    const { [key]: _, ...rest } = own ?? {}
+    const given = label ? { ...rest, [key]: label } : rest
+    const labels = Object.keys(given).length ? { ...others, [base]: given } : others
+    this.change({ labels }, { now: true, says })
+  }
+
   drawHistory() {
     const { el, data } = this
     el.history.hidden = !data.history.length
-    const drawn = JSON.stringify(data.history)
-    if (el.history.dataset.drawn === drawn) return
-    el.history.dataset.drawn = drawn
+    if (!isOutdated(el.history, data.history)) return
     const list = make("ol", "entries")
     for (const entry of data.history) {
       const item = make("li", entry.undone ? "undone" : "")
@@ -1984,8 +1980,8 @@ class Desk {
       )
       if (entry.undone) head.append(make("span", "dim", "undone"))
       item.append(head)
-      if (entry.why) item.append(named("div", "", entry.why, { dir: "auto" }))
-      if (entry.note) item.append(named("div", "dim", entry.note, { dir: "auto" }))
+      if (entry.why) item.append(outsideText("div", "", entry.why))
+      if (entry.note) item.append(outsideText("div", "dim", entry.note))
       const extras = [
         entry.outcome,
         entry.labels.length &&

@@ -308,13 +308,13 @@ const FINAL_VERDICT = {
     side.append(head)
     const texts = [version.other, version.note, version.corrected]
     for (const line of lines.length ? lines : texts.filter(Boolean))
-      side.append(named("p", "side-line", line, { dir: "auto" }))
+      side.append(outsideText("p", "side-line", line))
     const { first, before } = version
     if (!lines.length && version.verdict)
       head.append(make("span", "dim", this.verdictName(version.verdict)))
     const addChanges = (title, changes) => {
       if (!changes?.length) return
-      const row = named("p", "side-line changed", "", { dir: "auto" })
+      const row = outsideText("p", "side-line changed", "")
       row.append(make("span", "dim", `${title}: `), ...renderDiff(changes))
       side.append(row)
     }

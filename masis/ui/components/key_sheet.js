@@ -1,10 +1,4 @@
-// Shared by the forms and the sheet of keys: elements with attributes, buttons that show their key,
-// and the sheet.
-const named = (tag, className, text, attributes) => {
-  const element = make(tag, className, text)
-  for (const [name, value] of Object.entries(attributes ?? {})) element.setAttribute(name, value)
-  return element
-}
+// Shared by the forms and the sheet of keys: buttons that show their key, and the sheet.
 const button = (className, text, key, onclick) => {
   const element = named("button", className, "", { type: "button" })
   element.append(make("span", "", text))

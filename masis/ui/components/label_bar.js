@@ -12,7 +12,7 @@ const placeOf = ({ evidence_id: id, start, end }) => `${id}:${start}-${end}`
 const labelList = labels => {
   const list = make("ul", "reports")
   for (const { text, details } of labels) {
-    const item = named("li", "", "", { dir: "auto" })
+    const item = outsideText("li", "", "")
     item.append(make("div", "", text))
     for (const detail of details) item.append(make("div", "dim small", detail))
     list.append(item)
@@ -186,14 +186,8 @@ class LabelBar {
       desk.setReported(reports, says)
       return
     }
-    const { base } = this.words
-    const { [base]: own, ...others } = desk.fields.labels
-    const { [target.key]: present, ...rest } = own ?? {}
-    const given = change
-      ? { ...rest, [target.key]: this.complete({ ...NOTHING_GIVEN, ...present, ...change }) }
-      : rest
-    const labels = Object.keys(given).length ? { ...others, [base]: given } : others
-    desk.change({ labels }, { now: true, says })
+    const given = this.given() ?? NOTHING_GIVEN
+    desk.setLabel(target.key, change && this.complete({ ...given, ...change }), says)
   }
 
   // Removes a kind of support that has lost its supporting passage.
@@ -565,9 +559,7 @@ class LabelBar {
       this.close()
       return
     }
-    const drawn = JSON.stringify([this.target, this.given(), this.asks, this.words.base])
-    if (this.element.dataset.drawn !== drawn) {
-      this.element.dataset.drawn = drawn
+    if (isOutdated(this.element, [this.target, this.given(), this.asks, this.words.base])) {
       const root = this.element.getRootNode()
       const focused = this.element.contains(root.activeElement) && root.activeElement.dataset.name
       this.element.replaceChildren(...this.parts().filter(Boolean), this.status)
@@ -606,7 +598,7 @@ class LabelBar {
       { evidence: "Chunk", report: "Reported issue" }[target.kind] ?? capitalized(target.kind)
     this.element.setAttribute("aria-label", `Label: ${name.toLowerCase()} ${text}`)
     const head = make("div", "bar-head")
-    head.append(make("b", "", name), named("span", "bar-words", text, { dir: "auto" }))
+    head.append(make("b", "", name), outsideText("span", "bar-words", text))
     if (row) head.append(pill(row.machine))
     const at = targets.findIndex(each => each.key === target.key)
     const steps = make("span", "bar-steps")
@@ -688,7 +680,7 @@ class LabelBar {
 
   passageText(passage) {
     const { text, tone } = this.words.stances[passage.stance]
-    const line = named("div", `bar-passage tone-${tone}`, "", { dir: "auto" })
+    const line = outsideText("div", `bar-passage tone-${tone}`, "")
     line.append(
       make("b", "", `${passage.evidence_id} ${text} `),
       make("span", "", `“${excerpt(passage.text)}”`),
@@ -712,7 +704,7 @@ class LabelBar {
     if (given.right_reference) {
       const item = make("li")
       item.append(
-        named("div", "bar-passage", `Right reference: ${given.right_reference}`, { dir: "auto" }),
+        outsideText("div", "bar-passage", `Right reference: ${given.right_reference}`),
         this.control("bar-quiet", "Remove", "", "remove-right", () =>
           this.set({ right_reference: null }, "Right reference removed."),
         ),

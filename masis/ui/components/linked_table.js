@@ -80,14 +80,12 @@ function drawTable(root, { data, setTriggerValue }) {
     if ("score" in cell) element.append(...drawScore(cell.score))
     if (cell.href) element.append(drawLink(cell, cell.text))
     else if (cell.text) {
-      const text = make("div", "plain", cell.text)
-      text.dir = "auto"
+      const text = outsideText("div", "plain", cell.text)
       element.append(text)
     }
     for (const label of cell.pills ?? []) element.append(pill(label))
     if (cell.quote) {
-      const quote = make("div", "dim quote", cell.quote)
-      quote.dir = "auto"
+      const quote = outsideText("div", "dim quote", cell.quote)
       element.append(quote)
     }
     for (const line of cell.below ?? [])

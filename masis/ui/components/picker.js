@@ -17,8 +17,7 @@ function drawChoices(root, { data, setTriggerValue }) {
     button.dataset.id = row.id
     button.setAttribute("aria-pressed", String(row.id === data.chosen))
     const words = make("span")
-    const question = make("span", "question", row.question)
-    question.dir = "auto"
+    const question = outsideText("span", "question", row.question)
     words.append(question, make("span", "id", row.id))
     button.append(make("span", "dot"), words, pill(row.state))
     button.onclick = () => setTriggerValue("pick", row.id)

@@ -36,8 +36,7 @@ class PreferencePair {
 
   draw() {
     const { data } = this
-    const question = make("h2", "question", data.question)
-    question.dir = "auto"
+    const question = outsideText("h2", "question", data.question)
     const grid = make("div", "sides")
     grid.append(drawSide("Left", data.left), drawSide("Right", data.right))
     const label = make("label", "reason-label")
@@ -113,8 +112,7 @@ class PreferencePair {
 function drawSide(name, text) {
   const side = make("article", "side")
   side.append(make("h3", "side-name", name))
-  const answer = make("div", "answer", text)
-  answer.dir = "auto"
+  const answer = outsideText("div", "answer", text)
   answer.tabIndex = 0 // long answers are scrolled, which keys must be able to do
   answer.setAttribute("role", "region")
   answer.setAttribute("aria-label", `${name} answer`)

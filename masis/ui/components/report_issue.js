@@ -23,7 +23,7 @@ class IssueForm {
       named("label", "label", "Sentence", { for: "report-sentence" }),
       el.sentence,
     )
-    el.words = named("blockquote", "report-words", "", { dir: "auto" })
+    el.words = outsideText("blockquote", "report-words", "")
     el.types = named("div", "reasons", "", { role: "radiogroup", "aria-label": "Type" })
     el.severities = named("div", "severities", "", { role: "radiogroup", "aria-label": "Severity" })
     el.note = named("textarea", "text", "", {
@@ -150,13 +150,10 @@ class IssueForm {
     el.words.hidden = report.start === null
     el.words.textContent = report.text
     const { types, severities } = panel.data.reporting
-    const offered = JSON.stringify(types)
-    if (el.types.dataset.drawn !== offered) {
-      el.types.dataset.drawn = offered
+    if (isOutdated(el.types, types))
       el.types.replaceChildren(
         ...types.map((type, index) => this.makeChoice("type", type.name, type.guidance, index)),
       )
-    }
     if (!el.severities.children.length)
       el.severities.append(...severities.map(severity => this.makeChoice("severity", severity, "")))
     for (const input of el.dialog.querySelectorAll("input[type=radio]")) {

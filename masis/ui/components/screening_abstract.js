@@ -68,8 +68,7 @@ function drawAbstract(root, data) {
   const paper = make("article", "paper")
   const title = make("h3", "title")
   draw(title, data.title)
-  const line = make("p", "facts dim", data.facts.join("  ·  "))
-  line.dir = "auto"
+  const line = outsideText("p", "facts dim", data.facts.join("  ·  "))
   const text = make("div", "text")
   draw(text, data.text)
   if (!data.text.length) text.append(make("span", "dim", "This record has no abstract."))
@@ -104,8 +103,7 @@ function drawAbstract(root, data) {
       )
     row.append(top)
     if (reason.why) {
-      const why = make("span", "why", reason.why)
-      why.dir = "auto"
+      const why = outsideText("span", "why", reason.why)
       row.append(why)
     }
     if (reason.machine)

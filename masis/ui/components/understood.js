@@ -33,8 +33,7 @@ function drawUnderstood(root, { data, setTriggerValue }) {
   box.setAttribute("aria-label", data.title)
   box.append(make("h2", "", data.title))
   if (data.question) {
-    const question = make("p", "question", data.question)
-    question.dir = "auto"
+    const question = outsideText("p", "question", data.question)
     box.append(question)
   }
   for (const line of data.lines) {
@@ -68,8 +67,7 @@ function drawUnderstood(root, { data, setTriggerValue }) {
         name.title = chunk.id
         item.append(name)
       }
-      const text = make("span", "chunk-text", chunk.text)
-      text.dir = "auto"
+      const text = outsideText("span", "chunk-text", chunk.text)
       item.append(text)
       list.append(item)
     })

@@ -579,8 +579,8 @@ def _draw_case_head(page: _Page) -> None:
         )
         outcome = decision_outcome(decided)
         how = f", {outcome}" if outcome not in ("", AS_IT_STANDS) else ""
-        word = DECIDED[decided.verdict].text
-        text = f"{word} by {decided.reviewer}{how}{reason}. {finding}".rstrip()
+        who = f"{DECIDED[decided.verdict].text} by {decided.reviewer}"
+        text = f"{who}{how}{reason}. {finding}".rstrip()
         data["headline"] = {"text": text, "tone": "calm", "others": worst.others if worst else ""}
         data["facts"] = data["facts"][1 if more else 0 :]  # the headline has the decision already
     elif worst:
