@@ -149,7 +149,7 @@ def page_requests(case_id: str) -> list[PageRequest]:
             {"case": case_id, "state": "needs_review"},
             150,
         ),
-        PageRequest("case, not audited", "review", {"case": "docs-01-clean-00001"}, 150),
+        PageRequest("case, not audited", "review", {"case": "docs-01-00001"}, 150),
         PageRequest("runs of a case", "compare", {"case": case_id}, 150),
         PageRequest("decisions", "decisions", {}, 100),
         PageRequest("settings", "settings", {}, 150),

@@ -34,11 +34,11 @@ WIDTHS = (1440, 900)
 SCHEMES = ("light", "dark")
 HEIGHT = 960
 LONGEST = 4_000
-SHOWN = "strategy-01-fabricated"
+SHOWN = "strategy-01"
 DOCS = Path(__file__).resolve().parent.parent / "docs" / "images"
 DOCS_SIZE: ViewportSize = {"width": 1280, "height": 860}
 WIDE: ViewportSize = {"width": 1440, "height": 960}
-DECIDED = ("history-05-fabricated", "history-03-swapped")
+DECIDED = ("history-05", "history-03")
 CORRECTED = "pad-03"
 
 

@@ -32,20 +32,20 @@ DEMO = Actor(name="MASIS demo")
 REVIEWERS = ("Simulated reviewer 1", "Simulated reviewer 2")
 LEAD = "Simulated lead"
 SIMULATED = {*REVIEWERS, LEAD}
-NOT_AUDITED = ("law-05-honest-clean", "policy-05-clean")
+NOT_AUDITED = ("law-05", "policy-05")
 """Cases that are left for the demo's viewer to audit."""
-_TO_REVIEW = ("finance-01-clean", "medicine-05-clean", "policy-03-overgeneral")
+_TO_REVIEW = ("finance-01", "medicine-05", "policy-03")
 # Shown on the Trust page.
-_TO_COMPARE = ("finance-02-altered", "finance-06-clean", "history-04-conflict", "strategy-02-clean")
+_TO_COMPARE = ("finance-02", "finance-06", "history-04", "strategy-02")
 OFFLINE = (*_TO_REVIEW, *_TO_COMPARE)
 """Cases that are audited only by the offline checks, which leave their claims unconfirmed."""
-COMPARED = ("strategy-01-fabricated",)
+COMPARED = ("strategy-01",)
 """Cases with two audits to compare: one offline, and one with the recorded replies."""
-ESCALATED = "environment-03-notext"
+ESCALATED = "environment-03"
 """A case that both simulated reviewers escalate, because one of its chunks has no text."""
-HALF_DECIDED = "strategy-03-swapped"
+HALF_DECIDED = "strategy-03"
 """A case that only one of two reviewers has decided."""
-TO_ADJUDICATE = "medicine-06-overgeneral"
+TO_ADJUDICATE = "medicine-06"
 """A case on which the simulated reviewers differ, for the demo's user to adjudicate."""
 SCREENED = {"pad": "offline", "ery": "", "del": "recorded"}
 """Questions to screen on the demo abstracts, with the auditor of the case made from the kept
@@ -57,9 +57,9 @@ replies, which have no replies for the case, so that its audit fails.
 VERSION = "audits-1"
 """The name of the dataset version."""
 
-_DECIDED = re.compile(r"-0[2467]-")
+_DECIDED = re.compile(r"-0[2467]$")
 """Cases that the simulated reviewers decide: these numbers of each subject, such as
-``law-02-clean``.
+``law-02``.
 
 Most cases are left for review.
 """

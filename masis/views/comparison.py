@@ -147,7 +147,7 @@ def issues_by_side(left: Run, right: Run, of: Of) -> dict[Side, list[Issue]]:
             (
                 other_key
                 for other_key, other in right_issues.items()
-                if key not in pairs and other_key not in taken and _overlap(issue, other)
+                if key not in pairs and other_key not in taken and _is_same_issue(issue, other)
             ),
             None,
         )
@@ -161,7 +161,7 @@ def issues_by_side(left: Run, right: Run, of: Of) -> dict[Side, list[Issue]]:
     }
 
 
-def _overlap(issue: Issue, other: Issue) -> bool:
+def _is_same_issue(issue: Issue, other: Issue) -> bool:
     return (
         issue.rule == other.rule
         and None not in (issue.start, issue.end, other.start, other.end)

@@ -17,7 +17,7 @@ from tests.browser.conftest import Tab, serving, until
 from tests.cases import with_copied_figure
 from tests.reviewing import ADA, decide
 
-DIFFERING = ("history-02-altered", "docs-01-clean")
+DIFFERING = ("history-02", "docs-01")
 
 
 def test_a_lead_adjudicates_with_the_keyboard_and_sees_the_recorded_verdict(

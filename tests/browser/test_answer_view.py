@@ -172,7 +172,7 @@ def test_an_adjudication_opens_at_the_worst_issue_without_scrolling_the_page(
             host.className = "st-key-adjudication"
             host.setAttribute("style", "--pane: 240px; --pane-scroll: auto")
         }""")
-    mounted.draw(audited_answer("history-02-altered"))
+    mounted.draw(audited_answer("history-02"))
     for passage in (".evidence .lit-against", ".answer .chosen"):
         expect(mounted.page.locator(passage).first).to_be_in_viewport()
     assert mounted.page.evaluate("window.scrollY") == 0
@@ -653,7 +653,7 @@ def test_the_card_of_an_uncited_sentence_quotes_it_and_names_matching_evidence(
     mount: Callable[..., Mounted],
 ) -> None:
     page = mount("answer_view")
-    card = page.draw(audited_answer("policy-02-uncited")).locator(
+    card = page.draw(audited_answer("policy-02")).locator(
         ".issue", has_text="This sentence asserts something and cites nothing"
     )
     expect(card.first).to_contain_text("“Milk is exempt.”")

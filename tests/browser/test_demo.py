@@ -20,7 +20,7 @@ from tests.browser.conftest import IDLE, Tab, serving
 from tests.browser.test_new_audit import pick
 from tests.reviewing import ADA
 
-FABRICATED = "strategy-01-fabricated"
+FABRICATED = "strategy-01"
 
 OpenTab = Callable[..., Tab]
 

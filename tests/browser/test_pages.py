@@ -20,13 +20,13 @@ from tests.browser.conftest import Tab, serving, until
 from tests.reviewing import ADA, decide, undone
 
 AUDITED = (
-    "strategy-01-fabricated",
-    "docs-02-altered",
-    "medicine-01-unsafe",
-    "finance-05-conflict",
-    "policy-01-clean",
+    "strategy-01",
+    "docs-02",
+    "medicine-01",
+    "finance-05",
+    "policy-01",
 )
-NOT_AUDITED = ("home-01-unsafe", "law-01-clean")
+NOT_AUDITED = ("home-01", "law-01")
 FABRICATED, OVERRIDDEN = AUDITED[0], AUDITED[1]
 
 OpenTab = Callable[..., Tab]
@@ -45,8 +45,8 @@ def served(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     corrected = f"{runs[OVERRIDDEN].iterations[0].answer} It was checked."
     said = {"iteration": 1, "reason": "=HYPERLINK(1)", "corrected_answer": corrected}
     decide(workbench, OVERRIDDEN, "override", "Ana Ruiz", **said)
-    decide(workbench, "medicine-01-unsafe", "escalate", "Ben")
-    undone(workbench, "medicine-01-unsafe", "Ben")
+    decide(workbench, "medicine-01", "escalate", "Ben")
+    undone(workbench, "medicine-01", "Ben")
     workbench.store.close()
     with serving("serve", "--db", str(folder / "pages.db"), folder=folder) as base:
         yield base
@@ -156,7 +156,7 @@ def test_queue_rows_are_opened_with_keys_and_the_page_lists_its_keys(
     assert box["y"] < 300
     expect(page.locator("table.list tbody tr").first).to_contain_text("which doesn't exist")
     page.keyboard.press("Enter")
-    expect(page).to_have_url(re.compile(r"/review\?case=strategy-01-fabricated"))
+    expect(page).to_have_url(re.compile(r"/review\?case=strategy-01"))
     page.go_back()
     expect(page.get_by_role("radio", name="Something is wrong")).to_be_visible()
     page.get_by_role("radio", name="Decided").click(delay=40)
@@ -196,13 +196,13 @@ def test_queue_rows_are_opened_with_keys_and_the_page_lists_its_keys(
     page.keyboard.press("Home")
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
-    expect(page).to_have_url(re.compile(r"/review\?.*order=oldest&case=docs-02-altered"))
+    expect(page).to_have_url(re.compile(r"/review\?.*order=oldest&case=docs-02"))
     tab.settle()
     page.go_back()
-    expect(page.locator("table.list a[data-open=docs-02-altered]")).to_be_focused()
+    expect(page.locator("table.list a[data-open=docs-02]")).to_be_focused()
     page.keyboard.press("Enter")
     page.get_by_role("button", name="Queue").click()
-    expect(page.locator("table.list a[data-open=docs-02-altered]")).to_be_focused()
+    expect(page.locator("table.list a[data-open=docs-02]")).to_be_focused()
     page.mouse.move(box["x"] + 5, links.last.bounding_box()["y"] + 5)
     grounds = "rows => rows.map(row => getComputedStyle(row).backgroundColor)"
     rows = page.locator("table.list tbody tr")
@@ -234,7 +234,7 @@ def test_a_search_focuses_its_first_row_and_the_menu_resets_the_queue(
     expect(page.get_by_label("Search")).to_have_value("")
     tab.settle()
     page.keyboard.press("Enter")
-    expect(page).to_have_url(re.compile(r"/review\?case=strategy-01-fabricated"))
+    expect(page).to_have_url(re.compile(r"/review\?case=strategy-01"))
 
 
 def test_a_picture_is_saved_shows_its_table_and_opens_the_cases_of_a_bar(
@@ -316,7 +316,7 @@ def test_two_runs_are_compared_swapped_and_opened(served: str, open_tab: OpenTab
     page.get_by_role("radio", name="In the answer each run chose").click(delay=40)
     expect(page.get_by_role("heading", name="Issues in the answer each run chose")).to_be_visible()
     page.locator("table a").first.click(delay=40)
-    expect(page).to_have_url(re.compile(r"/review\?case=strategy-01-fabricated&run="))
+    expect(page).to_have_url(re.compile(r"/review\?case=strategy-01&run="))
     tab.settle()  # a page that is still being drawn is too short to scroll
     page.mouse.move(600, 20)  # over the head, which lies over the page
     page.mouse.wheel(0, 60)

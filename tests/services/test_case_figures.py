@@ -17,11 +17,11 @@ from tests.reviewing import ADA, decide, undone
 from tests.store.factories import a_case
 
 EVERYTHING = MeasureFilter()
-WRONG = "strategy-01-fabricated"
-RIGHT = "policy-01-clean"
+WRONG = "strategy-01"
+RIGHT = "policy-01"
 
 
-AUDITED = (WRONG, RIGHT, "docs-02-altered", "medicine-01-unsafe", "finance-05-conflict")
+AUDITED = (WRONG, RIGHT, "docs-02", "medicine-01", "finance-05")
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +30,7 @@ def audited_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("figures") / "audited.db"
     workbench = Workbench.open(path)
     cases = {case.id: case for case in demo_cases()}
-    workbench.cases.add(ADA, [cases[case_id] for case_id in (*AUDITED, "law-01-clean")])
+    workbench.cases.add(ADA, [cases[case_id] for case_id in (*AUDITED, "law-01")])
     for case_id in AUDITED:
         workbench.audits.audit(ADA, cases[case_id])
     workbench.close()

@@ -16,7 +16,7 @@ from masis.services.reports import case_report
 from masis.views.report import report_name
 from tests.reviewing import ADA, decide
 
-FABRICATED = "strategy-01-fabricated"
+FABRICATED = "strategy-01"
 HOSTILE = (
     "<script>alert(1)</script><img src=http://evil.example/x onerror=alert(2)><iframe"
     " src=//evil.example></iframe><form"

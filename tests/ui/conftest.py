@@ -21,13 +21,13 @@ from tests.conftest import made_once
 from tests.reviewing import ADA
 
 AUDITED = (
-    "strategy-01-fabricated",
-    "docs-02-altered",
-    "medicine-01-unsafe",
-    "finance-05-conflict",
-    "policy-01-clean",
+    "strategy-01",
+    "docs-02",
+    "medicine-01",
+    "finance-05",
+    "policy-01",
 )
-NOT_AUDITED = ("home-01-unsafe", "law-01-clean")
+NOT_AUDITED = ("home-01", "law-01")
 
 Serve = Callable[[Path], Workbench]
 

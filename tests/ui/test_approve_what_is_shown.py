@@ -38,7 +38,7 @@ from tests.cases import with_copied_figure
 from tests.reviewing import ADA, having_seen
 from tests.ui.conftest import Serve
 
-CASE, OTHER = "strategy-01-fabricated", "docs-02-altered"
+CASE, OTHER = "strategy-01", "docs-02"
 Posted = dict[str, Any]
 
 

@@ -29,8 +29,8 @@ from masis.views.words import NOT_AUDITED
 from tests.reviewing import ADA, decide
 from tests.ui.conftest import Serve, labels, open_page, press, texts
 
-CASE = "strategy-01-fabricated"
-PASSED = "policy-01-clean"
+CASE = "strategy-01"
+PASSED = "policy-01"
 
 
 class NothingUnderWay:
@@ -174,7 +174,7 @@ def test_the_review_page_without_a_case_links_to_the_first_waiting_case(
         ({}, " left to review"),
         ({"standing": "wrong"}, " in this list"),
         ({"q": "strategy"}, " left in this search"),
-        ({"case": "law-01-clean", "q": "law-01-clean"}, "This is the last one in this search"),
+        ({"case": "law-01", "q": "law-01"}, "This is the last one in this search"),
         ({"case": PASSED, "q": "nowhere"}, "No other case in this search needs review"),
     ],
 )

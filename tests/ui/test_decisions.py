@@ -28,7 +28,7 @@ from masis.views.numbers import moment
 from tests.reviewing import ADA, decide
 from tests.ui.conftest import open_page, press, texts
 
-CASE = "docs-02-altered"
+CASE = "docs-02"
 
 
 def row(workbench: Workbench, entry: LogEntry) -> dict[str, Any]:

@@ -146,9 +146,7 @@ def test_each_rerun_sends_the_chosen_input_method_to_the_browser(
     way.set_value(None)  # what a browser posts that no run has reached
     app.run()
     assert "Fill in an example" in labels(app)
-    assert list(
-        page(case="docs-01-clean").button_group(key="new-audit-way-stored").proto.default
-    ) == [1]
+    assert list(page(case="docs-01").button_group(key="new-audit-way-stored").proto.default) == [1]
 
 
 def test_a_stored_case_in_the_url_can_be_audited(workbench: Workbench) -> None:

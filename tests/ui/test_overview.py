@@ -110,7 +110,7 @@ def test_the_cases_left_are_the_same_number_on_the_overview_the_button_and_the_d
     audited_workbench: Workbench,
 ) -> None:
     ada = Actor(name="Ada")
-    decide(audited_workbench, "docs-02-altered", extra={"seconds": 20.0})
+    decide(audited_workbench, "docs-02", extra={"seconds": 20.0})
     waiting = audited_workbench.team.open_to(ada, CaseFilter())
     first, second, *others = [row.id for row in audited_workbench.cases.find(waiting).rows]
     audited_workbench.team.skip(ada, [first])
@@ -126,7 +126,7 @@ def test_the_cases_left_are_the_same_number_on_the_overview_the_button_and_the_d
 
 
 def test_first_steps_disappear_after_the_first_decision(audited_workbench: Workbench) -> None:
-    decide(audited_workbench, "docs-02-altered")
+    decide(audited_workbench, "docs-02")
     said = texts(open_page("overview"))
     assert "New here?" not in said
     assert "Nobody has decided" not in said

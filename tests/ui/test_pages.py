@@ -105,7 +105,7 @@ def test_database_errors_are_reported_on_pages(
     assert "The database can't be used" in texts(overview)
     assert said in texts(overview)
     monkeypatch.setattr("masis.ui.review.case.draw_desk", troubled)
-    assert said in texts(open_page("review", case="docs-02-altered"))
+    assert said in texts(open_page("review", case="docs-02"))
 
 
 class _Everybody:

@@ -57,7 +57,7 @@ def test_an_export_is_prepared_then_downloaded(audited_workbench: Workbench) -> 
 def test_a_damaged_run_is_named_with_a_hint(
     audited_workbench: Workbench,
 ) -> None:
-    run = audited_workbench.cases.open("docs-02-altered").summary.run_id
+    run = audited_workbench.cases.open("docs-02").summary.run_id
     with audited_workbench.store.database.transaction() as connection:
         seq = connection.execute("SELECT seq FROM runs WHERE id = ?", [run]).fetchone()[0]
         connection.execute(
@@ -67,6 +67,6 @@ def test_a_damaged_run_is_named_with_a_hint(
     page.button(key="export-prepare").click().run()
     assert not page.exception
     assert [each.value for each in page.error] == ["Nothing was written."]
-    assert f"run {run!r} of case 'docs-02-altered' can't be read" in texts(page)
+    assert f"run {run!r} of case 'docs-02' can't be read" in texts(page)
     assert "Audit the case again" in texts(page)
     assert not page.get("download_button")

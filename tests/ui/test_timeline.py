@@ -14,9 +14,7 @@ from masis.ui.new_audit.live_run import STEP, Shown, timeline, waiting
 from tests.cases import with_copied_figure
 from tests.scripted import ScriptedCritic, roles
 
-CASE = with_copied_figure(
-    next(case for case in demo_cases() if case.id == "strategy-01-fabricated")
-)
+CASE = with_copied_figure(next(case for case in demo_cases() if case.id == "strategy-01"))
 NOW = "2099-01-01T00:00:00.000Z"
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from masis.schema.team import QueuePolicy
 from masis.services import Workbench
-from masis.services.trust.summary import IN_VIEW
+from masis.services.trust.summary import IN_VIEW, agreement_base_text
 from masis.ui.trust.page import VIEWS, csv_bytes
 from tests.reviewing import decide
 from tests.ui.conftest import AUDITED, open_page, texts
@@ -108,9 +108,7 @@ def test_a_flag_links_to_its_cases_and_a_filter_can_be_cleared(
 def test_a_claim_verdict_links_to_its_cases(
     audited_workbench: Workbench,
 ) -> None:
-    found = audited_workbench.runs.get(
-        str(audited_workbench.cases.summary("strategy-01-fabricated").run_id)
-    )
+    found = audited_workbench.runs.get(str(audited_workbench.cases.summary("strategy-01").run_id))
     claim = next(
         each.claim for each in found.iterations[0].claims if each.verdict == "contradicted"
     )
@@ -121,7 +119,7 @@ def test_a_claim_verdict_links_to_its_cases(
         "text": claim.text,
         "label": "contradicted",
     }
-    decide(audited_workbench, "strategy-01-fabricated", "reject", "Bo", iteration=1, labels=[label])
+    decide(audited_workbench, "strategy-01", "reject", "Bo", iteration=1, labels=[label])
     app = open_page("trust", level="claim", list="contradicted")
     listed = next(each.value for each in app.markdown if ": the cases" in each.value)
     assert listed == "**Contradicted: the cases** (1)"
@@ -140,6 +138,23 @@ def test_a_pair_of_reviewers_links_to_their_disagreements(
     assert "1 min 41 s" in "\n".join(str(each.proto) for each in own.main if hasattr(each, "proto"))
     for who in ("x", "9"):
         assert "Settled differently" not in texts(open_page("trust", view="own", who=who))
+
+
+def test_agreement_says_what_it_rests_on_and_starts_with_one_coefficient(
+    audited_workbench: Workbench,
+) -> None:
+    audited_workbench.store.team.put_in_force("Ada", QueuePolicy(reviewers=2))
+    decide(audited_workbench, AUDITED[0], "approve", "Bo")
+    decide(audited_workbench, AUDITED[0], "reject", "Cleo", reason="Unsupported")
+    decide(audited_workbench, AUDITED[0], "reject", "Dan", reason="No", kind="adjudication")
+    base = "Based on 2 decisions of single reviewers, before any adjudication."
+    page = open_page("trust", view="people")
+    for shown in (page, open_page("team")):
+        assert base in texts(shown)
+    [others] = [box for box in page.expander if box.label.startswith("Other coefficients")]
+    assert not others.proto.expanded
+    assert "made" not in agreement_base_text(4, 0)
+    assert "people made 1." in agreement_base_text(4, 3)
 
 
 def test_decisions_with_a_visible_verdict_are_shown_separately(

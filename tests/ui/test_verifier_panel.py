@@ -154,7 +154,7 @@ def test_the_overview_links_unconfirmed_claims_to_choosing_a_verifier(
     audited_workbench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(roles, "OfflineVerifier", Abstaining)
-    case = audited_workbench.store.cases.get("law-01-clean")
+    case = audited_workbench.store.cases.get("law-01")
     run = audited_workbench.audits.audit(ADA, case, settings=Settings(max_iterations=1))
     assert run.unconfirmed_offline == len(run.iterations[0].claims) > 0
     app = open_page("overview")

@@ -132,13 +132,15 @@ class PeopleReport(NamedTuple):
 
     ``cases`` are the ids of the units that ``pairs`` refers to by number. ``constant`` has a
     (reviewer, verdict, number of cases) for each reviewer who gave the same verdict in all shared
-    cases.
+    cases. ``decisions`` counts the compared decisions, which are those before any adjudication,
+    and ``simulated`` those of them that the demo simulated.
     """
 
     agreement: ReviewerAgreement
     pairs: list[Pair]
     spans: AgreementEstimate
     cases: tuple[str, ...]
+    decisions: int
     simulated: int
     constant: tuple[tuple[str, str, int], ...] = ()
 
@@ -425,6 +427,7 @@ class TrustService:
             reviewer_pairs(ratings, shown, questions, VERDICTS.index("escalate"), answers),
             span_f1(marked),
             tuple(cases.tolist()),
+            len(shared),
             int(shared["simulated"].astype(bool).sum()),
             tuple(
                 (name, VERDICTS[verdicts[0]], len(verdicts))

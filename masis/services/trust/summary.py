@@ -16,6 +16,18 @@ SIMULATED = (
 )
 
 
+def agreement_base_text(decisions: int, simulated: int) -> str:
+    """Return a sentence about the decisions that the agreement of reviewers rests on."""
+    people = decisions - simulated
+    of_demo = (
+        f" The demo simulated {simulated:,} of them; people made {people:,}." if simulated else ""
+    )
+    return (
+        f"Based on {count_noun(decisions, 'decision')} of single reviewers, before any"
+        f" adjudication.{of_demo}"
+    )
+
+
 def figure_text(estimate: AgreementEstimate, *, share: bool = True, brief: bool = False) -> str:
     """Return a figure with its base and interval: "50% (2 of 4; 95% interval 6.8% to 93%)".
 

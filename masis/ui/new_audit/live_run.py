@@ -453,10 +453,9 @@ def _end(events: Sequence[Event], state: RunState, why: str) -> Shown | None:
     outcome = _run_outcome(events)
     reason = outcome.get("termination_reason", "error")
     chosen = outcome["best"] + 1 if outcome.get("best") else None
-    results = {
-        event.iteration: event.data for event in events if event.kind == "iteration_finished"
-    }
-    last_change = results[max(results)].get("improvement_delta") if results else None
+    finished = [event for event in events if event.kind == "iteration_finished"]
+    results = {event.iteration: event.data for event in finished}
+    last_change = finished[-1].data.get("improvement_delta") if finished else None
     details = [f"The audit ended because {ending_text(reason, last_change)}."]
     if chosen is not None:
         first, best = (results.get(number, {}).get("quality_score") for number in (1, chosen))

@@ -13,6 +13,7 @@ from masis.api.roles import estimate, unpriced_models, uses_models
 from masis.audit.measures.case_figures import Changes
 from masis.errors import MasisError, UnknownRecord
 from masis.llm.estimates import CostEstimate
+from masis.schema.case import Case
 from masis.schema.review import LogEntry
 from masis.schema.wording import count_noun
 from masis.services import Workbench, demo_cases
@@ -365,10 +366,19 @@ def _first_case(workbench: Workbench) -> CaseSummary | None:
 
 @st.cache_data(show_spinner=False)
 def _first_case_ids() -> tuple[str, ...]:
-    """Return the ids of the telling demo cases, those with a fabricated citation first."""
-    ids = [case.id for case in demo_cases() if case.metadata.get("telling")]
+    """Return the ids of the telling demo cases, those with an invented and cited claim first."""
+    cases = [case for case in demo_cases() if case.metadata.get("telling")]
     # False sorts before True.
-    return tuple(sorted(ids, key=lambda case_id: "fabricated" not in case_id))
+    return tuple(case.id for case in sorted(cases, key=_cites_no_invented_claim))
+
+
+def _cites_no_invented_claim(case: Case) -> bool:
+    labels = case.labels
+    return (
+        labels is None
+        or all(citation.status != "invalid" for citation in labels.citations)
+        or all(claim.verdict != "unsupported" for claim in labels.claims)
+    )
 
 
 def show_unaudited(workbench: Workbench, facets: Facets) -> None:

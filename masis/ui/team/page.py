@@ -31,7 +31,7 @@ from masis.services.drafts import adjudication_subject
 from masis.services.records import CaseFilter, CaseSummary
 from masis.services.team import AssignmentPlan
 from masis.services.trust.service import ReviewerStats
-from masis.services.trust.summary import UPHELD, agreement_text
+from masis.services.trust.summary import UPHELD, agreement_base_text, agreement_text
 from masis.trust.agreement import Pair
 from masis.ui.components.linked_table import TableCell, column, linked_table, row
 from masis.ui.queue.case_list import severity_cell, verdicts_by_reviewer
@@ -158,6 +158,7 @@ def _draw_people(workbench: Workbench) -> None:
         st.markdown(
             "  \n".join([*lines, f"{agreement_text(people.agreement.alpha).capitalize()}."])
         )
+        st.caption(agreement_base_text(people.decisions, people.simulated))
     adjudicated = workbench.trust.decisions_by(me, "adjudication")
     decided = workbench.trust.decisions_by(me)
     assigned = workbench.store.team.count_cases("assigned", undecided=True)

@@ -31,6 +31,7 @@ from masis.services.trust.summary import (
     IN_VIEW,
     SIMULATED,
     UPHELD,
+    agreement_base_text,
     agreement_text,
     figure_text,
     interval_text,
@@ -656,6 +657,7 @@ def _show_people(key: _CacheKey) -> None:
         f"**Same verdict: {figure_text(overall.raw)}.** "
         f"{agreement_text(overall.alpha).capitalize()}."
     )
+    st.caption(agreement_base_text(report.decisions, report.simulated))
     st.caption(
         "The figures compare verdicts. With the same verdict, corrections or approved answers may"
         " still differ."
@@ -674,12 +676,6 @@ def _show_people(key: _CacheKey) -> None:
         _agreement_figure(
             "Krippendorff's alpha", overall.alpha, "The usual figure, for any number of reviewers. "
         ),
-        _agreement_figure(
-            "Ordinal alpha",
-            overall.ordinal_alpha,
-            "Approve and reject differ most; without escalations. ",
-        ),
-        _agreement_figure("Gwet's AC1", overall.ac1, "Meaningful even if one verdict is rare. "),
         LinkedFigure(
             "Marked words (F1)",
             figure_text(report.spans, share=False),
@@ -687,6 +683,18 @@ def _show_people(key: _CacheKey) -> None:
         ),
     ]
     figure_table(figures, key="trust-agreement", description="Between reviewers")
+    others = [
+        _agreement_figure(
+            "Ordinal alpha",
+            overall.ordinal_alpha,
+            "Approve and reject differ most; without escalations. ",
+        ),
+        _agreement_figure("Gwet's AC1", overall.ac1, "Meaningful even if one verdict is rare. "),
+    ]
+    with st.expander("Other coefficients of agreement"):
+        figure_table(
+            others, key="trust-agreement-others", description="Other coefficients of agreement"
+        )
     st.markdown("**Reviewers in pairs**. Choose a row to list the cases they differ on.")
     titles = [
         column("Reviewers", "main"),
