@@ -335,10 +335,14 @@ class ModeService(Service):
         in_force = _in_force(self._store.team.history(GroupDismissal))
         if not in_force:
             return ()
-        wanted = self._seen_by(actor, ObservationFilter(uncoded=True, faults_only=True))
-        members = np.array(self._store.modes.members(wanted), dtype=np.int64)
-        visible = Counter((members >> _CASE_BITS).tolist())
         numbers = self._store.modes.patterns_by_digest()
+        dismissed = {digest for *_, row in in_force.values() for digest in row.patterns}
+        patterns = tuple(seq for digest, seq in numbers.items() if digest in dismissed)
+        if not patterns:
+            return ()
+        wanted = ObservationFilter(patterns=patterns, uncoded=True, faults_only=True)
+        members = self._store.modes.members(self._seen_by(actor, wanted))
+        visible = Counter(member >> _CASE_BITS for member in members)
         listed: list[DismissedGroup] = []
         for group, (at, by, dismissal) in reversed(in_force.items()):
             # The other patterns may be the words of a colleague that this person may not see yet.

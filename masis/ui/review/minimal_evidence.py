@@ -35,7 +35,8 @@ def show_minimal_evidence(workbench: Workbench, view: CaseView, run: Run, iterat
         iteration: The number of the answer shown, from 1.
 
     """
-    if view.machine_hidden or run.id != newest_run_id(view):
+    newest = next((finished.id for finished in view.runs if finished.readable), None)
+    if view.machine_hidden or run.id != newest:
         return
     case_id = view.case.id
     task = workbench.minimal_evidence.latest(case_id)
@@ -68,11 +69,6 @@ def show_minimal_evidence(workbench: Workbench, view: CaseView, run: Run, iterat
     if opens:
         title = f"Minimal evidence of {escape_markdown(case_id)}"
         st.dialog(title)(_draw_choice)(workbench, case_id, iteration)
-
-
-def newest_run_id(view: CaseView) -> str | None:
-    """Return the id of the newest finished audit, whose claims are verified."""
-    return next((run.id for run in view.runs if run.readable), None)
 
 
 def cost_words(cost: CostEstimate, models: tuple[str, ...]) -> str:
