@@ -33,7 +33,7 @@ import hashlib
 import json
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
 from masis.errors import StoreError
@@ -265,7 +265,8 @@ def refresh(connection: sqlite3.Connection, case_seq: int) -> None:
     # The time of a change would reveal an acceptance, or a pending decision.
     hidden: tuple[str, ...] = ("policy_accept",)
     hidden += ("decision", "undo") if derived.pending else ()
-    if derived.pending or (case["wanted"] > 1 and not _has_decider(derived.work)):
+    has_decider = any(kind == "decided" for kind, _ in derived.work)
+    if derived.pending or (case["wanted"] > 1 and not has_decider):
         hidden += (*observations.CODING, "comment")
     acceptances = {entry["seq"] for entry in entries if entry["kind"] == "policy_accept"}
     times += [
@@ -317,10 +318,6 @@ def _without_acceptance(derived: DerivedState) -> DerivedState:
     if derived.state != "accepted":
         return derived
     return derived._replace(state="needs_review", entry_seq=None)
-
-
-def _has_decider(work: Mapping[tuple[str, str], int]) -> bool:
-    return any(kind == "decided" for kind, _ in work)
 
 
 class _DerivedState(NamedTuple):
