@@ -253,7 +253,7 @@ def store_queries(bench: Workbench, count: int) -> list[tuple[str, Callable[[], 
         ("next search result", find_next(text="verri")),
         (
             "previous in the queue",
-            lambda: bench.cases.beside(f"case-{count // 2:06}", CaseFilter(), forward=False),
+            lambda: bench.cases.neighbor(f"case-{count // 2:06}", CaseFilter(), forward=False),
         ),
         ("how many this reviewer may decide", lambda: bench.team.count_open(ADA, CaseFilter())),
         ("counts by status", lambda: bench.cases.facets_for(ADA)),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import click
@@ -160,14 +160,10 @@ def apply(action: str, values: dict[str, Any], yes: bool, desk: Desk, emit: Emit
             action,
             **values,
             expected=found.digest,
-            progress=_move(progress, found.included),
+            progress=lambda batch: progress.move(max(0, found.included - batch.left)),
             cancelled=stop.is_stopped,
         )
     _report(done, emit)
-
-
-def _move(progress: ProgressBar, total: int) -> Callable[[Batch], None]:
-    return lambda batch: progress.move(max(0, total - batch.left))
 
 
 def _report(done: Batch, emit: Emit) -> None:

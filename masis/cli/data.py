@@ -60,7 +60,9 @@ def _parse_share(value: str | float) -> float:
 
 
 @click.command("import", cls=Command)
-@click.argument("files", type=shared.place, nargs=-1, required=True, metavar="FILE...")
+@click.argument(
+    "files", type=shared.existing_or_address, nargs=-1, required=True, metavar="FILE..."
+)
 @shared.reading_options
 @click.option(
     "--dry-run",

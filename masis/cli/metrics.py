@@ -40,7 +40,7 @@ def _day_after(until: date | None) -> str | None:
 
 
 @click.command(cls=Command)
-@click.argument("lake", required=False, metavar="[DIR]", type=shared.place)
+@click.argument("lake", required=False, metavar="[DIR]", type=shared.existing_or_address)
 @click.option(
     "--since",
     metavar="DAY",

@@ -110,7 +110,7 @@ def existing_file(value: str | Path) -> Path:
     return path
 
 
-def place(value: str | Path) -> Path | str:
+def existing_or_address(value: str | Path) -> Path | str:
     """Return an existing path, or an address such as ``s3://bucket/folder`` as text."""
     return value if isinstance(value, str) and "://" in value else existing(value)
 

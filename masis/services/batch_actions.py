@@ -278,10 +278,6 @@ def _record_decision(verdict: Verdict, context: BatchContext, facts: CaseFacts) 
     return context.reviews.submit(context.actor, decision, seen_version=facts.version)
 
 
-def _undo_decision(context: BatchContext, entry: LogEntry) -> LogEntry | None:
-    return context.reviews.undo(context.actor, entry.id, batch=context.batch)
-
-
 def _validate_reason(verdict: Verdict, context: BatchContext) -> None:
     if context.queue is not None and context.queue.archived:
         raise InputError(
@@ -607,7 +603,9 @@ def _decision(name: Verdict, title: str, done: str) -> BatchAction:
         needs=("reason",) if name in REASON_NEEDED else (),
         check=partial(_check_decision, name),
         record=partial(_record_decision, name),
-        undo=_undo_decision,
+        undo=lambda context, entry: context.reviews.undo(
+            context.actor, entry.id, batch=context.batch
+        ),
         validate=partial(_validate_reason, name),
         needs_acknowledgement=name == "approve",
     )

@@ -257,7 +257,7 @@ class CaseService(Service):
         super().__init__(store, access)
         cases = store.cases
         self.summary, self.find, self.count = cases.summary, cases.search, cases.count_matching
-        self.facets, self.values, self.beside = cases.facets, cases.values, cases.beside
+        self.facets, self.values, self.neighbor = cases.facets, cases.values, cases.neighbor
 
     @requires("audit", ADD_CASES)
     def add(

@@ -307,12 +307,14 @@ class ComparisonService:
                 for value in values
             ]
         order = {name: place for place, name in enumerate(("field", "mode", "cause"))}
-        rows.sort(key=lambda row: (order[row.group], -_count_affected(row), row.value))
+        rows.sort(
+            key=lambda row: (
+                order[row.group],
+                -row.questions * ((row.first or 0) + (row.second or 0)),
+                row.value,
+            )
+        )
         return tuple(rows)
-
-
-def _count_affected(row: GroupDifference) -> float:
-    return row.questions * ((row.first or 0) + (row.second or 0))
 
 
 def _is_wrong(answer: StoredAnswer) -> bool | None:

@@ -705,7 +705,7 @@ class Jobs:
             yield case_id
             # Step from case to case instead of reading pages: an audited case leaves the filter,
             # which would shift all later pages.
-            case_id = cases.beside(case_id, unaudited, forward=True)
+            case_id = cases.neighbor(case_id, unaudited, forward=True)
 
     def _arrived_ids(self) -> Iterator[str | None]:
         """Yield the ids of unaudited cases that programs sent; None while there are no more."""

@@ -541,7 +541,9 @@ class RemoteDesk(Desk):
                     continue
                 raise ServerUnreachable(f"{problem}. {_EFFECT_UNKNOWN}") from error
             if response.status_code in (429, 502, 503, 504):
-                wait = max(wait, _parse_retry_after(response.headers.get("retry-after", "")))
+                # The header can also hold a date (RFC 9110, section 10.2.3), which is ignored.
+                retry_after = response.headers.get("retry-after", "")
+                wait = max(wait, float(retry_after) if retry_after.isdecimal() else 0.0)
                 problem = f"{self.url} is overloaded ({response.status_code})"
                 # A proxy sends these two if it passed the request on but got no valid answer in
                 # time (RFC 9110, sections 15.6.3 and 15.6.5).
@@ -609,11 +611,6 @@ def _token_from_environment() -> str | None:
 def _quote_name(name: str) -> str:
     # A client resolves "." and ".." in a path, and so would drop an id that begins with them.
     return quote(name, safe="").replace(".", "%2E")
-
-
-def _parse_retry_after(retry_after: str) -> float:
-    # The header can also hold a date (RFC 9110, section 10.2.3), which is ignored.
-    return float(retry_after) if retry_after.isdecimal() else 0.0
 
 
 def _error_in(response: httpx2.Response, url: str) -> MasisError:

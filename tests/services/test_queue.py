@@ -520,8 +520,8 @@ def test_the_queue_matches_a_reference_implementation(bench: Workbench, number: 
         case_id = draw.choice(whole)  # whether it matches or not
         behind = [each for each in whole[whole.index(case_id) + 1 :] if each in expected]
         before = [each for each in whole[: whole.index(case_id)] if each in expected]
-        assert bench.cases.beside(case_id, wanted, forward=True) == next(iter(behind), None)
-        assert bench.cases.beside(case_id, wanted, forward=False) == next(reversed(before), None)
+        assert bench.cases.neighbor(case_id, wanted, forward=True) == next(iter(behind), None)
+        assert bench.cases.neighbor(case_id, wanted, forward=False) == next(reversed(before), None)
         without = draw.sample(expected, len(expected) // 3)
         around = [each for each in (*behind, *before) if each not in without]
         left = around or [each for each in expected if each == case_id and each not in without]
@@ -576,7 +576,7 @@ def test_cases_waiting_for_others_come_after_decidable_ones(filled: Workbench, o
         wanted = CaseFilter(standings=NOT_DECIDED, order=order)
         rows = [row.id for row in filled.cases.find_for(actor, wanted).rows]
         around = [
-            filled.cases.beside(
+            filled.cases.neighbor(
                 each, wanted.model_copy(update={"viewer": actor.name}), forward=True
             )
             for each in rows

@@ -599,7 +599,7 @@ class AlignmentService:
                 before=before.judge.name if before.judge else "",
                 issues=run.original.issues,
                 rulings=run.original.critique.rulings,
-                same_prompts=_same_prompts(before, run),
+                same_prompts=_judged_by(before) == _judged_by(run),
                 usage=run.usage,
                 by=by,
                 at=self._store.database.now(),
@@ -755,12 +755,8 @@ def _identity(issue: Issue) -> tuple[str, str, str]:
     return issue.rule, issue.type, issue.quote or issue.description
 
 
-def _same_prompts(before: Run, after: Run) -> bool:
-    """Return whether two audits had the same models, rules and prompts apart from house rules."""
-    return _judged_by(before) == _judged_by(after)
-
-
 def _judged_by(run: Run) -> tuple[dict[str, str], str, str | None, dict[str, str]]:
+    """Return an audit's models, rules and prompts, without house rules."""
     # The version of the house instructions follows that of the critic's prompt after a space.
     prompts = {role: prompt.partition(" ")[0] for role, prompt in run.versions.prompts.items()}
     return run.models, run.versions.rubric, run.versions.offline_rules, prompts

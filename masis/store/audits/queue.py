@@ -177,7 +177,7 @@ class Queue(StorePart):
             [row] = _queue_rows(connection, ("seq = ?", [case_seq(connection, case_id)]), viewer)
         return _case_summary(row)
 
-    def beside(
+    def neighbor(
         self, case_id: str, case_filter: CaseFilter, *, forward: bool, without: Collection[str] = ()
     ) -> str | None:
         """Return the neighbor of a case in the filter's order, skipping ``without``, or None at
@@ -206,7 +206,7 @@ class Queue(StorePart):
         Raises UnknownRecord.
         """
         with self._database.reading() as connection:
-            neighbor = self.beside(case_id, case_filter, forward=True, without=without)
+            neighbor = self.neighbor(case_id, case_filter, forward=True, without=without)
             return neighbor or _first_matching(connection, case_filter, without)
 
     def facets(self, viewer: str | None = None) -> Facets:

@@ -336,9 +336,10 @@ def refresh(connection: sqlite3.Connection, case_seq: int) -> None:
     # The time of a change would reveal an acceptance, or a pending decision.
     hidden: tuple[str, ...] = ("policy_accept",)
     hidden += ("decision", "undo") if derived.pending else ()
+    has_decider = any(kind == "decided" for kind, _ in derived.work)
     if (
         derived.pending
-        or (case["wanted"] > 1 and not _has_decider(derived.work))
+        or (case["wanted"] > 1 and not has_decider)
         or (entries and waits_in_shared_queue(connection, case_seq))
     ):
         hidden += (*observations.CODING, "comment")
@@ -413,10 +414,6 @@ def _without_acceptance(derived: DerivedState) -> DerivedState:
     if derived.state != "accepted":
         return derived
     return derived._replace(state="needs_review", entry_seq=None)
-
-
-def _has_decider(work: Mapping[tuple[str, str], int]) -> bool:
-    return any(kind == "decided" for kind, _ in work)
 
 
 StoredState = tuple[str, int, int | None, str | None]

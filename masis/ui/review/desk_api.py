@@ -255,7 +255,7 @@ def _open_neighbour(call: ApiCall, body: Move, *, forward: bool) -> DeskAnswer:
     """Open the next or the previous case of the list."""
     workbench = call.workbench
     queue = workbench.cases.blind_filter(call.actor, body.queue.case_filter())
-    neighbour = workbench.cases.beside(body.place.case, queue, forward=forward)
+    neighbour = workbench.cases.neighbor(body.place.case, queue, forward=forward)
     if neighbour is not None:
         return DeskAnswer(desk=body.open(call, case=neighbour).data())
     others_wait = forward and workbench.team.explain_empty_queue(call.actor, queue).elsewhere > 0

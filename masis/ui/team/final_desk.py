@@ -270,7 +270,7 @@ class FinalDesk(OpenDesk):
         """Return the previous or next case that waits; the first one comes after the last."""
         waiting = self.workbench.team.to_adjudicate(self.actor)
         try:
-            neighbour = self.workbench.cases.beside(self.case_id, waiting, forward=forward)
+            neighbour = self.workbench.cases.neighbor(self.case_id, waiting, forward=forward)
         except UnknownRecord:  # an address may name any case
             neighbour = None
         if neighbour or not forward:
