@@ -385,6 +385,10 @@ def test_a_blind_queue_hides_the_verdict_in_every_queue(workbench: Workbench, ma
 def test_a_blind_queue_lists_accepted_answers_like_all_others(workbench: Workbench) -> None:
     run = workbench.runs.get("run-1")
     workbench.store.decisions.append(accepted(run))
+    shown = set_up(workbench, "Shown", MEDICAL)
+    in_list = CaseFilter(queue=shown.id, waits_in_queue=True)
+    assert workbench.cases.find_for(ADA, in_list).total == 2
+    assert workbench.queues.figures(ADA, shown.id).left == 2
     blind = set_up(workbench, "Blind", MEDICAL, policy={"machine": "after"})
     assert waiting(workbench, ADA, blind.id) == ["case-0", "case-1", "case-2"]
     log = workbench.reviews.entries(DecisionFilter(case_id="case-1", blind_to="Ada"))
