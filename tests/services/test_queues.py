@@ -231,6 +231,27 @@ def test_held_decisions_count_once_the_queue_is_archived(workbench: Workbench) -
     assert workbench.store.check().ok
 
 
+def test_an_archived_queue_hides_nothing_that_it_still_waited_for(workbench: Workbench) -> None:
+    legal = set_up(workbench, "Legal", LEGAL, policy={"reviewers": 2})
+    decide(workbench, ADA, queue=legal.id)
+    assert len(workbench.cases.open_for(BEN, "case-2").history) == 1
+    workbench.queues.archive(CLEO, legal.id)
+    assert len(workbench.cases.open_for(BEN, "case-2").history) == 2
+    assert state(workbench) == "needs_review"
+    assert workbench.store.check().ok
+
+
+def test_an_undone_decision_in_a_shared_queue_stays_hidden(workbench: Workbench) -> None:
+    legal = set_up(workbench, "Legal", LEGAL, policy={"reviewers": 2})
+    entry = decide(workbench, ADA, queue=legal.id)
+    workbench.reviews.undo(ADA, entry.id)
+    seen = workbench.cases.open_for(BEN, "case-2")
+    assert [entry.decision.kind for entry in seen.history if entry.decision] == ["tag"]
+    assert workbench.store.decisions.reviewers("Ben") == {"Cleo": 2}
+    assert waiting(workbench, ADA, legal.id) == ["case-2", "case-3"]
+    assert workbench.store.check().ok
+
+
 def test_held_decisions_count_once_the_case_leaves_the_queue(workbench: Workbench) -> None:
     set_up(workbench, "Legal", LEGAL, policy={"reviewers": 2})
     decide(workbench, ADA)
