@@ -165,6 +165,16 @@ class QueueService(Service):
         )
 
     @requires("read")
+    def has_case(self, actor: Actor, name: str, case_id: str) -> bool:
+        """Return whether a queue holds a case.
+
+        Raises:
+            UnknownRecord: There is no such case or queue.
+
+        """
+        return bool(self._store.team.queues_of_case(case_id, [self.get(actor, name)]))
+
+    @requires("read")
     def has_waiting(self, actor: Actor, name: str, case_id: str) -> bool:
         """Return whether a case still needs decisions in a queue that isn't archived.
 

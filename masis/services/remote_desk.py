@@ -54,6 +54,7 @@ from masis.services.desk import (
     encoding_of,
     export_path,
     naming_limit,
+    queue_filter,
     sentence_label,
 )
 from masis.services.labels import LabelRecord, as_labels
@@ -249,10 +250,12 @@ class RemoteDesk(Desk):
 
     def preview_queue(self, **filters: Any) -> QueuePreview:
         """Return what filters would hold as a queue."""
+        queue_filter(filters)  # so that an error names the filter as it does on a file
         return self._ask(QueuePreview, "POST", "/queues/preview", {"cases": filters})
 
     def create_queue(self, name: str, **filters: Any) -> ReviewQueue:
         """Create a queue with the cases that the filters match."""
+        queue_filter(filters)
         body = {"name": name, "cases": filters}
         return self._ask(ReviewQueue, "POST", "/queues", body, repeatable=False)
 

@@ -207,7 +207,10 @@ READS = {
     "screening_log": {"check_subjects", "verify"},
     "screenings": {"events", "newest", "progress", "summary"},
     "systems": {"question_records"},
-    "team": {"count_cases", "history", "in_force", "own_work_among", "views"},
+    "team": {
+        *("count_cases", "history", "in_force", "own_work_among", "queue_history", "queues"),
+        "views",
+    },
 }
 """Reads of the store that need no service, because they reveal no decisions or audit results.
 

@@ -78,6 +78,28 @@ STEPS: dict[str, Step] = {
             dry_run=True,
         )
     ],
+    "preview a queue": lambda desk, _: desk.preview_queue(fields=["Engineering"], states=["new"]),
+    "create a queue": lambda desk, _: desk.create_queue("The bridge", text="bridge"),
+    "create a queue twice": lambda desk, _: desk.create_queue("The bridge"),
+    "fill a queue by nothing": lambda desk, _: desk.create_queue("Other", feilds=["x"]),
+    "change a queue": lambda desk, _: desk.change_queue(
+        "The bridge", instructions="Read.", policy={"lease_minutes": 20}
+    ),
+    "change no queue": lambda desk, _: desk.change_queue("nothing", instructions="Read."),
+    "change a queue wrongly": lambda desk, _: desk.change_queue("the-bridge", policy={"x": 1}),
+    "list queues": lambda desk, _: desk.queues(),
+    "list a queue": lambda desk, _: [row.id for row in desk.queue(queue="The bridge", limit=2)],
+    "list no queue": lambda desk, _: desk.queue(queue="nothing"),
+    "decide in a queue": lambda desk, _: desk.decide(
+        "case-4", "reject", reason="uncited", queue="The bridge"
+    ),
+    "decide in no queue": lambda desk, _: desk.decide(
+        "case-4", "reject", reason="uncited", queue="nothing"
+    ),
+    "archive a queue": lambda desk, _: desk.change_queue("the-bridge", archived=True),
+    "decide in an archived queue": lambda desk, _: desk.decide(
+        "case-4", "reject", reason="uncited", queue="the-bridge"
+    ),
     "comment": lambda desk, _: desk.comment("case-2", "Look at the date."),
     "comment nothing": lambda desk, _: desk.comment("case-2", " "),
     "assign": lambda desk, _: desk.assign(["case-2"], ["Ben"]),

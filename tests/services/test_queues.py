@@ -231,6 +231,27 @@ def test_held_decisions_count_once_the_queue_is_archived(workbench: Workbench) -
     assert workbench.store.check().ok
 
 
+def test_an_archived_queue_hides_nothing_that_it_still_waited_for(workbench: Workbench) -> None:
+    legal = set_up(workbench, "Legal", LEGAL, policy={"reviewers": 2})
+    decide(workbench, ADA, queue=legal.id)
+    assert len(workbench.cases.open_for(BEN, "case-2").history) == 1
+    workbench.queues.archive(CLEO, legal.id)
+    assert len(workbench.cases.open_for(BEN, "case-2").history) == 2
+    assert state(workbench) == "needs_review"
+    assert workbench.store.check().ok
+
+
+def test_an_undone_decision_in_a_shared_queue_stays_hidden(workbench: Workbench) -> None:
+    legal = set_up(workbench, "Legal", LEGAL, policy={"reviewers": 2})
+    entry = decide(workbench, ADA, queue=legal.id)
+    workbench.reviews.undo(ADA, entry.id)
+    seen = workbench.cases.open_for(BEN, "case-2")
+    assert [entry.decision.kind for entry in seen.history if entry.decision] == ["tag"]
+    assert workbench.store.decisions.reviewers("Ben") == {"Cleo": 2}
+    assert waiting(workbench, ADA, legal.id) == ["case-2", "case-3"]
+    assert workbench.store.check().ok
+
+
 def test_held_decisions_count_once_the_case_leaves_the_queue(workbench: Workbench) -> None:
     set_up(workbench, "Legal", LEGAL, policy={"reviewers": 2})
     decide(workbench, ADA)
@@ -385,6 +406,10 @@ def test_a_blind_queue_hides_the_verdict_in_every_queue(workbench: Workbench, ma
 def test_a_blind_queue_lists_accepted_answers_like_all_others(workbench: Workbench) -> None:
     run = workbench.runs.get("run-1")
     workbench.store.decisions.append(accepted(run))
+    shown = set_up(workbench, "Shown", MEDICAL)
+    in_list = CaseFilter(queue=shown.id, waits_in_queue=True)
+    assert workbench.cases.find_for(ADA, in_list).total == 2
+    assert workbench.queues.figures(ADA, shown.id).left == 2
     blind = set_up(workbench, "Blind", MEDICAL, policy={"machine": "after"})
     assert waiting(workbench, ADA, blind.id) == ["case-0", "case-1", "case-2"]
     log = workbench.reviews.entries(DecisionFilter(case_id="case-1", blind_to="Ada"))

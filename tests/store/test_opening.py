@@ -112,6 +112,26 @@ def test_a_migration_keeps_data_and_triggers(
     connection.close()
 
 
+def test_a_database_without_named_queues_opens_with_the_first_one(path: Path) -> None:
+    """Decisions in the first queue are stored as before queues existed."""
+    path.parent.mkdir(parents=True)
+    connection = connect(path)
+    before = MIGRATIONS[: migrations.migration_names().index("m052_queues")]
+    migrate(connection, before)
+    connection.close()
+    with Store.open(path) as store:
+        assert store.team.queues() == ()
+        entry = store.decisions.append(a_decision(an_audited_case(store, a_case())))
+        assert entry.decision is not None
+        assert entry.decision.queue is None
+        [payload] = store.database.row("SELECT payload FROM decision_payloads") or ()
+        assert "queue" not in payload
+        assert "held_by" not in payload
+        tables = ("queue_states", "queue_work")
+        assert [store.database.value(f"SELECT count(*) FROM {name}") for name in tables] == [0, 0]
+        assert store.check().ok
+
+
 def test_a_failed_migration_is_rolled_back_and_can_be_repeated(path: Path) -> None:
     filled(path)
 

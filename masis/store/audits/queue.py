@@ -41,7 +41,12 @@ from masis.store.reviews.queues import (
     where_any_waits,
     where_waits,
 )
-from masis.store.reviews.visibility import hidden_sample, visible_codes, visible_observations
+from masis.store.reviews.visibility import (
+    hidden_sample,
+    strictest_shown,
+    visible_codes,
+    visible_observations,
+)
 from masis.views.headline import Headline
 
 QUERY_SHOWN = 200
@@ -439,7 +444,9 @@ def matching(connection: sqlite3.Connection, case_filter: CaseFilter) -> Matchin
             parts.append((f"NOT {_IN_SAMPLE}", (sample,)))
         parts.append(where_waits(queue) if case_filter.waits_in_queue else in_queue(queue))
         if case_filter.waits_in_queue:
-            parts.append(("+state NOT IN ('superseded', 'redacted')", ()))
+            # Auto-accepted answers wait for nobody, unless their absence would reveal them.
+            accepted = ", 'accepted'" if strictest_shown(connection) == "first" else ""
+            parts.append((f"+state NOT IN ('superseded', 'redacted'{accepted})", ()))
     if case_filter.similar_to:
         numbers = similar_to_any(connection, case_filter.similar_to)
         parts.append(("cases.seq IN (SELECT value FROM json_each(?))", (numbers,)))

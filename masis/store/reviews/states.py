@@ -47,7 +47,12 @@ from masis.schema.review import CaseState
 from masis.schema.team import CasePolicy
 from masis.store.core.sql import Condition
 from masis.store.reviews import observations
-from masis.store.reviews.queues import FIRST_QUEUE, holding_queues, waits_in_shared_queue
+from masis.store.reviews.queues import (
+    FIRST_QUEUE,
+    holding_queues,
+    open_queues,
+    waits_in_shared_queue,
+)
 
 CopyKind = Literal[0, 1, 2]
 """The values of the column ``cases.planted``."""
@@ -508,7 +513,7 @@ def _derive_state_of(
         entries,
         now,
         reviewer,
-        max((*(result.pending for result in results.values()), *holding.values()), default=0),
+        max((*_missing(connection, results, policies), *holding.values()), default=0),
         _work_of_case(entries, deciding),
         {queue: _stored_state(result, policies.get(queue)) for queue, result in results.items()}
         if involved
@@ -523,18 +528,38 @@ def _derive_state_of(
     )
 
 
+def _missing(
+    connection: sqlite3.Connection,
+    results: Mapping[str, QueueResult],
+    policies: Mapping[str, CasePolicy | None],
+) -> Iterator[int]:
+    """Yield how many decisions each queue of a case misses after the first.
+
+    Once one was made, its undo must not reveal it, so then all are missing. An archived queue waits
+    for none.
+    """
+    named = any(queue != FIRST_QUEUE for queue in policies)
+    known = {queue.id for queue in open_queues(connection)} if named else set()
+    for queue, policy in policies.items():
+        if queue == FIRST_QUEUE or queue in known:
+            if queue in results:
+                yield results[queue].pending
+            elif policy is not None:
+                yield policy.reviewers
+
+
 def _queue_policies(entries: Iterable[sqlite3.Row]) -> dict[str, CasePolicy | None]:
     """Return the policy of each named queue in which a case was decided.
 
-    The first decision that isn't undone fixes it, and the later ones repeat it. It isn't known if
-    all of them are redacted.
+    The first decision that isn't undone fixes it, and the later ones repeat it. If all are undone,
+    it's that of the last one. It isn't known if all of them are redacted.
     """
     undone = {entry["undoes"] for entry in entries if entry["kind"] == "undo"}
     policies: dict[str, CasePolicy | None] = {}
-    for entry in entries:
-        if entry["queue"] and entry["kind"] == "decision" and entry["seq"] not in undone:
-            known = policies.setdefault(entry["queue"], None)
-            if known is None and entry["payload"] is not None:
+    for entry in sorted(entries, key=lambda entry: entry["seq"] not in undone):
+        if entry["queue"] and entry["kind"] == "decision":
+            policies.setdefault(entry["queue"], None)
+            if entry["payload"] is not None:
                 stored = json.loads(entry["payload"])["policy"]
                 policies[entry["queue"]] = stored and CasePolicy.model_validate(stored)
     return policies

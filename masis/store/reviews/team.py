@@ -295,8 +295,9 @@ class Team(StorePart):
                 """SELECT DISTINCT log.case_seq FROM decision_log AS log
                     JOIN decision_payloads ON entry_seq = log.seq
                     WHERE log.case_seq IN (SELECT case_seq FROM queue_states)
-                        AND instr(payload, '"held_by":[') AND instr(payload, ?)""",
-                [json.dumps(queue.id)],
+                        AND instr(payload, '"held_by":[') AND instr(payload, ?)
+                    UNION SELECT case_seq FROM decision_log WHERE queue = ?""",
+                [json.dumps(queue.id), queue.id],
             ).fetchall()
             for (seq,) in held:
                 refresh(connection, seq)

@@ -197,15 +197,13 @@ def _draw_queue_line(workbench: Workbench) -> None:
                 " database that has it is open."
             )
         return
-    facts = [
-        left_text(workbench.queues.figures(user, queue.id)).capitalize(),
-        policy_text(queue).capitalize(),
-    ]
+    figures = workbench.queues.figures(user, queue.id)
+    facts = [left_text(figures).capitalize(), policy_text(queue).capitalize()]
     if queue.archived:
         facts = ["This queue is archived. Nothing is decided in it any more"]
     elif not queue.admits(user.name):
         facts.append("You aren't one of its people. A lead can add you on the Team page")
-    elif not workbench.store.cases.count_matching(CaseFilter(queue=queue.id)):
+    elif not figures.cases:
         facts = [f"Its filter holds no case now: {fill_text(queue.cases)}"]
     st.caption(escape_markdown(f"{'. '.join(facts)}."))
 

@@ -59,9 +59,9 @@ def claim_notice(
             "A newer version has replaced this case. Decide about that one.", closed=True
         )
     named = workbench.queues.get(actor, queue) if queue else None
-    if named is not None and (gone := _gone_from(workbench, named, case_id)):
+    if named is not None and (gone := _gone_from(workbench, actor, named, case_id)):
         return ClaimNotice(gone, "warn", closed=True)
-    waits_there = named is not None and workbench.store.team.waits_in(case_id, named)
+    waits_there = named is not None and workbench.queues.has_waiting(actor, queue, case_id)
     if view.state == "needs_adjudication" and not waits_there:
         return ClaimNotice(
             "All reviewers have decided this case, but they disagree. It waits for adjudication.",
@@ -113,11 +113,11 @@ def claim_notice(
     return shared
 
 
-def _gone_from(workbench: Workbench, queue: ReviewQueue, case_id: str) -> str:
+def _gone_from(workbench: Workbench, actor: Actor, queue: ReviewQueue, case_id: str) -> str:
     """Say why a case can't be decided in a queue any more; "" if it can."""
     if queue.archived:
         return f"The queue “{queue.name}” is archived. Open the case from another queue."
-    if not workbench.store.team.queues_of_case(case_id, [queue]):
+    if not workbench.queues.has_case(actor, queue.id, case_id):
         return (
             f"This case isn't in the queue “{queue.name}”. Its filter may have changed. Open the"
             " case from another queue."

@@ -297,6 +297,7 @@ INVALID_CALLS: list[tuple[str, dict[str, Any], str]] = [
     ("get_run", {"runId": "0" * 32}, "there is no run '00000000000000000000000000000000'"),
     ("get_case", {"caseId": "wei"}, "there is no case 'wei' (near: 'weir')"),
     ("list_queue", {"limit": 0}, "limit"),
+    ("list_queue", {"queue": "nothing"}, "there is no queue 'nothing'. Queues: 'All cases'"),
     ("list_queue", {"states": ["open"]}, "Use one of 'new', 'running'"),
     ("list_queue", {"cursor": "!"}, "isn't a cursor of this list"),
     ("search_evidence", {"text": ""}, "text: is empty"),
