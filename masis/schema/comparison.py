@@ -140,7 +140,8 @@ class AnswerPair(Record):
     """Two systems' answers to one question, and what is known of each.
 
     ``severity`` is that of the audit's worst issue in the wrong answer, or in either if both are
-    alike. The other two name the answer; None if the audit found no issue in it.
+    alike. The other two name the answer; None if the audit found no issue in it, or if it wasn't
+    audited.
     """
 
     question: str
@@ -153,6 +154,8 @@ class AnswerPair(Record):
     severity: Severity | None
     first_severity: Severity | None = None
     second_severity: Severity | None = None
+    first_audited: bool = True
+    second_audited: bool = True
 
 
 class VerdictBasis(Record):

@@ -251,6 +251,8 @@ class ComparisonService:
                     severity=_severity(_Pair(first, second)),
                     first_severity=first.severity,
                     second_severity=second.severity,
+                    first_audited=first.flags is not None,
+                    second_audited=second.flags is not None,
                 )
             )
         return tuple(rows)

@@ -403,8 +403,10 @@ LISTS: dict[ListName, ListWords] = {
 }
 
 
-def issue_text(severity: Severity | None) -> str:
+def issue_text(severity: Severity | None, *, audited: bool) -> str:
     """Return the audit's worst issue of an answer in a few words."""
+    if not audited:
+        return "not audited"
     return "no issue found by the audit" if severity is None else f"audit: {severity} issue"
 
 
@@ -431,10 +433,10 @@ def listed_rows(pairs: Iterable[AnswerPair]) -> list[ListedRow]:
             pair.field or "",
             pair.first,
             JUDGEMENT[pair.first_judgement].text,
-            pair.first_severity or "",
+            issue_text(pair.first_severity, audited=pair.first_audited),
             pair.second,
             JUDGEMENT[pair.second_judgement].text,
-            pair.second_severity or "",
+            issue_text(pair.second_severity, audited=pair.second_audited),
         )
         for pair in pairs
     ]

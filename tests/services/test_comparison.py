@@ -10,7 +10,7 @@ from masis.schema.comparison import LIST_NAMES, MEASURES, SystemComparison
 from masis.schema.team import QueuePolicy
 from masis.services import Workbench
 from masis.trust.paired import questions_needed
-from masis.views.systems import accuracy_text, basis_text, causes_text
+from masis.views.systems import accuracy_text, basis_text, causes_text, listed_rows
 from tests.reviewing import ADA, decide
 from tests.store.factories import a_case, a_run, an_iteration
 
@@ -152,6 +152,21 @@ def test_a_list_says_of_each_answer_whether_the_audit_found_an_issue(bench: Work
     assert pair.first_severity is None
     assert pair.second_severity == "high"
     assert pair.severity is None, "the wrong answer is the one of v1"
+
+
+def test_an_answer_that_was_decided_without_an_audit_isnt_called_free_of_issues(
+    bench: Workbench,
+) -> None:
+    add_answer(bench, "q", "v1")
+    bench.store.cases.add(a_case("q", query="What is q?", system="v2"))
+    decide(bench, "q:v2", "reject")
+    [pair] = compared(bench).regressions
+    assert (pair.first_audited, pair.second_audited) == (True, False)
+    [listed] = listed_rows([pair])
+    assert (listed.before_audit_issue, listed.now_audit_issue) == (
+        "no issue found by the audit",
+        "not audited",
+    )
 
 
 def test_lists_are_complete_on_request(bench: Workbench) -> None:

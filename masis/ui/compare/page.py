@@ -258,8 +258,12 @@ def _draw_question_list(workbench: Workbench, comparison: SystemComparison) -> N
                     "current": pair is chosen,
                     "below": [" · ".join(filter(None, [pair.question, pair.field]))],
                 },
-                _judgement_cell(pair.first_judgement, pair.first_severity),
-                _judgement_cell(pair.second_judgement, pair.second_severity),
+                _judgement_cell(
+                    pair.first_judgement, pair.first_severity, audited=pair.first_audited
+                ),
+                _judgement_cell(
+                    pair.second_judgement, pair.second_severity, audited=pair.second_audited
+                ),
                 open=pair.question,
                 marked=pair is chosen,
             )
@@ -301,8 +305,11 @@ def _open_pair(comparison: SystemComparison, question: str) -> None:
     st.session_state[_FOCUS] = st.session_state.get(_FOCUS, 0) + bool(question)
 
 
-def _judgement_cell(judgement: Judgement, severity: Severity | None) -> TableCell:
-    return {"pills": [label(JUDGEMENT[judgement])], "below": [issue_text(severity)]}
+def _judgement_cell(judgement: Judgement, severity: Severity | None, *, audited: bool) -> TableCell:
+    return {
+        "pills": [label(JUDGEMENT[judgement])],
+        "below": [issue_text(severity, audited=audited)],
+    }
 
 
 def _csv_of(workbench: Workbench, comparison: SystemComparison, shown: ListName) -> str:
