@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 from masis.schema.screening import Design, StudyType
 
-VERSION = "5"
+VERSION = "6"
 """Increased whenever a constant or a rule of screening changes; recorded with every screening."""
 
 
