@@ -136,7 +136,7 @@ ItemState = Literal["stated", "denied", "planned", "not_stated"]
 
 ITEM_STATES: tuple[ItemState, ...] = get_args(ItemState)
 
-Direction = Literal["effect", "no_clear_effect", "opposite", "unclear"]
+Direction = Literal["effect", "no_clear_effect", "opposite", "comparable", "unclear"]
 """The direction of a finding, read as an answer to the question."""
 
 DIRECTIONS: tuple[Direction, ...] = get_args(Direction)

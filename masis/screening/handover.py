@@ -16,7 +16,8 @@ from masis.audit.sentences import split_sentences
 from masis.errors import InputError
 from masis.schema.case import Case, CaseScreening, Evidence
 from masis.schema.screening import Abstract, Grade, Screening
-from masis.screening.synthesis.findings import Finding, best_kept, finding_of, synthesis_of
+from masis.screening.grading.directions import Finding, finding_of
+from masis.screening.synthesis.findings import best_kept, synthesis_of
 from masis.views.screening import DESIGN
 
 

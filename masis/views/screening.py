@@ -145,6 +145,11 @@ DIRECTION: dict[Direction, Word] = {
     "effect": Word("effect as asked", "good"),
     "no_clear_effect": Word("no clear effect", "warn"),
     "opposite": Word("opposite effect", "bad"),
+    "comparable": Word(
+        "comparable to another treatment",
+        "calm",
+        "It did as well as a treatment that works, which isn't a comparison with none",
+    ),
     "unclear": Word(
         "direction not read",
         "calm",

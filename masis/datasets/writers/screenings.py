@@ -14,9 +14,9 @@ from rispy import RisWriter  # type: ignore[import-untyped]
 from masis.datasets.readers.abstracts.decisions import OUR_RAYYAN_NAME
 from masis.datasets.writers.lines import csv_line
 from masis.schema.screening import Abstract, Grade, Recommendation, Screening
+from masis.screening.grading.directions import finding_of
 from masis.screening.grading.methodology import ITEM_STATE_NAMES, LABELS
 from masis.screening.grading.question import concepts_as_text, question_of
-from masis.screening.synthesis.findings import finding_of
 from masis.views.screening import DESIGN, DIRECTION, rule_text
 
 _SHARES = (

@@ -26,6 +26,7 @@ from masis.schema.screening import (
     Thresholds,
 )
 from masis.schema.wording import count_noun
+from masis.screening.grading.directions import Finding
 from masis.screening.grading.question import (
     LONGEST_CONCEPTS,
     PARTS,
@@ -34,7 +35,6 @@ from masis.screening.grading.question import (
     question_of,
     read_question,
 )
-from masis.screening.synthesis.findings import Finding
 from masis.screening.synthesis.prisma import DARK, PAGE, criteria_of, prisma_svg
 from masis.services import Workbench
 from masis.services.screening import OpenedScreening, ScreeningFile
@@ -86,6 +86,7 @@ SIGN: dict[Direction, str] = {
     "effect": "▲",
     "no_clear_effect": "◄►",
     "opposite": "▼",
+    "comparable": "=",
     "unclear": "?",
 }
 """The signs of an effect direction plot (Boon and Thomson, Res Synth Methods 2021;12:29)."""
