@@ -72,7 +72,6 @@ from masis.views.screening import (
     OVERRIDDEN,
     RECOMMENDATION,
     RECOMMENDATIONS,
-    STUDY_TYPE,
     SUFFICIENCY,
     rule_text,
     size_text,
@@ -638,7 +637,7 @@ def abstract_row(
         },
         {"pills": recommendation, "below": [rule_text(grade)]},
         {
-            "text": STUDY_TYPE[grade.study_type] if grade.study_type else "not recognized",
+            "text": _design_text(grade),
             "below": [f"{size}, too few" if grade.sample_size_adequate is False else size],
         },
         {"score": grade.relevance_score},
