@@ -29,7 +29,7 @@ from masis.schema.screening import (
 )
 from masis.schema.wording import with_article
 from masis.screening.grading import rubric
-from masis.screening.grading.hierarchy import sure_design
+from masis.screening.grading.hierarchy import sure_design, variant_of
 from masis.screening.grading.recommendation import (
     RuleResult,
     recommend,
@@ -179,6 +179,10 @@ _STUDIES = frozenset(
     """.split()
 )
 
+_CLUSTERS = frozenset(
+    "practices schools villages wards pharmacies classrooms families households".split()
+)
+
 
 class SizeAdequacy(NamedTuple):
     """Whether the size is adequate (None if unknown), and the reason."""
@@ -200,6 +204,15 @@ def size_adequacy(
             None, GradeReason(text="The design is unknown, and so is the size that it needs.")
         )
     minimum, unit, source = rubric.ADEQUATE_SIZE[design]
+    if design in ("randomised_trial", "non_randomised_study") and (variant := variant_of(abstract)):
+        clusters = [other for other in sizes if other.unit in _CLUSTERS]
+        if variant == "crossover":
+            minimum, unit, source = rubric.CROSSOVER
+        elif clusters:
+            size = max(clusters, key=lambda other: other.value)
+            minimum, unit, source = rubric.CLUSTERS
+        else:
+            minimum, unit, source = rubric.CLUSTER_PARTICIPANTS
     if minimum is None:
         return SizeAdequacy(None, GradeReason(text=f"Size doesn't matter here: {source}."))
     missing = f"The number of {unit} isn't stated."

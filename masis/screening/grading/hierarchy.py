@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from masis.schema.screening import Abstract, AbstractWords, Design, StudyType
 from masis.schema.wording import with_article
@@ -189,6 +189,12 @@ def _first_words(wording: str, abstract: Abstract) -> tuple[AbstractWords, ...]:
     """Return the first words of an abstract that state a wording, if any."""
     state, words = find_statement(_WORDINGS[wording], abstract)
     return words if state == "stated" else ()
+
+
+def variant_of(abstract: Abstract) -> Literal["crossover", "cluster"] | None:
+    """Return the variant of a trial that changes the size it needs, if it is one."""
+    variants: tuple[Literal["cluster", "crossover"], ...] = ("cluster", "crossover")
+    return next((variant for variant in variants if _first_words(variant, abstract)), None)
 
 
 def designs_asked_about(question: str) -> frozenset[Design]:
