@@ -261,7 +261,8 @@ class Grade(Record):
         corrections: Items of the appraisal that a person has set; a grader never sets them.
         direction: The direction of the finding that a person has set; a grader never sets it.
         publication: Why the record doesn't count as a study. Such a record has no vote.
-        registrations: Trial registry numbers in the abstract. Reports of one study share them.
+        registrations: Trial registry numbers, names of trials and other marks of a study
+            (``screening/grading/study_identity.py``). Reports of one study share one.
 
     """
 

@@ -108,7 +108,7 @@ def trial(number: int, conclusion: str) -> Abstract:
         "BACKGROUND: Stroke is common in adults with atrial fibrillation. METHODS: In this"
         " double-blind, placebo-controlled trial 612 adults with atrial fibrillation were randomly"
         " assigned (1:1) by computer to velotarine or placebo; the primary outcome was stroke,"
-        f" analysed by intention to treat (NCT99912345). RESULTS: Stroke occurred in 2{number} and"
+        f" analysed by intention to treat (NCT9991234{number}). RESULTS: Stroke occurred in 2{number} and"
         f" 4{number} adults (hazard ratio 0.6, 95% CI 0.4 to 0.9). CONCLUSIONS: {conclusion}"
     )
     return Abstract(

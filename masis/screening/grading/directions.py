@@ -60,11 +60,15 @@ _SHARE = re.compile(r"(\d+(?:[.·]\d+)?) ?%(?! ?(?:ci|confidence))", re.I)
 
 
 class Finding(NamedTuple):
-    """The sentence that states a study's result (None without a text), and its direction."""
+    """The sentence that states a study's result (None without a text), and its direction.
+
+    ``repeats`` is the abstract that reports the same study and is counted instead of this one.
+    """
 
     abstract_id: str
     words: AbstractWords | None
     direction: Direction
+    repeats: str | None = None
 
 
 class _SectionSentence(NamedTuple):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
@@ -37,7 +36,7 @@ from masis.screening.grading.recommendation import (
     with_prior_floor,
 )
 from masis.screening.grading.sample_size import sample_sizes, study_size
-from masis.screening.grading.wording import LONGEST_READ
+from masis.screening.grading.study_identity import registrations_of
 from masis.screening.sources.publication import publication_of
 from masis.views.screening import DESIGN
 
@@ -124,7 +123,7 @@ def grade_of(
         study_type=study_type,
         study_type_confidence=confidence,
         publication=status,
-        registrations=registrations_of(abstract),
+        registrations=registrations_of(abstract, size),
         recommendation=decision.recommendation,
         rule=decision.rule,
         reasons=all_reasons,
@@ -242,22 +241,6 @@ def size_adequacy(
     )
     words = AbstractWords(start=size.start, end=size.end, text=abstract.text[size.start : size.end])
     return SizeAdequacy(is_enough, GradeReason(text=text, words=(words,)))
-
-
-# The formats of trial registration numbers: ClinicalTrials.gov, ISRCTN, and the registries of
-# China, Australia and New Zealand, Japan, the EU, India, Germany, the Netherlands and Iran.
-_REGISTERED = re.compile(
-    r"\b(NCT ?\d{8}|ISRCTN ?\d{6,8}|ChiCTR[-\w]{5,20}|ACTRN ?\d{14}|UMIN ?\d{9}|EudraCT:?"
-    r" ?\d{4}-\d{6}-\d\d"
-    r"|CTRI/\d{4}/\d+/\d+|DRKS ?\d{8}|NTR ?\d{3,5}|IRCT\w{6,20})\b",
-    re.I,
-)
-
-
-def registrations_of(abstract: Abstract) -> tuple[str, ...]:
-    """Return the trial registration numbers in an abstract, which identify reports of one study."""
-    numbers = _REGISTERED.findall(f"{abstract.title}\n{abstract.text[:LONGEST_READ]}")
-    return tuple(dict.fromkeys(re.sub(r"[\s:]", "", number).upper() for number in numbers))
 
 
 # The cache of grades.

@@ -7,11 +7,12 @@ Agreement is a share of the studies that state a direction.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from masis.schema.screening import DIRECTIONS, Abstract, Direction, Grade, Outcome
 from masis.screening.grading.directions import Finding, finding_of
+from masis.screening.grading.study_identity import first_reports
 from masis.views.screening import DIRECTION
 
 AGREE_SHARE = 0.75
@@ -49,22 +50,37 @@ def synthesise(
     question: str, grades: Iterable[Grade], abstracts: Mapping[str, Abstract]
 ) -> Synthesis:
     """Return the findings of the kept abstracts, the best first, and whether they agree."""
-    best = best_kept(grades, abstracts)
-    return synthesis_of(
-        [finding_of(question, grade, abstracts[grade.abstract_id]) for grade in best]
-    )
+    return synthesis_of(findings_of(question, best_kept(grades, abstracts), abstracts))
+
+
+def findings_of(
+    question: str, grades: Sequence[Grade], abstracts: Mapping[str, Abstract]
+) -> list[Finding]:
+    """Return the findings of these abstracts, and which of them report a study again."""
+    reports = first_reports(grades)
+    return [
+        finding_of(question, grade, abstracts[grade.abstract_id])._replace(
+            repeats=None if report == grade.abstract_id else report
+        )
+        for grade in grades
+        for report in [reports[grade.abstract_id]]
+    ]
 
 
 def synthesis_of(findings: Iterable[Finding]) -> Synthesis:
-    """Return how many of these findings have each direction, and whether they agree."""
+    """Return how many of these findings have each direction, and whether they agree.
+
+    A study that two abstracts report counts once.
+    """
     findings_ = tuple(findings)
+    studies = [finding for finding in findings_ if finding.repeats is None]
     counts: dict[Direction, int] = {
-        name: sum(finding.direction == name for finding in findings_) for name in DIRECTIONS
+        name: sum(finding.direction == name for finding in studies) for name in DIRECTIONS
     }
     stated = sum(counts[name] for name in _COMPARED)
     agree = max(counts[name] for name in _COMPARED) >= AGREE_SHARE * stated if stated >= 2 else None
     # Too many directions weren't read to say that all agree. A conflict among the others remains.
-    if agree and 2 * stated < len(findings_):
+    if agree and 2 * stated < len(studies):
         agree = None
     return Synthesis(findings_, counts, agree, _direction_summary(counts, stated, agree))
 

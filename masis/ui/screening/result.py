@@ -431,6 +431,8 @@ def finding_row(opened: OpenedScreening, finding: Finding) -> LinkedRow:
     abstract = opened.abstracts.get(finding.abstract_id) or Abstract(id=finding.abstract_id)
     grade = opened.screening.grade(finding.abstract_id)
     sentence = finding.words.text if finding.words else "There is no text to read."
+    counted = opened.abstracts.get(finding.repeats or "")
+    repeats = [] if counted is None else [f"Counted once, with {study_name(counted)}"]
     word = DIRECTION[finding.direction]
     directions = [label(word._replace(text=f"{SIGN[finding.direction]} {word.text}"))]
     if grade is not None and grade.direction is not None:
@@ -441,6 +443,7 @@ def finding_row(opened: OpenedScreening, finding: Finding) -> LinkedRow:
             "href": link("screening", screening=opened.screening.id, abstract=finding.abstract_id),
             "open": finding.abstract_id,
             "quote": " ".join(sentence.split()),
+            "below": repeats,
         },
         {"pills": directions},
         {
