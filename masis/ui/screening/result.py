@@ -345,8 +345,8 @@ FILES: dict[ScreeningFile, tuple[str, str, str, str]] = {
         "-labels.ris",
         "label",
         (
-            "For ASReview, Rayyan or Covidence. `masis screening labels` takes their decisions back"
-            " as overrides."
+            "For ASReview, Rayyan or Covidence: people's decisions as labels, grades of a machine"
+            " as suggestions. Their decisions come back as overrides."
         ),
     ),
     "flow": (
