@@ -254,8 +254,8 @@ def screen(
     """Search abstracts for a question and grade them in rounds, until they are sufficient evidence
     or no more can be found.
 
-    A SOURCE is a file of abstracts in JSON Lines, RIS, BibTeX, PubMed XML, MEDLINE text or CSV ('-'
-    for stdin), corpus:NAME for a corpus in the database, or pubmed. All sources are searched. The
+    A SOURCE is a file of abstracts (JSON Lines, RIS, BibTeX, PubMed or EndNote XML, MEDLINE or CSV;
+    '-' is stdin), corpus:NAME for a corpus in the database, or pubmed. All are searched. The
     abstracts found are graded for relevance, method, sample size and study type. If they aren't
     sufficient, further rounds search for the missing concepts in other words. Rounds are shown on
     stderr; the result is JSON unless you choose another --format.
@@ -558,8 +558,8 @@ def corpus(
     With NAME and FILEs, the abstracts in the files are added to the corpus NAME, which is created
     if needed. With NAME alone, its imports are listed. Without NAME, all corpora are listed.
 
-    A FILE is JSON Lines, RIS, BibTeX, PubMed XML, MEDLINE text or CSV ('-' for stdin). A study that
-    is already stored, by DOI, PubMed id or title, is counted as a duplicate.
+    A FILE is JSON Lines, RIS, BibTeX, PubMed or EndNote XML, MEDLINE or CSV ('-' is stdin). A study
+    that is already stored, by DOI, PubMed id or title, is counted as a duplicate.
 
       masis screening corpus asthma export.ris pubmed.nbib
       masis screening corpus asthma --search "inhaled steroids in children" --limit 5

@@ -361,7 +361,8 @@ def _draw_source_choice(
     with add.popover("Import", icon=":material/upload_file:", width="stretch"):
         st.markdown("**Abstracts of your own**")
         st.caption(
-            "JSON Lines, RIS, BibTeX, PubMed XML or MEDLINE text. Each study is stored once."
+            "JSON Lines, RIS, BibTeX, PubMed or EndNote XML, MEDLINE text or CSV. Each study is stored"
+            " once."
         )
         st.text_input(
             "Into the corpus", key="screening-corpus-name", value="my abstracts", max_chars=100
