@@ -418,6 +418,7 @@ class Round(Record):
     ruling: Ruling
     missing: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    unread: int = Field(default=0, ge=0, description="records of the files that can't be read")
 
 
 class Exclusion(Record):
@@ -429,19 +430,25 @@ class Exclusion(Record):
 
 
 class Flow(Record):
-    """The counts of a PRISMA 2020 flow diagram of title-and-abstract screening.
+    """The counts of a flow diagram of title-and-abstract screening.
 
-    ``identified`` = ``duplicates`` + ``screened``, and ``screened`` = excluded + ``undecided`` +
-    ``kept``.
+    ``identified`` = ``duplicates`` + ``unread`` + ``screened``, and ``screened`` = excluded +
+    ``undecided`` + ``kept``.
     """
 
     identified: int
     duplicates: int
+    unread: int = 0
     screened: int
     excluded: tuple[Exclusion, ...]
     undecided: int
     unscored: int
     kept: int
+
+    @property
+    def is_prisma(self) -> bool:
+        """Whether it counts as PRISMA 2020 does, where each record is either excluded or kept."""
+        return self.undecided == 0
 
 
 class Thresholds(Record):

@@ -15,6 +15,7 @@ from typing import Any, Literal
 import numpy as np
 import streamlit as st
 
+from masis.datasets.readers.abstracts import read_abstracts
 from masis.schema.case import Case
 from masis.schema.screening import (
     Abstract,
@@ -73,6 +74,7 @@ from masis.views.screening import (
     RECOMMENDATION,
     RECOMMENDATIONS,
     SUFFICIENCY,
+    missing_abstracts_text,
     rule_text,
     size_text,
 )
@@ -135,6 +137,8 @@ def show_finished_screening(workbench: Workbench, screening_id: str) -> None:
             _draw_search_further(screening)
         with st.popover("Export", icon=":material/download:"):
             _draw_screening_exports(workbench, opened)
+        with st.popover("Import decisions", icon=":material/upload_file:"):
+            _draw_label_import(screening)
         if words := agreement_words(screening.grades):
             st.text(words)
     show_problem(PROBLEM_KEY, st.error)
@@ -146,6 +150,8 @@ def show_finished_screening(workbench: Workbench, screening_id: str) -> None:
                 icon=":material/warning:",
             )
             st.text(warning)
+        if missing := missing_abstracts_text(opened.abstracts.values()):
+            st.warning(missing, icon=":material/short_text:")
     with st.container():
         _draw_findings(opened)
     st.html(with_selectors(_STYLE))
@@ -350,7 +356,7 @@ FILES: dict[ScreeningFile, tuple[str, str, str, str]] = {
         ),
     ),
     "flow": (
-        "The PRISMA flow diagram, SVG",
+        "The flow diagram, SVG",
         "-flow.svg",
         "account_tree",
         "For a manuscript: dark on white, in any size.",
@@ -381,6 +387,60 @@ def _draw_screening_exports(workbench: Workbench, opened: OpenedScreening) -> No
             on_click="ignore",
             width="stretch",
             help=purpose,
+        )
+
+
+LABEL_FORMATS = ["ris", "csv", "tsv", "txt", "xml"]
+_LABELS_DONE = "screening-labels-done"
+_EACH_DECISION = "As the file says for each record"
+
+
+def _draw_label_import(screening: Screening) -> None:
+    """Draw the request for decisions that people made in another tool."""
+    key = f"screening-labels-{st.session_state.get('screening-label-imports', 0)}"
+    st.caption("Exports of ASReview, Rayyan or Covidence, as RIS or CSV. Each becomes an override.")
+    st.file_uploader("Files", type=LABEL_FORMATS, accept_multiple_files=True, key=key)
+    st.selectbox(
+        "Decision",
+        [_EACH_DECISION, *RECOMMENDATION],
+        key="screening-labels-as",
+        format_func=lambda value: RECOMMENDATION[value].text if value in RECOMMENDATION else value,
+        help="Covidence exports one list per decision. Choose the decision of the list.",
+    )
+    action(
+        "Import decisions",
+        "screening-label-import",
+        "upload_file",
+        _import_labels,
+        screening.id,
+        key,
+    )
+    if done := st.session_state.get(f"{_LABELS_DONE}-{screening.id}"):
+        st.text(done)
+
+
+def _import_labels(screening_id: str, key: str) -> None:
+    chosen = st.session_state["screening-labels-as"]
+    files = st.session_state[key]
+    read = attempt(
+        lambda: [record for file in files for record in read_abstracts(file, name=file.name)]
+    )
+    if not read:
+        return
+    records = [record for record in read if isinstance(record, Abstract)]
+    done = attempt(
+        lambda: served_workbench().screenings.import_labels(
+            actor(), screening_id, records, every=None if chosen == _EACH_DECISION else chosen
+        )
+    )
+    if done is not None:
+        st.session_state[f"{_LABELS_DONE}-{screening_id}"] = (
+            f"{count_noun(done.changed, 'grade')} changed, {done.unchanged} unchanged,"
+            f" {done.undecided} without a decision, {done.unknown} not in the screening,"
+            f" {len(read) - len(records)} unreadable."
+        )
+        st.session_state["screening-label-imports"] = (
+            st.session_state.get("screening-label-imports", 0) + 1
         )
 
 
@@ -499,7 +559,7 @@ def _draw_criteria(screening: Screening) -> None:
 
 
 def _draw_flow(opened: OpenedScreening) -> None:
-    """Draw the PRISMA 2020 flow as a picture, beside the directions of the kept studies."""
+    """Draw the flow as a picture, beside the directions of the kept studies."""
     flow, plot = st.columns([58, 42], gap="large")
     with flow:
         st.header("Flow")
@@ -507,10 +567,10 @@ def _draw_flow(opened: OpenedScreening) -> None:
         st.image(
             prisma_svg(opened.screening, DARK if st.context.theme.type == "dark" else PAGE),
             width="stretch",
-            alt="PRISMA 2020 flow diagram: the table below has the same numbers",
+            alt="Flow diagram: the table below has the same numbers",
         )
         with st.expander("The flow as a table"):
-            st.table(flow_frame(opened.screening.flow), border="horizontal", alt="PRISMA flow")
+            st.table(flow_frame(opened.screening.flow), border="horizontal", alt="Flow")
     with plot:
         st.header("Direction of effect")
         if opened.synthesis.findings:
