@@ -499,9 +499,10 @@ def _show_screening(result: Screening) -> None:
             say(f"Round {round_.number} searched for “{query.text}”: {query.why}")
     flow = result.flow
     excluded = "; ".join(f"{group.count} {group.label}" for group in flow.excluded)
+    unread = f" {flow.unread:,} unread," if flow.unread else ""
     say(
-        f"{flow.identified:,} identified, {flow.duplicates:,} found again,"
-        f"{f' {flow.unread:,} unread,' if flow.unread else ''} {flow.screened:,} screened, {flow.screened - flow.kept - flow.undecided:,}"
+        f"{flow.identified:,} identified, {flow.duplicates:,} found again,{unread}"
+        f" {flow.screened:,} screened, {flow.screened - flow.kept - flow.undecided:,}"
         f" excluded{f' ({excluded})' if excluded else ''}, {flow.undecided:,} undecided,"
         f" {flow.kept:,} kept."
     )

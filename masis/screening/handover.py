@@ -69,7 +69,7 @@ def evidence_from_kept(
     best = _readable_grades(grades, abstracts)
     read = findings_of(question, best, abstracts) if question else []
     conflict = synthesis_of(read).agree is False
-    findings = read or [None] * len(best)
+    findings: list[Finding | None] = [*read] or [None] * len(best)
     return tuple(
         _study_evidence(number, grade, abstracts[grade.abstract_id], finding, conflict)
         for number, (grade, finding) in enumerate(zip(best, findings, strict=True), 1)

@@ -1,9 +1,9 @@
 """The flow diagram of a screening, as in PRISMA 2020 (Page et al., BMJ 2021;372:n71, figure 1).
 
 It is called PRISMA only once each record is excluded or kept, because PRISMA has no box for open
-decisions. Only titles and abstracts are screened, so the boxes for full reports are left out, and undecided
-abstracts have a box of their own. The team's inclusion and exclusion criteria are listed as
-reasons. People judge by them, and the graders don't read them.
+decisions. Only titles and abstracts are screened, so the boxes for full reports are left out, and
+undecided abstracts have a box of their own. The team's inclusion and exclusion criteria are listed
+as reasons. People judge by them, and the graders don't read them.
 """
 
 from __future__ import annotations

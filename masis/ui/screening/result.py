@@ -144,6 +144,9 @@ def show_finished_screening(workbench: Workbench, screening_id: str) -> None:
     show_problem(PROBLEM_KEY, st.error)
     # Each part has a container that always exists, so that the parts below stay in place.
     with st.container():
+        if done := st.session_state.pop(_LABELS_DONE, ""):
+            st.info(done, icon=":material/info:")
+    with st.container():
         for warning in screening.warnings[:5]:
             st.warning(
                 "A source or a grader failed. Its results are missing from the counts.",
@@ -407,6 +410,7 @@ def _draw_label_import(screening: Screening) -> None:
         format_func=lambda value: RECOMMENDATION[value].text if value in RECOMMENDATION else value,
         help="Covidence exports one list per decision. Choose the decision of the list.",
     )
+    name_field("screening-labels-name")
     action(
         "Import decisions",
         "screening-label-import",
@@ -415,12 +419,11 @@ def _draw_label_import(screening: Screening) -> None:
         screening.id,
         key,
     )
-    if done := st.session_state.get(f"{_LABELS_DONE}-{screening.id}"):
-        st.text(done)
 
 
 def _import_labels(screening_id: str, key: str) -> None:
     chosen = st.session_state["screening-labels-as"]
+    has_reviewer_name("screening-labels-name")
     files = st.session_state[key]
     read = attempt(
         lambda: [record for file in files for record in read_abstracts(file, name=file.name)]
@@ -434,7 +437,7 @@ def _import_labels(screening_id: str, key: str) -> None:
         )
     )
     if done is not None:
-        st.session_state[f"{_LABELS_DONE}-{screening_id}"] = (
+        st.session_state[_LABELS_DONE] = (
             f"{count_noun(done.changed, 'grade')} changed, {done.unchanged} unchanged,"
             f" {done.undecided} without a decision, {done.unknown} not in the screening,"
             f" {len(read) - len(records)} unreadable."
