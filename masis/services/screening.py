@@ -894,7 +894,7 @@ class ScreeningService:
             actor: Who asks for it.
             screening_id: The screening.
             form: ``csv`` for the graded abstracts, ``kept`` for the kept ones as RIS, ``labels``
-                for all with their labels as RIS, ``flow`` for the PRISMA 2020 flow diagram as SVG.
+                for all with their labels as RIS, ``flow`` for the flow diagram as SVG.
 
         Raises:
             NotAllowed: The actor's role doesn't allow exports.
