@@ -704,18 +704,18 @@ def order(screening: str, emit: Emit, workbench: Workbench) -> None:
       masis screening order SCREENING --json --db review.db
     """
     opened = workbench.screenings.open(screening)
-    order_ = opened.reading_order()
+    reading = opened.reading_order()
     record = {
-        "order": list(order_.ids),
-        "included": order_.included,
-        "excluded": order_.excluded,
-        "learned": order_.learned,
-        "expected_recall": order_.recall,
-        "stop": order_.should_stop,
-        "why": order_.why,
+        "order": list(reading.ids),
+        "included": reading.included,
+        "excluded": reading.excluded,
+        "learned": reading.learned,
+        "expected_recall": reading.recall,
+        "stop": reading.should_stop,
+        "why": reading.why,
     }
-    lines = [f"{key}  {opened.abstracts[key].title}" for key in order_.ids]
-    emit(record, (*lines, order_.summary))
+    lines = [f"{key}  {opened.abstracts[key].title}" for key in reading.ids]
+    emit(record, (*lines, reading.summary))
 
 
 @screening.command(short_help="Show whether people change grades more often than before.")
