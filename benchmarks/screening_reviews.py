@@ -77,7 +77,8 @@ def tfidf(question: str, review: Review) -> Any:
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     texts = [f"{abstract.title} {abstract.text}" for abstract in review.abstracts]
-    vectorizer: Any = TfidfVectorizer(sublinear_tf=True, stop_words="english").fit(texts)
+    unfitted: Any = TfidfVectorizer
+    vectorizer = unfitted(sublinear_tf=True, stop_words="english").fit(texts)
     # Only the words of the concepts count, not the names of their parts.
     words = " ".join([question.split("\n", 1)[0], *concept_lines(question).values()])
     return (vectorizer.transform(texts) @ vectorizer.transform([words]).T).toarray().ravel()
@@ -136,7 +137,9 @@ def fit(folder: Path) -> None:
     """Print the weights of concept frequency and similarity on the reviews of ``fit``."""
     from sklearn.linear_model import LogisticRegression
 
-    rows, labels, weights = [], [], []
+    rows: list[tuple[float, float]] = []
+    labels: list[bool] = []
+    weights: list[float] = []
     for name in PARTS["fit"]:
         review = read_review(folder / f"{name}.jsonl")
         questions = (review.question, with_concepts(review.question, review.concepts))

@@ -117,7 +117,8 @@ def decisions_of(
     """
     by_id = {grade.abstract_id: grade for grade in grades}
     latest: dict[str, str] = {}
-    for entry in sorted((*overrides, *agreements), key=lambda entry: entry.at):
+    entries: list[Override | GradeAgreement] = [*overrides, *agreements]
+    for entry in sorted(entries, key=lambda entry: entry.at):
         agreed = isinstance(entry, GradeAgreement) and entry.agrees
         grade = by_id.get(entry.abstract_id)
         if agreed or (grade is not None and grade.rule == "person"):
@@ -149,7 +150,7 @@ def expected_recall(labels: Sequence[bool], unread: int) -> float | None:
 
 def stopping_proposal(labels: Sequence[bool], unread: int) -> tuple[bool, str]:
     """Return whether to propose to stop after these decisions, and why."""
-    from scipy.stats import hypergeom
+    from scipy import stats
 
     if len(labels) < LEAST_DECISIONS or not any(labels):
         return False, f"Decide on at least {LEAST_DECISIONS} abstracts, one of them included."
@@ -160,7 +161,8 @@ def stopping_proposal(labels: Sequence[bool], unread: int) -> tuple[bool, str]:
     relevant = math.floor(found[-1] / TARGET_RECALL) + 1
     starts = np.arange(len(labels))
     left_at_start, relevant_left = total - starts, relevant - found[:-1]
-    probabilities = hypergeom.cdf(
+    distribution: Any = stats
+    probabilities = distribution.hypergeom.cdf(
         found[-1] - found[:-1], left_at_start, relevant_left, len(labels) - starts
     )
     lowest = float(np.min(probabilities))
@@ -183,7 +185,9 @@ def _learned_scores(
     from sklearn.linear_model import LogisticRegression
 
     texts = [f"{abstract.title} {abstract.text}" for abstract in abstracts]
-    vectorizer: Any = TfidfVectorizer(sublinear_tf=True, stop_words="english")
+    # scikit-learn has no types.
+    vectorizer_class: Any = TfidfVectorizer
+    vectorizer = vectorizer_class(sublinear_tf=True, stop_words="english")
     try:
         features = vectorizer.fit_transform(texts)
     except ValueError:  # scikit-learn's error for texts without a word that counts
@@ -200,7 +204,8 @@ def _learned_scores(
     weights += [ASSUMED_WEIGHT] * len(assumed)
     if len(set(labels)) < 2:
         return relevance
-    classifier: Any = LogisticRegression(C=10.0, class_weight="balanced", max_iter=500)
+    classifier_class: Any = LogisticRegression
+    classifier = classifier_class(C=10.0, class_weight="balanced", max_iter=500)
     classifier.fit(features[rows], labels, sample_weight=weights)
     share = PRIOR_DECISIONS / (PRIOR_DECISIONS + len(decisions))
     by_decisions = rankdata(classifier.decision_function(features)) / len(abstracts)
