@@ -695,6 +695,35 @@ def labels(
     reader.errors.end("")
 
 
+@screening.command(short_help="List the abstracts to read next, and whether to read on.")
+@click.argument("screening")
+@shared.json_option
+@shared.workbench_option
+def order(screening: str, emit: Emit, workbench: Workbench) -> None:
+    """List the abstracts that nobody has decided on, in the order in which to read them.
+
+    After ten decisions of people the order follows from these, before that from the relevance to
+    the question. Also shows the expected recall and whether to stop reading; docs/screening.md
+    explains the rule.
+
+      masis screening order SCREENING
+      masis screening order SCREENING --json --db review.db
+    """
+    opened = workbench.screenings.open(screening)
+    reading = opened.reading_order()
+    record = {
+        "order": list(reading.ids),
+        "included": reading.included,
+        "excluded": reading.excluded,
+        "learned": reading.learned,
+        "expected_recall": reading.recall,
+        "stop": reading.should_stop,
+        "why": reading.why,
+    }
+    lines = [f"{key}  {opened.abstracts[key].title}" for key in reading.ids]
+    emit(record, (*lines, reading.summary))
+
+
 @screening.command(short_help="Show whether people change grades more often than before.")
 @shared.json_option
 @shared.workbench_option

@@ -124,7 +124,7 @@ _EXCLUDED = re.compile(
 class ConceptMatch(NamedTuple):
     """How far an abstract mentions a concept, from 0 to 1, and the words.
 
-    ``is_named`` says whether one of its names occurs, not only single words of one. ``count`` is
+    ``is_named`` says whether one of its names occurs, not only single words of one. ``occurrences`` is
     the number of times, where one in the title counts ``TITLE_WEIGHT`` times.
     """
 
@@ -132,7 +132,7 @@ class ConceptMatch(NamedTuple):
     share: float
     words: tuple[AbstractWords, ...] = ()
     is_named: bool = False
-    count: float = 0.0
+    occurrences: float = 0.0
 
 
 class Relevance(NamedTuple):
@@ -199,7 +199,11 @@ def _concept_frequency(matches: Sequence[ConceptMatch], length: int) -> float:
     norm = SATURATION * (1 - LENGTH_SHARE + LENGTH_SHARE * length / MEAN_LENGTH)
     weight = sum(match.concept.weight for match in matches)
     return (
-        sum(match.concept.weight * match.count / (match.count + norm) for match in matches) / weight
+        sum(
+            match.concept.weight * match.occurrences / (match.occurrences + norm)
+            for match in matches
+        )
+        / weight
     )
 
 

@@ -81,7 +81,7 @@ def synonyms() -> dict[tuple[str, ...], tuple[Phrase, ...]]:
     not the other way around.
     """
     names_by_stems: dict[tuple[str, ...], dict[tuple[str, ...], Phrase]] = {}
-    for names, kinds in (*_written_lines(), *_wordnet_lines()):
+    for names, kinds in (*_project_terms(), *_wordnet_terms()):
         for phrase in names:
             names_by_stems.setdefault(phrase.stems, {}).update(
                 {other.stems: other for other in (*names, *kinds)}
@@ -95,17 +95,17 @@ def synonyms() -> dict[tuple[str, ...], tuple[Phrase, ...]]:
 @cache
 def written_names() -> frozenset[tuple[str, ...]]:
     """Return the stems of the names in ``synonyms.txt``, without those that are only kinds."""
-    return frozenset(phrase.stems for names, _ in _written_lines() for phrase in names)
+    return frozenset(phrase.stems for names, _ in _project_terms() for phrase in names)
 
 
-def _lines(file: str) -> list[str]:
+def _content_lines(file: str) -> list[str]:
     text = (_HERE / file).read_text(encoding="utf-8")
     return [line for line in text.splitlines() if line and not line.startswith("#")]
 
 
-def _written_lines() -> Iterator[tuple[list[Phrase], list[Phrase]]]:
+def _project_terms() -> Iterator[tuple[list[Phrase], list[Phrase]]]:
     """Yield the names and kinds of each line of ``synonyms.txt``: "name = name: kind, kind"."""
-    for line in _lines("synonyms.txt"):
+    for line in _content_lines("synonyms.txt"):
         equal, _, kinds = line.partition(":")
         yield (
             [phrase_of(text) for text in equal.split("=")],
@@ -113,11 +113,11 @@ def _written_lines() -> Iterator[tuple[list[Phrase], list[Phrase]]]:
         )
 
 
-def _wordnet_lines() -> Iterator[tuple[list[Phrase], list[Phrase]]]:
+def _wordnet_terms() -> Iterator[tuple[list[Phrase], list[Phrase]]]:
     """Yield the names of each term of ``vocabulary.txt`` and those of all its narrower terms."""
     names: dict[str, list[Phrase]] = {}
     narrower: dict[str, list[str]] = {}
-    for line in _lines("vocabulary.txt"):
+    for line in _content_lines("vocabulary.txt"):
         number, parents, listed = line.split("\t")
         names[number] = [phrase_of(name) for name in listed.split(" = ") if name]
         for parent in parents.split(","):
@@ -142,7 +142,7 @@ def _wordnet_lines() -> Iterator[tuple[list[Phrase], list[Phrase]]]:
 def drug_endings() -> dict[tuple[str, ...], tuple[str, ...]]:
     """Return the endings of drugs' names by the stems of their class."""
     endings: dict[tuple[str, ...], tuple[str, ...]] = {}
-    for line in _lines("drug_stems.txt"):
+    for line in _content_lines("drug_stems.txt"):
         listed, _, classes = line.partition("|")
         for name in classes.split(","):
             roots = phrase_of(name).stems

@@ -36,6 +36,7 @@ from masis.screening.grading.question import (
     question_of,
     read_question,
 )
+from masis.screening.ranking.learning import ReadingOrder
 from masis.screening.synthesis.prisma import DARK, PAGE, criteria_of, prisma_svg
 from masis.services import Workbench
 from masis.services.screening import OpenedScreening, ScreeningFile
@@ -96,12 +97,13 @@ _STYLE = """<style>
   :is(.st-key-screening-flow, .st-key-screening-course) @st-column { min-width: 100%; } }
 </style>"""
 """On a narrow window charts move below the text; at half width letters are 7 pixels high."""
-Order = Literal["quality", "relevance", "found", "size"]
+Order = Literal["quality", "relevance", "found", "size", "next"]
 ORDERS: dict[Order, str] = {
     "quality": "Best quality first",
     "relevance": "Most relevant first",
     "size": "Largest study first",
     "found": "As they were found",
+    "next": "Undecided, next to read first",
 }
 
 
@@ -178,13 +180,9 @@ def show_finished_screening(workbench: Workbench, screening_id: str) -> None:
         ):
             st.header("Abstract", width="content")
             with st.container(horizontal=True, horizontal_alignment="right", width="content"):
-                draw_neighbour_buttons(
-                    [
-                        grade_shown.abstract_id
-                        for grade_shown in select_grades(screening, *_shown_in_address())
-                    ],
-                    chosen,
-                )
+                shown = [grade_shown.abstract_id for grade_shown in _shown_grades(opened)[0]]
+                # Once decided, an abstract leaves the reading order; the first one left is next.
+                draw_neighbour_buttons(shown if chosen in shown else [chosen, *shown], chosen)
         show_abstract(opened, grade)
 
 
@@ -659,10 +657,19 @@ ABSTRACT_COLUMNS = [
 
 
 def select_grades(
-    screening: Screening, shown: Sequence[Recommendation], order: Order
+    screening: Screening,
+    shown: Sequence[Recommendation],
+    order: Order,
+    to_read: Sequence[str] = (),
 ) -> list[Grade]:
-    """Return the grades with these recommendations (or all) in order, unscored ones last."""
+    """Return the grades with these recommendations (or all) in order, unscored ones last.
+
+    ``to_read`` are the ids of the abstracts that nobody has decided on, for the order ``next``.
+    """
     grades = [grade for grade in screening.grades if not shown or grade.recommendation in shown]
+    if order == "next":
+        by_id = {grade.abstract_id: grade for grade in grades}
+        return [by_id[abstract_id] for abstract_id in to_read if abstract_id in by_id]
 
     def rank(grade: Grade) -> tuple[bool, float, str]:
         size = float(grade.study_size.value) if grade.study_size else None
@@ -719,6 +726,14 @@ def _shown_in_address() -> tuple[list[Recommendation], Order]:
     return address.several("show", RECOMMENDATIONS), address.one_of("order", ORDERS, "quality")
 
 
+def _shown_grades(opened: OpenedScreening) -> tuple[list[Grade], ReadingOrder | None]:
+    """Return the grades that the address shows, and the reading order if it asks for that."""
+    shown, order = _shown_in_address()
+    reading = opened.reading_order() if order == "next" else None
+    to_read = () if reading is None else reading.ids
+    return select_grades(opened.screening, shown, order, to_read), reading
+
+
 def _draw_abstracts(opened: OpenedScreening) -> None:
     """Draw the table of graded abstracts with filter, order and pages."""
     screening = opened.screening
@@ -728,7 +743,9 @@ def _draw_abstracts(opened: OpenedScreening) -> None:
         return
     shown, order = _shown_in_address()
     _draw_abstract_filters(screening, shown, order)
-    grades = select_grades(screening, shown, order)
+    grades, reading = _shown_grades(opened)
+    if reading is not None:
+        st.markdown(reading.summary)
     start = (address.number("page") - 1) * PAGE_SIZE
     chosen = address.value("abstract")
     rows = [
