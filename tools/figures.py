@@ -231,6 +231,9 @@ MEASURES = {
         extract_patterns(
             stated=r"held out:.*?direction in (\d+)",
             right=r"held out:.*?correct in (\d+ \(\S+%\))",
+            own_read=r"report: .*?read (\d+)",
+            own_right=r"report: .*?right (\d+ \(\S+%\))",
+            own_reversed=r"report: .*?reversed (\d+)",
         ),
     ),
     "screening-pages": Measure(

@@ -50,7 +50,7 @@ from masis.services.records import CorpusImport, CorpusSummary
 from masis.services.screening import CORPUS, PUBMED, records_corpus
 from masis.settings import Settings, database_path
 from masis.settings.reference import option_help
-from masis.views.screening import RECOMMENDATIONS
+from masis.views.screening import RECOMMENDATIONS, missing_abstracts_text
 
 Form = Literal["json", "csv", "ris", "labels", "svg"]
 
@@ -62,21 +62,22 @@ format_option = click.option(
     default="json",
     show_default=True,
     help="json: the whole screening. csv: one line per graded abstract. ris: the kept abstracts."
-    " labels: all abstracts as RIS with labels for ASReview and Rayyan. svg: the PRISMA 2020 flow"
-    " diagram.",
+    " labels: all abstracts as RIS with people's labels for ASReview and Rayyan, and a machine's"
+    " grades as suggestions. svg: the flow diagram, as in PRISMA 2020.",
 )
 
 
 class Reader:
     """Reads files of abstracts with progress until a person stops it.
 
-    ``errors`` shows and counts unreadable records.
+    ``errors`` shows all problems, and ``unread`` counts the records that ``read_all`` left out.
     """
 
     def __init__(
         self, notice: str = "Stopping. Press Ctrl-C again to stop at once.", label: str = "Reading"
     ) -> None:
         self.errors, self.stop, self._label = ErrorReport(), Interruption(notice), label
+        self.unread = 0
 
     def read_file(self, file: Path) -> Iterator[Abstract | InputError]:
         """Yield the abstracts in a file ('-' for stdin), and an error for each unreadable record.
@@ -118,6 +119,7 @@ class Reader:
         for record in (record for source in sources for record in source):
             if isinstance(record, InputError):
                 self.errors.add(record)
+                self.unread += 1
                 continue
             first = by_id.setdefault(record.id, record)
             # The same study may have other fields in another export.
@@ -254,8 +256,8 @@ def screen(
     """Search abstracts for a question and grade them in rounds, until they are sufficient evidence
     or no more can be found.
 
-    A SOURCE is a file of abstracts in JSON Lines, RIS, BibTeX, PubMed XML, MEDLINE text or CSV ('-'
-    for stdin), corpus:NAME for a corpus in the database, or pubmed. All sources are searched. The
+    A SOURCE is a file of abstracts (JSON Lines, RIS, BibTeX, PubMed or EndNote XML, MEDLINE or CSV;
+    '-' is stdin), corpus:NAME for a corpus in the database, or pubmed. All are searched. The
     abstracts found are graded for relevance, method, sample size and study type. If they aren't
     sufficient, further rounds search for the missing concepts in other words. Rounds are shown on
     stderr; the result is JSON unless you choose another --format.
@@ -336,6 +338,7 @@ def screen(
             ),
             limit=max(1, len(read)) if everything else None,
             is_complete_set=everything,
+            unread=reader.unread,
             cancelled=stopped,
             keep=finished.append,
         )
@@ -349,6 +352,8 @@ def screen(
         for finished_round in finished
         for abstract in finished_round.abstracts
     }
+    if missing := missing_abstracts_text(by_id.values()):
+        say(missing)
     if workbench is not None:
         workbench.screenings.store_screening(
             shared.operator(), result, [by_id[grade.abstract_id] for grade in result.grades]
@@ -494,9 +499,10 @@ def _show_screening(result: Screening) -> None:
             say(f"Round {round_.number} searched for “{query.text}”: {query.why}")
     flow = result.flow
     excluded = "; ".join(f"{group.count} {group.label}" for group in flow.excluded)
+    unread = f" {flow.unread:,} unread," if flow.unread else ""
     say(
-        f"{flow.identified:,} identified, {flow.duplicates:,} found again, {flow.screened:,}"
-        f" screened, {flow.screened - flow.kept - flow.undecided:,}"
+        f"{flow.identified:,} identified, {flow.duplicates:,} found again,{unread}"
+        f" {flow.screened:,} screened, {flow.screened - flow.kept - flow.undecided:,}"
         f" excluded{f' ({excluded})' if excluded else ''}, {flow.undecided:,} undecided,"
         f" {flow.kept:,} kept."
     )
@@ -558,8 +564,8 @@ def corpus(
     With NAME and FILEs, the abstracts in the files are added to the corpus NAME, which is created
     if needed. With NAME alone, its imports are listed. Without NAME, all corpora are listed.
 
-    A FILE is JSON Lines, RIS, BibTeX, PubMed XML, MEDLINE text or CSV ('-' for stdin). A study that
-    is already stored, by DOI, PubMed id or title, is counted as a duplicate.
+    A FILE is JSON Lines, RIS, BibTeX, PubMed or EndNote XML, MEDLINE or CSV ('-' is stdin). A study
+    that is already stored, by DOI, PubMed id or title, is counted as a duplicate.
 
       masis screening corpus asthma export.ris pubmed.nbib
       masis screening corpus asthma --search "inhaled steroids in children" --limit 5
@@ -687,6 +693,35 @@ def labels(
     line = f"{opened.outcome.replace('_', ' ')}, {count_noun(len(opened.kept), 'abstract')} kept"
     emit({"outcome": opened.outcome, "kept": len(opened.kept), **plain(taken)}, [line])
     reader.errors.end("")
+
+
+@screening.command(short_help="List the abstracts to read next, and whether to read on.")
+@click.argument("screening")
+@shared.json_option
+@shared.workbench_option
+def order(screening: str, emit: Emit, workbench: Workbench) -> None:
+    """List the abstracts that nobody has decided on, in the order in which to read them.
+
+    After ten decisions of people the order follows from these, before that from the relevance to
+    the question. Also shows the expected recall and whether to stop reading; docs/screening.md
+    explains the rule.
+
+      masis screening order SCREENING
+      masis screening order SCREENING --json --db review.db
+    """
+    opened = workbench.screenings.open(screening)
+    reading = opened.reading_order()
+    record = {
+        "order": list(reading.ids),
+        "included": reading.included,
+        "excluded": reading.excluded,
+        "learned": reading.learned,
+        "expected_recall": reading.recall,
+        "stop": reading.should_stop,
+        "why": reading.why,
+    }
+    lines = [f"{key}  {opened.abstracts[key].title}" for key in reading.ids]
+    emit(record, (*lines, reading.summary))
 
 
 @screening.command(short_help="Show whether people change grades more often than before.")

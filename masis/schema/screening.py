@@ -136,7 +136,7 @@ ItemState = Literal["stated", "denied", "planned", "not_stated"]
 
 ITEM_STATES: tuple[ItemState, ...] = get_args(ItemState)
 
-Direction = Literal["effect", "no_clear_effect", "opposite", "unclear"]
+Direction = Literal["effect", "no_clear_effect", "opposite", "comparable", "unclear"]
 """The direction of a finding, read as an answer to the question."""
 
 DIRECTIONS: tuple[Direction, ...] = get_args(Direction)
@@ -261,7 +261,8 @@ class Grade(Record):
         corrections: Items of the appraisal that a person has set; a grader never sets them.
         direction: The direction of the finding that a person has set; a grader never sets it.
         publication: Why the record doesn't count as a study. Such a record has no vote.
-        registrations: Trial registry numbers in the abstract. Reports of one study share them.
+        registrations: Trial registry numbers, names of trials and other marks of a study
+            (``screening/grading/study_identity.py``). Reports of one study share one.
 
     """
 
@@ -439,6 +440,7 @@ class Round(Record):
     ruling: Ruling
     missing: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    unread: int = Field(default=0, ge=0, description="records of the files that can't be read")
 
 
 class Exclusion(Record):
@@ -450,19 +452,25 @@ class Exclusion(Record):
 
 
 class Flow(Record):
-    """The counts of a PRISMA 2020 flow diagram of title-and-abstract screening.
+    """The counts of a flow diagram of title-and-abstract screening.
 
-    ``identified`` = ``duplicates`` + ``screened``, and ``screened`` = excluded + ``undecided`` +
-    ``kept``.
+    ``identified`` = ``duplicates`` + ``unread`` + ``screened``, and ``screened`` = excluded +
+    ``undecided`` + ``kept``.
     """
 
     identified: int
     duplicates: int
+    unread: int = 0
     screened: int
     excluded: tuple[Exclusion, ...]
     undecided: int
     unscored: int
     kept: int
+
+    @property
+    def is_prisma(self) -> bool:
+        """Whether it counts as PRISMA 2020 does, where each record is either excluded or kept."""
+        return self.undecided == 0
 
 
 class Thresholds(Record):

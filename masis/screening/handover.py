@@ -16,7 +16,8 @@ from masis.audit.sentences import split_sentences
 from masis.errors import InputError
 from masis.schema.case import Case, CaseScreening, Evidence
 from masis.schema.screening import Abstract, Grade, Screening
-from masis.screening.synthesis.findings import Finding, best_kept, finding_of, synthesis_of
+from masis.screening.grading.directions import Finding
+from masis.screening.synthesis.findings import best_kept, findings_of, synthesis_of
 from masis.views.screening import DESIGN
 
 
@@ -66,11 +67,9 @@ def evidence_from_kept(
     With a question, each chunk also carries the study's finding and its direction.
     """
     best = _readable_grades(grades, abstracts)
-    findings = [
-        finding_of(question, grade, abstracts[grade.abstract_id]) if question else None
-        for grade in best
-    ]
-    conflict = synthesis_of([finding for finding in findings if finding is not None]).agree is False
+    read = findings_of(question, best, abstracts) if question else []
+    conflict = synthesis_of(read).agree is False
+    findings: list[Finding | None] = [*read] or [None] * len(best)
     return tuple(
         _study_evidence(number, grade, abstracts[grade.abstract_id], finding, conflict)
         for number, (grade, finding) in enumerate(zip(best, findings, strict=True), 1)

@@ -42,6 +42,7 @@ from masis.screening.demo import demo_abstracts
 from masis.screening.grading.grader import CachingGrader, Grader
 from masis.screening.grading.question import Part, changed_lines
 from masis.screening.handover import case_from_screening
+from masis.screening.ranking.learning import ReadingOrder, decisions_of, reading_order
 from masis.screening.rounds import round_loop
 from masis.screening.rounds.drift import Drift, drift
 from masis.screening.rounds.memory import Shift, acceptances, adapt_thresholds, shift
@@ -85,6 +86,19 @@ class OpenedScreening(NamedTuple):
     summary: ScreeningSummary
     synthesis: Synthesis
     agreements: tuple[GradeAgreement, ...] = ()
+
+    def reading_order(self) -> ReadingOrder:
+        """Return the undecided abstracts in the order in which to read them."""
+        grades = self.screening.grades
+        return reading_order(
+            [
+                self.abstracts[grade.abstract_id]
+                for grade in grades
+                if grade.abstract_id in self.abstracts
+            ],
+            {grade.abstract_id: grade.relevance_score for grade in grades},
+            decisions_of(grades, self.overrides, self.agreements),
+        )
 
 
 class MemoryView(NamedTuple):
@@ -894,7 +908,7 @@ class ScreeningService:
             actor: Who asks for it.
             screening_id: The screening.
             form: ``csv`` for the graded abstracts, ``kept`` for the kept ones as RIS, ``labels``
-                for all with their labels as RIS, ``flow`` for the PRISMA 2020 flow diagram as SVG.
+                for all with their labels as RIS, ``flow`` for the flow diagram as SVG.
 
         Raises:
             NotAllowed: The actor's role doesn't allow exports.

@@ -20,6 +20,7 @@ from masis.views.markdown import drawable
 from masis.views.numbering import numbered_issues
 from masis.views.numbers import score_text
 from masis.views.scores import values
+from masis.views.screening import DESIGN
 from masis.views.words import REASON, REFERENCE, SCORE, Word, verdict_word
 
 if TYPE_CHECKING:
@@ -224,7 +225,7 @@ def _screening_html(screening: Screening) -> str:
         f"<tr><td>{_short_html(grade.abstract_id)}</td>"
         f"<td>{grade.recommendation.replace('_', ' ')}</td>"
         f"<td>{score_text(grade.quality)}</td>"
-        f"<td>{_short_html(grade.study_type or 'unknown')}</td></tr>"
+        f"<td>{_short_html(DESIGN[grade.design] if grade.design else 'not recognized')}</td></tr>"
         for grade in screening.grades[:_GRADES_SHOWN]
     )
     hidden = len(screening.grades) - _GRADES_SHOWN

@@ -1,4 +1,4 @@
-"""Describes the rounds of a screening, and shows its PRISMA flow as a table."""
+"""Describes the rounds of a screening, and shows its flow as a table."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def studies_text(ruling: Ruling) -> str:
 
 
 def flow_frame(flow: Flow) -> pd.DataFrame:
-    """Return a PRISMA flow as a table of Markdown cells, one row per step."""
+    """Return a flow as a table of Markdown cells, one row per step."""
     excluded = sum(reason.count for reason in flow.excluded)
     reasons = [(reason.label, reason.count) for reason in flow.excluded]
     undecided = [("need more evidence", flow.undecided - flow.unscored)]
@@ -63,7 +63,7 @@ def flow_frame(flow: Flow) -> pd.DataFrame:
             "Identified",
             flow.identified,
             _left_out_text("Duplicates removed", flow.duplicates, "No duplicates"),
-            [],
+            [("couldn't be read", flow.unread)] if flow.unread else [],
         ),
         (
             "Screened",

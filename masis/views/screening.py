@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import get_args
 
 from masis.schema.screening import (
+    Abstract,
     Design,
     Direction,
     Grade,
@@ -16,6 +18,7 @@ from masis.schema.screening import (
     StudyType,
     Sufficiency,
 )
+from masis.schema.wording import count_noun
 from masis.views.numbers import score_text
 from masis.views.words import Word
 
@@ -145,12 +148,29 @@ DIRECTION: dict[Direction, Word] = {
     "effect": Word("effect as asked", "good"),
     "no_clear_effect": Word("no clear effect", "warn"),
     "opposite": Word("opposite effect", "bad"),
+    "comparable": Word(
+        "comparable to another treatment",
+        "calm",
+        "It did as well as a treatment that works, which isn't a comparison with none",
+    ),
     "unclear": Word(
         "direction not read",
         "calm",
         "None of the sentences about the outcome states it clearly. Read the abstract",
     ),
 }
+
+
+def missing_abstracts_text(abstracts: Iterable[Abstract]) -> str:
+    """Return how many records have only a title, as a warning; empty if all have an abstract."""
+    records = tuple(abstracts)
+    missing = sum(not record.text.strip() for record in records)
+    if not missing:
+        return ""
+    return (
+        f"{missing:,} of {count_noun(len(records), 'record')} have no abstract, so their method"
+        " can't be graded."
+    )
 
 
 def rule_text(grade: Grade) -> str:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -98,6 +99,25 @@ def test_a_screening_converges_is_overridden_and_its_kept_set_is_audited(
     sentence = page.locator(".card.chosen .lit-near").first  # offline, no claim of it is confirmed
     expect(sentence).to_be_visible()
     assert sentence.inner_text().strip().endswith(".")
+
+
+def test_decisions_of_another_tool_are_imported_on_the_page(
+    demo: str, open_tab: OpenTab, tmp_path: Path
+) -> None:
+    tab = open_tab(demo)
+    page = screened(tab, STRONG)
+    title = page.locator(".st-key-screening-table tbody a").first.inner_text()
+    (tmp_path / "decisions.csv").write_text(f'title,included\n"{title}",0\nUnknown,1\n')
+    page.get_by_role("button", name="Import decisions").click(delay=40)
+    page.set_input_files("input[type=file]", tmp_path / "decisions.csv")
+    expect(page.get_by_text("decisions.csv")).to_be_visible()
+    name = page.locator(".st-key-screening-labels-name input")
+    name.fill("Ada Lind")
+    name.blur()
+    tab.settle()
+    page.get_by_role("button", name="Import decisions").last.click(delay=40)
+    expect(page.get_by_text("1 grade changed, 0 unchanged")).to_be_visible()
+    expect(page.get_by_text("1 not in the screening")).to_be_visible()
 
 
 def test_an_opened_abstract_scrolls_into_view_and_one_key_confirms_its_grade(

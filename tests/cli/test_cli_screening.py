@@ -361,3 +361,26 @@ def test_reading_a_large_file_can_be_interrupted(
     monkeypatch.undo()
     again = masis(*command, many(tmp_path), "--db", database)
     assert "2,000 records, 1,300 added, 700 duplicates" in again.stderr
+
+
+def test_the_abstracts_to_read_next_and_the_stopping_proposal_are_listed(
+    masis: Masis, tmp_path: Path
+) -> None:
+    database = tmp_path / "reading.db"
+    workbench = Workbench.open(database)
+    ada = Actor(name="Ada Lind")
+    workbench.corpora.add_demo(ada)
+    found = workbench.screenings.screen(ada, demo_questions()[0].question, [f"corpus:{CORPUS}"])
+    read = [grade.abstract_id for grade in found.grades][:2]
+    workbench.screenings.override(ada, found.id, read[0], "recommendation", "keep", reason="Read.")
+    workbench.screenings.override(
+        ada, found.id, read[1], "recommendation", "discard", reason="Read."
+    )
+    workbench.close()
+    record = json.loads(masis("screening", "order", found.id, "--json", "--db", database).stdout)
+    assert (record["included"], record["excluded"], record["learned"]) == (1, 1, False)
+    assert set(record["order"]) == {grade.abstract_id for grade in found.grades} - set(read)
+    assert record["stop"] is False
+    shown = masis("screening", "order", found.id, "--db", database).stdout
+    assert "1 included and 1 excluded of" in shown
+    assert "ordered by relevance to the question" in shown

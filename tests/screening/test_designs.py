@@ -134,3 +134,99 @@ def test_words_that_name_the_design_outweigh_an_uncertain_type() -> None:
 
 def test_an_uncertain_strong_type_keeps_its_design() -> None:
     assert place_design("human_rct_drug_intervention", PLAIN, 0.3).design == "randomised_trial"
+
+
+def record(*types: str, title: str = "On the matter", text: str = "It was seen.") -> Abstract:
+    """Return an abstract with these publication types."""
+    return Abstract(id="a", title=title, text=text, publication_types=types)
+
+
+@pytest.mark.parametrize(
+    ("types", "design"),
+    [
+        (["Journal Article", "Randomized Controlled Trial"], "randomised_trial"),
+        (["Clinical Trial", "Randomized Controlled Trial"], "randomised_trial"),
+        (["Clinical Trial, Phase II"], "non_randomised_study"),
+        (["Observational Study", "Multicenter Study"], "cohort_study"),
+        (["Case Reports"], "case_report"),
+        (["Case Reports", "Review"], "case_report"),
+        (["Review"], "narrative_review"),
+        (["Review", "Systematic Review"], "systematic_review"),
+        (["Meta-Analysis", "Systematic Review"], "meta_analysis"),
+    ],
+)
+def test_the_publication_type_of_a_record_comes_before_its_words(
+    types: list[str], design: str
+) -> None:
+    mice = record(*types, text="Male mice received aspirin, and the cells were cultured in vitro.")
+    assert place_design("human_rct_drug_intervention", record(*types), 0.99).design == design
+    assert place_design("animal_other", mice, 0.99).design == design
+
+
+@pytest.mark.parametrize(
+    ("types", "text", "design"),
+    [
+        ("Clinical Trial", "Patients were randomly assigned to A or B.", "randomised_trial"),
+        ("Observational Study", "In this case-control study, we asked.", "case_control_study"),
+        ("Observational Study", "We did a cross-sectional survey.", "cross_sectional_study"),
+        ("Case Reports", "We report a case series of patients.", "case_series"),
+        ("Review", "We performed a systematic review and searched MEDLINE.", "systematic_review"),
+    ],
+)
+def test_words_choose_among_the_designs_of_a_publication_type(
+    types: str, text: str, design: str
+) -> None:
+    assert place_design("remaining", record(types, text=text)).design == design
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "METHODS: Randomised, double-blind, crossover study in 40 adults.",
+        "Forty adults received both drugs in a randomized order.",
+        "We randomised 40 adults to one of two doses.",
+        "Randomization was by sealed envelopes.",
+        "In a randomized, placebo-controlled trial, 40 adults received aspirin.",
+    ],
+)
+def test_randomization_anywhere_in_the_methods_makes_a_trial(text: str) -> None:
+    title = "Aspirin in adults with migraine"
+    assert place_design("remaining", abstract(title, text)).design == "randomised_trial"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "A randomized controlled trial would help determine whether it works.",
+        "Data from veterans enrolled in a randomized clinical trial were analyzed.",
+        "This uncontrolled study supports the need for a randomized trial.",
+        "A randomised trial is needed.",
+    ],
+)
+def test_a_trial_of_others_or_of_the_future_is_no_trial(text: str) -> None:
+    therapy = abstract("Therapy for anxiety", text)
+    placement = place_design("human_non_rct_non_drug_intervention", therapy)
+    assert placement.design != "randomised_trial"
+
+
+def test_a_qualitative_study_within_a_trial_is_qualitative() -> None:
+    title = "Fidelity in trials: a qualitative study"
+    within = abstract(title, "In this randomised trial, we interviewed 20 nurses.")
+    assert place_design("human_rct_drug_intervention", within).design == "qualitative_study"
+
+
+@pytest.mark.parametrize(
+    "title",
+    [
+        "Outcome of in vitro fertilization after age 40",
+        "In-vitro fertilisation and thyroid disease",
+        "Live birth after IVF",
+        "ICSI for male infertility",
+    ],
+)
+def test_in_vitro_fertilization_is_no_study_of_cells(title: str) -> None:
+    couples = abstract(title, "In this retrospective study, 120 couples were compared.")
+    assert place_design("in_vitro_study", couples, 0.9).design == "cohort_study"
+    assert place_design("in_vitro_study", abstract("Aspirin in vitro", "")).design == (
+        "in_vitro_study"
+    )

@@ -13,8 +13,9 @@ from masis.schema.case import Evidence
 from masis.schema.run import Run
 from masis.schema.screening import Abstract, Screening
 from masis.screening.critic import screen_abstracts
+from masis.screening.grading.directions import direction, finding
 from masis.screening.handover import case_from_screening
-from masis.screening.synthesis.findings import direction, finding, synthesis_of
+from masis.screening.synthesis.findings import synthesis_of
 from tests.screening.scripted import table
 
 QUESTION = "Does velotarine reduce stroke in adults with atrial fibrillation?"
@@ -67,6 +68,7 @@ def studies_agree(*directions: str) -> bool | None:
     conclusions = {
         "effect": "Velotarine reduced stroke.",
         "none": "Velotarine did not reduce stroke.",
+        "comparable": "Velotarine was as effective as warfarin in preventing stroke.",
         "unclear": "Twelve centres took part.",
     }
     return synthesis_of(
@@ -85,12 +87,28 @@ def test_studies_agree_if_three_quarters_share_a_direction() -> None:
     assert studies_agree() is None
 
 
+def test_an_agreement_needs_a_direction_from_half_of_the_kept_studies() -> None:
+    assert studies_agree("effect", "effect", "unclear", "unclear", "unclear") is None
+    assert studies_agree("effect", "none", *["unclear"] * 3) is False
+
+
+def test_a_comparison_of_two_treatments_counts_neither_for_nor_against_agreement() -> None:
+    assert studies_agree("effect", "effect", "comparable") is True
+    assert studies_agree("effect", "comparable") is None
+
+
+def test_sameness_is_the_answer_to_a_question_that_compares_two_treatments() -> None:
+    statement = "Velotarine was as effective as warfarin in preventing stroke."
+    asked = "Does velotarine prevent stroke better than warfarin?"
+    assert direction(asked, statement) == "no_clear_effect"
+
+
 def trial(number: int, conclusion: str) -> Abstract:
     text = (
         "BACKGROUND: Stroke is common in adults with atrial fibrillation. METHODS: In this"
         " double-blind, placebo-controlled trial 612 adults with atrial fibrillation were randomly"
         " assigned (1:1) by computer to velotarine or placebo; the primary outcome was stroke,"
-        f" analysed by intention to treat (NCT99912345). RESULTS: Stroke occurred in 2{number} and"
+        f" analysed by intention to treat (NCT9991234{number}). RESULTS: Stroke occurred in 2{number} and"
         f" 4{number} adults (hazard ratio 0.6, 95% CI 0.4 to 0.9). CONCLUSIONS: {conclusion}"
     )
     return Abstract(

@@ -23,6 +23,7 @@ from masis.schema.screening import (
     OverrideField,
     Screening,
 )
+from masis.screening.grading.directions import finding_of
 from masis.screening.grading.methodology import (
     CHECKLIST,
     LABELS,
@@ -42,7 +43,7 @@ from masis.screening.rounds.overrides import (
     validate_override,
 )
 from masis.screening.rounds.round_loop import screen
-from masis.screening.synthesis.findings import finding_of, synthesise
+from masis.screening.synthesis.findings import synthesise
 from masis.settings import Settings
 from tests.screening.scripted import (
     OFF_TOPIC,

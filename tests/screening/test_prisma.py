@@ -122,3 +122,25 @@ def test_an_abstract_discarded_for_a_criterion_is_counted_under_it() -> None:
         "about something else": 1,
     }
     assert "no control group (n = 1)" in svg_text(prisma_svg(apply_review(original, discarded)))
+
+
+def test_records_that_cannot_be_read_stay_in_the_counts() -> None:
+    source = ScriptedSource(abstracts("a", "b"))
+    graders = ScriptedGrader({"a": STRONG, "b": OFF_TOPIC})
+    screening = run_to_completion(
+        screen("Does it help?", [source], graders, Settings(), screening_id="s", unread=3)
+    )
+    flow = screening.flow
+    assert (flow.unread, flow.screened) == (3, 2)
+    assert flow.identified == flow.duplicates + flow.unread + flow.screened
+    assert apply_review(screening, []).flow == flow
+    assert "Records that couldn't be read (n = 3)" in svg_text(prisma_svg(screening))
+
+
+def test_the_diagram_is_called_prisma_only_if_no_record_is_undecided() -> None:
+    screening = screened()
+    assert "PRISMA 2020 flow of the screening" in prisma_svg(screening)
+    undecided = screening.flow.model_copy(update={"undecided": 1, "kept": 2})
+    svg = prisma_svg(screening.model_copy(update={"flow": undecided}))
+    assert "Flow of the screening" in svg
+    assert "PRISMA" not in svg

@@ -270,6 +270,27 @@ def test_adequate_size_depends_on_the_design(
     assert adequacy.reason.text
 
 
+@pytest.mark.parametrize(
+    ("text", "sizes", "expected"),
+    [
+        ("A double-blind crossover trial.", (size(15),), True),
+        ("A randomised cross-over study.", (size(14),), False),
+        ("Patients served as their own controls.", (size(15),), True),
+        ("A cluster-randomised trial.", (size(8, unit="practices"), size(90)), True),
+        ("A cluster randomized trial.", (size(7, unit="practices"), size(4000)), False),
+        ("Schools were randomly assigned.", (size(104),), True),
+        ("A stepped-wedge trial.", (size(103),), False),
+        ("A trial in two parallel groups.", (size(51),), False),
+    ],
+)
+def test_crossover_and_cluster_trials_have_sizes_of_their_own(
+    text: str, sizes: tuple[SampleSize, ...], expected: bool
+) -> None:
+    adequacy = size_adequacy(abstract_of(text), "randomised_trial", sizes, sizes[-1])
+    assert adequacy.value is expected
+    assert size_adequacy(abstract_of(text), "cohort_study", sizes, size(52)).value is True
+
+
 def test_a_letter_that_lengthens_in_lowercase_shifts_no_offsets() -> None:
     text = "İİİ Patients were Randomly Assigned to NCT01234567."
     assert (

@@ -17,10 +17,10 @@ from typing import Any
 import pytest
 
 from masis.schema.screening import Abstract, AppraisalItem, Grade
+from masis.screening.grading.directions import finding_of
 from masis.screening.grading.methodology import appraise
 from masis.screening.grading.offline_grader import offline_grader
 from masis.screening.grading.sample_size import family_of
-from masis.screening.synthesis.findings import finding_of
 
 HERE = Path(__file__).parent
 ITEMS: tuple[tuple[AppraisalItem, str], ...] = (

@@ -667,6 +667,10 @@ def one(text: str) -> Abstract:
         ("title,abstract,included\nAspirin,A trial.,1\n", ("keep", "ASReview", "")),
         ("title,abstract,asreview_label\nAspirin,A trial.,0\n", ("discard", "ASReview", "")),
         ("title,abstract,included\nAspirin,A trial.,\n", None),
+        ("record_id,title,included,asreview_ranking\n3,Aspirin,0,1\n", ("discard", "ASReview", "")),
+        ("title,included,asreview_label,asreview_time\nAspirin,1,0,2\n", ("discard", "ASReview", "")),
+        ("title,included,asreview_label,asreview_prior\nAspirin,1,,0\n", None),
+        ("title,included\nAspirin,-1\n", None),
         (("TY  - JOUR\nTI  - Aspirin\nN1  - ASReview_irrelevant\nER  "
          "- \n"), ("discard", "ASReview", "")),
         ("TY  - JOUR\nTI  - Aspirin\nN1  - ASReview_not_seen\nER  - \n", None),
@@ -692,23 +696,41 @@ def test_decisions_are_read_from_each_tools_export(
     assert decision_of(one(export)) == expected
 
 
-def test_exports_have_labels_the_tools_read() -> None:
-    found = screen_abstracts(LABELLED_QUESTION, [TRIAL, OFF_TOPIC])
-    by_id, table, tags = {each.id: each for each in (TRIAL, OFF_TOPIC)}, io.BytesIO(), io.BytesIO()
+def exported(found: Screening) -> tuple[list[dict[str, str]], list[Abstract]]:
+    """Return the rows of a screening's CSV, and the records of its labels as RIS."""
+    by_id, table, tags = {TRIAL.id: TRIAL, OFF_TOPIC.id: OFF_TOPIC}, io.BytesIO(), io.BytesIO()
     write_screening_csv(found, by_id, table)
-    rows = list(csv.DictReader(io.StringIO(table.getvalue().decode())))
-    assert [(row["title"], row["abstract"], row["included"]) for row in rows] == [
-        (TRIAL.title, TRIAL.text, "1"),
-        (OFF_TOPIC.title, OFF_TOPIC.text, "0"),
-    ]
     assert write_screening_ris(found, by_id, tags, RECOMMENDATIONS) == 2
-    written = tags.getvalue().decode()
-    assert "N1  - ASReview_relevant\r\n" in written
-    assert 'N1  - RAYYAN-INCLUSION: {"MASIS"=>"Excluded"}\r\n' in written
-    for each, kept in zip(
-        read_abstracts(io.BytesIO(tags.getvalue())), ("keep", "discard"), strict=True
-    ):
-        assert decision_of(each).value == kept
+    rows = list(csv.DictReader(io.StringIO(table.getvalue().decode())))
+    assert [(row["title"], row["abstract"]) for row in rows] == [
+        (TRIAL.title, TRIAL.text),
+        (OFF_TOPIC.title, OFF_TOPIC.text),
+    ]
+    return rows, [
+        record
+        for record in read_abstracts(io.BytesIO(tags.getvalue()))
+        if isinstance(record, Abstract)
+    ]
+
+
+def test_grades_of_a_machine_are_exported_as_suggestions() -> None:
+    rows, records = exported(screen_abstracts(LABELLED_QUESTION, [TRIAL, OFF_TOPIC]))
+    assert [(row["included"], row["suggested"]) for row in rows] == [("", "keep"), ("", "discard")]
+    assert [decision_of(record) for record in records] == [None, None]
+    notes = [record.model_extra["record"]["notes"] for record in records]
+    assert "RAYYAN-LABELS: MASIS suggests keep" in notes[0]
+    assert "RAYYAN-LABELS: MASIS suggests discard" in notes[1]
+
+
+def test_decisions_of_people_are_exported_as_labels_the_tools_read() -> None:
+    found = screen_abstracts(LABELLED_QUESTION, [TRIAL, OFF_TOPIC])
+    decided = tuple(
+        grade.model_copy(update={"overridden": ("recommendation",)}) for grade in found.grades
+    )
+    rows, records = exported(found.model_copy(update={"grades": decided}))
+    assert [(row["included"], row["suggested"]) for row in rows] == [("1", ""), ("0", "")]
+    assert [decision_of(record).value for record in records] == ["keep", "discard"]
+    assert 'RAYYAN-INCLUSION: {"MASIS"=>"Excluded"}' in records[1].model_extra["record"]["notes"]
 
 
 def test_imported_decisions_become_overrides(tmp_path: Path) -> None:

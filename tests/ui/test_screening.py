@@ -152,6 +152,23 @@ def test_the_table_of_abstracts_has_pages_and_shows_the_last_one_past_the_end(
         assert [row["open"] for row in json.loads(table.proto.json)["rows"]] == expected
 
 
+def test_the_reading_order_lists_the_undecided_abstracts_with_its_proposal(
+    workbench: Workbench,
+) -> None:
+    graded = [grade.abstract_id for grade in workbench.screenings.open("b12").screening.grades]
+    workbench.screenings.override(
+        ADA, "b12", graded[0], "recommendation", "discard", reason="Read in full."
+    )
+    app = page(screening="b12", order="next")
+    assert f"0 included and 1 excluded of {len(graded)} abstracts" in texts(app)
+    assert "Decide on at least 10 abstracts" in texts(app)
+    (table,) = [each for each in app.get("bidi_component") if "screening-table" in each.proto.id]
+    shown = [row["open"] for row in json.loads(table.proto.json)["rows"]]
+    assert shown
+    assert graded[0] not in shown
+    assert not page(screening="b12", order="next", abstract=graded[0]).exception
+
+
 def test_a_grade_is_confirmed_with_one_button_and_can_be_undone(
     workbench: Workbench,
 ) -> None:

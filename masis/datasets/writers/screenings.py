@@ -14,9 +14,9 @@ from rispy import RisWriter  # type: ignore[import-untyped]
 from masis.datasets.readers.abstracts.decisions import OUR_RAYYAN_NAME
 from masis.datasets.writers.lines import csv_line
 from masis.schema.screening import Abstract, Grade, Recommendation, Screening
+from masis.screening.grading.directions import finding_of
 from masis.screening.grading.methodology import ITEM_STATE_NAMES, LABELS
 from masis.screening.grading.question import concepts_as_text, question_of
-from masis.screening.synthesis.findings import finding_of
 from masis.views.screening import DESIGN, DIRECTION, rule_text
 
 _SHARES = (
@@ -75,12 +75,14 @@ COLUMNS = (
     "abstract",
     "keywords",
     "included",
+    "suggested",
     "notes",
 )
 """The columns of the screening log as CSV.
 
 ``title``, ``abstract``, ``included`` and ``notes`` have the names that ASReview and Rayyan expect,
-so both can read the log with its labels.
+so both can read the log with its labels. Only a person's decision is a label. A grade by a machine
+is in ``suggested``, because these tools take any label for a person's.
 """
 _INCLUDED: dict[Recommendation, str] = {"keep": "1", "discard": "0", "needs_more": ""}
 _LABELS: dict[Recommendation, tuple[str, str]] = {
@@ -89,6 +91,16 @@ _LABELS: dict[Recommendation, tuple[str, str]] = {
     "needs_more": ("ASReview_not_seen", "Maybe"),
 }
 """The label of a recommendation in a note, as ASReview and Rayyan read it."""
+_SUGGESTION: dict[Recommendation, str] = {
+    "keep": "keep",
+    "discard": "discard",
+    "needs_more": "a second look",
+}
+
+
+def _is_decided(grade: Grade) -> bool:
+    """Return whether a person set the recommendation."""
+    return "recommendation" in grade.overridden
 
 
 def write_screening_csv(
@@ -150,17 +162,23 @@ def _screening_row(
         "corrections": "; ".join(_correction_texts(grade)),
         "abstract": record.text,
         "keywords": "; ".join(record.keywords),
-        "included": _INCLUDED[grade.recommendation],
+        "included": _INCLUDED[grade.recommendation] if _is_decided(grade) else "",
+        "suggested": None if _is_decided(grade) else grade.recommendation,
         "notes": " | ".join(_grade_notes(grade)),
         **{f"why_{name}": reasons[name].text if name in reasons else None for name in _REASONS},
     }
 
 
 def _grade_notes(grade: Grade) -> tuple[str, ...]:
-    """Return the labels of a grade as notes for ASReview and Rayyan.
+    """Return the label that a person gave as notes for ASReview and Rayyan, else the suggestion.
 
     An exclusion includes its reason.
     """
+    if not _is_decided(grade):
+        return (
+            "ASReview_not_seen",
+            f"RAYYAN-LABELS: {OUR_RAYYAN_NAME} suggests {_SUGGESTION[grade.recommendation]}",
+        )
     asreview, rayyan = _LABELS[grade.recommendation]
     excluded = (
         (f"RAYYAN-EXCLUSION-REASONS: {rule_text(grade)}",)

@@ -33,6 +33,7 @@ DIRECTION_LEADS = {
     "effect": "These studies found the effect in question:",
     "no_clear_effect": "These studies found no clear effect:",
     "opposite": "These studies found the opposite effect:",
+    "comparable": "These studies found it comparable to another treatment:",
     "unclear": "The direction of these studies is unclear:",
 }
 """The line before the findings of each direction, in the order of the draft."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
@@ -29,7 +28,7 @@ from masis.schema.screening import (
 )
 from masis.schema.wording import with_article
 from masis.screening.grading import rubric
-from masis.screening.grading.hierarchy import sure_design
+from masis.screening.grading.hierarchy import sure_design, variant_of
 from masis.screening.grading.recommendation import (
     RuleResult,
     recommend,
@@ -37,7 +36,7 @@ from masis.screening.grading.recommendation import (
     with_prior_floor,
 )
 from masis.screening.grading.sample_size import sample_sizes, study_size
-from masis.screening.grading.wording import LONGEST_READ
+from masis.screening.grading.study_identity import registrations_of
 from masis.screening.sources.publication import publication_of
 from masis.views.screening import DESIGN
 
@@ -124,7 +123,7 @@ def grade_of(
         study_type=study_type,
         study_type_confidence=confidence,
         publication=status,
-        registrations=registrations_of(abstract),
+        registrations=registrations_of(abstract, size),
         recommendation=decision.recommendation,
         rule=decision.rule,
         reasons=all_reasons,
@@ -179,6 +178,10 @@ _STUDIES = frozenset(
     """.split()
 )
 
+_CLUSTERS = frozenset(
+    "practices schools villages wards pharmacies classrooms families households".split()
+)
+
 
 class SizeAdequacy(NamedTuple):
     """Whether the size is adequate (None if unknown), and the reason."""
@@ -200,6 +203,15 @@ def size_adequacy(
             None, GradeReason(text="The design is unknown, and so is the size that it needs.")
         )
     minimum, unit, source = rubric.ADEQUATE_SIZE[design]
+    if design in ("randomised_trial", "non_randomised_study") and (variant := variant_of(abstract)):
+        clusters = [other for other in sizes if other.unit in _CLUSTERS]
+        if variant == "crossover":
+            minimum, unit, source = rubric.CROSSOVER
+        elif clusters:
+            size = max(clusters, key=lambda other: other.value)
+            minimum, unit, source = rubric.CLUSTERS
+        else:
+            minimum, unit, source = rubric.CLUSTER_PARTICIPANTS
     if minimum is None:
         return SizeAdequacy(None, GradeReason(text=f"Size doesn't matter here: {source}."))
     missing = f"The number of {unit} isn't stated."
@@ -229,22 +241,6 @@ def size_adequacy(
     )
     words = AbstractWords(start=size.start, end=size.end, text=abstract.text[size.start : size.end])
     return SizeAdequacy(is_enough, GradeReason(text=text, words=(words,)))
-
-
-# The formats of trial registration numbers: ClinicalTrials.gov, ISRCTN, and the registries of
-# China, Australia and New Zealand, Japan, the EU, India, Germany, the Netherlands and Iran.
-_REGISTERED = re.compile(
-    r"\b(NCT ?\d{8}|ISRCTN ?\d{6,8}|ChiCTR[-\w]{5,20}|ACTRN ?\d{14}|UMIN ?\d{9}|EudraCT:?"
-    r" ?\d{4}-\d{6}-\d\d"
-    r"|CTRI/\d{4}/\d+/\d+|DRKS ?\d{8}|NTR ?\d{3,5}|IRCT\w{6,20})\b",
-    re.I,
-)
-
-
-def registrations_of(abstract: Abstract) -> tuple[str, ...]:
-    """Return the trial registration numbers in an abstract, which identify reports of one study."""
-    numbers = _REGISTERED.findall(f"{abstract.title}\n{abstract.text[:LONGEST_READ]}")
-    return tuple(dict.fromkeys(re.sub(r"[\s:]", "", number).upper() for number in numbers))
 
 
 # The cache of grades.

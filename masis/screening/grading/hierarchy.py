@@ -8,8 +8,9 @@ randomized trial.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from masis.schema.screening import Abstract, AbstractWords, Design, StudyType
 from masis.schema.wording import with_article
@@ -43,15 +44,22 @@ _WORDINGS = {
     )
     for name, forms in _TABLES["wordings"].items()
 }
-_OF_RECORD: dict[str, Design] = _TABLES["of_record"]
+_OF_RECORD: dict[str, list[Design]] = _TABLES["of_record"]
 # The more specific designs of a type, each with its wording. The first one that matches is used.
 _SPECIFIC_DESIGNS: dict[StudyType, list[tuple[Design, str]]] = {
     study_type: finer["designs"] for finer in _TABLES["finer"] for study_type in finer["types"]
 }
 # The classifier can take a trial or a review for one of these types, so clear words overrule it.
 _MAY_BE_TRIAL: frozenset[StudyType] = frozenset(
-    {"remaining", "human_non_rct_drug_intervention", "human_non_rct_non_drug_intervention"}
+    {
+        "remaining",
+        "human_non_rct_drug_intervention",
+        "human_non_rct_non_drug_intervention",
+        "non_systematic_review",
+    }
 )
+# The type with the most specific designs, for records whose publication type leaves a choice.
+_OBSERVATIONAL: StudyType = "remaining"
 _MAY_BE_REVIEW: frozenset[StudyType] = frozenset(
     {"remaining", "non_systematic_review", "human_systematic_review"}
 )
@@ -77,28 +85,22 @@ def place_design(
     """
     if (sure := sure_design(abstract)) is not None:
         return sure
-    for name in abstract.publication_types:
-        if (design_of_record := _OF_RECORD.get(name.strip().lower())) is not None:
-            return Placement(design_of_record, f"Its record says “{name}”.")
+    if (of_record := _record_designs(abstract)) is not None:
+        name, designs = of_record
+        by_words = (
+            placement
+            for placement in _placements_by_words(_OBSERVATIONAL, abstract)
+            if placement.design in designs
+        )
+        return next(by_words, Placement(designs[0], f"Its record says “{name}”."))
+    # The classifier takes in vitro fertilization for a study of cells.
+    if study_type == "in_vitro_study" and _first_words("ivf", abstract):
+        study_type, confidence = "remaining", 1.0
     if study_type is None:
         return Placement("other", "No study type was recognized.")
-    name = STUDY_TYPE[study_type]
-    if (found := _place_review(study_type, abstract)) is not None:
-        return found
-    words = _first_words("randomised_text", abstract) or _first_words("randomised_title", abstract)
-    if study_type in _MAY_BE_TRIAL and words:
-        return Placement(
-            "randomised_trial",
-            f"Recognized as {name}, but its words say that it was randomized.",
-            words,
-        )
-    for design, wording in _SPECIFIC_DESIGNS.get(study_type, ()):
-        if words := _first_words(wording, abstract):
-            return Placement(design, f"Its words make it {with_article(DESIGN[design])}.", words)
-    design = rubric.DESIGN_OF[study_type]
-    state, words = find_statement(_WORDINGS["random"], abstract)
-    if design in ("randomised_trial", "other") and state == "denied":
-        return Placement("non_randomised_study", "Its words say that it wasn't randomized.", words)
+    if (placement := next(_placements_by_words(study_type, abstract), None)) is not None:
+        return placement
+    name, design = STUDY_TYPE[study_type], rubric.DESIGN_OF[study_type]
     if design in _DISCARDING and confidence < MIN_CONFIDENCE:
         return Placement(
             "other", f"Recognized as {name}, but with too little confidence ({confidence:.2f})."
@@ -106,16 +108,56 @@ def place_design(
     return Placement(design, f"The usual design of its type ({name}): {DESIGN[design]}.")
 
 
-def sure_design(abstract: Abstract) -> Placement | None:
-    """Return the design of a record that clearly isn't a study with results in people, else None.
+def _record_designs(abstract: Abstract) -> tuple[str, list[Design]] | None:
+    """Return the most specific publication type of a record that names designs, and these."""
+    names = {name.strip().lower(): name for name in abstract.publication_types}
+    return next(
+        ((names[name], designs) for name, designs in _OF_RECORD.items() if name in names), None
+    )
 
-    These are retractions, errata, comments, protocols without results, and studies of animals and
-    cells, found by their words or publication types. A classifier or a model can't overrule them.
+
+def _placements_by_words(study_type: StudyType, abstract: Abstract) -> Iterator[Placement]:
+    """Yield the designs that the words of an abstract name, the most certain first."""
+    if words := _first_words("qualitative_title", abstract):
+        yield Placement("qualitative_study", "Its title says that it is qualitative.", words)
+    if (review := _place_review(study_type, abstract)) is not None:
+        yield review
+    is_trial = rubric.DESIGN_OF[study_type] == "randomised_trial"
+    one_group = _first_words("uncontrolled", abstract)
+    randomised = _first_words("randomised_text", abstract) or _first_words(
+        "randomised_title", abstract
+    )
+    if is_trial and one_group and not randomised:
+        yield Placement("non_randomised_study", "Its words say that it had one group.", one_group)
+    if study_type in _MAY_BE_TRIAL and randomised and not one_group:
+        yield Placement(
+            "randomised_trial",
+            f"Recognized as {STUDY_TYPE[study_type]}, but its words say that it was randomized.",
+            randomised,
+        )
+    for design, wording in _SPECIFIC_DESIGNS.get(study_type, ()):
+        if words := _first_words(wording, abstract):
+            yield Placement(design, f"Its words make it {with_article(DESIGN[design])}.", words)
+    state, words = find_statement(_WORDINGS["random"], abstract)
+    if (is_trial or study_type == _OBSERVATIONAL) and not randomised and state == "denied":
+        yield Placement("non_randomised_study", "Its words say that it wasn't randomized.", words)
+
+
+def sure_design(abstract: Abstract) -> Placement | None:
+    """Return the design of a record that needs no classifier, else None.
+
+    These are records whose publication type names one design, retractions, errata, comments,
+    protocols without results, and studies of animals and cells, found by their words. A
+    classifier or a model can't overrule them.
     """
     if (found := publication_of(abstract)) is not None and found.status != "of_concern":
         return Placement(
             "protocol" if found.status == "protocol" else "notice", found.why, found.words
         )
+    of_record = _record_designs(abstract)
+    if of_record is not None:
+        name, designs = of_record
+        return Placement(designs[0], f"Its record says “{name}”.") if len(designs) == 1 else None
     if _first_words("human", abstract) == ():
         if animal := _first_words("animal_text", abstract) or _first_words(
             "animal_title", abstract
@@ -147,6 +189,12 @@ def _first_words(wording: str, abstract: Abstract) -> tuple[AbstractWords, ...]:
     """Return the first words of an abstract that state a wording, if any."""
     state, words = find_statement(_WORDINGS[wording], abstract)
     return words if state == "stated" else ()
+
+
+def variant_of(abstract: Abstract) -> Literal["crossover", "cluster"] | None:
+    """Return the variant of a trial that changes the size it needs, if it is one."""
+    variants: tuple[Literal["cluster", "crossover"], ...] = ("cluster", "crossover")
+    return next((variant for variant in variants if _first_words(variant, abstract)), None)
 
 
 def designs_asked_about(question: str) -> frozenset[Design]:

@@ -18,7 +18,7 @@ from masis.screening.grading.relevance import relevance_by_meaning
 from masis.settings import OFFLINE
 from masis.views.screening import STUDY_TYPE
 
-VERSION = "12"
+VERSION = "13"
 """Increased whenever the rules of offline grading change; recorded with every grade."""
 
 

@@ -12,9 +12,10 @@ A person can write lines below the question, which replace the concepts that wer
     outcome: death = mortality, readmission
     comparison:
 
-Commas separate concepts, which must all be met. An equals sign adds another name for a concept. An
-empty line says that the question has no such part. A screening stores the lines in its settings
-(``screening_concepts``).
+Commas separate concepts, which must all be met. An equals sign adds another name for a concept. In
+a question, the members of a list ("asthma, COPD or bronchitis") are alternatives, as if an equals
+sign were between them. An empty line says that the question has no such part. A screening stores
+the lines in its settings (``screening_concepts``).
 """
 
 from __future__ import annotations
@@ -27,7 +28,15 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from masis.offline.text.tokens import Token, stem, tokens
+from masis.offline.text.tokens import Token, tokens
+from masis.screening.grading.vocabulary import (
+    Phrase,
+    content_phrase,
+    drug_endings,
+    synonyms,
+    word_stem,
+    written_names,
+)
 from masis.screening.grading.wording import read_word_lists
 
 Part = Literal["population", "intervention", "comparison", "outcome", "topic"]
@@ -52,18 +61,20 @@ _LONGEST_PHRASE = 5
 _LONGEST_CONCEPT = 3
 
 _LISTED = read_word_lists(_HERE / "question_words.txt")
-_FRAMING, _TO_OUTCOME = (frozenset(map(stem, _LISTED[name])) for name in ("framing", "to outcome"))
-
-
-class Phrase(NamedTuple):
-    """A name of a concept, and its stems."""
-
-    text: str
-    stems: tuple[str, ...]
+_FRAMING, _TO_OUTCOME, _GENERIC = (
+    frozenset(map(word_stem, _LISTED[name])) for name in ("framing", "to outcome", "generic")
+)
+# What may stand between two members of a list, beside words that frame the question.
+_LISTING = frozenset({"and", "or"})
 
 
 class Concept(NamedTuple):
-    """One concept of a question: its name, its stems, its weight and its other names."""
+    """One concept of a question: its name, its stems, its weight and its other names.
+
+    ``alternatives`` are the other members of a list in the question, or the other names that a
+    person wrote. They are in ``others`` too. ``endings`` are those of the names of drugs that
+    belong to the concept.
+    """
 
     name: str
     part: Part
@@ -71,56 +82,41 @@ class Concept(NamedTuple):
     rarities: tuple[float, ...]
     weight: float
     others: tuple[Phrase, ...]
+    alternatives: tuple[Phrase, ...] = ()
+    endings: tuple[str, ...] = ()
 
 
 class Question(NamedTuple):
     """A question and its concepts, in their order.
 
-    ``text`` is compared with abstracts by meaning. It is the question or, if a person wrote
-    concepts, a phrase of all concepts. ``written`` names the parts that the person wrote.
+    ``text`` is searched for first. It is the question or, if a person wrote concepts, a phrase of
+    all concepts. ``written`` names the parts that the person wrote.
     """
 
     text: str
     concepts: tuple[Concept, ...]
     written: tuple[Part, ...] = ()
 
+    @property
+    def compared_text(self) -> str:
+        """The text that is compared by meaning: with written concepts, all of their names."""
+        if not self.written:
+            return self.text
+        return "; ".join(
+            ", ".join([concept.name, *(other.text for other in concept.alternatives)])
+            for concept in self.concepts
+        )
+
 
 @cache
 def _rarities() -> dict[str, float]:
     listed: dict[str, float] = json.loads((_HERE / "rarity.json").read_text(encoding="utf-8"))
-    return listed
+    return {word_stem(root): value for root, value in listed.items()} | listed
 
 
 def rarity(root: str) -> float:
     """Return how rare a stem is in medical abstracts, from 0 (in all) to 1 (in one)."""
     return _rarities().get(root, RARE)
-
-
-@cache
-def synonyms() -> dict[tuple[str, ...], tuple[Phrase, ...]]:
-    """Return the synonyms and narrower terms of each phrase in ``synonyms.txt``, by its stems."""
-    # A line is "name = synonym: kind, kind". Synonyms match each other. Kinds match a question
-    # about the name, but not the other way around.
-    names_by_stems: dict[tuple[str, ...], dict[tuple[str, ...], Phrase]] = {}
-    for line in (_HERE / "synonyms.txt").read_text(encoding="utf-8").splitlines():
-        if not line or line.startswith("#"):
-            continue
-        equal, _, kinds = line.partition(":")
-        equal_names = [phrase_of(text) for text in equal.split("=")]
-        narrower = [phrase_of(text) for text in kinds.split(",") if text.strip()]
-        for phrase in equal_names:
-            names_by_stems.setdefault(phrase.stems, {}).update(
-                {other.stems: other for other in (*equal_names, *narrower)}
-            )
-    return {
-        roots: tuple(other for other in others.values() if other.stems != roots)
-        for roots, others in names_by_stems.items()
-    }
-
-
-def phrase_of(text: str) -> Phrase:
-    """Return a phrase with its stems."""
-    return Phrase(text.strip(), tuple(token.stem for token in tokens(text)))
 
 
 # A line of concepts: "outcome: death = mortality".
@@ -207,12 +203,14 @@ def concepts_as_text(text: str) -> dict[Part, str]:
         is_same_phrase = (
             concept.part == last and start >= end and not question.text[end:start].strip()
         )
-        name = " ".join(concept.name.split())
+        names = (concept.name, *(other.text for other in concept.alternatives))
+        name = " = ".join(" ".join(text.split()) for text in names)
         earlier = lines.get(concept.part, "")
         lines[concept.part] = (
             f"{earlier}{' ' if is_same_phrase else ', '}{name}" if earlier else name
         )
-        end, last = (start + len(concept.name), concept.part) if start >= end else (end, "")
+        is_alone = start >= end and not concept.alternatives
+        end, last = (start + len(concept.name), concept.part) if is_alone else (end, "")
     return lines | concept_lines(text)
 
 
@@ -237,7 +235,7 @@ def _concepts_of_line(line: str, part: Part) -> list[Concept]:
             concepts.append(
                 _concept_from_names(
                     names[0],
-                    [phrase for phrase in map(_content_phrase, searchable) if phrase.stems],
+                    [phrase for phrase in map(content_phrase, searchable) if phrase.stems],
                     part,
                 )
             )
@@ -248,26 +246,43 @@ def _concept_from_names(name: str, phrases: Sequence[Phrase], part: Part) -> Con
     """Return one concept with all of these names and their synonyms."""
     if not phrases:
         return Concept(name, part, (), (), 1.0, ())
-    first, *others = phrases
-    synonyms_ = [other for phrase in phrases for other in synonyms().get(phrase.stems, ())]
-    other_names = {
-        other.stems: other for other in (*others, *synonyms_) if other.stems != first.stems
-    }
-    return _weighted_concept(first.text, part, first.stems)._replace(
-        others=tuple(other_names.values())
-    )
+    first, *others = (_weighted_concept(phrase.text, part, phrase.stems) for phrase in phrases)
+    return _with_alternatives(first, others)
 
 
 def _weighted_concept(name: str, part: Part, stems: tuple[str, ...]) -> Concept:
     rarities = tuple(max(MIN_WEIGHT, rarity(root)) for root in stems)
-    return Concept(name, part, stems, rarities, max(rarities), synonyms().get(stems, ()))
+    others, endings = _names_of(stems)
+    return Concept(name, part, stems, rarities, max(rarities), others, endings=endings)
 
 
-def _content_phrase(text: str) -> Phrase:
-    """Return a phrase with the stems of its content words, or of all words if it has none."""
-    words = tokens(text)
-    content_words = [word for word in words if word.weight > 0]
-    return Phrase(text, tuple(word.stem for word in content_words or words))
+def _names_of(stems: tuple[str, ...]) -> tuple[tuple[Phrase, ...], tuple[str, ...]]:
+    """Return the other names of a phrase, and the endings of drugs that belong to it.
+
+    If the vocabulary lacks the phrase, its last words count ("second-generation antihistamines").
+    """
+    for start in range(len(stems)):
+        if others := synonyms().get(stems[start:]):
+            named = (stems[start:], *(other.stems for other in others))
+            endings = (ending for name in named for ending in drug_endings().get(name, ()))
+            return others, tuple(dict.fromkeys(endings))
+    return (), drug_endings().get(stems, ())
+
+
+def _with_alternatives(concept: Concept, members: Sequence[Concept]) -> Concept:
+    """Return a concept that is met if it or another member of its list is met."""
+    others: dict[tuple[str, ...], Phrase] = {}
+    for member in (concept, *members):
+        listed = () if member is concept else (Phrase(member.name, member.stems),)
+        others |= {other.stems: other for other in (*listed, *member.others)}
+    others.pop(concept.stems, None)
+    return concept._replace(
+        others=tuple(others.values()),
+        alternatives=tuple(Phrase(member.name, member.stems) for member in members),
+        endings=tuple(
+            dict.fromkeys(ending for one in (concept, *members) for ending in one.endings)
+        ),
+    )
 
 
 def _is_searchable(text: str) -> bool:
@@ -292,22 +307,33 @@ def _concepts_by_stems(text: str, *, framing: bool) -> dict[tuple[str, ...], Con
     """Return the concepts by their stems: known phrases, and runs of up to three content words.
 
     ``framing`` says whether words that frame a question count as content. A longer run becomes one
-    concept per word.
+    concept per word. The members of a list become one concept.
     """
     concepts: dict[tuple[str, ...], Concept] = {}
     words = tokens(text)
     part: Part = "intervention"
     run: list[Token] = []
     index, previous_end = 0, 0
+    lists: list[list[Concept]] = []
+    last_end = 0
 
     def add(*grouped: Token) -> None:
-        stems = tuple(word.stem for word in grouped)
-        if stems not in concepts:
-            concepts[stems] = _weighted_concept(
-                text[grouped[0].start : grouped[-1].end], part, stems
-            )
+        nonlocal last_end
+        stems = tuple(word_stem(word.text) for word in grouped)
+        if stems in concepts:
+            return
+        start, end = grouped[0].start, grouped[-1].end
+        concepts[stems] = concept = _weighted_concept(text[start:end], part, stems)
+        if lists and lists[-1][-1].part == part and _are_listed(text[last_end:start]):
+            lists[-1].append(concept)
+        else:
+            lists.append([concept])
+        last_end = end
 
     def end_run() -> None:
+        # "Anticholinergic drugs" are anticholinergics, but "drugs" alone are what is asked about.
+        while len(run) > 1 and word_stem(run[-1].text) in _GENERIC:
+            run.pop()
         for grouped in [run] if 0 < len(run) <= _LONGEST_CONCEPT else [[word] for word in run]:
             add(*grouped)
         run.clear()
@@ -332,24 +358,42 @@ def _concepts_by_stems(text: str, *, framing: bool) -> dict[tuple[str, ...], Con
             part = "population"
         elif word.text.lower() in _LISTED["to comparison"]:
             part = "comparison"
-        elif word.stem in _TO_OUTCOME:
+        elif word_stem(word.text) in _TO_OUTCOME:
             part = "outcome"
         index += length if is_phrase else 1
         previous_end = words[index - 1].end
     end_run()
-    return concepts
+    return {first.stems: _with_alternatives(first, members) for first, *members in lists}
+
+
+def _are_listed(between: str) -> bool:
+    """Return whether the text between two concepts makes them members of one list."""
+    words = tokens(between)
+    return (
+        ("," in between or "/" in between or any(word.text.lower() in _LISTING for word in words))
+        and not any(sign in between for sign in ";:?.()")
+        and all(
+            word.text.lower() in _LISTING or (word.weight > 0 and _frames(word)) for word in words
+        )
+    )
 
 
 def _frames(word: Token) -> bool:
     """Return whether a word frames the question, as a listed word or a bare number does."""
     # "Rats" has the same stem as the framing word "rate", but names the animals studied.
-    frames = word.stem in _FRAMING or word.stem in _TO_OUTCOME
+    root = word_stem(word.text)
+    frames = root in _FRAMING or root in _TO_OUTCOME
     return word.text.isdigit() or (frames and word.text.lower() not in ("rat", "rats"))
 
 
 def _known_phrase_length(words: Sequence[Token], start: int) -> int:
-    """Return the length of the longest phrase of ``synonyms.txt`` that starts at a word, or 0."""
-    for length in range(min(_LONGEST_PHRASE, len(words) - start), 0, -1):
-        if tuple(word.stem for word in words[start : start + length]) in synonyms():
+    """Return the length of the longest known phrase that starts at a word, or 0.
+
+    Of single words only the project's own count, because WordNet's may be part of a longer name
+    that it lacks ("pain" in "osteoarthritis pain").
+    """
+    stems = tuple(word_stem(word.text) for word in words[start : start + _LONGEST_PHRASE])
+    for length in range(len(stems), 1, -1):
+        if stems[:length] in synonyms():
             return length
-    return 0
+    return int(stems[:1] in written_names())

@@ -15,6 +15,9 @@ The specification defines three priors, four required averages and two consensus
   studies or more has more power than its studies alone.
 - **Mead 1988**: The design of experiments, the resource equation; Festing and Altman, ILAR J
   2002;43:244: an animal experiment should leave 10 to 20 degrees of freedom for error.
+- **Cohen 1988**: Statistical power analysis, 2nd edition, chapter 2: pairs of measurements.
+- **Hayes and Moulton 2017**: Cluster randomised trials, 2nd edition, chapter 7: at least four
+  clusters per arm.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ from typing import NamedTuple
 
 from masis.schema.screening import Design, StudyType
 
-VERSION = "5"
+VERSION = "6"
 """Increased whenever a constant or a rule of screening changes; recorded with every screening."""
 
 
@@ -210,6 +213,15 @@ ADEQUATE_SIZE: dict[Design, Adequacy] = {
     ),
     "other": Adequacy(None, "participants", "the design is unknown, and with it the size it needs"),
 }
+
+CROSSOVER = Adequacy(15, "participants", "Cohen 1988, d = 0.8 within each person")
+"""A crossover trial compares each person with themselves, so it needs fewer."""
+CLUSTERS = Adequacy(8, "clusters", "Hayes and Moulton 2017, four in each arm")
+"""A cluster trial needs enough clusters, however many people each of them has."""
+CLUSTER_PARTICIPANTS = Adequacy(
+    2 * LARGE_EFFECT_TWO_GROUPS, "participants", "Cohen 1992, d = 0.8, with a design effect of 2"
+)
+"""For a cluster trial that doesn't state its clusters. The design effect is our own choice."""
 
 MEMORY_NEEDS = 20
 """The acceptances needed before memory changes a required average."""

@@ -510,6 +510,8 @@ _SIZE_PREFERENCE: tuple[tuple[Kind, tuple[Family | None, ...]], ...] = (
 _VALUE = attrgetter("value")
 # The least sum of parts (smaller sums occur by chance), and the most words between the parts.
 _MIN_SUM, _MAX_PARTS_DISTANCE = 20, 40
+# The least share of the randomized that the groups analyzed later add up to.
+_LEAST_FOLLOWED = 0.8
 
 
 class MentionClassifier:
@@ -517,6 +519,9 @@ class MentionClassifier:
 
     def __init__(self, tokens: TextTokens) -> None:
         self.tokens, self.mentions = tokens, mentions(tokens)
+        self.first_parts = {
+            index for index in range(len(self.mentions)) if self._is_first_part(index)
+        }
         words, spans, text = tokens.words, tokens.spans, tokens.text
         # A sentence ends at a stop, unless a lowercase letter follows, as in "vs. placebo".
         ends = [
@@ -595,11 +600,11 @@ class MentionClassifier:
                     mention.kind == "total" and first <= mention.first < end for mention in matching
                 )
                 are_unnamed_parts = forms == {"bare"} and not words & _WORDS["by_chance"]
-                are_groups = words & _WORDS["grouped"] or (
-                    forms == {"noun"} and groups.first < total.first
+                # Groups of a sentence without a total of its own may be more than a total stated
+                # later, which then counts only some of them. A total stated before them wins.
+                are_groups = groups.first < total.first and (
+                    words & _WORDS["grouped"] or forms == {"noun"}
                 )
-                # Groups of a sentence without a total of its own may be more than the total stated
-                # elsewhere, which then counts only some of them.
                 if kind == "arm" or (are_groups and not (stated or are_unnamed_parts)):
                     total = max(total, groups, key=_VALUE)
             return self.tokens.size(total)
@@ -670,6 +675,8 @@ class MentionClassifier:
             mention.family == "other" and mention.value < 3
         ):
             return None
+        if index in self.first_parts or index - 1 in self.first_parts:
+            return "arm"
         match mention.form:
             case "of":
                 return "of"
@@ -680,6 +687,10 @@ class MentionClassifier:
                 return "arm" if self._is_paired(index) and not died else None
         if self._is_pool(index):
             return "of"
+        if mention.family is not None and _FORM["event"].search(
+            self.tokens.ahead(mention.first, 4)
+        ):
+            return None if self.counted else "total"
         match mention.form:
             case "sample":
                 return "total"
@@ -693,7 +704,11 @@ class MentionClassifier:
         if mention.share:
             return None
         # The numbers after a total often add up to it: "n = 80 (drug, n = 41; placebo, n = 39)".
-        if any(sum(later[:count]) == mention.value for count in range(2, min(6, len(later) + 1))):
+        # They add up to less if some left before the count.
+        sums = [sum(later[:count]) for count in range(2, min(6, len(later) + 1))]
+        near = self._words(mention.after, mention.after + 4)
+        least = _LEAST_FOLLOWED if near & _WORDS["entered"] else 1
+        if any(least * mention.value <= total <= mention.value for total in sums):
             return "total"
         if (
             self.totals
@@ -780,6 +795,18 @@ class MentionClassifier:
             for other in later
         )
 
+    def _is_first_part(self, index: int) -> bool:
+        """Return whether another part follows, as in "a total of 267 men and 220 women"."""
+        mention, following = self.mentions[index], self.mentions[index + 1 : index + 2]
+        return any(
+            mention.form == "sample"
+            and other.family == mention.family == "people"
+            and other.unit != mention.unit
+            and self.tokens.words[mention.after : other.first] == ["and"]
+            and {mention.unit, other.unit} & (_WORDS["sexes"] | _WORDS["control"])
+            for other in following
+        )
+
     def _refers_back(self, mention: SizeMention) -> bool:
         """Return whether a number is a part of the one before ("of whom 1,805 enrolled")."""
         around = (
@@ -795,7 +822,14 @@ class MentionClassifier:
         mention = self.mentions[index]
         end = self._sentence(mention)[1]
         parts = [other.value for other in self.mentions[index + 1 : index + 6] if other.first < end]
-        if any(sum(parts[:count]) == mention.value for count in range(2, len(parts) + 1)):
+        sums = [sum(parts[:count]) for count in range(2, len(parts) + 1)]
+        if mention.value in sums:
+            return True
+        # "120 were randomized; 58 received A and 60 received B": some left before the count.
+        near = self._words(mention.after, mention.after + 4)
+        if near & _WORDS["entered"] and any(
+            _LEAST_FOLLOWED * mention.value <= total < mention.value for total in sums
+        ):
             return True
         later = self.tokens.numerals(mention.after, mention.after + _MAX_PARTS_DISTANCE)
         runs = [

@@ -83,6 +83,7 @@ def screen(
     thresholds: Thresholds | None = None,
     limit: int | None = None,
     is_complete_set: bool = False,
+    unread: int = 0,
     cancelled: Callable[[], bool] = lambda: False,
     progress: ResumePoint | None = None,
     keep: Callable[[FinishedRound], None] = lambda finished: None,
@@ -104,6 +105,7 @@ def screen(
             given.
         is_complete_set: Whether the sources return one complete set for every query. Then records
             with the same title stay separate, and later rounds only apply their thresholds.
+        unread: How many records of the given files couldn't be read; counted in the flow.
         cancelled: Called between searches and batches. If it returns True, the screening ends as
             cancelled.
         progress: The finished rounds to resume from.
@@ -120,6 +122,7 @@ def screen(
         thresholds or ruling.thresholds_of(settings),
         limit or settings.screening_retrieve,
         is_complete_set,
+        unread,
         cancelled,
         keep,
         now,
@@ -143,6 +146,7 @@ class _ScreeningRun:
     thresholds: Thresholds
     limit: int
     is_complete_set: bool
+    unread: int
     cancelled: Callable[[], bool]
     keep: Callable[[FinishedRound], None]
     now: Callable[[], str]
@@ -294,6 +298,7 @@ class _ScreeningRun:
             ruling=round_ruling,
             missing=tuple(dict.fromkeys(gap.what for gap in gaps)),
             warnings=warnings,
+            unread=0 if self.rounds else self.unread,
         )
         unseen = (abstract for abstract in abstracts if abstract.id not in seen_before)
         self.rounds.append(finished)

@@ -25,6 +25,17 @@ from masis.schema.screening import Abstract
 # A year from 1500 to 2099 that isn't part of a longer number: "2019 Mar-Apr", "(1998)".
 _YEAR = re.compile(r"(?<!\d)(?:1[5-9]|20)\d\d(?!\d)")
 _DIGEST_DIGITS = 12
+# The words of databases and tables for a missing abstract: "[No abstract available]" (Scopus),
+# "Abstract not available" (Embase), "N/A", "null", "-".
+_LONGEST_PLACEHOLDER = 80
+_PLACEHOLDER = re.compile(
+    r"[\s\[(<*]*(?:(?:there is |sorry,? )?no (?:abstract|summary)(?: is| was)?"
+    r"(?: available| provided| found| given| supplied)?(?: for this (?:article|record|paper))?"
+    r"|(?:the )?abstract (?:is |was )?(?:not|un)[ -]?(?:available|provided|found|supplied)"
+    r"|n\.?\s?/?\s?a\.?|not (?:available|applicable|provided|found)|none|null|nan|nil|undefined"
+    r"|missing|unknown|empty|abstract|[-–—.?_]+)[\s\])>*.!:]*",
+    re.I,
+)
 
 
 def abstract_of(
@@ -48,7 +59,7 @@ def abstract_of(
     Raises InputError, which names no file or line, if there is neither a title nor an abstract, or
     if a text can't be stored.
     """
-    title, text = collapse_whitespace(title), collapse_lines(text)
+    title, text = collapse_whitespace(title), without_placeholder(collapse_lines(text))
     if not (title or text):
         raise InputError(
             "has neither a title nor an abstract", hint="Add one of them, or remove the record."
@@ -91,6 +102,11 @@ def collapse_whitespace(text: str) -> str:
 def collapse_lines(text: str) -> str:
     """Return the text with each line collapsed and without empty lines, so that sections remain."""
     return "\n".join(filter(None, map(collapse_whitespace, text.splitlines())))
+
+
+def without_placeholder(text: str) -> str:
+    """Return the text of an abstract, or nothing if it only says that there is none."""
+    return "" if len(text) < _LONGEST_PLACEHOLDER and _PLACEHOLDER.fullmatch(text) else text
 
 
 def year_of(text: str) -> int | None:

@@ -1,8 +1,9 @@
-"""The PRISMA 2020 flow diagram of a screening (Page et al., BMJ 2021;372:n71, figure 1).
+"""The flow diagram of a screening, as in PRISMA 2020 (Page et al., BMJ 2021;372:n71, figure 1).
 
-Only titles and abstracts are screened, so the boxes for full reports are left out, and undecided
-abstracts have a box of their own. The team's inclusion and exclusion criteria are listed as
-reasons. People judge by them, and the graders don't read them.
+It is called PRISMA only once each record is excluded or kept, because PRISMA has no box for open
+decisions. Only titles and abstracts are screened, so the boxes for full reports are left out, and
+undecided abstracts have a box of their own. The team's inclusion and exclusion criteria are listed
+as reasons. People judge by them, and the graders don't read them.
 """
 
 from __future__ import annotations
@@ -63,15 +64,18 @@ def flow(
     criterion. A record that another search had found before counts as identified and as duplicate.
     """
     latest = tuple(grades)
-    identified = max(sum(finished.identified for finished in rounds), len(latest))
+    finished_rounds = tuple(rounds)
+    found = max(sum(finished.identified for finished in finished_rounds), len(latest))
+    unread = sum(finished.unread for finished in finished_rounds)
     excluded = Counter(
         (grade.rule, _exclusion_reason(grade, criteria))
         for grade in latest
         if grade.recommendation == "discard"
     )
     return Flow(
-        identified=identified,
-        duplicates=identified - len(latest),
+        identified=found + unread,
+        duplicates=found - len(latest),
+        unread=unread,
         screened=len(latest),
         excluded=tuple(
             Exclusion(rule=rule, label=label, count=count)
@@ -141,7 +145,10 @@ def prisma_svg(screening: Screening, palette: Palette = LIGHT) -> str:
     rows: tuple[tuple[list[str], list[str]], ...] = (
         (
             _box("Records identified", flow.identified, f"Sources: {sources}"),
-            _box(duplicates_label, flow.duplicates),
+            [
+                *_box(duplicates_label, flow.duplicates),
+                *(_box("Records that couldn't be read", flow.unread) if flow.unread else ()),
+            ],
         ),
         (
             _box("Records screened", flow.screened, "Titles and abstracts"),
@@ -182,7 +189,8 @@ def prisma_svg(screening: Screening, palette: Palette = LIGHT) -> str:
             ' rotate(-90)" text-anchor="middle" font-size="11"'
             f' fill="{palette.text}">{_xml_text(name)}</text>'
         )
-    title = _xml_line(f"PRISMA 2020 flow of the screening: {screening.question}")[:_LONGEST]
+    name = "PRISMA 2020 flow" if flow.is_prisma else "Flow"
+    title = _xml_line(f"{name} of the screening: {screening.question}")[:_LONGEST]
     head = textwrap.shorten(_xml_line(screening.question), 95, placeholder=" ...")
     opening = (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {y}" width="{WIDTH}"'

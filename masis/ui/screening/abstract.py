@@ -26,9 +26,9 @@ from masis.schema.screening import (
     OverrideField,
 )
 from masis.schema.wording import count_noun, shorten, with_article
+from masis.screening.grading.directions import finding
 from masis.screening.grading.methodology import ITEM_STATE_NAMES, LABELS, appraise, sentence_of
 from masis.screening.rounds.overrides import effective_overrides
-from masis.screening.synthesis.findings import finding
 from masis.screening.synthesis.prisma import criteria_of
 from masis.services.screening import OpenedScreening
 from masis.ui.components import register_component

@@ -64,7 +64,7 @@ LONGEST_NAME = 120
 WAIT_FOR_UPLOAD_S = 0.4
 """How long the click waits for an import; most finish in this time without a progress bar."""
 
-FORMATS = ["jsonl", "json", "ris", "bib", "xml", "nbib", "txt"]
+FORMATS = ["jsonl", "json", "ris", "bib", "xml", "nbib", "txt", "csv", "tsv"]
 MEMORY, GRADERS, CRITERIA = "screening_memory", "screening_graders", "screening_criteria"
 CONCEPTS = "screening_concepts"
 CONCEPT_NAMES: dict[Part, str] = {part: part.capitalize() for part in PARTS}
@@ -361,7 +361,8 @@ def _draw_source_choice(
     with add.popover("Import", icon=":material/upload_file:", width="stretch"):
         st.markdown("**Abstracts of your own**")
         st.caption(
-            "JSON Lines, RIS, BibTeX, PubMed XML or MEDLINE text. Each study is stored once."
+            "JSON Lines, RIS, BibTeX, PubMed or EndNote XML, MEDLINE text or CSV. Each study is"
+            " stored once."
         )
         st.text_input(
             "Into the corpus", key="screening-corpus-name", value="my abstracts", max_chars=100

@@ -15,6 +15,7 @@ from typing import Any, Literal
 import numpy as np
 import streamlit as st
 
+from masis.datasets.readers.abstracts import read_abstracts
 from masis.schema.case import Case
 from masis.schema.screening import (
     Abstract,
@@ -26,6 +27,7 @@ from masis.schema.screening import (
     Thresholds,
 )
 from masis.schema.wording import count_noun
+from masis.screening.grading.directions import Finding
 from masis.screening.grading.question import (
     LONGEST_CONCEPTS,
     PARTS,
@@ -34,7 +36,7 @@ from masis.screening.grading.question import (
     question_of,
     read_question,
 )
-from masis.screening.synthesis.findings import Finding
+from masis.screening.ranking.learning import ReadingOrder
 from masis.screening.synthesis.prisma import DARK, PAGE, criteria_of, prisma_svg
 from masis.services import Workbench
 from masis.services.screening import OpenedScreening, ScreeningFile
@@ -72,8 +74,8 @@ from masis.views.screening import (
     OVERRIDDEN,
     RECOMMENDATION,
     RECOMMENDATIONS,
-    STUDY_TYPE,
     SUFFICIENCY,
+    missing_abstracts_text,
     rule_text,
     size_text,
 )
@@ -86,6 +88,7 @@ SIGN: dict[Direction, str] = {
     "effect": "▲",
     "no_clear_effect": "◄►",
     "opposite": "▼",
+    "comparable": "=",
     "unclear": "?",
 }
 """The signs of an effect direction plot (Boon and Thomson, Res Synth Methods 2021;12:29)."""
@@ -94,12 +97,13 @@ _STYLE = """<style>
   :is(.st-key-screening-flow, .st-key-screening-course) @st-column { min-width: 100%; } }
 </style>"""
 """On a narrow window charts move below the text; at half width letters are 7 pixels high."""
-Order = Literal["quality", "relevance", "found", "size"]
+Order = Literal["quality", "relevance", "found", "size", "next"]
 ORDERS: dict[Order, str] = {
     "quality": "Best quality first",
     "relevance": "Most relevant first",
     "size": "Largest study first",
     "found": "As they were found",
+    "next": "Undecided, next to read first",
 }
 
 
@@ -135,10 +139,15 @@ def show_finished_screening(workbench: Workbench, screening_id: str) -> None:
             _draw_search_further(screening)
         with st.popover("Export", icon=":material/download:"):
             _draw_screening_exports(workbench, opened)
+        with st.popover("Import decisions", icon=":material/upload_file:"):
+            _draw_label_import(screening)
         if words := agreement_words(screening.grades):
             st.text(words)
     show_problem(PROBLEM_KEY, st.error)
     # Each part has a container that always exists, so that the parts below stay in place.
+    with st.container():
+        if done := st.session_state.pop(_LABELS_DONE, ""):
+            st.info(done, icon=":material/info:")
     with st.container():
         for warning in screening.warnings[:5]:
             st.warning(
@@ -146,6 +155,8 @@ def show_finished_screening(workbench: Workbench, screening_id: str) -> None:
                 icon=":material/warning:",
             )
             st.text(warning)
+        if missing := missing_abstracts_text(opened.abstracts.values()):
+            st.warning(missing, icon=":material/short_text:")
     with st.container():
         _draw_findings(opened)
     st.html(with_selectors(_STYLE))
@@ -169,13 +180,9 @@ def show_finished_screening(workbench: Workbench, screening_id: str) -> None:
         ):
             st.header("Abstract", width="content")
             with st.container(horizontal=True, horizontal_alignment="right", width="content"):
-                draw_neighbour_buttons(
-                    [
-                        grade_shown.abstract_id
-                        for grade_shown in select_grades(screening, *_shown_in_address())
-                    ],
-                    chosen,
-                )
+                shown = [grade_shown.abstract_id for grade_shown in _shown_grades(opened)[0]]
+                # Once decided, an abstract leaves the reading order; the first one left is next.
+                draw_neighbour_buttons(shown if chosen in shown else [chosen, *shown], chosen)
         show_abstract(opened, grade)
 
 
@@ -345,12 +352,12 @@ FILES: dict[ScreeningFile, tuple[str, str, str, str]] = {
         "-labels.ris",
         "label",
         (
-            "For ASReview, Rayyan or Covidence. `masis screening labels` takes their decisions back"
-            " as overrides."
+            "For ASReview, Rayyan or Covidence: people's decisions as labels, grades of a machine"
+            " as suggestions. Their decisions come back as overrides."
         ),
     ),
     "flow": (
-        "The PRISMA flow diagram, SVG",
+        "The flow diagram, SVG",
         "-flow.svg",
         "account_tree",
         "For a manuscript: dark on white, in any size.",
@@ -381,6 +388,60 @@ def _draw_screening_exports(workbench: Workbench, opened: OpenedScreening) -> No
             on_click="ignore",
             width="stretch",
             help=purpose,
+        )
+
+
+LABEL_FORMATS = ["ris", "csv", "tsv", "txt", "xml"]
+_LABELS_DONE = "screening-labels-done"
+_EACH_DECISION = "As the file says for each record"
+
+
+def _draw_label_import(screening: Screening) -> None:
+    """Draw the request for decisions that people made in another tool."""
+    key = f"screening-labels-{st.session_state.get('screening-label-imports', 0)}"
+    st.caption("Exports of ASReview, Rayyan or Covidence, as RIS or CSV. Each becomes an override.")
+    st.file_uploader("Files", type=LABEL_FORMATS, accept_multiple_files=True, key=key)
+    st.selectbox(
+        "Decision",
+        [_EACH_DECISION, *RECOMMENDATION],
+        key="screening-labels-as",
+        format_func=lambda value: RECOMMENDATION[value].text if value in RECOMMENDATION else value,
+        help="Covidence exports one list per decision. Choose the decision of the list.",
+    )
+    name_field("screening-labels-name")
+    action(
+        "Import decisions",
+        "screening-label-import",
+        "upload_file",
+        _import_labels,
+        screening.id,
+        key,
+    )
+
+
+def _import_labels(screening_id: str, key: str) -> None:
+    chosen = st.session_state["screening-labels-as"]
+    has_reviewer_name("screening-labels-name")
+    files = st.session_state[key]
+    read = attempt(
+        lambda: [record for file in files for record in read_abstracts(file, name=file.name)]
+    )
+    if not read:
+        return
+    records = [record for record in read if isinstance(record, Abstract)]
+    done = attempt(
+        lambda: served_workbench().screenings.import_labels(
+            actor(), screening_id, records, every=None if chosen == _EACH_DECISION else chosen
+        )
+    )
+    if done is not None:
+        st.session_state[_LABELS_DONE] = (
+            f"{count_noun(done.changed, 'grade')} changed, {done.unchanged} unchanged,"
+            f" {done.undecided} without a decision, {done.unknown} not in the screening,"
+            f" {len(read) - len(records)} unreadable."
+        )
+        st.session_state["screening-label-imports"] = (
+            st.session_state.get("screening-label-imports", 0) + 1
         )
 
 
@@ -431,6 +492,8 @@ def finding_row(opened: OpenedScreening, finding: Finding) -> LinkedRow:
     abstract = opened.abstracts.get(finding.abstract_id) or Abstract(id=finding.abstract_id)
     grade = opened.screening.grade(finding.abstract_id)
     sentence = finding.words.text if finding.words else "There is no text to read."
+    counted = opened.abstracts.get(finding.repeats or "")
+    repeats = [] if counted is None else [f"Counted once, with {study_name(counted)}"]
     word = DIRECTION[finding.direction]
     directions = [label(word._replace(text=f"{SIGN[finding.direction]} {word.text}"))]
     if grade is not None and grade.direction is not None:
@@ -441,6 +504,7 @@ def finding_row(opened: OpenedScreening, finding: Finding) -> LinkedRow:
             "href": link("screening", screening=opened.screening.id, abstract=finding.abstract_id),
             "open": finding.abstract_id,
             "quote": " ".join(sentence.split()),
+            "below": repeats,
         },
         {"pills": directions},
         {
@@ -496,7 +560,7 @@ def _draw_criteria(screening: Screening) -> None:
 
 
 def _draw_flow(opened: OpenedScreening) -> None:
-    """Draw the PRISMA 2020 flow as a picture, beside the directions of the kept studies."""
+    """Draw the flow as a picture, beside the directions of the kept studies."""
     flow, plot = st.columns([58, 42], gap="large")
     with flow:
         st.header("Flow")
@@ -504,10 +568,10 @@ def _draw_flow(opened: OpenedScreening) -> None:
         st.image(
             prisma_svg(opened.screening, DARK if st.context.theme.type == "dark" else PAGE),
             width="stretch",
-            alt="PRISMA 2020 flow diagram: the table below has the same numbers",
+            alt="Flow diagram: the table below has the same numbers",
         )
         with st.expander("The flow as a table"):
-            st.table(flow_frame(opened.screening.flow), border="horizontal", alt="PRISMA flow")
+            st.table(flow_frame(opened.screening.flow), border="horizontal", alt="Flow")
     with plot:
         st.header("Direction of effect")
         if opened.synthesis.findings:
@@ -593,10 +657,19 @@ ABSTRACT_COLUMNS = [
 
 
 def select_grades(
-    screening: Screening, shown: Sequence[Recommendation], order: Order
+    screening: Screening,
+    shown: Sequence[Recommendation],
+    order: Order,
+    to_read: Sequence[str] = (),
 ) -> list[Grade]:
-    """Return the grades with these recommendations (or all) in order, unscored ones last."""
+    """Return the grades with these recommendations (or all) in order, unscored ones last.
+
+    ``to_read`` are the ids of the abstracts that nobody has decided on, for the order ``next``.
+    """
     grades = [grade for grade in screening.grades if not shown or grade.recommendation in shown]
+    if order == "next":
+        by_id = {grade.abstract_id: grade for grade in grades}
+        return [by_id[abstract_id] for abstract_id in to_read if abstract_id in by_id]
 
     def rank(grade: Grade) -> tuple[bool, float, str]:
         size = float(grade.study_size.value) if grade.study_size else None
@@ -637,7 +710,7 @@ def abstract_row(
         },
         {"pills": recommendation, "below": [rule_text(grade)]},
         {
-            "text": STUDY_TYPE[grade.study_type] if grade.study_type else "not recognized",
+            "text": _design_text(grade),
             "below": [f"{size}, too few" if grade.sample_size_adequate is False else size],
         },
         {"score": grade.relevance_score},
@@ -653,6 +726,14 @@ def _shown_in_address() -> tuple[list[Recommendation], Order]:
     return address.several("show", RECOMMENDATIONS), address.one_of("order", ORDERS, "quality")
 
 
+def _shown_grades(opened: OpenedScreening) -> tuple[list[Grade], ReadingOrder | None]:
+    """Return the grades that the address shows, and the reading order if it asks for that."""
+    shown, order = _shown_in_address()
+    reading = opened.reading_order() if order == "next" else None
+    to_read = () if reading is None else reading.ids
+    return select_grades(opened.screening, shown, order, to_read), reading
+
+
 def _draw_abstracts(opened: OpenedScreening) -> None:
     """Draw the table of graded abstracts with filter, order and pages."""
     screening = opened.screening
@@ -662,7 +743,9 @@ def _draw_abstracts(opened: OpenedScreening) -> None:
         return
     shown, order = _shown_in_address()
     _draw_abstract_filters(screening, shown, order)
-    grades = select_grades(screening, shown, order)
+    grades, reading = _shown_grades(opened)
+    if reading is not None:
+        st.markdown(reading.summary)
     start = (address.number("page") - 1) * PAGE_SIZE
     chosen = address.value("abstract")
     rows = [

@@ -26,6 +26,7 @@ FILES: dict[AbstractFormat, str] = {
     "bibtex": (SAMPLES / "salt.bib").read_text(encoding="utf-8"),
     "medline": (SAMPLES / "salt.nbib").read_text(encoding="utf-8"),
     "pubmed_xml": (SAMPLES / "salt.xml").read_text(encoding="utf-8"),
+    "endnote_xml": (SAMPLES / "salt-endnote.xml").read_text(encoding="utf-8"),
     "jsonl": (SAMPLES / "salt.jsonl").read_text(encoding="utf-8"),
 }
 """One record in every format."""
@@ -159,7 +160,10 @@ def test_a_bad_record_is_reported_with_its_position_and_the_others_are_read(
 @pytest.mark.parametrize("form", FILES)
 def test_a_line_that_isnt_utf8_loses_only_its_own_record(form: AbstractFormat) -> None:
     text = FILES[form].removeprefix("Database: Example\n").encode()
-    if form == "pubmed_xml":  # XML declares its own encoding and can't be parsed past an error
+    if form in (
+        "pubmed_xml",
+        "endnote_xml",
+    ):  # XML declares its own encoding and can't be parsed past an error
         latin = (
             text.replace(b'version="1.0"', b'version="1.0" encoding="iso-8859-1"')
             .decode()
@@ -276,14 +280,21 @@ def test_markup_and_commands_in_a_record_stay_text() -> None:
     assert "null byte" in str(read("TY  - JOUR\nTI  - a\x00b\nER  - \n")[0])
 
 
+RECORD_TAGS: dict[AbstractFormat, tuple[bytes, bytes]] = {
+    "pubmed_xml": (b"<PubmedArticle>", b"</PubmedArticleSet>"),
+    "endnote_xml": (b"<record>", b"</records></xml>"),
+}
+"""The start of a record in each XML format, and the end of its file."""
+
+
 @pytest.mark.slow
 def test_memory_use_doesnt_grow_with_the_number_of_records() -> None:
     def peak(form: AbstractFormat, records: int) -> int:
         one = FILES[form].encode()
-        if form == "pubmed_xml":
-            head, body = one.split(b"<PubmedArticle>", 1)
-            body = b"<PubmedArticle>" + body.replace(b"</PubmedArticleSet>", b"")
-            content = head + body * records + b"</PubmedArticleSet>"
+        if form in RECORD_TAGS:
+            tag, end = RECORD_TAGS[form]
+            head, body = one.split(tag, 1)
+            content = head + (tag + body.replace(end, b"")) * records + end
         else:
             content = (one + b"\n") * records
         stream = io.BytesIO(content)
@@ -368,3 +379,79 @@ def test_any_file_content_gives_records_and_errors(
             assert Abstract.model_validate_json(each.model_dump_json()) == each
         else:
             assert each.hint
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "titles,abstracts,pubmedID,year",
+        "Title,Abstract,PubMed ID,Year",
+        "Document Title,Abstract Note,pubmed_id,Publication Year",
+        "Article Title,AB,PM,PY",
+        "TI,AB,PM,PY",
+    ],
+)
+def test_columns_are_recognized_by_the_names_that_other_programs_use(header: str) -> None:
+    (found,) = read(f"{header}\nSalt and blood pressure,48 adults took part.,1234,2019\n")
+    assert (found.title, found.text, found.pmid, found.year, found.id) == (
+        "Salt and blood pressure",
+        "48 adults took part.",
+        "1234",
+        2019,
+        "pmid-1234",
+    )
+
+
+def test_fields_of_json_are_recognized_as_columns_are() -> None:
+    (found,) = read('{"Title": "Salt", "Abstracts": "48 adults.", "pubmedID": 1234, "Odd Name": 1}')
+    assert (found.title, found.text, found.pmid) == ("Salt", "48 adults.", "1234")
+    assert (found.model_extra or {})["Odd Name"] == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[No abstract available]",
+        "No abstract available.",
+        "Abstract not available",
+        "N/A",
+        "n.a.",
+        "null",
+        "[Abstract unavailable]",
+        "No abstract is available for this article.",
+        "-",
+    ],
+)
+def test_a_placeholder_is_no_abstract(text: str) -> None:
+    for record in (
+        RIS.replace(
+            "AB  - BACKGROUND: Salt is eaten.\nMETHODS: 48 adults took part.", f"AB  - {text}"
+        ),
+        f'title,abstract\nSalt,"{text}"\n',
+        f'{{"title": "Salt", "text": "{text}"}}',
+    ):
+        (found,) = read(record)
+        assert found.text == ""
+
+
+def test_a_short_abstract_is_no_placeholder() -> None:
+    for text in ("No abstract idea helps.", "None of 12 adults died.", "N/A ratios were 2."):
+        (found,) = read(f'title,abstract\nSalt,"{text}"\n')
+        assert found.text == text
+
+
+@pytest.mark.parametrize("number", ["{}.", "<{}>", "{}", "Record {}"])
+def test_numbers_before_ris_records_are_skipped(number: str) -> None:
+    record = RIS.removeprefix("Database: Example\n")
+    good, wrong = split(read(f"{number.format(1)}\n{record}\n{number.format(2)}\n{record}"))
+    assert (good, wrong) == (["Salt and blood pressure"] * 2, [])
+
+
+def test_a_broken_record_of_endnote_is_reported_with_its_number() -> None:
+    text = FILES["endnote_xml"].replace("<records>", "<records><record></record>")
+    good, wrong = split(read(text.replace("</records></xml>", "")))
+    assert good == ["Salt and blood pressure"]
+    assert [problem.split(":")[0] for problem in wrong] == [
+        "file, record 1",
+        "file, line 17, after record 2",
+    ]

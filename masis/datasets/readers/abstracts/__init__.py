@@ -1,4 +1,4 @@
-"""Reads files of abstracts: JSON Lines, RIS, BibTeX, PubMed XML, MEDLINE text and tables (CSV).
+"""Reads files of abstracts: JSON Lines, RIS, BibTeX, PubMed and EndNote XML, MEDLINE text, tables.
 
 The first lines show the format. Records are read one at a time, so memory doesn't grow with the
 file. An unreadable record is an error that names file, line, record and hint; the others are still
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Literal, cast, get_args
 
 from masis.datasets.readers.abstracts.bibliographic import read_bibtex, read_medline, read_ris
+from masis.datasets.readers.abstracts.endnote_xml import read_endnote
 from masis.datasets.readers.lines import open_lines, refuse_other_formats
 from masis.datasets.rows import read_rows
 from masis.errors import InputError
@@ -22,17 +23,32 @@ from masis.schema.explain import kind_of
 from masis.schema.screening import Abstract
 from masis.screening.sources.publication import RETRACTED_TYPE
 from masis.screening.sources.pubmed_xml import read_articles
-from masis.screening.sources.records import abstract_of, validate_abstract, year_of
+from masis.screening.sources.records import (
+    abstract_of,
+    validate_abstract,
+    without_placeholder,
+    year_of,
+)
 
 _OTHER_FIELD_NAMES = {
-    "text": ("abstract", "abstract_text", "summary"),
-    "title": ("article_title", "name", "primary_title"),
-    "year": ("pub_year", "publication_year", "published_year", "pub_date", "date"),
-    "journal": ("journal_title", "venue", "source_title", "journal_book"),
-    "authors": ("author",),
-    "pmid": ("pubmed_id",),
+    "text": ("abstract", "abstracts", "abstract_text", "abstract_note", "summary", "ab"),
+    "title": ("article_title", "titles", "name", "primary_title", "document_title", "ti"),
+    "year": ("pub_year", "publication_year", "published_year", "pub_date", "date", "years", "py"),
+    "journal": (
+        "journal_title",
+        "venue",
+        "source_title",
+        "journal_book",
+        "publication_title",
+        "journals",
+        "secondary_title",
+        "so",
+    ),
+    "authors": ("author", "author_s", "authors_list", "author_names", "author_full_names", "au"),
+    "pmid": ("pubmed_id", "pubmedid", "pubmed", "pm_id", "pubmed_pmid", "medline_id", "pm"),
+    "doi": ("doi_link", "dois", "di"),
     "url": ("link", "urls"),
-    "keywords": ("keyword", "author_keywords", "mesh_terms"),
+    "keywords": ("keyword", "author_keywords", "mesh_terms", "mesh", "de"),
     "publication_types": (
         "publication_type",
         "pub_types",
@@ -42,9 +58,20 @@ _OTHER_FIELD_NAMES = {
         "type_of_work",
     ),
 }
-"""Other programs' names for our fields."""
+"""Other programs' names for our fields, in lower case, with underscores for other signs.
+
+The two-letter names are tags of Web of Science.
+"""
+_NON_WORD = re.compile(r"[^a-z0-9]+")
+"""Characters that become underscores in column names."""
 _TEXTS = frozenset({"id", "title", "text", "journal", "doi", "pmid", "url"})
 _LISTS = frozenset({"authors", "keywords", "publication_types"})
+_READ_NAMES = (
+    frozenset(name for names in _OTHER_FIELD_NAMES.values() for name in names)
+    | _TEXTS
+    | _LISTS
+    | {"year"}
+)
 
 
 def read_fields(data: dict[str, Any], source: str) -> Abstract:
@@ -56,7 +83,10 @@ def read_fields(data: dict[str, Any], source: str) -> Abstract:
         InputError: A field has the wrong type; the error names it.
 
     """
-    fields = dict(data)
+    fields = {
+        plain if (plain := _plain_name(name)) in _READ_NAMES - data.keys() else name: value
+        for name, value in data.items()
+    }
     for name, aliases in _OTHER_FIELD_NAMES.items():
         alias = next((alias for alias in aliases if alias in fields), None)
         if name not in fields and alias is not None:
@@ -68,6 +98,8 @@ def read_fields(data: dict[str, Any], source: str) -> Abstract:
         fields["publication_types"] = [RETRACTED_TYPE]
     for name in _TEXTS & fields.keys():
         fields[name] = _text_or_none_field(fields[name], name)
+    if isinstance(text := fields.get("text"), str):
+        fields["text"] = without_placeholder(text)
     for name in _LISTS & fields.keys():
         fields[name] = _list_field(fields[name], name)
     if (given := fields.get("year")) is not None:
@@ -85,6 +117,11 @@ def read_fields(data: dict[str, Any], source: str) -> Abstract:
     }
     stated = {key: value for key, value in fields.items() if value not in (None, "")}
     return validate_abstract({"id": abstract_of(**known).id, "source": source} | stated)
+
+
+def _plain_name(name: str) -> str:
+    """Return a name in lower case with underscores: ``Abstract Note`` as ``abstract_note``."""
+    return _NON_WORD.sub("_", name.lower()).strip("_")
 
 
 def _text_or_none_field(value: Any, name: str) -> str | None:
@@ -106,19 +143,18 @@ def _list_field(value: Any, name: str) -> list[str]:
     )
 
 
-AbstractFormat = Literal["jsonl", "ris", "bibtex", "pubmed_xml", "medline", "csv"]
+AbstractFormat = Literal["jsonl", "ris", "bibtex", "pubmed_xml", "endnote_xml", "medline", "csv"]
 FORMATS: tuple[AbstractFormat, ...] = get_args(AbstractFormat)
 
 _LOOKED_AT = 8192
 _TITLE_COLUMN = re.compile(
-    rb"[^\n]{0,4000}?(?<![a-z0-9])(?:title|article title)\"?[ \t]{0,10}(?=[,;\t\r\n])",
+    rb"[^\n]{0,4000}?(?<![a-z0-9])(?:titles?|ti)\"?[ \t]{0,10}(?=[,;\t\r\n])",
     re.IGNORECASE,
 )
 """A first line with a column named title."""
-_NON_WORD = re.compile(r"[^a-z0-9]+")
-"""Characters that become underscores in column names."""
 _SIGNS: tuple[tuple[AbstractFormat, re.Pattern[bytes]], ...] = (
     ("jsonl", re.compile(rb"\s{0,1000}[\[{]")),
+    ("endnote_xml", re.compile(rb"\s{0,1000}(?:<\?xml[^>]{0,200}>\s{0,1000})?<(?:xml|records)\b")),
     ("pubmed_xml", re.compile(rb"\s{0,1000}<(?:\?xml|!|Pubmed)")),
     ("medline", re.compile(rb"(?:\A|.*?\n)PMID- ?\d", re.DOTALL)),
     ("ris", re.compile(rb"(?:\A|.*?\n)[ \t]{0,100}TY  -", re.DOTALL)),
@@ -131,7 +167,9 @@ _SIGNS: tuple[tuple[AbstractFormat, re.Pattern[bytes]], ...] = (
     ),
 )
 """The pattern that recognizes each format, in the order of trial."""
-_FORMAT_HINT = "Give JSON Lines, RIS, BibTeX, PubMed XML, MEDLINE text or CSV, or name the format."
+_FORMAT_HINT = (
+    "Give JSON Lines, RIS, BibTeX, PubMed or EndNote XML, MEDLINE text or CSV, or name the format."
+)
 
 
 def read_abstracts(
@@ -199,10 +237,7 @@ def _format_records(
             fields = row.value
             if row.table:  # drop empty cells and normalize column names
                 filled = {name: cell.strip() for name, cell in fields.items() if cell.strip()}
-                fields = {
-                    _NON_WORD.sub("_", name.lower()).strip("_"): cell
-                    for name, cell in filled.items()
-                }
+                fields = {_plain_name(name): cell for name, cell in filled.items()}
             yield read_fields(fields, source)
         except InputError as error:
             yield error.at(line=row.number)
@@ -212,6 +247,7 @@ _READERS: dict[str, Callable[..., Iterator[Abstract | InputError]]] = {
     "pubmed_xml": lambda stream, source: (
         article.found for article in read_articles(stream, source=source)
     ),
+    "endnote_xml": read_endnote,
     "ris": read_ris,
     "bibtex": read_bibtex,
     "medline": read_medline,

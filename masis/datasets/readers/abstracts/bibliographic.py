@@ -82,7 +82,8 @@ def read_blocks(
 
     A record ends at a line that matches ``ends``, or else before the next record. Lines outside
     records are an error with the hint ``stray``, reported for the first of several. If records have
-    an end, text before the first one is an export's header and is skipped.
+    an end, text before the first one is an export's header and is skipped, and so are numbers of
+    records between them.
     """
     block: RecordBlock | None = None
     number, strayed = 0, not stray
@@ -99,7 +100,12 @@ def read_blocks(
                 block.ended = True
                 yield block
                 block = None
-        elif text.strip() and not strayed and (number or ends is None):
+        elif (
+            text.strip()
+            and not strayed
+            and (number or ends is None)
+            and not (ends is not None and _RECORD_NUMBER.fullmatch(text))
+        ):
             strayed = True
             yield InputError("is outside any record", hint=stray, line=line)
     if block is not None:
@@ -123,6 +129,8 @@ def _decode_line(line: int, raw: bytes | None) -> tuple[str, InputError | None]:
 
 # "TY  - JOUR" and "ER  - ", the first and the last line of a record.
 _RIS_BEGINS, _RIS_ENDS = re.compile(r"[ \t]{0,100}TY  -"), re.compile(r"[ \t]{0,100}ER  -")
+# A number before each record, as rispy and Ovid write it: "1.", "<12>", "Record 3".
+_RECORD_NUMBER = re.compile(r"\s{0,100}(?:record )?[<\[(#]?\d{1,9}[>\])]?[.:]?\s{0,100}", re.I)
 _RIS_HINT = "Begin each record with a line `TY  - JOUR` and end it with `ER  - `."
 _TITLE = ("title", "primary_title", "translated_title", "short_title")
 _TEXT = ("abstract", "notes_abstract")

@@ -1,0 +1,84 @@
+"""Reports of one study are recognized, so that a trial in two papers counts once."""
+
+from __future__ import annotations
+
+import pytest
+
+from masis.schema.screening import Abstract, SampleSize
+from masis.screening.critic import screen_abstracts
+from masis.screening.grading.study_identity import first_reports, registrations_of
+from masis.screening.synthesis.findings import synthesise
+from tests.screening.test_findings import QUESTION, trial
+
+SIZE = SampleSize(value=240, unit="adults", kind="total", start=0, end=1)
+
+
+def marks(title: str = "A trial", text: str = "", *authors: str, **extra: object) -> set[str]:
+    record = Abstract(id="a", title=title, text=text, authors=authors, **extra)
+    return set(registrations_of(record, SIZE))
+
+
+@pytest.mark.parametrize(
+    ("title", "text", "mark"),
+    [
+        ("A trial", "Registered as NCT 01234567.", "NCT01234567"),
+        ("Ramipril in the elderly: the HOPE study", "", "HOPE study"),
+        ("Nitrendipine in the Syst-Eur trial", "", "SYST-EUR study"),
+        ("Survival after infarction (SAVE)", "", "SAVE study"),
+        ("Late effects", "This is a ten-year follow-up of the HOPE trial.", "HOPE study"),
+        ("Late effects", "A secondary analysis of participants in the HOPE trial.", "HOPE study"),
+    ],
+)
+def test_a_registry_number_or_a_name_marks_a_study(title: str, text: str, mark: str) -> None:
+    assert mark in marks(title, text)
+
+
+@pytest.mark.parametrize(
+    ("title", "text"),
+    [
+        ("A trial", "Unlike the HOPE study, we found no effect."),
+        ("A PCR study of bacteria", ""),
+        ("A cohort study", "Follow-up of the patients was complete."),
+    ],
+)
+def test_another_trial_in_the_text_is_no_mark(title: str, text: str) -> None:
+    assert marks(title, text) == set()
+
+
+def test_the_record_of_a_database_gives_registry_numbers() -> None:
+    listed = {"registrations": ["ClinicalTrials.gov/NCT01234567"]}
+    assert marks(record=listed) == {"NCT01234567"}
+
+
+def test_the_same_first_and_last_author_and_size_mark_a_study() -> None:
+    first = marks("A trial", "", "Doe, Jane", "Lee, A", "Roe, Max")
+    assert first == marks("Later results", "", "Doe J", "Poe B", "Roe M") != set()
+    assert first == marks("Later results", "", "Jane Doe", "Ann Poe", "Max Roe")
+    assert first != marks("A trial", "", "Doe, Jane", "Lee, A", "Poe, Max")
+    assert marks("A trial", "", "Doe, Jane", "Roe, Max") == set()
+    small = SIZE.model_copy(update={"value": 12})
+    authors = ("Doe, Jane", "Lee, A", "Roe, Max")
+    assert registrations_of(Abstract(id="a", authors=authors), small) == ()
+
+
+def test_a_study_that_two_abstracts_report_counts_once_and_says_so() -> None:
+    again = trial(2, "Velotarine reduced stroke in group 2.")
+    again = again.model_copy(update={"text": again.text.replace("NCT99912342", "NCT99912341")})
+    other = trial(3, "Velotarine reduced stroke in group 3.")
+    abstracts = {
+        abstract.id: abstract
+        for abstract in (trial(1, "Velotarine reduced stroke in group 1."), again, other)
+    }
+    screening = screen_abstracts(QUESTION, list(abstracts.values()))
+    synthesis = synthesise(QUESTION, screening.grades, abstracts)
+    assert synthesis.counts["effect"] == 2
+    assert [finding.repeats for finding in synthesis.findings] == [None, "t1", None]
+
+
+def test_a_report_with_two_marks_connects_two_others() -> None:
+    grades = screen_abstracts(QUESTION, [trial(number, "") for number in (1, 2, 3)]).grades
+    linked = [
+        grade.model_copy(update={"registrations": found})
+        for grade, found in zip(grades, [("A",), ("B",), ("A", "B")], strict=True)
+    ]
+    assert set(first_reports(linked).values()) == {"t1"}
