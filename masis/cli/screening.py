@@ -70,14 +70,15 @@ format_option = click.option(
 class Reader:
     """Reads files of abstracts with progress until a person stops it.
 
-    ``errors`` shows all problems, and ``unread`` counts the records that ``read_all`` left out.
+    ``errors`` shows all problems. ``unread`` counts the records that ``read_all`` left out, and
+    ``without_abstract`` those that have only a title.
     """
 
     def __init__(
         self, notice: str = "Stopping. Press Ctrl-C again to stop at once.", label: str = "Reading"
     ) -> None:
         self.errors, self.stop, self._label = ErrorReport(), Interruption(notice), label
-        self.unread = 0
+        self.unread = self.without_abstract = 0
 
     def read_file(self, file: Path) -> Iterator[Abstract | InputError]:
         """Yield the abstracts in a file ('-' for stdin), and an error for each unreadable record.
@@ -105,6 +106,8 @@ class Reader:
                         f"{number:,} records read"
                         + (f", {at / size:.0%} of the file" if size else ""),
                     )
+                    has_text = isinstance(record, InputError) or bool(record.text.strip())
+                    self.without_abstract += not has_text
                     yield record
         except InputError as error:
             self.errors.add(error)
@@ -641,6 +644,8 @@ def _add_to_corpus(workbench: Workbench, name: str, files: Iterable[Path], emit:
     summary = workbench.store.corpora.summary(name)
     emit(summary)
     say(f"Corpus {name!r} holds {count_noun(summary.abstracts, 'abstract')}.")
+    if reader.without_abstract:
+        say(f"{count_noun(reader.without_abstract, 'record has', 'records have')} no abstract.")
     if stop.asked:
         end_interrupted("The import was stopped. Run the same command again to add the rest.")
     reader.errors.end()

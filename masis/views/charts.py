@@ -259,7 +259,8 @@ def direction_chart() -> alt.TopLevelMixin:
     legend = alt.Legend(orient="bottom", columns=1, labelLimit=260, symbolSize=70)
     # Vega leaves out labels that nearly touch, and below four bars that hides every second name.
     names = alt.Axis(labelLimit=190, labelOverlap=False)
-    drawn: alt.Chart = alt.Chart(ROWS, height=260).mark_bar()
+    # 150 is for the axis and a legend of several designs, which are inside the height.
+    drawn: alt.Chart = alt.Chart(ROWS, height=150 + 36 * len(order)).mark_bar()
     return drawn.encode(
         y=alt.Y("direction:N", title=None, sort=order, scale=scale, axis=names),
         x=alt.X("studies:Q", title="Kept studies", axis=alt.Axis(tickMinStep=1, format="d")),

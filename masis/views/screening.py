@@ -167,8 +167,9 @@ def missing_abstracts_text(abstracts: Iterable[Abstract]) -> str:
     missing = sum(not record.text.strip() for record in records)
     if not missing:
         return ""
+    verb = "has" if missing == 1 else "have"
     return (
-        f"{missing:,} of {count_noun(len(records), 'record')} have no abstract, so their method"
+        f"{missing:,} of {count_noun(len(records), 'record')} {verb} no abstract, so the method"
         " can't be graded."
     )
 

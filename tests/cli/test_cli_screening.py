@@ -384,3 +384,19 @@ def test_the_abstracts_to_read_next_and_the_stopping_proposal_are_listed(
     shown = masis("screening", "order", found.id, "--db", database).stdout
     assert "1 included and 1 excluded of" in shown
     assert "ordered by relevance to the question" in shown
+
+
+def test_missing_abstracts_and_unread_records_are_counted(masis: Masis, tmp_path: Path) -> None:
+    file = tmp_path / "found.jsonl"
+    file.write_text(
+        '{"title": "Velotarine in adults", "text": "We randomised 100 adults to velotarine."}\n'
+        '{"title": "Velotarine in hypertension", "text": "[No abstract available]"}\n'
+        '{"title": 5}\n',
+        encoding="utf-8",
+    )
+    result = masis("screen", file, "-q", QUESTION, "--all")
+    assert "3 identified, 0 found again, 1 unread, 2 screened" in result.stderr
+    assert "1 of 2 records has no abstract" in result.stderr
+    assert Screening.model_validate_json(result.stdout).flow.unread == 1
+    stored = masis("screening", "corpus", "demo", file, "--db", tmp_path / "masis.db")
+    assert "1 record has no abstract." in stored.stderr

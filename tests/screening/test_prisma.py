@@ -124,6 +124,7 @@ def test_an_abstract_discarded_for_a_criterion_is_counted_under_it() -> None:
     assert "no control group (n = 1)" in svg_text(prisma_svg(apply_review(original, discarded)))
 
 
+@pytest.mark.spec("AESOP-FLOW")
 def test_records_that_cannot_be_read_stay_in_the_counts() -> None:
     source = ScriptedSource(abstracts("a", "b"))
     graders = ScriptedGrader({"a": STRONG, "b": OFF_TOPIC})
@@ -137,6 +138,7 @@ def test_records_that_cannot_be_read_stay_in_the_counts() -> None:
     assert "Records that couldn't be read (n = 3)" in svg_text(prisma_svg(screening))
 
 
+@pytest.mark.spec("AESOP-FLOW")
 def test_the_diagram_is_called_prisma_only_if_no_record_is_undecided() -> None:
     screening = screened()
     assert "PRISMA 2020 flow of the screening" in prisma_svg(screening)

@@ -149,7 +149,7 @@ def direction(question: str, statement: str) -> Direction:
     joined = _BRACKETS.sub(
         lambda match: match.group().replace(";", ",").replace(": ", " "), statement
     )
-    parts = [joined] if _match("significance", "refers_back", joined) else _clauses(joined)
+    parts = [joined] if _match("significance", "refers_back", joined) else _split_clauses(joined)
     # The clause that shares the most words with the question decides, if it states a direction.
     # Clauses about another outcome only count if none names the one asked about.
     question_stems = _stems(question)
@@ -159,7 +159,7 @@ def direction(question: str, statement: str) -> Direction:
     return next((found for found in directions if found != "unclear"), "unclear")
 
 
-def _clauses(statement: str) -> list[str]:
+def _split_clauses(statement: str) -> list[str]:
     return [part for part in _WORDING["clauses", "break"].split(statement) if part.strip()]
 
 
@@ -173,16 +173,19 @@ def _clause_direction(question: str, clause: str, statement: str) -> Direction:
         return "comparable"
     if is_equal or _is_null(plain):
         return "no_clear_effect"
-    asked, change = _asked(question), _change_at(plain, _outcome_places(question, plain))
+    asked, change = (
+        _find_asked_change(question),
+        _change_at(plain, _outcome_places(question, plain)),
+    )
     if change in (None, "link"):
         change = _change_in_numbers(question, plain) or change
     # "Is related to" answers only a question on a relation or a risk.
     if change is None or (change == "link" and asked not in ("link", "up")):
         return "unclear"
-    return _answer(asked, change, plain)
+    return _answer_direction(asked, change, plain)
 
 
-def _answer(asked: Change, change: Change, clause: str) -> Direction:
+def _answer_direction(asked: Change, change: Change, clause: str) -> Direction:
     """Return whether a change is the one that the question asks about, or its opposite."""
     if asked == "good" and change in ("up", "down"):
         is_desired = bool(_match("outcomes", "desired", clause))
@@ -198,7 +201,7 @@ def _answer(asked: Change, change: Change, clause: str) -> Direction:
 
 
 @lru_cache(maxsize=64)
-def _asked(question: str) -> Change:
+def _find_asked_change(question: str) -> Change:
     """Return the change that a question asks about: the first one it names, else any link."""
     named = [
         (match.start(), name)
@@ -231,11 +234,11 @@ def _is_null(clause: str) -> bool:
             or (value > _SIGNIFICANT_P and not first[1].startswith("<"))
             or (first[1].startswith((">", "≥")) and value >= _SIGNIFICANT_P)
         )
-    interval = _interval(clause)
+    interval = _read_interval(clause)
     return interval is not None and interval[0] <= interval[2] <= interval[1]
 
 
-def _interval(clause: str) -> tuple[float, float, float] | None:
+def _read_interval(clause: str) -> tuple[float, float, float] | None:
     """Return the first confidence interval of a clause and the value that means no effect."""
     if (match := _INTERVAL.search(clause)) is None:
         return None
@@ -280,7 +283,7 @@ def _change_in_numbers(question: str, clause: str) -> Change | None:
         first, second = (float(share[1].replace("·", ".")) for share in shares[:2])
         if favors_first and first != second:
             return "down" if (first < second) == (favors_first > 0) else "up"
-    interval = _interval(clause)
+    interval = _read_interval(clause)
     if interval is not None and interval[0] > interval[2]:
         return "up"
     return "down" if interval is not None and interval[1] < interval[2] else None
@@ -292,7 +295,7 @@ def _outcome_places(question: str, clause: str) -> tuple[int, ...]:
 
 
 @lru_cache(maxsize=64)
-def _names(question: str, part: str) -> tuple[tuple[frozenset[str], str], ...]:
+def _concept_names(question: str, part: str) -> tuple[tuple[frozenset[str], str], ...]:
     """Return the stems of each name of the question's concepts of a part, and its last stem.
 
     The last word is the head of a name: "adherence" in "medication adherence".
@@ -311,7 +314,7 @@ def _names(question: str, part: str) -> tuple[tuple[frozenset[str], str], ...]:
 
 
 def _part_stems(question: str, part: str) -> frozenset[str]:
-    return frozenset().union(*(stems for stems, _ in _names(question, part)))
+    return frozenset().union(*(stems for stems, _ in _concept_names(question, part)))
 
 
 def _names_outcome(question: str, sentence: str) -> bool:
@@ -320,7 +323,7 @@ def _names_outcome(question: str, sentence: str) -> bool:
     If no concept is recognized as an outcome, the names of all concepts count.
     """
     sentence_stems = _stems(sentence)
-    names = _names(question, "outcome") or _names(question, "")
+    names = _concept_names(question, "outcome") or _concept_names(question, "")
     return any(
         2 * len(stems & sentence_stems) + (head in sentence_stems) > len(stems)
         for stems, head in names

@@ -106,6 +106,7 @@ class CorpusUpload(BackgroundTask):
         self.done: list[CorpusImport] = []
         self.errors: list[InputError] = []
         self.refused: list[MasisError] = []
+        self.without_abstract = 0
         self._records, self._at = 0, 0
 
     @property
@@ -136,7 +137,8 @@ class CorpusUpload(BackgroundTask):
             try:
                 # takewhile ends the import between two records, and those before are stored.
                 abstracts = itertools.takewhile(
-                    lambda _: not self.stopping, read_abstracts(stream, name=name)
+                    lambda _: not self.stopping,
+                    map(self._count_missing, read_abstracts(stream, name=name)),
                 )
                 listeners: dict[str, Any] = {
                     "source": name,
@@ -155,6 +157,11 @@ class CorpusUpload(BackgroundTask):
                 self.refused.append(InputError(why, hint="The server's log has the details."))
             if self.stopping:
                 return
+
+    def _count_missing(self, record: Abstract | InputError) -> Abstract | InputError:
+        """Return a record after counting it if it has only a title."""
+        self.without_abstract += isinstance(record, Abstract) and not record.text.strip()
+        return record
 
 
 class ScreeningForm(SettingsForm):
@@ -408,6 +415,11 @@ def _show_imported(upload: CorpusUpload) -> None:
         st.text(
             "The import was stopped. Records read so far are stored. Import the same files again to"
             " add the rest."
+        )
+    if upload.without_abstract:
+        noun = count_noun(upload.without_abstract, "record has", "records have")
+        st.warning(
+            f"{noun} no abstract, so the method can't be graded.", icon=":material/short_text:"
         )
     for errors, noun in ((upload.refused, "file"), (upload.errors, "record")):
         if errors:

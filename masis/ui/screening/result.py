@@ -534,6 +534,7 @@ def direction_rows(opened: OpenedScreening) -> list[dict[str, Any]]:
     counts = Counter(
         (DIRECTION[finding.direction].text, _design_text(grades.get(finding.abstract_id)))
         for finding in opened.synthesis.findings
+        if finding.repeats is None
     )
     return [
         {"direction": where, "design": design, "studies": count}

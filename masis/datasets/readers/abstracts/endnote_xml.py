@@ -56,39 +56,39 @@ def read_endnote(stream: IO[bytes], *, source: str) -> Iterator[Abstract | Input
 
 
 def _endnote_abstract(record: ElementTree.Element, source: str) -> Abstract:
-    number = _first_of(record, ("accession-num",))
-    database = _first_of(record, ("remote-database-name", "database"))
+    number = _first_text_at(record, ("accession-num",))
+    database = _first_text_at(record, ("remote-database-name", "database"))
     reference_type = record.find("ref-type")
     types = [
-        *_all_of(record, "work-type"),
+        *_texts_at(record, "work-type"),
         "" if reference_type is None else reference_type.get("name", ""),
     ]
     # Only PubMed's accession numbers are plain digits of at most eight places.
     is_pmid = number.isdigit() and len(number) <= 8 and database.lower() != "embase"
     return abstract_of(
-        title=_first_of(record, _TITLES),
-        text=_first_of(record, ("abstract",)),
-        year=_first_of(record, ("dates/year", "dates/pub-dates/date")),
-        journal=_first_of(record, _JOURNALS),
-        authors=_all_of(record, "contributors/authors/author"),
-        doi=_first_of(record, ("electronic-resource-num",)),
+        title=_first_text_at(record, _TITLES),
+        text=_first_text_at(record, ("abstract",)),
+        year=_first_text_at(record, ("dates/year", "dates/pub-dates/date")),
+        journal=_first_text_at(record, _JOURNALS),
+        authors=_texts_at(record, "contributors/authors/author"),
+        doi=_first_text_at(record, ("electronic-resource-num",)),
         pmid=number if is_pmid else "",
-        url=_first_of(record, ("urls/related-urls/url", "urls/web-urls/url")),
-        keywords=_all_of(record, "keywords/keyword"),
+        url=_first_text_at(record, ("urls/related-urls/url", "urls/web-urls/url")),
+        keywords=_texts_at(record, "keywords/keyword"),
         publication_types=types,
         source=source,
         record={
             name: text
             for name in (*_NOTES, "rec-number", "accession-num")
-            if (text := _first_of(record, (name,)))
+            if (text := _first_text_at(record, (name,)))
         },
     )
 
 
-def _all_of(record: ElementTree.Element, path: str) -> list[str]:
+def _texts_at(record: ElementTree.Element, path: str) -> list[str]:
     return ["".join(element.itertext()).strip() for element in record.iterfind(path)]
 
 
-def _first_of(record: ElementTree.Element, paths: Iterable[str]) -> str:
+def _first_text_at(record: ElementTree.Element, paths: Iterable[str]) -> str:
     """Return the first text at these paths that isn't empty."""
-    return next((text for path in paths for text in _all_of(record, path) if text), "")
+    return next((text for path in paths for text in _texts_at(record, path) if text), "")
