@@ -93,13 +93,17 @@ class TeamService(Service):
 
     @requires("decide", _TAKE)
     def claim_next(
-        self, actor: Actor, case_filter: CaseFilter, after: str | None = None
+        self,
+        actor: Actor,
+        case_filter: CaseFilter,
+        after: str | None = None,
+        without: Iterable[str] = (),
     ) -> Lease | None:
         """Take the next case of a queue that this reviewer may decide; None if there is none.
 
-        Cases that others take in the meantime are skipped.
+        Cases that others take in the meantime are skipped, as are those in ``without``.
         """
-        lost: list[str] = []
+        lost = list(without)
         while (case_id := self.next_open(actor, case_filter, after, lost)) is not None:
             # added before the attempt, so that the loop never tries a case twice
             lost.append(case_id)

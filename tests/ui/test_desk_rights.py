@@ -15,6 +15,7 @@ from masis.schema.team import QueuePolicy
 from masis.server.app import ACTOR, LONGEST_BODY, Server, api_route
 from masis.services import SIGN_IN_REQUIRED, Workbench
 from masis.services.drafts import case_subject
+from masis.services.team import TeamService
 from masis.settings.sign_in import SignIn
 from masis.ui.review import desk_api  # noqa: F401 (adds its endpoints to the table)
 from tests.reviewing import ADA, decide
@@ -132,3 +133,30 @@ def test_a_case_that_another_reviewer_holds_is_shown_and_refused(
     saved = ask(client, "PUT draft", FORM).json()
     assert saved["saved_at"]
     assert "Ada has taken case" in saved["message"]["text"]
+
+
+def test_two_people_who_ask_for_the_next_case_at_once_get_different_ones(
+    audited_workbench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = client_of(audited_workbench, signs_in=False)
+    look_up = TeamService.next_open
+    both: list[str] = []
+
+    def look_up_while_another_takes_it(
+        self: TeamService, actor: Actor, *arguments: Any, **options: Any
+    ) -> str | None:
+        found = look_up(self, actor, *arguments, **options)
+        if found is not None and not both:
+            both.append(found)
+            audited_workbench.team.claim(Actor(name="Grace"), found)
+        return found
+
+    monkeypatch.setattr(TeamService, "next_open", look_up_while_another_takes_it)
+    body = {"place": PLACE, "to": "next"}
+    answer = client.post(
+        "/api/v1/desk/open", json=body, headers={"X-Masis-Reviewer": ADA.name}
+    ).json()
+    opened = answer["desk"]["place"]["case"]
+    assert both
+    assert opened != both[0]
+    assert audited_workbench.team.work(ADA, opened).leases[0].reviewer == ADA.name

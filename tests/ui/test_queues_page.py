@@ -11,7 +11,7 @@ from masis.services.records import CaseFilter, ReviewQueue
 from tests.ui.conftest import open_page, press, texts
 
 ADA = Actor(name="Ada Lind")
-CASE = "medicine-01-unsafe"
+CASE = "medicine-01"
 HOSTILE = "<script>alert(1)</script> ![x](http://example.org/x.png) **bold**"
 
 

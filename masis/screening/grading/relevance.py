@@ -124,8 +124,8 @@ _EXCLUDED = re.compile(
 class ConceptMatch(NamedTuple):
     """How far an abstract mentions a concept, from 0 to 1, and the words.
 
-    ``is_named`` says whether one of its names occurs, not only single words of one. ``occurrences`` is
-    the number of times, where one in the title counts ``TITLE_WEIGHT`` times.
+    ``is_named`` says whether one of its names occurs, not only single words of one.
+    ``occurrences`` is the number of times, where one in the title counts ``TITLE_WEIGHT`` times.
     """
 
     concept: Concept

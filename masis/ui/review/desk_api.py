@@ -34,6 +34,7 @@ from masis.services.drafts import (
     read_form,
     rubric_subject,
 )
+from masis.services.records import CaseFilter
 from masis.ui.review import decision_form as forms
 from masis.ui.review.decision_form import FormFields
 from masis.ui.review.desk import OpenDesk, Place, whole_queue
@@ -229,13 +230,26 @@ def open_next(call: ApiCall, body: DeskRequest, came_from: str, done: str = "") 
     team, case_id = call.workbench.team, body.place.case
     queue = call.workbench.cases.blind_filter(call.actor, body.queue.case_filter())
     # after an undo, return to the case that the reviewer came from
-    next_id = came_from or team.next_open(call.actor, queue, case_id, without=[case_id])
+    next_id = came_from or _claim_next(call, queue, case_id)
     if next_id is not None:
         return DeskAnswer(desk=body.open(call, case=next_id).data())
     empty = team.explain_empty_queue(call.actor, queue)
     text = f"{done and f'{done}. '}{explain_empty_queue(empty)}"
     message = FormMessage(text=text, narrowed=empty.elsewhere > 0)
     return DeskAnswer(desk=body.open(call).data(), message=message)
+
+
+def _claim_next(call: ApiCall, queue: CaseFilter, case_id: str) -> str | None:
+    """Take the next case of a list, and return its id.
+
+    Two people often ask for the next case within a few milliseconds. If each only looked it up,
+    both would open the same one.
+    """
+    team = call.workbench.team
+    if not call.actor.name or not call.workbench.access.allows(call.actor, "decide"):
+        return team.next_open(call.actor, queue, case_id, without=[case_id])
+    lease = team.claim_next(call.actor, queue, case_id, without=[case_id])
+    return lease.case_id if lease else None
 
 
 def _open_adjudication(call: ApiCall, body: Move, *, forward: bool) -> DeskAnswer:
