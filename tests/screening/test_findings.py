@@ -79,6 +79,26 @@ def studies_agree(*directions: str) -> bool | None:
     ).agree
 
 
+@pytest.mark.parametrize(
+    ("question", "statement"),
+    [
+        (
+            "Do proton pump inhibitors lead to B12 deficiency?",
+            "Deficiency was more common in users.",
+        ),
+        ("Do reductase inhibitors cause diabetes?", "Diabetes was more frequent with the drugs."),
+        (
+            "Do adults on acid-suppressing drugs get pneumonia?",
+            "Pneumonia was more common in users.",
+        ),
+    ],
+)
+def test_a_drug_named_for_what_it_inhibits_doesnt_ask_for_less_of_the_outcome(
+    question: str, statement: str
+) -> None:
+    assert direction(question, statement) == "effect"
+
+
 def test_studies_agree_if_three_quarters_share_a_direction() -> None:
     assert studies_agree("effect", "effect", "effect", "none") is True
     assert studies_agree("effect", "effect", "none") is False

@@ -242,7 +242,7 @@ def test_on_the_demo_earlier_acceptances_make_a_later_screening_sufficient() -> 
     thresholds = adapt_thresholds(MEMORY_ON, entries)
     assert thresholds.adapted_by == -0.05
     before, after = screened("b12"), screened("b12", thresholds)
-    assert (before[0], after[0]) == ("evidence_insufficient", "conflicting")
+    assert (before[0], after[0]) == ("evidence_insufficient", "sufficient")
     assert not any("acceptance memory" in reason for reason in before[1])
     assert any(
         re.search(
