@@ -395,7 +395,7 @@ class Copier:
             )
             self.connection.execute(
                 "INSERT INTO decision_log VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL,"
-                " NULL)",
+                " NULL, NULL)",
                 [
                     *(
                         entry.seq,

@@ -349,11 +349,11 @@ def test_job_status_never_waits_for_the_database(
 
     watch(workbench.audits, "resumable")
     watch(workbench.cases, "find")
-    watch(workbench.cases, "beside")
+    watch(workbench.cases, "neighbor")
     watch(workbench.cases, "summary")
     jobs.audit_all_new(ADA)
     batch_over(jobs)
-    assert asked == dict.fromkeys(("find", "resumable", "summary", "beside"), True)
+    assert asked == dict.fromkeys(("find", "resumable", "summary", "neighbor"), True)
 
 
 def test_a_stopped_batch_leaves_the_rest_unaudited(
