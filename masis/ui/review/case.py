@@ -298,8 +298,8 @@ def _draw_unknown_iteration(run: Run | None) -> None:
         and named_iteration(run, named) is None
     ):
         st.info(
-            "The address names an iteration that this audit doesn't have. You see the original"
-            " answer instead."
+            "This link points to an iteration that doesn't exist in this audit. You see the"
+            " original answer instead."
         )
 
 
@@ -309,7 +309,7 @@ def _draw_unavailable_run(view: CaseView, run_id: str) -> None:
     instead = "You see the newest finished audit instead." if view.run else ""
     if named is None:
         st.info(
-            f"The audit in the address doesn't belong to this case. {instead}",
+            f"This link points to an audit that doesn't belong to this case. {instead}",
             icon=":material/info:",
         )
     elif named.removed_at is not None:
@@ -423,7 +423,7 @@ def _replacement_text(run: Run, settings: Settings) -> str:
         audit = f"The new audit is by {by}, like the one shown."
     else:
         audit = f"The new audit is by {by} and replaces the one by **{escape_markdown(before)}**."
-    return f"{audit} You can still see the present one under More, Audit shown."
+    return f"{audit} The current audit stays available under More > Audit shown."
 
 
 def _draw_more_menu(page: _Page) -> None:
@@ -624,7 +624,7 @@ def _draw_no_answer(case: Case, run: Run | None) -> None:
     explanation = (
         "MASIS drafted the answer below."
         if drafted
-        else "There is nothing to audit, unless an answer is drafted."
+        else "There's no answer to audit. Draft one first."
     )
     title = UNANSWERED[case.unanswered.code].text
     st.warning(f"**{title}.** {explanation}", icon=":material/block:")

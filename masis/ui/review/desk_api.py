@@ -49,6 +49,9 @@ CHANGED = "Your entries are still here. Check them, then submit again."
 CHANGED_FINAL = (
     "Nothing was recorded. Press M to see your entries and to give another final verdict."
 )
+ENTRIES_SAVED = (
+    "Your entries are saved. Submit to load the current state; nothing will be recorded."
+)
 
 
 class FormMessage(Record):
@@ -259,9 +262,9 @@ def _open_adjudication(call: ApiCall, body: Move, *, forward: bool) -> DeskAnswe
     if neighbour is not None:
         return DeskAnswer(desk=body.open(call, case=neighbour).data())
     if not desk.waiting:
-        text = "No case waits for an adjudication."
+        text = "No case is waiting for adjudication."
     else:
-        text = f"This is the {'only' if forward else 'first'} case that waits."
+        text = f"This is the {'only' if forward else 'first'} case waiting for adjudication."
     return DeskAnswer(message=FormMessage(text=text))
 
 
@@ -294,8 +297,7 @@ def save_draft(call: ApiCall, body: DraftForm) -> SavedDraft:
         check = desk.check(fields)
         if body.place.adjudication and desk.view.summary.version != body.seen:
             text = f"This case has changed since you opened it.{desk.explain_change('')}"
-            kept = "Your entries are saved. Record them to see its current state."
-            message = FormMessage(text=f"{text} {kept}", tone="warn")
+            message = FormMessage(text=f"{text} {ENTRIES_SAVED}", tone="warn")
     return SavedDraft(saved_at=saved_at, check=check, message=message)
 
 
@@ -383,7 +385,8 @@ def _record_final(
     """
     if fields.verdict is None:
         raise FormRefused(
-            "Take a reviewer's decision by its number, or choose a verdict.", field="verdict"
+            "Press a reviewer's number to use their decision, or choose a verdict.",
+            field="verdict",
         )
     decision, answer = desk.decision_of(fields)
     confirms = _correction_question(fields)
@@ -420,7 +423,9 @@ def _after_final(call: ApiCall, body: DecisionForm, desk: FinalDesk, entry: LogE
     following = desk.neighbour()
     if following is not None:
         return DeskAnswer(desk=body.open(call, case=following).data(), entry=entry.id, done=done)
-    message = FormMessage(text=f"Recorded: {word}. No other case waits. Undo (U)", tone="good")
+    message = FormMessage(
+        text=f"Recorded: {word}. No other cases are waiting. Undo (U)", tone="good"
+    )
     settled = body.open(call, case=desk.case_id).data()
     return DeskAnswer(desk=settled, message=message, entry=entry.id, done=done)
 
@@ -533,11 +538,11 @@ def undo_entry(call: ApiCall, body: UndoneEntry) -> DeskAnswer:
         and _restore(call, undone)
         else ""
     )
-    done = f"Undone. The log records that, too.{restored}"
+    done = f"Undone. The undo is recorded in the log.{restored}"
     here = case_id == body.place.case
     if undone is not None and not here:
         words = "skipped" if undone.kind == "skip" else f"{verdict_text(undone)} of"
-        done = f"Undone: {words[:1].lower()}{words[1:]} {case_id}. The log records that, too."
+        done = f"Undone: {words[:1].lower()}{words[1:]} {case_id}. The undo is recorded in the log."
         done += restored
     desk = body.open(call) if here else body.open(call, case=case_id)
     return DeskAnswer(desk=desk.data(), message=FormMessage(text=done))
