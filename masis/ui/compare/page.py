@@ -115,8 +115,8 @@ def chosen_systems(
 def _explain_systems(systems: Sequence[System]) -> None:
     here = f"The answers here are all of the system {systems[0].name}." if systems else ""
     st.markdown(
-        "A system is what answered: a model with its prompt and its version. Import the answers of"
-        " another system to the same questions, and this page shows which one is better, how sure"
+        "A system is the model, prompt and version that produced the answers. Import another"
+        " system's answers to the same questions, and this page shows which one is better, how sure"
         f" that is, and every question that got worse. {escape_markdown(here)}"
     )
     st.code("masis import answers.jsonl --system v2", language=None)
@@ -130,7 +130,8 @@ def _draw_system_choice(systems: Sequence[System], first: str, second: str) -> N
         (right, "Now", "second", second),
     ):
         key = f"system-{name}"
-        # On every run, so that Back and Forward, which change only the address, change it too.
+        # Reset on every rerun: Back and Forward change only the URL, and the select box must
+        # follow.
         st.session_state[key] = chosen
         with place:
             st.selectbox(
@@ -277,12 +278,14 @@ def _draw_question_list(workbench: Workbench, comparison: SystemComparison) -> N
         st.rerun()
     if len(listed) < len(pairs):
         st.button(
-            f"List {len(pairs):,} of {total:,}",
+            f"Show {len(pairs):,} of {total:,}",
             on_click=address.set_param,
             args=("all", "yes"),
         )
     elif total > len(pairs):
-        st.caption(f"The first {len(pairs):,} of {total:,} are listed. The file has all.")
+        st.caption(
+            f"The first {len(pairs):,} of {total:,} are listed. The CSV file has all of them."
+        )
 
 
 def _pair_parameters(
@@ -392,9 +395,7 @@ def _draw_measures(comparison: SystemComparison) -> None:
     st.header("All measures")
     groups = measure_groups(comparison)
     if not groups:
-        st.markdown(
-            "No measure is known for both answers to any question. Audit the answers first."
-        )
+        st.markdown("No question has measures for both answers. Audit the answers first.")
         return
     for group in groups:
         st.subheader(group.title, anchor=False)
@@ -494,7 +495,7 @@ def _draw_groups(comparison: SystemComparison) -> None:
     """Draw the fields, failure modes and causes in which the systems differ, or all on demand."""
     if not comparison.measure("flagged").questions:
         return
-    st.header("Where they differ")
+    st.header("Differences by group")
     parts, left_out = listed_parts(comparison)
     if nothing := no_parts_differ_text(comparison):
         st.markdown(nothing)
@@ -502,7 +503,7 @@ def _draw_groups(comparison: SystemComparison) -> None:
     if len(parts) > len(listed):
         everything = address.value("parts") == "yes"
         st.toggle(
-            f"List all {count_noun(len(parts), 'part')}",
+            f"Show all {count_noun(len(parts), 'group')}",
             **address.bind_query_param("parts", False, shows=everything, drops=()),
         )
         listed = parts if everything else listed
@@ -510,7 +511,7 @@ def _draw_groups(comparison: SystemComparison) -> None:
         flagged = MEASURES["flagged"]
         linked_table(
             [
-                column("Part", "main"),
+                column("Group", "main"),
                 column(comparison.first.name, "figure"),
                 column(comparison.second.name, "figure"),
                 column("Difference (95% interval)", "figure"),
@@ -555,10 +556,10 @@ def _draw_release_check(comparison: SystemComparison) -> None:
 
 
 def _draw_descriptions(first: System, second: System) -> None:
-    with st.expander("What the systems are", icon=":material/settings_suggest:"):
+    with st.expander("System details", icon=":material/settings_suggest:"):
         st.caption(
             "What produced the answers, for people who read this comparison later. The lists of"
-            " systems show it; it changes no figure."
+            " systems show it. It doesn't affect any figures."
         )
         for place, system in zip(st.columns(2), (first, second), strict=True):
             with place, st.form(f"system-{system.name}"):

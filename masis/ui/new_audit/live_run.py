@@ -205,7 +205,7 @@ STEP: dict[str, Word] = {
         "Citations", "calm", "Looks up every reference and finds the sentences without one"
     ),
     "claims": Word("Claims", "calm", "Compares each claim with the evidence"),
-    "critique": Word("Critique", "calm", "Weighs the issues and rates the trust in the answer"),
+    "critique": Word("Critique", "calm", "Weighs the issues and rates confidence in the answer"),
     "evaluation": Word(
         "Evaluation", "calm", "Scores faithfulness, relevance, completeness and reasoning"
     ),
@@ -472,7 +472,7 @@ def _end(events: Sequence[Event], state: RunState, why: str) -> Shown | None:
         return {"text": "Stopped", "tone": "warn", "details": details}
     if reason == "error":
         details[1:1] = [event.message for event in events if event.kind == "warning"][-1:]
-        return {"text": "Ended by an error", "tone": "bad", "details": details}
+        return {"text": "Failed", "tone": "bad", "details": details}
     if reason == "no_answer":
         details[1:1] = [event.message for event in events if event.kind == "warning"][-1:]
         return {
