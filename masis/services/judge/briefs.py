@@ -26,7 +26,7 @@ from masis.settings import Settings
 from masis.store import Store
 
 MOST_NAMED = 24
-"""The most examples of rules that are sent about a case, in the order of the rules."""
+"""The maximum number of rule examples sent with a case, in the order of the rules."""
 
 SHORTLISTED = 40
 """How many cases with words of the question are compared by meaning, at about 5 ms each."""
@@ -111,7 +111,7 @@ class JudgeBriefs:
         return brief.model_copy(update={"use": use, "examples": examples})
 
     def longest(self, settings: Settings) -> JudgeBrief | None:
-        """Return a brief with as many and as long examples as a case may get, for estimates.
+        """Return a brief with the most and longest examples a case can get, for cost estimates.
 
         Finding the examples of a case takes 0.3 s, which is too long for the estimate of a trial.
 
@@ -164,7 +164,7 @@ class JudgeBriefs:
     def _usable(
         self, case: Case, content: JudgeContent, case_ids: Sequence[str]
     ) -> list[JudgeExample]:
-        """Return the decided ones of these cases that the judge of a case may see."""
+        """Return the decided cases among ``case_ids`` that may serve as examples for ``case``."""
         systems = self._store.systems
         refused = {question_id(systems.question_record(case)), *content.held_out}
         records = systems.question_records(case_ids)

@@ -1,10 +1,10 @@
 """The cases as a queue: search, filters, orders, pages and counts, all in SQL.
 
-A filter becomes one WHERE, and text from people reaches SQLite only as bound values. A list that is
-narrowed by more than states is read in one pass over ``cases_filtered``, the index that has every
-column to filter or sort by. A unary ``+`` before a column keeps SQLite from using the index of that
-column alone, for which it would look up each case all over the file (SQLite query planner,
-"Disqualifying WHERE clause terms using unary +"). Counts are cached until something is written
+Each filter becomes one WHERE clause, and user input reaches SQLite only as bound values. A list
+filtered by more than states is read in one pass over ``cases_filtered``, the index with every
+column to filter or sort by. A unary ``+`` before a column keeps SQLite from using that column's own
+index, which would need a lookup in the table for every case (SQLite query planner, "Disqualifying
+WHERE clause terms using unary +"). Counts are cached until something is written
 (``Database.cached_rows``).
 """
 
@@ -63,9 +63,9 @@ NOT_DECIDED: tuple[Standing, ...] = tuple(
 class Matching(NamedTuple):
     """The cases that a filter matches, as SQL: ``FROM source WHERE where`` with its bound values.
 
-    ``narrowed`` is True if the filter uses more than states, so that no index has the matches in
-    order. ``words_only`` is True if it uses only words, which the full-text index counts without
-    reading cases.
+    ``narrowed`` is True if no index has the matches in order, because the filter uses more than
+    states or a status. ``words_only`` is True if the filter uses only words, which the full-text
+    index counts without reading cases.
     """
 
     source: str
@@ -76,7 +76,10 @@ class Matching(NamedTuple):
 
 
 class _SortKey(NamedTuple):
-    """The sort key of a queue in SQL, used before the case's number, with its bound values."""
+    """The SQL expression that a queue is sorted by, with its bound values.
+
+    Cases with the same key are sorted by their number.
+    """
 
     key: str
     descending: bool
@@ -369,7 +372,9 @@ def case_seq(connection: sqlite3.Connection, case_id: str) -> int:
     ).fetchall()
     if answers:
         ids = ", ".join(repr(row[0]) for row in answers)
-        raise UnknownRecord(f"there is no case {case_id!r}, but answers of systems: {ids}.")
+        raise UnknownRecord(
+            f"there is no case {case_id!r}. Did you mean an answer from one system: {ids}?"
+        )
     raise UnknownRecord(f"there is no case {case_id!r}. Import cases with `masis import`.")
 
 
@@ -385,7 +390,7 @@ def _first_matching(
     row = connection.execute(
         f"SELECT cases.id FROM {matches.source}"  # noqa: S608
         f" WHERE {matches.where} AND {beyond[0]} "
-        # Every index has the number; for the id, SQLite would look up each case.
+        # Every index includes seq. To compare ids, SQLite would look up each case in the table.
         "AND cases.seq NOT IN (SELECT seq FROM cases WHERE id IN (SELECT value FROM json_each(?))) "
         f"ORDER BY {order.by(matches, forward=forward)} LIMIT 1",
         [*matches.values, *beyond[1], json.dumps(list(without)), *order.values],
@@ -439,12 +444,14 @@ def matching(connection: sqlite3.Connection, case_filter: CaseFilter) -> Matchin
     ]
     if case_filter.queue:
         queue = named_queue(connection, case_filter.queue)
-        # Nothing matches in lists of cases whose audit is hidden, if the audit fills the queue.
+        # If audit results define the queue, leave out the hidden cases so that membership doesn't
+        # reveal their results.
         if sample and any(getattr(queue.cases, name) for name in BY_AUDIT):
             parts.append((f"NOT {_IN_SAMPLE}", (sample,)))
         parts.append(where_waits(queue) if case_filter.waits_in_queue else in_queue(queue))
         if case_filter.waits_in_queue:
-            # Auto-accepted answers wait for nobody, unless their absence would reveal them.
+            # Auto-accepted answers don't wait for review, so leave them out, unless that would
+            # show which were accepted.
             accepted = ", 'accepted'" if strictest_shown(connection) == "first" else ""
             parts.append((f"+state NOT IN ('superseded', 'redacted'{accepted})", ()))
     if case_filter.similar_to:
@@ -453,7 +460,8 @@ def matching(connection: sqlite3.Connection, case_filter: CaseFilter) -> Matchin
     if case_filter.undecided_by is not None:
         [(decided, values)] = worked_on("decided", [case_filter.undecided_by])
         parts.append((f"NOT {decided}", values))
-    # An index has the cases of some states, of one status, and all undecided ones in their order.
+    # These filters can be read from an index in order: a set of states, one status, or all
+    # undecided cases.
     ordered = bool(case_filter.states) if parts else len(standings) < 2 or standings == NOT_DECIDED
     narrowed = len(parts) + bool(standings) > 1 or not ordered
     parts += [
@@ -570,13 +578,13 @@ def _open_to(connection: sqlite3.Connection, case_filter: CaseFilter) -> list[Co
     if case_filter.queue:
         queue = named_queue(connection, case_filter.queue)
         decided = "SELECT who FROM queue_work WHERE case_seq = cases.seq AND queue = :queue"
-        # The policy that the first decision fixed; the queue's, before there is one.
+        # Use the policy that the first decision fixed, or the queue's if there is none yet.
         wanted = f"""coalesce((SELECT coalesce(policy ->> '$.reviewers', 1) FROM queue_states
             WHERE case_seq = cases.seq AND queue = :queue), {queue.policy.reviewers})"""  # noqa: S608
         if not queue.admits(case_filter.open_to):
             return [("0", ())]
     else:
-        # The people of a queue decide its cases, so the first queue offers them to nobody else.
+        # Only members of a queue decide its cases, so "All cases" doesn't offer them to others.
         closed = [
             queue for queue in open_queues(connection) if not queue.admits(case_filter.open_to)
         ]
@@ -635,7 +643,7 @@ _CODED = {
 def _case_summary(row: sqlite3.Row) -> CaseSummary:
     """Return a row as lists show it, with its headline in words."""
     query, likely, stored = row["query_start"], row["likely"], row["headline"]
-    # Another risk than that of the built-in estimate is from a fitted score.
+    # If the stored risk differs from the built-in estimate, it came from a fitted score.
     if likely is not None and not isclose(
         row["risk"], risk_of(row["tier"], row["severity"], likely)
     ):

@@ -153,7 +153,7 @@ def _draw_system_choice(systems: Sequence[System], first: str, second: str) -> N
 
 
 def _choose_system(name: str, first: str, second: str) -> None:
-    """Compare with another system. The one on the other side makes both change places."""
+    """Compare with another system. Choosing the other side's system swaps both."""
     chosen = st.session_state[f"system-{name}"]
     if chosen in (first, second):
         _swap_systems(first, second)
@@ -164,7 +164,7 @@ def _choose_system(name: str, first: str, second: str) -> None:
 
 
 def _swap_systems(first: str, second: str) -> None:
-    """Exchange the systems. An open question stays, in the list in which it is now."""
+    """Swap the systems. An open question stays open, in the list that it is now in."""
     swapped = {"": "better", "worse": "better", "better": ""}
     address.set_param("list", swapped.get(address.value("list"), address.value("list")))
     address.set_param("first", second)
