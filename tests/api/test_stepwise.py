@@ -200,7 +200,7 @@ def test_a_run_of_another_case_is_rejected() -> None:
         stepwise.audit_once(other, SETTINGS, before=run, answer=RIGHT)
     with pytest.raises(InputError, match="isn't an audit of case"):
         stepwise.evaluate_once(other, run, SETTINGS)
-    with pytest.raises(InputError, match="belongs to another case"):
+    with pytest.raises(InputError, match="isn't an audit of case"):
         stepwise.revise_once(other, run, SETTINGS)
 
 
