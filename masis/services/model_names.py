@@ -31,21 +31,21 @@ def assert_listed(access: Access, actor: Actor, named: Settings, configured: Set
     """
     if access.allows(actor, "configure"):
         return
-    for role, string in named.models().items():
-        alone = _alone(string)
-        if not _opens_files(ModelRef.parse(alone)):
+    for role, model_text in named.models().items():
+        model = _strip_first_stage(model_text)
+        if not _opens_files(ModelRef.parse(model)):
             continue
-        listed = (*configured.models().values(), *offered_models(configured, role))
-        if alone not in map(_alone, listed):
+        allowed = (*configured.models().values(), *offered_models(configured, role))
+        if model not in map(_strip_first_stage, allowed):
             raise SettingsError(
-                f"{role}: {alone[:200]!r} isn't a model of this workbench. Choose one from the"
+                f"{role}: {model[:200]!r} isn't a model of this workbench. Choose one from the"
                 " list, or ask an admin to add it to the configuration."
             )
 
 
-def _alone(string: str) -> str:
+def _strip_first_stage(model_text: str) -> str:
     """Return the model of a string without its first stage."""
-    return str(ModelRef.parse(string).alone)
+    return str(ModelRef.parse(model_text).alone)
 
 
 def _opens_files(ref: ModelRef) -> bool:

@@ -85,12 +85,14 @@ class _SortKey(NamedTuple):
     descending: bool
     values: tuple[Any, ...]
 
-    def by(self, matches: Matching, *, forward: bool = True) -> str:
+    def order_by_sql(self, matches: Matching, *, forward: bool = True) -> str:
         key = f"+{self.key}" if matches.narrowed else self.key
         number = "seq" if forward else "seq DESC"
         return f"{key} {'DESC' if self.descending == forward else 'ASC'}, {number}"
 
-    def beyond(self, connection: sqlite3.Connection, seq: int, *, forward: bool) -> Condition:
+    def after_condition(
+        self, connection: sqlite3.Connection, seq: int, *, forward: bool
+    ) -> Condition:
         """Return the condition for all cases after (or before) number ``seq``, which need not match
         the filter.
         """
@@ -106,14 +108,14 @@ class _SortKey(NamedTuple):
         return condition, (*self.values, own, *self.values, own, seq)
 
 
-_BEHIND = 1000
+_WAITING_PENALTY = 1000
 """Subtracted from the sort key of a case that waits for others.
 
 It is larger than any difference between keys.
 """
 
 
-_AHEAD = 1_000_000
+_SAMPLE_SORT_KEY = 1_000_000
 """The sort key of the cases drawn for a guarantee, whose own keys would reveal the verdict.
 
 They come first, because they have to be decided.
@@ -126,7 +128,7 @@ def _sort_key(connection: sqlite3.Connection, case_filter: CaseFilter) -> _SortK
     values: tuple[Any, ...] = order.values(case_filter.seed)
     sample = _sample_of(connection, case_filter) if order.by_audit else ""
     if sample:
-        ahead = _AHEAD if order.descending else -_AHEAD
+        ahead = _SAMPLE_SORT_KEY if order.descending else -_SAMPLE_SORT_KEY
         key = f"(CASE WHEN {_IN_SAMPLE} THEN {ahead} ELSE {key} END)"
         values = (sample, *values)
     # If no case waits for others, the key stays the indexed column, so SQLite sorts nothing.
@@ -135,9 +137,9 @@ def _sort_key(connection: sqlite3.Connection, case_filter: CaseFilter) -> _SortK
         and viewer is not None
         and connection.execute(f"SELECT EXISTS ({_OWN_WAITING})", [viewer]).fetchone()[0]
     ):
-        key = f"{key} - {_BEHIND} * (seq IN ({_OWN_WAITING}))"
+        key = f"{key} - {_WAITING_PENALTY} * (seq IN ({_OWN_WAITING}))"
         if order.last:
-            key += f" - {2 * _BEHIND} * ({order.last})"
+            key += f" - {2 * _WAITING_PENALTY} * ({order.last})"
         key, values = f"({key})", (*values, viewer)
     return _SortKey(key, order.descending, values)
 
@@ -154,7 +156,7 @@ class Queue(StorePart):
                 row[0]
                 for row in connection.execute(
                     f"SELECT seq FROM {matches.source} WHERE {matches.where}"  # noqa: S608
-                    f" ORDER BY {order.by(matches)} LIMIT ? OFFSET ?",
+                    f" ORDER BY {order.order_by_sql(matches)} LIMIT ? OFFSET ?",
                     [
                         *matches.values,
                         *order.values,
@@ -195,7 +197,7 @@ class Queue(StorePart):
         it was opened from. Raises UnknownRecord.
         """
         with self._database.reading() as connection:
-            beyond = _sort_key(connection, case_filter).beyond(
+            beyond = _sort_key(connection, case_filter).after_condition(
                 connection, case_seq(connection, case_id), forward=forward
             )
             return _first_matching(connection, case_filter, without, forward=forward, beyond=beyond)
@@ -392,7 +394,7 @@ def _first_matching(
         f" WHERE {matches.where} AND {beyond[0]} "
         # Every index includes seq. To compare ids, SQLite would look up each case in the table.
         "AND cases.seq NOT IN (SELECT seq FROM cases WHERE id IN (SELECT value FROM json_each(?))) "
-        f"ORDER BY {order.by(matches, forward=forward)} LIMIT 1",
+        f"ORDER BY {order.order_by_sql(matches, forward=forward)} LIMIT 1",
         [*matches.values, *beyond[1], json.dumps(list(without)), *order.values],
     ).fetchone()
     return None if row is None else str(row[0])

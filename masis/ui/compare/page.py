@@ -240,8 +240,8 @@ def _draw_question_list(workbench: Workbench, comparison: SystemComparison) -> N
         )
     else:
         _draw_both_answers(workbench, comparison, shown, chosen, list(pairs))
-    everything = address.value("all") == "yes" or (chosen is not None and chosen in pairs[_SHOWN:])
-    listed = pairs if everything else pairs[:_SHOWN]
+    show_all = address.value("all") == "yes" or (chosen is not None and chosen in pairs[_SHOWN:])
+    listed = pairs if show_all else pairs[:_SHOWN]
     opened = linked_table(
         [
             column("Question", "main"),
@@ -342,7 +342,7 @@ def _draw_both_answers(
         st.page_link("pages/preference.py", label="Preference", icon=":material/thumbs_up_down:")
         return
     sides = []
-    way_back = _pair_parameters(comparison, shown, pair.question)
+    return_params = _pair_parameters(comparison, shown, pair.question)
     for case_id, judgement in (
         (pair.first, pair.first_judgement),
         (pair.second, pair.second_judgement),
@@ -355,7 +355,7 @@ def _draw_both_answers(
                 answer.run,
                 known,
                 decision=answer.decision,
-                href=address.link("review", case=case_id, **way_back),
+                href=address.link("review", case=case_id, **return_params),
             )
         )
     with st.container(horizontal=True):
@@ -388,7 +388,7 @@ def _draw_both_answers(
     )
     # A browser posts the value, so it may be anything.
     if result.open in (pair.first, pair.second):
-        st.switch_page("pages/review.py", query_params={"case": result.open, **way_back})
+        st.switch_page("pages/review.py", query_params={"case": result.open, **return_params})
 
 
 def _draw_measures(comparison: SystemComparison) -> None:
@@ -501,12 +501,12 @@ def _draw_groups(comparison: SystemComparison) -> None:
         st.markdown(nothing)
     listed = [part for part in differing_parts(comparison) if part in parts]
     if len(parts) > len(listed):
-        everything = address.value("parts") == "yes"
+        show_all = address.value("parts") == "yes"
         st.toggle(
             f"Show all {count_noun(len(parts), 'group')}",
-            **address.bind_query_param("parts", False, shows=everything, drops=()),
+            **address.bind_query_param("parts", False, shows=show_all, drops=()),
         )
-        listed = parts if everything else listed
+        listed = parts if show_all else listed
     if listed:
         flagged = MEASURES["flagged"]
         linked_table(

@@ -22,7 +22,11 @@ from masis.ui.components.case_head import CaseHead, case_head
 from masis.ui.components.charts import draw_chart
 from masis.ui.live import served_jobs, show_live
 from masis.ui.new_audit.form import unusable_model
-from masis.ui.new_audit.live_run import show_found_so_far, timeline, waiting
+from masis.ui.new_audit.live_run import (
+    build_timeline,
+    build_waiting_timeline,
+    show_interim_issues,
+)
 from masis.ui.review.decision import answer_place, draw_desk, open_desk
 from masis.ui.review.desk import OpenDesk, chosen_run, named_iteration, settled_decision
 from masis.ui.review.minimal_evidence import show_minimal_evidence
@@ -722,9 +726,9 @@ def _draw_audit_progress(case_id: str, hidden: bool) -> bool:
         return False
     shows_results = running is not None and not hidden
     shown = (
-        timeline(workbench.runs.events(running.id), "running", utc_now())
+        build_timeline(workbench.runs.events(running.id), "running", utc_now())
         if running and shows_results
-        else waiting("")
+        else build_waiting_timeline("")
     )
     # a fixed height from the start, so that new results don't move the answer below
     with st.container(
@@ -755,5 +759,5 @@ def _draw_audit_progress(case_id: str, hidden: bool) -> bool:
                 ),
             )
         if running and shows_results:
-            show_found_so_far(workbench, running.id)
+            show_interim_issues(workbench, running.id)
     return True

@@ -215,7 +215,7 @@ def open_answer(call: ApiCall, body: Move) -> DeskAnswer:
     if body.place.adjudication:
         return _open_adjudication(call, body, forward=body.to != "back")
     if body.to in ("forward", "back"):
-        return _open_neighbour(call, body, forward=body.to == "forward")
+        return _open_neighbor(call, body, forward=body.to == "forward")
     if body.to == "whole_queue":
         whole = CaseQuery(**whole_queue(body.queue).model_dump())
         return open_next(call, body.model_copy(update={"queue": whole}), body.came_from)
@@ -258,9 +258,9 @@ def _claim_next(call: ApiCall, queue: CaseFilter, case_id: str) -> str | None:
 def _open_adjudication(call: ApiCall, body: Move, *, forward: bool) -> DeskAnswer:
     """Open the next or the previous case that waits for an adjudication."""
     desk = body.open(call)
-    neighbour = desk.neighbour(forward=forward) if isinstance(desk, FinalDesk) else None
-    if neighbour is not None:
-        return DeskAnswer(desk=body.open(call, case=neighbour).data())
+    neighbor = desk.neighbor(forward=forward) if isinstance(desk, FinalDesk) else None
+    if neighbor is not None:
+        return DeskAnswer(desk=body.open(call, case=neighbor).data())
     if not desk.waiting:
         text = "No case is waiting for adjudication."
     else:
@@ -268,13 +268,13 @@ def _open_adjudication(call: ApiCall, body: Move, *, forward: bool) -> DeskAnswe
     return DeskAnswer(message=FormMessage(text=text))
 
 
-def _open_neighbour(call: ApiCall, body: Move, *, forward: bool) -> DeskAnswer:
+def _open_neighbor(call: ApiCall, body: Move, *, forward: bool) -> DeskAnswer:
     """Open the next or the previous case of the list."""
     workbench = call.workbench
     queue = workbench.cases.blind_filter(call.actor, body.queue.case_filter())
-    neighbour = workbench.cases.neighbor(body.place.case, queue, forward=forward)
-    if neighbour is not None:
-        return DeskAnswer(desk=body.open(call, case=neighbour).data())
+    neighbor = workbench.cases.neighbor(body.place.case, queue, forward=forward)
+    if neighbor is not None:
+        return DeskAnswer(desk=body.open(call, case=neighbor).data())
     others_wait = forward and workbench.team.explain_empty_queue(call.actor, queue).elsewhere > 0
     text = f"This is the {'last' if forward else 'first'} case of the list."
     return DeskAnswer(message=FormMessage(text=text, narrowed=others_wait))
@@ -420,7 +420,7 @@ def _after_final(call: ApiCall, body: DecisionForm, desk: FinalDesk, entry: LogE
     verdict = final.verdict if final else None
     word = DECIDED[verdict].text.lower() if verdict else "decided"
     done = f"{desk.case_id}, “{shorten(desk.view.case.query, 200)}”: {word}"
-    following = desk.neighbour()
+    following = desk.neighbor()
     if following is not None:
         return DeskAnswer(desk=body.open(call, case=following).data(), entry=entry.id, done=done)
     message = FormMessage(
