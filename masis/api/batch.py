@@ -128,9 +128,7 @@ async def aaudit(
 
 
 class Options(NamedTuple):
-    """Options shared by the functions that audit many cases; ``names`` is their
-    argument ``map``.
-    """
+    """Options of the functions that audit many cases. Callers pass ``names`` as ``map``."""
 
     concurrency: int | None = None
     progress: bool = True
@@ -244,7 +242,7 @@ def audit_all(
                 bar.update()
         except KeyboardInterrupt:
             finished = count_noun(len(runs), "audit")
-            bar.write(f"Interrupted. {finished} finished; the result has only those.")
+            bar.write(f"Interrupted. {finished} finished. Only finished audits are in the result.")
     return dict(sorted(runs.items()))
 
 
@@ -287,14 +285,16 @@ def _jobs(
     different case.
     """
     places: dict[str, tuple[int, str]] = {}
-    can_add_hint = names is None  # only for the first: the other mappings have the same keys
+    # Only the first error gets the hint, because the other mappings have the same keys.
+    can_add_hint = names is None
     for number, row in enumerate(cases):
         try:
             case = case_of(row, f"cases[{number}]", names)
             first_place, digest = places.setdefault(case.id, (number, case.digest()))
             if digest != case.digest():
                 raise InputError(
-                    f"is {case.id[:80]!r}, as in cases[{first_place}], with other content",
+                    f"has the same id as cases[{first_place}] ({case.id[:80]!r}) but different"
+                    " content",
                     hint="Give each case an id of its own, or remove one of the two.",
                     field=f"cases[{number}].id",
                 )
@@ -358,7 +358,9 @@ class Budget:
 
     def __init__(self, settings: Settings, limit: float | None, spent: float = 0.0) -> None:
         if limit is not None and not limit > 0:
-            raise InputError(f"is {limit}", hint="Give US dollars, above 0.", field="max_cost")
+            raise InputError(
+                f"is {limit}", hint="Give an amount above 0, in US dollars.", field="max_cost"
+            )
         if limit is not None and (unpriced := unpriced_models(settings)):
             raise InputError(
                 f"no price is known for {', '.join(unpriced)}",
@@ -458,7 +460,7 @@ class ItemResult(NamedTuple):
 
 
 class Abandoned(Exception):
-    """The user did not wait: the audits in progress are left as they are, to be resumed later."""
+    """The user stopped waiting. Audits in progress are left unfinished, to be resumed later."""
 
 
 def guarded_audit(audit: Callable[[], Run]) -> Run | AuditFailure:
@@ -561,7 +563,7 @@ def _results(
 ) -> Iterator[ItemResult]:
     """Yield the result of each job in order.
 
-    ``at_once`` jobs are in progress, and as many finished results may wait behind a slow job.
+    At most ``at_once`` jobs run at a time. As many finished results can wait behind a slow job.
     """
     source, waiting, under_way = (
         iter(jobs),

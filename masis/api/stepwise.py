@@ -163,14 +163,14 @@ class ExternalFindings(NamedTuple):
     hallucination_detected: bool = False
 
 
-UNNAMED = "(a sentence without a citation that the critic counted)"
+UNNAMED = "(uncited sentence counted by the other critic)"
 
 
 def with_external_findings(run: Run, findings: ExternalFindings) -> Run:
-    """Return the run with its last answer's citations also bound by another critic's findings.
+    """Return the run with another critic's findings added to its last answer's citation audit.
 
-    The worse of both holds, so that a judge's score can't contradict that critic (MASIS-EVAL-P4,
-    MASIS-EVAL-P5).
+    The worse result of the two applies, so that a judge's score can't contradict that critic
+    (MASIS-EVAL-P4, MASIS-EVAL-P5).
     """
     last = run.iterations[-1]
     audit = last.citation_audit
@@ -197,7 +197,7 @@ def _iterations(case: Case, run: Run | None) -> tuple[Iteration, ...]:
         return ()
     if run.case_digest != case.digest():
         raise InputError(
-            f"run {run.id!r} belongs to another case than {case.id!r}, or to other content of it",
+            f"run {run.id!r} isn't an audit of case {case.id!r} with this content",
             hint="Audit this case from its first answer.",
             field="run",
         )

@@ -188,7 +188,7 @@ def new(
 @click.option(
     "--severity",
     type=click.Choice(get_args(Severity)),
-    help="The severity of its issues; for does_not_matter, what issues are lowered to.",
+    help="The severity of its issues; for does_not_matter, the severity to lower issues to.",
 )
 @click.option("--id", "rule_id", metavar="ID", help="Its id. Default: from the sentence.")
 @click.option(
@@ -322,7 +322,7 @@ def adopt(name: str, by: str | None, emit: Emit, workbench: Workbench) -> None:
 
       masis judge adopt "prices 1"
 
-    Models take the exam again, and guarantees of the judge before don't count for it.
+    Models must retake the exam, and guarantees measured with the previous judge no longer apply.
     """
     _show_judge_version(workbench.judge.adopt(shared.operator(by), name), emit)
 

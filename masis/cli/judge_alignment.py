@@ -65,8 +65,8 @@ def align(
       masis judge align --half held_out
 
     Without --choose, the newest choice is used if there is one. Cases of the held-out half are
-    never listed, because rules written from them couldn't be measured by them. Exit code 2: fewer
-    than two decided questions match.
+    never listed. If you wrote rules from them, they could no longer test those rules. Exit code 2:
+    fewer than two decided questions match.
     """
     person, service = shared.operator(by), workbench.alignment
     split = None if choose else service.split(person)
@@ -106,8 +106,8 @@ def _figure_lines(figures: JudgeFigures) -> Iterator[str]:
 @shared.json_option
 @shared.workbench_option
 def propose(by: str | None, emit: Emit, workbench: Workbench) -> None:
-    """Propose house rules where people decided otherwise than the audit three times on one kind of
-    flag, with what each of them would have changed.
+    """Propose house rules where reviewers disagreed with the audit at least three times on one kind
+    of flag, with what each of them would have changed.
 
       masis judge propose
 

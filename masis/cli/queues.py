@@ -113,14 +113,16 @@ def create(name: str, dry_run: bool, case_filter: CaseFilter, desk: Desk, emit: 
     filters = case_filter.model_dump(exclude_defaults=True)
     preview = desk.preview_queue(**filters)
     common = ", ".join(f"{count:,} also in {other!r}" for other, count in preview.common.items())
-    holds = f"holds {count_noun(preview.cases, 'case')} now{f' ({common})' if common else ''}"
+    also = f" ({common})" if common else ""
+    cases = count_noun(preview.cases, "case")
     if preview.left_out:
         say(f"Left out, because decisions change it: {', '.join(preview.left_out)}.")
     if dry_run:
-        emit(preview, [f"This filter {holds}."])
+        verb = "matches" if preview.cases == 1 else "match"
+        emit(preview, [f"{cases} {verb} this filter{also}."])
         return
     queue = desk.create_queue(name, **filters)
-    emit(queue, [f"The queue {queue.name!r} (id {queue.id}) {holds}."])
+    emit(queue, [f"The queue {queue.name!r} (id {queue.id}) holds {cases} now{also}."])
 
 
 @queues.command("change", cls=Command, short_help="Change a queue's name, policy or people.")

@@ -132,9 +132,10 @@ class Contradiction(Record):
     """A fact of the claim that differs from the same fact in the evidence.
 
     ``claim_start`` and ``claim_end`` are offsets in the claim's text, and ``evidence_text`` is the
-    evidence's value. ``kind`` names the fact (a number, a date, ...). It is ``stated`` if a model
-    reported the contradiction, and ``source`` if the difference is in the line that names the
-    chunk's source: ``evidence_text`` is then that line, which has no place in the text.
+    evidence's value. ``kind`` is the kind of fact (a number, a date, ...). It is ``stated`` if a
+    model reported the contradiction, and ``source`` if the claim differs from the line that names
+    the chunk's source. In that case, ``evidence_text`` is that line, which isn't part of the
+    chunk's text.
     """
 
     kind: str
@@ -356,7 +357,7 @@ class Issue(Record):
 
     @property
     def major(self) -> bool:
-        """Whether the loop must not stop while this issue is open (CRITIC-LOOP-CRITIC-OUTPUT)."""
+        """Whether the issue keeps the loop going while it is open (CRITIC-LOOP-CRITIC-OUTPUT)."""
         return self.severity in ("critical", "high")
 
 

@@ -1,4 +1,4 @@
-"""Base classes of all records: frozen, and either closed to unknown keys or keeping them."""
+"""Base classes of all records, which are frozen and either reject or keep unknown keys."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _COLLECTIONS = frozenset({"list", "tuple", "set", "frozenset"})
 def _stop_at_first_items(schema: Any) -> None:
     """Let every collection in a core schema stop at its first invalid item."""
     if isinstance(schema, dict):
-        kind = schema.get("type")  # a dictionary where this level maps the names of fields
+        kind = schema.get("type")  # not text where this level maps field names to schemas
         if isinstance(kind, str) and kind in _COLLECTIONS:
             schema["fail_fast"] = True
         for part in schema.values():

@@ -301,8 +301,8 @@ class Message(OpenRecord):
 class Case(InputRecord):
     """A question with its evidence and, if there is one, an answer.
 
-    Under ``citations`` to ``no_answer``, a value of another shape belongs to another tool and is
-    kept unchanged.
+    The fields from ``citations`` to ``question_id`` accept any JSON value. A value of another shape
+    is kept unchanged, because other tools use the same keys.
 
     Attributes:
         citations: Citations that came with the answer.
@@ -339,7 +339,8 @@ class Case(InputRecord):
         """Validate a record as ``Case(**record)`` does; ``options`` are passed to pydantic.
 
         Raises:
-            InvalidRecord: The record isn't a case, or a key that isn't read may hold a part of it.
+            InvalidRecord: The record isn't a case, or an unrecognized key looks like a misnamed
+                field.
 
         """
         if not isinstance(obj, Mapping):
@@ -361,7 +362,8 @@ class Case(InputRecord):
         """Validate a JSON record as ``model_validate`` does.
 
         Raises:
-            InvalidRecord: The record isn't a case, or a key that isn't read may hold a part of it.
+            InvalidRecord: The record isn't a case, or an unrecognized key looks like a misnamed
+                field.
 
         """
         try:

@@ -1,4 +1,4 @@
-"""Which models a person may name: those of the configuration, and those that open no file here.
+"""Check which models a person may name: configured ones, and those that open no file here.
 
 ``replay:FILE`` and ``local:FOLDER`` name a file or folder of the server. If anyone could name one,
 its error would tell whether a file exists, and the server would open it.
@@ -16,11 +16,11 @@ from masis.settings import Settings
 
 
 def assert_listed(access: Access, actor: Actor, named: Settings, configured: Settings) -> None:
-    """Raise SettingsError if a role names a file, folder or plug-in that isn't configured or listed
-    for choice, as downloaded models are.
+    """Raise SettingsError if a role names a file, folder or plug-in that is neither configured nor
+    offered, as downloaded models are.
 
-    People who may change the settings can name any. The error says the same of every name, whether
-    it exists or not, and nothing was opened.
+    People who can change the settings may name any model. The error is the same whether or not the
+    file exists, and no file is opened.
 
     Args:
         access: The access rule of the workbench.
@@ -31,21 +31,21 @@ def assert_listed(access: Access, actor: Actor, named: Settings, configured: Set
     """
     if access.allows(actor, "configure"):
         return
-    for role, string in named.models().items():
-        alone = _alone(string)
-        if not _opens_files(ModelRef.parse(alone)):
+    for role, model_text in named.models().items():
+        model = _strip_first_stage(model_text)
+        if not _opens_files(ModelRef.parse(model)):
             continue
-        listed = (*configured.models().values(), *offered_models(configured, role))
-        if alone not in map(_alone, listed):
+        allowed = (*configured.models().values(), *offered_models(configured, role))
+        if model not in map(_strip_first_stage, allowed):
             raise SettingsError(
-                f"{role}: {alone[:200]!r} isn't a model of this workbench. Choose one of the list,"
-                " or ask an admin to add it to the configuration."
+                f"{role}: {model[:200]!r} isn't a model of this workbench. Choose one from the"
+                " list, or ask an admin to add it to the configuration."
             )
 
 
-def _alone(string: str) -> str:
+def _strip_first_stage(model_text: str) -> str:
     """Return the model of a string without its first stage."""
-    return str(ModelRef.parse(string).alone)
+    return str(ModelRef.parse(model_text).alone)
 
 
 def _opens_files(ref: ModelRef) -> bool:

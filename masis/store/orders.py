@@ -59,7 +59,7 @@ class QueueOrder:
 
 
 _PRIME = 2_147_483_647
-# Multiplying modulo a prime leaves neighbours at even steps from each other, so a small store would
+# Multiplying modulo a prime leaves neighbors at even steps from each other, so a small store would
 # stay sorted in runs. The fifth power is a permutation modulo this prime and breaks the steps up. A
 # function in Python is slower.
 _SHUFFLED = (

@@ -343,9 +343,9 @@ def listed_parts(comparison: SystemComparison) -> tuple[list[GroupDifference], i
 
 
 def small_parts_text(count: int) -> str:
-    """Say how many parts aren't listed."""
-    parts = count_noun(count, "part")
-    return f"{parts} with fewer than {FEWEST_QUESTIONS} questions not listed (`--json` has all)."
+    """Say how many groups aren't listed."""
+    groups = count_noun(count, "group")
+    return f"{groups} with fewer than {FEWEST_QUESTIONS} questions not listed (`--json` has all)."
 
 
 def no_parts_differ_text(comparison: SystemComparison) -> str:
@@ -355,7 +355,7 @@ def no_parts_differ_text(comparison: SystemComparison) -> str:
     counts = Counter(part.group for part in comparison.groups)
     nouns: dict[GroupName, str] = {"field": "field", "mode": "failure mode", "cause": "cause"}
     parts = [count_noun(counts[name], noun) for name, noun in nouns.items() if counts[name]]
-    return f"No difference is shown in any part ({', '.join(parts)})."
+    return f"No difference is shown in any group ({', '.join(parts)})."
 
 
 def part_meaning(part: GroupDifference, comparison: SystemComparison) -> str:

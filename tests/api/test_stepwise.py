@@ -196,11 +196,11 @@ def test_an_empty_answer_is_rejected_and_never_drafted(answer: str) -> None:
 def test_a_run_of_another_case_is_rejected() -> None:
     other = bridge().model_copy(update={"query": "What is it made of?"})
     run = stepwise.audit_once(bridge(), SETTINGS)
-    with pytest.raises(InputError, match="belongs to another case"):
+    with pytest.raises(InputError, match="isn't an audit of case"):
         stepwise.audit_once(other, SETTINGS, before=run, answer=RIGHT)
-    with pytest.raises(InputError, match="belongs to another case"):
+    with pytest.raises(InputError, match="isn't an audit of case"):
         stepwise.evaluate_once(other, run, SETTINGS)
-    with pytest.raises(InputError, match="belongs to another case"):
+    with pytest.raises(InputError, match="isn't an audit of case"):
         stepwise.revise_once(other, run, SETTINGS)
 
 

@@ -31,7 +31,7 @@ def test_a_key_verifies_claims_and_the_claim_says_what_changed(
     tab.settle()
     page.keyboard.press("z")
     dialog = page.get_by_role("dialog")
-    expect(dialog).to_contain_text("No model is asked, and it costs nothing.")
+    expect(dialog).to_contain_text("It calls no model and is free.")
     dialog.get_by_role("button", name="Verify", exact=True).click(delay=40)
     expect(dialog).to_have_count(0)
     expect(page.get_by_text(re.compile(r"The verdict changed for \d of \d claim"))).to_be_visible()

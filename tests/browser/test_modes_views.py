@@ -135,13 +135,13 @@ def test_a_group_is_dismissed_and_restored_with_the_keyboard(
     expect(summary).to_be_visible()
     summary.locator("xpath=ancestor::summary").focus()
     page.keyboard.press("Enter")
-    restore = page.get_by_role("button", name="Take back").first
+    restore = page.get_by_role("button", name="Restore").first
     expect(restore).to_be_visible()
     for _ in range(10):
         page.keyboard.press("Tab")
         if restore.evaluate("button => button === document.activeElement"):
             break
     page.keyboard.press("Enter")
-    expect(page.get_by_text("The dismissal was taken back.")).to_be_visible()
+    expect(page.get_by_text("Group restored.")).to_be_visible()
     expect(page.get_by_text("Dismissed groups (1)")).to_be_visible()
     tab.assert_clean()

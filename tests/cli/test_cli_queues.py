@@ -24,7 +24,7 @@ def test_a_queue_is_created_set_up_worked_on_and_archived(
     assert "only the queue 'All cases'" in masis("queues", "list", *at).stderr
     fill = ("--field", "Medicine", "--state", "needs_review")
     dry = masis("queues", "create", "Medical", *fill, "--dry-run", *at)
-    assert dry.stdout == "This filter holds 1 case now.\n"
+    assert dry.stdout == "1 case matches this filter.\n"
     assert "Left out, because decisions change it: states." in dry.stderr
     made = masis("queues", "create", "Medical", *fill, *at)
     assert made.stdout == "The queue 'Medical' (id medical) holds 1 case now.\n"

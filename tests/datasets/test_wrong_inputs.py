@@ -144,7 +144,7 @@ WRONG: list[tuple[str, str, Content, str, Hint]] = [
     ("a list in a text that is cut off", "f.jsonl", b'{"query": "Why?", "evidence": "[\'So.\', \'Th"}',
      "line 1, evidence: looks like a list that a program wrote, but the quote at character 9 isn't closed",
      _without(b"'Th", b"'Thus.']")),
-    ("a repeated id", "f.jsonl", LINE + b"\n" + _line(b"Why?", b"How?"), "line 2, id: is 'a', as in line 1,",
+    ("a repeated id", "f.jsonl", LINE + b"\n" + _line(b"Why?", b"How?"), "line 2, id: has the same id as line 1 ('a')",
      lambda c: c.replace(b'"a"', b'"b"', 1)),
     ("truncated gzip", "f.jsonl.gz", gzip.compress(LINE, mtime=0)[:-9], "f.jsonl.gz: can't be unpacked",
      gzip.compress(LINE)),

@@ -308,7 +308,7 @@ def test_the_error_for_the_id_of_a_question_names_the_answers_of_its_systems(
     for system in ("v1", "v2"):
         add_answer(bench, "q1", system)
     add_answer(bench, "q11", "v1")
-    with pytest.raises(UnknownRecord, match=r"but answers of systems: 'q1:v1', 'q1:v2'\.$"):
+    with pytest.raises(UnknownRecord, match=r"answer from one system: 'q1:v1', 'q1:v2'\?$"):
         bench.cases.open_for(ADA, "q1")
     with pytest.raises(UnknownRecord, match="Import cases"):
         bench.cases.open_for(ADA, "q")

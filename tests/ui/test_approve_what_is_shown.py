@@ -327,7 +327,7 @@ def test_the_next_case_names_the_skipped_one_and_undo_brings_it_back(
     assert workbench.team.work(ADA, CASE).skipped_by == (ADA.name,)
     back = post(client, "undo", {"place": place, "entry": answer["entry"]})
     assert back["desk"]["place"]["case"] == CASE
-    assert back["message"]["text"] == f"Undone: skipped {CASE}. The log records that, too."
+    assert back["message"]["text"] == f"Undone: skipped {CASE}. The undo is recorded in the log."
     assert workbench.team.work(ADA, CASE).skipped_by == ()
 
 

@@ -135,9 +135,9 @@ def test_an_iteration_in_the_url_must_exist(workbench: Workbench, iteration: str
     app = page(iteration=iteration)
     assert app.session_state["iteration"] in (0, 1)
     assert app.session_state["iteration"] == (1 if iteration == "2" else 0)
-    assert any("an iteration that this audit doesn't have" in each.value for each in app.info) == (
-        iteration != "2"
-    )
+    assert any(
+        "an iteration that doesn't exist in this audit" in each.value for each in app.info
+    ) == (iteration != "2")
 
 
 def test_changes_can_be_toggled_and_linked_to(workbench: Workbench) -> None:
@@ -328,7 +328,7 @@ def test_audit_again_says_which_audit_it_replaces(
     monkeypatch.setenv("MASIS_CRITIC", "openai:gpt-5")
     st.cache_resource.clear()
     said = texts(open_page("review", case=CASE))
-    assert " and replaces the one by **offline**. You can still see the present one under" in said
+    assert " and replaces the one by **offline**. The current audit stays available under" in said
 
 
 def test_audit_again_offers_other_settings_and_leads_to_the_comparison(
@@ -402,7 +402,7 @@ def test_the_history_shows_the_settings_of_each_run(
         "max iterations 1",
         "strictness strict",
     ]
-    assert oldest[2]["below"] == ["as by default"]
+    assert oldest[2]["below"] == ["default settings"]
     assert (newest[0]["below"], oldest[0]["below"]) == (["right"], [""])
     assert [row["marked"] for row in rows] == [True, False]
     assert newest[0]["href"] == f"review?case={CASE}&run={two[1].id}"

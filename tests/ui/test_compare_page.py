@@ -184,7 +184,7 @@ def test_the_release_check_names_both_systems_its_limit_and_the_test(served: Wor
 def test_parts_are_listed_only_if_they_differ_or_on_demand(served: Workbench) -> None:
     add_pairs(served, worse=1, same=6)
     app = open_page("compare")
-    assert "No difference is shown in any part (1 field)." in texts(app)
+    assert "No difference is shown in any group (1 field)." in texts(app)
     assert "Field: Engineering" not in drawn_data(app)
     assert "No answer has a failure mode." in texts(app).replace("\\", "")
     assert "Field: Engineering" in drawn_data(open_page("compare", parts="yes"))

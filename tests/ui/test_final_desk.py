@@ -312,7 +312,7 @@ def test_cases_to_adjudicate_are_numbered_and_opened_one_after_another(
         place = {"case": first["place"]["case"], "adjudication": True}
         answer = client.post("/api/v1/desk/open", json={"place": place, "to": "back"}).json()
         if answer["message"]:
-            assert answer["message"]["text"] == "This is the first case that waits."
+            assert answer["message"]["text"] == "This is the first case waiting for adjudication."
         first = answer["desk"]
 
 

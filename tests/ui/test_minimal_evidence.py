@@ -23,7 +23,7 @@ def test_claims_are_verified_after_their_cost_is_shown_and_the_page_counts_the_r
     service = audited_workbench.minimal_evidence
     case_id = case_with_passages(audited_workbench)
     page = press(open_page("review", SIGNED_IN, case=case_id), "minimal-open")
-    assert "No model is asked, and it costs nothing." in texts(page)
+    assert "It calls no model and is free." in texts(page)
     assert not service.results(ADA, case_id)
     total = len(service.plan(ADA, case_id).claims)
     press(page, "minimal-start")

@@ -40,13 +40,13 @@ def test_the_queue_page_lists_the_cases_that_wait_in_the_chosen_queue(
     [choice] = [box for box in app.selectbox if box.label == "Queue"]
     assert (choice.value, choice.options) == ("medical", ["All cases", "Medical"])
     assert "1 of 1 left. 1 reviewer per case, the audit is shown at once." in said(app)
-    assert "**1 case** that wait in this queue" in said(app)
+    assert "**1 case** waiting in this queue" in said(app)
 
 
 def test_a_queue_is_made_of_the_listed_cases(audited_workbench: Workbench) -> None:
     session = {"reviewer-name": ADA.name, "queue-views": True}
     app = open_page("queue", session, field="Medicine", standing="wrong")
-    assert "This filter holds 1 case now." in said(app)
+    assert "1 case matches this filter." in said(app)
     assert "Left out, because decisions change it: status." in said(app)
     [name] = [field for field in app.text_input if field.placeholder == "Its name"]
     name.set_value("Medical")
@@ -59,14 +59,14 @@ def test_an_unknown_queue_in_an_address_is_explained_and_lists_all_cases(
     audited_workbench: Workbench,
 ) -> None:
     app = opened("queue", queue="nope")
-    assert "There is no such queue. You see all cases." in said(app)
-    assert "**7 cases**" in said(app)
-    assert "There is no such queue." in said(opened("review", queue="nope", case=CASE))
+    assert "That queue doesn't exist in this database, so all cases are shown." in said(app)
+    assert "**7 undecided cases**" in said(app)
+    assert "This queue doesn't exist." in said(opened("review", queue="nope", case=CASE))
 
 
 def test_an_empty_an_archived_and_anothers_queue_say_so(audited_workbench: Workbench) -> None:
     queue = medical(audited_workbench, people=("Ben",))
-    assert "You aren't one of its people. A lead can add you" in said(
+    assert "You aren't a member of this queue. A lead can add you" in said(
         opened("queue", queue="medical")
     )
     notice = said(opened("review", queue="medical", case=CASE))
@@ -74,7 +74,7 @@ def test_an_empty_an_archived_and_anothers_queue_say_so(audited_workbench: Workb
     audited_workbench.queues.archive(ADA, queue.id)
     assert "This queue is archived." in said(opened("queue", queue="medical"))
     audited_workbench.queues.create(ADA, "Law", CaseFilter(fields=("none",)))
-    assert "Its filter holds no case now: field none" in said(opened("queue", queue="law"))
+    assert "No cases match this queue's filter: field none" in said(opened("queue", queue="law"))
 
 
 def test_instructions_are_shown_as_typed_above_the_desk(audited_workbench: Workbench) -> None:

@@ -10,7 +10,7 @@ from masis.schema.case import Case
 from masis.schema.run import Event
 from masis.services import demo_cases
 from masis.settings import Settings
-from masis.ui.new_audit.live_run import STEP, Shown, timeline, waiting
+from masis.ui.new_audit.live_run import STEP, Shown, build_timeline, build_waiting_timeline
 from tests.cases import with_copied_figure
 from tests.scripted import ScriptedCritic, roles
 
@@ -25,7 +25,7 @@ def events_of(case: Case = CASE, settings: Settings | None = None) -> list[Event
 
 
 def drawn(events: list[Event], state: str = "finished", why: str = "") -> Shown:
-    return timeline(events, state, events[-1].at if events else NOW, why)  # type: ignore[arg-type]
+    return build_timeline(events, state, events[-1].at if events else NOW, why)  # type: ignore[arg-type]
 
 
 def said(found: Shown) -> str:
@@ -79,8 +79,8 @@ def test_a_running_audit_shows_its_current_step() -> None:
 
 def test_the_clock_runs_until_the_audit_has_finished() -> None:
     events = events_of()
-    assert timeline(events[:3], "running", NOW)["elapsed_ms"] > 10**9
-    assert timeline(events, "finished", NOW)["elapsed_ms"] < 10**6
+    assert build_timeline(events[:3], "running", NOW)["elapsed_ms"] > 10**9
+    assert build_timeline(events, "finished", NOW)["elapsed_ms"] < 10**6
 
 
 def test_an_interrupted_run_shows_where_and_why_it_stopped() -> None:
@@ -144,7 +144,7 @@ def test_a_failed_step_isnt_ticked_and_the_last_entry_says_why() -> None:
 
 def test_a_timeline_without_events_is_empty() -> None:
     assert drawn([], "running")["live"] == "Starting"
-    assert waiting("Two first.")["waiting"] == "Two first."
+    assert build_waiting_timeline("Two first.")["waiting"] == "Two first."
 
 
 def test_a_case_without_an_answer_says_so_at_the_end() -> None:
@@ -152,7 +152,7 @@ def test_a_case_without_an_answer_says_so_at_the_end() -> None:
     run_audit(
         {"query": "How tall?", "evidence": ["18 m"], "error": "It broke"}, on_event=events.append
     )
-    shown = timeline(events, "finished", events[-1].at)
+    shown = build_timeline(events, "finished", events[-1].at)
     assert shown["end"]["text"] == "No answer"
     assert any("It broke" in detail for detail in shown["end"]["details"])
     assert [group["title"] for group in shown["groups"]] == []

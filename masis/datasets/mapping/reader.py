@@ -126,7 +126,10 @@ def read_any(
                 if first != place and content == digest:
                     continue
                 if first != place and chosen.is_own:
-                    problem = f"is {shorten(case.id, 80)!r}, as in line {first}, with other content"
+                    problem = (
+                        f"has the same id as line {first} ({shorten(case.id, 80)!r}) but different"
+                        " content"
+                    )
                     hint = "Give each case an id of its own, or remove one of the two."
                     read = read._replace(
                         case=None, problems=(InputError(problem, hint=hint, field="id"),)

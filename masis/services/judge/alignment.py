@@ -398,7 +398,7 @@ class AlignmentService:
 
     @requires("read")
     def propose_rules(self, actor: Actor, split: DecidedSplit) -> tuple[RuleProposal, ...]:
-        """Propose house rules where people decided otherwise than the audit three times.
+        """Propose house rules where reviewers disagreed with the audit at least three times.
 
         Only the newest ``MOST_READ`` cases of the first half count, so that the held-out half can
         measure the rules.

@@ -25,17 +25,17 @@ from masis.schema.judge import (
 from masis.settings import Settings
 from masis.store import Store
 
-MOST_NAMED = 24
-"""The most examples of rules that are sent about a case, in the order of the rules."""
+MAX_RULE_EXAMPLES = 24
+"""The maximum number of rule examples sent with a case, in the order of the rules."""
 
-SHORTLISTED = 40
+SHORTLIST_SIZE = 40
 """How many cases with words of the question are compared by meaning, at about 5 ms each."""
 
 NEARLY_EQUAL = 0.9
 """The Jaccard similarity of words from which two answers count as near-duplicates."""
 
 _WORD = re.compile(r"\w+")
-_MOST_ENCODED = 1_000
+_MAX_ENCODED_CHARS = 1_000
 
 
 class JudgeBriefs:
@@ -111,7 +111,7 @@ class JudgeBriefs:
         return brief.model_copy(update={"use": use, "examples": examples})
 
     def longest(self, settings: Settings) -> JudgeBrief | None:
-        """Return a brief with as many and as long examples as a case may get, for estimates.
+        """Return a brief with the most and longest examples a case can get, for cost estimates.
 
         Finding the examples of a case takes 0.3 s, which is too long for the estimate of a trial.
 
@@ -133,7 +133,7 @@ class JudgeBriefs:
             reason="x" * MAX_REASON,
         )
         return brief.model_copy(
-            update={"examples": (longest,) * (min(named, MOST_NAMED) + similar)}
+            update={"examples": (longest,) * (min(named, MAX_RULE_EXAMPLES) + similar)}
         )
 
     def _examples(self, case: Case, content: JudgeContent) -> tuple[JudgeExample, ...]:
@@ -152,19 +152,19 @@ class JudgeBriefs:
             found[example.case_id].model_copy(update={"rule": rule_id, "breaks": example.breaks})
             for rule_id, example in named
             if example.case_id in found
-        ][:MOST_NAMED]
+        ][:MAX_RULE_EXAMPLES]
         shown = {example.case_id for example in of_rules}
         others = [case_id for case_id in content.example_cases if case_id not in shown]
         if not content.shows_examples or not others:
             return tuple(of_rules)
-        similar = self._store.judges.with_similar_words(case.query, others, SHORTLISTED)
+        similar = self._store.judges.with_similar_words(case.query, others, SHORTLIST_SIZE)
         ranked = _by_similarity(case, self._usable(case, content, similar))
         return (*of_rules, *ranked[: content.examples_shown])
 
     def _usable(
         self, case: Case, content: JudgeContent, case_ids: Sequence[str]
     ) -> list[JudgeExample]:
-        """Return the decided ones of these cases that the judge of a case may see."""
+        """Return the decided cases among ``case_ids`` that may serve as examples for ``case``."""
         systems = self._store.systems
         refused = {question_id(systems.question_record(case)), *content.held_out}
         records = systems.question_records(case_ids)
@@ -193,7 +193,7 @@ def _by_similarity(case: Case, examples: Sequence[JudgeExample]) -> list[JudgeEx
         *((example.query, example.answer) for example in examples),
     ]
     vectors = np.array(
-        [encoder.encode(f"{query}\n{answer}"[:_MOST_ENCODED]) for query, answer in texts],
+        [encoder.encode(f"{query}\n{answer}"[:_MAX_ENCODED_CHARS]) for query, answer in texts],
         dtype=np.float64,
     )
     vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)

@@ -1,8 +1,7 @@
-"""Counts cases for the pictures of the metrics page: by issue, decision, week and origin.
+"""Count cases by issue, decision, week and origin for the charts of the metrics page.
 
-Each count covers whole cases, and only decisions that everybody may see: the one that settles a
-case. Copies of cases that measure people aren't counted. Times are UTC, and a week is named by its
-Monday.
+Each case counts once, by the decision that settled it, because everybody may see that one. Copies
+of cases that measure reviewers aren't counted. Times are UTC, and a week is named by its Monday.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ class CaseFigures(StorePart):
     """Counts the cases of a store."""
 
     def count_issues(self, measure_filter: MeasureFilter) -> tuple[IssueCount, ...]:
-        """Count the cases by the flag of their issues and the worst severity of these.
+        """Count the cases by issue flag, and for each flag by the worst severity in the case.
 
         The rows of issues must be up to date (``FailureModes.catch_up``).
         """
@@ -108,7 +107,7 @@ class CaseFigures(StorePart):
             values,
         ):
             settled[week][verdict] = count
-        # One or two rows in the middle of each week, whatever the number of its decisions.
+        # The median per week: the middle row, or the mean of the two middle rows.
         seconds: dict[str, float] = dict(
             self._database.cached_rows(
                 f"""SELECT week, avg(seconds) FROM (
@@ -169,7 +168,7 @@ class CaseFigures(StorePart):
     ) -> tuple[OriginCount, ...]:
         """Count the audited cases by origin, most cases first.
 
-        A model is that of the filter's role.
+        The origin ``model`` is the model in the filter's role.
         """
         where, values = _case_condition(measure_filter, "runs.ended_at")
         column = f"cases.{origin}"
@@ -186,8 +185,8 @@ class CaseFigures(StorePart):
         return tuple(OriginCount(row[0], row[1], int(row[2])) for row in rows)
 
 
-# Whether a case counts doesn't depend on decisions that others may not see yet: those leave the
-# acceptance of its answer in force.
+# Decisions that others may not see yet don't count, so they can't be inferred from the figures. A
+# case that was accepted automatically still counts as accepted.
 _COUNTED = """(
     log.kind = 'policy_accept'
     OR log.kind IN ('decision', 'adjudication') AND cases.pending = 0

@@ -1,10 +1,10 @@
 """The cases as a queue: search, filters, orders, pages and counts, all in SQL.
 
-A filter becomes one WHERE, and text from people reaches SQLite only as bound values. A list that is
-narrowed by more than states is read in one pass over ``cases_filtered``, the index that has every
-column to filter or sort by. A unary ``+`` before a column keeps SQLite from using the index of that
-column alone, for which it would look up each case all over the file (SQLite query planner,
-"Disqualifying WHERE clause terms using unary +"). Counts are cached until something is written
+Each filter becomes one WHERE clause, and user input reaches SQLite only as bound values. A list
+filtered by more than states is read in one pass over ``cases_filtered``, the index with every
+column to filter or sort by. A unary ``+`` before a column keeps SQLite from using that column's own
+index, which would need a lookup in the table for every case (SQLite query planner, "Disqualifying
+WHERE clause terms using unary +"). Counts are cached until something is written
 (``Database.cached_rows``).
 """
 
@@ -63,9 +63,9 @@ NOT_DECIDED: tuple[Standing, ...] = tuple(
 class Matching(NamedTuple):
     """The cases that a filter matches, as SQL: ``FROM source WHERE where`` with its bound values.
 
-    ``narrowed`` is True if the filter uses more than states, so that no index has the matches in
-    order. ``words_only`` is True if it uses only words, which the full-text index counts without
-    reading cases.
+    ``narrowed`` is True if no index has the matches in order, because the filter uses more than
+    states or a status. ``words_only`` is True if the filter uses only words, which the full-text
+    index counts without reading cases.
     """
 
     source: str
@@ -76,18 +76,23 @@ class Matching(NamedTuple):
 
 
 class _SortKey(NamedTuple):
-    """The sort key of a queue in SQL, used before the case's number, with its bound values."""
+    """The SQL expression that a queue is sorted by, with its bound values.
+
+    Cases with the same key are sorted by their number.
+    """
 
     key: str
     descending: bool
     values: tuple[Any, ...]
 
-    def by(self, matches: Matching, *, forward: bool = True) -> str:
+    def order_by_sql(self, matches: Matching, *, forward: bool = True) -> str:
         key = f"+{self.key}" if matches.narrowed else self.key
         number = "seq" if forward else "seq DESC"
         return f"{key} {'DESC' if self.descending == forward else 'ASC'}, {number}"
 
-    def beyond(self, connection: sqlite3.Connection, seq: int, *, forward: bool) -> Condition:
+    def after_condition(
+        self, connection: sqlite3.Connection, seq: int, *, forward: bool
+    ) -> Condition:
         """Return the condition for all cases after (or before) number ``seq``, which need not match
         the filter.
         """
@@ -103,14 +108,14 @@ class _SortKey(NamedTuple):
         return condition, (*self.values, own, *self.values, own, seq)
 
 
-_BEHIND = 1000
+_WAITING_PENALTY = 1000
 """Subtracted from the sort key of a case that waits for others.
 
 It is larger than any difference between keys.
 """
 
 
-_AHEAD = 1_000_000
+_SAMPLE_SORT_KEY = 1_000_000
 """The sort key of the cases drawn for a guarantee, whose own keys would reveal the verdict.
 
 They come first, because they have to be decided.
@@ -123,7 +128,7 @@ def _sort_key(connection: sqlite3.Connection, case_filter: CaseFilter) -> _SortK
     values: tuple[Any, ...] = order.values(case_filter.seed)
     sample = _sample_of(connection, case_filter) if order.by_audit else ""
     if sample:
-        ahead = _AHEAD if order.descending else -_AHEAD
+        ahead = _SAMPLE_SORT_KEY if order.descending else -_SAMPLE_SORT_KEY
         key = f"(CASE WHEN {_IN_SAMPLE} THEN {ahead} ELSE {key} END)"
         values = (sample, *values)
     # If no case waits for others, the key stays the indexed column, so SQLite sorts nothing.
@@ -132,9 +137,9 @@ def _sort_key(connection: sqlite3.Connection, case_filter: CaseFilter) -> _SortK
         and viewer is not None
         and connection.execute(f"SELECT EXISTS ({_OWN_WAITING})", [viewer]).fetchone()[0]
     ):
-        key = f"{key} - {_BEHIND} * (seq IN ({_OWN_WAITING}))"
+        key = f"{key} - {_WAITING_PENALTY} * (seq IN ({_OWN_WAITING}))"
         if order.last:
-            key += f" - {2 * _BEHIND} * ({order.last})"
+            key += f" - {2 * _WAITING_PENALTY} * ({order.last})"
         key, values = f"({key})", (*values, viewer)
     return _SortKey(key, order.descending, values)
 
@@ -151,7 +156,7 @@ class Queue(StorePart):
                 row[0]
                 for row in connection.execute(
                     f"SELECT seq FROM {matches.source} WHERE {matches.where}"  # noqa: S608
-                    f" ORDER BY {order.by(matches)} LIMIT ? OFFSET ?",
+                    f" ORDER BY {order.order_by_sql(matches)} LIMIT ? OFFSET ?",
                     [
                         *matches.values,
                         *order.values,
@@ -192,7 +197,7 @@ class Queue(StorePart):
         it was opened from. Raises UnknownRecord.
         """
         with self._database.reading() as connection:
-            beyond = _sort_key(connection, case_filter).beyond(
+            beyond = _sort_key(connection, case_filter).after_condition(
                 connection, case_seq(connection, case_id), forward=forward
             )
             return _first_matching(connection, case_filter, without, forward=forward, beyond=beyond)
@@ -369,7 +374,9 @@ def case_seq(connection: sqlite3.Connection, case_id: str) -> int:
     ).fetchall()
     if answers:
         ids = ", ".join(repr(row[0]) for row in answers)
-        raise UnknownRecord(f"there is no case {case_id!r}, but answers of systems: {ids}.")
+        raise UnknownRecord(
+            f"there is no case {case_id!r}. Did you mean an answer from one system: {ids}?"
+        )
     raise UnknownRecord(f"there is no case {case_id!r}. Import cases with `masis import`.")
 
 
@@ -385,9 +392,9 @@ def _first_matching(
     row = connection.execute(
         f"SELECT cases.id FROM {matches.source}"  # noqa: S608
         f" WHERE {matches.where} AND {beyond[0]} "
-        # Every index has the number; for the id, SQLite would look up each case.
+        # Every index includes seq. To compare ids, SQLite would look up each case in the table.
         "AND cases.seq NOT IN (SELECT seq FROM cases WHERE id IN (SELECT value FROM json_each(?))) "
-        f"ORDER BY {order.by(matches, forward=forward)} LIMIT 1",
+        f"ORDER BY {order.order_by_sql(matches, forward=forward)} LIMIT 1",
         [*matches.values, *beyond[1], json.dumps(list(without)), *order.values],
     ).fetchone()
     return None if row is None else str(row[0])
@@ -439,12 +446,14 @@ def matching(connection: sqlite3.Connection, case_filter: CaseFilter) -> Matchin
     ]
     if case_filter.queue:
         queue = named_queue(connection, case_filter.queue)
-        # Nothing matches in lists of cases whose audit is hidden, if the audit fills the queue.
+        # If audit results define the queue, leave out the hidden cases so that membership doesn't
+        # reveal their results.
         if sample and any(getattr(queue.cases, name) for name in BY_AUDIT):
             parts.append((f"NOT {_IN_SAMPLE}", (sample,)))
         parts.append(where_waits(queue) if case_filter.waits_in_queue else in_queue(queue))
         if case_filter.waits_in_queue:
-            # Auto-accepted answers wait for nobody, unless their absence would reveal them.
+            # Auto-accepted answers don't wait for review, so leave them out, unless that would
+            # show which were accepted.
             accepted = ", 'accepted'" if strictest_shown(connection) == "first" else ""
             parts.append((f"+state NOT IN ('superseded', 'redacted'{accepted})", ()))
     if case_filter.similar_to:
@@ -453,7 +462,8 @@ def matching(connection: sqlite3.Connection, case_filter: CaseFilter) -> Matchin
     if case_filter.undecided_by is not None:
         [(decided, values)] = worked_on("decided", [case_filter.undecided_by])
         parts.append((f"NOT {decided}", values))
-    # An index has the cases of some states, of one status, and all undecided ones in their order.
+    # These filters can be read from an index in order: a set of states, one status, or all
+    # undecided cases.
     ordered = bool(case_filter.states) if parts else len(standings) < 2 or standings == NOT_DECIDED
     narrowed = len(parts) + bool(standings) > 1 or not ordered
     parts += [
@@ -570,13 +580,13 @@ def _open_to(connection: sqlite3.Connection, case_filter: CaseFilter) -> list[Co
     if case_filter.queue:
         queue = named_queue(connection, case_filter.queue)
         decided = "SELECT who FROM queue_work WHERE case_seq = cases.seq AND queue = :queue"
-        # The policy that the first decision fixed; the queue's, before there is one.
+        # Use the policy that the first decision fixed, or the queue's if there is none yet.
         wanted = f"""coalesce((SELECT coalesce(policy ->> '$.reviewers', 1) FROM queue_states
             WHERE case_seq = cases.seq AND queue = :queue), {queue.policy.reviewers})"""  # noqa: S608
         if not queue.admits(case_filter.open_to):
             return [("0", ())]
     else:
-        # The people of a queue decide its cases, so the first queue offers them to nobody else.
+        # Only members of a queue decide its cases, so "All cases" doesn't offer them to others.
         closed = [
             queue for queue in open_queues(connection) if not queue.admits(case_filter.open_to)
         ]
@@ -635,7 +645,7 @@ _CODED = {
 def _case_summary(row: sqlite3.Row) -> CaseSummary:
     """Return a row as lists show it, with its headline in words."""
     query, likely, stored = row["query_start"], row["likely"], row["headline"]
-    # Another risk than that of the built-in estimate is from a fitted score.
+    # If the stored risk differs from the built-in estimate, it came from a fitted score.
     if likely is not None and not isclose(
         row["risk"], risk_of(row["tier"], row["severity"], likely)
     ):

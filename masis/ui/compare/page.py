@@ -115,8 +115,8 @@ def chosen_systems(
 def _explain_systems(systems: Sequence[System]) -> None:
     here = f"The answers here are all of the system {systems[0].name}." if systems else ""
     st.markdown(
-        "A system is what answered: a model with its prompt and its version. Import the answers of"
-        " another system to the same questions, and this page shows which one is better, how sure"
+        "A system is the model, prompt and version that produced the answers. Import another"
+        " system's answers to the same questions, and this page shows which one is better, how sure"
         f" that is, and every question that got worse. {escape_markdown(here)}"
     )
     st.code("masis import answers.jsonl --system v2", language=None)
@@ -130,7 +130,8 @@ def _draw_system_choice(systems: Sequence[System], first: str, second: str) -> N
         (right, "Now", "second", second),
     ):
         key = f"system-{name}"
-        # On every run, so that Back and Forward, which change only the address, change it too.
+        # Reset on every rerun: Back and Forward change only the URL, and the select box must
+        # follow.
         st.session_state[key] = chosen
         with place:
             st.selectbox(
@@ -152,7 +153,7 @@ def _draw_system_choice(systems: Sequence[System], first: str, second: str) -> N
 
 
 def _choose_system(name: str, first: str, second: str) -> None:
-    """Compare with another system. The one on the other side makes both change places."""
+    """Compare with another system. Choosing the other side's system swaps both."""
     chosen = st.session_state[f"system-{name}"]
     if chosen in (first, second):
         _swap_systems(first, second)
@@ -163,7 +164,7 @@ def _choose_system(name: str, first: str, second: str) -> None:
 
 
 def _swap_systems(first: str, second: str) -> None:
-    """Exchange the systems. An open question stays, in the list in which it is now."""
+    """Swap the systems. An open question stays open, in the list that it is now in."""
     swapped = {"": "better", "worse": "better", "better": ""}
     address.set_param("list", swapped.get(address.value("list"), address.value("list")))
     address.set_param("first", second)
@@ -239,8 +240,8 @@ def _draw_question_list(workbench: Workbench, comparison: SystemComparison) -> N
         )
     else:
         _draw_both_answers(workbench, comparison, shown, chosen, list(pairs))
-    everything = address.value("all") == "yes" or (chosen is not None and chosen in pairs[_SHOWN:])
-    listed = pairs if everything else pairs[:_SHOWN]
+    show_all = address.value("all") == "yes" or (chosen is not None and chosen in pairs[_SHOWN:])
+    listed = pairs if show_all else pairs[:_SHOWN]
     opened = linked_table(
         [
             column("Question", "main"),
@@ -277,12 +278,14 @@ def _draw_question_list(workbench: Workbench, comparison: SystemComparison) -> N
         st.rerun()
     if len(listed) < len(pairs):
         st.button(
-            f"List {len(pairs):,} of {total:,}",
+            f"Show {len(pairs):,} of {total:,}",
             on_click=address.set_param,
             args=("all", "yes"),
         )
     elif total > len(pairs):
-        st.caption(f"The first {len(pairs):,} of {total:,} are listed. The file has all.")
+        st.caption(
+            f"The first {len(pairs):,} of {total:,} are listed. The CSV file has all of them."
+        )
 
 
 def _pair_parameters(
@@ -339,7 +342,7 @@ def _draw_both_answers(
         st.page_link("pages/preference.py", label="Preference", icon=":material/thumbs_up_down:")
         return
     sides = []
-    way_back = _pair_parameters(comparison, shown, pair.question)
+    return_params = _pair_parameters(comparison, shown, pair.question)
     for case_id, judgement in (
         (pair.first, pair.first_judgement),
         (pair.second, pair.second_judgement),
@@ -352,7 +355,7 @@ def _draw_both_answers(
                 answer.run,
                 known,
                 decision=answer.decision,
-                href=address.link("review", case=case_id, **way_back),
+                href=address.link("review", case=case_id, **return_params),
             )
         )
     with st.container(horizontal=True):
@@ -385,16 +388,14 @@ def _draw_both_answers(
     )
     # A browser posts the value, so it may be anything.
     if result.open in (pair.first, pair.second):
-        st.switch_page("pages/review.py", query_params={"case": result.open, **way_back})
+        st.switch_page("pages/review.py", query_params={"case": result.open, **return_params})
 
 
 def _draw_measures(comparison: SystemComparison) -> None:
     st.header("All measures")
     groups = measure_groups(comparison)
     if not groups:
-        st.markdown(
-            "No measure is known for both answers to any question. Audit the answers first."
-        )
+        st.markdown("No question has measures for both answers. Audit the answers first.")
         return
     for group in groups:
         st.subheader(group.title, anchor=False)
@@ -494,23 +495,23 @@ def _draw_groups(comparison: SystemComparison) -> None:
     """Draw the fields, failure modes and causes in which the systems differ, or all on demand."""
     if not comparison.measure("flagged").questions:
         return
-    st.header("Where they differ")
+    st.header("Differences by group")
     parts, left_out = listed_parts(comparison)
     if nothing := no_parts_differ_text(comparison):
         st.markdown(nothing)
     listed = [part for part in differing_parts(comparison) if part in parts]
     if len(parts) > len(listed):
-        everything = address.value("parts") == "yes"
+        show_all = address.value("parts") == "yes"
         st.toggle(
-            f"List all {count_noun(len(parts), 'part')}",
-            **address.bind_query_param("parts", False, shows=everything, drops=()),
+            f"Show all {count_noun(len(parts), 'group')}",
+            **address.bind_query_param("parts", False, shows=show_all, drops=()),
         )
-        listed = parts if everything else listed
+        listed = parts if show_all else listed
     if listed:
         flagged = MEASURES["flagged"]
         linked_table(
             [
-                column("Part", "main"),
+                column("Group", "main"),
                 column(comparison.first.name, "figure"),
                 column(comparison.second.name, "figure"),
                 column("Difference (95% interval)", "figure"),
@@ -555,10 +556,10 @@ def _draw_release_check(comparison: SystemComparison) -> None:
 
 
 def _draw_descriptions(first: System, second: System) -> None:
-    with st.expander("What the systems are", icon=":material/settings_suggest:"):
+    with st.expander("System details", icon=":material/settings_suggest:"):
         st.caption(
             "What produced the answers, for people who read this comparison later. The lists of"
-            " systems show it; it changes no figure."
+            " systems show it. It doesn't affect any figures."
         )
         for place, system in zip(st.columns(2), (first, second), strict=True):
             with place, st.form(f"system-{system.name}"):

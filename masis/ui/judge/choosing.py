@@ -59,7 +59,7 @@ def _show_nothing_decided() -> None:
 def _draw_choice_form(workbench: Workbench, decided: int, blind: int) -> None:
     st.caption(
         f"{count_noun(decided, 'decided case')}, {blind:,} of them decided before the audit's"
-        " verdict was shown. A question is in one half only, with all its cases."
+        " verdict was shown. All cases for the same question go into the same half."
     )
     if blind < LEAST_CASES:
         st.page_link(

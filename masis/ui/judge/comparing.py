@@ -59,8 +59,8 @@ def _draw_trial_result(version: JudgeVersion, compared: JudgeComparison) -> None
     st.text(verdict_line(compared))
     if compared.other_prompts:
         st.warning(
-            f"{count_noun(compared.other_prompts, 'stored audit')} had other prompts or models, so"
-            " the version isn't the only difference. Audit these cases again for a clean"
+            f"{count_noun(compared.other_prompts, 'stored audit')} used different prompts or"
+            " models, so the version isn't the only difference. Audit these cases again for a clean"
             " comparison.",
             icon=":material/error:",
         )
@@ -69,15 +69,15 @@ def _draw_trial_result(version: JudgeVersion, compared: JudgeComparison) -> None
             f"{name or 'the default judge'} ({count:,})"
             for name, count in compared.before_judges.items()
         )
-        st.text(f"The stored audits had several judges: {named}.")
+        st.text(f"The stored audits used several judges: {named}.")
     flips = compared.flips
     others = [change for change in compared.changes if not change.flips]
     st.subheader(f"Flipped cases ({len(flips):,})", anchor=False)
-    st.caption("Flagged by only one of the two. Cases that are wrong now come first.")
+    st.caption("Flagged by only one of the two. Cases the new version gets wrong come first.")
     _draw_changes(flips, "judge-flips")
     if others:
         st.subheader(f"Other changed verdicts ({len(others):,})", anchor=False)
-        st.caption("Flagged by both or by neither, with another verdict.")
+        st.caption("Flagged by both or by neither, but the verdict differs.")
         _draw_changes(others, "judge-others")
 
 
@@ -125,8 +125,8 @@ def _draw_decision(workbench: Workbench, version: JudgeVersion, compared: JudgeC
         st.text(f"{version.name} is {version.state}. {JUDGE_STATES[version.state].meaning}.")
         return
     st.caption(
-        "If you adopt it, audits from now on use it. Models take the exam again, and guarantees of"
-        " the judge before don't count for it."
+        "If you adopt it, audits from now on use it. Models must retake the exam, and guarantees"
+        " measured with the previous judge no longer apply."
     )
     with st.container(horizontal=True):
         adopt = st.button(

@@ -30,9 +30,9 @@ def show_judge(workbench: Workbench) -> None:
     """Draw the page: the judge that audits use now, and the step in the address."""
     st.title("Judge")
     st.markdown(
-        "Tell the judge what your team demands, and measure it by cases that people have decided."
-        " Half of them are held out: nothing is written from them, so they show whether a version"
-        " really decides as your team does."
+        "Tell the judge what your team demands, and measure it against cases that people have"
+        " decided. Half of them are held out: no rules may be based on them, so they show whether a"
+        " version really decides as your team does."
     )
     adopted = workbench.judge.find_adopted(actor())
     if adopted is None:

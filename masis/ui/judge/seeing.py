@@ -49,8 +49,8 @@ def show_differences(workbench: Workbench) -> None:
     _draw_confusion(report)
     if half == "held_out":
         st.caption(
-            "The cases of this half aren't listed, because rules written from them couldn't be"
-            " measured by them."
+            "The cases of this half aren't listed. If you wrote rules from them, they could no"
+            " longer test those rules."
         )
         return
     _draw_cases(

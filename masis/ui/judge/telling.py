@@ -68,7 +68,7 @@ def show_rules(workbench: Workbench) -> None:
         )
     elif frozenset(content.held_out) != frozenset(split.held_out):
         st.warning(
-            "This draft holds out other questions than those that are chosen now.",
+            "This draft's held-out questions differ from the current selection.",
             icon=":material/error:",
         )
         held_out = st.button(
@@ -149,8 +149,8 @@ def _draw_rule_proposals(
     found = proposals(workbench, split)
     st.subheader(f"Proposed rules ({len(found):,})", anchor=False)
     st.caption(
-        "Where people decided otherwise than the audit three times on the same kind of flag. The"
-        " sentence is theirs, and you can change it after you have added the rule."
+        "Reviewers disagreed with the audit at least three times on the same kind of flag. The"
+        " wording is theirs; you can edit it after you add the rule."
     )
     for number, proposal in enumerate(found):
         _draw_proposal(workbench, version, proposal, f"judge-proposal-{number}")
@@ -257,7 +257,7 @@ def _draw_rule_form(
     examples = rule.examples if rule else ()
     with st.form(key, border=False, clear_on_submit=rule is None):
         sentence = st.text_area(
-            "Sentence",
+            "Requirement",
             value=rule.sentence if rule else "",
             key=f"{key}-sentence",
             max_chars=1000,
@@ -281,8 +281,8 @@ def _draw_rule_form(
                 format_func=lambda name: SEVERITY[name].text if name in SEVERITY else "None",
                 key=f"{key}-severity",
                 width=150,
-                help="Of its issues. If it doesn't matter: what issues are lowered to, or none to"
-                " drop them.",
+                help="Severity of the issues this rule raises. For a “doesn't matter” rule: the"
+                " severity to lower issues to, or none to drop them.",
             )
             issue_types = st.multiselect(
                 "Only issues of these types",
@@ -305,14 +305,14 @@ def _draw_rule_form(
                 help="\n\n".join(f"{row.words}: {row.meaning}." for row in CHECK_KINDS.values()),
             )
             text = st.text_input(
-                "Text of the check",
+                "Text to look for",
                 value=check.text if check else "",
                 key=f"{key}-check-text",
                 max_chars=500,
                 width=240,
             )
             limit = st.number_input(
-                "Maximal length",
+                "Maximum length",
                 min_value=1,
                 max_value=1_000_000,
                 value=check.limit if check else None,
@@ -320,7 +320,7 @@ def _draw_rule_form(
                 width=150,
             )
             unit = st.selectbox(
-                "Counted in",
+                "Unit",
                 get_args(LengthUnit),
                 index=_option_index(get_args(LengthUnit), check.unit if check else "words"),
                 key=f"{key}-check-unit",
@@ -414,7 +414,7 @@ def _option_index(options: Sequence[str], chosen: str) -> int:
 
 
 def _draw_severities(workbench: Workbench, version: JudgeVersion) -> None:
-    st.caption("Replaces the critic's own severity of its issues of a type.")
+    st.caption("Overrides the severity the critic gives issues of this type.")
     current = {line.type: line for line in version.content.severities}
     for line in current.values():
         st.text(f"{line.type.replace('_', ' ')}: {SEVERITY[line.severity].text}")
@@ -430,9 +430,7 @@ def _draw_severities(workbench: Workbench, version: JudgeVersion) -> None:
             severity = st.selectbox(
                 "Severity",
                 [*SEVERITIES, NO_SEVERITY],
-                format_func=lambda name: (
-                    SEVERITY[name].text if name in SEVERITY else "The critic's own"
-                ),
+                format_func=lambda name: SEVERITY[name].text if name in SEVERITY else "No override",
                 key="judge-severity",
                 width=180,
             )
@@ -449,8 +447,9 @@ def _draw_severities(workbench: Workbench, version: JudgeVersion) -> None:
 def _draw_examples(workbench: Workbench, version: JudgeVersion, cases: Sequence[str]) -> None:
     content = version.content
     st.caption(
-        "The judge is shown the most similar ones of these decided cases with their verdicts. A"
-        " case is never shown its own question, and held-out questions are never shown."
+        "The judge is shown the most similar ones of these decided cases with their verdicts."
+        " When it judges a case, the judge never sees another answer to the same question, or a"
+        " held-out question."
     )
     with st.form(f"judge-examples-{version.id}", border=False):
         chosen = st.multiselect(
@@ -460,7 +459,7 @@ def _draw_examples(workbench: Workbench, version: JudgeVersion, cases: Sequence[
             key=f"judge-example-cases-{version.id}",
         )
         shown = st.slider(
-            "Examples shown about a case",
+            "Examples per case",
             0,
             MOST_SHOWN,
             content.examples_shown,

@@ -37,8 +37,8 @@ def show_trial(workbench: Workbench) -> None:
     st.markdown(
         f"The held-out half has **{count_noun(plan.cases, 'decided case')}**."
         f" {escape_markdown(version.name)} was tried on {plan.tried:,} of them. A trial audits the"
-        " others with this version and the other settings of their stored audits. It changes no"
-        " case, no queue and no figure."
+        " others with this version and the other settings of their stored audits. It doesn't"
+        " affect cases, queues or figures."
     )
     if task is not None:
         _show_problems(task)
@@ -82,7 +82,7 @@ def _draw_running_trial(version_id: str) -> bool:
         "judge-stop",
         says="You can leave this page. The trial continues.",
         requires="oversee",
-        stopped="Audited cases stay, and a later trial audits the others.",
+        stopped="Results so far are kept; a later trial audits the rest.",
     )
 
 

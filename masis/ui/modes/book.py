@@ -100,11 +100,11 @@ def _draw_mode(workbench: Workbench, book: Codebook, mode: FailureMode) -> None:
             text = getattr(mode, field)
             st.text_area(label, text, max_chars=2000, key=f"{prefix}-{field}", height=80)
         st.selectbox(
-            "Nested under",
+            "Parent mode",
             list(others),
             index=list(others).index(mode.parent) if mode.parent in others else None,
             format_func=others.__getitem__,
-            placeholder="Nothing",
+            placeholder="None",
             key=f"{prefix}-parent",
         )
         st.form_submit_button("Save mode", on_click=save, **button_state("oversee"))
@@ -125,14 +125,14 @@ def _draw_mode(workbench: Workbench, book: Codebook, mode: FailureMode) -> None:
         )
         st.page_link(
             "pages/modes.py",
-            label="Coded rows, to read or split off",
+            label="View coded rows",
             icon=":material/list:",
             query_params={"mode": mode.code},
         )
 
 
 def _draw_merged(workbench: Workbench, book: Codebook) -> None:
-    """List the modes that were merged into others, each with the button that takes it back."""
+    """List the modes that were merged into others, each with a button to unmerge it."""
     merged = [mode for mode in book.modes if mode.merged_into is not None]
     if not merged:
         return
@@ -142,7 +142,7 @@ def _draw_merged(workbench: Workbench, book: Codebook) -> None:
             with st.container(horizontal=True, vertical_alignment="center"):
                 st.text(f"{mode.name}, merged into {into.name if into else mode.merged_into}")
                 st.button(
-                    "Take back",
+                    "Unmerge",
                     key=f"modes-unmerge-{mode.code}",
                     on_click=_unmerge,
                     args=(workbench, mode),
@@ -180,7 +180,7 @@ def _draw_starting(workbench: Workbench, *, is_empty: bool) -> None:
 
         def add_modes() -> str:
             if file is None or file.size > LARGEST_FILE_BYTES:
-                return "The file is too large for a codebook. Nothing was changed."
+                return "Choose a JSON file of at most 5 MB."
             text = file.getvalue().decode("utf-8", errors="replace")
             added = workbench.modes.import_codebook(actor(), text)
             return f"The codebook has {count_noun(len(added.in_use), 'mode')} now."

@@ -79,8 +79,8 @@ def _draw_counts(book: Codebook, counts: Sequence[ModeCount], facet: str) -> Non
             row({"text": names[count.mode], "href": link}, *cells, figure, f"{share:.0%}", interval)
         )
     st.caption(
-        "Share of examined cases with the mode, with its 95% interval. A case that nobody coded"
-        " counts as one without it, so shares are lower bounds until all cases are coded."
+        "Share of examined cases with the mode, with its 95% interval. Uncoded cases count as"
+        " not having the mode, so shares are lower bounds until all cases are coded."
     )
     draw_chart(
         interval_chart,

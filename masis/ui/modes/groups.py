@@ -27,7 +27,7 @@ TITLE_LENGTH = 120
 def show_groups(workbench: Workbench) -> None:
     """Draw the proposed groups, and the one in the address with its members."""
     book = workbench.modes.codebook(actor())
-    with st.spinner("Groups are proposed. This takes a few seconds."):
+    with st.spinner("Finding groups. This takes a few seconds."):
         proposal = workbench.modes.groups(actor(), again=st.session_state.pop("regroup", False))
     chosen = next((g for g in proposal.groups if g.id == address.value("group")), None)
     if chosen is not None:
@@ -49,7 +49,7 @@ def _draw_dismissed(workbench: Workbench) -> None:
                     f" dismissed by {group.by}, {moment(group.at)} UTC"
                 )
                 st.button(
-                    "Take back",
+                    "Restore",
                     key=f"modes-restore-{group.id}",
                     on_click=_restore_group,
                     args=(workbench, group.id),
@@ -62,7 +62,7 @@ def _draw_dismissed(workbench: Workbench) -> None:
 def _restore_group(workbench: Workbench, group: str) -> None:
     def act() -> str:
         workbench.modes.restore_group(actor(), group)
-        return "The dismissal was taken back. The rows of the group are proposed again."
+        return "Group restored. Its rows are proposed again."
 
     attempt(act)
 
@@ -151,7 +151,10 @@ def _draw_dismiss(workbench: Workbench, group: ProposedGroup) -> None:
         key="modes-dismiss",
         icon=":material/block:",
         on_click=dismiss,
-        **button_state("decide", help="It shows no failure mode. Its rows aren't proposed again."),
+        **button_state(
+            "decide",
+            help="Use this if the group isn't a failure mode. Its rows won't be proposed again.",
+        ),
     )
 
 

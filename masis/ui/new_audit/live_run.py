@@ -77,20 +77,20 @@ def _draw_live(run_id: str, case_id: str) -> bool:
     ):
         return False
     if waits := waiting_text("audit", run_id, run is not None and run.state == "running"):
-        shown = waiting(waits)
+        shown = build_waiting_timeline(waits)
     elif workbench.team.machine_hidden(actor(), case_id):
-        shown = waiting(MACHINE_HIDDEN)
+        shown = build_waiting_timeline(MACHINE_HIDDEN)
     else:
-        shown = timeline(workbench.runs.events(run_id), "running", utc_now())
+        shown = build_timeline(workbench.runs.events(run_id), "running", utc_now())
     stopping = jobs.is_cancelling("audit", run_id)
     show_stop("audit", "steps", stopping=stopping, on_click=acting(jobs.cancel, "audit", case_id))
     _TIMELINE(data=shown, key="timeline")
     if shown["groups"]:
-        show_found_so_far(workbench, run_id)
+        show_interim_issues(workbench, run_id)
     return True
 
 
-def show_found_so_far(workbench: Workbench, run_id: str) -> None:
+def show_interim_issues(workbench: Workbench, run_id: str) -> None:
     """Draw the issues that a running audit has found in the original answer, worst first."""
     progress = workbench.runs.progress(run_id)
     case = workbench.store.cases.get(progress.case_id)
@@ -149,7 +149,8 @@ def _draw_finished(workbench: Workbench, jobs: Jobs, run: RunSummary) -> None:
         return
     why = jobs.failure("audit", run.case_id) or (run.why if run.state == "interrupted" else "")
     _TIMELINE(
-        data=timeline(workbench.runs.events(run.id), run.state, utc_now(), why), key="timeline"
+        data=build_timeline(workbench.runs.events(run.id), run.state, utc_now(), why),
+        key="timeline",
     )
 
 
@@ -205,7 +206,7 @@ STEP: dict[str, Word] = {
         "Citations", "calm", "Looks up every reference and finds the sentences without one"
     ),
     "claims": Word("Claims", "calm", "Compares each claim with the evidence"),
-    "critique": Word("Critique", "calm", "Weighs the issues and rates the trust in the answer"),
+    "critique": Word("Critique", "calm", "Weighs the issues and rates confidence in the answer"),
     "evaluation": Word(
         "Evaluation", "calm", "Scores faithfulness, relevance, completeness and reasoning"
     ),
@@ -224,7 +225,7 @@ their changes, retried calls, repaired replies and warnings. ``under_way`` is th
 """
 
 
-def waiting(text: str) -> Shown:
+def build_waiting_timeline(text: str) -> Shown:
     """Return the timeline of an audit that hasn't started, with the reason."""
     return {
         "groups": [],
@@ -237,7 +238,7 @@ def waiting(text: str) -> Shown:
     }
 
 
-def timeline(events: Sequence[Event], state: RunState, now: str, why: str = "") -> Shown:
+def build_timeline(events: Sequence[Event], state: RunState, now: str, why: str = "") -> Shown:
     """Return the timeline of a run.
 
     Args:
@@ -258,18 +259,18 @@ def timeline(events: Sequence[Event], state: RunState, now: str, why: str = "") 
             _mark_interrupted(groups)
         elif event.kind == "step_started":
             word = STEP[event.step or ""]
-            drawn: Shown = {
+            step_data: Shown = {
                 "name": word.text,
                 "meaning": word.meaning,
                 "state": "now",
                 "words": "",
                 "ms": None,
             }
-            started[step] = event.at, drawn
-            _group_of_event(groups, event, is_resumed)["steps"].append(drawn)
+            started[step] = event.at, step_data
+            _group_of_event(groups, event, is_resumed)["steps"].append(step_data)
             is_resumed = False
         elif event.kind == "step_finished" and step in started:
-            start, drawn = started[step]
+            start, step_data = started[step]
             if event.step == "claims":
                 scored = not event.data.get("verdicts", {}).get("unscored")
             else:
@@ -277,8 +278,8 @@ def timeline(events: Sequence[Event], state: RunState, now: str, why: str = "") 
                     event.step or ""
                 )
                 scored = figure is None or event.data.get(figure) is not None
-            drawn |= {"state": "done" if scored else "unscored", "words": _event_text(event)}
-            drawn["ms"] = _milliseconds_between(start, event.at)
+            step_data |= {"state": "done" if scored else "unscored", "words": _event_text(event)}
+            step_data["ms"] = _milliseconds_between(start, event.at)
         elif event.kind in ("call_retried", "call_repaired") and event.iteration in groups:
             retries = groups[event.iteration]["retries"]
             retries[:] = [*retries, event.message][-RETRIES_SHOWN:]
@@ -291,7 +292,7 @@ def timeline(events: Sequence[Event], state: RunState, now: str, why: str = "") 
     if state != "running":
         _mark_interrupted(groups)
     last = events[-1].at if events and state != "running" else now
-    end = _end(events, state, why)
+    end = _build_result(events, state, why)
     if (
         end
         # With one iteration, there was nothing to choose.
@@ -300,18 +301,18 @@ def timeline(events: Sequence[Event], state: RunState, now: str, why: str = "") 
         and len(groups) > 1
     ):
         groups[best + 1]["chosen"] = True
-    under_way = live = "Starting"
+    current_step = live = "Starting"
     if groups:
         group = list(groups.values())[-1]  # a group is created with its first step
         step_now = group["steps"][-1]
-        under_way = f"{group['title']}, {step_now['name'].lower()}"
-        live = f"{under_way}: {step_now['words']}" if step_now["words"] else under_way
+        current_step = f"{group['title']}, {step_now['name'].lower()}"
+        live = f"{current_step}: {step_now['words']}" if step_now["words"] else current_step
     return {
         "groups": list(groups.values()),
         "elapsed_ms": _elapsed_ms(events, last),
         "spent": spent_so_far(events),
         "waiting": "",
-        "under_way": under_way,
+        "under_way": current_step,
         "live": end["text"] if end else live,
         "end": end,
     }
@@ -445,7 +446,7 @@ def _run_outcome(events: Sequence[Event]) -> Mapping[str, Any]:
     return events[-1].data if events and events[-1].kind == "run_finished" else {}
 
 
-def _end(events: Sequence[Event], state: RunState, why: str) -> Shown | None:
+def _build_result(events: Sequence[Event], state: RunState, why: str) -> Shown | None:
     if state == "running":
         return None
     if state == "interrupted":
@@ -472,7 +473,7 @@ def _end(events: Sequence[Event], state: RunState, why: str) -> Shown | None:
         return {"text": "Stopped", "tone": "warn", "details": details}
     if reason == "error":
         details[1:1] = [event.message for event in events if event.kind == "warning"][-1:]
-        return {"text": "Ended by an error", "tone": "bad", "details": details}
+        return {"text": "Failed", "tone": "bad", "details": details}
     if reason == "no_answer":
         details[1:1] = [event.message for event in events if event.kind == "warning"][-1:]
         return {

@@ -214,8 +214,8 @@ def _draw_batch_preview(preview: BatchPreview, action: BatchAction) -> None:
             st.markdown(f"**{escape_markdown(case.case_id)}** {escape_markdown(case.query)}")
             st.markdown("\n".join(f"- {escape_markdown(issue)}" for issue in case.issues))
     st.checkbox(
-        f"I have read the serious issues of {count_noun(len(preview.serious), 'case')} above."
-        f" {action.title} these, too.",
+        f"I've read the serious issues of {count_noun(len(preview.serious), 'case')} above."
+        " Include these cases.",
         key="batch-acknowledge",
     )
 

@@ -192,19 +192,16 @@ def _draw_queue_line(workbench: Workbench) -> None:
     queue, user = address.queue(), actor()
     if queue is None:
         if address.value("queue"):
-            st.info(
-                "There is no such queue. You see all cases. A link to a queue works as long as the"
-                " database that has it is open."
-            )
+            st.info("That queue doesn't exist in this database, so all cases are shown.")
         return
     figures = workbench.queues.figures(user, queue.id)
     facts = [left_text(figures).capitalize(), policy_text(queue).capitalize()]
     if queue.archived:
         facts = ["This queue is archived. Nothing is decided in it any more"]
     elif not queue.admits(user.name):
-        facts.append("You aren't one of its people. A lead can add you on the Team page")
+        facts.append("You aren't a member of this queue. A lead can add you on the Team page")
     elif not figures.cases:
-        facts = [f"Its filter holds no case now: {fill_text(queue.cases)}"]
+        facts = [f"No cases match this queue's filter: {fill_text(queue.cases)}"]
     st.caption(escape_markdown(f"{'. '.join(facts)}."))
 
 
@@ -216,7 +213,8 @@ def _draw_queue_setup(workbench: Workbench, case_filter: CaseFilter) -> None:
         st.caption(escape_markdown(str(error)))
         return
     common = [f"{count:,} of them also in “{name}”" for name, count in preview.common.items()]
-    holds = f"This filter holds {count_noun(preview.cases, 'case')} now"
+    verb = "matches" if preview.cases == 1 else "match"
+    holds = f"{count_noun(preview.cases, 'case')} {verb} this filter"
     with st.form("new-queue", clear_on_submit=True, border=False):
         name = st.text_input("Make a queue of these cases", max_chars=60, placeholder="Its name")
         st.caption(escape_markdown(f"{', '.join([holds, *common])}."))
@@ -391,12 +389,12 @@ def _draw_filter_summary(
             ]
     first = (case_filter.page - 1) * case_filter.size + 1
     part = f"{first:,} to {first + len(page.rows) - 1:,} of " if page.total > len(page.rows) else ""
-    left_out = ", without decided ones" if case_filter.standings == NOT_DECIDED else ""
-    if case_filter.waits_in_queue:
-        left_out = " that wait in this queue"
+    noun = "undecided case" if case_filter.standings == NOT_DECIDED else "case"
+    waiting = " waiting in this queue" if case_filter.waits_in_queue else ""
     order = f" {order_text(shown)}" if page.total > 1 else ""
     summary = (
-        f"**{part}{count_noun(page.total, 'case')}**{left_out}.{order} Press **?** for the keys."
+        f"**{part}{count_noun(page.total, noun)}**{waiting}.{order}"
+        " Press **?** for keyboard shortcuts."
     )
     if blind:
         summary = f"{summary} :material/visibility_off: {MACHINE_HIDDEN}"

@@ -22,7 +22,11 @@ from masis.ui.components.case_head import CaseHead, case_head
 from masis.ui.components.charts import draw_chart
 from masis.ui.live import served_jobs, show_live
 from masis.ui.new_audit.form import unusable_model
-from masis.ui.new_audit.live_run import show_found_so_far, timeline, waiting
+from masis.ui.new_audit.live_run import (
+    build_timeline,
+    build_waiting_timeline,
+    show_interim_issues,
+)
 from masis.ui.review.decision import answer_place, draw_desk, open_desk
 from masis.ui.review.desk import OpenDesk, chosen_run, named_iteration, settled_decision
 from masis.ui.review.minimal_evidence import show_minimal_evidence
@@ -298,8 +302,8 @@ def _draw_unknown_iteration(run: Run | None) -> None:
         and named_iteration(run, named) is None
     ):
         st.info(
-            "The address names an iteration that this audit doesn't have. You see the original"
-            " answer instead."
+            "This link points to an iteration that doesn't exist in this audit. You see the"
+            " original answer instead."
         )
 
 
@@ -309,7 +313,7 @@ def _draw_unavailable_run(view: CaseView, run_id: str) -> None:
     instead = "You see the newest finished audit instead." if view.run else ""
     if named is None:
         st.info(
-            f"The audit in the address doesn't belong to this case. {instead}",
+            f"This link points to an audit that doesn't belong to this case. {instead}",
             icon=":material/info:",
         )
     elif named.removed_at is not None:
@@ -423,7 +427,7 @@ def _replacement_text(run: Run, settings: Settings) -> str:
         audit = f"The new audit is by {by}, like the one shown."
     else:
         audit = f"The new audit is by {by} and replaces the one by **{escape_markdown(before)}**."
-    return f"{audit} You can still see the present one under More, Audit shown."
+    return f"{audit} The current audit stays available under More > Audit shown."
 
 
 def _draw_more_menu(page: _Page) -> None:
@@ -624,7 +628,7 @@ def _draw_no_answer(case: Case, run: Run | None) -> None:
     explanation = (
         "MASIS drafted the answer below."
         if drafted
-        else "There is nothing to audit, unless an answer is drafted."
+        else "There's no answer to audit. Draft one first."
     )
     title = UNANSWERED[case.unanswered.code].text
     st.warning(f"**{title}.** {explanation}", icon=":material/block:")
@@ -722,9 +726,9 @@ def _draw_audit_progress(case_id: str, hidden: bool) -> bool:
         return False
     shows_results = running is not None and not hidden
     shown = (
-        timeline(workbench.runs.events(running.id), "running", utc_now())
+        build_timeline(workbench.runs.events(running.id), "running", utc_now())
         if running and shows_results
-        else waiting("")
+        else build_waiting_timeline("")
     )
     # a fixed height from the start, so that new results don't move the answer below
     with st.container(
@@ -755,5 +759,5 @@ def _draw_audit_progress(case_id: str, hidden: bool) -> bool:
                 ),
             )
         if running and shows_results:
-            show_found_so_far(workbench, running.id)
+            show_interim_issues(workbench, running.id)
     return True

@@ -48,10 +48,9 @@ def claim_notice(
         return ClaimNotice("This case is redacted. There is nothing left to decide.", closed=True)
     if view.state == "planted":
         return ClaimNotice(
-            "This case is a planted fault. Decisions on it are only measured."
+            "This case has a planted fault. Decisions on it only measure reviewers."
             if view.planted is not None
-            else "This case is a copy that was labeled again to check a label. The decision on it"
-            " is final.",
+            else "This copy was used to double-check a label. Its decision is final.",
             closed=True,
         )
     if view.state == "superseded":

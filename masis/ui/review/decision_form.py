@@ -87,7 +87,7 @@ class ReportFields(NamedEvidence):
     @model_validator(mode="after")
     def _whole(self) -> Self:
         if (self.start is None) != (self.end is None) or (self.start is None) == bool(self.text):
-            raise ValueError("it has half a place, or no words at one")
+            raise ValueError("give both start and end with the quoted text, or none of them")
         return self
 
 
@@ -104,7 +104,7 @@ class OpenReport(ReportFields):
     @model_validator(mode="after")
     def _of_an_answer(self) -> Self:
         if not self.answer:
-            raise ValueError("it names no answer")
+            raise ValueError("the answer's digest is missing")
         return self
 
 

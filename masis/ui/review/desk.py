@@ -399,7 +399,8 @@ class OpenDesk:
             return (
                 f"The audit suggests {forms.shown_name(run, run.best)}. Press V to see it."
                 if run.best
-                else "The audit suggests no revision. Press V to see the best one it made."
+                else "The audit doesn't recommend any of its revisions. Press V to see the best"
+                " one."
             )
         changes = word_changes(run.iterations[0].answer, self.answer)
         removed, added = (

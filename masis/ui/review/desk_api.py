@@ -49,6 +49,9 @@ CHANGED = "Your entries are still here. Check them, then submit again."
 CHANGED_FINAL = (
     "Nothing was recorded. Press M to see your entries and to give another final verdict."
 )
+ENTRIES_SAVED = (
+    "Your entries are saved. Submit to load the current state; nothing will be recorded."
+)
 
 
 class FormMessage(Record):
@@ -212,7 +215,7 @@ def open_answer(call: ApiCall, body: Move) -> DeskAnswer:
     if body.place.adjudication:
         return _open_adjudication(call, body, forward=body.to != "back")
     if body.to in ("forward", "back"):
-        return _open_neighbour(call, body, forward=body.to == "forward")
+        return _open_neighbor(call, body, forward=body.to == "forward")
     if body.to == "whole_queue":
         whole = CaseQuery(**whole_queue(body.queue).model_dump())
         return open_next(call, body.model_copy(update={"queue": whole}), body.came_from)
@@ -255,23 +258,23 @@ def _claim_next(call: ApiCall, queue: CaseFilter, case_id: str) -> str | None:
 def _open_adjudication(call: ApiCall, body: Move, *, forward: bool) -> DeskAnswer:
     """Open the next or the previous case that waits for an adjudication."""
     desk = body.open(call)
-    neighbour = desk.neighbour(forward=forward) if isinstance(desk, FinalDesk) else None
-    if neighbour is not None:
-        return DeskAnswer(desk=body.open(call, case=neighbour).data())
+    neighbor = desk.neighbor(forward=forward) if isinstance(desk, FinalDesk) else None
+    if neighbor is not None:
+        return DeskAnswer(desk=body.open(call, case=neighbor).data())
     if not desk.waiting:
-        text = "No case waits for an adjudication."
+        text = "No case is waiting for adjudication."
     else:
-        text = f"This is the {'only' if forward else 'first'} case that waits."
+        text = f"This is the {'only' if forward else 'first'} case waiting for adjudication."
     return DeskAnswer(message=FormMessage(text=text))
 
 
-def _open_neighbour(call: ApiCall, body: Move, *, forward: bool) -> DeskAnswer:
+def _open_neighbor(call: ApiCall, body: Move, *, forward: bool) -> DeskAnswer:
     """Open the next or the previous case of the list."""
     workbench = call.workbench
     queue = workbench.cases.blind_filter(call.actor, body.queue.case_filter())
-    neighbour = workbench.cases.neighbor(body.place.case, queue, forward=forward)
-    if neighbour is not None:
-        return DeskAnswer(desk=body.open(call, case=neighbour).data())
+    neighbor = workbench.cases.neighbor(body.place.case, queue, forward=forward)
+    if neighbor is not None:
+        return DeskAnswer(desk=body.open(call, case=neighbor).data())
     others_wait = forward and workbench.team.explain_empty_queue(call.actor, queue).elsewhere > 0
     text = f"This is the {'last' if forward else 'first'} case of the list."
     return DeskAnswer(message=FormMessage(text=text, narrowed=others_wait))
@@ -294,8 +297,7 @@ def save_draft(call: ApiCall, body: DraftForm) -> SavedDraft:
         check = desk.check(fields)
         if body.place.adjudication and desk.view.summary.version != body.seen:
             text = f"This case has changed since you opened it.{desk.explain_change('')}"
-            kept = "Your entries are saved. Record them to see its current state."
-            message = FormMessage(text=f"{text} {kept}", tone="warn")
+            message = FormMessage(text=f"{text} {ENTRIES_SAVED}", tone="warn")
     return SavedDraft(saved_at=saved_at, check=check, message=message)
 
 
@@ -383,7 +385,8 @@ def _record_final(
     """
     if fields.verdict is None:
         raise FormRefused(
-            "Take a reviewer's decision by its number, or choose a verdict.", field="verdict"
+            "Press a reviewer's number to use their decision, or choose a verdict.",
+            field="verdict",
         )
     decision, answer = desk.decision_of(fields)
     confirms = _correction_question(fields)
@@ -417,10 +420,12 @@ def _after_final(call: ApiCall, body: DecisionForm, desk: FinalDesk, entry: LogE
     verdict = final.verdict if final else None
     word = DECIDED[verdict].text.lower() if verdict else "decided"
     done = f"{desk.case_id}, “{shorten(desk.view.case.query, 200)}”: {word}"
-    following = desk.neighbour()
+    following = desk.neighbor()
     if following is not None:
         return DeskAnswer(desk=body.open(call, case=following).data(), entry=entry.id, done=done)
-    message = FormMessage(text=f"Recorded: {word}. No other case waits. Undo (U)", tone="good")
+    message = FormMessage(
+        text=f"Recorded: {word}. No other cases are waiting. Undo (U)", tone="good"
+    )
     settled = body.open(call, case=desk.case_id).data()
     return DeskAnswer(desk=settled, message=message, entry=entry.id, done=done)
 
@@ -533,11 +538,11 @@ def undo_entry(call: ApiCall, body: UndoneEntry) -> DeskAnswer:
         and _restore(call, undone)
         else ""
     )
-    done = f"Undone. The log records that, too.{restored}"
+    done = f"Undone. The undo is recorded in the log.{restored}"
     here = case_id == body.place.case
     if undone is not None and not here:
         words = "skipped" if undone.kind == "skip" else f"{verdict_text(undone)} of"
-        done = f"Undone: {words[:1].lower()}{words[1:]} {case_id}. The log records that, too."
+        done = f"Undone: {words[:1].lower()}{words[1:]} {case_id}. The undo is recorded in the log."
         done += restored
     desk = body.open(call) if here else body.open(call, case=case_id)
     return DeskAnswer(desk=desk.data(), message=FormMessage(text=done))

@@ -118,7 +118,7 @@ class ChunkFields(Record):
     @model_validator(mode="after")
     def _names_the_other(self) -> Self:
         if (self.label == "conflicting") != (self.conflicts_with is not None):
-            raise ValueError("only a conflicting chunk names another one")
+            raise ValueError("set conflicts_with if, and only if, the label is 'conflicting'")
         return self
 
 

@@ -60,7 +60,7 @@ def show_minimal_evidence(workbench: Workbench, view: CaseView, run: Run, iterat
             changed = sum(result.decisive for result in results.values())
             st.caption(
                 f"The verdict changed for {changed:,} of {count_noun(len(results), 'claim')}."
-                " Each claim says how."
+                " See each claim for details."
             )
     if is_running:
         show_live(_draw_verification, case_id)
@@ -74,10 +74,10 @@ def show_minimal_evidence(workbench: Workbench, view: CaseView, run: Run, iterat
 def cost_words(cost: CostEstimate, models: tuple[str, ...]) -> str:
     """Return the most that a verification may cost, in words."""
     if not cost.calls:
-        return "The offline checks judge. No model is asked, and it costs nothing."
+        return "This uses the offline checks. It calls no model and is free."
     return (
-        f"{', '.join(models)} judges with up to {cost.calls:,} calls and {cost.tokens:,} tokens,"
-        f" {cost_text(cost.cost_usd)}."
+        f"This uses {', '.join(models)}, with up to {cost.calls:,} calls and"
+        f" {cost.tokens:,} tokens, {cost_text(cost.cost_usd)}."
     )
 
 

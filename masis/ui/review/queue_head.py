@@ -16,7 +16,7 @@ def show_queue_head(workbench: Workbench) -> None:
     queue = address.queue()
     if queue is None:
         if address.value("queue"):
-            st.caption("There is no such queue. You decide in “All cases”.")
+            st.caption("This queue doesn't exist. Your decisions count in “All cases”.")
         return
     left = left_text(workbench.queues.figures(actor(), queue.id))
     name = f"Queue: {escape_markdown(queue.name)}"

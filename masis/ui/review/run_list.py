@@ -28,7 +28,7 @@ def run_row(run: RunSummary, *, left: str = "", right: str = "") -> LinkedRow:
         side for side, chosen in (("left", left), ("right", right)) if chosen == run.id
     )
     href = link("review", case=run.case_id, run=run.id if run.state == "finished" else "")
-    settings = "" if run.removed_at else changed_settings_words(run.settings) or "as by default"
+    settings = "" if run.removed_at else changed_settings_words(run.settings) or "default settings"
     review = (
         ""
         if run.needs_review is None

@@ -72,7 +72,7 @@ STATES: dict[str, Word] = {
 Value = float | bool | str | None
 
 
-def draw_neighbour_buttons(ids: Sequence[str], opened: str) -> None:
+def draw_neighbor_buttons(ids: Sequence[str], opened: str) -> None:
     """Draw buttons for the previous and the next abstract of the list, and one to close."""
     place = ids.index(opened) if opened in ids else None
     before = ids[place - 1] if place else ""

@@ -45,7 +45,7 @@ from masis.ui.components.case_head import case_head
 from masis.ui.components.charts import draw_chart
 from masis.ui.components.linked_table import LinkedRow, TableColumn, column, linked_table, row
 from masis.ui.live import served_jobs
-from masis.ui.screening.abstract import draw_neighbour_buttons, show_abstract
+from masis.ui.screening.abstract import draw_neighbor_buttons, show_abstract
 from masis.ui.screening.actions import (
     PROBLEM_KEY,
     attempt,
@@ -182,7 +182,7 @@ def show_finished_screening(workbench: Workbench, screening_id: str) -> None:
             with st.container(horizontal=True, horizontal_alignment="right", width="content"):
                 shown = [grade_shown.abstract_id for grade_shown in _shown_grades(opened)[0]]
                 # Once decided, an abstract leaves the reading order; the first one left is next.
-                draw_neighbour_buttons(shown if chosen in shown else [chosen, *shown], chosen)
+                draw_neighbor_buttons(shown if chosen in shown else [chosen, *shown], chosen)
         show_abstract(opened, grade)
 
 

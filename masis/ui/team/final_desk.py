@@ -266,15 +266,15 @@ class FinalDesk(OpenDesk):
         check = forms.check(text, self.view.case, settings, before)
         return {**check, "audited": forms.audited_issues(run, text)}
 
-    def neighbour(self, *, forward: bool = True) -> str | None:
+    def neighbor(self, *, forward: bool = True) -> str | None:
         """Return the previous or next case that waits; the first one comes after the last."""
         waiting = self.workbench.team.to_adjudicate(self.actor)
         try:
-            neighbour = self.workbench.cases.neighbor(self.case_id, waiting, forward=forward)
+            neighbor = self.workbench.cases.neighbor(self.case_id, waiting, forward=forward)
         except UnknownRecord:  # an address may name any case
-            neighbour = None
-        if neighbour or not forward:
-            return neighbour
+            neighbor = None
+        if neighbor or not forward:
+            return neighbor
         first = self.workbench.cases.find(waiting.model_copy(update={"size": 2})).rows
         return next((row.id for row in first if row.id != self.case_id), None)
 

@@ -1,1 +1,1 @@
-"""The page Trust."""
+"""The trust page: how far you can rely on the audit."""

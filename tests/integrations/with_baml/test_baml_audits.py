@@ -16,7 +16,7 @@ from masis.integrations.baml import BamlValidator
 from masis.schema.audit import JudgedBy, Revision
 from masis.schema.run import Event, Run
 from masis.services import Workbench
-from masis.ui.new_audit.live_run import timeline
+from masis.ui.new_audit.live_run import build_timeline
 from masis.views.spending import usage_text
 from tests.audit.factories import context
 from tests.llm.asking import CASE, settings_for
@@ -64,7 +64,7 @@ def test_repaired_replies_are_recorded_and_counted(tmp_path: Path) -> None:
     assert len(told) == len(mended.calls)
     assert "the reply was repaired before it was read" in told[0].message
     assert f"{len(mended.calls)} replies repaired" in usage_text(mended.usage)
-    shown = timeline(events, "finished", events[-1].at)
+    shown = build_timeline(events, "finished", events[-1].at)
     assert any("repaired" in line for group in shown["groups"] for line in group["retries"])
 
 
