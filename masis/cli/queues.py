@@ -66,7 +66,7 @@ def list_queues(archived: bool, desk: Desk, emit: Emit) -> None:
 def show_queue(name: str, desk: Desk, emit: Emit) -> None:
     """Show the queue NAME with its filter, its policy, its people and its figures.
 
-    masis queues show Medical
+    masis queues show Legal
     """
     folded = name.casefold()
     rows = desk.queues(archived=True)
@@ -180,8 +180,8 @@ def change(
 
     Cases that its people have started to decide keep the policy of their first decision.
 
-    masis queues change Medical --reviewers 2 --audit-shown after
-    masis queues change Medical --person Ada --person Ben
+    masis queues change Legal --reviewers 2 --audit-shown after
+    masis queues change Legal --person Ada --person Ben
     """
     changes: dict[str, Any] = {}
     policy = {"reviewers": reviewers, "machine": machine}
@@ -210,8 +210,8 @@ def change(
 def archive(name: str, restore: bool, desk: Desk, emit: Emit) -> None:
     """Close the queue NAME, so that nothing is decided in it any more. Its decisions stay.
 
-    masis queues archive Medical
-    masis queues archive Medical --restore
+    masis queues archive Legal
+    masis queues archive Legal --restore
     """
     queue = desk.change_queue(name, archived=not restore)
     emit(queue, [f"{queue.name} is {'archived' if queue.archived else 'open again'}."])

@@ -711,8 +711,8 @@ def order(screening: str, emit: Emit, workbench: Workbench) -> None:
     the question. Also shows the expected recall and whether to stop reading; docs/screening.md
     explains the rule.
 
-      masis screening order SCREENING
-      masis screening order SCREENING --json --db review.db
+      masis screening order 0b7c2f...
+      masis screening order 0b7c2f... --json --db review.db
     """
     opened = workbench.screenings.open(screening)
     reading = opened.reading_order()

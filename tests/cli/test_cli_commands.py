@@ -158,6 +158,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
     workbench.judge.draft(ME, "dates 1", JudgeContent(rules=(rule,)))
     workbench.judge.adopt(ME, "dates 1")
     workbench.relabelling.draw(ME, "pilot-1", ["Ben"])
+    workbench.queues.create(ME, "Legal", CaseFilter(fields=("Law",)))
     tall = mine | {"id": "tall-03", "query": "How tall is it?"}  # a second decided question
     workbench.cases.add_one(ME, Case.model_validate(tall))
     workbench.audits.audit(ME, workbench.store.cases.get("tall-03"))
