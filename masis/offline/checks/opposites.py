@@ -102,7 +102,7 @@ _REPORTING = frozenset(
         say says said claim claims claimed believe believes believed think thinks thought suggest
         suggests suggested argue argues argued report reports show shows showed state states stated
         find finds found know knows knew hope hopes hoped fear fears feared assume assumes assumed
-        warn warns warned tell tells told according
+        warn warns warned tell tells according
     """.split()
 )
 _PRONOUNS = frozenset("i we he she they it this these those that him her them one".split())
