@@ -7,7 +7,7 @@ from bisect import bisect_left
 from collections.abc import Iterable
 
 from masis.schema.audit import Issue
-from masis.schema.rules import GROUNDLESS, OMISSIONS
+from masis.schema.rules import GROUNDLESS, OMISSIONS, IssueType
 
 
 def about_same_words(issues: Iterable[Issue]) -> list[list[Issue]]:
@@ -81,12 +81,17 @@ class _PositionedGroup:
         # A claim ends before its marker: "fell by half" and " [9]".
         pair = sorted((issue, self.issues[0]), key=lambda one: one.start or 0)
         return (
-            pair[1].rule == "fabricated_reference"
+            _WITHOUT_SOURCE.issuperset(one.type for one in pair)
+            and pair[1].rule == "fabricated_reference"
             and pair[0].rule != "fabricated_reference"
             and (pair[1].start or 0) - (pair[0].end or 0) <= MARKER_GAP
         )
 
 
+_WITHOUT_SOURCE = frozenset[IssueType](("unsupported", "hallucination"))
+"""The types of an issue that a fabricated marker explains. A contradiction is a fault of its own,
+and behind the marker a reader would miss it.
+"""
 MARKER_GAP = 1
 """The most characters between a sentence and the marker behind it."""
 

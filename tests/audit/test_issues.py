@@ -437,6 +437,26 @@ def test_what_the_critic_says_about_a_sentence_joins_the_claim_and_the_marker() 
     assert {issue.rule for issue in group} == {marker.rule, claim.rule, critic.rule}
 
 
+@pytest.mark.parametrize(
+    ("rule", "type_"),
+    [
+        ("contradicted_claim", "contradiction"),
+        ("critic_contradiction", "contradiction"),
+        ("critic_outdated", "outdated"),
+        ("critic_factual", "factual"),
+    ],
+)
+def test_a_fabricated_citation_doesnt_hide_another_fault_of_the_claim_before_it(
+    rule: str, type_: str
+) -> None:
+    marker = placed("fabricated_reference", *MARKER, source="citations")
+    claim = placed(rule, *LAST_CLAIM, type=type_)
+    for order in ([marker, claim], [claim, marker]):
+        assert sorted(group[0].rule for group in about_same_words(order)) == sorted(
+            (claim.rule, marker.rule)
+        )
+
+
 def test_different_faults_beside_each_other_stay_two_issues() -> None:
     first = placed("contradicted_claim", 0, 15)
     second = placed("unsupported_claim", 16, LAST_CLAIM[1])

@@ -68,7 +68,8 @@ def test_typographic_variants_are_copies(evidence: str, claim: str) -> None:
 )
 def test_the_heading_of_a_section_doesnt_hinder_a_copy(heading: str) -> None:
     assert assessed(heading + SAFE, SAFE) == ("supported", ())
-    assert assessed(heading + "The dam isn't safe for ten years.", SAFE)[0] == "contradicted"
+    negated = "The dam isn't safe for lorries."
+    assert assessed(heading + negated, "The dam is safe for lorries.")[0] == "contradicted"
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""A claim that says the opposite of the evidence in nearly the same words is never confirmed."""
+"""A claim that plainly negates the evidence is flagged; any other opposite isn't confirmed."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ from tests.rules import each
 PAIRS: dict[str, list[tuple[str, str]]] = json.loads(
     (Path(__file__).parent / "opposites.json").read_text("utf-8")
 )
-LEFT_OPEN = {"Children under five are included in the offer."}
-"""Opposites in other words, which aren't flagged."""
 
 
 def assess(claim: str, *evidence: str) -> ClaimAssessment:
@@ -23,11 +21,45 @@ def assess(claim: str, *evidence: str) -> ClaimAssessment:
 
 
 @each(PAIRS["opposite"])
-def test_an_opposite_in_nearly_the_same_words_is_flagged(pair: tuple[str, str]) -> None:
+def test_a_plain_negation_is_flagged(pair: tuple[str, str]) -> None:
     evidence, claim = pair
-    expected = "unverifiable" if claim in LEFT_OPEN else "contradicted"
-    assert assess(claim, evidence).verdict == expected
-    assert assess(evidence, claim).verdict == expected
+    assert assess(claim, evidence).verdict == "contradicted"
+    assert assess(evidence, claim).verdict == "contradicted"
+
+
+@each(PAIRS["open"])
+def test_opposite_words_are_left_open_if_they_arent_a_plain_negation(
+    pair: tuple[str, str],
+) -> None:
+    evidence, claim = pair
+    assert assess(claim, evidence).verdict == "unverifiable"
+    assert assess(evidence, claim).verdict == "unverifiable"
+
+
+@pytest.mark.parametrize(
+    ("claim", "change"),
+    [
+        ("High blood pressure can damage the kidneys.", ("high", "Low")),
+        ("Low blood pressure can protect the kidneys.", ("protect", "damage")),
+        ("Low blood pressure cannot damage the kidneys.", None),
+    ],
+)
+def test_an_opposite_that_is_left_open_shows_the_words_that_differ(
+    claim: str, change: tuple[str, str] | None
+) -> None:
+    assert assess(claim, "Low blood pressure can damage the kidneys.").change == change
+
+
+@pytest.mark.parametrize(
+    ("claim", "verdict"),
+    [
+        ("No, aspirin is not safe for children.", "unverifiable"),
+        ("No, aspirin is safe for children.", "contradicted"),
+        ("Yes, aspirin is safe for children.", "contradicted"),
+    ],
+)
+def test_a_no_that_answers_a_question_negates_nothing(claim: str, verdict: str) -> None:
+    assert assess(claim, "Aspirin is not safe for children.").verdict == verdict
 
 
 @each(PAIRS["same"])
@@ -44,13 +76,13 @@ def test_a_sentence_with_two_changes_is_left_open() -> None:
 
 
 def test_the_opposite_words_are_shown_on_both_sides() -> None:
-    evidence, claim = "Note. Don't take it with warfarin.", "It is safe with warfarin."
+    evidence, claim = "Note. The pill isn't safe with warfarin.", "The pill is safe with warfarin."
     [signal] = assess(claim, evidence).signals
     assert signal.kind == "opposite"
-    assert claim[signal.claim_start : signal.claim_end] == signal.claim_text == "safe"
+    assert claim[signal.claim_start : signal.claim_end] == signal.claim_text == "is safe"
     assert evidence[signal.evidence_start : signal.evidence_end] == signal.evidence_text
-    assert signal.evidence_text == "Don't take"
-    assert signal.reason == "the evidence has “Don't take” where the claim has “safe”"
+    assert signal.evidence_text == "isn't safe"
+    assert signal.reason == "the evidence has “isn't safe” where the claim has “is safe”"
 
 
 @pytest.mark.parametrize(

@@ -405,7 +405,7 @@ class EvidenceIndex:
         ), tuple(absent)
 
     def _find_opposite(self, match: Match) -> Contradiction | None:
-        """Return the nearest sentence that says the opposite in nearly the same words, if any."""
+        """Return the nearest sentence that the claim plainly negates, if any."""
         asserted = [
             passage
             for passage in (self.passages[number] for number in match.top)
