@@ -24,7 +24,13 @@ def marks(title: str = "A trial", text: str = "", *authors: str, **extra: object
         ("A trial", "Registered as NCT 01234567.", "NCT01234567"),
         ("Ramipril in the elderly: the HOPE study", "", "HOPE study"),
         ("Nitrendipine in the Syst-Eur trial", "", "SYST-EUR study"),
-        ("Survival after infarction (SAVE)", "", "SAVE study"),
+        ("The Survival and Ventricular Enlargement trial (SAVE)", "", "SAVE study"),
+        ("The Heart Outcomes Prevention Evaluation (HOPE) study", "", "HOPE study"),
+        (
+            "Ramipril in the elderly: the HOPE study",
+            "The Heart Outcomes Prevention Evaluation Study compared ramipril with placebo.",
+            "HOPE study",
+        ),
         ("Late effects", "This is a ten-year follow-up of the HOPE trial.", "HOPE study"),
         ("Late effects", "A secondary analysis of participants in the HOPE trial.", "HOPE study"),
     ],
@@ -42,6 +48,30 @@ def test_a_registry_number_or_a_name_marks_a_study(title: str, text: str, mark: 
     ],
 )
 def test_another_trial_in_the_text_is_no_mark(title: str, text: str) -> None:
+    assert marks(title, text) == set()
+
+
+@pytest.mark.parametrize(
+    ("title", "text"),
+    [
+        ("Remdesivir for adults with coronavirus disease 2019 (COVID-19)", ""),
+        ("Peppermint oil in irritable bowel syndrome (IBS)", ""),
+        ("Metformin in type 2 diabetes mellitus (T2DM)", ""),
+        ("Off-pump coronary artery bypass grafting (CABG)", ""),
+        ("Screening by low-dose computed tomography (LDCT)", ""),
+        ("Prazosin in posttraumatic stress disorder (PTSD).", ""),
+        ("Survival after infarction (SAVE)", ""),
+        ("A COVID-19 study of remdesivir", ""),
+        ("A PTSD trial", ""),
+        ("Prazosin: a pilot trial (PTSD)", ""),
+        ("Yoga for back pain: a PILOT study", ""),
+        ("An LRBP trial of yoga in low-risk back pain", ""),
+        ("An LRBP study of yoga", "Adults with low-risk back pain took part."),
+        ("A DOK study", "Yoga for degeneration of the knee."),
+        ("The LRBP trial", "LRBP (Low-Risk Back Pain) was common."),
+    ],
+)
+def test_an_abbreviation_that_is_not_a_name_marks_no_study(title: str, text: str) -> None:
     assert marks(title, text) == set()
 
 

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import cache
 
 from masis.schema.screening import Abstract, Grade, SampleSize
+from masis.screening.grading.vocabulary import synonyms
 from masis.screening.grading.wording import LONGEST_READ
 
 # The formats of trial registration numbers: ClinicalTrials.gov, ISRCTN, and the registries of
@@ -22,14 +24,20 @@ _REGISTERED = re.compile(
 )
 # Names of trials have at least two capitals, or are written in capitals: HOPE, Syst-Eur, 4S.
 _ACRONYM = r"((?=[\w-]*[A-Z][\w-]*[A-Z])[A-Z][\w-]{2,20})"
-_OWN_NAME = re.compile(rf"(?:^|\W){_ACRONYM} (?:[Tt]rial|[Ss]tudy)\b|\({_ACRONYM}\)\W*$")
+_STUDY = r"(?:[Tt]rial|[Ss]tudy)"
+_OWN_NAME = re.compile(rf"(?:^|\W){_ACRONYM}\)? {_STUDY}\b|{_STUDY} \({_ACRONYM}\)\W*$")
 _FOLLOWED = re.compile(
     rf"(?i:follow-?up|extension|sub-?study|secondary analysis|post[- ]hoc analysis)"
-    rf" (?:of|from|in) (?:the )?(?:participants (?:in|of) the )?{_ACRONYM} (?:[Tt]rial|[Ss]tudy)\b"
+    rf" (?:of|from|in) (?:the )?(?:participants (?:in|of) the )?{_ACRONYM} {_STUDY}\b"
 )
-# Methods, forms of drugs and diseases in capitals, which aren't names of a trial.
+# Words that an acronym leaves out.
+_PARTICLES = "and|of|the|in|for|to|with|by"
+# Designs, methods, forms of drugs and diseases in capitals, which aren't names of a trial. Those of
+# the vocabulary of medical terms aren't either.
 _NO_NAMES = frozenset(
-    "RCT GITS OROS PCR MRI CT PET ECG EEG ADHD COPD HIV GERD DNA RNA ICU UK USA".split()
+    "RCT GITS OROS PCR MRI CT PET ECG EEG ADHD COPD HIV GERD DNA RNA ICU UK USA NHS CABG LDCT PCI"
+    " PILOT PHASE COHORT RANDOMIZED RANDOMISED CONTROLLED CLINICAL CROSSOVER CROSS-OVER FEASIBILITY"
+    " OBSERVATIONAL PROSPECTIVE RETROSPECTIVE MULTICENTER MULTICENTRE CASE-CONTROL".split()
 )
 # Smaller samples often have the same size by chance.
 _LEAST_SIZE = 20
@@ -52,13 +60,38 @@ def _study_marks(abstract: Abstract, size: SampleSize | None) -> Iterator[str]:
     listed = record.get("registrations", ()) if isinstance(record, dict) else ()
     for number in _REGISTERED.findall("\n".join([abstract.title, text, *map(str, listed)])):
         yield re.sub(r"[\s:]", "", number).upper()
-    for match in (*_OWN_NAME.finditer(abstract.title[:LONGEST_READ]), *_FOLLOWED.finditer(text)):
+    title = abstract.title[:LONGEST_READ]
+    for match in (*_OWN_NAME.finditer(title), *_FOLLOWED.finditer(text)):
         name = next(filter(None, match.groups())).upper()
-        if name not in _NO_NAMES:
+        if name not in _NO_NAMES | _medical_abbreviations() and not _is_term(name, title, text):
             yield f"{name} study"
     if len(abstract.authors) > 2 and size and size.kind != "of" and size.value >= _LEAST_SIZE:
         first, last = (_surname(abstract.authors[index]) for index in (0, -1))
         yield f"{first} and {last}, {size.value:,} {size.unit}".strip()
+
+
+@cache
+def _medical_abbreviations() -> frozenset[str]:
+    """Return the abbreviations among the medical terms: IBS, COVID-19, T2DM."""
+    names = (phrase.text for phrases in synonyms().values() for phrase in phrases)
+    return frozenset(name.upper() for name in names if re.fullmatch(_ACRONYM, name))
+
+
+def _is_term(name: str, *texts: str) -> bool:
+    """Return whether a text spells out an acronym as a term: "low-dose computed tomography".
+
+    A trial's name is spelled out in capitals, beside the word "trial" or "study".
+    """
+    initials = [re.escape(letter) for letter in name if letter.isalnum()]
+    words = rf"\w*[\s-]+(?:(?:{_PARTICLES}) )?".join(initials)
+    spelled = re.compile(rf"(?<![\w-]){words}\w*", re.I)
+    of_study = re.compile(rf"(?i:\W+{re.escape(name)}\W*)? ?{_STUDY}\b")
+    return any(
+        re.search(rf"(?<!\w)(?!(?:{_PARTICLES})\b)[a-z]", match.group())
+        or not of_study.match(text, match.end())
+        for text in texts
+        for match in spelled.finditer(text)
+    )
 
 
 def _surname(author: str) -> str:
