@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from time import perf_counter
+
 import pytest
 
-from masis.schema.screening import Abstract, SampleSize
+from masis.schema.screening import Abstract, Grade, SampleSize
 from masis.screening.critic import screen_abstracts
-from masis.screening.grading.study_identity import first_reports, registrations_of
+from masis.screening.grading.study_identity import first_reports, registrations_of, reports_by_study
 from masis.screening.synthesis.findings import synthesise
 from tests.screening.test_findings import QUESTION, trial
 
@@ -105,10 +107,52 @@ def test_a_study_that_two_abstracts_report_counts_once_and_says_so() -> None:
     assert [finding.repeats for finding in synthesis.findings] == [None, "t1", None]
 
 
-def test_a_report_with_two_marks_connects_two_others() -> None:
-    grades = screen_abstracts(QUESTION, [trial(number, "") for number in (1, 2, 3)]).grades
-    linked = [
-        grade.model_copy(update={"registrations": found})
-        for grade, found in zip(grades, [("A",), ("B",), ("A", "B")], strict=True)
+def reports(*registrations: str) -> list[Grade]:
+    grade = screen_abstracts(QUESTION, [trial(1, "")]).grades[0]
+    return [
+        grade.model_copy(
+            update={"abstract_id": f"t{number}", "registrations": tuple(marks_text.split())}
+        )
+        for number, marks_text in enumerate(registrations, 1)
     ]
-    assert set(first_reports(linked).values()) == {"t1"}
+
+
+@pytest.mark.parametrize(
+    ("registrations", "studies"),
+    [
+        (["A", "B", "A B"], 2),
+        (["A B", "A", "B"], 2),
+        (["A", "A B", "B"], 2),
+        (["A B", "A one", "B two"], 2),
+        (["A B C", "A", "B", "C"], 3),
+        (["A B", "C D", "B C"], 2),
+        (["B C", "A B", "C D"], 2),
+        (["A B", "A B", "A B"], 1),
+        (["A", "A B", "A C"], 1),
+        (["", "", "A"], 3),
+    ],
+)
+def test_a_report_of_several_studies_does_not_make_them_one(
+    registrations: list[str], studies: int
+) -> None:
+    grades = reports(*registrations)
+    assert len(reports_by_study(grades)) == studies
+    assert len(set(first_reports(grades).values())) == studies
+
+
+def test_the_first_report_of_a_study_is_the_first_in_order() -> None:
+    found = first_reports(reports("A B", "C", "A", "B", "C"))
+    assert found == {"t1": "t1", "t2": "t2", "t3": "t1", "t4": "t4", "t5": "t2"}
+
+
+def test_thousands_of_reports_are_grouped_in_linear_time() -> None:
+    grades = reports(*(f"N{number // 2} a{number}" for number in range(4000)))
+
+    def seconds_for(count: int) -> float:
+        start = perf_counter()
+        assert len(reports_by_study(grades[:count])) == count // 2
+        return perf_counter() - start
+
+    few, many = (min(seconds_for(count) for _ in range(5)) for count in (500, 4000))
+    # Quadratic time would be 64 times as long for eight times as many reports.
+    assert many < 32 * few

@@ -7,6 +7,7 @@ gives or that a text is a follow-up of, or the first author, the last author and
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import cache
 
@@ -101,15 +102,33 @@ def _surname(author: str) -> str:
     return words[0] if "," in author or is_initials else words[-1]
 
 
+def reports_by_study(grades: Iterable[Grade]) -> list[list[Grade]]:
+    """Return the grades grouped by study, both in their order: reports of a study share a mark.
+
+    A report with marks of several studies, such as a pooled analysis, belongs to one of them and
+    doesn't make them one study. Otherwise further evidence could lower the number of studies.
+    """
+    reports = list(grades)
+    marks = [frozenset(grade.registrations) for grade in reports]
+    spread = Counter(mark for found in set(marks) for mark in found)
+    # Reports that share marks with few others come first. So a report with the marks of two
+    # studies joins one of them, even if it was found before their own reports.
+    order = sorted(range(len(reports)), key=lambda at: sum(spread[mark] for mark in marks[at]))
+    study_of_mark: dict[str, int] = {}
+    studies: dict[int, list[int]] = {}
+    for at in order:
+        study = min((study_of_mark[mark] for mark in marks[at] & study_of_mark.keys()), default=at)
+        studies.setdefault(study, []).append(at)
+        if study == at:
+            study_of_mark.update(dict.fromkeys(marks[at], at))
+    groups = sorted(map(sorted, studies.values()))
+    return [[reports[at] for at in group] for group in groups]
+
+
 def first_reports(grades: Iterable[Grade]) -> dict[str, str]:
-    """Return the first report of the study for each abstract, which can be itself, in order."""
-    first: dict[str, str] = {}
-    marks: dict[str, str] = {}
-    for grade in grades:
-        shared = [first[marks[mark]] for mark in grade.registrations if mark in marks]
-        report = min(shared, key=list(first).index, default=grade.abstract_id)
-        first[grade.abstract_id] = report
-        # A report with two marks can connect reports that were separate until now.
-        first = {name: report if other in shared else other for name, other in first.items()}
-        marks |= {mark: grade.abstract_id for mark in grade.registrations if mark not in marks}
-    return first
+    """Return the first report of the study for each abstract, which can be itself."""
+    return {
+        report.abstract_id: study[0].abstract_id
+        for study in reports_by_study(grades)
+        for report in study
+    }
