@@ -1,7 +1,7 @@
 """Recognizes reports of one study, so that a trial in two papers counts once.
 
 Reports belong together if they share a trial registry number, the name of a trial that a title
-gives or that a text is a follow-up of, or the first author, the last author and the sample size.
+gives or that a text is a follow-up of, or the first two authors, the last one and the sample size.
 """
 
 from __future__ import annotations
@@ -40,6 +40,8 @@ _NO_NAMES = frozenset(
     " PILOT PHASE COHORT RANDOMIZED RANDOMISED CONTROLLED CLINICAL CROSSOVER CROSS-OVER FEASIBILITY"
     " OBSERVATIONAL PROSPECTIVE RETROSPECTIVE MULTICENTER MULTICENTRE CASE-CONTROL".split()
 )
+# The initials in "Doe JA" and "Doe J. A.".
+_LAST_INITIALS = re.compile(r"(.+?)\s+((?:(?:[^\W\d_]\.?-?){1,3}\s*){1,3})")
 # Smaller samples often have the same size by chance.
 _LEAST_SIZE = 20
 
@@ -67,8 +69,11 @@ def _study_marks(abstract: Abstract, size: SampleSize | None) -> Iterator[str]:
         if name not in _NO_NAMES | _medical_abbreviations() and not _is_term(name, title, text):
             yield f"{name} study"
     if len(abstract.authors) > 2 and size and size.kind != "of" and size.value >= _LEAST_SIZE:
-        first, last = (_surname(abstract.authors[index]) for index in (0, -1))
-        yield f"{first} and {last}, {size.value:,} {size.unit}".strip()
+        # Two authors are too few: thousands of researchers are called Wang L or Zhang Y.
+        names = [_name_with_initial(abstract.authors[index]) for index in (0, 1, -1)]
+        if all(names):
+            first, second, last = names
+            yield f"{first}, {second} and {last}, {size.value:,} {size.unit}".strip()
 
 
 @cache
@@ -95,11 +100,20 @@ def _is_term(name: str, *texts: str) -> bool:
     )
 
 
-def _surname(author: str) -> str:
-    """Return the surname of ``Doe, Jane``, ``Doe J`` or ``Jane Doe``."""
-    words = re.split(r",|\s", author.strip())
-    is_initials = len(words[-1].rstrip(".")) <= 3 and words[-1].isupper()
-    return words[0] if "," in author or is_initials else words[-1]
+def _name_with_initial(author: str) -> str:
+    """Return ``Doe J`` for ``Doe, Jane``, ``Doe JA``, ``Doe, J. A.`` or ``Jane A. Doe``.
+
+    A name without a first name or an initial gives "".
+    """
+    surname, comma, given = author.strip().partition(",")
+    if not comma:
+        initials = _LAST_INITIALS.fullmatch(surname)
+        if initials and initials[2].isupper():
+            surname, given = initials.groups()
+        else:
+            given, _, surname = surname.rpartition(" ")
+    initial = given.strip()[:1].upper()
+    return f"{surname.strip().title()} {initial}" if surname and initial.isalpha() else ""
 
 
 def reports_by_study(grades: Iterable[Grade]) -> list[list[Grade]]:
