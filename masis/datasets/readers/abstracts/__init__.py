@@ -154,7 +154,11 @@ _TITLE_COLUMN = re.compile(
 """A first line with a column named title."""
 _SIGNS: tuple[tuple[AbstractFormat, re.Pattern[bytes]], ...] = (
     ("jsonl", re.compile(rb"\s{0,1000}[\[{]")),
-    ("endnote_xml", re.compile(rb"\s{0,1000}(?:<\?xml[^>]{0,200}>\s{0,1000})?<(?:xml|records)\b")),
+    # A declaration, a document type and comments can stand before the first element.
+    (
+        "endnote_xml",
+        re.compile(rb"\s{0,1000}(?:<[?!][^>]{0,200}>\s{0,1000}){0,4}<(?:xml|records)\b"),
+    ),
     ("pubmed_xml", re.compile(rb"\s{0,1000}<(?:\?xml|!|Pubmed)")),
     ("medline", re.compile(rb"(?:\A|.*?\n)PMID- ?\d", re.DOTALL)),
     ("ris", re.compile(rb"(?:\A|.*?\n)[ \t]{0,100}TY  -", re.DOTALL)),
