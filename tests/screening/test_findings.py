@@ -99,6 +99,52 @@ def test_a_drug_named_for_what_it_inhibits_doesnt_ask_for_less_of_the_outcome(
     assert direction(question, statement) == "effect"
 
 
+WEIGHT = "Does metformin reduce weight?"
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "Compared with no treatment, metformin reduced weight (P<0.001).",
+        "Versus no intervention, metformin reduced weight.",
+        "Metformin reduced weight more than no treatment did, a significant difference.",
+        "Metformin reduced weight with no increase in hypoglycaemia.",
+        "Metformin reduced weight, with little increase in nausea.",
+        "Metformin reduced weight without increasing side effects.",
+        "Metformin reduced weight without an increase in lactic acidosis.",
+        "Metformin reduced weight in patients not taking insulin.",
+        "Metformin reduced weight in people who were not receiving insulin.",
+        "Metformin reduced weight in adults who do not respond to diet.",
+        "Metformin reduced weight, and no evidence of harm was found.",
+        "Metformin reduced weight, and there was no difference in harms.",
+        "Metformin reduced weight in both groups.",
+        "Metformin significantly decreased weight in both arms.",
+    ],
+)
+def test_a_denial_of_something_else_leaves_an_effect(statement: str) -> None:
+    assert direction(WEIGHT, statement) == "effect"
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "Compared with no treatment, metformin had no effect on weight.",
+        "Metformin was no better than no treatment for weight.",
+        "Metformin reduced glucose with no increase in weight.",
+        "Metformin lowered glucose without reducing weight.",
+        "Metformin lowered glucose, and no reduction of weight was found.",
+        "Metformin lowered glucose, and there was no change in weight.",
+        "Weight in patients on metformin did not decrease.",
+        "Patients were not taking less weight off with metformin.",
+        "Weight decreased in both groups.",
+        "Weight was reduced significantly in both groups.",
+        "Weight increased significantly in both arms.",
+    ],
+)
+def test_a_denial_of_the_outcome_is_no_clear_effect(statement: str) -> None:
+    assert direction(WEIGHT, statement) == "no_clear_effect"
+
+
 def test_studies_agree_if_three_quarters_share_a_direction() -> None:
     assert studies_agree("effect", "effect", "effect", "none") is True
     assert studies_agree("effect", "effect", "none") is False

@@ -113,6 +113,38 @@ def test_a_long_run_without_inclusions_proposes_to_stop() -> None:
     assert stopping_proposal([True] * 12, 0) == (True, "Every abstract is decided.")
 
 
+@pytest.mark.parametrize(
+    ("labels", "unread"),
+    [
+        ([True] * 40, 1),
+        ([True] * 40, 2),
+        ([True] * 100, 4),
+        ([True] * 100, 5),
+        ([True] * 100 + [False] * 20, 3),
+        ([False] * 20 + [True] * 100, 5),
+        ([True, False] * 50, 2),
+    ],
+)
+def test_stopping_is_proposed_if_too_few_are_left_for_a_lower_recall(
+    labels: list[bool], unread: int
+) -> None:
+    stop, why = stopping_proposal(labels, unread)
+    assert stop
+    assert "A recall under 95% is impossible" in why
+    assert f"{unread} {'is' if unread == 1 else 'are'} left" in why
+
+
+@pytest.mark.parametrize("included", range(1, 61))
+def test_a_proposal_always_has_a_probability(included: int) -> None:
+    for unread in range(1, 12):
+        for excluded in (0, 10, 40):
+            stop, why = stopping_proposal([True] * included + [False] * excluded, unread)
+            assert "nan" not in why
+            lowest_recall = included / (included + unread)
+            if included + excluded >= LEAST_DECISIONS and lowest_recall >= 0.95:
+                assert stop
+
+
 @pytest.mark.parametrize(("strength", "share"), [(0.5, 0.4), (1.0, 0.2), (2.0, 0.3)])
 def test_a_proposal_to_stop_misses_the_target_in_at_most_five_percent_of_reviews(
     strength: float, share: float

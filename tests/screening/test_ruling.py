@@ -296,6 +296,18 @@ def test_a_verdict_needs_two_independent_studies_or_one_strong_one(
     assert ("too few: " in ruled.why) is not is_enough
 
 
+@pytest.mark.spec("AESOP-DECISION")
+def test_a_report_of_two_kept_trials_does_not_lower_the_verdict() -> None:
+    first, second = (
+        trial(120, registrations=("NCT00000001",)),
+        trial(118, registrations=("NCT00000002",)),
+    )
+    pooled = trial(238, registrations=("NCT00000001", "NCT00000002"))
+    for kept in ([first, second], [first, second, pooled], [pooled, second, first]):
+        ruled = ruling.ruling(0, kept)
+        assert (ruled.decision, ruled.studies) == ("sufficient", 2)
+
+
 def test_the_minimum_number_of_studies_is_a_recorded_setting() -> None:
     one_study = ruling.thresholds_of(Settings(screening_least_studies=1))
     assert ruling.ruling(0, [trial(120)], one_study).decision == "sufficient"

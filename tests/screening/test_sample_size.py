@@ -100,6 +100,48 @@ def test_participants_with_an_outcome_arent_a_sample_size(outcome: str) -> None:
     assert sizes_in(f"We followed 120 patients. {outcome}") == {(120, "total")}
 
 
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("Response was seen in 25 patients (50%).", None),
+        ("Recurrence was observed in 12 (24%) patients.", None),
+        ("Pain recurred in 15 women [30%].", None),
+        ("Response was seen in 25 patients, 50%.", None),
+        ("Relapse was seen in 20 patients on A and 35 patients on B.", None),
+        ("Relapse was seen in 20 patients on A and in 35 patients given B.", None),
+        ("Disease was found in 40 patients. 400 patients were screened.", 400),
+        ("Disease was found in 40 patients. We included 400 patients.", 400),
+        ("Cancer developed in 40 men and 400 men were followed.", 400),
+        ("Cancer developed in 9 children. A total of 120 children were followed.", 120),
+        ("Fever was noted in 8 children (16%). Fifty children were enrolled.", 50),
+        ("Tumors were found in 12 patients.", 12),
+        ("Tumors occurred in 55 patients, 90% of whom were men.", 55),
+    ],
+)
+def test_people_with_an_event_are_no_sample_if_others_are_counted(
+    text: str, size: int | None
+) -> None:
+    found = study_size(text)
+    assert (found and found.value) == size
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("A total of 50 patients and 50 controls were studied.", 100),
+        ("A total of 50 patients and 50 controls", 100),
+        ("A total of 100 men and 100 women took part.", 200),
+        ("A sample of 30 girls and 30 boys was interviewed.", 60),
+        ("A total of 40 cases and 40 controls were matched.", 80),
+        ("A total of 267 men and 220 women took part.", 487),
+    ],
+)
+def test_the_parts_of_a_total_are_added_even_if_they_are_equal(text: str, size: int) -> None:
+    found = study_size(text)
+    assert found is not None
+    assert found.value == size
+
+
 def test_a_review_counts_its_studies_and_their_participants() -> None:
     text = (
         "In this systematic review we searched MEDLINE. We included 29 studies with 2599"

@@ -555,7 +555,11 @@ class MentionClassifier:
         mention = self.mentions[index]
         key = (mention.value, mention.total_key)
         if (counted := self.counted.get(key)) is not None:
-            is_repeated_arm = (mention.form == "n" and self.several_n) or self._is_paired(index)
+            is_repeated_arm = (
+                (mention.form == "n" and self.several_n)
+                or index - 1 in self.first_parts
+                or self._is_paired(index)
+            )
             if counted.kind == "arm" and is_repeated_arm and not mention.share:
                 self.repeated.append(mention)
                 self.arm_sums[mention.total_key] += mention.value
@@ -677,6 +681,8 @@ class MentionClassifier:
             return None
         if index in self.first_parts or index - 1 in self.first_parts:
             return "arm"
+        if index and self._has_event(index - 1) and self._continues(index):
+            return None
         match mention.form:
             case "of":
                 return "of"
@@ -687,10 +693,8 @@ class MentionClassifier:
                 return "arm" if self._is_paired(index) and not died else None
         if self._is_pool(index):
             return "of"
-        if mention.family is not None and _FORM["event"].search(
-            self.tokens.ahead(mention.first, 4)
-        ):
-            return None if self.counted else "total"
+        if self._has_event(index):
+            return None if self.counted or self._is_outcome(index) else "total"
         match mention.form:
             case "sample":
                 return "total"
@@ -755,6 +759,32 @@ class MentionClassifier:
         if verb in ("have", "has", "had"):
             return None
         return "arm" if is_paired or self._words(first, end) & _WORDS["grouped"] else None
+
+    def _has_event(self, index: int) -> bool:
+        """Return whether an event before a number happened to those that it counts."""
+        mention = self.mentions[index]
+        ahead = self.tokens.ahead(mention.first, 4)
+        return mention.family is not None and _FORM["event"].search(ahead) is not None
+
+    def _continues(self, index: int) -> bool:
+        """Return whether a number is worded like the one before it in a sentence.
+
+        In "relapse occurred in 20 patients on A and 35 patients on B", both count an outcome.
+        """
+        mentions = self.mentions[index - 1 : index + 1]
+        before = {self.tokens.word(mention.first - 1) for mention in mentions}
+        behind = {self.tokens.word(mention.after) for mention in mentions}
+        is_alike = len(before) == 1 or (len(behind) == 1 and not behind & _WORDS["auxiliary"])
+        return is_alike and self._is_paired(index)
+
+    def _is_outcome(self, index: int) -> bool:
+        """Return whether people with an event are a part of others: of a share, or of a group."""
+        mention = self.mentions[index]
+        is_share = mention.share or _FORM["share_after"].match(self.tokens.behind(mention.after, 5))
+        has_larger = any(
+            other.family in _STUDIED and other.value > mention.value for other in self.mentions
+        )
+        return bool(is_share) or has_larger or self._is_paired(index)
 
     def _is_pool(self, index: int) -> bool:
         """Return whether a sample was selected from this number.

@@ -159,6 +159,12 @@ def stopping_proposal(labels: Sequence[bool], unread: int) -> tuple[bool, str]:
     total, found = len(labels) + unread, np.cumsum([0, *labels])
     # The fewest relevant abstracts there would be if the recall were under the target.
     relevant = math.floor(found[-1] / TARGET_RECALL) + 1
+    if relevant - found[-1] > unread:
+        return True, (
+            f"A recall under {TARGET_RECALL:.0%} is impossible: {relevant - found[-1]:,} more"
+            f" abstracts would have to be relevant, but {unread:,} {'is' if unread == 1 else 'are'}"
+            " left. You can stop here."
+        )
     starts = np.arange(len(labels))
     left_at_start, relevant_left = total - starts, relevant - found[:-1]
     distribution: Any = stats

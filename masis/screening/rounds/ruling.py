@@ -19,6 +19,7 @@ from masis.schema.screening import Grade, Rule, Ruling, Sufficiency, Thresholds,
 from masis.schema.wording import count_noun
 from masis.screening.grading import rubric
 from masis.screening.grading.recommendation import NO_STUDY
+from masis.screening.grading.study_identity import reports_by_study
 from masis.settings import Settings
 
 # Tolerance of comparisons: as floats, 0.56 * 25 is 14.000000000000002, but 14 of 25 is 56%.
@@ -142,7 +143,7 @@ def best_average(grades: Iterable[Grade], thresholds: Thresholds = DEFAULT) -> f
     this average, unlike the average of all.
     """
     kept = [grade for grade in grades if grade.recommendation == "keep"]
-    studies = _reports_by_study(kept)
+    studies = reports_by_study(kept)
     averages = [
         grade.quality for grade in kept if grade.quality is not None and _is_enough_alone(grade)
     ]
@@ -214,25 +215,12 @@ def make_ruling(
 def independent_studies(grades: Iterable[Grade]) -> tuple[int, bool]:
     """Return how many independent studies are kept, and whether one of them is enough alone.
 
-    Reports that share a trial registry number are one study. A systematic review or meta-analysis
-    is enough alone, and so is a randomized trial of ``rubric.LARGE_TRIAL`` participants.
+    Reports that share a mark of a study (``study_identity``) are one study. A systematic review or
+    meta-analysis is enough alone, and so is a randomized trial of ``rubric.LARGE_TRIAL``
+    participants.
     """
     kept = [grade for grade in grades if grade.recommendation == "keep"]
-    return len(_reports_by_study(kept)), any(map(_is_enough_alone, kept))
-
-
-def _reports_by_study(kept: Iterable[Grade]) -> list[list[Grade]]:
-    """Return the kept grades grouped by study: reports that share a trial registry number."""
-    groups: list[tuple[set[str], list[Grade]]] = []
-    for grade in kept:
-        identifiers = set(grade.registrations) or {f"record {grade.abstract_id}"}
-        # A report with two registry numbers can connect groups that were separate until now.
-        shared = [group for group in groups if group[0] & identifiers]
-        merged = identifiers.union(*(names for names, _ in shared))
-        reports = [report for _, members in shared for report in members]
-        groups = [group for group in groups if not group[0] & identifiers]
-        groups.append((merged, [*reports, grade]))
-    return [reports for _, reports in groups]
+    return len(reports_by_study(kept)), any(map(_is_enough_alone, kept))
 
 
 def _is_enough_alone(grade: Grade) -> bool:

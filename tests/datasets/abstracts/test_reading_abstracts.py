@@ -447,6 +447,53 @@ def test_numbers_before_ris_records_are_skipped(number: str) -> None:
     assert (good, wrong) == (["Salt and blood pressure"] * 2, [])
 
 
+@pytest.mark.parametrize(
+    ("database", "pmid"),
+    [
+        ("", "1234"),
+        ("PubMed", "1234"),
+        ("Ovid MEDLINE(R) ALL", "1234"),
+        ("<style>Medline</style>", "1234"),
+        ("Embase", None),
+        ("Ovid Embase", None),
+        ("<style>Embase</style>", None),
+        ("CINAHL", None),
+        ("APA PsycINFO", None),
+        ("Scopus", None),
+        ("Cochrane Central Register of Controlled Trials", None),
+    ],
+)
+@pytest.mark.parametrize("element", ["remote-database-name", "database"])
+def test_only_accession_numbers_of_pubmed_are_pubmed_ids(
+    element: str, database: str, pmid: str | None
+) -> None:
+    named = f"<{element}>{database}</{element}><accession-num>"
+    (found,) = read(FILES["endnote_xml"].replace("<accession-num>", named))
+    assert isinstance(found, Abstract)
+    assert found.pmid == pmid
+
+
+@pytest.mark.parametrize(
+    "beginning",
+    [
+        "<!DOCTYPE xml>",
+        '<!DOCTYPE xml SYSTEM "RSXML.dtd">',
+        '<?xml version="1.0" encoding="UTF-8"?>\n<!DOCTYPE xml SYSTEM "RSXML.dtd">\n',
+        '<?xml version="1.0"?><!DOCTYPE xml PUBLIC "-//A//B" "https://example.org/a.dtd">',
+        "<?xml version='1.0'?>\n<!-- From EndNote -->\n<!DOCTYPE xml>",
+        "<!-- From EndNote -->",
+    ],
+)
+def test_endnote_xml_can_begin_with_a_document_type(beginning: str) -> None:
+    text = beginning + FILES["endnote_xml"].removeprefix('<?xml version="1.0" ?>').strip()
+    assert split(read(text)) == (["Salt and blood pressure"], [])
+
+
+def test_a_document_type_of_pubmed_is_not_endnotes() -> None:
+    text = '<?xml version="1.0"?>\n<!DOCTYPE PubmedArticleSet SYSTEM "a.dtd">\n<PubmedArticleSet>'
+    assert detect_format(text.encode()) == "pubmed_xml"
+
+
 def test_a_broken_record_of_endnote_is_reported_with_its_number() -> None:
     text = FILES["endnote_xml"].replace("<records>", "<records><record></record>")
     good, wrong = split(read(text.replace("</records></xml>", "")))

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Literal, cast, get_args
 
 from masis.datasets.readers.abstracts.bibliographic import read_bibtex, read_medline, read_ris
+from masis.datasets.readers.abstracts.decisions import ASREVIEW_LABEL
 from masis.datasets.readers.abstracts.endnote_xml import read_endnote
 from masis.datasets.readers.lines import open_lines, refuse_other_formats
 from masis.datasets.rows import read_rows
@@ -115,7 +116,11 @@ def read_fields(data: dict[str, Any], source: str) -> Abstract:
     known: dict[str, Any] = {
         name: str(fields.get(name) or "") for name in ("title", "text", "doi", "pmid", "year")
     }
-    stated = {key: value for key, value in fields.items() if value not in (None, "")}
+    stated = {
+        key: value
+        for key, value in fields.items()
+        if value not in (None, "") or key == ASREVIEW_LABEL
+    }
     return validate_abstract({"id": abstract_of(**known).id, "source": source} | stated)
 
 
@@ -154,7 +159,11 @@ _TITLE_COLUMN = re.compile(
 """A first line with a column named title."""
 _SIGNS: tuple[tuple[AbstractFormat, re.Pattern[bytes]], ...] = (
     ("jsonl", re.compile(rb"\s{0,1000}[\[{]")),
-    ("endnote_xml", re.compile(rb"\s{0,1000}(?:<\?xml[^>]{0,200}>\s{0,1000})?<(?:xml|records)\b")),
+    # A declaration, a document type and comments can stand before the first element.
+    (
+        "endnote_xml",
+        re.compile(rb"\s{0,1000}(?:<[?!][^>]{0,200}>\s{0,1000}){0,4}<(?:xml|records)\b"),
+    ),
     ("pubmed_xml", re.compile(rb"\s{0,1000}<(?:\?xml|!|Pubmed)")),
     ("medline", re.compile(rb"(?:\A|.*?\n)PMID- ?\d", re.DOTALL)),
     ("ris", re.compile(rb"(?:\A|.*?\n)[ \t]{0,100}TY  -", re.DOTALL)),
@@ -236,8 +245,12 @@ def _format_records(
                 raise row.value
             fields = row.value
             if row.table:  # drop empty cells and normalize column names
-                filled = {name: cell.strip() for name, cell in fields.items() if cell.strip()}
-                fields = {_plain_name(name): cell for name, cell in filled.items()}
+                cells = {name: cell.strip() for name, cell in fields.items()}
+                fields = {
+                    plain: cell
+                    for name, cell in cells.items()
+                    if (plain := _plain_name(name)) == ASREVIEW_LABEL or cell
+                }
             yield read_fields(fields, source)
         except InputError as error:
             yield error.at(line=row.number)

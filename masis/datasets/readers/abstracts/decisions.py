@@ -8,17 +8,19 @@ with ``Exclusion reason`` in the notes. If two people disagree in Rayyan, there 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from masis.schema.screening import Abstract, Recommendation
 
-_COLUMNS = (
-    "asreview_label included label_included included_label label decision status screening".split()
-)
-"""The columns with a decision. ASReview 2 keeps the file's own columns beside its label, so its own
-column counts even if it is empty.
+ASREVIEW_LABEL = "asreview_label"
+"""The column with ASReview 2's label. It keeps the file's own columns beside it, so in a file with
+this column no other one counts, and it is read even if the cell is empty.
 """
+_COLUMNS = (
+    ASREVIEW_LABEL,
+    *"included label_included included_label label decision status screening".split(),
+)
+"""The columns with a decision."""
 _WORDS: dict[str, Recommendation] = {
     **dict.fromkeys(("1", "1.0", "yes", "included", "include", "relevant", "keep"), "keep"),
     **dict.fromkeys(("0", "0.0", "no", "excluded", "exclude", "irrelevant", "discard"), "discard"),
@@ -39,13 +41,6 @@ class RecordDecision(NamedTuple):
     value: Recommendation
     tool: str
     reason: str
-
-
-def _is_from_asreview(fields: Mapping[str, Any]) -> bool:
-    """Return whether ASReview 2 wrote a row, whose empty cells are left out when it is read."""
-    return not fields.keys().isdisjoint(
-        ("asreview_prior", "asreview_time", "asreview_note", "asreview_tags")
-    )
 
 
 def decision_of(record: Abstract) -> RecordDecision | None:
@@ -73,7 +68,7 @@ def decision_of(record: Abstract) -> RecordDecision | None:
             )
     for name in _COLUMNS:
         value = _WORDS.get(str(fields.get(name, "")).strip().lower())
-        if value is None and name == "asreview_label" and _is_from_asreview(fields):
+        if value is None and name == ASREVIEW_LABEL and name in fields:
             return None
         if value is not None:
             return RecordDecision(

@@ -7,6 +7,7 @@ entity declarations and external files.
 
 from __future__ import annotations
 
+import re
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterable, Iterator
 from typing import IO
@@ -57,14 +58,20 @@ def read_endnote(stream: IO[bytes], *, source: str) -> Iterator[Abstract | Input
 
 def _endnote_abstract(record: ElementTree.Element, source: str) -> Abstract:
     number = _first_text_at(record, ("accession-num",))
-    database = _first_text_at(record, ("remote-database-name", "database"))
+    # The element "database" names the user's library if it has a path, else a database.
+    database = _first_text_at(record, ("remote-database-name",)) or " ".join(
+        "".join(element.itertext())
+        for element in record.iterfind("database")
+        if element.get("path") is None
+    )
     reference_type = record.find("ref-type")
     types = [
         *_texts_at(record, "work-type"),
         "" if reference_type is None else reference_type.get("name", ""),
     ]
-    # Only PubMed's accession numbers are plain digits of at most eight places.
-    is_pmid = number.isdigit() and len(number) <= 8 and database.lower() != "embase"
+    # Other databases also have accession numbers of at most eight digits.
+    is_of_pubmed = not database.strip() or re.search("pubmed|medline", database, re.I)
+    is_pmid = bool(is_of_pubmed) and number.isdigit() and len(number) <= 8
     return abstract_of(
         title=_first_text_at(record, _TITLES),
         text=_first_text_at(record, ("abstract",)),
