@@ -35,6 +35,7 @@ from masis.store.core.sql import Condition, any_of, join_conditions, record_of
 from masis.store.orders import ORDERS, fitted_probability, risk_of
 from masis.store.records import CaseFilter, CasePage, CaseSummary, Facets
 from masis.store.reviews.queues import (
+    DECIDED_IN_FIRST,
     in_queue,
     named_queue,
     open_queues,
@@ -565,8 +566,8 @@ def _open_to(connection: sqlite3.Connection, case_filter: CaseFilter) -> list[Co
         "SELECT reviewer FROM leases WHERE case_seq = cases.seq AND until >"
         " strftime('%Y-%m-%dT%H:%M:%fZ', 'now')"
     )
-    decided, assigned, skipped = (work.format(kind) for kind in ("decided", "assigned", "skipped"))
-    wanted, others = "wanted", []
+    assigned, skipped = work.format("assigned"), work.format("skipped")
+    decided, wanted, others = DECIDED_IN_FIRST, "wanted", []
     if case_filter.queue:
         queue = named_queue(connection, case_filter.queue)
         decided = "SELECT who FROM queue_work WHERE case_seq = cases.seq AND queue = :queue"

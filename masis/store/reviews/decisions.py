@@ -28,6 +28,7 @@ from masis.store.reviews.states import RELABEL_COPY, refresh
 from masis.store.reviews.team import in_force
 from masis.store.reviews.visibility import (
     ISSUE_PLACE,
+    UNDECIDED,
     hidden_sample,
     hides_anything,
     machine_hidden,
@@ -353,6 +354,9 @@ def _in_its_queue(
             )
     holding = holding_queues(connection, case["seq"])
     holding.pop(decision.queue or FIRST_QUEUE, None)
+    if case["state"] not in UNDECIDED:
+        # It waits in no first queue any more, whose cases have this state.
+        holding.pop(FIRST_QUEUE, None)
     return decision.model_copy(update={"held_by": tuple(holding)})
 
 

@@ -42,10 +42,7 @@ def hidden_cases(reviewer: str, shown: MachineShown) -> tuple[str, list[Any]]:
     """
     sql, values = f"cases.state IN ({', '.join('?' * len(UNDECIDED))})", list[Any](UNDECIDED)
     if shown == "after":
-        sql += (
-            " AND NOT EXISTS (SELECT 1 FROM case_work WHERE case_work.case_seq = cases.seq"
-            " AND case_work.kind = 'decided' AND case_work.who = ?)"
-        )
+        sql += f" AND NOT EXISTS ({queues.DECIDED_IN_FIRST} AND work.who = ?)"
         values.append(reviewer)
     return sql, values
 
@@ -169,12 +166,13 @@ class Team(StorePart):
                     leases=tuple(_leases(connection, seq, self._database.now())),
                     skipped_by=tuple(who.get("skipped", ())),
                 )
+            made = work_in_queue(connection, row, FIRST_QUEUE).made
             return CaseWork(
                 case_id=case_id,
                 wanted=row["wanted"],
                 pending=row["pending"],
-                policy=policy if row["policy"] or not who.get("decided") else None,
-                decided_by=tuple(who.get("decided", ())),
+                policy=policy if row["policy"] or not made else None,
+                decided_by=tuple(sorted(made, key=made.__getitem__)),
                 assignees=tuple(who.get("assigned", ())),
                 tags=tuple(who.get("tagged", ())),
                 leases=tuple(_leases(connection, seq, self._database.now())),
@@ -291,16 +289,7 @@ class Team(StorePart):
             before = known[queue.id].version if queue.id in known else 0
             queue = queue.model_copy(update={"version": before + 1})
             self._append(connection, by, queue.kind, queue.id, queue)
-            held = connection.execute(
-                """SELECT DISTINCT log.case_seq FROM decision_log AS log
-                    JOIN decision_payloads ON entry_seq = log.seq
-                    WHERE log.case_seq IN (SELECT case_seq FROM queue_states)
-                        AND instr(payload, '"held_by":[') AND instr(payload, ?)
-                    UNION SELECT case_seq FROM decision_log WHERE queue = ?""",
-                [json.dumps(queue.id), queue.id],
-            ).fetchall()
-            for (seq,) in held:
-                refresh(connection, seq)
+            _refresh_held(connection, queue.id)
         return queue
 
     def queue_history(self, queue_id: str) -> list[tuple[str, str, ReviewQueue]]:
@@ -365,6 +354,7 @@ class Team(StorePart):
             self._append(connection, by, record.kind, "", record)
             if isinstance(record, QueuePolicy):
                 redraw(connection, record)
+                _refresh_held(connection, FIRST_QUEUE)
         return record
 
     def save_view(self, by: str, view: SavedView) -> None:
@@ -457,11 +447,25 @@ def digests(connection: sqlite3.Connection) -> tuple[set[str], list[str]]:
     return known, altered
 
 
+def _refresh_held(connection: sqlite3.Connection, queue: str) -> None:
+    """Derive the cases again that were decided in a queue, or whose decisions it holds."""
+    held = connection.execute(
+        """SELECT DISTINCT log.case_seq FROM decision_log AS log
+            JOIN decision_payloads ON entry_seq = log.seq
+            WHERE log.case_seq IN (SELECT case_seq FROM queue_states)
+                AND instr(payload, '"held_by":[') AND instr(payload, ?)
+            UNION SELECT case_seq FROM decision_log WHERE queue = ?""",
+        [json.dumps(queue), queue],
+    ).fetchall()
+    for (seq,) in held:
+        refresh(connection, seq)
+
+
 def redraw(connection: sqlite3.Connection, policy: QueuePolicy) -> None:
-    """Apply a policy's number of decisions to every case without a decision."""
+    """Apply a policy's number of decisions to every case without a decision in the first queue."""
     rows = connection.execute(
-        f"SELECT seq, id, wanted FROM cases WHERE planted <> {RELABEL_COPY} AND NOT EXISTS "  # noqa: S608
-        "(SELECT 1 FROM case_work WHERE case_seq = seq AND kind = 'decided')"
+        f"SELECT seq, id, wanted FROM cases WHERE planted <> {RELABEL_COPY} "  # noqa: S608
+        f"AND NOT EXISTS ({queues.DECIDED_IN_FIRST})"
     )
     changed = [
         (needed, seq)
