@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from masis.errors import Conflict, NotAllowed
+from masis.schema.actor import Actor
 from masis.schema.team import QueuePolicy
+from masis.schema.trust import SamplePlan
 from masis.services import Workbench
 from masis.services.records import CaseFilter
 from tests.services.test_queues import (
@@ -164,3 +167,70 @@ def test_a_new_policy_counts_the_decisions_of_the_first_queue_alone(workbench: W
     decide(workbench, BEN)
     assert workbench.store.check().ok
     assert "case-2" in waiting(workbench, DI)
+
+
+# Samples of a guarantee
+
+FLAGGED = CaseFilter(flags=("invalid_reference",))
+BY_AUDIT = (FLAGGED, CaseFilter(quality_to=0.9), CaseFilter(quality_from=0.0))
+
+
+def draw_sample(workbench: Workbench) -> None:
+    plan = SamplePlan.model_construct(case_ids=("case-2",), version=1)
+    workbench.store.team.put_in_force("Cleo", plan)
+
+
+@pytest.mark.parametrize("by_audit", BY_AUDIT)
+def test_no_count_of_a_queue_reveals_the_hidden_audit_of_a_sample(
+    workbench: Workbench, by_audit: CaseFilter
+) -> None:
+    about = by_audit.model_copy(update={"text": "case-2"})
+    assert workbench.queues.preview(ADA, about).cases == 1
+    draw_sample(workbench)
+    set_up(workbench, "Flagged", by_audit)
+    assert workbench.cases.find_for(ADA, about).total == 0
+    assert workbench.queues.preview(ADA, about).cases == 0
+    assert workbench.queues.preview(ADA, CaseFilter(text="case-2")).cases == 1
+    assert workbench.queues.preview(ADA, CaseFilter(text="case-2")).common == {}
+    figures = workbench.queues.figures(ADA, "Flagged")
+    assert (figures.cases, figures.left, figures.own_left) == (5, 5, 5)
+
+
+def test_a_sample_with_a_hidden_audit_isnt_in_a_queue_that_audits_fill(
+    workbench: Workbench,
+) -> None:
+    flagged = set_up(workbench, "Flagged", FLAGGED, policy={"reviewers": 2}, people=("Ada", "Ben"))
+    draw_sample(workbench)
+    for case_id, shown in (("case-2", False), ("case-3", True)):
+        assert workbench.queues.has_case(ADA, "Flagged", case_id) is shown
+        assert workbench.queues.has_waiting(ADA, "Flagged", case_id) is shown
+    with pytest.raises(Conflict, match="isn't in the queue 'Flagged'"):
+        decide(workbench, ADA, queue=flagged.id, machine_shown=())
+    with pytest.raises(NotAllowed, match="waits in the queue 'Flagged'"):
+        decide(workbench, DI, "case-3")
+    assert waiting(workbench, DI) == ["case-2"]
+    decide(workbench, DI, machine_shown=())  # no refusal that names the queue
+    assert state(workbench) == "rejected"
+    assert workbench.queues.has_case(ADA, "Flagged", "case-2")
+    assert workbench.store.check().ok
+
+
+# The people of a queue
+
+
+def test_nobody_else_changes_a_verdict_of_the_people_of_a_queue(workbench: Workbench) -> None:
+    medical = set_up(workbench, "Medical", MEDICAL, people=("Ada",))
+    decide(workbench, ADA, queue=medical.id)
+    with pytest.raises(NotAllowed, match=r"queue 'Medical' has decided case 'case-2'.*A lead can"):
+        decide(workbench, BEN, verdict="escalate")
+    with pytest.raises(NotAllowed, match="has decided"):
+        workbench.team.claim(BEN, "case-2")
+    workbench.queues.change(CLEO, medical.model_copy(update={"cases": CaseFilter(text="none")}))
+    with pytest.raises(NotAllowed, match="has decided"):
+        decide(workbench, BEN, verdict="escalate")
+    assert state(workbench) == "rejected"
+    decide(workbench, ADA, verdict="escalate")
+    assert state(workbench) == "escalated"
+    lead = Actor(name="Lea", roles=("lead",), authenticated=True)
+    decide(workbench, lead)
+    assert state(workbench) == "rejected"

@@ -23,6 +23,7 @@ from masis.schema.team import (
     SavedView,
     TeamRecord,
 )
+from masis.store.audits.conditions import is_filled_by_audit
 from masis.store.audits.queue import case_seq
 from masis.store.core.chained_log import canonical_json, sha256
 from masis.store.core.connections import StorePart
@@ -31,7 +32,12 @@ from masis.store.records import ReviewQueue
 from masis.store.reviews import queues
 from masis.store.reviews.queues import FIRST_QUEUE, work_in_queue
 from masis.store.reviews.states import RELABEL_COPY, policy_of, refresh
-from masis.store.reviews.visibility import UNDECIDED, hidden_by_queues, strictest_shown
+from masis.store.reviews.visibility import (
+    UNDECIDED,
+    hidden_by_queues,
+    hidden_sample,
+    strictest_shown,
+)
 
 T = TypeVar("T", bound=TeamRecord)
 
@@ -254,6 +260,16 @@ class Team(StorePart):
             found = connection.execute(sql, [case_seq(connection, case_id), *values])
             return found.fetchone() is not None
 
+    def has_settled(self, case_id: str, queue: ReviewQueue) -> bool:
+        """Return whether a case has all its decisions in a queue. Raises UnknownRecord."""
+        with self._database.reading() as connection:
+            found = connection.execute(
+                """SELECT 1 FROM queue_states
+                    WHERE case_seq = ? AND queue = ? AND state IN ('settled', 'differ')""",
+                [case_seq(connection, case_id), queue.id],
+            )
+            return found.fetchone() is not None
+
     def disputed_queue(self, case_id: str) -> str | None:
         """Return the id of the named queue whose reviewers differ about a case, or None.
 
@@ -263,11 +279,14 @@ class Team(StorePart):
             disputed = queues.disputed_queue(connection, case_seq(connection, case_id))
         return disputed or None
 
-    def count_common(self, one: ReviewQueue, other: ReviewQueue) -> int:
-        """Count the cases that two queues hold."""
+    def count_common(self, one: ReviewQueue, other: ReviewQueue, viewer: str) -> int:
+        """Count the cases that two queues hold, as a reviewer may know it."""
         with self._database.reading() as connection:
             (first, values), (second, more) = queues.in_queue(one), queues.in_queue(other)
             sql = f"SELECT count(*) FROM cases WHERE {first} AND {second}"  # noqa: S608
+            if any(is_filled_by_audit(queue.cases) for queue in (one, other)):
+                sql += " AND cases.seq NOT IN (SELECT value FROM json_each(?))"
+                more = [*more, json.dumps(hidden_sample(connection, viewer))]
             return int(connection.execute(sql, [*values, *more]).fetchone()[0])
 
     def case_ids_in(self, queue: ReviewQueue) -> list[str]:

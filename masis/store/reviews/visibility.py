@@ -47,10 +47,11 @@ _DRAWN = """SELECT value FROM json_each((
 
 _UNDECIDED = ", ".join(f"'{state}'" for state in UNDECIDED)
 
-_MACHINE_HIDDEN = f"""((({TEAM_SHOWS} <> 'first' OR cases.id IN ({_DRAWN}) OR cases.planted = {COPIED})
+_MACHINE_HIDDEN = f"""(((
+        {TEAM_SHOWS} <> 'first' OR cases.id IN ({_DRAWN}) OR cases.planted = {COPIED})
     AND cases.state IN ({_UNDECIDED})
     AND ({TEAM_SHOWS} = 'never' OR NOT EXISTS ({DECIDED_IN_FIRST} AND work.who = ?)))
-    OR ({TEAM_SHOWS} <> 'first' AND cases.state = 'superseded'))"""  # noqa: S608 (our own SQL)
+    OR ({TEAM_SHOWS} <> 'first' AND cases.state = 'superseded'))"""
 """Whether the team's policy hides the audit's verdict on a case from a reviewer (bound).
 
 An earlier version of a case is hidden under every policy that hides verdicts, because its newer
