@@ -16,6 +16,7 @@ from masis.services.records import (
 )
 from masis.store import Store
 from masis.store.audits.conditions import is_filled_by_audit
+from masis.store.reviews.visibility import UNDECIDED
 
 
 def member_filter(case_filter: CaseFilter) -> CaseFilter:
@@ -104,9 +105,12 @@ def assert_member(store: Store, actor: Actor, case_id: str, name: str) -> Review
     ]
     if closed and machine_hidden(store, actor, case_id):
         closed = [queue for queue in closed if not is_filled_by_audit(queue.cases)]
+    # While it waits in the first queue, under a policy of its own, others are needed there.
+    state = store.cases.summary(case_id).state
+    is_over = state not in UNDECIDED or state == "needs_adjudication"
     for queue in closed:
         if store.team.has_settled(case_id, queue):
-            if not actor.may("oversee"):
+            if is_over and not actor.may("oversee"):
                 raise NotAllowed(
                     f"The queue {queue.name!r} has decided case {case_id!r}, and you aren't one of"
                     " its people. A lead can add you on the page Team, under Queues, or change the"

@@ -234,3 +234,19 @@ def test_nobody_else_changes_a_verdict_of_the_people_of_a_queue(workbench: Workb
     lead = Actor(name="Lea", roles=("lead",), authenticated=True)
     decide(workbench, lead)
     assert state(workbench) == "rejected"
+
+
+def test_others_decide_in_the_first_queue_that_still_waits(workbench: Workbench) -> None:
+    share(workbench)
+    medical = set_up(workbench, "Medical", MEDICAL, people=("Ada",), policy={"reviewers": 1})
+    assert "case-2" not in waiting(workbench, BEN)
+    decide(workbench, ADA, queue=medical.id)
+    for reviewer in (BEN, DI):
+        lease = workbench.team.claim_next(reviewer, CaseFilter(text="case-2"))
+        assert lease is not None
+        decide(workbench, reviewer, verdict="escalate")
+        workbench.team.release(reviewer, "case-2")
+    assert state(workbench) == "escalated"
+    with pytest.raises(NotAllowed, match="has decided"):
+        workbench.team.claim(CLEO, "case-2")
+    assert workbench.store.check().ok
