@@ -317,6 +317,8 @@ class CaseService(Service):
         view = self.open(case_id, actor.name)
         seen = DecisionFilter(case_id=case_id, size=200, blind_to=actor.name)
         view = view._replace(history=self._store.decisions.entries(seen).rows)
+        if self._is_sealed(actor, view):
+            view = view._replace(decision=None)
         if not machine_hidden(self._store, actor, case_id):
             return view
         case = view.case
@@ -331,6 +333,13 @@ class CaseService(Service):
             history=view.history,
             machine_hidden=True,
         )
+
+    def _is_sealed(self, actor: Actor, view: CaseView) -> bool:
+        """Return whether another person's decision is hidden, as it is in the history."""
+        if view.decision is None or not self._store.team.work(view.case.id).pending:
+            return False
+        made = view.decision.decision
+        return made is None or (made.kind == "decision" and made.reviewer != actor.name)
 
     @requires("read")
     def note_opened(self, actor: Actor, case_id: str) -> None:

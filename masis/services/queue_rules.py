@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from masis.errors import InputError, NotAllowed
 from masis.schema.actor import Actor
 from masis.schema.team import LabelTypes, QueuePolicy
+from masis.services.cases import machine_hidden
 from masis.services.records import (
     FIRST_QUEUE_NAME,
     MEMBER_FIELDS,
@@ -14,12 +15,8 @@ from masis.services.records import (
     ReviewQueue,
 )
 from masis.store import Store
-from masis.store.audits.conditions import BY_AUDIT
-
-
-def is_filled_by_audit(case_filter: CaseFilter) -> bool:
-    """Return whether a filter depends on the results of audits."""
-    return any(getattr(case_filter, name) not in ((), None) for name in BY_AUDIT)
+from masis.store.audits.conditions import is_filled_by_audit
+from masis.store.reviews.visibility import UNDECIDED
 
 
 def member_filter(case_filter: CaseFilter) -> CaseFilter:
@@ -94,7 +91,8 @@ def assert_member(store: Store, actor: Actor, case_id: str, name: str) -> Review
     """Return the named queue in which a case is decided, or None for the first queue.
 
     Raises:
-        NotAllowed: The case's queues have people, and the actor isn't one of them.
+        NotAllowed: The case's queues have people, and the actor isn't one of them. Signed-in leads
+            may change a verdict that its people have settled.
         UnknownRecord: There is no such case or queue.
 
     """
@@ -105,8 +103,20 @@ def assert_member(store: Store, actor: Actor, case_id: str, name: str) -> Review
         for queue in store.team.queues()
         if not queue.archived and not queue.admits(actor.name)
     ]
-    for queue in store.team.queues_of_case(case_id, closed) if closed else ():
-        if store.team.waits_in(case_id, queue):
+    if closed and machine_hidden(store, actor, case_id):
+        closed = [queue for queue in closed if not is_filled_by_audit(queue.cases)]
+    # While it waits in the first queue, under a policy of its own, others are needed there.
+    state = store.cases.summary(case_id).state
+    is_over = state not in UNDECIDED or state == "needs_adjudication"
+    for queue in closed:
+        if store.team.has_settled(case_id, queue):
+            if is_over and not actor.may("oversee"):
+                raise NotAllowed(
+                    f"The queue {queue.name!r} has decided case {case_id!r}, and you aren't one of"
+                    " its people. A lead can add you on the page Team, under Queues, or change the"
+                    " verdict."
+                )
+        elif store.team.waits_in(case_id, queue):
             raise NotAllowed(
                 f"Case {case_id!r} waits in the queue {queue.name!r}, and you aren't one of its"
                 " people. A lead can add you on the page Team, under Queues."

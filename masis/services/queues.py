@@ -14,7 +14,6 @@ from masis.services.access import Service, requires
 from masis.services.cases import CaseService, machine_hidden
 from masis.services.queue_rules import (
     assert_filters_fit,
-    is_filled_by_audit,
     label_types_of,
     left_out,
     member_filter,
@@ -22,6 +21,7 @@ from masis.services.queue_rules import (
 )
 from masis.services.records import FIRST_QUEUE_NAME, CaseFilter, ReviewQueue
 from masis.services.team import TeamService
+from masis.store.audits.conditions import is_filled_by_audit
 
 SET_UP_QUEUES = "set up named queues"
 _LONGEST_ID = 50
@@ -140,10 +140,12 @@ class QueueService(Service):
         common = {
             queue.name: count
             for queue in self.all(actor)
-            if queue.id != queue_id and (count := team.count_common(draft, queue))
+            if queue.id != queue_id and (count := team.count_common(draft, queue, actor.name))
         }
         return QueuePreview(
-            cases=team.count_common(draft, draft), common=common, left_out=left_out(case_filter)
+            cases=team.count_common(draft, draft, actor.name),
+            common=common,
+            left_out=left_out(case_filter),
         )
 
     @requires("read")
@@ -155,7 +157,7 @@ class QueueService(Service):
 
         """
         queue, team = self.get(actor, name), TeamService(self._store, self.access)
-        in_queue = CaseFilter(queue=queue.id)
+        in_queue = CaseFilter(queue=queue.id, viewer=actor.name)
         return QueueFigures(
             queue=queue,
             cases=self._store.cases.count_matching(in_queue),
@@ -166,24 +168,34 @@ class QueueService(Service):
 
     @requires("read")
     def has_case(self, actor: Actor, name: str, case_id: str) -> bool:
-        """Return whether a queue holds a case.
-
-        Raises:
-            UnknownRecord: There is no such case or queue.
-
-        """
-        return bool(self._store.team.queues_of_case(case_id, [self.get(actor, name)]))
-
-    @requires("read")
-    def has_waiting(self, actor: Actor, name: str, case_id: str) -> bool:
-        """Return whether a case still needs decisions in a queue that isn't archived.
+        """Return whether a queue holds a case, as far as the actor may know it.
 
         Raises:
             UnknownRecord: There is no such case or queue.
 
         """
         queue = self.get(actor, name)
-        return not queue.archived and self._store.team.waits_in(case_id, queue)
+        if self._is_hidden_in(actor, queue, case_id):
+            return False
+        return bool(self._store.team.queues_of_case(case_id, [queue]))
+
+    @requires("read")
+    def has_waiting(self, actor: Actor, name: str, case_id: str) -> bool:
+        """Return whether a case still needs decisions in a queue that isn't archived, as far as the
+        actor may know it.
+
+        Raises:
+            UnknownRecord: There is no such case or queue.
+
+        """
+        queue = self.get(actor, name)
+        if queue.archived or self._is_hidden_in(actor, queue, case_id):
+            return False
+        return self._store.team.waits_in(case_id, queue)
+
+    def _is_hidden_in(self, actor: Actor, queue: ReviewQueue, case_id: str) -> bool:
+        """Return whether to find a case in a queue would reveal its hidden audit."""
+        return is_filled_by_audit(queue.cases) and machine_hidden(self._store, actor, case_id)
 
     @requires("read")
     def require_member(self, actor: Actor, name: str) -> None:

@@ -32,6 +32,11 @@ BY_AUDIT = (
 """The fields of a filter that depend on what the audit found."""
 
 
+def is_filled_by_audit(case_filter: CaseFilter) -> bool:
+    """Return whether a filter depends on the results of audits."""
+    return any(getattr(case_filter, name) not in ((), None) for name in BY_AUDIT)
+
+
 def content_conditions(case_filter: CaseFilter) -> list[Condition]:
     """Return the conditions on content, audit, assignees and tags; those on status aren't
     included.

@@ -27,6 +27,7 @@ from masis.store.audits.conditions import (
     LISTS,
     WORK,
     content_conditions,
+    is_filled_by_audit,
     match,
     worked_on,
 )
@@ -35,10 +36,10 @@ from masis.store.core.sql import Condition, any_of, join_conditions, record_of
 from masis.store.orders import ORDERS, fitted_probability, risk_of
 from masis.store.records import CaseFilter, CasePage, CaseSummary, Facets
 from masis.store.reviews.queues import (
+    DECIDED_IN_FIRST,
     in_queue,
     named_queue,
     open_queues,
-    where_any_waits,
     where_waits,
 )
 from masis.store.reviews.visibility import (
@@ -420,9 +421,7 @@ def _sample_conditions(sample: str, case_filter: CaseFilter) -> list[Condition]:
     if "needs_review" in states and "accepted" not in states:
         [(condition, values)] = conditions
         conditions = [(f"({condition} OR {_IN_SAMPLE})", (*values, sample))]
-    by_audit = any(getattr(case_filter, name) for name in BY_AUDIT) or (
-        standings and not set(NOT_DECIDED) <= standings
-    )
+    by_audit = is_filled_by_audit(case_filter) or (standings and not set(NOT_DECIDED) <= standings)
     if by_audit or (states and "needs_review" not in states):
         conditions.append((f"NOT {_IN_SAMPLE}", (sample,)))
     return conditions
@@ -448,7 +447,7 @@ def matching(connection: sqlite3.Connection, case_filter: CaseFilter) -> Matchin
         queue = named_queue(connection, case_filter.queue)
         # If audit results define the queue, leave out the hidden cases so that membership doesn't
         # reveal their results.
-        if sample and any(getattr(queue.cases, name) for name in BY_AUDIT):
+        if sample and is_filled_by_audit(queue.cases):
             parts.append((f"NOT {_IN_SAMPLE}", (sample,)))
         parts.append(where_waits(queue) if case_filter.waits_in_queue else in_queue(queue))
         if case_filter.waits_in_queue:
@@ -575,8 +574,8 @@ def _open_to(connection: sqlite3.Connection, case_filter: CaseFilter) -> list[Co
         "SELECT reviewer FROM leases WHERE case_seq = cases.seq AND until >"
         " strftime('%Y-%m-%dT%H:%M:%fZ', 'now')"
     )
-    decided, assigned, skipped = (work.format(kind) for kind in ("decided", "assigned", "skipped"))
-    wanted, others = "wanted", []
+    assigned, skipped = work.format("assigned"), work.format("skipped")
+    decided, wanted, others = DECIDED_IN_FIRST, "wanted", []
     if case_filter.queue:
         queue = named_queue(connection, case_filter.queue)
         decided = "SELECT who FROM queue_work WHERE case_seq = cases.seq AND queue = :queue"
@@ -590,9 +589,13 @@ def _open_to(connection: sqlite3.Connection, case_filter: CaseFilter) -> list[Co
         closed = [
             queue for queue in open_queues(connection) if not queue.admits(case_filter.open_to)
         ]
-        if closed:
-            sql, values = where_any_waits(closed)
-            others = [(f"NOT {sql}", values)]
+        sample = _sample_of(connection, case_filter)
+        for queue in closed:
+            sql, values = where_waits(queue)
+            others.append((f"NOT {sql}", values))
+            if sample and is_filled_by_audit(queue.cases):
+                # Its absence would reveal that the hidden audit fills the queue.
+                others[-1] = (f"(NOT {sql} OR {_IN_SAMPLE})", [*values, sample])
     done = f"{decided} UNION {skipped}" if not case_filter.skipped_too else decided
     condition = f"""
         (cases.seq NOT IN (SELECT case_seq FROM case_work UNION ALL SELECT case_seq FROM leases)

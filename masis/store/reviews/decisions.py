@@ -9,6 +9,7 @@ from typing import Any
 from masis.errors import Conflict, StaleVersion, UnknownRecord
 from masis.schema.review import IMPORTED, Decision, LogCheck, LogEntry, SubjectCheck
 from masis.schema.team import QueuePolicy
+from masis.store.audits.conditions import is_filled_by_audit
 from masis.store.audits.queue import case_seq
 from masis.store.core.chained_log import ChainedLog, StoredLog
 from masis.store.core.sql import Condition, any_of, compare_column
@@ -28,6 +29,7 @@ from masis.store.reviews.states import RELABEL_COPY, refresh
 from masis.store.reviews.team import in_force
 from masis.store.reviews.visibility import (
     ISSUE_PLACE,
+    UNDECIDED,
     hidden_sample,
     hides_anything,
     machine_hidden,
@@ -346,14 +348,30 @@ def _in_its_queue(
                 f"the queue {queue.name!r} is archived, so nothing is decided in it any more. Open"
                 " the case from another queue. Your draft is kept."
             )
-        if not queues_of_case(connection, case["seq"], [queue]):
+        hidden = is_filled_by_audit(queue.cases) and _is_hidden_sample(connection, decision, case)
+        if hidden or not queues_of_case(connection, case["seq"], [queue]):
             raise Conflict(
                 f"case {case['id']!r} isn't in the queue {queue.name!r}, whose filter may have"
                 " changed. Open it from another queue. Your draft is kept."
             )
     holding = holding_queues(connection, case["seq"])
     holding.pop(decision.queue or FIRST_QUEUE, None)
+    if holding and _is_hidden_sample(connection, decision, case):
+        # It isn't in the queues that its audit fills, where nobody could decide it before.
+        for queue in open_queues(connection):
+            if is_filled_by_audit(queue.cases):
+                holding.pop(queue.id, None)
+    if case["state"] not in UNDECIDED:
+        # It waits in no first queue any more, whose cases have this state.
+        holding.pop(FIRST_QUEUE, None)
     return decision.model_copy(update={"held_by": tuple(holding)})
+
+
+def _is_hidden_sample(
+    connection: sqlite3.Connection, decision: Decision, case: sqlite3.Row
+) -> bool:
+    """Return whether a guarantee hides the audit of the case from the decision's reviewer."""
+    return case["seq"] in hidden_sample(connection, decision.reviewer)
 
 
 def _undo_own(

@@ -21,6 +21,22 @@ from masis.store.records import ReviewQueue
 FIRST_QUEUE = ""
 """The id of the first queue, which has all cases."""
 
+COPIED = 2
+"""``states.RELABEL_COPY``: a copy to be labeled again, which one person decides blind."""
+
+POLICY_IN_FORCE = "SELECT payload FROM team_records WHERE kind = 'policy' ORDER BY seq DESC LIMIT 1"
+TEAM_SHOWS = f"coalesce(({POLICY_IN_FORCE}) ->> '$.machine', 'first')"
+"""When the team's policy shows the audit's verdict, as SQL (``MachineShown``)."""
+
+DECIDED_IN_FIRST = """SELECT work.who FROM case_work AS work
+    WHERE work.case_seq = cases.seq AND work.kind = 'decided'
+        AND (NOT EXISTS (SELECT 1 FROM queue_states WHERE queue_states.case_seq = work.case_seq)
+            OR EXISTS (SELECT 1 FROM queue_work WHERE queue_work.case_seq = work.case_seq
+                AND queue_work.queue = '' AND queue_work.who = work.who))"""
+"""Who decided a row of ``cases`` in the first queue. ``case_work`` has the deciders of all queues,
+and only cases in which other queues have a part have rows in ``queue_states``.
+"""
+
 
 def read_queues(connection: sqlite3.Connection) -> tuple[ReviewQueue, ...]:
     """Return the newest version of every named queue, oldest queue first."""
@@ -170,10 +186,15 @@ def holding_queues(
 ) -> dict[str, int]:
     """Return the strict queues in which a case waits, with the number of missing decisions.
 
-    ``among`` are the ids of the queues that count; None for all.
+    The first queue is the first of them. ``among`` are the ids of the queues that count; None for
+    all.
     """
     queues = [queue for queue in strict_queues(connection) if among is None or queue.id in among]
     missing = {}
+    if (among is None or FIRST_QUEUE in among) and (
+        in_first := _missing_in_first_queue(connection, case_seq)
+    ):
+        missing[FIRST_QUEUE] = in_first
     for queue in queues_of_case(connection, case_seq, queues):
         row = connection.execute(
             "SELECT state, pending FROM queue_states WHERE case_seq = ? AND queue = ?",
@@ -184,6 +205,22 @@ def holding_queues(
         elif row["state"] == "pending":
             missing[queue.id] = row["pending"]
     return missing
+
+
+def _missing_in_first_queue(connection: sqlite3.Connection, case_seq: int) -> int:
+    """Return how many decisions a case misses in the first queue; 0 if its policy isn't strict.
+
+    The first decision there fixes the policy. Until then it's the team's, whose number of reviewers
+    is in the case's row. A copy to be labeled again needs one decision, in any queue.
+    """
+    case = connection.execute("SELECT * FROM cases WHERE seq = ?", [case_seq]).fetchone()
+    work = work_in_queue(connection, case, FIRST_QUEUE)
+    if work.made:
+        return work.pending
+    if case["planted"] == COPIED:
+        return 0
+    [shown] = connection.execute(f"SELECT {TEAM_SHOWS}").fetchone()
+    return int(case["wanted"]) if case["wanted"] > 1 or shown != "first" else 0
 
 
 def waits_in_shared_queue(connection: sqlite3.Connection, case_seq: int) -> bool:

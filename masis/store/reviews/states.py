@@ -16,8 +16,8 @@ These rules apply in order:
 - Each queue has its own decisions and policy, and settles a case by itself. The state of the case
   follows from the newest decision that settled it in any queue, and it needs an adjudication as
   long as the reviewers of one queue differ. A decision that was made while the case waited in other
-  queues for independent or blind decisions doesn't change its state until they have them
-  (``held_by``).
+  queues for independent or blind decisions, the first one included, doesn't change its state until
+  they have them (``held_by``).
 - Without a decision, a running audit determines the state, then the newest finished run. The case
   is accepted if the log has the policy's acceptance of that run, otherwise it needs review.
 - A run whose content retention removed only counts if an effective entry is about it.
@@ -341,10 +341,9 @@ def refresh(connection: sqlite3.Connection, case_seq: int) -> None:
     # The time of a change would reveal an acceptance, or a pending decision.
     hidden: tuple[str, ...] = ("policy_accept",)
     hidden += ("decision", "undo") if derived.pending else ()
-    has_decider = any(kind == "decided" for kind, _ in derived.work)
     if (
         derived.pending
-        or (case["wanted"] > 1 and not has_decider)
+        or (case["wanted"] > 1 and not derived.is_decided_in_first)
         or (entries and waits_in_shared_queue(connection, case_seq))
     ):
         hidden += (*observations.CODING, "comment")
@@ -443,6 +442,13 @@ class _DerivedState(NamedTuple):
     work: dict[tuple[str, str], int]
     queue_states: dict[str, StoredState] = NO_STATES
     queue_work: dict[tuple[str, str], int] = NO_STATES
+
+    @property
+    def is_decided_in_first(self) -> bool:
+        """Whether a decision counts that was made in the first queue."""
+        if self.queue_states:
+            return any(queue == FIRST_QUEUE for queue, _ in self.queue_work)
+        return any(kind == "decided" for kind, _ in self.work)
 
 
 def _derive_cases(connection: sqlite3.Connection, numbers: Condition) -> Iterator[_DerivedState]:
@@ -712,7 +718,7 @@ def _state_mistakes(derived: _DerivedState, work: dict[tuple[str, str], int]) ->
     if not decided or decided[-1] is not None:
         policy = json.loads(decided[-1]).get("policy") if decided else None
         named["the policy"] = (case["policy"] and json.loads(case["policy"]), policy)
-        if decided and any(kind == "decided" for kind, _ in derived.work):
+        if decided and derived.is_decided_in_first:
             named["the number of decisions it needs"] = (
                 case["wanted"],
                 policy["reviewers"] if policy else 1,

@@ -23,6 +23,7 @@ from masis.schema.team import (
     SavedView,
     TeamRecord,
 )
+from masis.store.audits.conditions import is_filled_by_audit
 from masis.store.audits.queue import case_seq
 from masis.store.core.chained_log import canonical_json, sha256
 from masis.store.core.connections import StorePart
@@ -31,7 +32,12 @@ from masis.store.records import ReviewQueue
 from masis.store.reviews import queues
 from masis.store.reviews.queues import FIRST_QUEUE, work_in_queue
 from masis.store.reviews.states import RELABEL_COPY, policy_of, refresh
-from masis.store.reviews.visibility import UNDECIDED, hidden_by_queues, strictest_shown
+from masis.store.reviews.visibility import (
+    UNDECIDED,
+    hidden_by_queues,
+    hidden_sample,
+    strictest_shown,
+)
 
 T = TypeVar("T", bound=TeamRecord)
 
@@ -42,10 +48,7 @@ def hidden_cases(reviewer: str, shown: MachineShown) -> tuple[str, list[Any]]:
     """
     sql, values = f"cases.state IN ({', '.join('?' * len(UNDECIDED))})", list[Any](UNDECIDED)
     if shown == "after":
-        sql += (
-            " AND NOT EXISTS (SELECT 1 FROM case_work WHERE case_work.case_seq = cases.seq"
-            " AND case_work.kind = 'decided' AND case_work.who = ?)"
-        )
+        sql += f" AND NOT EXISTS ({queues.DECIDED_IN_FIRST} AND work.who = ?)"
         values.append(reviewer)
     return sql, values
 
@@ -169,12 +172,13 @@ class Team(StorePart):
                     leases=tuple(_leases(connection, seq, self._database.now())),
                     skipped_by=tuple(who.get("skipped", ())),
                 )
+            made = work_in_queue(connection, row, FIRST_QUEUE).made
             return CaseWork(
                 case_id=case_id,
                 wanted=row["wanted"],
                 pending=row["pending"],
-                policy=policy if row["policy"] or not who.get("decided") else None,
-                decided_by=tuple(who.get("decided", ())),
+                policy=policy if row["policy"] or not made else None,
+                decided_by=tuple(sorted(made, key=made.__getitem__)),
                 assignees=tuple(who.get("assigned", ())),
                 tags=tuple(who.get("tagged", ())),
                 leases=tuple(_leases(connection, seq, self._database.now())),
@@ -256,6 +260,16 @@ class Team(StorePart):
             found = connection.execute(sql, [case_seq(connection, case_id), *values])
             return found.fetchone() is not None
 
+    def has_settled(self, case_id: str, queue: ReviewQueue) -> bool:
+        """Return whether a case has all its decisions in a queue. Raises UnknownRecord."""
+        with self._database.reading() as connection:
+            found = connection.execute(
+                """SELECT 1 FROM queue_states
+                    WHERE case_seq = ? AND queue = ? AND state IN ('settled', 'differ')""",
+                [case_seq(connection, case_id), queue.id],
+            )
+            return found.fetchone() is not None
+
     def disputed_queue(self, case_id: str) -> str | None:
         """Return the id of the named queue whose reviewers differ about a case, or None.
 
@@ -265,11 +279,14 @@ class Team(StorePart):
             disputed = queues.disputed_queue(connection, case_seq(connection, case_id))
         return disputed or None
 
-    def count_common(self, one: ReviewQueue, other: ReviewQueue) -> int:
-        """Count the cases that two queues hold."""
+    def count_common(self, one: ReviewQueue, other: ReviewQueue, viewer: str) -> int:
+        """Count the cases that two queues hold, as a reviewer may know it."""
         with self._database.reading() as connection:
             (first, values), (second, more) = queues.in_queue(one), queues.in_queue(other)
             sql = f"SELECT count(*) FROM cases WHERE {first} AND {second}"  # noqa: S608
+            if any(is_filled_by_audit(queue.cases) for queue in (one, other)):
+                sql += " AND cases.seq NOT IN (SELECT value FROM json_each(?))"
+                more = [*more, json.dumps(hidden_sample(connection, viewer))]
             return int(connection.execute(sql, [*values, *more]).fetchone()[0])
 
     def case_ids_in(self, queue: ReviewQueue) -> list[str]:
@@ -291,16 +308,7 @@ class Team(StorePart):
             before = known[queue.id].version if queue.id in known else 0
             queue = queue.model_copy(update={"version": before + 1})
             self._append(connection, by, queue.kind, queue.id, queue)
-            held = connection.execute(
-                """SELECT DISTINCT log.case_seq FROM decision_log AS log
-                    JOIN decision_payloads ON entry_seq = log.seq
-                    WHERE log.case_seq IN (SELECT case_seq FROM queue_states)
-                        AND instr(payload, '"held_by":[') AND instr(payload, ?)
-                    UNION SELECT case_seq FROM decision_log WHERE queue = ?""",
-                [json.dumps(queue.id), queue.id],
-            ).fetchall()
-            for (seq,) in held:
-                refresh(connection, seq)
+            _refresh_held(connection, queue.id)
         return queue
 
     def queue_history(self, queue_id: str) -> list[tuple[str, str, ReviewQueue]]:
@@ -365,6 +373,7 @@ class Team(StorePart):
             self._append(connection, by, record.kind, "", record)
             if isinstance(record, QueuePolicy):
                 redraw(connection, record)
+                _refresh_held(connection, FIRST_QUEUE)
         return record
 
     def save_view(self, by: str, view: SavedView) -> None:
@@ -457,11 +466,25 @@ def digests(connection: sqlite3.Connection) -> tuple[set[str], list[str]]:
     return known, altered
 
 
+def _refresh_held(connection: sqlite3.Connection, queue: str) -> None:
+    """Derive the cases again that were decided in a queue, or whose decisions it holds."""
+    held = connection.execute(
+        """SELECT DISTINCT log.case_seq FROM decision_log AS log
+            JOIN decision_payloads ON entry_seq = log.seq
+            WHERE log.case_seq IN (SELECT case_seq FROM queue_states)
+                AND instr(payload, '"held_by":[') AND instr(payload, ?)
+            UNION SELECT case_seq FROM decision_log WHERE queue = ?""",
+        [json.dumps(queue), queue],
+    ).fetchall()
+    for (seq,) in held:
+        refresh(connection, seq)
+
+
 def redraw(connection: sqlite3.Connection, policy: QueuePolicy) -> None:
-    """Apply a policy's number of decisions to every case without a decision."""
+    """Apply a policy's number of decisions to every case without a decision in the first queue."""
     rows = connection.execute(
-        f"SELECT seq, id, wanted FROM cases WHERE planted <> {RELABEL_COPY} AND NOT EXISTS "  # noqa: S608
-        "(SELECT 1 FROM case_work WHERE case_seq = seq AND kind = 'decided')"
+        f"SELECT seq, id, wanted FROM cases WHERE planted <> {RELABEL_COPY} "  # noqa: S608
+        f"AND NOT EXISTS ({queues.DECIDED_IN_FIRST})"
     )
     changed = [
         (needed, seq)

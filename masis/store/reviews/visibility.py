@@ -15,7 +15,16 @@ from typing import Any, get_args
 from masis.schema.review import CaseState
 from masis.schema.team import MachineShown
 from masis.store.core.sql import Condition
-from masis.store.reviews.queues import open_queues, strict_queues, where_any_waits, where_waits
+from masis.store.reviews.queues import (
+    COPIED,
+    DECIDED_IN_FIRST,
+    POLICY_IN_FORCE,
+    TEAM_SHOWS,
+    open_queues,
+    strict_queues,
+    where_any_waits,
+    where_waits,
+)
 
 UNDECIDED: tuple[CaseState, ...] = (
     "new",
@@ -27,13 +36,10 @@ UNDECIDED: tuple[CaseState, ...] = (
 )
 """The states in which no person's decision is in force."""
 
-_SEALED = """(cases.pending > 0 OR (cases.wanted > 1 AND cases.standing <> 'decided'
-    AND NOT EXISTS (SELECT 1 FROM case_work AS work
-        WHERE work.case_seq = cases.seq AND work.kind = 'decided')))"""
+_SEALED = f"""(cases.pending > 0 OR (cases.wanted > 1 AND cases.standing <> 'decided'
+    AND NOT EXISTS ({DECIDED_IN_FIRST})))"""
 """Whether decisions of a case that the team's policy shares are missing."""
 
-_POLICY = "SELECT payload FROM team_records WHERE kind = 'policy' ORDER BY seq DESC LIMIT 1"
-_SHOWN = f"coalesce(({_POLICY}) ->> '$.machine', 'first')"
 _DRAWN = """SELECT value FROM json_each((
     SELECT payload -> '$.case_ids' FROM team_records WHERE kind = 'sample_plan'
     ORDER BY seq DESC LIMIT 1))"""
@@ -41,14 +47,11 @@ _DRAWN = """SELECT value FROM json_each((
 
 _UNDECIDED = ", ".join(f"'{state}'" for state in UNDECIDED)
 
-_COPIED = 2
-"""``states.RELABEL_COPY``: a copy to be labeled again, which is decided blind too."""
-
-_MACHINE_HIDDEN = f"""((({_SHOWN} <> 'first' OR cases.id IN ({_DRAWN}) OR cases.planted = {_COPIED})
+_MACHINE_HIDDEN = f"""(((
+        {TEAM_SHOWS} <> 'first' OR cases.id IN ({_DRAWN}) OR cases.planted = {COPIED})
     AND cases.state IN ({_UNDECIDED})
-    AND ({_SHOWN} = 'never' OR NOT EXISTS (SELECT 1 FROM case_work AS work
-        WHERE work.case_seq = cases.seq AND work.kind = 'decided' AND work.who = ?)))
-    OR ({_SHOWN} <> 'first' AND cases.state = 'superseded'))"""  # noqa: S608 (our own SQL)
+    AND ({TEAM_SHOWS} = 'never' OR NOT EXISTS ({DECIDED_IN_FIRST} AND work.who = ?)))
+    OR ({TEAM_SHOWS} <> 'first' AND cases.state = 'superseded'))"""
 """Whether the team's policy hides the audit's verdict on a case from a reviewer (bound).
 
 An earlier version of a case is hidden under every policy that hides verdicts, because its newer
@@ -56,8 +59,8 @@ version may be undecided.
 """
 
 _HIDES = f"""SELECT EXISTS (SELECT 1 FROM cases WHERE pending > 0)
-    OR coalesce(({_POLICY}) ->> '$.reviewers', 1) > 1
-    OR {_SHOWN} <> 'first' OR EXISTS ({_DRAWN})
+    OR coalesce(({POLICY_IN_FORCE}) ->> '$.reviewers', 1) > 1
+    OR {TEAM_SHOWS} <> 'first' OR EXISTS ({_DRAWN})
     OR EXISTS (SELECT 1 FROM relabel_copies)"""  # noqa: S608 (our own SQL)
 
 ISSUE_PLACE = "issue:"
@@ -72,7 +75,7 @@ def hides_anything(connection: sqlite3.Connection) -> bool:
 def strictest_shown(connection: sqlite3.Connection) -> MachineShown:
     """Return when the strictest policy of all queues shows the audit's verdict."""
     order: tuple[MachineShown, ...] = get_args(MachineShown)
-    shown = [connection.execute(f"SELECT {_SHOWN}").fetchone()[0]]
+    shown = [connection.execute(f"SELECT {TEAM_SHOWS}").fetchone()[0]]
     shown += [queue.policy.machine for queue in open_queues(connection)]
     return max(shown, key=order.index)
 
