@@ -299,11 +299,11 @@ class Desk:
         """
         return self.workbench.queues.create(self.actor, name, queue_filter(filters))
 
-    def change_queue(self, name: str, **changes: Any) -> ReviewQueue:
+    def change_queue(self, queue: str, /, **changes: Any) -> ReviewQueue:
         """Change a queue and return its new version.
 
         Args:
-            name: Its name or id.
+            queue: Its name or id.
             changes: The values to set: ``name``, ``policy`` (``reviewers``, ``machine``, ``rule``,
                 ``agree``, ``lease_minutes``), ``rubric``, ``label_types``, ``instructions``,
                 ``people`` and ``archived``; ``cases`` are the filters that fill it.
@@ -315,7 +315,7 @@ class Desk:
 
         """
         service = self.workbench.queues
-        return service.change(self.actor, changed_queue(service.get(self.actor, name), changes))
+        return service.change(self.actor, changed_queue(service.get(self.actor, queue), changes))
 
     def show(self, case_id: str) -> CaseView:
         """Return a case with its newest audit and decisions, as far as this reviewer may see them.
