@@ -13,11 +13,31 @@ from masis.schema.team import LabelType, LabelTypes, QueuePolicy, Rubric, Rubric
 from masis.schema.trust import SamplePlan
 from masis.services import Workbench
 from masis.services.records import CaseFilter, DecisionFilter, ReviewQueue
+from masis.store.reviews.queues import waits_in_shared_queue
 from masis.views.queues import left_text
 from tests.store.factories import a_case, accepted, an_audited_case
 
 ADA, BEN, CLEO, DI = (Actor(name=name) for name in ("Ada", "Ben", "Cleo", "Di"))
 MEDICAL, LEGAL = CaseFilter(fields=("Medicine",)), CaseFilter(tags=("legal",))
+
+EVERY_FILTER = CaseFilter(
+    text="case",
+    fields=("Medicine",),
+    datasets=("none",),
+    systems=("v1",),
+    months=("2026-01",),
+    assignees=("Ada",),
+    tags=("legal",),
+    flags=("uncited",),
+    reasons=("error",),
+    tiers=("must_look",),
+    severities=("high",),
+    models=("m",),
+    quality_from=0.1,
+    quality_to=0.9,
+    confidence_from=0.1,
+    confidence_to=0.9,
+)
 
 
 @pytest.fixture
@@ -145,6 +165,38 @@ def test_the_first_queue_cant_be_archived(workbench: Workbench) -> None:
     for name in ("", "All cases"):
         with pytest.raises(InputError, match="can't be archived"):
             workbench.queues.archive(CLEO, name)
+
+
+@pytest.mark.parametrize("policy", [{"machine": "after"}, {"reviewers": 2}])
+def test_a_check_of_one_case_in_the_queues_reads_no_other_case(
+    workbench: Workbench, policy: dict[str, Any]
+) -> None:
+    set_up(workbench, "Legal", LEGAL, policy=policy)
+    set_up(workbench, "Medical", MEDICAL, policy=policy)
+    asked = list[str]()
+    with workbench.store.database.reading() as connection:  # given back, it is the one lent next
+        connection.set_trace_callback(asked.append)
+    assert workbench.store.team.is_hidden_by_queue("case-2", "Ada") == ("machine" in policy)
+    workbench.team.claim(ADA, "case-2")
+    with workbench.store.database.reading() as connection:
+        assert waits_in_shared_queue(connection, 3) == ("reviewers" in policy)
+    connection.set_trace_callback(None)
+    looks = [sql for sql in asked if "FROM cases" in sql and "'settled'" in sql]
+    assert looks
+    for sql in looks:
+        plan = [row["detail"] for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}")]
+        assert not [step for step in plan if step.startswith("SCAN cases")]
+
+
+def test_any_filter_of_a_shared_queue_fits_statements_that_join_tables(
+    workbench: Workbench,
+) -> None:
+    set_up(workbench, "Q", EVERY_FILTER, policy={"reviewers": 2, "machine": "first"})
+    workbench.team.comment(ADA, "case-2", "a bridge")
+    assert workbench.store.decisions.reviewers("Ben")["Ada"] == 1
+    assert workbench.store.minimal_evidence.of_case("case-2", "Ben") == ()
+    assert workbench.reviews.entries(DecisionFilter(blind_to="Ben")).rows
+    assert workbench.cases.find_for(BEN, CaseFilter(text="bridge")).total == 6
 
 
 # Decisions in a queue

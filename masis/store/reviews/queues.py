@@ -72,9 +72,9 @@ def holds_condition(queue: ReviewQueue) -> list[Condition]:
 
 
 def in_queue(queue: ReviewQueue) -> Condition:
-    """Return the condition that a queue holds a case, for statements that join other tables."""
+    """Return the condition that a queue holds a case, as one term."""
     where, values = join_conditions(holds_condition(queue))
-    return f"cases.seq IN (SELECT cases.seq FROM cases WHERE {where})", values  # noqa: S608
+    return f"({where})", values
 
 
 def where_waits(queue: ReviewQueue, over: tuple[str, ...] = ("settled", "differ")) -> Condition:
