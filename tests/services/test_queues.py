@@ -9,7 +9,7 @@ import pytest
 from masis.errors import CaseHeld, Conflict, InputError, NotAllowed, UnknownRecord
 from masis.schema.actor import Actor
 from masis.schema.review import Decision, LogEntry
-from masis.schema.team import LabelType, LabelTypes, QueuePolicy, Rubric, RubricScore
+from masis.schema.team import LabelType, LabelTypes, Lease, QueuePolicy, Rubric, RubricScore
 from masis.schema.trust import SamplePlan
 from masis.services import Workbench
 from masis.services.records import CaseFilter, DecisionFilter, ReviewQueue
@@ -200,6 +200,38 @@ def test_any_filter_of_a_shared_queue_fits_statements_that_join_tables(
 
 
 # Decisions in a queue
+
+
+@pytest.mark.parametrize("name", ["medical", "Medical", " MEDICAL "])
+def test_a_queue_named_in_any_way_offers_nobody_a_case_twice(
+    workbench: Workbench, name: str
+) -> None:
+    queue = set_up(workbench, "Medical", MEDICAL, policy={"reviewers": 2})
+    set_up(workbench, "Old", MEDICAL)
+    workbench.team.claim(BEN, "case-0", "Medical")
+    decide(workbench, ADA, "case-2", queue=queue.id)
+    assert waiting(workbench, ADA, name) == ["case-0", "case-1"]
+    workbench.team.claim(CLEO, "case-0", "Medical")
+    assert waiting(workbench, DI, name) == ["case-1", "case-2"]
+
+
+def test_a_case_that_a_colleague_just_settled_in_the_queue_isnt_given_out(
+    workbench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue = set_up(workbench, "Legal", LEGAL)
+    claim = workbench.store.team.claim
+
+    def claim_late(case_id: str, *keys: Any) -> Lease:
+        if case_id == "case-2":
+            monkeypatch.setattr(workbench.store.team, "claim", claim)
+            decide(workbench, ADA, case_id, queue=queue.id)
+        return claim(case_id, *keys)
+
+    monkeypatch.setattr(workbench.store.team, "claim", claim_late)
+    lease = workbench.team.claim_next(BEN, CaseFilter(queue="Legal", order="oldest"))
+    assert lease is not None
+    assert lease.case_id == "case-3"
+    assert [kept.case_id for kept in workbench.store.team.leases()] == ["case-3"]
 
 
 def test_a_case_waits_in_each_queue_for_decisions_made_there(workbench: Workbench) -> None:

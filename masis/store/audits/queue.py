@@ -566,9 +566,10 @@ def _open_to(connection: sqlite3.Connection, case_filter: CaseFilter) -> list[Co
         " strftime('%Y-%m-%dT%H:%M:%fZ', 'now')"
     )
     decided, assigned, skipped = (work.format(kind) for kind in ("decided", "assigned", "skipped"))
-    wanted, others = "wanted", []
+    wanted, others, queue_id = "wanted", [], ""
     if case_filter.queue:
         queue = named_queue(connection, case_filter.queue)
+        queue_id = queue.id
         decided = "SELECT who FROM queue_work WHERE case_seq = cases.seq AND queue = :queue"
         # The policy that the first decision fixed; the queue's, before there is one.
         wanted = f"""coalesce((SELECT coalesce(policy ->> '$.reviewers', 1) FROM queue_states
@@ -594,7 +595,7 @@ def _open_to(connection: sqlite3.Connection, case_filter: CaseFilter) -> list[Co
         )
         AND (:me IN ({assigned}) OR (SELECT count(*) FROM ({assigned})) < {wanted}))
     """  # noqa: S608
-    named = {":me": case_filter.open_to, ":queue": case_filter.queue}
+    named = {":me": case_filter.open_to, ":queue": queue_id}
     marks = re.compile("|".join(named))
     bound = [named[mark] for mark in marks.findall(condition)]
     return [(marks.sub("?", condition), bound), *others]
