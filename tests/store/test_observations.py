@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from masis.datasets.exports.export import Selection
 from masis.schema.causes import CAUSES, cause_of
 from masis.schema.codebook import NO_FAULT_LABELS
 from masis.schema.retention import RetentionRule
@@ -186,6 +187,18 @@ def test_a_search_finds_notes_of_an_older_database(
     desk.modes.code(ADA, "case-1", ["wrong-date"])
     forget_observations(desk)
     assert find(desk, wanted) == ["case-1"]
+
+
+def test_an_export_by_words_includes_the_notes_of_an_older_database(
+    desk: Workbench, tmp_path: Path
+) -> None:
+    reject(desk, "case-1", ADA, a_label(note="No source about the giraffe."))
+    chosen = Selection(CaseFilter(text="giraffe"))
+    forget_observations(desk)
+    desk.exports.write_file(ADA, tmp_path / "out.jsonl", "decided", chosen, encoding="jsonl")
+    assert "case-1" in (tmp_path / "out.jsonl").read_text(encoding="utf-8")
+    forget_observations(desk)
+    assert desk.datasets.freeze(ADA, "giraffes", "decided", chosen).rows == 1
 
 
 def test_the_health_check_finds_codes_that_differ_from_the_log(desk: Workbench) -> None:
