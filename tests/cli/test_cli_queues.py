@@ -26,6 +26,8 @@ def test_a_queue_is_created_set_up_worked_on_and_archived(
     dry = masis("queues", "create", "Medical", *fill, "--dry-run", *at)
     assert dry.stdout == "This filter holds 1 case now.\n"
     assert "Left out, because decisions change it: states." in dry.stderr
+    searched = masis("queues", "create", "Search", "--search", "a", "--dry-run", *at)
+    assert "must be whole words of the case." in searched.stderr
     made = masis("queues", "create", "Medical", *fill, *at)
     assert made.stdout == "The queue 'Medical' (id medical) holds 1 case now.\n"
     text = tmp_path / "instructions.txt"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from masis.schema.review import Decision, LogEntry
 from masis.schema.team import LabelType, LabelTypes, Lease, QueuePolicy, Rubric, RubricScore
 from masis.schema.trust import SamplePlan
 from masis.services import Workbench
+from masis.services.desk import Desk
 from masis.services.records import CaseFilter, DecisionFilter, ReviewQueue
 from masis.store.reviews.queues import waits_in_shared_queue
 from masis.views.queues import left_text
@@ -159,6 +161,90 @@ def test_two_queues_cant_have_one_name(workbench: Workbench) -> None:
     assert set_up(workbench, "Legal", MEDICAL).id == "legal-2"
     assert workbench.queues.get(ADA, "Legal").id == "legal-2"
     assert workbench.queues.get(ADA, queue.id).archived
+
+
+def test_two_leads_who_change_a_queue_at_once_get_a_conflict(workbench: Workbench) -> None:
+    seen = set_up(workbench, "Legal", LEGAL)
+    first = workbench.queues.change(CLEO, seen.model_copy(update={"people": ("Ada",)}))
+    with pytest.raises(Conflict, match="version 2 is in force, and your change is of version 1"):
+        workbench.queues.change(DI, seen.model_copy(update={"instructions": "Read."}))
+    assert workbench.queues.get(ADA, "legal") == first
+    assert workbench.queues.change(DI, first) == first
+
+
+def test_two_leads_who_create_a_queue_at_once_dont_overwrite_it(
+    bench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    in_force, team = bench.store.team.in_force, bench.store.team
+    others = list[Future[ReviewQueue]]()
+    with ThreadPoolExecutor(1) as pool:
+
+        def create_another(kind: Any) -> Any:
+            monkeypatch.setattr(team, "in_force", in_force)
+            others.append(pool.submit(bench.queues.create, DI, "Law", CaseFilter()))
+            wait(others, timeout=1)  # It ends within this time only if it needn't wait for us.
+            return in_force(kind)
+
+        monkeypatch.setattr(team, "in_force", create_another)
+        queue = bench.queues.create(CLEO, "Law", CaseFilter())
+        with pytest.raises(InputError, match="already"):
+            others[0].result(30)
+    assert queue.version == 1
+    assert team.queues() == (queue,)
+
+
+def test_a_name_and_an_id_stand_for_one_queue(workbench: Workbench) -> None:
+    law = set_up(workbench, "Law", LEGAL)
+    workbench.queues.change(CLEO, law.model_copy(update={"name": "Medical one"}))
+    for name in ("law", "LAW", " law "):
+        with pytest.raises(InputError, match="already"):
+            set_up(workbench, name, MEDICAL)
+    set_up(workbench, "law-2", MEDICAL)
+    assert set_up(workbench, "law 2", MEDICAL).id == "law-2-2"
+    workbench.queues.archive(CLEO, "law")
+    with pytest.raises(InputError, match="already"):
+        set_up(workbench, "law", MEDICAL)
+
+
+def test_a_queue_can_be_archived_whatever_happened_to_its_name_and_label_types(
+    workbench: Workbench,
+) -> None:
+    names = ("style", "tone")
+    kinds = tuple(LabelType(name=name) for name in names)
+    team_types = workbench.team.put_in_force(CLEO, LabelTypes(types=kinds))
+    queue = set_up(workbench, "Legal", LEGAL, label_types=("style",))
+    workbench.team.put_in_force(CLEO, team_types.model_copy(update={"types": kinds[1:]}))
+    assert workbench.queues.archive(CLEO, "Legal").archived
+    set_up(workbench, "Legal", MEDICAL)
+    stored = workbench.queues.get(ADA, queue.id)
+    changed = workbench.queues.change(CLEO, stored.model_copy(update={"instructions": "Closed."}))
+    assert changed.instructions == "Closed."
+    with pytest.raises(InputError, match="already"):
+        workbench.queues.archive(CLEO, queue.id, restore=True)
+
+
+@pytest.mark.parametrize("name", ["", "  ", "all  cases", " All Cases "])
+def test_the_first_queue_has_one_name_however_it_is_typed(workbench: Workbench, name: str) -> None:
+    decide(workbench, ADA, "case-5", queue=name)
+    assert state(workbench, "case-5") == "rejected"
+    assert workbench.queues.label_types(ADA, name) == workbench.queues.label_types(ADA)
+    assert len(waiting(workbench, BEN, name)) == 5
+    desk = Desk(workbench, reviewer="Ada")
+    assert desk.preview_batch("tag", names=["x"], queue=name, fields=["History"]).included == 2
+    with pytest.raises(InputError, match="can't be archived"):
+        workbench.queues.archive(CLEO, name)
+
+
+@pytest.mark.parametrize("policy", [[1], "two", 2, None, [("reviewers", "x")]])
+def test_a_policy_of_another_type_is_an_input_error(workbench: Workbench, policy: object) -> None:
+    set_up(workbench, "Legal", LEGAL)
+    with pytest.raises(InputError, match="policy"):
+        Desk(workbench, reviewer="Cleo").change_queue("Legal", policy=policy)
+
+
+def test_a_preview_says_that_words_are_whole_words(workbench: Workbench) -> None:
+    assert workbench.queues.preview(ADA, CaseFilter(text="case-1")).whole_words
+    assert not workbench.queues.preview(ADA, MEDICAL).whole_words
 
 
 def test_the_first_queue_cant_be_archived(workbench: Workbench) -> None:

@@ -16,7 +16,7 @@ from masis.errors import UnknownRecord
 from masis.schema.team import CasePolicy
 from masis.store.audits.conditions import content_conditions, match
 from masis.store.core.sql import Condition, join_conditions
-from masis.store.records import ReviewQueue
+from masis.store.records import ReviewQueue, clean_queue_name
 
 FIRST_QUEUE = ""
 """The id of the first queue, which has all cases."""
@@ -48,12 +48,11 @@ def named_queue(connection: sqlite3.Connection, name: str) -> ReviewQueue:
 
     A name that several queues have is that of the one that isn't archived.
     """
-    queues = read_queues(connection)
+    queues, words = read_queues(connection), clean_queue_name(name)
     for queue in queues:
-        if queue.id == name:
+        if queue.id == words:
             return queue
-    folded = " ".join(name.split()).casefold()
-    named = [queue for queue in queues if queue.name.casefold() == folded]
+    named = [queue for queue in queues if queue.name.casefold() == words.casefold()]
     if not named:
         known = ", ".join(repr(queue.name) for queue in queues if not queue.archived)
         raise UnknownRecord(
