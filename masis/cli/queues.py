@@ -18,7 +18,7 @@ from masis.schema.wording import count_noun
 from masis.services.desk import Desk
 from masis.services.queues import QueueFigures
 from masis.services.records import FIRST_QUEUE_NAME, CaseFilter
-from masis.views.queues import fill_text, left_text, policy_text
+from masis.views.queues import WHOLE_WORDS, fill_text, left_text, policy_text
 
 
 @click.group(cls=CommandGroup)
@@ -117,6 +117,8 @@ def create(name: str, dry_run: bool, case_filter: CaseFilter, desk: Desk, emit: 
     cases = count_noun(preview.cases, "case")
     if preview.left_out:
         say(f"Left out, because decisions change it: {', '.join(preview.left_out)}.")
+    if preview.whole_words:
+        say(WHOLE_WORDS)
     if dry_run:
         verb = "matches" if preview.cases == 1 else "match"
         emit(preview, [f"{cases} {verb} this filter{also}."])

@@ -27,6 +27,7 @@ from masis.services.records import (
     RunSummary,
 )
 from masis.store import Store
+from masis.store.audits.conditions import BY_AUDIT
 from masis.store.audits.queue import NOT_DECIDED
 from masis.store.audits.runs import faults, run_flags
 from masis.store.reviews.visibility import UNDECIDED
@@ -74,10 +75,6 @@ AUDIT_STANDINGS: tuple[Standing, ...] = (
     "nothing_found",
 )
 """The statuses that reveal the audit's result; blind reviewers see ``to_review`` instead."""
-
-
-AUDIT_FILTERS = ("flags", "reasons", "tiers", "severities", "models")
-"""The fields of a filter that depend on audit results."""
 
 
 def _count_accepted_as_waiting(states: Mapping[str, int]) -> dict[str, int]:
@@ -249,8 +246,8 @@ def _version_chain(case_id: str, following: Callable[[str], str | None]) -> Iter
 class CaseService(Service):
     """The use cases of cases and their evidence.
 
-    ``summary``, ``find``, ``count``, ``facets``, ``values`` and ``beside`` read stored data without
-    checks.
+    ``summary``, ``find``, ``count``, ``facets``, ``values`` and ``neighbor`` read stored data
+    without checks.
     """
 
     def __init__(self, store: Store, access: Access = OPEN) -> None:
@@ -416,7 +413,7 @@ class CaseService(Service):
         if not self.hides_machine_from(actor):
             return case_filter
         policy = self._store.team.in_force(QueuePolicy)
-        update: dict[str, Any] = dict.fromkeys(AUDIT_FILTERS, ())
+        update: dict[str, Any] = {name: CaseFilter.model_fields[name].default for name in BY_AUDIT}
         if set(AUDIT_STANDINGS) & set(case_filter.standings):
             update["standings"] = tuple(
                 standing
@@ -424,7 +421,6 @@ class CaseService(Service):
                 if standing in (*case_filter.standings, *AUDIT_STANDINGS)
             )
             update["standings"] += ("decided",) * ("decided" in case_filter.standings)
-        update |= dict.fromkeys(("quality_from", "quality_to", "confidence_from", "confidence_to"))
         if ORDERS[case_filter.order].by_audit:
             update |= {"order": "random", "seed": policy.seed + 1}
         # A filter by the policy's name would list the auto-accepted cases.
@@ -475,6 +471,6 @@ class CaseService(Service):
             return values
         # The policy's count is the number of auto-accepted cases.
         values.pop(POLICY.name, None)
-        if field in AUDIT_FILTERS:
+        if field in BY_AUDIT:
             return {}
         return _count_accepted_as_waiting(values) if field == "states" else values

@@ -299,11 +299,11 @@ class Desk:
         """
         return self.workbench.queues.create(self.actor, name, queue_filter(filters))
 
-    def change_queue(self, name: str, **changes: Any) -> ReviewQueue:
+    def change_queue(self, queue: str, /, **changes: Any) -> ReviewQueue:
         """Change a queue and return its new version.
 
         Args:
-            name: Its name or id.
+            queue: Its name or id.
             changes: The values to set: ``name``, ``policy`` (``reviewers``, ``machine``, ``rule``,
                 ``agree``, ``lease_minutes``), ``rubric``, ``label_types``, ``instructions``,
                 ``people`` and ``archived``; ``cases`` are the filters that fill it.
@@ -315,7 +315,7 @@ class Desk:
 
         """
         service = self.workbench.queues
-        return service.change(self.actor, changed_queue(service.get(self.actor, name), changes))
+        return service.change(self.actor, changed_queue(service.get(self.actor, queue), changes))
 
     def show(self, case_id: str) -> CaseView:
         """Return a case with its newest audit and decisions, as far as this reviewer may see them.
@@ -905,7 +905,8 @@ def batch_request(action: str, cases: Sequence[str] = (), **values: Any) -> Batc
             field="cases",
         )
     try:
-        in_queue = {"queue": own["queue"], "waits_in_queue": True} if own.get("queue") else {}
+        named = CaseFilter(queue=own.get("queue", "")).queue
+        in_queue = {"queue": named, "waits_in_queue": True} if named else {}
         waiting = {"states": IN_A_QUEUE if in_queue else WAITING}
         matching = None if cases else CaseFilter(**(waiting | in_queue | values))
     except ValidationError as error:
@@ -941,7 +942,7 @@ def queue_filter(filters: Mapping[str, Any]) -> CaseFilter:
 def changed_queue(queue: ReviewQueue, changes: Mapping[str, Any]) -> ReviewQueue:
     """Return a queue with other values. Raises InputError if one isn't valid."""
     values = {name: getattr(queue, name) for name in type(queue).model_fields}
-    if policy := changes.get("policy"):
+    if isinstance(policy := changes.get("policy"), Mapping):
         changes = {**changes, "policy": queue.policy.model_dump() | {**policy}}
     try:
         changed = type(queue).model_validate(

@@ -13,6 +13,7 @@ from masis.services.records import (
     MEMBER_FIELDS,
     CaseFilter,
     ReviewQueue,
+    clean_queue_name,
 )
 from masis.store import Store
 from masis.store.audits.conditions import is_filled_by_audit
@@ -76,7 +77,7 @@ def member_queue(store: Store, actor: Actor, name: str) -> ReviewQueue | None:
         UnknownRecord: There is no such queue.
 
     """
-    if not name or name.casefold() == FIRST_QUEUE_NAME.casefold():
+    if not clean_queue_name(name):
         return None
     queue = store.team.queue(name)
     if not queue.admits(actor.name):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Sequence
 
-from masis.errors import InputError
+from masis.errors import Conflict, InputError
 from masis.schema.actor import Actor
 from masis.schema.base import Record
 from masis.schema.team import LabelTypes, QueuePolicy, Rubric
@@ -19,7 +19,12 @@ from masis.services.queue_rules import (
     member_filter,
     member_queue,
 )
-from masis.services.records import FIRST_QUEUE_NAME, CaseFilter, ReviewQueue
+from masis.services.records import (
+    FIRST_QUEUE_NAME,
+    CaseFilter,
+    ReviewQueue,
+    clean_queue_name,
+)
 from masis.services.team import TeamService
 from masis.store.audits.conditions import is_filled_by_audit
 
@@ -34,12 +39,15 @@ class QueuePreview(Record):
         cases: How many cases it holds now.
         common: How many of them each other queue holds too, by its name.
         left_out: The fields of the filter that can't fill a queue.
+        whole_words: Whether it has words to search. In a queue they must be whole words of the
+            case; a list also finds the beginning of the last word, and notes.
 
     """
 
     cases: int
     common: dict[str, int]
     left_out: tuple[str, ...]
+    whole_words: bool = False
 
 
 class QueueFigures(Record):
@@ -107,7 +115,7 @@ class QueueService(Service):
             UnknownRecord: There is no such queue.
 
         """
-        own = self.get(actor, name).rubric if name else None
+        own = self.get(actor, name).rubric if clean_queue_name(name) else None
         return own or self._store.team.in_force(Rubric)
 
     @requires("read")
@@ -119,7 +127,7 @@ class QueueService(Service):
 
         """
         types = self._store.team.in_force(LabelTypes)
-        return label_types_of(self.get(actor, name), types) if name else types
+        return label_types_of(self.get(actor, name), types) if clean_queue_name(name) else types
 
     @requires("read")
     def preview(self, actor: Actor, case_filter: CaseFilter, queue_id: str = "") -> QueuePreview:
@@ -146,6 +154,7 @@ class QueueService(Service):
             cases=team.count_common(draft, draft, actor.name),
             common=common,
             left_out=left_out(case_filter),
+            whole_words=bool(kept.text.strip()),
         )
 
     @requires("read")
@@ -218,16 +227,17 @@ class QueueService(Service):
             InputError: The name is missing or taken, or the audit's results can't fill a queue now.
 
         """
-        known = self._store.team.queues()
-        title = _check_queue_name(name, known)
-        policy = self._store.team.in_force(QueuePolicy)
-        queue = ReviewQueue(
-            id=_new_id(title, {queue.id for queue in known}),
-            name=title,
-            cases=member_filter(case_filter),
-            policy=policy.model_copy(update={"share": 1.0, "version": 0}),
-        )
-        return self._put(actor, queue)
+        with self._store.transaction():
+            known = self._store.team.queues()
+            title = _check_queue_name(name, known)
+            policy = self._store.team.in_force(QueuePolicy)
+            queue = ReviewQueue(
+                id=_new_id(title, known),
+                name=title,
+                cases=member_filter(case_filter),
+                policy=policy.model_copy(update={"share": 1.0, "version": 0}),
+            )
+            return self._put(actor, queue)
 
     @requires("oversee", SET_UP_QUEUES)
     def change(self, actor: Actor, queue: ReviewQueue) -> ReviewQueue:
@@ -241,22 +251,32 @@ class QueueService(Service):
             UnknownRecord: There is no such queue.
             InputError: The name is missing or taken, a label type doesn't exist, or the filter and
                 the policies of the queues don't go together.
+            Conflict: Somebody else changed the queue since this version of it was read.
 
         """
-        before = self.get(actor, queue.id)
-        others = [known for known in self._store.team.queues() if known.id != queue.id]
-        update = {"name": _check_queue_name(queue.name, others), "version": before.version}
-        queue = queue.model_copy(update=update)
-        if queue == before:
-            return before
-        types = self._store.team.in_force(LabelTypes)
-        if unknown := [name for name in queue.label_types if name not in types.names]:
-            raise InputError(
-                f"{unknown[0]!r} isn't one of the team's label types",
-                hint=f"Use some of {', '.join(types.names)}.",
-                field="label_types",
-            )
-        return self._put(actor, queue)
+        with self._store.transaction():
+            before = self.get(actor, queue.id)
+            if queue == before:
+                return before
+            if queue.version != before.version:
+                raise Conflict(
+                    f"{before.name!r} was changed meanwhile: version {before.version} is in force,"
+                    f" and your change is of version {queue.version}. Look at it and change it"
+                    " again."
+                )
+            known = () if queue.archived else self._store.team.queues()
+            name = _check_queue_name(queue.name, [row for row in known if row.id != queue.id])
+            queue = queue.model_copy(update={"name": name})
+            types = self._store.team.in_force(LabelTypes)
+            # The team may have removed types that the queue offered before.
+            known_types = {*types.names, *before.label_types}
+            if unknown := [name for name in queue.label_types if name not in known_types]:
+                raise InputError(
+                    f"{unknown[0]!r} isn't one of the team's label types",
+                    hint=f"Use some of {', '.join(types.names)}.",
+                    field="label_types",
+                )
+            return before if queue == before else self._put(actor, queue)
 
     @requires("oversee", SET_UP_QUEUES)
     def archive(self, actor: Actor, name: str, *, restore: bool = False) -> ReviewQueue:
@@ -268,14 +288,15 @@ class QueueService(Service):
             InputError: It's the first queue.
 
         """
-        if name.strip().casefold() in ("", FIRST_QUEUE_NAME.casefold()):
+        if not clean_queue_name(name):
             raise InputError(
                 f"{FIRST_QUEUE_NAME!r} can't be archived",
                 hint="It has every case. Name another queue.",
                 field="queue",
             )
-        queue = self.get(actor, name)
-        return self.change(actor, queue.model_copy(update={"archived": not restore}))
+        with self._store.transaction():
+            queue = self.get(actor, name)
+            return self.change(actor, queue.model_copy(update={"archived": not restore}))
 
     def _put(self, actor: Actor, queue: ReviewQueue) -> ReviewQueue:
         if not queue.archived:
@@ -284,20 +305,28 @@ class QueueService(Service):
         return self._store.team.put_queue(actor.name or "unnamed", queue)
 
 
-def _check_queue_name(name: str, others: Iterable[ReviewQueue]) -> str:
+def _check_queue_name(name: str, others: Sequence[ReviewQueue]) -> str:
     title = " ".join(name.split())
     if not title or len(title) > 60 or "\x00" in title:
         raise InputError("needs a name of 1 to 60 characters", hint="Type a name.", field="name")
-    taken = [FIRST_QUEUE_NAME, *(queue.name for queue in others if not queue.archived)]
-    if title.casefold() in map(str.casefold, taken):
+    unarchived = [queue for queue in others if not queue.archived]
+    # A queue is found by its id before any name.
+    taken = [FIRST_QUEUE_NAME, *(word for queue in unarchived for word in (queue.name, queue.id))]
+    is_id = any(queue.id == title for queue in others)
+    if is_id or title.casefold() in map(str.casefold, taken):
         raise InputError(
             f"there is a queue {title!r} already", hint="Use another name.", field="name"
         )
     return title
 
 
-def _new_id(name: str, taken: set[str]) -> str:
-    """Return an id for a queue: its name in ASCII, with a number if that's taken or empty."""
+def _new_id(name: str, known: Sequence[ReviewQueue]) -> str:
+    """Return an id for a queue: its name in ASCII, with a number if that's taken or empty.
+
+    Another queue's name is taken too, because a queue is found by its id before any name.
+    """
+    names = {queue.name.casefold() for queue in known} - {name.casefold()}
+    taken = names | {queue.id for queue in known}
     ascii_name = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
     base = re.sub(r"[^a-z0-9]+", "-", ascii_name.lower()).strip("-")[:_LONGEST_ID] or "queue"
     number, queue_id = 1, base

@@ -37,6 +37,7 @@ from masis.store.records import (
     RunState,
     RunSummary,
     ScreeningLogFilter,
+    clean_queue_name,
 )
 from masis.store.retention.redaction import CaseRedaction
 from masis.store.reviews.drafts import ReviewDraft

@@ -259,9 +259,9 @@ class RemoteDesk(Desk):
         body = {"name": name, "cases": filters}
         return self._ask(ReviewQueue, "POST", "/queues", body, repeatable=False)
 
-    def change_queue(self, name: str, **changes: Any) -> ReviewQueue:
+    def change_queue(self, queue: str, /, **changes: Any) -> ReviewQueue:
         """Change a queue and return its new version. See ``Desk.change_queue``."""
-        return self._ask(ReviewQueue, "PUT", f"/queues/{_quote_name(name)}", changes)
+        return self._ask(ReviewQueue, "PUT", f"/queues/{_quote_name(queue)}", changes)
 
     def show(self, case_id: str) -> CaseView:
         """Return a case with its newest audit and decisions, as far as this reviewer may see

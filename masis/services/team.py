@@ -111,10 +111,18 @@ class TeamService(Service):
                 lease = self.claim(actor, case_id, case_filter.queue)
             except CaseHeld:
                 continue
-            if self._store.cases.summary(case_id).state in self.open_to(actor, case_filter).states:
+            if self._still_waits(actor, case_id, case_filter):
                 return lease
             self.release(actor, case_id)  # Another reviewer decided it in the meantime.
         return None
+
+    def _still_waits(self, actor: Actor, case_id: str, case_filter: CaseFilter) -> bool:
+        if self._store.cases.summary(case_id).state not in self.open_to(actor, case_filter).states:
+            return False
+        if not case_filter.queue:
+            return True
+        # Its state is that of all queues; a decision may have settled it in this one alone.
+        return self._store.team.waits_in(case_id, self._store.team.queue(case_filter.queue))
 
     @requires("decide", _TAKE)
     def release(self, actor: Actor, case_id: str) -> None:

@@ -32,6 +32,13 @@ from masis.store.orders import DEFAULT_ORDER, OrderName
 FIRST_QUEUE_NAME = "All cases"
 """The name of the first queue, which has every case and can't be archived. Its id is empty."""
 
+
+def clean_queue_name(name: str) -> str:
+    """Return a queue's name or id without needless blanks, or "" for the first queue."""
+    words = " ".join(name.split())
+    return "" if words.casefold() == FIRST_QUEUE_NAME.casefold() else words
+
+
 RunState = Literal["running", "finished", "interrupted"]
 PageSize = Annotated[int, Field(ge=1, le=1000)]
 
@@ -107,8 +114,7 @@ class CaseFilter(Record):
     @field_validator("queue")
     @classmethod
     def _first_is_empty(cls, queue: str) -> str:
-        name = " ".join(queue.split())
-        return "" if name.casefold() == FIRST_QUEUE_NAME.casefold() else name
+        return clean_queue_name(queue)
 
 
 VIEWER_FIELDS = ("viewer", "open_to", "undecided_by")

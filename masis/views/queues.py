@@ -35,6 +35,12 @@ _SHOWN = {
     "never": "the audit is shown once a case is decided",
 }
 
+WHOLE_WORDS = (
+    "In a queue, the words of the search must be whole words of the case. The list also finds"
+    " beginnings of words, and notes."
+)
+"""What a list finds that a queue made of its filter doesn't hold."""
+
 FIELD_WORDS = {
     "text": "words",
     "fields": "field",

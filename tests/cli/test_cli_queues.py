@@ -26,6 +26,8 @@ def test_a_queue_is_created_set_up_worked_on_and_archived(
     dry = masis("queues", "create", "Medical", *fill, "--dry-run", *at)
     assert dry.stdout == "1 case matches this filter.\n"
     assert "Left out, because decisions change it: states." in dry.stderr
+    searched = masis("queues", "create", "Search", "--search", "a", "--dry-run", *at)
+    assert "must be whole words of the case." in searched.stderr
     made = masis("queues", "create", "Medical", *fill, *at)
     assert made.stdout == "The queue 'Medical' (id medical) holds 1 case now.\n"
     text = tmp_path / "instructions.txt"
@@ -36,6 +38,9 @@ def test_a_queue_is_created_set_up_worked_on_and_archived(
     shown = masis("queues", "show", "Medical", "--by", "Ada", *at).stdout
     for line in ("filled by    field Medicine", "people       Ada, Ben", "| Read the dose."):
         assert line in shown
+    renamed = masis("queues", "change", "medical", "--name", "Clinical", *at)
+    assert "Clinical: version 3 is in force." in renamed.stdout
+    assert masis("queues", "change", "Clinical", "--name", "Medical", *at).exit_code == 0
     in_queue = ("--queue", "Medical")
     refused = masis("queue", *in_queue, "--by", "Cy", *at)
     assert refused.exit_code == 1

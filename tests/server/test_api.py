@@ -314,6 +314,14 @@ def test_a_decision_sent_twice_with_its_token_is_recorded_once(served: Served) -
     assert kinds.count("decision") == 1
 
 
+def test_a_queue_is_renamed_over_http_by_its_id(served: Served) -> None:
+    with served.client("Ada") as client:
+        client.post("/queues", json={"name": "Law"})
+        renamed = client.put("/queues/law", json={"name": "Old law"})
+        assert (renamed.status_code, renamed.json()["name"]) == (200, "Old law"), renamed.text
+        assert client.get("/queues").json()[0]["queue"]["name"] == "Old law"
+
+
 def test_unknown_citations_are_kept_if_they_are_acknowledged(served: Served) -> None:
     body = {"verdict": "override", "reason": "unclear", "corrected_answer": "So [99]."}
     with served.client("Ada") as client:

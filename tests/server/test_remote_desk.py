@@ -85,6 +85,10 @@ STEPS: dict[str, Step] = {
     "change a queue": lambda desk, _: desk.change_queue(
         "The bridge", instructions="Read.", policy={"lease_minutes": 20}
     ),
+    "rename a queue": lambda desk, _: desk.change_queue("The bridge", name="The old bridge"),
+    "name a queue as before": lambda desk, _: desk.change_queue(
+        "The old bridge", name="The bridge"
+    ),
     "change no queue": lambda desk, _: desk.change_queue("nothing", instructions="Read."),
     "change a queue wrongly": lambda desk, _: desk.change_queue("the-bridge", policy={"x": 1}),
     "list queues": lambda desk, _: desk.queues(),

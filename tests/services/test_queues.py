@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any
 
 import pytest
@@ -9,15 +10,36 @@ import pytest
 from masis.errors import CaseHeld, Conflict, InputError, NotAllowed, UnknownRecord
 from masis.schema.actor import Actor
 from masis.schema.review import Decision, LogEntry
-from masis.schema.team import LabelType, LabelTypes, QueuePolicy, Rubric, RubricScore
+from masis.schema.team import LabelType, LabelTypes, Lease, QueuePolicy, Rubric, RubricScore
 from masis.schema.trust import SamplePlan
 from masis.services import Workbench
+from masis.services.desk import Desk
 from masis.services.records import CaseFilter, DecisionFilter, ReviewQueue
+from masis.store.reviews.queues import waits_in_shared_queue
 from masis.views.queues import left_text
 from tests.store.factories import a_case, accepted, an_audited_case
 
 ADA, BEN, CLEO, DI = (Actor(name=name) for name in ("Ada", "Ben", "Cleo", "Di"))
 MEDICAL, LEGAL = CaseFilter(fields=("Medicine",)), CaseFilter(tags=("legal",))
+
+EVERY_FILTER = CaseFilter(
+    text="case",
+    fields=("Medicine",),
+    datasets=("none",),
+    systems=("v1",),
+    months=("2026-01",),
+    assignees=("Ada",),
+    tags=("legal",),
+    flags=("uncited",),
+    reasons=("error",),
+    tiers=("must_look",),
+    severities=("high",),
+    models=("m",),
+    quality_from=0.1,
+    quality_to=0.9,
+    confidence_from=0.1,
+    confidence_to=0.9,
+)
 
 
 @pytest.fixture
@@ -141,13 +163,161 @@ def test_two_queues_cant_have_one_name(workbench: Workbench) -> None:
     assert workbench.queues.get(ADA, queue.id).archived
 
 
+def test_two_leads_who_change_a_queue_at_once_get_a_conflict(workbench: Workbench) -> None:
+    seen = set_up(workbench, "Legal", LEGAL)
+    first = workbench.queues.change(CLEO, seen.model_copy(update={"people": ("Ada",)}))
+    with pytest.raises(Conflict, match="version 2 is in force, and your change is of version 1"):
+        workbench.queues.change(DI, seen.model_copy(update={"instructions": "Read."}))
+    assert workbench.queues.get(ADA, "legal") == first
+    assert workbench.queues.change(DI, first) == first
+
+
+def test_two_leads_who_create_a_queue_at_once_dont_overwrite_it(
+    bench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    in_force, team = bench.store.team.in_force, bench.store.team
+    others = list[Future[ReviewQueue]]()
+    with ThreadPoolExecutor(1) as pool:
+
+        def create_another(kind: Any) -> Any:
+            monkeypatch.setattr(team, "in_force", in_force)
+            others.append(pool.submit(bench.queues.create, DI, "Law", CaseFilter()))
+            wait(others, timeout=1)  # It ends within this time only if it needn't wait for us.
+            return in_force(kind)
+
+        monkeypatch.setattr(team, "in_force", create_another)
+        queue = bench.queues.create(CLEO, "Law", CaseFilter())
+        with pytest.raises(InputError, match="already"):
+            others[0].result(30)
+    assert queue.version == 1
+    assert team.queues() == (queue,)
+
+
+def test_a_name_and_an_id_stand_for_one_queue(workbench: Workbench) -> None:
+    law = set_up(workbench, "Law", LEGAL)
+    workbench.queues.change(CLEO, law.model_copy(update={"name": "Medical one"}))
+    for name in ("law", "LAW", " law "):
+        with pytest.raises(InputError, match="already"):
+            set_up(workbench, name, MEDICAL)
+    set_up(workbench, "law-2", MEDICAL)
+    assert set_up(workbench, "law 2", MEDICAL).id == "law-2-2"
+    workbench.queues.archive(CLEO, "law")
+    with pytest.raises(InputError, match="already"):
+        set_up(workbench, "law", MEDICAL)
+
+
+def test_a_queue_can_be_archived_whatever_happened_to_its_name_and_label_types(
+    workbench: Workbench,
+) -> None:
+    names = ("style", "tone")
+    kinds = tuple(LabelType(name=name) for name in names)
+    team_types = workbench.team.put_in_force(CLEO, LabelTypes(types=kinds))
+    queue = set_up(workbench, "Legal", LEGAL, label_types=("style",))
+    workbench.team.put_in_force(CLEO, team_types.model_copy(update={"types": kinds[1:]}))
+    assert workbench.queues.archive(CLEO, "Legal").archived
+    set_up(workbench, "Legal", MEDICAL)
+    stored = workbench.queues.get(ADA, queue.id)
+    changed = workbench.queues.change(CLEO, stored.model_copy(update={"instructions": "Closed."}))
+    assert changed.instructions == "Closed."
+    with pytest.raises(InputError, match="already"):
+        workbench.queues.archive(CLEO, queue.id, restore=True)
+
+
+@pytest.mark.parametrize("name", ["", "  ", "all  cases", " All Cases "])
+def test_the_first_queue_has_one_name_however_it_is_typed(workbench: Workbench, name: str) -> None:
+    decide(workbench, ADA, "case-5", queue=name)
+    assert state(workbench, "case-5") == "rejected"
+    assert workbench.queues.label_types(ADA, name) == workbench.queues.label_types(ADA)
+    assert len(waiting(workbench, BEN, name)) == 5
+    desk = Desk(workbench, reviewer="Ada")
+    assert desk.preview_batch("tag", names=["x"], queue=name, fields=["History"]).included == 2
+    with pytest.raises(InputError, match="can't be archived"):
+        workbench.queues.archive(CLEO, name)
+
+
+@pytest.mark.parametrize("policy", [[1], "two", 2, None, [("reviewers", "x")]])
+def test_a_policy_of_another_type_is_an_input_error(workbench: Workbench, policy: object) -> None:
+    set_up(workbench, "Legal", LEGAL)
+    with pytest.raises(InputError, match="policy"):
+        Desk(workbench, reviewer="Cleo").change_queue("Legal", policy=policy)
+
+
+def test_a_preview_says_that_words_are_whole_words(workbench: Workbench) -> None:
+    assert workbench.queues.preview(ADA, CaseFilter(text="case-1")).whole_words
+    assert not workbench.queues.preview(ADA, MEDICAL).whole_words
+
+
 def test_the_first_queue_cant_be_archived(workbench: Workbench) -> None:
     for name in ("", "All cases"):
         with pytest.raises(InputError, match="can't be archived"):
             workbench.queues.archive(CLEO, name)
 
 
+@pytest.mark.parametrize("policy", [{"machine": "after"}, {"reviewers": 2}])
+def test_a_check_of_one_case_in_the_queues_reads_no_other_case(
+    workbench: Workbench, policy: dict[str, Any]
+) -> None:
+    set_up(workbench, "Legal", LEGAL, policy=policy)
+    set_up(workbench, "Medical", MEDICAL, policy=policy)
+    asked = list[str]()
+    with workbench.store.database.reading() as connection:  # given back, it is the one lent next
+        connection.set_trace_callback(asked.append)
+    assert workbench.store.team.is_hidden_by_queue("case-2", "Ada") == ("machine" in policy)
+    workbench.team.claim(ADA, "case-2")
+    with workbench.store.database.reading() as connection:
+        assert waits_in_shared_queue(connection, 3) == ("reviewers" in policy)
+    connection.set_trace_callback(None)
+    looks = [sql for sql in asked if "FROM cases" in sql and "'settled'" in sql]
+    assert looks
+    for sql in looks:
+        plan = [row["detail"] for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}")]
+        assert not [step for step in plan if step.startswith("SCAN cases")]
+
+
+def test_any_filter_of_a_shared_queue_fits_statements_that_join_tables(
+    workbench: Workbench,
+) -> None:
+    set_up(workbench, "Q", EVERY_FILTER, policy={"reviewers": 2, "machine": "first"})
+    workbench.team.comment(ADA, "case-2", "a bridge")
+    assert workbench.store.decisions.reviewers("Ben")["Ada"] == 1
+    assert workbench.store.minimal_evidence.of_case("case-2", "Ben") == ()
+    assert workbench.reviews.entries(DecisionFilter(blind_to="Ben")).rows
+    assert workbench.cases.find_for(BEN, CaseFilter(text="bridge")).total == 6
+
+
 # Decisions in a queue
+
+
+@pytest.mark.parametrize("name", ["medical", "Medical", " MEDICAL "])
+def test_a_queue_named_in_any_way_offers_nobody_a_case_twice(
+    workbench: Workbench, name: str
+) -> None:
+    queue = set_up(workbench, "Medical", MEDICAL, policy={"reviewers": 2})
+    set_up(workbench, "Old", MEDICAL)
+    workbench.team.claim(BEN, "case-0", "Medical")
+    decide(workbench, ADA, "case-2", queue=queue.id)
+    assert waiting(workbench, ADA, name) == ["case-0", "case-1"]
+    workbench.team.claim(CLEO, "case-0", "Medical")
+    assert waiting(workbench, DI, name) == ["case-1", "case-2"]
+
+
+def test_a_case_that_a_colleague_just_settled_in_the_queue_isnt_given_out(
+    workbench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue = set_up(workbench, "Legal", LEGAL)
+    claim = workbench.store.team.claim
+
+    def claim_late(case_id: str, *keys: Any) -> Lease:
+        if case_id == "case-2":
+            monkeypatch.setattr(workbench.store.team, "claim", claim)
+            decide(workbench, ADA, case_id, queue=queue.id)
+        return claim(case_id, *keys)
+
+    monkeypatch.setattr(workbench.store.team, "claim", claim_late)
+    lease = workbench.team.claim_next(BEN, CaseFilter(queue="Legal", order="oldest"))
+    assert lease is not None
+    assert lease.case_id == "case-3"
+    assert [kept.case_id for kept in workbench.store.team.leases()] == ["case-3"]
 
 
 def test_a_case_waits_in_each_queue_for_decisions_made_there(workbench: Workbench) -> None:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from masis.datasets.exports.export import Selection
 from masis.schema.causes import CAUSES, cause_of
 from masis.schema.codebook import NO_FAULT_LABELS
 from masis.schema.retention import RetentionRule
 from masis.schema.rules import RULES
 from masis.services import Workbench
 from masis.services.decision_rules import REASONS
+from masis.services.records import CaseFilter
 from masis.store import Store
 from masis.store.reviews.observations import pattern_of
 from tests.modes import (
@@ -144,10 +147,8 @@ def test_two_issues_with_the_same_key_are_two_rows(bench: Workbench) -> None:
     assert [row.place for row in found(bench)] == ["issue:key-1", "issue:key-1.2"]
 
 
-def test_cases_of_an_older_database_are_derived_when_they_are_first_read(desk: Workbench) -> None:
-    reject(desk, "case-1", ADA, a_label(note="No source."))
-    desk.modes.code(ADA, "case-1", ["wrong-date"])
-    before = found(desk)
+def forget_observations(desk: Workbench) -> None:
+    """Leave the observations of all cases due, as a migration does."""
     with desk.store.database.transaction() as connection:
         for statement in (
             "DELETE FROM observations",
@@ -155,8 +156,49 @@ def test_cases_of_an_older_database_are_derived_when_they_are_first_read(desk: W
             "INSERT INTO observations_due SELECT seq FROM cases",
         ):
             connection.execute(statement)
+
+
+def test_cases_of_an_older_database_are_derived_when_they_are_first_read(desk: Workbench) -> None:
+    reject(desk, "case-1", ADA, a_label(note="No source."))
+    desk.modes.code(ADA, "case-1", ["wrong-date"])
+    before = found(desk)
+    forget_observations(desk)
     assert desk.modes.list_codes(ADA, "case-1") != ()
     assert found(desk) == before
+
+
+@pytest.mark.parametrize(
+    "find",
+    [
+        lambda desk, wanted: [row.id for row in desk.store.cases.search(wanted).rows],
+        lambda desk, wanted: ["case-1"] * desk.store.cases.count_matching(wanted),
+        lambda desk, wanted: [desk.store.cases.first(wanted)],
+        lambda desk, wanted: [desk.store.cases.following("case-1", wanted)],
+        lambda desk, wanted: ["case-1"] * sum(desk.store.cases.values(wanted, "states").values()),
+        lambda desk, wanted: ["case-1"] * sum(desk.store.cases.standings(wanted)[0].values()),
+        lambda desk, wanted: ["case-1"] * desk.store.outcomes.count(wanted),
+    ],
+)
+@pytest.mark.parametrize("wanted", [CaseFilter(text="giraffe"), CaseFilter(modes=("wrong-date",))])
+def test_a_search_finds_notes_of_an_older_database(
+    desk: Workbench, wanted: CaseFilter, find: Callable[[Workbench, CaseFilter], list[str]]
+) -> None:
+    reject(desk, "case-1", ADA, a_label(note="No source about the giraffe."))
+    desk.modes.code(ADA, "case-1", ["wrong-date"])
+    forget_observations(desk)
+    assert find(desk, wanted) == ["case-1"]
+
+
+def test_an_export_by_words_includes_the_notes_of_an_older_database(
+    desk: Workbench, tmp_path: Path
+) -> None:
+    reject(desk, "case-1", ADA, a_label(note="No source about the giraffe."))
+    chosen = Selection(CaseFilter(text="giraffe"))
+    forget_observations(desk)
+    desk.exports.write_file(ADA, tmp_path / "out.jsonl", "decided", chosen, encoding="jsonl")
+    assert "case-1" in (tmp_path / "out.jsonl").read_text(encoding="utf-8")
+    forget_observations(desk)
+    assert desk.datasets.freeze(ADA, "giraffes", "decided", chosen).rows == 1
 
 
 def test_the_health_check_finds_codes_that_differ_from_the_log(desk: Workbench) -> None:

@@ -45,7 +45,9 @@ def test_the_queue_page_lists_the_cases_that_wait_in_the_chosen_queue(
 
 def test_a_queue_is_made_of_the_listed_cases(audited_workbench: Workbench) -> None:
     session = {"reviewer-name": ADA.name, "queue-views": True}
+    assert "whole words of the case" in said(open_page("queue", session, q="bridge"))
     app = open_page("queue", session, field="Medicine", standing="wrong")
+    assert "whole words of the case" not in said(app)
     assert "1 case matches this filter." in said(app)
     assert "Left out, because decisions change it: status." in said(app)
     [name] = [field for field in app.text_input if field.placeholder == "Its name"]

@@ -462,6 +462,7 @@ def _export_rows(
     store: Store, form: Format, selection: Selection, tally: ExportTally, watcher: Watcher
 ) -> Generator[tuple[JudgedAnswer, Row], None, None]:
     """Yield the rows of a selection, each with its judgement, and count them."""
+    store.modes.catch_up()  # A search for words needs it, and can't write within reading().
     with store.database.reading():  # One read transaction: sides and cases must match.
         for number, (outcome, side) in enumerate(selection.outcomes(store)):
             if watcher.on_case and number % 100 == 0:

@@ -70,6 +70,7 @@ def freeze_version(
             members.write(json.dumps(Member.of(outcome, side)).encode() + b"\n")
 
         watcher, file = Watcher(on_case, keep), file_name(name, form, encoding)
+        store.modes.catch_up()  # A search for words needs it, and can't write within reading().
         # One read transaction: the log's end and the cases must match.
         with store.database.reading():
             head = store.decisions.head()

@@ -17,11 +17,13 @@ _BEGINNING = 3
 
 LISTS = ("models", "flags", "reasons")
 COLUMNS = {
-    "months": "substr(imported_at, 1, 7)",
-    "severities": "CASE WHEN iterations > 0 THEN coalesce(severity, 'none') END",
-    **{f"{word}s": word for word in ("state", "field", "dataset", "reviewer", "system")},
-    **{name: name for name in LISTS},
+    "months": "substr(cases.imported_at, 1, 7)",
+    "severities": "CASE WHEN cases.iterations > 0 THEN coalesce(cases.severity, 'none') END",
+    **{f"{word}s": f"cases.{word}" for word in ("state", "field", "dataset", "reviewer", "system")},
+    **{name: f"cases.{name}" for name in LISTS},
 }
+"""The SQL of fields. With the name of the table, since other tables of a join have such columns."""
+
 WORK = {"assignees": "assigned", "tags": "tagged"}
 """The kind of ``case_work`` for each field of a filter that isn't a column of the cases."""
 
@@ -42,21 +44,21 @@ def content_conditions(case_filter: CaseFilter) -> list[Condition]:
     included.
     """
     return [
-        *any_of("+tier", case_filter.tiers),
+        *any_of("+cases.tier", case_filter.tiers),
         *any_of(COLUMNS["severities"], case_filter.severities),
-        *any_of("+field", case_filter.fields),
-        *any_of("+dataset", case_filter.datasets),
-        *any_of("+system", case_filter.systems),
+        *any_of("+cases.field", case_filter.fields),
+        *any_of("+cases.dataset", case_filter.datasets),
+        *any_of("+cases.system", case_filter.systems),
         *any_of(COLUMNS["months"], case_filter.months),
-        *any_of("import_id", case_filter.imports),
-        *any_of("+reviewer", case_filter.reviewers),
-        *_any_in("flags", case_filter.flags),
-        *_any_in("reasons", case_filter.reasons),
-        *_any_in("models", case_filter.models),
-        *compare_column("+quality", ">=", case_filter.quality_from),
-        *compare_column("+quality", "<=", case_filter.quality_to),
-        *compare_column("+confidence", ">=", case_filter.confidence_from),
-        *compare_column("+confidence", "<=", case_filter.confidence_to),
+        *any_of("cases.import_id", case_filter.imports),
+        *any_of("+cases.reviewer", case_filter.reviewers),
+        *_any_in(COLUMNS["flags"], case_filter.flags),
+        *_any_in(COLUMNS["reasons"], case_filter.reasons),
+        *_any_in(COLUMNS["models"], case_filter.models),
+        *compare_column("+cases.quality", ">=", case_filter.quality_from),
+        *compare_column("+cases.quality", "<=", case_filter.quality_to),
+        *compare_column("+cases.confidence", ">=", case_filter.confidence_from),
+        *compare_column("+cases.confidence", "<=", case_filter.confidence_to),
         *worked_on(WORK["assignees"], case_filter.assignees),
         *worked_on(WORK["tags"], case_filter.tags),
     ]

@@ -10,11 +10,12 @@ WHERE clause terms using unary +"). Counts are cached until something is written
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import sqlite3
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from math import isclose
 from typing import Any, NamedTuple, get_args
 
@@ -31,10 +32,11 @@ from masis.store.audits.conditions import (
     match,
     worked_on,
 )
-from masis.store.core.connections import StorePart
+from masis.store.core.connections import Connection, Database, StorePart
 from masis.store.core.sql import Condition, any_of, join_conditions, record_of
 from masis.store.orders import ORDERS, fitted_probability, risk_of
 from masis.store.records import CaseFilter, CasePage, CaseSummary, Facets
+from masis.store.reviews.observations import derive_all_due
 from masis.store.reviews.queues import (
     DECIDED_IN_FIRST,
     in_queue,
@@ -145,12 +147,24 @@ def _sort_key(connection: sqlite3.Connection, case_filter: CaseFilter) -> _SortK
     return _SortKey(key, order.descending, values)
 
 
+@contextlib.contextmanager
+def reading_matches(database: Database, case_filter: CaseFilter) -> Iterator[Connection]:
+    """Read one state of the database, in which this filter finds everything that people wrote.
+
+    A migration removes the observations of cases, so they may have to be derived first.
+    """
+    if case_filter.text.strip() or case_filter.modes or case_filter.causes:
+        derive_all_due(database)
+    with database.reading() as connection:
+        yield connection
+
+
 class Queue(StorePart):
     """Finds, orders and counts the cases of a store."""
 
     def search(self, case_filter: CaseFilter) -> CasePage:
         """Return one page of the matching cases and their total number."""
-        with self._database.reading() as connection:
+        with reading_matches(self._database, case_filter) as connection:
             matches, order = matching(connection, case_filter), _sort_key(connection, case_filter)
             total = self._count(case_filter, matches)
             numbers = [
@@ -172,7 +186,7 @@ class Queue(StorePart):
 
     def count_matching(self, case_filter: CaseFilter) -> int:
         """Return how many cases match, regardless of page and order."""
-        with self._database.reading() as connection:
+        with reading_matches(self._database, case_filter) as connection:
             return self._count(case_filter, matching(connection, case_filter))
 
     def _count(self, case_filter: CaseFilter, matches: Matching) -> int:
@@ -197,7 +211,7 @@ class Queue(StorePart):
         The given case need not match the filter, since a decision often removes it from the queue
         it was opened from. Raises UnknownRecord.
         """
-        with self._database.reading() as connection:
+        with reading_matches(self._database, case_filter) as connection:
             beyond = _sort_key(connection, case_filter).after_condition(
                 connection, case_seq(connection, case_id), forward=forward
             )
@@ -205,7 +219,7 @@ class Queue(StorePart):
 
     def first(self, case_filter: CaseFilter, *, without: Collection[str] = ()) -> str | None:
         """Return the first case of a queue that isn't in ``without``."""
-        with self._database.reading() as connection:
+        with reading_matches(self._database, case_filter) as connection:
             return _first_matching(connection, case_filter, without)
 
     def following(
@@ -216,7 +230,7 @@ class Queue(StorePart):
 
         Raises UnknownRecord.
         """
-        with self._database.reading() as connection:
+        with reading_matches(self._database, case_filter) as connection:
             neighbor = self.neighbor(case_id, case_filter, forward=True, without=without)
             return neighbor or _first_matching(connection, case_filter, without)
 
@@ -267,7 +281,7 @@ class Queue(StorePart):
 
         The filter's own values of the field are ignored.
         """
-        with self._database.reading() as connection:
+        with reading_matches(self._database, case_filter) as connection:
             matches = matching(connection, case_filter.model_copy(update={field: ()}))
             sample = _sample_of(connection, case_filter)
             if sample and field in BY_AUDIT:
@@ -317,7 +331,7 @@ class Queue(StorePart):
 
         The statuses are those that the filter's viewer sees; the filter's own are ignored.
         """
-        with self._database.reading() as connection:
+        with reading_matches(self._database, case_filter) as connection:
             matches = matching(connection, case_filter.model_copy(update={"standings": ()}))
             sample = _sample_of(connection, case_filter) or "[]"
             sql = f"""
@@ -575,9 +589,10 @@ def _open_to(connection: sqlite3.Connection, case_filter: CaseFilter) -> list[Co
         " strftime('%Y-%m-%dT%H:%M:%fZ', 'now')"
     )
     assigned, skipped = work.format("assigned"), work.format("skipped")
-    decided, wanted, others = DECIDED_IN_FIRST, "wanted", []
+    decided, wanted, others, queue_id = DECIDED_IN_FIRST, "wanted", [], ""
     if case_filter.queue:
         queue = named_queue(connection, case_filter.queue)
+        queue_id = queue.id
         decided = "SELECT who FROM queue_work WHERE case_seq = cases.seq AND queue = :queue"
         # Use the policy that the first decision fixed, or the queue's if there is none yet.
         wanted = f"""coalesce((SELECT coalesce(policy ->> '$.reviewers', 1) FROM queue_states
@@ -607,7 +622,7 @@ def _open_to(connection: sqlite3.Connection, case_filter: CaseFilter) -> list[Co
         )
         AND (:me IN ({assigned}) OR (SELECT count(*) FROM ({assigned})) < {wanted}))
     """  # noqa: S608
-    named = {":me": case_filter.open_to, ":queue": case_filter.queue}
+    named = {":me": case_filter.open_to, ":queue": queue_id}
     marks = re.compile("|".join(named))
     bound = [named[mark] for mark in marks.findall(condition)]
     return [(marks.sub("?", condition), bound), *others]

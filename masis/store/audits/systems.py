@@ -283,17 +283,6 @@ class Systems(StorePart):
         )
         return case.question if row is None else str(row[0])
 
-    def question_of_case(self, case_id: str) -> str:
-        """Return the id of the question that a case answers. Raises UnknownRecord."""
-        row = self._database.row(
-            "SELECT questions.id FROM cases JOIN questions ON questions.seq = question_seq"
-            " WHERE cases.id = ?",
-            [case_id],
-        )
-        if row is None:
-            raise UnknownRecord(f"there is no case {case_id!r}.")
-        return str(row[0])
-
 
 def _system(row: sqlite3.Row) -> System:
     details = SystemDetails.model_validate_json(row["details"])

@@ -81,18 +81,13 @@ COUNTED_UP_TO = 10_000
 _GROUPS_STORED = 20
 """How many proposals of groups are stored; older ones are proposed again."""
 
-_CATCH_UP = 500
-"""Cases whose observations are derived in one transaction."""
-
 
 class FailureModes(StorePart):
     """The observations of a store, and the codes that people applied."""
 
     def catch_up(self) -> None:
         """Derive the observations of cases that an older version of the product stored."""
-        while self._database.row("SELECT 1 FROM observations_due LIMIT 1") is not None:
-            with self._database.transaction(durable=False) as connection:
-                observations.derive_due(connection, _CATCH_UP)
+        observations.derive_all_due(self._database)
 
     def search(self, wanted: ObservationFilter) -> ObservationPage:
         """Return one page of the matching observations with their codes, newest first."""

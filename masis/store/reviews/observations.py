@@ -27,6 +27,7 @@ from masis.schema.labels import TargetLabel
 from masis.schema.review import EntryKind
 from masis.schema.rules import RULES
 from masis.store.core.chained_log import sha256
+from masis.store.core.connections import Database
 from masis.store.jobs import unpack
 
 CODING: tuple[EntryKind, ...] = ("code", "uncode")
@@ -34,6 +35,9 @@ CODING: tuple[EntryKind, ...] = ("code", "uncode")
 
 _WRITTEN: tuple[EntryKind, ...] = ("decision", "adjudication", "comment")
 """The kinds of entries with texts about failures."""
+
+_AT_ONCE = 500
+"""Cases whose observations are derived in one transaction."""
 
 PATTERN_LENGTH = 300
 """How many characters of a text decide its pattern."""
@@ -125,6 +129,13 @@ def derive_due(connection: sqlite3.Connection, limit: int) -> None:
             is_new_run=True,
         )
         connection.execute("DELETE FROM observations_due WHERE case_seq = ?", [case_seq])
+
+
+def derive_all_due(database: Database) -> None:
+    """Derive the observations of all cases in ``observations_due``, in batches."""
+    while database.row("SELECT 1 FROM observations_due LIMIT 1") is not None:
+        with database.transaction(durable=False) as connection:
+            derive_due(connection, _AT_ONCE)
 
 
 def _delete(connection: sqlite3.Connection, where: str, values: Sequence[Any]) -> None:

@@ -87,14 +87,14 @@ class Outcomes(StorePart):
 
         The page and order of the filter are ignored.
         """
-        with self._database.reading() as connection:
+        with queue.reading_matches(self._database, case_filter) as connection:
             cases = _matching(connection, "seq", case_filter)
             while rows := cases.fetchmany(AT_ONCE):
                 yield from outcomes_of(connection, pins_of(connection, [row[0] for row in rows]))
 
     def count(self, case_filter: CaseFilter) -> int:
         """Return how many cases ``iterate`` yields."""
-        with self._database.reading() as connection:
+        with queue.reading_matches(self._database, case_filter) as connection:
             return int(_matching(connection, "count(*)", case_filter).fetchone()[0])
 
     def queries(self, case_filter: CaseFilter) -> Iterator[str]:
@@ -104,7 +104,7 @@ class Outcomes(StorePart):
         question = f"""CASE WHEN length(query_start) <= {queue.QUERY_SHOWN} THEN query_start
             ELSE (SELECT payload ->> '$.query' FROM case_payloads
                 WHERE case_seq = seq) END"""  # noqa: S608
-        with self._database.reading() as connection:
+        with queue.reading_matches(self._database, case_filter) as connection:
             yield from (str(row[0] or "") for row in _matching(connection, question, case_filter))
 
 

@@ -213,8 +213,9 @@ class PlantedFaults(StorePart):
                 AND held.payload ->> '$.screening' IS NULL
                 AND NOT EXISTS (SELECT 1 FROM planted_faults WHERE source_seq = approved.seq)
         """
-        with self._database.reading() as connection:
-            matches = queue.matching(connection, case_filter or CaseFilter())
+        case_filter = case_filter or CaseFilter()
+        with queue.reading_matches(self._database, case_filter) as connection:
+            matches = queue.matching(connection, case_filter)
             rows = connection.execute(
                 f"SELECT cases.id FROM {matches.source} WHERE {matches.where} "  # noqa: S608
                 f"AND cases.seq IN ({sound}) "

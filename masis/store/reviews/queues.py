@@ -16,7 +16,7 @@ from masis.errors import UnknownRecord
 from masis.schema.team import CasePolicy
 from masis.store.audits.conditions import content_conditions, match
 from masis.store.core.sql import Condition, join_conditions
-from masis.store.records import ReviewQueue
+from masis.store.records import ReviewQueue, clean_queue_name
 
 FIRST_QUEUE = ""
 """The id of the first queue, which has all cases."""
@@ -64,12 +64,11 @@ def named_queue(connection: sqlite3.Connection, name: str) -> ReviewQueue:
 
     A name that several queues have is that of the one that isn't archived.
     """
-    queues = read_queues(connection)
+    queues, words = read_queues(connection), clean_queue_name(name)
     for queue in queues:
-        if queue.id == name:
+        if queue.id == words:
             return queue
-    folded = " ".join(name.split()).casefold()
-    named = [queue for queue in queues if queue.name.casefold() == folded]
+    named = [queue for queue in queues if queue.name.casefold() == words.casefold()]
     if not named:
         known = ", ".join(repr(queue.name) for queue in queues if not queue.archived)
         raise UnknownRecord(
@@ -88,9 +87,9 @@ def holds_condition(queue: ReviewQueue) -> list[Condition]:
 
 
 def in_queue(queue: ReviewQueue) -> Condition:
-    """Return the condition that a queue holds a case, for statements that join other tables."""
+    """Return the condition that a queue holds a case, as one term."""
     where, values = join_conditions(holds_condition(queue))
-    return f"cases.seq IN (SELECT cases.seq FROM cases WHERE {where})", values  # noqa: S608
+    return f"({where})", values
 
 
 def where_waits(queue: ReviewQueue, over: tuple[str, ...] = ("settled", "differ")) -> Condition:

@@ -47,7 +47,7 @@ from masis.ui.shell.permissions import button_state, run_action
 from masis.ui.shell.reviewer import actor, reviewer
 from masis.ui.shell.served_database import command, command_markdown
 from masis.views.markdown import colour_label, escape_markdown
-from masis.views.queues import FIELD_WORDS, fill_text, left_text, policy_text
+from masis.views.queues import FIELD_WORDS, WHOLE_WORDS, fill_text, left_text, policy_text
 from masis.views.words import DECIDED as DECIDED_AS
 from masis.views.words import (
     MACHINE_HIDDEN,
@@ -218,6 +218,8 @@ def _draw_queue_setup(workbench: Workbench, case_filter: CaseFilter) -> None:
     with st.form("new-queue", clear_on_submit=True, border=False):
         name = st.text_input("Make a queue of these cases", max_chars=60, placeholder="Its name")
         st.caption(escape_markdown(f"{', '.join([holds, *common])}."))
+        if preview.whole_words:
+            st.caption(WHOLE_WORDS)
         if ignored := [FIELD_WORDS.get(field, field) for field in preview.left_out]:
             st.caption(f"Left out, because decisions change it: {', '.join(ignored)}.")
         sent = st.form_submit_button("Create queue", **button_state("oversee"))

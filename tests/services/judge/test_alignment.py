@@ -84,6 +84,11 @@ def tried(desk: Workbench, version: JudgeVersion) -> JudgeComparison:
     return desk.alignment.compare(ADA, version)
 
 
+def question_of(desk: Workbench, case_id: str) -> str:
+    """Return the id of the question that a case answers, as a split names it."""
+    return question_id(desk.store.systems.question_records([case_id])[case_id])
+
+
 def test_after_two_house_rules_the_held_out_half_follows_the_team(desk: Workbench) -> None:
     version = a_version(desk, ROUNDED_RULE, CURRENCY_RULE)
     compared = tried(desk, version)
@@ -116,8 +121,7 @@ def test_a_flip_that_no_rule_explains_is_shown_as_such(
     held_out = {
         f"plain-{number}"
         for number in range(8)
-        if question_id(desk.store.systems.question_of_case(f"plain-{number}"))
-        in version.content.held_out
+        if question_of(desk, f"plain-{number}") in version.content.held_out
     }
     case_id = sorted(held_out)[0]
     [outcome] = [
@@ -223,7 +227,7 @@ def test_false_flags_and_misses_are_listed_with_issues_but_never_of_the_held_out
     shown = {case.case_id for case in (*told.false_flags, *told.misses)}
     held_out = desk.alignment.measure(ADA, split, "held_out")
     assert (held_out.false_flags, held_out.misses) == ((), ())
-    questions = {question_id(desk.store.systems.question_of_case(case_id)) for case_id in shown}
+    questions = {question_of(desk, case_id) for case_id in shown}
     assert questions.isdisjoint(split.held_out)
 
 
@@ -318,9 +322,7 @@ def test_three_decisions_against_one_kind_of_flag_propose_a_rule_from_their_reas
     assert (missed.rule.force, missed.rule.severity) == ("must_not", "high")
     assert missed.effect.unknown
     for proposal in proposals.values():
-        questions = {
-            question_id(desk.store.systems.question_of_case(case)) for case in proposal.cases
-        }
+        questions = {question_of(desk, case) for case in proposal.cases}
         assert questions.isdisjoint(split.held_out)
 
 
