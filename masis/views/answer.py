@@ -25,6 +25,7 @@ from masis.schema.review import answer_digest
 from masis.schema.run import Iteration, Run
 from masis.schema.wording import shorten
 from masis.views.diff import ChangeKind, word_changes
+from masis.views.headings import heading_end, is_title
 from masis.views.headline import written_markers
 from masis.views.issue_history import Course, FollowedIssue, course_at, follow
 from masis.views.marks import (
@@ -153,7 +154,8 @@ class EvidenceCard(TypedDict):
     """One chunk of evidence, cut at the passages that bear on claims.
 
     ``cited_as`` is the marker with which the answer cites the chunk, if it isn't the chunk's id in
-    brackets. ``source_against`` lists the claims that the chunk's source contradicts.
+    brackets. ``source_against`` lists the claims that the chunk's source contradicts. ``body`` is
+    the offset of the first sentence that isn't a heading.
     """
 
     id: str
@@ -164,6 +166,7 @@ class EvidenceCard(TypedDict):
     cited_as: str
     bearing: list[int]
     source_against: list[int]
+    body: int
 
 
 class ChangeData(TypedDict):
@@ -469,7 +472,7 @@ def _numbered_issues(
             data["claim"] = -number
             says = point.point or point.description
             after = _citing_sentence(iteration, data["evidence"], says)
-            if data["evidence"]:
+            if data["evidence"] and not is_title(says):
                 data["insert"] = insertion(says, data["evidence"], after)
         elif claim is not None and (source := _evidence_sentence(case, iteration.claims[claim])):
             data["insert"] = insertion(*source, _sentence_with(iteration, claim))
@@ -541,6 +544,8 @@ def _with_its_markers(iteration: Iteration, place: int) -> str:
 def _evidence_sentence(case: Case, check: ClaimCheck) -> tuple[str, list[str]] | None:
     """Return the sentence of the evidence that bears most on a claim, and the id of its chunk.
 
+    A heading isn't a sentence that a correction could say.
+
     A sentence that contradicts the claim bears more on it than one that resembles it. Markers of
     the evidence itself are left out, because they name other sources than those of the case.
     """
@@ -554,8 +559,9 @@ def _evidence_sentence(case: Case, check: ClaimCheck) -> tuple[str, list[str]] |
     texts = {chunk.id: chunk.text for chunk in case.evidence}
     for name, start, end in places:
         text = texts.get(name, "")
+        body = heading_end(text)
         for sentence in split_sentences(text):
-            if sentence.start < end and start < sentence.end:
+            if sentence.start < end and start < sentence.end and sentence.start >= body:
                 words = without_markers(text[sentence.start : sentence.end])
                 return " ".join(words.split()), [name]
     return None
@@ -697,6 +703,7 @@ def _evidence_card(
         else shorten(cited_as, LONGEST_MARKER),
         "bearing": sorted({mark.claim for mark in spans if mark.claim >= 0}),
         "source_against": [],
+        "body": heading_end(text),
     }
 
 

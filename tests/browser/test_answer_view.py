@@ -388,6 +388,18 @@ def test_the_editor_of_a_correction_hides_neither_the_answer_nor_the_evidence(
                 lambda top=editor["y"]: bottom(evidence) <= top, page, "the evidence ends above it"
             )
         page.keyboard.press("Escape")
+    # the form is as wide as its panel again, and not as the answer below which it was
+    page.set_viewport_size({"width": 900, "height": 900})
+    page.keyboard.press("o")
+    panel = box_of(page.locator(".panel"))
+    for part in (".editor", "#corrected"):
+        until(
+            lambda part=part: box_of(page.locator(part))["width"] <= panel["width"],
+            page,
+            f"{part} fits the panel",
+        )
+    page.keyboard.press("Escape")
+    page.set_viewport_size({"width": 1440, "height": 900})
     last = page.locator(".evidence .card").last
     last.scroll_into_view_if_needed()
     expect(last).to_be_in_viewport(ratio=1)

@@ -818,7 +818,7 @@ def test_the_issues_left_in_a_revision_are_those_of_its_audit(draw: Drawn) -> No
     expect(page.locator(".untouched")).to_have_text("The audit of revision 2 leaves no issue.")
     page.get_by_label("Corrected answer").press("End")
     page.keyboard.type(" So.")  # another text, which has no audit
-    expect(page.locator(".untouched")).to_contain_text("are unchanged")
+    expect(page.locator(".untouched")).to_contain_text("missing point isn't in the correction")
     page.keyboard.press("Escape")
     left = {**audited, "issues": ["safety", "uncited"], "serious": SERIOUS}
     place = {**draw.data["place"], "case": "other"}
@@ -1075,3 +1075,40 @@ def test_a_gap_in_the_guideline_offers_a_sentence_for_the_rubric(
     until(lambda: bool(draw.sent("decisions")), page, "the verdict is sent")
     fields = draw.sent("decisions")[-1]["fields"]
     assert (fields["cause"], fields["sentence"]) == ("gap", "Round to whole metres.")
+
+
+def test_a_digit_without_a_verdict_says_so_and_the_main_reason_is_marked(draw: Drawn) -> None:
+    page = draw.after_a_decision()
+    page.keyboard.press("9")
+    says(page).to_contain_text("Choose a verdict first.")
+    page.keyboard.press("u")  # names what the next press undoes
+    says(page).to_contain_text("Press U again to undo it")
+    for key in ("x", "2", "1"):
+        page.keyboard.press(key)
+    marked = page.locator(".reason", has=page.locator(".main-reason:visible"))
+    expect(marked).to_have_count(1)
+    expect(marked.locator("kbd")).to_have_text("2")
+
+
+def test_a_digit_beyond_the_reasons_of_a_verdict_says_how_many_it_has(draw: Drawn) -> None:
+    reasons = {**draw.data["reasons"], "reject": draw.data["reasons"]["reject"][:3]}
+    page = draw(reasons=reasons)
+    for key in ("x", "4"):
+        page.keyboard.press(key)
+    says(page).to_contain_text("4 is no reason. This verdict has 3 reasons.")
+
+
+def test_a_missing_point_is_added_if_new_sentences_have_most_of_its_words(draw: Drawn) -> None:
+    point = "Two lanes of traffic cross the river since 1931"
+    view = draw.with_words("It", description=point, claim=-1, placed=False)
+
+    def shown(added: str) -> Any:
+        draft = forms.FormFields(verdict="override", corrected=f"{CASE.answer} {added}")
+        check = forms.check(draft.corrected or "", CASE, shown=CASE.answer)
+        place = {**draw.data["place"], "case": added}
+        page = draw(view=view, check=check, place=place, draft=draft.model_dump(mode="json"))
+        return expect(page.locator(".untouched"))
+
+    shown("Traffic has two lanes. They cross it since 1931.").to_contain_text("is in the")
+    shown("Traffic has two lanes. They cross it since 1950.").to_contain_text("isn't in")
+    shown("It is a bridge.").to_contain_text("isn't in")

@@ -32,12 +32,13 @@ EVIDENCE = [
 
 
 def bridge(case_id: str) -> Case:
+    answer = f"Look. {ANSWER}" if case_id == "place" else ANSWER
     return Case.model_validate(
-        {"id": case_id, "query": f"About {case_id}?", "answer": ANSWER, "evidence": EVIDENCE}
+        {"id": case_id, "query": f"About {case_id}?", "answer": answer, "evidence": EVIDENCE}
     )
 
 
-CASES = ("keys", "mouse", "report")
+CASES = ("keys", "mouse", "report", "place")
 
 
 @pytest.fixture(scope="module")
@@ -358,3 +359,34 @@ def test_a_lead_takes_over_a_reviewers_labels_with_their_passages(
         assert not labels_of(server, "shared")
     finally:
         server.workbench.team.put_in_force(ADA, QueuePolicy())
+
+
+def test_l_and_m_open_at_the_part_with_the_focus_also_in_the_next_case(
+    server: ReviewServer, open_tab: OpenTab
+) -> None:
+    tab = open_tab(server.base)
+    opened(tab, "place")
+    page = tab.page
+    page.get_by_role("button", name="[c3] ").focus()
+    press(page, "l")
+    expect(bar(page)).to_have_attribute("aria-label", re.compile("^Label: reference.*c3"))
+    press(page, "1", "Escape")
+    if bar(page).is_visible():  # a wrong reference asks for the right one first
+        press(page, "Escape")
+    expect(bar(page)).to_be_hidden()
+    page.get_by_role("button", name="[c9] ").focus()
+    press(page, "m")
+    sentences = page.get_by_label("Sentence", exact=True)
+    expect(sentences.locator("option:checked")).to_contain_text("It is grey")
+    press(page, "Escape", "f", "m")
+    issue = page.locator(".why-panel .reason-about").first.inner_text()
+    tag = page.locator(f".tag[aria-label*='{issue.split(',')[0].lower()}.']")
+    words = tag.evaluate("tag => tag.parentElement.textContent")
+    assert sentences.locator("option:checked").inner_text().split("[")[0].strip() in words
+    press(page, "Escape", "l")
+    expect(bar(page)).to_be_visible()
+    press(page, "Enter", "j")
+    expect(page.locator(".answer .text")).not_to_contain_text("Look.")
+    expect(page.locator(".panel[data-ready=true]")).to_have_count(1)
+    press(page, "l")
+    expect(bar(page)).to_be_visible()

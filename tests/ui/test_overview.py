@@ -102,7 +102,7 @@ def test_todays_own_decisions_are_counted_with_their_time(audited_workbench: Wor
     decide(audited_workbench, AUDITED[2], "escalate", extra={"seconds": 20.3})
     decide(audited_workbench, AUDITED[3], reviewer="Bob", extra={"seconds": 5.0})
     said = texts(open_page("overview", {"reviewer-name": "Ada"}))
-    assert "You decided 3 cases today (1 escalated), in 20 s each (median)." in said
+    assert "You decided 2 cases and escalated 1 case today, in 20 s each (median)." in said
     assert pace(3, 1, 20.3, 6).endswith("About 2 min left at this pace (6 cases).")
 
 

@@ -81,6 +81,8 @@ function drawAnswer(root, data, desk) {
   // Marks are hidden for one case; the next case shows all of them
   if (root.run !== run) root.hiddenMarks = new Set()
   root.run = run
+  // The part of another answer can't be labelled here
+  root.targetAt = root.selectedAt = null
   root.replaceChildren()
 
   const pieceElements = []
@@ -175,6 +177,7 @@ function drawAnswer(root, data, desk) {
   }
   const clear = () => {
     root.targetAt = null
+    root.selectedAt = root.getRootNode().activeElement
     // the bar that labels a part stays until the reader closes it (label_bar.js)
     why.replaceChildren(...why.querySelectorAll(":scope > .label-bar"), close)
     for (const element of root.querySelectorAll(".lit, .lit-near, .lit-against, .chosen")) {
@@ -247,7 +250,7 @@ function drawAnswer(root, data, desk) {
     // words in common with it, so only the sentence itself counts.
     const { says } = issue.insert
     const isSaid = text => (isMissing(issue) ? containsStatement(text, says) : text.includes(says))
-    add.onclick = () => desk.insert(issue.insert, isSaid)
+    add.onclick = () => desk.insert(issue.insert, isSaid, issue.number)
     add.hideIfInserted = () => {
       add.hidden = isSaid(desk.correction())
     }
@@ -437,6 +440,27 @@ function drawAnswer(root, data, desk) {
         : `No sentence of the answer relies on ${card.id}.`
     why.append(make("div", "lit-note", words))
     reveal(chosen[0]?.[0])
+  }
+  // Returns the piece of the answer, or the issue of the tag or card, that has the focus. An element
+  // that had the focus when something was selected doesn't count: the selection is newer.
+  const focusedPart = () => {
+    const focused = root.getRootNode().activeElement
+    if (!focused || focused === root.selectedAt) return {}
+    const [, piece] = pieceElements.find(([element]) => element === focused) ?? []
+    const isOf = element => element === focused || element.querySelector(".issue-head") === focused
+    const [number] = [...tags, ...issueCards].find(([, element]) => isOf(element)) ?? []
+    const issue = issuesByNumber.get(number)
+    const [first] = issue ? data.pieces.filter(own => own.issues?.includes(number)) : []
+    return { piece: piece ?? first, issue }
+  }
+  const targetInFocus = () => {
+    const { piece, issue } = focusedPart()
+    return issue ? targetOf(issue, piece) : data.references[piece?.citation]?.target
+  }
+  // Returns the offset in the answer of the part that has the focus or is selected, in characters.
+  const placeOfReader = () => {
+    const chosen = pieceElements.find(([element]) => element.classList.contains("chosen"))
+    return offsets.get(focusedPart().piece ?? chosen?.[1])
   }
   const onActivate = (element, activate) => {
     element.onclick = event => {
@@ -918,7 +942,7 @@ function drawAnswer(root, data, desk) {
     element.onclick = () => {
       if (!window.getSelection()?.toString()) activate()
     }
-    evidenceCards.set(card.id, { element, pieces, unfold })
+    evidenceCards.set(card.id, { element, pieces, unfold, body: card.body ?? 0 })
     return element
   }
   const drawEvidence = () => {
@@ -1057,7 +1081,10 @@ function drawAnswer(root, data, desk) {
   const whole = data.pieces.map(piece => piece.text).join("")
   const isUntouched = (corrected, issue) => {
     const { number } = issue
-    if (isMissing(issue)) return !containsStatement(corrected, issue.description)
+    if (isMissing(issue)) {
+      const point = issue.insert?.says ?? issue.description
+      return !containsStatement(corrected, point) && !addsStatement(whole, corrected, point)
+    }
     const own = piecesOf(number)
     const first = data.pieces.indexOf(own[0])
     const last = data.pieces.indexOf(own.at(-1))
@@ -1138,8 +1165,9 @@ function drawAnswer(root, data, desk) {
     showFaulty,
     markReported,
     selectedWords: () => (data.difference ? null : selectedWords()),
-    // The claim or reference whose reasons are shown
-    target: () => root.targetAt,
+    // The claim or reference that has the focus, or else the one whose reasons are shown
+    target: () => targetInFocus() ?? root.targetAt,
+    placeOfReader,
     // What the label bar needs of the evidence (label_bar.js)
     evidence,
     reasons: why,
@@ -1179,7 +1207,12 @@ function drawAnswer(root, data, desk) {
       const left = checkable
         .filter(issue => isUntouched(corrected, issue))
         .map(({ number, label }) => ({ number, text: label.text }))
-      return { count: checkable.length, left, others: data.issues_total - checkable.length }
+      return {
+        count: checkable.length,
+        left,
+        others: data.issues_total - checkable.length,
+        areMissing: checkable.every(isMissing),
+      }
     },
     leave: () => {
       root.listeners.abort()

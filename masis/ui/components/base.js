@@ -174,18 +174,32 @@ const applyStyles = (element, piece) => {
 // linearly with the text.
 const SENTENCE_BREAK = new RegExp(`(?=\\s)(?<=[.!?](?:\\S{1,80}(?<=${MARKER_END}))?)\\s+`)
 
+// Numbers such as 2,917 or 0.87, and words of four letters or more: shorter ones are mostly function
+// words.
+const termsOf = text => text.toLowerCase().match(/\d+(?:[.,]\d+)*|\p{L}{4,}/gu) ?? []
+
 // Returns whether a sentence of the text says the point already: it has all of its numbers and at
 // least 80% of its words. The point arrives without citation markers, as only Python knows their
 // formats.
 const containsStatement = (text, point) => {
-  // numbers such as 2,917 or 0.87, and words of four letters or more: shorter ones are mostly
-  // function words
-  const terms = words => words.toLowerCase().match(/\d+(?:[.,]\d+)*|\p{L}{4,}/gu) ?? []
-  const wanted = [...new Set(terms(point))]
+  const wanted = [...new Set(termsOf(point))]
   if (!wanted.length) return text.includes(point)
   return text.split(SENTENCE_BREAK).some(sentence => {
-    const present = new Set(terms(sentence))
+    const present = new Set(termsOf(sentence))
     const missing = wanted.filter(term => !present.has(term))
     return missing.length <= wanted.length * 0.2 && !missing.some(term => /\d/.test(term))
   })
+}
+
+// Returns whether a correction adds a point that the text lacks, in words of its own or in several
+// sentences: those that the text doesn't have hold all of its numbers and most of its words.
+const addsStatement = (text, corrected, point) => {
+  const old = new Set(text.split(SENTENCE_BREAK))
+  const added = corrected.split(SENTENCE_BREAK).filter(sentence => !old.has(sentence))
+  // the first letters of a word: "refund" and "refunded" say the same
+  const stem = term => (/\d/.test(term) ? term : term.slice(0, 6))
+  const present = new Set(added.flatMap(termsOf).map(stem))
+  const wanted = [...new Set(termsOf(point).map(stem))]
+  const missing = wanted.filter(term => !present.has(term))
+  return missing.length < wanted.length / 2 && !missing.some(term => /\d/.test(term))
 }

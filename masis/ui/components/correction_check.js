@@ -3,11 +3,17 @@
 
 // Returns a line with the issues that a correction leaves unchanged (`untouched` in
 // answer_view.js), each with a button that calls `show`. Returns null if the answer has no issues.
-const untouchedIssues = ({ count, left, others }, show) => {
+const untouchedIssues = ({ count, left, others, areMissing }, show) => {
   if (!count) return null
   const row = make("p", "dim untouched")
   const all = count === 2 ? "both" : `all ${count}`
-  if (count === 1)
+  if (count === 1 && areMissing)
+    row.append(
+      left.length
+        ? "Its missing point isn't in the correction yet: "
+        : "Its missing point is in the correction now.",
+    )
+  else if (count === 1)
     row.append(
       left.length
         ? "The words of its issue are unchanged: "

@@ -197,7 +197,7 @@ class Desk {
     this.drawnAt = this.openedAt = performance.now()
     this.fill(data.draft)
     this.recall()
-    this.isTouched = this.followsAnother = this.followsDecision = false
+    this.isTouched = this.followsAnother = this.followsDecision = this.namesUndo = false
     // The link or button that led here may still be on the page, with the focus, and would get the
     // keys that are meant for this case.
     let pressed = document.activeElement
@@ -590,8 +590,9 @@ class Desk {
     return { end: corrected.selectionEnd + stop + 1, where: "after the sentence with the caret" }
   }
 
-  // Inserts a sentence of the evidence, with its citation, unless the correction has it (`isSaid`).
-  insert({ text, after }, isSaid) {
+  // Inserts a sentence of the evidence on an issue, with its citation, unless the correction has it
+  // (`isSaid`).
+  insert({ text, after }, isSaid, number) {
     // It records nothing, so it needs no time for reading.
     if (this.isClosed() ? this.refuseIfBlocked() : this.refuseIfBusy()) return
     const before = this.fields.corrected ?? this.base()
@@ -604,10 +605,11 @@ class Desk {
     this.reopened = true
     this.confirming = null
     this.el.corrected.value = corrected
-    this.change(
-      { verdict: "override", corrected },
-      { now: true, says: `Inserted ${where}: ${text}`, inserted: ` ${text}` },
-    )
+    const isOpen = this.view.untouched(corrected).left.some(issue => issue.number === number)
+    const says =
+      `Inserted ${where}: ${text}` +
+      (isOpen ? ` Issue ${number} is still open, because its words are unchanged.` : "")
+    this.change({ verdict: "override", corrected }, { now: true, says, inserted: ` ${text}` })
     selectRange(this.el.corrected, [end, end + 1 + text.length])
   }
 
@@ -779,7 +781,7 @@ class Desk {
       end,
       text: letters.slice(start, end).join(""),
     }))
-    this.issue.open({}, sentences)
+    this.issue.open({}, sentences, this.view.placeOfReader())
   }
 
   // If nothing can be entered here, says why and returns true.
@@ -821,8 +823,10 @@ class Desk {
     else issues[place] = report
     this.setReported(
       issues,
-      `${place === null ? "Labelled" : "Changed"}: ${report.type}, ${report.severity}, ` +
-        `${aboutWords(report)}.`,
+      withStop(
+        `${place === null ? "Labelled" : "Changed"}: ${report.type}, ${report.severity}, ` +
+          aboutWords(report),
+      ),
     )
     this.labelBar.suggest(place ?? issues.length - 1)
     this.view.onLabelled()
@@ -1020,6 +1024,7 @@ class Desk {
     else if (this.hasPrevious()) {
       this.localMessage = null
       this.followsDecision = true
+      this.namesUndo = true
       this.draw()
     } else this.showMessage("There is nothing to undo.")
   }
@@ -1166,6 +1171,15 @@ class Desk {
       if (offered[place]) {
         event.preventDefault()
         this.toggleReason(offered[place].code, true)
+      } else if (!this.data.final) {
+        event.preventDefault()
+        this.showMessage(
+          !this.fields.verdict
+            ? "Choose a verdict first. Digits choose its reasons."
+            : offered.length
+              ? `${digitOf(place)} is no reason. This verdict has ${plural(offered.length, "reason")}.`
+              : "This verdict has no reasons to choose from.",
+        )
       }
     }
   }
@@ -1275,6 +1289,10 @@ class Desk {
       editor.style.width = `${place.width}px`
       // A popover is in the top layer, above the whole page
       if (!editor.matches(":popover-open")) editor.showPopover()
+    } else {
+      // The width of a docked editor is that of the answer, which is wider than the form
+      editor.style.removeProperty("left")
+      editor.style.removeProperty("width")
     }
     const covered = docked ? editor.offsetHeight : 0
     if (this.dock === covered) return
@@ -1624,7 +1642,13 @@ class Desk {
   drawMessage() {
     const before =
       this.followsDecision && this.canOfferPrevious()
-        ? { text: `${this.previous.text}.${this.lostKeyText()}`, tone: "calm", before: true }
+        ? {
+            text:
+              `${this.previous.text}.${this.lostKeyText()}` +
+              (this.namesUndo ? " Press U again to undo it and open its case." : ""),
+            tone: "calm",
+            before: true,
+          }
         : null
     const message = (this.offline && this.offlineMessage()) || this.localMessage || before
     this.offersPrevious = Boolean(message) && message === before
@@ -1776,12 +1800,15 @@ class Desk {
           make("span", "", text),
         )
         if (suggested) choice.append(make("span", "hint", "suggested"))
+        choice.append(make("span", "hint main-reason", "main"))
         el.reasons.append(choice)
       })
     }
     for (const input of el.reasons.querySelectorAll("input")) {
       input.checked = chosen.includes(input.value)
       input.parentElement.classList.toggle("chosen", input.checked)
+      const isMain = chosen.length > 1 && input.value === chosen[0]
+      input.parentElement.querySelector(".main-reason").hidden = !isMain
     }
     el.other.hidden = !chosen.includes("other")
   }
@@ -1875,7 +1902,7 @@ class Desk {
           const remove = button("quiet", "Remove", "", () => {
             this.setReported(
               this.reportedIssues().filter((_, index) => index !== place),
-              `Removed: ${report.type}, ${aboutWords(report)}.`,
+              withStop(`Removed: ${report.type}, ${aboutWords(report)}`),
             )
             el.report.querySelector(".reports button, .row:not([hidden]) button")?.focus()
           })

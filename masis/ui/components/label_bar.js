@@ -318,13 +318,15 @@ class LabelBar {
     window.getSelection()?.removeAllRanges()
     this.set(
       { ...this.implied(stance), evidence: [...others, { ...passage, stance }] },
-      `${passage.evidence_id} ${this.words.stances[stance].text}: “${excerpt(passage.text)}”.`,
+      withStop(
+        `${passage.evidence_id} ${this.words.stances[stance].text}: “${excerpt(passage.text)}”`,
+      ),
     )
   }
 
   remove(passage) {
     const evidence = (this.given()?.evidence ?? []).filter(own => placeOf(own) !== placeOf(passage))
-    this.set({ evidence }, `Removed: “${excerpt(passage.text)}”.`)
+    this.set({ evidence }, withStop(`Removed: “${excerpt(passage.text)}”`))
   }
 
   removeLast() {
@@ -387,8 +389,8 @@ class LabelBar {
   }
 
   // Moves the cursor to the next or previous sentence of the evidence; `extends` keeps the present
-  // one in it. It starts at the passage that is named or offered, or else in the chunk of the
-  // reference.
+  // one in it. It starts at the passage that is named, offered or highlighted, or else at the first
+  // sentence of the reference's chunk that isn't a heading.
   step(step, extend) {
     const ids = [...this.chunks.keys()].filter(id => this.textOfChunk(id).sentences.length)
     if (!ids.length) {
@@ -424,17 +426,28 @@ class LabelBar {
 
   firstPlace(ids) {
     const [passage] = [...(this.given()?.evidence ?? []), ...this.offered()]
-    const cited = this.view.chosenCard()
-    const id = [passage?.evidence_id, cited].find(each => ids.includes(each)) ?? ids[0]
-    const { sentences } = this.textOfChunk(id)
-    const at =
-      passage?.evidence_id === id
-        ? Math.max(
-            0,
-            sentences.findIndex(({ end }) => passage.start < end),
-          )
-        : 0
+    const highlighted = passage ? null : this.highlightedPlace()
+    const cited = highlighted?.id ?? this.view.chosenCard()
+    const id = [passage?.evidence_id, cited].find(known => ids.includes(known)) ?? ids[0]
+    const text = this.textOfChunk(id)
+    const start = passage?.evidence_id === id ? passage.start : (highlighted?.start ?? text.body)
+    const at = Math.max(
+      0,
+      text.sentences.findIndex(({ end }) => start < end),
+    )
     return { id, from: at, to: at }
+  }
+
+  // Returns the place of the first passage that is highlighted because it contradicts or supports
+  // the chosen part, or else resembles it.
+  highlightedPlace() {
+    for (const kind of ["lit-against", "lit", "lit-near"]) {
+      const element = this.view.evidence.querySelector(`.card-text .${kind}`)
+      const id = element?.closest(".card").dataset.id
+      const piece = id && this.textOfChunk(id).pieces.find(own => own.element === element)
+      if (piece) return { id, start: piece.at }
+    }
+    return null
   }
 
   // Scrolls to a passage, and unfolds its chunk.

@@ -53,6 +53,7 @@ const wordsInRange = (range, pieces, letters) => {
 class ChunkText {
   constructor(id, card) {
     this.id = id
+    this.body = card.body // the start of the first sentence that isn't a heading
     this.element = card.element
     this.pieces = []
     const texts = []

@@ -10,6 +10,8 @@ const excerpt = text => {
 }
 const aboutWords = report =>
   report.start === null ? "the whole answer" : `“${excerpt(report.text)}”`
+// Ends a sentence of a message, unless the words quoted last have ended it: “It is old.”
+const withStop = text => (/[.!?…]”$/u.test(text) ? text : `${text}.`)
 
 class IssueForm {
   constructor(panel) {
@@ -80,8 +82,8 @@ class IssueForm {
   }
 
   // Opens the form with what is known of the report. With `sentences`, the reviewer chooses one of
-  // them first.
-  open(report, sentences = []) {
+  // them first. The one at the offset `at` in the answer is proposed.
+  open(report, sentences = [], at = 0) {
     const { el, panel } = this
     if (this.opened) return
     this.answer = panel.digest
@@ -103,7 +105,14 @@ class IssueForm {
       ...sentences.map(({ text }, index) => new Option(excerpt(text), index)),
     )
     this.sentences = sentences
-    if (sentences.length) this.choose(0)
+    if (sentences.length) {
+      const proposed = Math.max(
+        0,
+        sentences.findIndex(({ end }) => at < end),
+      )
+      el.sentence.value = String(proposed)
+      this.choose(proposed)
+    }
     const whole = this.report.start === null
     el.title.textContent =
       this.report.place !== null

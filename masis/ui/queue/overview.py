@@ -118,21 +118,23 @@ def headline(facets: Facets) -> str:
 
 
 def pace(decided: int, escalated: int, seconds: float | None, waiting: int) -> str:
-    """Describe the user's pace today: cases decided, median time, and the estimated time left.
+    """Describe the user's pace today: cases decided or escalated, median time, and the time left.
 
     Returns "" before the first decision of the day.
     """
     if not decided:
         return ""
-    including = f" ({escalated:,} escalated)" if escalated else ""
+    # an escalated case stays open
+    done = [
+        f"{verb} {count_noun(count, 'case')}"
+        for verb, count in (("decided", decided - escalated), ("escalated", escalated))
+        if count
+    ]
     median = f", in {duration(1000 * round(seconds))} each (median)" if seconds else ""
     # at least a minute, because "about 0 min left" would look finished
     minutes = max(1, round((seconds or 0) * waiting / 60))
     rest = f" About {duration(60_000 * minutes)} left at this pace ({waiting:,} cases)."
-    return (
-        f"You decided {count_noun(decided, 'case')}"
-        f" today{including}{median}.{rest if median and waiting > 1 else ''}"
-    )
+    return f"You {' and '.join(done)} today{median}.{rest if median and waiting > 1 else ''}"
 
 
 def changes_text(changes: Changes) -> str:

@@ -455,6 +455,9 @@ def _checked_decision(desk: OpenDesk, body: DecisionForm, fields: FormFields) ->
         shown=shown_answer(desk.view.case, desk.run, desk.index)["digest"],
         acknowledged=body.acknowledged,
     )
+    if fields.verdict == "override" and fields.corrected is None:
+        # The form sends no text while the field has the answer as it is
+        decision = decision.model_copy(update={"corrected_answer": desk.decided_answer.text})
     found = problems(decision, desk.decided_answer)
     if problem := forms.to_mend(
         problem for problem in found if problem.code != "serious_issues_open"
@@ -545,7 +548,10 @@ def undo_entry(call: ApiCall, body: UndoneEntry) -> DeskAnswer:
         done = f"Undone: {words[:1].lower()}{words[1:]} {case_id}. The undo is recorded in the log."
         done += restored
     desk = body.open(call) if here else body.open(call, case=case_id)
-    return DeskAnswer(desk=desk.data(), message=FormMessage(text=done))
+    data = desk.data()
+    if restored:
+        data["restored"] = ""  # the entries are those of the decision, and not an earlier draft's
+    return DeskAnswer(desk=data, message=FormMessage(text=done))
 
 
 def _reopen_adjudication(call: ApiCall, body: UndoneEntry, undone: Decision) -> DeskAnswer:
