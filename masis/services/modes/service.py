@@ -381,9 +381,20 @@ class ModeService(Service):
 
     @requires("read")
     def preview(
-        self, actor: Actor, codes: Sequence[str], wanted: ObservationFilter
+        self,
+        actor: Actor,
+        codes: Sequence[str],
+        wanted: ObservationFilter,
+        *,
+        without: Sequence[str] = (),
     ) -> CodingPreview:
         """Return what applying codes to all matching observations would change.
+
+        Args:
+            actor: The reviewer.
+            codes: Codes of the codebook.
+            wanted: The observations.
+            without: The ids of observations that don't count.
 
         Raises:
             InputError: A code isn't in the codebook, or there are none or too many.
@@ -402,7 +413,11 @@ class ModeService(Service):
                 for code in own
             )
         )
-        matching = self._store.modes.ids(wanted, 10 * MOST_APPLIED)
+        matching = [
+            found
+            for found in self._store.modes.ids(wanted, 10 * MOST_APPLIED)
+            if found not in without
+        ]
         new = [found for found in matching if found not in done]
         ids = tuple(new[:MOST_APPLIED])
         listed = self._find_observations(actor, ids)

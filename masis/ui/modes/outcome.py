@@ -67,21 +67,36 @@ def show_outcome(workbench: Workbench) -> None:
 def choose_mode(book: Codebook, label: str, key: str, *, new: bool = True) -> str | None:
     """Draw the choice of a mode. With ``new``, the name of a new one can be typed.
 
+    A name that resembles those of modes asks whether one of them is meant.
+
     Returns:
         The code of a mode, or the name of a new one, or None.
 
     """
     names = {mode.code: mode.name for mode in book.in_use}
+    typed = st.session_state.get(key)
     chosen: str | None = st.selectbox(
         label,
-        list(names),
+        [*names, *([typed] if new and typed and typed not in names else [])],
         index=None,
         format_func=lambda code: names.get(code, code),
         accept_new_options=new,
         placeholder="Choose one or type a new name" if new else "Choose one",
         key=key,
     )
-    return chosen
+    if chosen is None or chosen in names:
+        return chosen
+    alike = book.modes_like(chosen)
+    if not alike or chosen.strip().casefold() == alike[0].name.casefold():
+        return alike[0].code if alike else chosen
+    meant: str | None = st.radio(
+        "The codebook has a similar mode",
+        [*(mode.code for mode in alike), chosen],
+        index=None,
+        format_func=lambda option: escape_markdown(names.get(option, f"Add “{option}”")),
+        key=f"{key}-alike-{chosen}",
+    )
+    return meant
 
 
 def ensure_mode(workbench: Workbench, chosen: str) -> str:

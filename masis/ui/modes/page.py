@@ -48,7 +48,7 @@ def show_modes(workbench: Workbench) -> None:
         format_func=lambda view: VIEWS[view][0],
         required=True,
         **address.bind_query_param(
-            "view", "read", shows=shown, key="modes-view", drops=("page", "group")
+            "view", "read", shows=shown, key="modes-view", drops=("page", "group", "code")
         ),
     )
     with st.container(key="modes-outcome"):
