@@ -398,7 +398,7 @@ class ObservationFilter(Record):
         types: Rules of issues, codes of reasons, names of labels.
         causes: The causes that these types show.
         codes: Codes that were applied to the observation.
-        uncoded: Only observations without a code.
+        uncoded: Only observations without a code, in cases that have none as a whole.
         faults_only: Only observations that say that something is wrong.
         since: The time from which on, ISO 8601.
         until: The time before which, ISO 8601.

@@ -32,6 +32,7 @@ def test_a_row_is_coded_and_the_code_is_undone(audited_workbench: Workbench) -> 
     press(page, "batch-undo")
     [batch] = audited_workbench.batches.newest(ADA)
     assert batch.state in ("undoing", "undone")
+    assert "Coded 1 row" not in texts(page.run())
 
 
 def test_similar_rows_are_coded_after_a_preview_with_their_number(
@@ -72,6 +73,10 @@ def test_a_group_is_dismissed_listed_with_its_person_and_taken_back(
     shown = texts(page).replace("\\", "")
     assert "The group was dismissed." in shown
     assert "dismissed by Ada" in shown
+    total = len(found(audited_workbench, faults_only=True))
+    left = total - group.observations
+    assert f"{total} faults without a code, of which {group.observations} dismissed." in shown
+    assert f"The other {left} are in" in shown
     assert group.id not in [other.id for other in audited_workbench.modes.groups(ADA).groups]
     [dismissed] = audited_workbench.modes.list_dismissed(ADA)
     page = press(open_page("modes", SIGNED_IN, view="groups"), f"modes-restore-{dismissed.id}")
@@ -95,10 +100,15 @@ def test_a_mode_is_defined_nested_and_merged(audited_workbench: Workbench) -> No
     page = open_page("modes", SIGNED_IN, view="book", code="wrong-date")
     version = audited_workbench.modes.codebook(ADA).version
     page.selectbox(key=f"modes-edit-wrong-date-{version}-into").set_value(top).run()
-    press(page, "modes-merge")
+    page = press(page, "modes-merge")
     merged = audited_workbench.modes.codebook(ADA).find("wrong-date")
     assert merged is not None
     assert merged.code == top
+    page = press(page, "modes-undo-merge")
+    assert "is a mode of its own again" in texts(page)
+    own = audited_workbench.modes.codebook(ADA).find("wrong-date")
+    assert own is not None
+    assert own.code == "wrong-date"
 
 
 def test_a_case_shows_its_modes_and_offers_to_add_one(audited_workbench: Workbench) -> None:
@@ -311,3 +321,30 @@ def test_a_typed_name_that_resembles_no_mode_is_added_at_once(audited_workbench:
     assert not page.radio
     press(page, "modes-apply")
     assert len(found(audited_workbench, codes=("rude",))) == 1
+
+
+def test_a_message_of_one_view_is_not_shown_in_another(audited_workbench: Workbench) -> None:
+    page = press(open_page("modes", SIGNED_IN, view="book"), "modes-start-rag")
+    assert "The codebook has" in texts(page)
+    page = page.segmented_control(key="modes-view").set_value("read").run()
+    assert "The codebook has" not in texts(page)
+    page = page.segmented_control(key="modes-view").set_value("book").run()
+    assert "The codebook has" not in texts(page)
+
+
+def test_the_rows_of_a_case_that_has_a_code_are_not_without_one(
+    audited_workbench: Workbench,
+) -> None:
+    audited_workbench.modes.add_mode(ADA, WRONG_DATE)
+    uncoded = found(audited_workbench, uncoded=True)
+    coded = uncoded[0].case_id
+    audited_workbench.modes.code(ADA, coded, ["wrong-date"])
+    left = [row for row in uncoded if row.case_id != coded]
+    assert found(audited_workbench, uncoded=True) == left
+    page = open_page("modes", SIGNED_IN, uncoded="yes")
+    assert len(page.checkbox) == len(left)
+    groups = audited_workbench.modes.groups(ADA)
+    assert groups.observations == len([row for row in left if row.is_fault])
+    [applied] = audited_workbench.modes.list_codes(ADA, coded)
+    audited_workbench.modes.remove_code(ADA, applied)
+    assert found(audited_workbench, uncoded=True) == uncoded

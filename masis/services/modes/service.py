@@ -111,7 +111,8 @@ class GroupProposal(Record):
     """Proposed groups, largest first, out of a number of observations in a number of cases.
 
     ``ungrouped`` counts the observations in no group, and ``new`` those of them that were written
-    since the groups were proposed.
+    since the groups were proposed. ``dismissed`` counts further observations, whose groups were
+    dismissed.
     """
 
     groups: tuple[ProposedGroup, ...]
@@ -119,6 +120,7 @@ class GroupProposal(Record):
     cases: int
     ungrouped: int
     new: int
+    dismissed: int = 0
 
     @property
     def is_outdated(self) -> bool:
@@ -281,6 +283,7 @@ class ModeService(Service):
         if stored is not None and stored[0] == stamp.content:
             return GroupProposal.model_validate_json(stored[1])
         members = np.array(self._store.modes.members(wanted), dtype=np.int64)
+        total = len(members)
         if dismissed := self._dismissed_patterns(history):
             members = members[~np.isin(members >> _CASE_BITS, list(dismissed))]
         proposal = None
@@ -288,6 +291,7 @@ class ModeService(Service):
             proposal = _recount(GroupProposal.model_validate_json(stored[1]), members)
         if proposal is None or proposal.is_outdated:
             proposal = self._propose(members)
+        proposal = proposal.model_copy(update={"dismissed": total - len(members)})
         self._store.modes.save_groups(key, stamp.content, proposal.model_dump_json())
         return proposal
 

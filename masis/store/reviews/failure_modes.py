@@ -432,6 +432,12 @@ def _match_observations(
     if wanted.uncoded:
         coded, seen = _coded_observations(connection, wanted.viewer, [])
         parts.append((f"NOT {coded}", seen))
+        # A code of the whole case says of all its observations what is wrong.
+        whole, seen = join_conditions(
+            [("place = ''", []), *visible_codes(connection, wanted.viewer)]
+        )
+        cases_coded = f"SELECT case_codes.case_seq FROM case_codes WHERE {whole}"  # noqa: S608
+        parts.append((f"observations.case_seq NOT IN ({cases_coded})", seen))
     where, bound = join_conditions(parts)
     if not wanted.text.strip():
         return "observations", where, tuple(bound)

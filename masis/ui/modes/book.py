@@ -10,7 +10,7 @@ from masis.services import Workbench
 from masis.services.modes.codebooks import starting_codebooks
 from masis.ui.components.linked_table import LinkedRow, column, linked_table, row
 from masis.ui.modes.coding import forget_choice
-from masis.ui.modes.outcome import attempt
+from masis.ui.modes.outcome import Merged, attempt, unmerge
 from masis.ui.shell import address
 from masis.ui.shell.permissions import button_state
 from masis.ui.shell.reviewer import actor
@@ -83,9 +83,9 @@ def _draw_mode(workbench: Workbench, book: Codebook, mode: FailureMode) -> None:
     def merge() -> None:
         into: str = st.session_state[f"{prefix}-into"]
 
-        def act() -> str:
+        def act() -> Merged:
             workbench.modes.merge(actor(), [mode.code], into)
-            return f"Merged “{mode.name}” into “{others[into]}”."
+            return Merged(mode.code, f"Merged “{mode.name}” into “{others[into]}”.")
 
         if attempt(act):
             address.set_param("code", into)
@@ -154,18 +154,10 @@ def _draw_merged(workbench: Workbench, book: Codebook) -> None:
                 st.button(
                     "Take back",
                     key=f"modes-unmerge-{mode.code}",
-                    on_click=_unmerge,
-                    args=(workbench, mode),
+                    on_click=unmerge,
+                    args=(workbench, mode.code),
                     **button_state("oversee", help="The mode gets its own entries back."),
                 )
-
-
-def _unmerge(workbench: Workbench, mode: FailureMode) -> None:
-    def act() -> str:
-        workbench.modes.unmerge(actor(), mode.code)
-        return f"“{mode.name}” is a mode of its own again."
-
-    attempt(act)
 
 
 def _draw_starting(workbench: Workbench, *, is_empty: bool) -> None:
