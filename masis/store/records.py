@@ -392,7 +392,8 @@ class ObservationFilter(Record):
 
     Attributes:
         text: Words that must all occur in the text or the quoted words. If no observation has them
-            all, the last word is the beginning of a word.
+            all, the last word is the beginning of a word. The id of a case also finds all
+            observations of the case.
         ids: The observations themselves, such as the members of a group.
         patterns: Numbers of patterns, by which groups name their members.
         types: Rules of issues, codes of reasons, names of labels.

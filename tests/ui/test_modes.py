@@ -348,3 +348,24 @@ def test_the_rows_of_a_case_that_has_a_code_are_not_without_one(
     [applied] = audited_workbench.modes.list_codes(ADA, coded)
     audited_workbench.modes.remove_code(ADA, applied)
     assert found(audited_workbench, uncoded=True) == uncoded
+
+
+def test_the_id_of_a_case_finds_its_rows(audited_workbench: Workbench) -> None:
+    [case_id, *_] = {row.case_id for row in found(audited_workbench)}
+    own = [row for row in found(audited_workbench) if row.case_id == case_id]
+    reject(audited_workbench, AUDITED[3], note=f"As in {case_id}.")
+    [note] = found(audited_workbench, kinds=("note",))
+    rows = found(audited_workbench, text=f" {case_id} ")
+    assert {row.id for row in rows} == {note.id, *(row.id for row in own)}
+    page = open_page("modes", SIGNED_IN, q=case_id)
+    assert len(page.checkbox) == len(rows)
+
+
+def test_counts_by_cause_say_what_a_cause_is_if_no_coded_row_has_one(
+    audited_workbench: Workbench,
+) -> None:
+    audited_workbench.modes.add_mode(ADA, WRONG_DATE)
+    audited_workbench.modes.code(ADA, AUDITED[0], ["wrong-date"])
+    shown = texts(open_page("modes", SIGNED_IN, view="counts", facet="cause"))
+    assert "No coded row has a cause." in shown
+    assert "Nothing to count yet" not in shown

@@ -149,7 +149,7 @@ def _draw_row_filters(book: Codebook) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         st.text_input(
             "Search",
-            placeholder="Words in the text or the quoted answer",
+            placeholder="Words in the text or the quoted answer, or a case",
             max_chars=address.LONGEST_QUERY,
             **address.bind_query_param("q", "", shows=address.value("q"), key="modes-q"),
         )

@@ -33,6 +33,14 @@ def show_counts(workbench: Workbench) -> None:
         **address.bind_query_param("facet", "mode", shows=facet, key="modes-facet"),
     )
     counts = workbench.modes.count_modes(actor(), facet)
+    if not counts and FACETS[facet].of_mode and workbench.modes.count_modes(actor()):
+        named = ", ".join(cause.name for cause in CAUSES.values())
+        st.markdown(
+            f"**No coded row has a cause.** A cause ({named}) says where a fault comes from. It"
+            " follows from the type of the coded row: the rule of an issue, the reason of a"
+            " decision, or a label on the page of the case. Codes of whole cases have none."
+        )
+        return
     if not counts:
         st.markdown(
             "**Nothing to count yet.** Code some rows, or confirm a group. Then each mode has a"
@@ -79,8 +87,9 @@ def _draw_counts(book: Codebook, counts: Sequence[ModeCount], facet: str) -> Non
             row({"text": names[count.mode], "href": link}, *cells, figure, f"{share:.0%}", interval)
         )
     st.caption(
-        "Share of examined cases with the mode, with its 95% interval. A case that nobody coded"
-        " counts as one without it, so shares are lower bounds until all cases are coded."
+        "Share of examined cases with the mode, with its 95% interval. Examined cases were audited,"
+        " decided or coded. A case that nobody coded counts as one without the mode, so shares are"
+        " lower bounds until all cases are coded."
     )
     draw_chart(
         interval_chart,
