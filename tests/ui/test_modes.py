@@ -369,3 +369,22 @@ def test_counts_by_cause_say_what_a_cause_is_if_no_coded_row_has_one(
     shown = texts(open_page("modes", SIGNED_IN, view="counts", facet="cause"))
     assert "No coded row has a cause." in shown
     assert "Nothing to count yet" not in shown
+
+
+def test_modes_are_counted_side_by_side_with_zeros_and_a_total_of_any_mode(
+    audited_workbench: Workbench,
+) -> None:
+    modes = audited_workbench.modes
+    for mode in (WRONG_DATE, WRONG_UNIT):
+        modes.add_mode(ADA, mode)
+    modes.code(ADA, AUDITED[0], ["wrong-date"])
+    table = modes.tabulate_modes(ADA, "field")
+    assert sum(table.examined) == len(AUDITED)
+    assert sum(table.cases["wrong-date"]) == 1
+    assert set(table.cases["wrong-unit"]) == {0}
+    modes.code(ADA, AUDITED[0], ["wrong-unit"])
+    assert sum(modes.tabulate_modes(ADA, "field").any_mode) == 1
+    page = open_page("modes", SIGNED_IN, view="counts", facet="field")
+    assert "Modes by field" in texts(page)
+    page = open_page("modes", SIGNED_IN, view="counts", facet="mode")
+    assert "Modes by" not in texts(page)

@@ -191,6 +191,23 @@ class ModeCount(Record):
     case_filter: CaseFilter
 
 
+class ModeTable(NamedTuple):
+    """How many cases with each value of a facet have each mode, with zeros.
+
+    Attributes:
+        values: The values, those with the most examined cases first.
+        examined: The number of examined cases of each value.
+        cases: The number of cases of each value with a mode, by the code of the mode.
+        any_mode: The number of cases of each value with some mode.
+
+    """
+
+    values: tuple[str, ...]
+    examined: tuple[int, ...]
+    cases: Mapping[str, tuple[int, ...]]
+    any_mode: tuple[int, ...]
+
+
 class ModeAgreement(NamedTuple):
     """How far reviewers agree about a mode on the cases that several of them decided.
 
@@ -499,6 +516,23 @@ class ModeService(Service):
         return tuple(
             sorted(counts, key=lambda row: (-totals[row.mode], row.mode, -row.cases, row.value))
         )
+
+    @requires("read")
+    def tabulate_modes(self, actor: Actor, facet: Facet) -> ModeTable:
+        """Count the cases of each mode of the codebook with each value of a facet of cases."""
+        book = self._store.team.in_force(Codebook)
+        codes = {mode.code: book.codes_of(mode.code) for mode in book.in_use}
+        # No mode has an empty code.
+        codes[""] = tuple(mode.code for mode in book.modes)
+        counts = {
+            (tally.mode, tally.value): tally.cases
+            for tally in self._store.modes.tally(codes, facet, actor.name)
+        }
+        examined = self._store.modes.count_examined(facet, actor.name)
+        values = tuple(sorted(examined, key=lambda value: (-examined[value], value)))
+        cases = {code: tuple(counts.get((code, value), 0) for value in values) for code in codes}
+        any_mode = cases.pop("")
+        return ModeTable(values, tuple(examined[value] for value in values), cases, any_mode)
 
     @requires("read")
     def agreement(self, actor: Actor) -> tuple[ModeAgreement, ...]:
