@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from difflib import SequenceMatcher
 from typing import Annotated, Literal, NamedTuple, Self
 
 from pydantic import Field, StringConstraints, model_validator
@@ -26,6 +27,10 @@ Code = Annotated[
 
 Log entries and addresses contain it, so a mode can be renamed without touching them.
 """
+
+
+_SIMILAR_NAMES = 0.8
+"""The share of equal letters from which on two names of modes count as similar."""
 
 
 class FailureMode(Record):
@@ -126,6 +131,27 @@ class Codebook(TeamRecord):
         """Return the modes in use directly under a mode, or those at the top for None."""
         return tuple(mode for mode in self.in_use if mode.parent == code)
 
+    def modes_like(self, name: str) -> tuple[FailureMode, ...]:
+        """Return the modes in use whose names resemble a name, most similar first.
+
+        Such a name differs by a few letters, or has all words of the other, of which the last may
+        be a beginning.
+        """
+        words = _name_words(name)
+        text = " ".join(words)
+        ratios: dict[str, float] = {}
+        for mode in self.in_use:
+            own = _name_words(mode.name)
+            ratio = SequenceMatcher(None, text, " ".join(own)).ratio()
+            has_all = bool(words and own) and (
+                set(own) <= set(words)
+                or (set(words[:-1]) <= set(own) and any(w.startswith(words[-1]) for w in own))
+            )
+            if has_all or ratio >= _SIMILAR_NAMES:
+                ratios[mode.code] = ratio
+        alike = (mode for mode in self.in_use if mode.code in ratios)
+        return tuple(sorted(alike, key=lambda mode: -ratios[mode.code])[:3])
+
 
 class GroupDismissal(TeamRecord):
     """That a proposed group shows no failure mode, or that this was taken back.
@@ -158,6 +184,10 @@ def _assert_leads_to_end(
             raise ValueError(f"{mode.code!r} is nested under or merged into itself")
         seen.add(code)
         code = getattr(modes[code], field)
+
+
+def _name_words(name: str) -> list[str]:
+    return [word.removesuffix("s") for word in re.findall(r"\w+", name.casefold())]
 
 
 def code_from_name(name: str, taken: Iterable[str] = ()) -> str:

@@ -398,13 +398,14 @@ class ObservationFilter(Record):
 
     Attributes:
         text: Words that must all occur in the text or the quoted words. If no observation has them
-            all, the last word is the beginning of a word.
+            all, the last word is the beginning of a word. The id of a case also finds all
+            observations of the case.
         ids: The observations themselves, such as the members of a group.
         patterns: Numbers of patterns, by which groups name their members.
         types: Rules of issues, codes of reasons, names of labels.
         causes: The causes that these types show.
         codes: Codes that were applied to the observation.
-        uncoded: Only observations without a code.
+        uncoded: Only observations without a code, in cases that have none as a whole.
         faults_only: Only observations that say that something is wrong.
         since: The time from which on, ISO 8601.
         until: The time before which, ISO 8601.

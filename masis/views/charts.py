@@ -274,7 +274,10 @@ def direction_chart() -> alt.TopLevelMixin:
 
 
 def interval_chart(bars: int) -> alt.TopLevelMixin:
-    """Describe shares as horizontal bars with whiskers from ``low`` to ``high``."""
+    """Describe shares as horizontal bars with whiskers from ``low`` to ``high``.
+
+    The axis starts at 0 and ends after the longest whisker.
+    """
     y = alt.Y(
         "name:N",
         title=None,
@@ -289,8 +292,8 @@ def interval_chart(bars: int) -> alt.TopLevelMixin:
             x=alt.X(
                 "share:Q",
                 title=None,
-                scale=alt.Scale(domain=[0, 1]),
-                axis=alt.Axis(format="%", values=[0, 0.25, 0.5, 0.75, 1]),
+                scale=alt.Scale(zero=True, nice=True),
+                axis=alt.Axis(format="%", tickCount=5),
             ),
             tooltip=[
                 alt.Tooltip("name:N", title="Mode"),

@@ -73,7 +73,7 @@ def hostile(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Itera
         "groups": "/modes?view=groups",
         "group": f"/modes?view=groups&group={second.id}",
         "book": "/modes?view=book",
-        "mode": "/modes?view=book&mode=markup",
+        "mode": "/modes?view=book&code=markup",
         "counts": "/modes?view=counts&facet=field",
     }
     with serving("serve", "--db", str(folder / "modes.db"), folder=folder) as base:

@@ -6,6 +6,7 @@ import pytest
 
 from masis.schema.team import QueuePolicy
 from masis.services import Workbench
+from masis.ui.modes import coding
 from masis.ui.modes.counts import queue_parameters
 from tests.modes import ADA, BEN, WRONG_DATE, WRONG_UNIT, found, reject
 from tests.ui.conftest import AUDITED, open_page, press, texts
@@ -23,12 +24,15 @@ def test_a_row_is_coded_and_the_code_is_undone(audited_workbench: Workbench) -> 
     page.selectbox(key="modes-code").set_value("wrong-date").run()
     page = press(page, "modes-apply")
     assert "Coded 1 row in 1 case." in texts(page).replace("\\", "")
+    assert page.selectbox(key="modes-code").value is None
+    assert not page.checkbox[0].value
     (row,) = found(audited_workbench, kinds=("note",))
     assert row.codes == ("wrong-date",)
     page = press(page, "modes-undo")
     press(page, "batch-undo")
     [batch] = audited_workbench.batches.newest(ADA)
     assert batch.state in ("undoing", "undone")
+    assert "Coded 1 row" not in texts(page.run())
 
 
 def test_similar_rows_are_coded_after_a_preview_with_their_number(
@@ -41,7 +45,7 @@ def test_similar_rows_are_coded_after_a_preview_with_their_number(
     page.checkbox[0].check().run()
     page.selectbox(key="modes-code").set_value("wrong-date").run()
     page = press(page, "modes-similar")
-    assert "to 2 similar rows in 2 cases?" in texts(page).replace("\\", "")
+    assert "to 1 chosen row and 1 similar row in 1 case?" in texts(page).replace("\\", "")
     assert not found(audited_workbench, codes=("wrong-date",))
     press(page, "modes-apply-similar")
     assert len(found(audited_workbench, codes=("wrong-date",))) == 2
@@ -69,6 +73,10 @@ def test_a_group_is_dismissed_listed_with_its_person_and_taken_back(
     shown = texts(page).replace("\\", "")
     assert "The group was dismissed." in shown
     assert "dismissed by Ada" in shown
+    total = len(found(audited_workbench, faults_only=True))
+    left = total - group.observations
+    assert f"{total} faults without a code, of which {group.observations} dismissed." in shown
+    assert f"The other {left} are in" in shown
     assert group.id not in [other.id for other in audited_workbench.modes.groups(ADA).groups]
     [dismissed] = audited_workbench.modes.list_dismissed(ADA)
     page = press(open_page("modes", SIGNED_IN, view="groups"), f"modes-restore-{dismissed.id}")
@@ -81,7 +89,7 @@ def test_a_mode_is_defined_nested_and_merged(audited_workbench: Workbench) -> No
     audited_workbench.modes.add_mode(ADA, WRONG_DATE)
     book = audited_workbench.modes.codebook(ADA)
     top = book.children(None)[0].code
-    page = open_page("modes", SIGNED_IN, view="book", mode="wrong-date")
+    page = open_page("modes", SIGNED_IN, view="book", code="wrong-date")
     prefix = f"modes-edit-wrong-date-{book.version}"
     page.text_area(key=f"{prefix}-counter_example").set_value("A date of another event.")
     page.selectbox(key=f"{prefix}-parent").set_value(top)
@@ -89,13 +97,18 @@ def test_a_mode_is_defined_nested_and_merged(audited_workbench: Workbench) -> No
     mode = audited_workbench.modes.codebook(ADA).find("wrong-date")
     assert mode is not None
     assert (mode.counter_example, mode.parent) == ("A date of another event.", top)
-    page = open_page("modes", SIGNED_IN, view="book", mode="wrong-date")
+    page = open_page("modes", SIGNED_IN, view="book", code="wrong-date")
     version = audited_workbench.modes.codebook(ADA).version
     page.selectbox(key=f"modes-edit-wrong-date-{version}-into").set_value(top).run()
-    press(page, "modes-merge")
+    page = press(page, "modes-merge")
     merged = audited_workbench.modes.codebook(ADA).find("wrong-date")
     assert merged is not None
     assert merged.code == top
+    page = press(page, "modes-undo-merge")
+    assert "is a mode of its own again" in texts(page)
+    own = audited_workbench.modes.codebook(ADA).find("wrong-date")
+    assert own is not None
+    assert own.code == "wrong-date"
 
 
 def test_a_case_shows_its_modes_and_offers_to_add_one(audited_workbench: Workbench) -> None:
@@ -151,7 +164,7 @@ def test_a_name_is_suggested_only_where_a_model_is_set(audited_workbench: Workbe
 def test_each_view_says_how_to_fill_it(view: str, audited_workbench: Workbench) -> None:
     shown = texts(open_page("modes", SIGNED_IN, view=view, q="zzzz"))
     expected = {
-        "read": "No rows match.",
+        "read": "No rows match these filters:",
         "groups": "without a code in",
         "book": "The codebook is empty.",
         "counts": "Nothing to count yet.",
@@ -194,3 +207,184 @@ def test_markup_in_a_note_is_shown_as_text(audited_workbench: Workbench) -> None
     page = open_page("modes", SIGNED_IN, kind="note")
     assert "![x](https" not in page.checkbox[0].label
     assert "**bold**" not in page.checkbox[0].label
+
+
+def test_the_coded_rows_of_a_mode_open_and_a_row_is_split_off(
+    audited_workbench: Workbench,
+) -> None:
+    reject(audited_workbench, AUDITED[0], note="The year is invented.")
+    modes = audited_workbench.modes
+    modes.add_mode(ADA, WRONG_DATE)
+    modes.apply(ADA, ["wrong-date"], [row.id for row in found(audited_workbench, kinds=("note",))])
+    page = press(open_page("modes", SIGNED_IN, view="book", code="wrong-date"), "modes-read-rows")
+    assert dict(page.query_params) == {"mode": "wrong-date"}
+    [chosen] = found(audited_workbench, kinds=("note",))
+    page = page.checkbox[0].check().run()
+    assert page.checkbox[0].value
+    # AppTest can't type a name that is no option.
+    page = open_page(
+        "modes",
+        {**SIGNED_IN, "modes-code": "Invented year", "modes-chosen": [chosen.id]},
+        mode="wrong-date",
+    )
+    press(page, "modes-split")
+    [note] = found(audited_workbench, kinds=("note",))
+    assert note.codes == ("invented-year",)
+
+
+def test_a_mode_that_is_open_in_the_codebook_does_not_filter_the_rows(
+    audited_workbench: Workbench,
+) -> None:
+    audited_workbench.modes.add_mode(ADA, WRONG_DATE)
+    page = open_page("modes", SIGNED_IN, view="book", code="wrong-date")
+    assert page.button(key="modes-read-rows")
+    page = page.segmented_control(key="modes-view").set_value("read").run()
+    assert page.checkbox
+    assert not dict(page.query_params)
+
+
+def test_rows_that_no_filter_leaves_are_named_with_the_filters_and_found_without_them(
+    audited_workbench: Workbench,
+) -> None:
+    audited_workbench.modes.add_mode(ADA, WRONG_DATE)
+    filters = {"q": "zzzz", "kind": "note", "mode": "wrong-date", "cause": "citation"}
+    page = open_page("modes", SIGNED_IN, **filters, author="Ben", since="2001-01-01", uncoded="yes")
+    shown = texts(page).replace("\\", "")
+    for filter_ in ("“zzzz”", "Kind: notes", "Mode: Wrong date", "Author: Ben", "Without a code"):
+        assert filter_ in shown
+    assert "From: 2001-01-01" in shown
+    page = press(page, "modes-clear-filters")
+    assert page.checkbox
+    assert not dict(page.query_params)
+
+
+def test_chosen_rows_stay_chosen_on_another_page_and_are_applied_together(
+    audited_workbench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    audited_workbench.modes.add_mode(ADA, WRONG_DATE)
+    monkeypatch.setattr(coding, "ROWS", 3)
+    page = open_page("modes", SIGNED_IN)
+    page = page.checkbox[0].check().run()
+    page.query_params["page"] = "2"
+    page = page.run().checkbox[0].check().run()
+    assert "1 of 2 chosen rows not on this page" in texts(page)
+    page.query_params["page"] = "1"
+    page = page.run()
+    assert page.checkbox[0].value
+    page.selectbox(key="modes-code").set_value("wrong-date").run()
+    press(page, "modes-apply")
+    assert len(found(audited_workbench, codes=("wrong-date",))) == 2
+
+
+def test_a_choice_of_rows_is_cleared_by_a_button(audited_workbench: Workbench) -> None:
+    page = open_page("modes", SIGNED_IN)
+    page = press(page.checkbox[0].check().run(), "modes-clear-choice")
+    assert not any(box.value for box in page.checkbox)
+    assert "modes-clear-choice" not in [button.key for button in page.button]
+
+
+def test_a_row_without_similar_ones_is_not_similar_to_itself(audited_workbench: Workbench) -> None:
+    reject(audited_workbench, AUDITED[0], note="The year is invented.")
+    audited_workbench.modes.add_mode(ADA, WRONG_DATE)
+    page = open_page("modes", SIGNED_IN, kind="note")
+    page.checkbox[0].check().run()
+    page.selectbox(key="modes-code").set_value("wrong-date").run()
+    page = press(page, "modes-similar")
+    assert "No other similar row without this code." in texts(page).replace("\\", "")
+    assert "modes-apply-similar" not in [button.key for button in page.button]
+
+
+@pytest.mark.parametrize(
+    "typed", ["wrong dates", "Wrong d", "wrnog date", "Wrong-date", "a wrong date"]
+)
+def test_a_typed_name_that_resembles_a_mode_offers_the_mode_first(
+    typed: str, audited_workbench: Workbench
+) -> None:
+    reject(audited_workbench, AUDITED[0], note="The year is invented.")
+    audited_workbench.modes.add_mode(ADA, WRONG_DATE)
+    [note] = found(audited_workbench, kinds=("note",))
+    page = open_page("modes", {**SIGNED_IN, "modes-code": typed, "modes-chosen": [note.id]})
+    [meant] = [radio for radio in page.radio if radio.key == f"modes-code-alike-{typed}"]
+    assert meant.options[0] == "Wrong date"
+    assert page.button(key="modes-apply").disabled
+    meant.set_value("wrong-date").run()
+    press(page, "modes-apply")
+    assert [mode.code for mode in audited_workbench.modes.codebook(ADA).in_use] == ["wrong-date"]
+    assert len(found(audited_workbench, codes=("wrong-date",))) == 1
+
+
+def test_a_typed_name_that_resembles_no_mode_is_added_at_once(audited_workbench: Workbench) -> None:
+    reject(audited_workbench, AUDITED[0], note="The year is invented.")
+    audited_workbench.modes.add_mode(ADA, WRONG_DATE)
+    [note] = found(audited_workbench, kinds=("note",))
+    page = open_page("modes", {**SIGNED_IN, "modes-code": "Rude", "modes-chosen": [note.id]})
+    assert not page.radio
+    press(page, "modes-apply")
+    assert len(found(audited_workbench, codes=("rude",))) == 1
+
+
+def test_a_message_of_one_view_is_not_shown_in_another(audited_workbench: Workbench) -> None:
+    page = press(open_page("modes", SIGNED_IN, view="book"), "modes-start-rag")
+    assert "The codebook has" in texts(page)
+    page = page.segmented_control(key="modes-view").set_value("read").run()
+    assert "The codebook has" not in texts(page)
+    page = page.segmented_control(key="modes-view").set_value("book").run()
+    assert "The codebook has" not in texts(page)
+
+
+def test_the_rows_of_a_case_that_has_a_code_are_not_without_one(
+    audited_workbench: Workbench,
+) -> None:
+    audited_workbench.modes.add_mode(ADA, WRONG_DATE)
+    uncoded = found(audited_workbench, uncoded=True)
+    coded = uncoded[0].case_id
+    audited_workbench.modes.code(ADA, coded, ["wrong-date"])
+    left = [row for row in uncoded if row.case_id != coded]
+    assert found(audited_workbench, uncoded=True) == left
+    page = open_page("modes", SIGNED_IN, uncoded="yes")
+    assert len(page.checkbox) == len(left)
+    groups = audited_workbench.modes.groups(ADA)
+    assert groups.observations == len([row for row in left if row.is_fault])
+    [applied] = audited_workbench.modes.list_codes(ADA, coded)
+    audited_workbench.modes.remove_code(ADA, applied)
+    assert found(audited_workbench, uncoded=True) == uncoded
+
+
+def test_the_id_of_a_case_finds_its_rows(audited_workbench: Workbench) -> None:
+    [case_id, *_] = {row.case_id for row in found(audited_workbench)}
+    own = [row for row in found(audited_workbench) if row.case_id == case_id]
+    reject(audited_workbench, AUDITED[3], note=f"As in {case_id}.")
+    [note] = found(audited_workbench, kinds=("note",))
+    rows = found(audited_workbench, text=f" {case_id} ")
+    assert {row.id for row in rows} == {note.id, *(row.id for row in own)}
+    page = open_page("modes", SIGNED_IN, q=case_id)
+    assert len(page.checkbox) == len(rows)
+
+
+def test_counts_by_cause_say_what_a_cause_is_if_no_coded_row_has_one(
+    audited_workbench: Workbench,
+) -> None:
+    audited_workbench.modes.add_mode(ADA, WRONG_DATE)
+    audited_workbench.modes.code(ADA, AUDITED[0], ["wrong-date"])
+    shown = texts(open_page("modes", SIGNED_IN, view="counts", facet="cause"))
+    assert "No coded row has a cause." in shown
+    assert "Nothing to count yet" not in shown
+
+
+def test_modes_are_counted_side_by_side_with_zeros_and_a_total_of_any_mode(
+    audited_workbench: Workbench,
+) -> None:
+    modes = audited_workbench.modes
+    for mode in (WRONG_DATE, WRONG_UNIT):
+        modes.add_mode(ADA, mode)
+    modes.code(ADA, AUDITED[0], ["wrong-date"])
+    table = modes.tabulate_modes(ADA, "field")
+    assert sum(table.examined) == len(AUDITED)
+    assert sum(table.cases["wrong-date"]) == 1
+    assert set(table.cases["wrong-unit"]) == {0}
+    modes.code(ADA, AUDITED[0], ["wrong-unit"])
+    assert sum(modes.tabulate_modes(ADA, "field").any_mode) == 1
+    page = open_page("modes", SIGNED_IN, view="counts", facet="field")
+    assert "Modes by field" in texts(page)
+    page = open_page("modes", SIGNED_IN, view="counts", facet="mode")
+    assert "Modes by" not in texts(page)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float32]
 
-VERSION = 1
+VERSION = 2
 """Stored proposals of another version are made again."""
 
 MOST_FREQUENT = 350

@@ -111,7 +111,8 @@ class GroupProposal(Record):
     """Proposed groups, largest first, out of a number of observations in a number of cases.
 
     ``ungrouped`` counts the observations in no group, and ``new`` those of them that were written
-    since the groups were proposed.
+    since the groups were proposed. ``dismissed`` counts further observations, whose groups were
+    dismissed.
     """
 
     groups: tuple[ProposedGroup, ...]
@@ -119,6 +120,7 @@ class GroupProposal(Record):
     cases: int
     ungrouped: int
     new: int
+    dismissed: int = 0
 
     @property
     def is_outdated(self) -> bool:
@@ -187,6 +189,23 @@ class ModeCount(Record):
     high: float
     observations: int
     case_filter: CaseFilter
+
+
+class ModeTable(NamedTuple):
+    """How many cases with each value of a facet have each mode, with zeros.
+
+    Attributes:
+        values: The values, those with the most examined cases first.
+        examined: The number of examined cases of each value.
+        cases: The number of cases of each value with a mode, by the code of the mode.
+        any_mode: The number of cases of each value with some mode.
+
+    """
+
+    values: tuple[str, ...]
+    examined: tuple[int, ...]
+    cases: Mapping[str, tuple[int, ...]]
+    any_mode: tuple[int, ...]
 
 
 class ModeAgreement(NamedTuple):
@@ -281,6 +300,7 @@ class ModeService(Service):
         if stored is not None and stored[0] == stamp.content:
             return GroupProposal.model_validate_json(stored[1])
         members = np.array(self._store.modes.members(wanted), dtype=np.int64)
+        total = len(members)
         if dismissed := self._dismissed_patterns(history):
             members = members[~np.isin(members >> _CASE_BITS, list(dismissed))]
         proposal = None
@@ -288,6 +308,7 @@ class ModeService(Service):
             proposal = _recount(GroupProposal.model_validate_json(stored[1]), members)
         if proposal is None or proposal.is_outdated:
             proposal = self._propose(members)
+        proposal = proposal.model_copy(update={"dismissed": total - len(members)})
         self._store.modes.save_groups(key, stamp.content, proposal.model_dump_json())
         return proposal
 
@@ -381,9 +402,20 @@ class ModeService(Service):
 
     @requires("read")
     def preview(
-        self, actor: Actor, codes: Sequence[str], wanted: ObservationFilter
+        self,
+        actor: Actor,
+        codes: Sequence[str],
+        wanted: ObservationFilter,
+        *,
+        without: Sequence[str] = (),
     ) -> CodingPreview:
         """Return what applying codes to all matching observations would change.
+
+        Args:
+            actor: The reviewer.
+            codes: Codes of the codebook.
+            wanted: The observations.
+            without: The ids of observations that don't count.
 
         Raises:
             InputError: A code isn't in the codebook, or there are none or too many.
@@ -402,7 +434,11 @@ class ModeService(Service):
                 for code in own
             )
         )
-        matching = self._store.modes.ids(wanted, 10 * MOST_APPLIED)
+        matching = [
+            found
+            for found in self._store.modes.ids(wanted, 10 * MOST_APPLIED)
+            if found not in without
+        ]
         new = [found for found in matching if found not in done]
         ids = tuple(new[:MOST_APPLIED])
         listed = self._find_observations(actor, ids)
@@ -480,6 +516,23 @@ class ModeService(Service):
         return tuple(
             sorted(counts, key=lambda row: (-totals[row.mode], row.mode, -row.cases, row.value))
         )
+
+    @requires("read")
+    def tabulate_modes(self, actor: Actor, facet: Facet) -> ModeTable:
+        """Count the cases of each mode of the codebook with each value of a facet of cases."""
+        book = self._store.team.in_force(Codebook)
+        codes = {mode.code: book.codes_of(mode.code) for mode in book.in_use}
+        # No mode has an empty code.
+        codes[""] = tuple(mode.code for mode in book.modes)
+        counts = {
+            (tally.mode, tally.value): tally.cases
+            for tally in self._store.modes.tally(codes, facet, actor.name)
+        }
+        examined = self._store.modes.count_examined(facet, actor.name)
+        values = tuple(sorted(examined, key=lambda value: (-examined[value], value)))
+        cases = {code: tuple(counts.get((code, value), 0) for value in values) for code in codes}
+        any_mode = cases.pop("")
+        return ModeTable(values, tuple(examined[value] for value in values), cases, any_mode)
 
     @requires("read")
     def agreement(self, actor: Actor) -> tuple[ModeAgreement, ...]:

@@ -93,13 +93,14 @@ class FailureModes(StorePart):
         """Return one page of the matching observations with their codes, newest first."""
         with self._database.reading() as connection:
             source, where, values = _match_observations(connection, wanted)
+            newest = "seq" if source == "observations" else "observation_words.rowid"
             count = f"SELECT count(*) FROM (SELECT 1 FROM {source} WHERE {where} LIMIT ?)"  # noqa: S608
             [(total,)] = self._database.cached_rows(count, (*values, COUNTED_UP_TO + 1))
             numbers = [
                 row[0]
                 for row in connection.execute(
                     f"SELECT observations.seq FROM {source} WHERE {where}"  # noqa: S608
-                    f" ORDER BY {'observation_words.rowid' if wanted.text.strip() else 'seq'} DESC"
+                    f" ORDER BY {newest} DESC"
                     " LIMIT ? OFFSET ?",
                     [*values, wanted.size, (wanted.page - 1) * wanted.size],
                 )
@@ -427,9 +428,20 @@ def _match_observations(
     if wanted.uncoded:
         coded, seen = _coded_observations(connection, wanted.viewer, [])
         parts.append((f"NOT {coded}", seen))
+        # A code of the whole case says of all its observations what is wrong.
+        visible, seen = join_conditions(
+            [("place = ''", []), *visible_codes(connection, wanted.viewer)]
+        )
+        cases_coded = f"SELECT case_codes.case_seq FROM case_codes WHERE {visible}"  # noqa: S608
+        parts.append((f"observations.case_seq NOT IN ({cases_coded})", seen))
     where, bound = join_conditions(parts)
     if not wanted.text.strip():
         return "observations", where, tuple(bound)
+    case = connection.execute("SELECT seq FROM cases WHERE id = ?", [wanted.text.strip()])
+    if (named := case.fetchone()) is not None:
+        matching = "SELECT rowid FROM observation_words WHERE observation_words MATCH ?"
+        where = f"(observations.case_seq = ? OR observations.seq IN ({matching})) AND {where}"
+        return "observations", where, (named[0], match(wanted.text), *bound)
     # CROSS JOIN makes SQLite search the words first, newest first, and then look up their rows.
     source = (
         "observation_words CROSS JOIN observations ON observations.seq = observation_words.rowid"

@@ -9,7 +9,8 @@ from masis.schema.wording import count_noun
 from masis.services import Workbench
 from masis.services.modes.codebooks import starting_codebooks
 from masis.ui.components.linked_table import LinkedRow, column, linked_table, row
-from masis.ui.modes.outcome import attempt
+from masis.ui.modes.coding import forget_choice
+from masis.ui.modes.outcome import Merged, attempt, unmerge
 from masis.ui.shell import address
 from masis.ui.shell.permissions import button_state
 from masis.ui.shell.reviewer import actor
@@ -22,7 +23,7 @@ LARGEST_FILE_BYTES = 5_000_000
 def show_book(workbench: Workbench) -> None:
     """Draw the tree of modes, the one in the address, and what changes the whole codebook."""
     book = workbench.modes.codebook(actor())
-    mode = book.find(address.value("mode"))
+    mode = book.find(address.value("code"))
     if book.in_use:
         rows = [row_ for top in book.children(None) for row_ in _tree_rows(book, top, 0)]
         opened = linked_table(
@@ -32,7 +33,7 @@ def show_book(workbench: Workbench) -> None:
             key="modes-book",
         )
         if opened and book.find(opened):
-            address.set_param("mode", opened)
+            address.set_param("code", opened)
             st.rerun()
     else:
         st.markdown(
@@ -48,12 +49,12 @@ def show_book(workbench: Workbench) -> None:
 
 def _tree_rows(book: Codebook, mode: FailureMode, depth: int) -> list[LinkedRow]:
     name = f"{'· ' * depth}{mode.name}"
-    link = address.link("modes", view="book", mode=mode.code)
+    link = address.link("modes", view="book", code=mode.code)
     own = row(
         {"text": name, "href": link, "open": mode.code},
         {"quote": mode.definition},
         open=mode.code,
-        marked=address.value("mode") == mode.code,
+        marked=address.value("code") == mode.code,
     )
     nested = (r for child in book.children(mode.code) for r in _tree_rows(book, child, depth + 1))
     return [own, *nested]
@@ -82,12 +83,12 @@ def _draw_mode(workbench: Workbench, book: Codebook, mode: FailureMode) -> None:
     def merge() -> None:
         into: str = st.session_state[f"{prefix}-into"]
 
-        def act() -> str:
+        def act() -> Merged:
             workbench.modes.merge(actor(), [mode.code], into)
-            return f"Merged “{mode.name}” into “{others[into]}”."
+            return Merged(mode.code, f"Merged “{mode.name}” into “{others[into]}”.")
 
         if attempt(act):
-            address.set_param("mode", into)
+            address.set_param("code", into)
 
     st.header(escape_markdown(mode.name), anchor=False)
     with st.form(f"{prefix}-form"):
@@ -123,12 +124,21 @@ def _draw_mode(workbench: Workbench, book: Codebook, mode: FailureMode) -> None:
             on_click=merge,
             **button_state("oversee", disabled=into is None),
         )
-        st.page_link(
-            "pages/modes.py",
-            label="View coded rows",
+        st.button(
+            "View coded rows",
+            key="modes-read-rows",
             icon=":material/list:",
-            query_params={"mode": mode.code},
+            type="tertiary",
+            on_click=_open_rows,
+            args=(mode.code,),
+            help="Rows with this mode, to read or to split off.",
         )
+
+
+def _open_rows(code: str) -> None:
+    """Show the rows of a mode. A link to the page that is open would not change its address."""
+    forget_choice()
+    address.replace({"mode": code})
 
 
 def _draw_merged(workbench: Workbench, book: Codebook) -> None:
@@ -144,18 +154,10 @@ def _draw_merged(workbench: Workbench, book: Codebook) -> None:
                 st.button(
                     "Unmerge",
                     key=f"modes-unmerge-{mode.code}",
-                    on_click=_unmerge,
-                    args=(workbench, mode),
+                    on_click=unmerge,
+                    args=(workbench, mode.code),
                     **button_state("oversee", help="The mode gets its own entries back."),
                 )
-
-
-def _unmerge(workbench: Workbench, mode: FailureMode) -> None:
-    def act() -> str:
-        workbench.modes.unmerge(actor(), mode.code)
-        return f"“{mode.name}” is a mode of its own again."
-
-    attempt(act)
 
 
 def _draw_starting(workbench: Workbench, *, is_empty: bool) -> None:

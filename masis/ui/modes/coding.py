@@ -18,7 +18,7 @@ from masis.schema.codebook import (
 )
 from masis.schema.wording import count_noun, count_noun_or_more
 from masis.services import Workbench
-from masis.services.modes.service import CodedBatch, CodingPreview
+from masis.services.modes.service import MOST_APPLIED, CodedBatch, CodingPreview
 from masis.services.records import ObservationFilter
 from masis.ui.modes.outcome import attempt, choose_mode, ensure_mode
 from masis.ui.shell import address
@@ -29,8 +29,10 @@ from masis.views.numbers import moment
 
 ROWS = 20
 LONGEST_SHOWN = 400
-_PREVIEW, _MODE = "modes-preview", "modes-code"
+_PREVIEW, _MODE, _CHOSEN = "modes-preview", "modes-code", "modes-chosen"
 _SWITCHES = {"faults": "Faults only", "uncoded": "Without a code"}
+_DAYS = {"since": "From", "until": "To"}
+_FILTERS = ("q", "kind", "author", "mode", "cause", *_DAYS, *_SWITCHES)
 
 
 def show_coding(workbench: Workbench) -> None:
@@ -38,10 +40,20 @@ def show_coding(workbench: Workbench) -> None:
     book = workbench.modes.codebook(actor())
     _draw_row_filters(book)
     page = workbench.modes.search(actor(), observation_filter(book))
+    if not page.rows and (filters := _filters_in_force(book)):
+        st.markdown(f"**No rows match these filters:** {escape_markdown('; '.join(filters))}.")
+        st.button(
+            "Clear filters",
+            key="modes-clear-filters",
+            icon=":material/filter_alt_off:",
+            on_click=address.clear,
+            args=((*_FILTERS, "page"),),
+        )
+        return
     if not page.rows:
         st.markdown(
-            "**No rows match.** Issues come from audits, and reasons, notes and labels from"
-            " decisions. Change the search, or audit and decide some cases."
+            "**No rows so far.** Issues come from audits, and reasons, notes and labels from"
+            " decisions. Audit and decide some cases."
         )
         st.page_link("pages/queue.py", label="Queue", icon=":material/checklist:")
         return
@@ -79,7 +91,13 @@ def draw_row(row: CaseObservation, book: Codebook, *, chosen: bool = False) -> N
     # the key lets J and K find the row (page_keys.js)
     with st.container(border=True, key=f"list-row-{row.id}"):
         if chosen:
-            st.checkbox(escape_markdown(words), key=_checkbox(row.id))
+            st.session_state[_checkbox(row.id)] = row.id in read_choice()
+            st.checkbox(
+                escape_markdown(words),
+                key=_checkbox(row.id),
+                on_change=_choose_row,
+                args=(row.id,),
+            )
         else:
             st.text(words)
         names = [mode.name for code in row.codes if (mode := book.find(code))]
@@ -105,12 +123,33 @@ def _checkbox(row_id: str) -> str:
     return f"modes-row-{row_id}"
 
 
+def read_choice() -> list[str]:
+    """Return the ids of the chosen rows.
+
+    Streamlit forgets the checkboxes that it doesn't draw, such as those of another page of the
+    list.
+    """
+    chosen: list[str] = st.session_state.setdefault(_CHOSEN, [])
+    return chosen
+
+
+def _choose_row(row_id: str) -> None:
+    others = [chosen for chosen in read_choice() if chosen != row_id]
+    st.session_state[_CHOSEN] = [*others, row_id] if st.session_state[_checkbox(row_id)] else others
+
+
+def forget_choice() -> None:
+    """Choose no row, and drop the preview of similar ones."""
+    st.session_state[_CHOSEN] = []
+    st.session_state.pop(_PREVIEW, None)
+
+
 def _draw_row_filters(book: Codebook) -> None:
     names = {mode.code: mode.name for mode in book.in_use}
     with st.container(horizontal=True, vertical_alignment="bottom"):
         st.text_input(
             "Search",
-            placeholder="Words in the text or the quoted answer",
+            placeholder="Words in the text or the quoted answer, or a case",
             max_chars=address.LONGEST_QUERY,
             **address.bind_query_param("q", "", shows=address.value("q"), key="modes-q"),
         )
@@ -152,7 +191,7 @@ def _draw_row_filters(book: Codebook) -> None:
                 "cause", [], shows=address.several("cause", CAUSES), key="modes-cause"
             ),
         )
-        for name, label in (("since", "From"), ("until", "To")):
+        for name, label in _DAYS.items():
             st.date_input(
                 label,
                 format="YYYY-MM-DD",
@@ -168,17 +207,38 @@ def _draw_row_filters(book: Codebook) -> None:
             )
 
 
+def _filters_in_force(book: Codebook) -> list[str]:
+    """Return the filters that the address sets, each with its values."""
+    modes = [mode.name for code in address.words("mode") if (mode := book.find(code))]
+    kinds = [OBSERVATION_KINDS[kind].many for kind in address.several("kind", OBSERVATION_KINDS)]
+    text = address.value("q")[: address.LONGEST_QUERY].strip()
+    values = {
+        "Search": [f"“{text}”"] if text else [],
+        "Kind": kinds,
+        "Author": address.words("author"),
+        "Mode": modes,
+        "Cause": [CAUSES[cause].name for cause in address.several("cause", CAUSES)],
+        **{
+            label: [day.isoformat()]
+            for name, label in _DAYS.items()
+            if (day := address.day(name)) is not None
+        },
+    }
+    switches = [label for name, label in _SWITCHES.items() if address.value(name) == "yes"]
+    return [f"{name}: {', '.join(chosen)}" for name, chosen in values.items() if chosen] + switches
+
+
 def _draw_actions(workbench: Workbench, book: Codebook, rows: tuple[CaseObservation, ...]) -> None:
-    marked = [row.id for row in rows if st.session_state.get(_checkbox(row.id))]
+    marked = read_choice()
+    elsewhere = len(set(marked) - {row.id for row in rows})
 
     def clear() -> None:
-        st.session_state.pop(_PREVIEW, None)
-        for row_id in marked:
-            st.session_state[_checkbox(row_id)] = False
+        forget_choice()
+        st.session_state[_MODE] = None
 
     def apply() -> None:
         def act() -> CodedBatch:
-            code = ensure_mode(workbench, st.session_state[_MODE])
+            code = ensure_mode(workbench, mode or "")
             return workbench.modes.apply(actor(), [code], marked)
 
         if attempt(act):
@@ -188,15 +248,17 @@ def _draw_actions(workbench: Workbench, book: Codebook, rows: tuple[CaseObservat
         def act() -> str:
             code = ensure_mode(workbench, st.session_state[_MODE])
             similar = workbench.modes.similar(actor(), marked[0])
-            preview = workbench.modes.preview(actor(), [code], similar)
-            st.session_state[_PREVIEW] = preview
-            return f"{count_noun(len(preview.ids), 'similar row')} without this code."
+            preview = workbench.modes.preview(actor(), [code], similar, without=marked)
+            st.session_state[_PREVIEW] = preview if preview.ids else None
+            if not preview.ids:
+                return "No other similar row without this code."
+            return f"{count_noun(len(preview.ids), 'other similar row')} without this code."
 
         attempt(act)
 
     def split() -> None:
         def act() -> CodedBatch:
-            name: str = st.session_state[_MODE]
+            name = mode or ""
             new = FailureMode(
                 code=code_from_name(name, [known.code for known in book.modes]),
                 name=name,
@@ -244,6 +306,10 @@ def _draw_actions(workbench: Workbench, book: Codebook, rows: tuple[CaseObservat
                     " new mode. Codes that others applied stay.",
                 ),
             )
+        if marked:
+            st.button("Clear choice", key="modes-clear-choice", on_click=forget_choice)
+    if elsewhere:
+        st.caption(f"{elsewhere:,} of {count_noun(len(marked), 'chosen row')} not on this page")
     preview: CodingPreview | None = st.session_state.get(_PREVIEW)
     if preview is not None:
         _draw_preview(workbench, book, preview)
@@ -252,15 +318,20 @@ def _draw_actions(workbench: Workbench, book: Codebook, rows: tuple[CaseObservat
 def _draw_preview(workbench: Workbench, book: Codebook, preview: CodingPreview) -> None:
     mode = book.find(preview.codes[0])
     name = mode.name if mode else preview.codes[0]
+    chosen = read_choice()
 
     def apply() -> None:
-        if attempt(lambda: workbench.modes.apply(actor(), preview.codes, preview.ids)):
-            st.session_state.pop(_PREVIEW, None)
+        ids = [*chosen, *preview.ids][:MOST_APPLIED]
+        if attempt(lambda: workbench.modes.apply(actor(), preview.codes, ids)):
+            forget_choice()
+            st.session_state[_MODE] = None
 
     with st.container(border=True, key="modes-preview-box"):
         st.markdown(
-            f"**Apply “{escape_markdown(name)}” to {count_noun(len(preview.ids), 'similar row')}"
-            f" in {count_noun(preview.cases, 'case')}?** {preview.left_out:,} have it already."
+            f"**Apply “{escape_markdown(name)}” to {count_noun(len(chosen), 'chosen row')} and"
+            f" {count_noun(len(preview.ids), 'similar row')}"
+            f" in {count_noun(preview.cases, 'case')}?**"
+            f" {preview.left_out:,} others have it already."
         )
         for row in preview.sample:
             st.text(f"{row.case_id}: {' '.join(row.text.split())[:LONGEST_SHOWN]}")
@@ -271,7 +342,7 @@ def _draw_preview(workbench: Workbench, book: Codebook, preview: CodingPreview) 
                 "Apply to all of them",
                 key="modes-apply-similar",
                 on_click=apply,
-                **button_state("decide", disabled=not preview.ids),
+                **button_state("decide"),
             )
             st.button(
                 "Cancel",

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 import streamlit as st
 
+from masis.datasets.writers.lines import csv_line
 from masis.schema.causes import CAUSES
 from masis.schema.codebook import Codebook
 from masis.services import Workbench
-from masis.services.modes.service import ModeCount
+from masis.services.modes.service import ModeCount, ModeTable
 from masis.services.records import FACETS, CaseFilter
 from masis.services.trust.summary import figure_text, interval_text
 from masis.ui.components.charts import draw_chart
@@ -19,6 +20,7 @@ from masis.ui.shell.reviewer import actor
 from masis.views.charts import interval_chart
 
 BARS = 30
+COLUMNS = 8
 
 
 def show_counts(workbench: Workbench) -> None:
@@ -33,6 +35,14 @@ def show_counts(workbench: Workbench) -> None:
         **address.bind_query_param("facet", "mode", shows=facet, key="modes-facet"),
     )
     counts = workbench.modes.count_modes(actor(), facet)
+    if not counts and FACETS[facet].of_mode and workbench.modes.count_modes(actor()):
+        named = ", ".join(cause.name for cause in CAUSES.values())
+        st.markdown(
+            f"**No coded row has a cause.** A cause ({named}) says where a fault comes from. It"
+            " follows from the type of the coded row: the rule of an issue, the reason of a"
+            " decision, or a label on the page of the case. Codes of whole cases have none."
+        )
+        return
     if not counts:
         st.markdown(
             "**Nothing to count yet.** Code some rows, or confirm a group. Then each mode has a"
@@ -40,6 +50,9 @@ def show_counts(workbench: Workbench) -> None:
         )
         return
     _draw_counts(book, counts, FACETS[facet].name if facet != "mode" else "")
+    if FACETS[facet].case_filter and not FACETS[facet].of_mode:
+        table = workbench.modes.tabulate_modes(actor(), facet)
+        _draw_side_by_side(book, table, FACETS[facet].name)
     _draw_mode_agreement(workbench, book)
 
 
@@ -79,8 +92,9 @@ def _draw_counts(book: Codebook, counts: Sequence[ModeCount], facet: str) -> Non
             row({"text": names[count.mode], "href": link}, *cells, figure, f"{share:.0%}", interval)
         )
     st.caption(
-        "Share of examined cases with the mode, with its 95% interval. Uncoded cases count as"
-        " not having the mode, so shares are lower bounds until all cases are coded."
+        "Share of examined cases with the mode, with its 95% interval. Examined cases were audited,"
+        " decided or coded. Uncoded cases count as not having the mode, so shares are lower bounds"
+        " until all cases are coded."
     )
     draw_chart(
         interval_chart,
@@ -93,6 +107,32 @@ def _draw_counts(book: Codebook, counts: Sequence[ModeCount], facet: str) -> Non
     columns = [column("Mode", "main"), *([column(facet)] if facet else [])]
     columns += [column("Cases", "figure"), column("Share", "figure"), column("95% interval")]
     linked_table(columns, rows, description="Cases by failure mode", key="modes-counts")
+
+
+def _draw_side_by_side(book: Codebook, table: ModeTable, facet: str) -> None:
+    """Draw the counts of all modes side by side, and the file with those of all values."""
+    st.header(f"Modes by {facet.lower()}", anchor=False)
+    lines = [
+        *((mode.name, table.cases[mode.code]) for mode in book.in_use),
+        ("Any mode", table.any_mode),
+        ("Examined cases", table.examined),
+    ]
+    columns = [column("Mode", "main")]
+    columns += [column(value or "unknown", "figure") for value in table.values[:COLUMNS]]
+    rows = [row({"text": name}, *map("{:,}".format, cases[:COLUMNS])) for name, cases in lines]
+    linked_table(columns, rows, description=f"Modes by {facet.lower()}", key="modes-table")
+    if len(table.values) > COLUMNS:
+        st.caption(f"The file has all {len(table.values):,} columns.")
+    titles = ["Mode", *(value or "unknown" for value in table.values)]
+    st.download_button(
+        "Download table",
+        b"".join(csv_line(cells) for cells in [titles, *([name, *cases] for name, cases in lines)]),
+        file_name=f"failure-modes-by-{facet.lower().replace(' ', '-')}.csv",
+        mime="text/csv",
+        key="modes-table-download",
+        icon=":material/download:",
+        on_click="ignore",
+    )
 
 
 def _draw_mode_agreement(workbench: Workbench, book: Codebook) -> None:

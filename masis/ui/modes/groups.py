@@ -74,10 +74,15 @@ def _draw_list(proposal: GroupProposal) -> None:
             " more cases, or see the counts of what is coded."
         )
         return
+    total = count_noun(proposal.observations + proposal.dismissed, "fault")
+    dismissed = (
+        f", of which {proposal.dismissed:,} dismissed. The other {proposal.observations:,} are"
+        if proposal.dismissed
+        else ""
+    )
     st.markdown(
-        f"{count_noun(proposal.observations, 'fault')} without a code in"
-        f" {count_noun(proposal.cases, 'case')}; {proposal.ungrouped:,} are in no group. Choose a"
-        " group to confirm it as a failure mode."
+        f"{total} without a code{dismissed} in {count_noun(proposal.cases, 'case')};"
+        f" {proposal.ungrouped:,} are in no group. Choose a group to confirm it as a failure mode."
     )
     rows = [
         row(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import streamlit as st
 from pydantic import ValidationError
@@ -18,21 +19,33 @@ from masis.ui.shell.permissions import button_state
 from masis.ui.shell.reviewer import actor
 from masis.views.markdown import escape_markdown
 
-_ERROR, _DONE, _BATCH = "modes-error", "modes-done", "modes-batch"
+_ERROR, _DONE, _BATCH, _MERGED = "modes-error", "modes-done", "modes-batch", "modes-merged"
 
 
-def attempt(act: Callable[[], CodedBatch | str]) -> bool:
+class Merged(NamedTuple):
+    """A mode that was merged into another one: its code, and what to say about it."""
+
+    code: str
+    text: str
+
+
+def forget_outcome() -> None:
+    """Drop what the last action did, because another view is open or it was undone."""
+    for name in (_ERROR, _DONE, _BATCH, _MERGED):
+        st.session_state.pop(name, None)
+
+
+def attempt(act: Callable[[], CodedBatch | Merged | str]) -> bool:
     """Run an action in a callback and remember what to show: what it did, or its error.
 
     Args:
-        act: Returns the batch that it applied, or a sentence.
+        act: Returns the batch that it applied, the mode that it merged, or a sentence.
 
     Returns:
         Whether it succeeded.
 
     """
-    for name in (_ERROR, _DONE, _BATCH):
-        st.session_state.pop(name, None)
+    forget_outcome()
     try:
         done = act()
     except ValidationError as error:
@@ -43,18 +56,33 @@ def attempt(act: Callable[[], CodedBatch | str]) -> bool:
         if isinstance(done, CodedBatch):
             st.session_state[_BATCH] = done.batch
             done = f"Coded {count_noun(done.entries, 'row')} in {count_noun(done.cases, 'case')}."
+        if isinstance(done, Merged):
+            st.session_state[_MERGED] = done.code
+            done = done.text
         st.session_state[_DONE] = done
         return True
     return False
 
 
 def show_outcome(workbench: Workbench) -> None:
-    """Draw what the last action did. A batch of codes can be undone."""
+    """Draw what the last action did. A batch of codes and a merge can be undone."""
+    batch = st.session_state.get(_BATCH)
+    if batch and workbench.batches.get(actor(), batch).state in ("undoing", "undone"):
+        forget_outcome()
     if error := st.session_state.pop(_ERROR, None):
         st.warning(escape_markdown(error))
     if done := st.session_state.get(_DONE):
         with st.container(horizontal=True, vertical_alignment="center"):
             st.success(escape_markdown(done))
+            if merged := st.session_state.get(_MERGED):
+                st.button(
+                    "Undo merge",
+                    key="modes-undo-merge",
+                    icon=":material/undo:",
+                    on_click=unmerge,
+                    args=(workbench, merged),
+                    **button_state("oversee"),
+                )
             if (batch := st.session_state.get(_BATCH)) and st.button(
                 "Undo this batch",
                 key="modes-undo",
@@ -64,24 +92,50 @@ def show_outcome(workbench: Workbench) -> None:
                 open_undo_dialog(workbench, workbench.batches.get(actor(), batch))
 
 
+def unmerge(workbench: Workbench, code: str) -> None:
+    """Take back the merge of a mode, in a callback."""
+
+    def act() -> str:
+        book = workbench.modes.unmerge(actor(), code)
+        mode = book.find(code)
+        return f"“{mode.name if mode else code}” is a mode of its own again."
+
+    attempt(act)
+
+
 def choose_mode(book: Codebook, label: str, key: str, *, new: bool = True) -> str | None:
     """Draw the choice of a mode. With ``new``, the name of a new one can be typed.
+
+    A name that resembles those of modes asks whether one of them is meant.
 
     Returns:
         The code of a mode, or the name of a new one, or None.
 
     """
     names = {mode.code: mode.name for mode in book.in_use}
+    typed = st.session_state.get(key)
     chosen: str | None = st.selectbox(
         label,
-        list(names),
+        [*names, *([typed] if new and typed and typed not in names else [])],
         index=None,
         format_func=lambda code: names.get(code, code),
         accept_new_options=new,
         placeholder="Choose one or type a new name" if new else "Choose one",
         key=key,
     )
-    return chosen
+    if chosen is None or chosen in names:
+        return chosen
+    alike = book.modes_like(chosen)
+    if not alike or chosen.strip().casefold() == alike[0].name.casefold():
+        return alike[0].code if alike else chosen
+    meant: str | None = st.radio(
+        "The codebook has a similar mode",
+        [*(mode.code for mode in alike), chosen],
+        index=None,
+        format_func=lambda option: escape_markdown(names.get(option, f"Add “{option}”")),
+        key=f"{key}-alike-{chosen}",
+    )
+    return meant
 
 
 def ensure_mode(workbench: Workbench, chosen: str) -> str:

@@ -13,8 +13,11 @@ from masis.ui.modes.book import show_book
 from masis.ui.modes.coding import show_coding
 from masis.ui.modes.counts import show_counts
 from masis.ui.modes.groups import show_groups
-from masis.ui.modes.outcome import show_outcome
+from masis.ui.modes.outcome import forget_outcome, show_outcome
 from masis.ui.shell import address
+
+_SHOWN = "modes-shown"
+"""Session state key of the view that was drawn last."""
 
 VIEWS: Mapping[str, tuple[str, Callable[[Workbench], None]]] = {
     "read": ("Read and code", show_coding),
@@ -48,9 +51,12 @@ def show_modes(workbench: Workbench) -> None:
         format_func=lambda view: VIEWS[view][0],
         required=True,
         **address.bind_query_param(
-            "view", "read", shows=shown, key="modes-view", drops=("page", "group")
+            "view", "read", shows=shown, key="modes-view", drops=("page", "group", "code")
         ),
     )
+    if st.session_state.get(_SHOWN, shown) != shown:
+        forget_outcome()
+    st.session_state[_SHOWN] = shown
     with st.container(key="modes-outcome"):
         show_outcome(workbench)
     VIEWS[shown][1](workbench)
