@@ -15,6 +15,8 @@ const outsideText = (tag, className, text) => named(tag, className, text, { dir:
 // Returns the elements of a text's changes, each a kind ("same", "out" or "in") and its words.
 const renderDiff = pieces =>
   pieces.map(([kind, words]) => make({ out: "del", in: "ins" }[kind] ?? "span", "", words))
+// Returns these fields of an object.
+const pick = (names, fields) => Object.fromEntries(names.map(name => [name, fields[name]]))
 // Returns whether an element was drawn from other data, and notes the data.
 const isOutdated = (element, data) => {
   const drawn = JSON.stringify(data)

@@ -47,7 +47,6 @@ const store = (key, text) => {
     /* disabled or full */
   }
 }
-const pick = (names, fields) => Object.fromEntries(names.map(name => [name, fields[name]]))
 // The digits that choose from a list: 1 is the first place, and 0 the tenth
 const DIGITS = "1234567890"
 const digitOf = place => DIGITS[place] ?? ""
