@@ -52,7 +52,7 @@ def show_counts(workbench: Workbench) -> None:
     _draw_counts(book, counts, FACETS[facet].name if facet != "mode" else "")
     if FACETS[facet].case_filter and not FACETS[facet].of_mode:
         table = workbench.modes.tabulate_modes(actor(), facet)
-        _draw_side_by_side(book, table, FACETS[facet].name)
+        _draw_mode_table(book, table, FACETS[facet].name)
     _draw_mode_agreement(workbench, book)
 
 
@@ -109,7 +109,7 @@ def _draw_counts(book: Codebook, counts: Sequence[ModeCount], facet: str) -> Non
     linked_table(columns, rows, description="Cases by failure mode", key="modes-counts")
 
 
-def _draw_side_by_side(book: Codebook, table: ModeTable, facet: str) -> None:
+def _draw_mode_table(book: Codebook, table: ModeTable, facet: str) -> None:
     """Draw the counts of all modes side by side, and the file with those of all values."""
     st.header(f"Modes by {facet.lower()}", anchor=False)
     lines = [
@@ -123,10 +123,11 @@ def _draw_side_by_side(book: Codebook, table: ModeTable, facet: str) -> None:
     linked_table(columns, rows, description=f"Modes by {facet.lower()}", key="modes-table")
     if len(table.values) > COLUMNS:
         st.caption(f"The file has all {len(table.values):,} columns.")
-    titles = ["Mode", *(value or "unknown" for value in table.values)]
+    cells: list[list[object]] = [["Mode", *(value or "unknown" for value in table.values)]]
+    cells += [[name, *cases] for name, cases in lines]
     st.download_button(
         "Download table",
-        b"".join(csv_line(cells) for cells in [titles, *([name, *cases] for name, cases in lines)]),
+        b"".join(map(csv_line, cells)),
         file_name=f"failure-modes-by-{facet.lower().replace(' ', '-')}.csv",
         mime="text/csv",
         key="modes-table-download",
