@@ -112,7 +112,7 @@ def _draw_counts(book: Codebook, counts: Sequence[ModeCount], facet: str) -> Non
 def _draw_mode_table(book: Codebook, table: ModeTable, facet: str) -> None:
     """Draw the counts of all modes side by side, and the file with those of all values."""
     st.header(f"Modes by {facet.lower()}", anchor=False)
-    lines = [
+    lines: list[tuple[str, Sequence[int]]] = [
         *((mode.name, table.cases[mode.code]) for mode in book.in_use),
         ("Any mode", table.any_mode),
         ("Examined cases", table.examined),
