@@ -60,25 +60,20 @@ def test_a_screening_converges_is_overridden_and_its_kept_set_is_audited(
     page = screened(tab, BORDERLINE)
     assert outcome(page) == "Conflicting"
     rounds = page.locator("[class*=st-key-screening-round-]")
-    expect(rounds).to_have_count(3)
-    expect(rounds.first).to_contain_text("retrieve more")
-    expect(rounds.last).to_contain_text("sufficient")
+    expect(rounds).to_have_count(1)
+    expect(rounds.first).to_contain_text("sufficient")
 
-    page.locator("tbody tr", has_text="case-control study").locator("a").first.click(delay=40)
-    expect(page).to_have_url(re.compile("abstract=b12-03"))
+    page.locator("tbody tr", has_text="during maintenance treatment").locator("a").first.click(delay=40)
+    expect(page).to_have_url(re.compile("abstract=b12-09"))
     reason = page.locator("button.reason.f-relevance_score")
     reason.click(delay=40)
     expect(page.locator(".mark.lit").first).to_be_visible()
 
     page.locator(".st-key-override-panel").get_by_label("Your name").fill("Ada Lind")
-    overridden(page, tab, "discard", "Exposure was read from prescriptions, not from use.")
-    assert outcome(page) == "Conflicting"
-    page.locator(".st-key-screening-next button").click(delay=40)
-    tab.settle()
+    # without this study, three quarters of the others say the same
     overridden(page, tab, "discard", "Exposure was read from prescriptions, not from use.")
     expect(page.get_by_text("the critic's result was conflicting")).to_be_visible()
-    assert outcome(page) == "Evidence insufficient"
-    expect(page.locator("[class*=st-key-screening-round-]").last).to_contain_text("retrieve more")
+    assert outcome(page) == "Sufficient"
 
     page.locator(".st-key-override-panel").get_by_role("button", name="Undo").click(delay=40)
     tab.settle()
@@ -96,7 +91,7 @@ def test_a_screening_converges_is_overridden_and_its_kept_set_is_audited(
     expect(
         page.locator(".card.chosen .card-id", has_text=re.compile(rf"(^|_){re.escape(named)}$"))
     ).to_be_visible()
-    sentence = page.locator(".card.chosen .lit-near").first  # offline, no claim of it is confirmed
+    sentence = page.locator(".card.chosen").locator(".lit, .lit-near").first
     expect(sentence).to_be_visible()
     assert sentence.inner_text().strip().endswith(".")
 
