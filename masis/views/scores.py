@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from masis.schema.audit import FiredRule, Measurement, Score
 from masis.schema.penalties import penalty_causes
@@ -13,6 +11,9 @@ from masis.schema.run import Iteration, Run
 from masis.views.markdown import escape_markdown
 from masis.views.numbers import score_text
 from masis.views.words import SCORE, Word
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 JUDGED = ("faithfulness", "relevance", "completeness", "reasoning_quality", "overall_score")
 SMALLEST_DELTA = 0.005
@@ -108,6 +109,8 @@ def score_frame(run: Run, form: Literal["text", "markdown"] = "markdown") -> pd.
         [SCORE[name].text, *(getattr(cell, form) for cell in cells)]
         for name, cells in score_cells(run).items()
     ]
+    import pandas as pd  # on use, because commands only need the rules
+
     return pd.DataFrame(rows, columns=["Score", *titles])
 
 
@@ -183,6 +186,8 @@ def origin_frame(origins: Sequence[ScoreOrigin]) -> pd.DataFrame:
         ]
         for origin in origins
     ]
+    import pandas as pd  # on use, because commands only need the rules
+
     return pd.DataFrame(rows, columns=["Score", "Value", "How it came about"])
 
 
@@ -199,6 +204,8 @@ def measured_frame(origins: Sequence[ScoreOrigin]) -> pd.DataFrame:
         for origin in origins
         for measurement in origin.measurements
     ]
+    import pandas as pd  # on use, because commands only need the rules
+
     return pd.DataFrame(rows, columns=["Score", "Measured", "Value", "Meaning"])
 
 

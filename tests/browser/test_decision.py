@@ -410,7 +410,7 @@ def test_a_queue_redrawn_during_a_click_opens_the_clicked_case(
     page = tab.open("/queue?order=newest")
     link = page.locator("table.list tbody a").first
     shown = str(link.get_attribute("data-open"))
-    total = page.get_by_text(re.compile(r"\d+ cases")).first
+    total = page.get_by_text(re.compile(r"\d+ undecided cases")).first
     before = total.inner_text()
     add_newer_cases(server)
     link.hover()

@@ -63,7 +63,9 @@ def test_a_screening_converges_is_overridden_and_its_kept_set_is_audited(
     expect(rounds).to_have_count(1)
     expect(rounds.first).to_contain_text("sufficient")
 
-    page.locator("tbody tr", has_text="during maintenance treatment").locator("a").first.click(delay=40)
+    page.locator("tbody tr", has_text="during maintenance treatment").locator("a").first.click(
+        delay=40
+    )
     expect(page).to_have_url(re.compile("abstract=b12-09"))
     reason = page.locator("button.reason.f-relevance_score")
     reason.click(delay=40)

@@ -238,7 +238,7 @@ def test_a_new_reason_is_offered_and_recorded_without_another_change(
     new = ReviewReasonChoice("off_topic", "Strays from the subject", ("reject",), ("off_topic",))
     monkeypatch.setitem(REASONS, new.code, new)
     refused = masis("decide", "a", "reject", "--reason", "offtopic", *at)
-    assert "unclear, off_topic, or your own words" in refused.stderr
+    assert "unclear, unsafe, off_topic, or your own words" in refused.stderr
     decided = masis("decide", "a", "reject", "--reason", new.code, *at)
     assert decided.exit_code == 0, decided.stderr
     logged = json.loads(masis("log", "a", "--json", *at).stdout)

@@ -277,7 +277,11 @@ def test_an_escalated_case_is_marked_and_stays_listed(audited_workbench: Workben
 
 def test_adjudication_keys_are_listed_on_its_page_and_named_on_lists() -> None:
     shown = adjudication_keys()
-    assert [group["title"] for group in shown] == ["Adjudicate", "View and navigate"]
+    assert [group["title"] for group in shown] == [
+        "Adjudicate",
+        "View and navigate",
+        "While you label (L)",
+    ]
     assert ("N", "Next case that needs your adjudication") in shown[1]["keys"]
     assert "Adjudicate" not in [group["title"] for group in page_key_map("team")["keys"]]
     for page, there in (("team", True), ("queue", True), ("metrics", False)):
@@ -353,7 +357,7 @@ def test_summary_pages_hide_audit_results_from_blind_reviewers_and_say_why(
     assert list(pills.options) == ["Needs review 5", "Not audited 2"]
     assert not [button for button in queue.button if button.key == "export-prepare"]
     everything = len(audited_workbench.cases.find(CaseFilter()).rows)
-    assert f"{everything} cases" in texts(opened("queue", flag="invalid_reference"))
+    assert f"{everything} undecided cases" in texts(opened("queue", flag="invalid_reference"))
     assert ACCEPTED not in shown_rows(log)
     assert not datasets.exception
     for name in ("settings", "overview"):

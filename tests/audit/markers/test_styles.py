@@ -300,6 +300,8 @@ EXCEPTIONS = {
     "masis/offline/parsing/numerals.py": "exponents of numbers",
     "masis/audit/text/language.py": "words with signs, which tell nothing about a language",
     "masis/settings/hosts.py": "addresses of hosts",
+    "masis/screening/grading/directions.py": "statistics in brackets",
+    "masis/datasets/readers/abstracts/bibliographic.py": "notes that there is no abstract",
 }
 
 

@@ -157,7 +157,7 @@ def exported(bench: Workbench, form: str, encoding: str = "jsonl") -> list[dict[
         found = (
             json.loads(text)
             if export_formats()[form].suffix == ".json"
-            else list(map(json.loads, text.removesuffix("\n").split("\n")))
+            else [json.loads(line) for line in text.split("\n") if line]
         )
     assert len(found) == done.rows
     return found
