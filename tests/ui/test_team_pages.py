@@ -282,7 +282,7 @@ def test_adjudication_keys_are_listed_on_its_page_and_named_on_lists() -> None:
         "View and navigate",
         "While you label (L)",
     ]
-    assert ("N", "Next case that needs your adjudication") in shown[1]["keys"]
+    assert ("N or J", "Next case that needs your adjudication") in shown[1]["keys"]
     assert "Adjudicate" not in [group["title"] for group in page_key_map("team")["keys"]]
     for page, there in (("team", True), ("queue", True), ("metrics", False)):
         assert (
