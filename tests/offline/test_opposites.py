@@ -6,7 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
+from masis.offline.checks.opposites import find_opposite
 from masis.offline.matching.evidence_index import ClaimAssessment, EvidenceIndex
 from tests.rules import each
 
@@ -108,3 +111,32 @@ def test_a_claim_that_another_chunk_confirms_is_disputed_instead() -> None:
     claim = "The dam is safe for lorries."
     both = assess(claim, "The dam is not safe for lorries.", claim)
     assert (both.verdict, both.vetoes) == ("unverifiable", ("disputed",))
+
+
+NEGATIONS = ("not", "never", "no", "no longer", "does", "did", "is", "be", "cannot", "unsafe")
+
+
+@given(
+    words=st.lists(
+        st.sampled_from(("the", "firm", "towns", "pays", "safe", "is", "may", "3", "have")),
+        max_size=8,
+    ),
+    inserted=st.lists(st.tuples(st.integers(0, 8), st.sampled_from(NEGATIONS)), max_size=3),
+)
+@example(words=["the", "firm", "of", "towns"], inserted=[(4, "not"), (4, "does")])
+def test_sentences_that_differ_by_negations_anywhere_are_compared_without_an_error(
+    words: list[str], inserted: list[tuple[int, str]]
+) -> None:
+    changed = list(words)
+    for place, word in inserted:
+        changed.insert(place, word)
+    claim, evidence = (f"{' '.join(one)}." for one in (words, changed))
+    for ours, theirs in ((claim, evidence), (evidence, claim)):
+        found = find_opposite(ours, [theirs])
+        assert found is None or found[1].claim_end <= len(ours)
+
+
+def test_a_negation_without_a_verb_of_its_own_is_left_open() -> None:
+    assert (
+        assess("The firm in our town.", "The firm in our town does not.").verdict == "unverifiable"
+    )

@@ -188,8 +188,11 @@ def find_opposite(claim: str, sentences: Iterable[str]) -> tuple[int, Opposite] 
             continue
         if ours.sign == theirs.sign:
             return None
-        if found is None and all(_is_denied(one) for one in (ours, theirs) if one.at >= 0):
-            at = max(ours.at, theirs.at)
+        at = max(ours.at, theirs.at)
+        # "The firm does not." has no verb that the other sentence could affirm.
+        has_verb = at < min(len(ours.words), len(theirs.words))
+        denials = [one for one in (ours, theirs) if one.at >= 0]
+        if found is None and has_verb and all(map(_is_denied, denials)):
             found = index, Opposite(*_said_by(ours, at), *_said_by(theirs, at))
     return found
 
