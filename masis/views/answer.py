@@ -18,6 +18,7 @@ from typing import NotRequired, TypedDict
 from masis.audit.citations.citing_style import CitingStyle, citing_style
 from masis.audit.markers import without_markers
 from masis.audit.sentences import split_sentences
+from masis.audit.text.headings import heading_end, is_heading
 from masis.schema.audit import Citation, ClaimCheck, Issue
 from masis.schema.case import Case, Evidence
 from masis.schema.issue_groups import word_stems
@@ -25,7 +26,6 @@ from masis.schema.review import answer_digest
 from masis.schema.run import Iteration, Run
 from masis.schema.wording import shorten
 from masis.views.diff import ChangeKind, word_changes
-from masis.views.headings import heading_end, is_title
 from masis.views.headline import written_markers
 from masis.views.issue_history import Course, FollowedIssue, course_at, follow
 from masis.views.marks import (
@@ -472,7 +472,7 @@ def _numbered_issues(
             data["claim"] = -number
             says = point.point or point.description
             after = _citing_sentence(iteration, data["evidence"], says)
-            if data["evidence"] and not is_title(says):
+            if data["evidence"] and not is_heading(says):
                 data["insert"] = insertion(says, data["evidence"], after)
         elif claim is not None and (source := _evidence_sentence(case, iteration.claims[claim])):
             data["insert"] = insertion(*source, _sentence_with(iteration, claim))

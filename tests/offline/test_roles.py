@@ -13,9 +13,10 @@ from masis.audit import critique, loop
 from masis.audit.context import AuditContext
 from masis.audit.control import run_control
 from masis.audit.text.assertions import citations_by_sentence, claim_within
+from masis.audit.text.headings import is_heading
 from masis.observers.observation import run_to_completion
 from masis.offline.matching.evidence_index import ClaimAssessment, EvidenceIndex
-from masis.offline.matching.key_points import is_heading, key_points
+from masis.offline.matching.key_points import key_points
 from masis.offline.roles.drafter import NOTHING_FOUND, OfflineDrafter
 from masis.offline.roles.reviser import NOTHING_SAFE, OfflineReviser
 from masis.schema.audit import (

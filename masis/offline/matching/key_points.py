@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
+from masis.audit.text.headings import is_heading
 from masis.offline.matching.evidence_index import EvidenceIndex
 from masis.offline.matching.passages import EvidencePassage
 from masis.offline.text.tokens import loose_keys, tokens
@@ -38,16 +39,6 @@ KEY_WORDS = 4
 """The fewest content words of a key point. Headings and date lines have fewer."""
 ORIGIN_MOST = 300
 """The most characters of each field of a chunk's origin that are searched for figures."""
-HEADING_MOST = 12
-"""The most words of a heading."""
-# Matches what separates the title of a document from that of its section: "Amberline Insurance,
-# Household cover." It doesn't match the comma of "2,000" or the hyphen of "follow-up".
-_TITLE_PARTS = re.compile(r"\s*[,:;|/›»>·]\s+|\s+[-–—]\s+")
-# Words that titles have in lower case. A sentence that has no others but capitalized words is a
-# title, too.
-_TITLE_WORDS = frozenset("a an and at by for from in of on or the to with".split())
-_LAST_TITLE_WORDS = 3
-"""The most words of a section's title after that of its document. Longer ones may have a verb."""
 OWN_PART = 0.6
 """Weight of a passage's own words in its relevance; the words of its chunk have the rest."""
 
@@ -193,35 +184,6 @@ def is_first_of_several(passages: Sequence[EvidencePassage], at: int) -> bool:
         (at == 0 or passages[at - 1].document != document)
         and at + 1 < len(passages)
         and passages[at + 1].document == document
-    )
-
-
-def is_heading(text: str) -> bool:
-    """Return whether the first sentence of a chunk only names its subject, as a title does.
-
-    It does if it's marked as a heading, if all its words except short ones are capitalized, or if a
-    short part with a capital follows the title of the document: "Solvane heat pump, Maintenance."
-    There is no list of verbs for all languages, so other headings count as sentences.
-    """
-    text = text.strip()
-    words = text.split()
-    if not words or len(words) > HEADING_MOST:
-        return False
-    if text[0] == "#":
-        return True
-    if text[-1] in "!?" or not text[0].isupper():
-        return False
-    named = [word for word in words if word.lower() not in _TITLE_WORDS and word[0].isalpha()]
-    if len(named) > 1 and all(word[0].isupper() for word in named):
-        return True
-    *titles, last = _TITLE_PARTS.split(text.rstrip(".: "))
-    last_words = [word for word in last.split() if word.lower() not in _TITLE_WORDS]
-    return (
-        bool(titles)
-        and titles[0].split()[0].lower() not in _TITLE_WORDS
-        and all(part[:1].isupper() for part in (*titles, last))
-        and len(last_words) <= _LAST_TITLE_WORDS
-        and (len(titles[0].split()) > 1 or len(last_words) < _LAST_TITLE_WORDS)
     )
 
 

@@ -113,7 +113,14 @@ def chosen_systems(
 
 
 def _explain_systems(systems: Sequence[System]) -> None:
-    here = f"The answers here are all of the system {systems[0].name}." if systems else ""
+    here = ""
+    if systems:
+        name = systems[0].name
+        here = (
+            "No answer here names its system."
+            if name == UNNAMED
+            else f"All answers here are from {name}."
+        )
     st.markdown(
         "A system is the model, prompt and version that produced the answers. Import another"
         " system's answers to the same questions, and this page shows which one is better, how sure"
