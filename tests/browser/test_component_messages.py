@@ -1,0 +1,83 @@
+"""A component's message reaches the page even if another message interrupts the page's run."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from playwright.sync_api import Locator, expect
+
+from tests.browser.conftest import Tab
+from tools.browser import settle
+from tools.serving import ROOT, free_port, wait_for
+
+OpenTab = Callable[..., Tab]
+PAGE = '''
+import time
+
+import streamlit as st
+
+from masis.ui.components import draw_and_listen
+
+SENDS = """
+export default ({ setTriggerValue }) => {
+  if (window.hasSent) return
+  window.hasSent = true
+  setTriggerValue("name", "Ada")
+  setTimeout(() => setTriggerValue("click", "a row"), 300)
+}
+"""
+component = st.components.v2.component("sends_two_messages", js=SENDS)
+# every element is a place where Streamlit can interrupt the run, and the first run must be over
+# before the messages are sent
+for _ in range(20):
+    st.empty()
+    time.sleep(0.05 if "run" in st.session_state else 0)
+st.session_state["run"] = True
+sent = draw_and_listen(component, ["name", "click"], data={}, key="sends")
+heard = st.session_state.setdefault("heard", [])
+heard.extend(f"{name}: {said}" for name, said in sent.items())
+st.text("Heard " + ", ".join(heard))
+'''
+"""A page that takes a second before it listens. The first message is followed by another."""
+
+
+@contextmanager
+def served(script: Path) -> Iterator[str]:
+    port = free_port()
+    base = f"http://127.0.0.1:{port}"
+    log = script.with_suffix(".log")
+    options = ["--server.headless=true", "--browser.gatherUsageStats=false"]
+    options += ["--server.address=127.0.0.1", f"--server.port={port}"]
+    with log.open("w", encoding="utf-8") as out:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "streamlit", "run", str(script), *options],
+            cwd=script.parent,
+            env=os.environ | {"PYTHONPATH": str(ROOT), "HOME": str(script.parent)},
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        try:
+            wait_for(base, process, log)
+            yield base
+        finally:
+            process.kill()
+            process.wait()
+
+
+def test_a_message_whose_run_is_interrupted_is_heard_once(
+    tmp_path: Path, open_tab: OpenTab
+) -> None:
+    script = tmp_path / "page.py"
+    script.write_text(PAGE, encoding="utf-8")
+    with served(script) as base:
+        page = open_tab(base).open("/")
+        heard: Locator = page.get_by_text("Heard")
+        expect(heard).to_have_text("Heard name: Ada, click: a row")
+        settle(page)
+        expect(heard).to_have_text("Heard name: Ada, click: a row")
