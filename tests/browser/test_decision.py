@@ -25,7 +25,7 @@ from masis.store.records import DecisionFilter
 from tests.browser.conftest import Tab, until
 from tests.cases import case_of
 from tests.reviewing import ADA, decide
-from tools.browser import settle
+from tools.browser import IDLE, settle
 from tools.serving import free_port, serving
 
 OpenTab = Callable[..., Tab]
@@ -133,6 +133,45 @@ def ask(found: Locator) -> None:
     found.get_by_role("button", name="Submit").click(delay=40)
     expect(found.get_by_role("alert")).to_contain_text("Approve anyway?")
     expect(found).to_have_attribute("data-ready", "true")
+
+
+def test_nothing_moves_a_button_while_it_is_pressed(
+    server: ReviewServer, open_tab: OpenTab
+) -> None:
+    """The draft's check and the name that was typed arrive between press and release."""
+    case_id = "bridge-11"
+    tab = open_tab(server.base)
+    found = open_case(tab, case_id)
+    page = tab.page
+    found.get_by_text("Override", exact=True).click(delay=40)
+    correction = found.get_by_label("Corrected answer")
+    bare = "It is red. It is old. It is high. It is long."
+    correction.fill(f"Bridge 11 is 111 metres long [chunk_1]. {bare}")
+    expect(found.get_by_text("Cites nothing")).to_have_count(4)
+    reasons = found.get_by_role("group", name="Reasons")
+    reasons.get_by_text("The evidence contradicts it").click(delay=40)
+    found.get_by_label("Note").fill("Measured.")
+    found.get_by_label("Your name").fill("Ada")
+    held: list[Route] = []
+    draft = "**/api/v1/desk/draft"
+    page.route(draft, lambda route: route.continue_() if held else held.append(route))
+    correction.fill("Bridge 11 is 111 metres long [chunk_1].")
+    until(lambda: held, page, "the draft is sent")
+    found.get_by_label("Your name").focus()
+    button = found.get_by_role("button", name="Submit")
+    place = button.bounding_box()
+    assert place
+    page.mouse.move(place["x"] + place["width"] / 2, place["y"] + place["height"] / 2)
+    page.mouse.down()
+    with page.expect_response(draft):
+        held[0].continue_()
+    page.wait_for_timeout(300)  # what would be drawn is drawn within this time
+    assert button.bounding_box() == place
+    assert page.locator(IDLE).count(), "the page runs for the name while the button is pressed"
+    page.mouse.up()
+    expect(found.get_by_role("status").first).to_contain_text("Overrode the original answer")
+    [decision] = server.decisions(case_id)
+    assert (decision.reviewer, decision.note) == ("Ada", "Measured.")
 
 
 def test_notices_dont_move_the_verdict_buttons_and_the_browser_remembers_the_name(

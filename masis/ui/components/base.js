@@ -56,29 +56,31 @@ const makeTable = columns => {
   return table
 }
 // A browser fires a click only if the press and the release hit the same element. Leaving a field
-// posts its text, and the run that follows may replace the button that was pressed to leave it.
-// Drawing waits for the release, therefore.
+// posts its text, and the answer or the run that follows may move or replace the button that was
+// pressed to leave it. Drawing waits for the release, therefore. What the click itself draws doesn't
+// wait. If a part is to be drawn several times, only the last one counts.
 const CLICK_FOLLOWS_MS = 50 // on a touch screen, the click follows the release after a moment
 const presses = new WeakMap()
-const whenReleased = (root, draw) => {
+const whenReleased = (root, draw, part = "") => {
   let press = presses.get(root)
   if (!press) {
-    press = { held: false, waiting: null }
+    press = { held: false, waiting: new Map() }
     presses.set(root, press)
     const release = () =>
       setTimeout(() => {
         press.held = false
-        const { waiting } = press
-        press.waiting = null
-        if (root.isConnected) waiting?.()
+        const waiting = [...press.waiting.values()]
+        press.waiting.clear()
+        if (root.isConnected) for (const each of waiting) each()
       }, CLICK_FOLLOWS_MS)
+    root.addEventListener("click", () => (press.held = false), { capture: true })
     root.addEventListener("pointerdown", () => {
       press.held = true
       for (const end of ["pointerup", "pointercancel"])
         window.addEventListener(end, release, { once: true, capture: true })
     })
   }
-  if (press.held) press.waiting = draw
+  if (press.held) press.waiting.set(part, draw)
   else draw()
 }
 const HEADER_PX = 64 // Streamlit's header covers the top of the scrolled page

@@ -296,7 +296,8 @@ class Desk {
   tell(message) {
     this.localMessage = { tone: "calm", ...message }
     this.draw()
-    if (message.where) this.focusField(message.where)
+    if (message.where)
+      whenReleased(this.root, () => this.focusField(message.where), "field of the message")
   }
 
   // Shows why the server refused an action. If something has changed, shows its present state.
@@ -1493,7 +1494,7 @@ class Desk {
       this.nameConfirmed = Boolean(this.reviewerName())
     }
     el.name.onblur = () => {
-      if (this.nameTyped) confirmName(false)
+      if (this.nameTyped) whenReleased(this.root, () => confirmName(false), "name")
     }
     el.name.onkeydown = event => {
       if (event.key === "Enter" && !event.ctrlKey && !event.metaKey) {
@@ -1504,6 +1505,10 @@ class Desk {
   }
 
   draw() {
+    whenReleased(this.root, () => this.drawNow(), "desk")
+  }
+
+  drawNow() {
     const { el, data, fields } = this
     if (this.drawnBase !== this.base()) {
       this.drawnBase = this.base()
