@@ -55,14 +55,15 @@ RESTS = """([idle, rest]) => {
   const drawn = document.querySelector(idle) && !document.querySelector("[data-testid=stSkeleton]")
   const elements = drawn ? [...document.querySelectorAll("[data-testid=stElementContainer]")] : []
   const now = JSON.stringify(elements.map(each => each.getBoundingClientRect()))
-  if (!drawn || now !== window.placesAtRest) {
-    window.placesAtRest = drawn ? now : undefined
+  if (!elements.length || now !== window.placesAtRest) {
+    window.placesAtRest = elements.length ? now : undefined
     window.restSince = performance.now()
   }
-  return drawn && performance.now() - window.restSince >= rest
+  return elements.length && performance.now() - window.restSince >= rest
 }"""
 """Tests whether the script has finished and no element has moved for the given time.
 
+A page without an element hasn't been drawn: on a busy machine, its script may not have begun.
 The end of the script isn't enough. The browser loads the code of each kind of element when it is
 first drawn, and shows a gray placeholder until then. On a busy machine the elements below it move
 up to half a second after the script's end, and a mouse press before the move and a release after it

@@ -170,6 +170,7 @@ def test_nothing_moves_a_button_while_it_is_pressed(
     assert page.locator(IDLE).count(), "the page runs for the name while the button is pressed"
     page.mouse.up()
     expect(found.get_by_role("status").first).to_contain_text("Overrode the original answer")
+    page.unroute(draft)
     [decision] = server.decisions(case_id)
     assert (decision.reviewer, decision.note) == ("Ada", "Measured.")
 
