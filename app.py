@@ -19,6 +19,7 @@ from masis.ui.shell.frame import (
 from masis.ui.shell.keys import page_keys
 from masis.ui.shell.reach import reach_notice
 from masis.ui.shell.reviewer import reviewer_badge, signed_in_or_stop
+from masis.ui.shell.served_database import hidden_pages
 from masis.ui.shell.streamlit_internals import break_long_marks, let_callbacks_finish
 from masis.ui.team.leases import release_claim
 
@@ -69,6 +70,7 @@ page = st.navigation(
                 default=address == "overview",
             )
             for address, title, icon in entries
+            if address not in hidden_pages()
         ]
         for menu, entries in MENUS.items()
     },

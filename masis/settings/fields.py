@@ -548,6 +548,11 @@ class Settings(Record):
         "How many independent studies a verdict needs, unless one is a systematic review or a"
         " large trial.",
     )
+    screening_page: bool = SCREENING(
+        True,
+        "a team that only audits answers doesn't need it",
+        "Whether the workbench has the page Screening. Commands and the API have it anyway.",
+    )
     screening_memory: bool = SCREENING(
         False,
         "AESOP-MEMORY",

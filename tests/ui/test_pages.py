@@ -7,7 +7,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pytest
 import streamlit as st
@@ -149,3 +149,21 @@ def test_blind_leads_and_admins_see_figures_but_not_their_audits(
     assert ("You see figures over all cases as a lead" in texts(page)) == sees
     assert not [each for each in page.button_group if each.key == "metrics-list"]
     assert "policy hides audit results from you" in texts(open_page("queue"))
+
+
+@pytest.mark.parametrize(("setting", "has_page"), [("true", True), ("false", False)])
+def test_a_setting_hides_the_page_screening(
+    database: Path, monkeypatch: pytest.MonkeyPatch, setting: str, has_page: bool
+) -> None:
+    monkeypatch.setenv("MASIS_SCREENING_PAGE", setting)
+    listed: list[str] = []
+    navigation = st.navigation
+
+    def noted(menus: dict[str, list[st.Page]], **options: Any) -> Any:  # type: ignore[valid-type]
+        listed.extend(page.url_path for pages in menus.values() for page in pages)  # type: ignore[attr-defined]
+        return navigation(menus, **options)
+
+    monkeypatch.setattr(st, "navigation", noted)
+    open_page()
+    assert ("screening" in listed) == has_page
+    assert "queue" in listed

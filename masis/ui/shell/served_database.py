@@ -8,6 +8,7 @@ from pathlib import Path
 
 import streamlit as st
 
+from masis.errors import SettingsError
 from masis.services import OPEN, SIGN_IN_REQUIRED, Workbench
 from masis.settings import database_path, load
 from masis.ui.shell.reach import served_reach
@@ -60,6 +61,19 @@ def command_markdown(words: str) -> str:
 def _open_served(path: str) -> Workbench:
     access = OPEN if served_reach().sign_in is None else SIGN_IN_REQUIRED
     return Workbench.open(Path(path), load().settings, access=access)
+
+
+@st.cache_resource(show_spinner=False)
+def hidden_pages() -> frozenset[str]:
+    """Return the names of the pages that the settings hide.
+
+    Settings that can't be read hide none. Every page says what is wrong with them.
+    """
+    try:
+        settings = load().settings
+    except SettingsError:
+        return frozenset()
+    return frozenset() if settings.screening_page else frozenset({"screening"})
 
 
 def served_workbench() -> Workbench:
