@@ -20,12 +20,12 @@ from masis.ui.shell.keys import page_keys
 from masis.ui.shell.reach import reach_notice
 from masis.ui.shell.reviewer import reviewer_badge, signed_in_or_stop
 from masis.ui.shell.served_database import hidden_pages
-from masis.ui.shell.streamlit_internals import break_long_marks, let_callbacks_finish
+from masis.ui.shell.streamlit_internals import break_long_marks, let_clicks_finish
 from masis.ui.team.leases import release_claim
 
 PAGES = Path(__file__).resolve().parent / "pages"
 
-let_callbacks_finish()
+let_clicks_finish()
 break_long_marks()
 
 st.set_page_config(page_title="MASIS Workbench", page_icon=PAGE_ICON, layout="wide")

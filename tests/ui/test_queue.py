@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from datetime import date
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, get_args
 from urllib.parse import parse_qsl
 
@@ -463,7 +464,7 @@ def test_a_page_number_past_the_end_shows_the_last_page(
 def test_a_posted_choice_of_rows_may_be_anything(
     monkeypatch: pytest.MonkeyPatch, posted: object, choice: TableChoice | None
 ) -> None:
-    monkeypatch.setattr(linked_table, "draw_and_listen", lambda *_, **__: {"act": posted})
+    monkeypatch.setattr(linked_table, "_TABLE", lambda **_: SimpleNamespace(open=None, act=posted))
     event = linked_table.choosable_table(
         [], [], description="", key="k", actions=[], total=0, noun="case", scope=""
     )

@@ -12,10 +12,11 @@ import pytest
 import streamlit
 from streamlit.testing.v1 import AppTest
 
+from masis.ui.shell import streamlit_internals
 from masis.ui.shell.streamlit_internals import (
     ELEMENTS,
     TESTED,
-    let_callbacks_finish,
+    let_clicks_finish,
     with_selectors,
 )
 
@@ -89,8 +90,8 @@ def _chooses_while_a_newer_request_waits() -> None:
 
 
 def test_a_started_callback_finishes_despite_a_newer_request() -> None:
-    let_callbacks_finish()
-    let_callbacks_finish()
+    let_clicks_finish()
+    let_clicks_finish()
     page = AppTest.from_function(_chooses_while_a_newer_request_waits).run()
     page.selectbox[0].select("second").run()
     assert page.session_state["taken"] == "second", (
@@ -116,12 +117,52 @@ def _presses_while_a_newer_request_waits() -> None:
 
 
 def test_a_page_being_drawn_yields_to_a_newer_request() -> None:
-    let_callbacks_finish()
+    let_clicks_finish()
     page = AppTest.from_function(_presses_while_a_newer_request_waits).run()
     page.button[0].click().run()
     assert page.session_state["pressed"]
     assert "reached the end" not in page.session_state
     assert page.session_state["drawn"] == 3
+
+
+def _acts_while_a_newer_request_waits() -> None:
+    import threading
+
+    import streamlit as st
+    from streamlit.runtime.scriptrunner import RerunData, get_script_run_ctx
+
+    requests = get_script_run_ctx().script_requests
+    is_clicked = st.session_state.get("press")
+    if is_clicked and not st.session_state.get("asked"):
+        st.session_state["asked"] = True
+        # as a browser's message, from another thread than the script's
+        browser = threading.Thread(target=requests.request_rerun, args=(RerunData(),))
+        browser.start()
+        browser.join()
+    st.text("Streamlit stops a run where it draws an element.")
+    if st.button("Press", key="press"):
+        st.session_state["acted"] = st.session_state.get("acted", 0) + 1
+        st.rerun()
+    st.session_state["ends"] = st.session_state.get("ends", 0) + 1
+
+
+def test_a_click_is_acted_on_although_a_newer_request_waits() -> None:
+    let_clicks_finish()
+    page = AppTest.from_function(_acts_while_a_newer_request_waits).run()
+    page.button[0].click().run()
+    assert page.session_state["asked"]
+    assert page.session_state["acted"] == 1, f"a click is lost: see {MODULE.name}"
+    # the script's own request for a run stops the page at once, as ever
+    assert page.session_state["ends"] == 2
+
+
+def test_a_long_run_of_a_click_can_be_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
+    let_clicks_finish()
+    monkeypatch.setattr(streamlit_internals, "CLICK_LASTS_S", 0)
+    page = AppTest.from_function(_acts_while_a_newer_request_waits).run()
+    page.button[0].click().run()
+    assert page.session_state["asked"]
+    assert "acted" not in page.session_state
 
 
 def test_text_that_browsers_cant_draw_is_broken_up() -> None:

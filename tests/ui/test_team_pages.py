@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -390,7 +391,9 @@ def test_a_reviewers_name_links_to_their_assigned_cases(
     (name, *_), *_ = cells(opened("team"), "team-progress")
     assert "open" not in name
     # what its click sends
-    monkeypatch.setattr(linked_table, "draw_and_listen", lambda *_, **__: {"open": name["href"]})
+    monkeypatch.setattr(
+        linked_table, "_TABLE", lambda **_: SimpleNamespace(open=name["href"], act=None)
+    )
     gone: list[tuple[str, object]] = []
     monkeypatch.setattr(
         st, "switch_page", lambda page, query_params: gone.append((page, query_params))

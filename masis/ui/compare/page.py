@@ -24,7 +24,7 @@ from masis.schema.comparison import (
 from masis.schema.systems import LONGEST_DETAIL, UNNAMED, System, SystemDetails
 from masis.schema.wording import count_noun
 from masis.services import Workbench
-from masis.ui.components import draw_and_listen, register_component
+from masis.ui.components import noop, register_component
 from masis.ui.components.charts import draw_chart
 from masis.ui.components.linked_table import TableCell, column, linked_table, row
 from masis.ui.shell import address
@@ -390,11 +390,12 @@ def _draw_both_answers(
         "place": f"{LISTS[shown].title}: question {place + 1} of {len(pairs)}",
         "focus": st.session_state.get(_FOCUS, 0),
     }
-    data = answer_pair(sides[0], sides[1], heading)
-    opened = draw_and_listen(_PAIR, ["open"], data=data, key="compare-pair").get("open")
+    result = _PAIR(
+        data=answer_pair(sides[0], sides[1], heading), key="compare-pair", on_open_change=noop
+    )
     # A browser posts the value, so it may be anything.
-    if opened in (pair.first, pair.second):
-        st.switch_page("pages/review.py", query_params={"case": opened, **return_params})
+    if result.open in (pair.first, pair.second):
+        st.switch_page("pages/review.py", query_params={"case": result.open, **return_params})
 
 
 def _draw_measures(comparison: SystemComparison) -> None:

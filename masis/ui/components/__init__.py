@@ -8,9 +8,8 @@ markup.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from time import monotonic
 from typing import Any
 
 import streamlit as st
@@ -59,41 +58,8 @@ def register_component(name: str, *parts: str) -> Callable[..., Any]:
     return st.components.v2.component(f"masis_{name}", html=ROOT, css=css, js=js)
 
 
-MESSAGE_LASTS_S = 10.0
-"""After this time, a message that no run has taken is about a page that the reader has left."""
+def noop() -> None:
+    """Do nothing.
 
-
-def draw_and_listen(
-    component: Callable[..., Any], messages: Sequence[str], *, data: object, key: str
-) -> Mapping[str, Any]:
-    """Draw a component and return the messages that it has sent, by their names.
-
-    Each message is returned once. Streamlit itself gives a message only to the run that it starts,
-    and another message can interrupt that run before it gets here. The message is therefore stored
-    when it arrives, before the run begins.
-
-    Args:
-        component: What ``register_component`` returned.
-        messages: The names of the messages that it can send.
-        data: What it draws.
-        key: The key of the element.
-
+    Streamlit delivers a component's trigger only if a callback is registered for it.
     """
-    stored = f"messages-of-{key}"
-
-    def store_message(name: str) -> Callable[[], None]:
-        def store() -> None:
-            # the state is gone if the message arrives while another page opens
-            sent = (st.session_state.get(key) or {}).get(name)
-            if sent is not None:
-                st.session_state.setdefault(stored, {})[name] = (monotonic(), sent)
-
-        return store
-
-    component(data=data, key=key, **{f"on_{name}_change": store_message(name) for name in messages})
-    earliest = monotonic() - MESSAGE_LASTS_S
-    return {
-        name: sent
-        for name, (at, sent) in st.session_state.pop(stored, {}).items()
-        if at >= earliest
-    }

@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl
 
 import streamlit as st
 
-from masis.ui.components import draw_and_listen, register_component
+from masis.ui.components import noop, register_component
 from masis.ui.shell import address
 from masis.views.words import LabelData
 
@@ -192,16 +192,15 @@ def _draw_table(
         "head_stays": head_stays,
         "choosing": choosing,
     }
-    sent = draw_and_listen(_TABLE, ["open", "act"], data=data, key=key)
-    opened = sent.get("open")
+    result = _TABLE(data=data, key=key, on_open_change=noop, on_act_change=noop)
+    opened = result.open
     if opened and any(_page_address(cell) == opened for line in rows for cell in line["cells"]):
         # A link to another page is opened by Streamlit, which keeps the session. The browser would
         # start a new one.
         page, _, query = opened.partition("?")
         st.switch_page(f"pages/{page}.py", query_params=dict(parse_qsl(query)))
     # A browser posts the values, so they may be anything.
-    chosen = _parse_table_choice(sent.get("act"))
-    return TableEvent(opened if isinstance(opened, str) else None, chosen)
+    return TableEvent(opened if isinstance(opened, str) else None, _parse_table_choice(result.act))
 
 
 def _parse_table_choice(posted: object) -> TableChoice | None:

@@ -24,7 +24,7 @@ from masis.services import Workbench
 from masis.services.model_names import assert_listed
 from masis.services.records import CaseFilter, CasePage
 from masis.settings import ROLES, Settings
-from masis.ui.components import draw_and_listen, register_component
+from masis.ui.components import noop, register_component
 from masis.ui.live import served_jobs
 from masis.ui.new_audit.form import (
     CHOICES,
@@ -391,8 +391,7 @@ def _draw_found_cases(page: CasePage, text: str, case_id: str) -> None:
         }
         for row in page.rows
     ]
-    data = {"rows": rows, "chosen": case_id}
-    picked = draw_and_listen(_PICKER, ["pick"], data=data, key="picker").get("pick")
+    picked = _PICKER(data={"rows": rows, "chosen": case_id}, key="picker", on_pick_change=noop).pick
     if isinstance(picked, str) and picked != case_id:
         # The parts above were drawn with the old address, so the page runs again.
         address.set_param("case", picked)

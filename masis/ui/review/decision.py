@@ -6,15 +6,12 @@ names, and the component tells Streamlit which answer it has opened since.
 
 from __future__ import annotations
 
-from math import inf
-from time import monotonic
-
 import streamlit as st
 
 from masis.errors import CaseHeld
 from masis.services import CaseView, Workbench
 from masis.services.records import CaseFilter
-from masis.ui.components import MESSAGE_LASTS_S, register_component
+from masis.ui.components import register_component
 from masis.ui.review.desk import OpenDesk, Place
 from masis.ui.shell import address, keys
 from masis.ui.shell.reviewer import (
@@ -42,7 +39,6 @@ DESK_PARTS = (
 _DESK = register_component("desk", *DESK_PARTS)
 _PLACE = register_component("answer_place", "answer", "labels")
 _KEY, _EVIDENCE, _FOLLOWED = "desk", "evidence-shown", "desk-followed"
-_SEARCHED_AT = "desk-searched-at"
 _PLACE_PARAMETERS = {"case", "run", "iteration", "against"}
 
 
@@ -88,9 +84,8 @@ def draw_desk(desk: OpenDesk) -> None:
     """Draw the desk, and follow it to the answer that it opens."""
     groups = keys.adjudication_keys() if desk.place.adjudication else keys.key_map()
     data = {**desk.data(), "suggested_name": suggested_name(), "keys": groups}
-    _DESK(data=data, key=_KEY, on_open_change=_follow)
-    # not what the desk sends: another message may have interrupted the run of this one
-    if monotonic() - st.session_state.pop(_SEARCHED_AT, -inf) < MESSAGE_LASTS_S:
+    opened = _DESK(data=data, key=_KEY, on_open_change=_follow).open
+    if opened and opened.get("search"):
         address.leave_case()
 
 
@@ -105,8 +100,6 @@ def _follow() -> None:
     st.session_state[_FOLLOWED] = opened["at"]
     if reviewer() is None and opened.get("name"):
         name_reviewer(served_workbench(), opened["name"])
-    if opened.get("search"):
-        st.session_state[_SEARCHED_AT] = monotonic()
     if "place" in opened:
         place = Place(**opened["place"])
         st.session_state[_EVIDENCE] = (place.case, place.evidence)

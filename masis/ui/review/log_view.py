@@ -10,7 +10,7 @@ from masis.schema.review import BATCH, Decision, LogEntry
 from masis.schema.run import Run
 from masis.services.decision_rules import CAUSES
 from masis.services.records import CaseSummary
-from masis.ui.components import draw_and_listen, register_component
+from masis.ui.components import noop, register_component
 from masis.ui.shell.address import link
 from masis.views.diff import DiffChange
 from masis.views.labels import label_lines
@@ -122,13 +122,15 @@ class LogClick(NamedTuple):
 
 def decision_log(data: Mapping[str, Any], *, key: str) -> LogClick:
     """Draw entries of the decision log, in full or in brief, and return the latest click."""
-    clicked = draw_and_listen(_LOG, ["open", "entry", "batch"], data=data, key=key)
-    opened = clicked["open"] if isinstance(clicked.get("open"), Mapping) else {}
+    clicked = _LOG(
+        data=data, key=key, on_open_change=noop, on_entry_change=noop, on_batch_change=noop
+    )
+    opened = clicked.open if isinstance(clicked.open, Mapping) else {}
     return LogClick(
         _text_or_none(opened.get("case")),
-        _text_or_none(clicked.get("entry")),
+        _text_or_none(clicked.entry),
         _text_or_none(opened.get("href")),
-        _text_or_none(clicked.get("batch")),
+        _text_or_none(clicked.batch),
     )
 
 

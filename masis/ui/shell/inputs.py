@@ -7,7 +7,7 @@ Three things can lose an input in Streamlit, and this module handles each of the
   widget only if the value to show has changed.
 - A message from the browser is lost, or the run that handles it is interrupted. The fields send
   their text again until the server confirms it, which it does only after ``on_text`` has returned.
-  A callback that has started runs to its end (``streamlit_internals.let_callbacks_finish``).
+  A callback that has started runs to its end (``streamlit_internals.let_clicks_finish``).
 - The page rebuilds an element because an element above it appeared or disappeared. The browser
   remembers text that isn't stored yet and restores it. Pages draw optional elements inside a
   container that always exists.

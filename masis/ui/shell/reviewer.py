@@ -15,7 +15,7 @@ from masis.services import ANONYMOUS, Actor, Workbench
 from masis.services.drafts import clean, subjects_of_case
 from masis.settings import account_name
 from masis.settings.sign_in import RESERVED
-from masis.ui.components import draw_and_listen, register_component
+from masis.ui.components import noop, register_component
 from masis.ui.review.decision_form import LONGEST_NAME
 from masis.ui.shell import address
 from masis.ui.shell.inputs import show_value
@@ -171,9 +171,12 @@ def reviewer_badge(workbench: Workbench) -> None:
 def _sync_stored_name(workbench: Workbench) -> None:
     """Let the browser store the name, or adopt the name it has stored."""
     with st.container(key="reviewer-memory"):
-        data = {"name": reviewer() or ""}
-        sent = draw_and_listen(_MEMORY, ["kept", "wake"], data=data, key="reviewer-store")
-        stored = sent.get("kept")
+        stored = _MEMORY(
+            data={"name": reviewer() or ""},
+            key="reviewer-store",
+            on_kept_change=noop,
+            on_wake_change=noop,
+        ).kept
     # A restarted server has lost the name of the session, but the browser still has it.
     if isinstance(stored, str) and reviewer() is None and name_reviewer(workbench, stored):
         st.rerun()

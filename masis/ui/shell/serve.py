@@ -46,7 +46,7 @@ from masis.ui.shell.streamlit_internals import (
     answer_without_delay,
     break_long_marks,
     disable_pages_folder,
-    let_callbacks_finish,
+    let_clicks_finish,
 )
 from masis.ui.shell.worker import show_log
 
@@ -170,7 +170,7 @@ def launch(
     root = app_root()
     port = choose_port(reach.address, port)
     disable_pages_folder()
-    let_callbacks_finish()
+    let_clicks_finish()
     break_long_marks()
     answer_without_delay()
     served_database.serve_database(db)

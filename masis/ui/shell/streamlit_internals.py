@@ -12,6 +12,7 @@ import socket
 import threading
 from collections.abc import Mapping
 from functools import cache
+from time import monotonic
 from typing import Any, NamedTuple
 
 from masis.views.markdown import drawable
@@ -88,40 +89,75 @@ def disable_pages_folder() -> None:
     PagesManager.uses_pages_directory = False
 
 
-_APPLYING = threading.local()
-"""``now`` is true while this thread, one session's script, applies the browser's values."""
+CLICK_LASTS_S = 5.0
+"""How long the run that a click has started isn't interrupted: most pages take a tenth of it. What
+takes longer, such as the preparation of a large download, can be left with another click.
+"""
+
+
+class _Run(threading.local):
+    """The run of this thread, which is one session's script."""
+
+    applies_values = False
+    """Whether the values from the browser are being applied, which calls the callbacks."""
+    clicked_until = 0.0
+    """Until when (monotonic seconds) newer requests wait for a click, 0 without a click."""
+    reruns_itself = False
+    """Whether the script has asked for another run or another page itself."""
+
+
+_RUN = _Run()
 
 
 @cache
-def let_callbacks_finish() -> None:
-    """Let every callback run to its end after the values from the browser have arrived.
+def let_clicks_finish() -> None:
+    """Let the run that a click or a component's message has started act on it.
 
-    Streamlit stops a run for a newer request at each use of the session state. In a callback, that
-    loses the user's choice or click: the value counts as applied, so the newer run doesn't call the
-    callback for it. With this patch, a newer request waits until the callbacks have returned; it
-    still interrupts the drawing that follows. Calling this function again has no effect.
+    Streamlit stops a run for a newer request, which may be a message that no user sent: the name
+    that the browser has stored, or text that a field posts when it is left. That loses the click. A
+    callback isn't called again, because its value counts as applied, and ``if st.button(...)`` is
+    true only in the run that was stopped before it got there. With this patch, a newer request
+    waits until the callbacks have returned, and after a click until the run has ended, at most
+    ``CLICK_LASTS_S``. It needs the option ``runner.fastReruns`` to be off, because otherwise a
+    newer request starts a second run beside the first. Calling this function again has no effect.
     """
     from streamlit.runtime.scriptrunner.script_runner import ScriptRunner
+    from streamlit.runtime.scriptrunner_utils.script_requests import (
+        ScriptRequests,
+        _has_active_trigger_value,
+    )
     from streamlit.runtime.state.safe_session_state import SafeSessionState
 
     apply_values = SafeSessionState.on_script_will_rerun
     handle_request = ScriptRunner._maybe_handle_execution_control_request
+    add_request = ScriptRequests._request_rerun_locked
 
-    def on_script_will_rerun(of: SafeSessionState, *args: Any, **named: Any) -> None:
-        _APPLYING.now = True
+    def on_script_will_rerun(of: SafeSessionState, values: Any, *args: Any, **named: Any) -> None:
+        is_clicked = values is not None and any(map(_has_active_trigger_value, values.widgets))
+        _RUN.clicked_until = monotonic() + CLICK_LASTS_S if is_clicked else 0
+        _RUN.reruns_itself = False
+        _RUN.applies_values = True
         try:
-            apply_values(of, *args, **named)
+            apply_values(of, values, *args, **named)
         finally:
-            _APPLYING.now = False
+            _RUN.applies_values = False
 
     def maybe_handle_request(of: ScriptRunner) -> None:
-        if not getattr(_APPLYING, "now", False):
+        acts_on_click = monotonic() < _RUN.clicked_until and not _RUN.reruns_itself
+        if not _RUN.applies_values and not acts_on_click:
             handle_request(of)
+
+    def note_request(of: ScriptRequests, request: Any) -> bool:
+        # The script's own requests come from its thread, the browser's from another.
+        _RUN.reruns_itself = True
+        return add_request(of, request)
 
     runner: Any = ScriptRunner
     state: Any = SafeSessionState
+    requests: Any = ScriptRequests
     runner._maybe_handle_execution_control_request = maybe_handle_request
     state.on_script_will_rerun = on_script_will_rerun
+    requests._request_rerun_locked = note_request
 
 
 @cache
