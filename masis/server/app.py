@@ -47,7 +47,7 @@ from masis.services import Workbench
 from masis.services.api_records import settable_fields
 from masis.services.jobs import Jobs
 from masis.services.records import VIEWER_FIELDS, explained_errors
-from masis.settings.sign_in import RESERVED, SignIn
+from masis.settings.sign_in import SignIn, is_reserved
 
 log = logging.getLogger(__name__)
 
@@ -268,7 +268,7 @@ def _named_reviewer(request: Request) -> Actor:
     name = " ".join(unquote(request.headers.get(REVIEWER_HEADER, "")).split())
     if not name:
         return ANONYMOUS
-    if len(name) > 80 or not name.isprintable() or name.casefold() in RESERVED:
+    if len(name) > 80 or not name.isprintable() or is_reserved(name):
         raise RequestRefused(
             400, f"{REVIEWER_HEADER} isn't a name of a person", "Use 1 to 80 printable characters."
         )

@@ -109,6 +109,14 @@ def test_a_revoked_or_expired_token_is_refused_at_the_next_request(
         assert statuses(client) == (401, 401)
 
 
+def test_a_leaked_token_can_t_create_one_that_outlives_it(team: Served) -> None:
+    with bearer(team, new_token(team, "admin", days=1)) as stolen, team.client("admin") as owner:
+        refused = stolen.post("/tokens", json={"label": "another", "days": 366})
+        assert refused.status_code == 403
+        assert "with a token" in refused.text
+        assert len(owner.get("/tokens").json()) == 1
+
+
 def test_tokens_of_others_are_an_admin_s_business(team: Served) -> None:
     new_token(team, "lead")
     with team.client("lead") as lead, team.client("reviewer") as reviewer:

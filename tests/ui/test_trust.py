@@ -5,10 +5,11 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
+from masis.datasets.writers.lines import frame_csv
 from masis.schema.team import QueuePolicy
 from masis.services import Workbench
 from masis.services.trust.summary import IN_VIEW, agreement_base_text
-from masis.ui.trust.page import VIEWS, csv_bytes
+from masis.ui.trust.page import VIEWS
 from tests.reviewing import decide
 from tests.ui.conftest import AUDITED, open_page, texts
 
@@ -200,4 +201,4 @@ def test_links_use_the_name_of_the_section_they_open(
 
 def test_a_downloaded_table_has_no_cell_that_a_spreadsheet_runs() -> None:
     table = pd.DataFrame({"case": ["=1+1", "case-2"], "share": [-0.5, 1.0]})
-    assert csv_bytes(table).decode().splitlines() == ["case,share", "'=1+1,-0.5", "case-2,1.0"]
+    assert frame_csv(table).decode().splitlines() == ["case,share", "'=1+1,-0.5", "case-2,1.0"]

@@ -11,7 +11,7 @@ import pandas as pd
 import streamlit as st
 
 from masis.audit.measures.statistics import exact_bounds
-from masis.datasets.writers.lines import escape_formula
+from masis.datasets.writers.lines import frame_csv
 from masis.errors import MasisError
 from masis.schema.wording import count_noun
 from masis.services import Workbench
@@ -1081,16 +1081,10 @@ def _show_reviewers(key: _CacheKey) -> None:
         _draw_case_list(chosen.differing, f"Settled with another verdict than {chosen.reviewer}'s")
 
 
-def csv_bytes(frame: pd.DataFrame) -> bytes:
-    """Return a table as CSV in which a spreadsheet runs no cell as a formula (CWE-1236)."""
-    safe = frame.map(lambda cell: escape_formula(cell) if isinstance(cell, str) else cell)
-    return safe.to_csv(index=False).encode()
-
-
 def _draw_data_download(frame: pd.DataFrame, name: str) -> None:
     st.download_button(
         f"Download as CSV: {name}",
-        csv_bytes(frame),
+        frame_csv(frame),
         file_name=f"trust-{name.lower().replace(' ', '-')[:60]}.csv",
         mime="text/csv",
         key=f"download-{name}",
