@@ -222,8 +222,11 @@ def _respond(endpoint: ApiEndpoint, call: ApiCall, request: Request, body: bytes
         arguments["query"] = parse(endpoint.query, query_values(endpoint.query, request))
     if endpoint.body is not None:
         arguments["body"] = parse_json(endpoint.body, body)
-    with explained_errors(call.workbench.database):
-        answer = endpoint.handler(call, **arguments)
+    try:
+        with explained_errors(call.workbench.database):
+            answer = endpoint.handler(call, **arguments)
+    except OverflowError as error:  # SQLite's integers have 64 bits, JSON's any number
+        raise InputError("a number is too large", hint="Send a smaller one.") from error
     if not isinstance(answer, File):
         return Response(endpoint.dump(answer), media_type="application/json", headers=FRESH)
     # Other characters would need the parameter filename* (RFC 6266, 4.3).

@@ -177,6 +177,16 @@ def test_a_body_of_many_unknown_fields_is_refused_before_each_becomes_an_error(
         assert len(answer.content) < 10_000
 
 
+def test_a_number_that_no_column_holds_is_an_error_and_no_failure(served: Served) -> None:
+    with served.client("Ada") as client:
+        for number in (2**63, 10**30):
+            paged = client.get("/cases", params={"page": number})
+            decided = client.post(DECISIONS, json={**REJECT, "iteration": number})
+            listed = client.get("/decisions", params={"limit": number})
+            for answer in (paged, decided, listed):
+                assert 400 <= answer.status_code < 500, answer.text
+
+
 def test_deep_json_and_odd_numbers_are_errors_and_no_failures(served: Served) -> None:
     headers = {"content-type": "application/json"}
     bodies = (
