@@ -90,7 +90,7 @@ class SignInGate:
             signed_out = RedirectResponse(PAGE, status_code=303, headers=_FRESH)
             signed_out.delete_cookie(session_cookie({}, "").name)
             await signed_out(scope, receive, send)
-        elif path.startswith(self._checked_elsewhere) or path in OPEN_PATHS or (self._sign_in.kind == "oidc" and path in OIDC_PATHS):
+        elif self._is_open(path):
             await self._app(scope, receive, send)
         elif (
             actor is None
@@ -129,6 +129,14 @@ class SignInGate:
             await self._app(scope, receive, self._counting_removal(scope, send))
         else:
             await self._app(scope, receive, send)
+
+    def _is_open(self, path: str) -> bool:
+        """Return whether an address needs no session."""
+        return (
+            path.startswith(self._checked_elsewhere)
+            or path in OPEN_PATHS
+            or (self._sign_in.kind == "oidc" and path in OIDC_PATHS)
+        )
 
     def _counting_removal(self, scope: Scope, send: Send) -> Send:
         """Return a function that sends a response, and counts an upload as removed if it was.
