@@ -37,6 +37,7 @@ MAX_ORIGIN = 300
 """The most characters of each of these values that are sent."""
 VERSION = 5
 """Increase this with every change of a prompt that may change a model's replies."""
+MARK_LINE = "The mark of all fences below: "
 _SECTIONS = "\n{{sections}}\n"
 _INCLUDE = re.compile(r"^\{\{include (\w+)\}\}$", re.MULTILINE)
 _JOINER = "\u2060"
@@ -186,7 +187,7 @@ def compose(
     # The {} stays, because the digests of earlier recordings include it.
     content = json.dumps([name, shared, judged, {}], sort_keys=True)
     mark = unforgeable(mark, [section.text for section in (*shared, *judged)])
-    opening = f"The mark of all fences below: {mark}"
+    opening = f"{MARK_LINE}{mark}"
     return RolePrompt(
         frame=load(FRAME).before,
         shared="\n\n".join([opening, *(fence(section, mark) for section in shared)]),
