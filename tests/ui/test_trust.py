@@ -126,6 +126,16 @@ def test_a_claim_verdict_links_to_its_cases(
     assert listed == "**Contradicted: the cases** (1)"
 
 
+def test_a_name_of_a_reviewer_is_no_markup(audited_workbench: Workbench) -> None:
+    audited_workbench.store.team.put_in_force("Ada", QueuePolicy(reviewers=2))
+    decide(audited_workbench, AUDITED[0], "approve", "[x](//evil)")
+    decide(audited_workbench, AUDITED[0], "reject", ":red[y]", reason="Unsupported")
+    page = open_page("trust", view="people", pair="1")
+    listed = next(each.value for each in page.markdown if "Cases on which" in each.value)
+    assert "\\[x\\]" in listed
+    assert "\\:red\\[y\\]" in listed
+
+
 def test_a_pair_of_reviewers_links_to_their_disagreements(
     audited_workbench: Workbench,
 ) -> None:

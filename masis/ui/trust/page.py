@@ -540,6 +540,7 @@ def _draw_chosen_cases(rows: pd.DataFrame) -> None:
 def _draw_case_list(
     cases: Sequence[str], title: str, notes: Sequence[str] = (), noted: str = "People"
 ) -> None:
+    """Draw a list of cases under a title, which is Markdown."""
     st.markdown(f"**{title}** ({len(cases):,})")
     shown = cases[:MOST_LISTED]
     questions = {case: served_workbench().store.cases.get(case).query for case in shown}
@@ -720,9 +721,10 @@ def _show_people(key: _CacheKey) -> None:
     number = address.number("pair", 0)
     if 1 <= number <= len(report.pairs):
         pair = report.pairs[number - 1]
+        first, second = map(escape_markdown, (pair.first, pair.second))
         _draw_case_list(
             [report.cases[unit] for unit in (*pair.differ, *pair.apart)],
-            f"Cases on which {pair.first} and {pair.second} differ",
+            f"Cases on which {first} and {second} differ",
             notes=[*["verdict"] * len(pair.differ), *["correction or answer"] * len(pair.apart)],
             noted="Differ in",
         )
@@ -1078,7 +1080,8 @@ def _show_reviewers(key: _CacheKey) -> None:
     _draw_choice_table("who", titles, rows, "Reviewers' own figures", "trust-own")
     number = address.number("who", 0)
     if 1 <= number <= len(reviewers) and (chosen := reviewers[number - 1]).differing:
-        _draw_case_list(chosen.differing, f"Settled with another verdict than {chosen.reviewer}'s")
+        name = escape_markdown(chosen.reviewer)
+        _draw_case_list(chosen.differing, f"Settled with another verdict than {name}'s")
 
 
 def _draw_data_download(frame: pd.DataFrame, name: str) -> None:
