@@ -2,10 +2,11 @@
 
     python tools/tamper.py            prints the table of docs/security.md
 
-Each attack alters a copy of a database with three audited and decided cases, one that waits for
-another reviewer, and two undecided ones. The attacker can write the file and knows the schema, so
-the triggers are dropped first and restored afterward. Then the copy is checked as `masis
-verify-log` does: without a key, with the key, and against a head noted earlier.
+Each attack alters a copy of a database with three audited and decided cases, one that was decided
+in a named queue, one that waits for another reviewer, and two undecided ones. The attacker can
+write the file and knows the schema, so the triggers are dropped first and restored afterward. Then
+the copy is checked as `masis verify-log` does: without a key, with the key, and against a head
+noted earlier.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from masis.store.core import guards
 from masis.store.core.chained_log import canonical_json, place_after, sha256
 from masis.store.core.signatures import sign
 from masis.store.jobs import pack, unpack
-from masis.store.records import LogHead
+from masis.store.records import CaseFilter, LogHead
 
 KEY = b"0123456789abcdef0123456789abcdef"
 ADA = Actor(name="Ada Lind")
@@ -100,6 +101,20 @@ def build(path: Path) -> None:
         )
         if number == 2:
             workbench.reviews.undo(ADA, entry.id)
+    workbench.cases.add_one(ADA, case.model_copy(update={"id": "queued"}))
+    queue = workbench.queues.create(ADA, "Bridges", CaseFilter())
+    workbench.reviews.submit(
+        ADA,
+        Decision(
+            reviewer=ADA.name,
+            case_id="queued",
+            run_id=None,
+            verdict="reject",
+            reason="checked",
+            queue=queue.id,
+        ),
+    )
+    workbench.tokens.create(ADA, "nightly import", role="viewer")
     workbench.team.put_in_force(ADA, QueuePolicy(reviewers=2))
     for name in ("undecided", "shared", "newest"):
         workbench.cases.add_one(ADA, case.model_copy(update={"id": name}))
@@ -340,6 +355,14 @@ def edit_work(connection: sqlite3.Connection) -> None:
     connection.execute("UPDATE case_work SET who = 'Bob' WHERE case_seq = 1")
 
 
+def edit_queue_work(connection: sqlite3.Connection) -> None:
+    connection.execute("UPDATE queue_work SET who = 'Ben'")
+
+
+def edit_token(connection: sqlite3.Connection) -> None:
+    connection.execute("UPDATE api_tokens SET role = 'admin'")
+
+
 def edit_pending(connection: sqlite3.Connection) -> None:
     connection.execute("UPDATE cases SET pending = 0 WHERE id = 'shared'")
 
@@ -561,6 +584,7 @@ ATTACKS = (
     Attack("name another reviewer on a decided case", "digests", edit_reviewer),
     Attack("edit the quality shown in lists", "digests", edit_quality),
     Attack("change the person who decided", "digests", edit_work),
+    Attack("change the person who decided in a named queue", "digests", edit_queue_work),
     Attack("mark a case as having all its decisions", "digests", edit_pending),
     Attack("edit the number of reviewers that a decided case needs", "digests", edit_wanted),
     Attack("edit the policy that applied to decisions", "digests", edit_policy),
@@ -585,6 +609,7 @@ ATTACKS = (
     Attack("remove all signatures", "signatures", strip_signatures),
     Attack("remove the newest entry with its signature", "note", cut_tail),
     Attack("edit a case's import time", "", edit_import_time),
+    Attack("give a personal token a higher role", "", edit_token),
 )
 """Every attack, with the weakest check that detects it, or an empty string if none does."""
 

@@ -51,7 +51,7 @@ from masis.cli.output import (
 from masis.cli.worst_answers import WorstAnswers
 from masis.datasets.mapping.reader import read_any
 from masis.datasets.mapping.row import MappedRow
-from masis.datasets.writers.lines import escape_formula, write_line
+from masis.datasets.writers.lines import frame_csv, write_line
 from masis.errors import InputError, MasisError
 from masis.llm.estimates import CostEstimate
 from masis.schema.case import Case
@@ -527,10 +527,8 @@ class _AuditJob:
         from masis.views.tables import runs_to_pandas
 
         rows = runs_to_pandas([run], of="issues")
-        # A spreadsheet evaluates a cell that starts with "=" (CWE-1236), also one from an answer.
-        safe = rows.map(lambda cell: escape_formula(cell) if isinstance(cell, str) else cell)
         # The position is 0 only before the first rows, which get the header.
-        write.write(safe.to_csv(index=False, header=write.tell() == 0).encode())
+        write.write(frame_csv(rows, header=write.tell() == 0))
 
 
 SAMPLED = 200

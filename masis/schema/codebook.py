@@ -237,7 +237,7 @@ class CaseObservation(Record):
         type: The rule of an issue, the code of a reason, or the name of a label.
         quote: The words of the answer that it's about, if it's about some.
         author: The reviewer; "" for the audit.
-        cause: Where the fault comes from, if it's known (``masis/schema/causes.py``).
+        cause: Where the fault comes from, if it's known.
         is_fault: Whether it says that something is wrong. Approvals and confirming labels don't.
         codes: The codes of the failure modes that people applied to it, as far as the viewer may
             see them.

@@ -137,8 +137,8 @@ class SubjectDigests(Record):
 class Decision(Record):
     """A decision about one run, as submitted; the store adds its place in the chain and ``about``.
 
-    ``masis/services/decision_rules.py`` checks the requirements of each verdict (a reason, a real
-    correction, serious issues that were seen) when a decision is recorded.
+    The requirements of each verdict (a reason, a real correction, serious issues that were seen)
+    are checked when a decision is recorded.
 
     Attributes:
         machine_shown: The parts of the machine's verdict that the person saw (``scores``,

@@ -47,7 +47,7 @@ from masis.services import Workbench
 from masis.services.api_records import settable_fields
 from masis.services.jobs import Jobs
 from masis.services.records import VIEWER_FIELDS, explained_errors
-from masis.settings.sign_in import RESERVED, SignIn
+from masis.settings.sign_in import SignIn, is_reserved
 
 log = logging.getLogger(__name__)
 
@@ -222,8 +222,11 @@ def _respond(endpoint: ApiEndpoint, call: ApiCall, request: Request, body: bytes
         arguments["query"] = parse(endpoint.query, query_values(endpoint.query, request))
     if endpoint.body is not None:
         arguments["body"] = parse_json(endpoint.body, body)
-    with explained_errors(call.workbench.database):
-        answer = endpoint.handler(call, **arguments)
+    try:
+        with explained_errors(call.workbench.database):
+            answer = endpoint.handler(call, **arguments)
+    except OverflowError as error:  # SQLite's integers have 64 bits, JSON's any number
+        raise InputError("a number is too large", hint="Send a smaller one.") from error
     if not isinstance(answer, File):
         return Response(endpoint.dump(answer), media_type="application/json", headers=FRESH)
     # Other characters would need the parameter filename* (RFC 6266, 4.3).
@@ -268,7 +271,7 @@ def _named_reviewer(request: Request) -> Actor:
     name = " ".join(unquote(request.headers.get(REVIEWER_HEADER, "")).split())
     if not name:
         return ANONYMOUS
-    if len(name) > 80 or not name.isprintable() or name.casefold() in RESERVED:
+    if len(name) > 80 or not name.isprintable() or is_reserved(name):
         raise RequestRefused(
             400, f"{REVIEWER_HEADER} isn't a name of a person", "Use 1 to 80 printable characters."
         )

@@ -307,6 +307,10 @@ class Jobs:
         """Queue the screening of a question on these sources and return its id at once.
 
         ``sources`` are names such as ``corpus:NAME`` and ``pubmed``.
+
+        Raises:
+            SettingsError: The settings name a file or folder that isn't configured.
+
         """
         settings = settings or self.workbench.settings
         assert_listed(self.access, actor, settings, self.workbench.settings)

@@ -6,18 +6,21 @@ its error would tell whether a file exists, and the server would open it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from masis.api.roles import offered_models
 from masis.errors import SettingsError
 from masis.llm.role_plugins import fillable_roles
 from masis.schema.actor import Actor
 from masis.schema.model_ref import DEMO_REPLIES, ModelRef
+from masis.screening.critic import ROLE as GRADER
 from masis.services.access import Access
 from masis.settings import Settings
 
 
 def assert_listed(access: Access, actor: Actor, named: Settings, configured: Settings) -> None:
-    """Raise SettingsError if a role names a file, folder or plug-in that is neither configured nor
-    offered, as downloaded models are.
+    """Raise SettingsError if a role or a grader of abstracts names a file, folder or plug-in that
+    is neither configured nor offered, as downloaded models are.
 
     People who can change the settings may name any model. The error is the same whether or not the
     file exists, and no file is opened.
@@ -31,16 +34,25 @@ def assert_listed(access: Access, actor: Actor, named: Settings, configured: Set
     """
     if access.allows(actor, "configure"):
         return
-    for role, model_text in named.models().items():
+    listed = {text for _, text in _named_models(configured)}
+    for role, model_text in _named_models(named):
         model = _strip_first_stage(model_text)
         if not _opens_files(ModelRef.parse(model)):
             continue
-        allowed = (*configured.models().values(), *offered_models(configured, role))
+        allowed = (*listed, *offered_models(configured, role))
         if model not in map(_strip_first_stage, allowed):
             raise SettingsError(
                 f"{role}: {model[:200]!r} isn't a model of this workbench. Choose one from the"
                 " list, or ask an admin to add it to the configuration."
             )
+
+
+def _named_models(settings: Settings) -> Iterator[tuple[str, str]]:
+    """Yield each role with its model string, also each grader of abstracts."""
+    yield from settings.models().items()
+    for name in settings.screening_graders.split(","):
+        if name.strip():
+            yield GRADER, name.strip()
 
 
 def _strip_first_stage(model_text: str) -> str:

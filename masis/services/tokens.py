@@ -50,9 +50,16 @@ class TokenService(Service):
 
         Raises:
             InputError: The name, the label or the number of days isn't valid.
-            NotAllowed: ``role`` is higher than the person's own role.
+            NotAllowed: ``role`` is higher than the person's own role, or the actor is identified by
+                a token.
 
         """
+        # Otherwise a leaked token could create another one, which stays after the first one is
+        # revoked or has expired.
+        if actor.signed_in_by == SIGNED_IN_BY:
+            raise NotAllowed(
+                "You can't create a token with a token. Sign in on the workbench to create one."
+            )
         label = " ".join(label.split())
         if not label or len(label) > LONGEST_LABEL or not label.isprintable():
             raise InputError(

@@ -13,6 +13,7 @@ import logging
 import secrets
 import threading
 import time
+import unicodedata
 from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from pathlib import Path
@@ -122,7 +123,15 @@ def name_problem(name: str) -> str | None:
         return (
             f"a name must have 1 to {LONGEST_NAME} printable characters, without spaces at its ends"
         )
-    return "a program signs with this name" if name.casefold() in RESERVED else None
+    return "a program signs with this name" if is_reserved(name) else None
+
+
+def is_reserved(name: str) -> bool:
+    """Return whether a program signs with this name, also in other forms of its letters.
+
+    Compatibility forms, such as full-width letters, look the same in a list of names.
+    """
+    return unicodedata.normalize("NFKC", name).casefold() in RESERVED
 
 
 class NewSecret(NamedTuple):

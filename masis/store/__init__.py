@@ -158,12 +158,12 @@ class Store:
         return check(self.database)
 
     def check_signatures(self, key: bytes) -> SignatureCheck:
-        """Check the signatures of both logs with the key that made them."""
+        """Check the signatures of all logs with the key that made them."""
         with self.database.reading() as connection:
             return signatures.check(connection, key)
 
     def sign_logs(self, key: bytes) -> SigningResult:
-        """Sign every unsigned entry of both logs. Forged entries would be signed too."""
+        """Sign every unsigned entry of all logs. Forged entries would be signed too."""
         with self.database.transaction() as connection:
             return signatures.sign_unsigned(connection, key)
 

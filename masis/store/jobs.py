@@ -412,7 +412,8 @@ class StoredJobs(StorePart, Generic[E, P]):
         silence = datetime.fromisoformat(self._database.now()) - datetime.fromisoformat(
             job["seen_at"]
         )
-        return silence.total_seconds() > process_owner.SILENCE_S
+        # A sign of life from the future was recorded before the clock was set back.
+        return abs(silence.total_seconds()) > process_owner.SILENCE_S
 
     def _interrupt(self, connection: sqlite3.Connection, job: sqlite3.Row, why: str) -> None:
         at = self._database.now()

@@ -216,9 +216,9 @@ def test_a_key_signs_existing_and_later_entries(
     tamper.attack(original[0], tmp_path, tamper.strip_signatures).rename(database)
     made = masis("verify-log", "--db", database, "--new-key", key, "--note", note)
     assert made.exit_code == 0, made.stderr
-    assert "6 entries without a signature signed." in made.stderr
+    assert "7 entries without a signature signed." in made.stderr
     assert key.stat().st_mode & 0o077 == 0
-    assert json.loads(note.read_text())["length"] == 5
+    assert json.loads(note.read_text())["length"] == 6
     assert masis("verify-log", "--db", database, "--new-key", key).exit_code == 1, (
         "a key is never replaced"
     )
@@ -226,7 +226,7 @@ def test_a_key_signs_existing_and_later_entries(
         store.decisions.append(a_decision(a_case("bridge-1"), None))
     unsigned = masis("verify-log", "--db", database, "--key", key)
     assert unsigned.exit_code == 1
-    assert "entry 6 of the decision log: not signed" in unsigned.stderr
+    assert "entry 7 of the decision log: not signed" in unsigned.stderr
     assert masis("verify-log", "--db", database, "--key", key, "--sign").exit_code == 0
     monkeypatch.setenv("MASIS_LOG_KEY", str(key))
     assert (
@@ -237,11 +237,11 @@ def test_a_key_signs_existing_and_later_entries(
     )
     done = masis("verify-log", "--db", database, "--note", note)
     assert done.exit_code == 0, done.stderr
-    assert "signed   8" in done.stdout
+    assert "signed   9" in done.stdout
     cut = tamper.attack(original[0], tmp_path, tamper.cut_tail)
     shown = masis("verify-log", "--db", cut, "--note", note)
     assert shown.exit_code == 1
-    assert "4 entries, but 7 were noted, so its end was cut off" in shown.stderr
+    assert "5 entries, but 8 were noted, so its end was cut off" in shown.stderr
 
 
 def test_a_read_only_database_is_verified_from_a_copy_and_an_empty_file_has_no_log(

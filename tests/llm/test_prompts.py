@@ -507,7 +507,11 @@ def test_chat_template_control_tokens_are_neutralized(texts: Texts) -> None:
         *("[THINK]", "[/THINK]", "<sop>", "<unused0>", "<unused99>", "<tools>", "</tools>"),
         *("[gMASK]", "<eoh>", "</role>", "<extra_id_1>", "<reserved_106>", "<SPECIAL_10>"),
         *("<seed:bos>", "<|turn>", "<turn|>", "[|user|]", "[e~[", "[TOOL_CONTENT]", "<sep>"),
-        "<end_of_sentence>",
+        *("<end_of_sentence>", "<｜DSML｜invoke>", "</｜DSML｜invoke>", "<|fim▁begin｜>"),
+        *("[CLS]", "[SEP]", "[MASK]", "[sMASK]", "[PAD]", "[EOS]", "<UNK>", "<PAD>", "<EOS_TOKEN>"),
+        *("]~b]", "]~!b[", "<arg_key>", "</arg_value>", "<minimax:tool_call>", "<ctrl99>"),
+        *("<start_function_call>", "<longcat_user>", "</longcat_s>", "<end_of_utterance>"),
+        *("<start_of_image>", "<image>", "<im_start>", "<mask_1>", "<seed:think>", "<assistant>"),
     ],
 )
 def test_control_tokens_of_any_template_are_split(word: str) -> None:

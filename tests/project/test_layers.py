@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -281,3 +282,21 @@ def test_the_shared_reads_exist_and_write_nothing(tmp_path: Path) -> None:
             for method in methods:
                 source = inspect.getsource(getattr(type(getattr(store, name)), method))
                 assert "transaction(" not in source, f"{name}.{method} writes"
+
+
+WRITES_CSV = {
+    "masis/datasets/exports/export.py",
+    "masis/datasets/writers/lines.py",
+    "masis/datasets/writers/metrics.py",
+}
+"""The modules that write CSV. Each escapes cells that a spreadsheet would run as formulas."""
+
+
+def test_csv_is_written_only_where_formulas_are_escaped() -> None:
+    writes = re.compile(r"\bcsv\.(?:writer|DictWriter)\(|\.to_(?:csv|excel)\(")
+    found = {
+        path.relative_to(ROOT).as_posix()
+        for path in (ROOT / "masis").rglob("*.py")
+        if writes.search(path.read_text(encoding="utf-8"))
+    }
+    assert found == WRITES_CSV

@@ -176,6 +176,7 @@ def test_the_document_names_every_schema_it_refers_to(served: Served) -> None:
     named = {part.partition('"')[0] for part in text.split("#/components/schemas/")[1:]}
     assert named <= set(described["components"]["schemas"])
     assert str(served.workbench.database) not in text
+    assert "masis/" not in text, "the document names no files of the server"
     parameters = {
         parameter["name"]
         for path in described["paths"].values()

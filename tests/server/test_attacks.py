@@ -109,6 +109,14 @@ def test_a_revoked_or_expired_token_is_refused_at_the_next_request(
         assert statuses(client) == (401, 401)
 
 
+def test_a_leaked_token_can_t_create_one_that_outlives_it(team: Served) -> None:
+    with bearer(team, new_token(team, "admin", days=1)) as stolen, team.client("admin") as owner:
+        refused = stolen.post("/tokens", json={"label": "another", "days": 366})
+        assert refused.status_code == 403
+        assert "with a token" in refused.text
+        assert len(owner.get("/tokens").json()) == 1
+
+
 def test_tokens_of_others_are_an_admin_s_business(team: Served) -> None:
     new_token(team, "lead")
     with team.client("lead") as lead, team.client("reviewer") as reviewer:
@@ -167,6 +175,16 @@ def test_a_body_of_many_unknown_fields_is_refused_before_each_becomes_an_error(
         assert answer.status_code == 400
         assert "more than 100,000 fields" in answer.text
         assert len(answer.content) < 10_000
+
+
+def test_a_number_that_no_column_holds_is_an_error_and_no_failure(served: Served) -> None:
+    with served.client("Ada") as client:
+        for number in (2**63, 10**30):
+            paged = client.get("/cases", params={"page": number})
+            decided = client.post(DECISIONS, json={**REJECT, "iteration": number})
+            listed = client.get("/decisions", params={"limit": number})
+            for answer in (paged, decided, listed):
+                assert 400 <= answer.status_code < 500, answer.text
 
 
 def test_deep_json_and_odd_numbers_are_errors_and_no_failures(served: Served) -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from masis.errors import CaseHeld
 from masis.schema.actor import Actor
 from masis.schema.review import SHOWN_UNKNOWN, Decision
 from masis.schema.team import QueuePolicy
@@ -83,17 +82,6 @@ def test_a_plan_of_removals_is_hidden_under_a_blind_policy(
     assert workbench.retention.plan(LEA, rule) is not None
     workbench.team.put_in_force(ADA, QueuePolicy())
     assert workbench.retention.plan(ADA, rule) is not None
-
-
-def test_a_lease_from_the_future_ends_when_the_clock_is_set_back(bench: Workbench) -> None:
-    an_audited_case(bench.store, a_case())
-    clock = ["2027-01-01T10:00:00.000Z"]
-    bench.store.database.now = lambda: clock[0]
-    bench.team.claim(ADA, "case-1")
-    with pytest.raises(CaseHeld):
-        bench.team.claim(BEN, "case-1")
-    clock[0] = "2026-01-01T10:00:00.000Z"
-    assert bench.team.claim(BEN, "case-1").reviewer == "Ben"
 
 
 def test_partial_copies_of_an_earlier_day_are_removed_with_the_next_backup(

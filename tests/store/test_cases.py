@@ -406,6 +406,18 @@ def test_a_run_on_another_machine_is_interrupted_after_a_timeout(path: Path) -> 
         assert store.runs.mark_lost() == ("run-1",)
 
 
+def test_a_sign_of_life_from_before_the_clock_was_set_back_keeps_no_run_running(
+    path: Path,
+) -> None:
+    now = ["2027-01-01T12:00:00.000Z"]
+    with Store.open(path, now=lambda: now[0]) as store:
+        started(store, a_case(), owner=Owner("elsewhere", 1, "then"))
+        now[0] = "2027-01-01T11:58:00.000Z"
+        assert store.runs.mark_lost() == (), "clocks of two machines may differ a little"
+        now[0] = "2026-01-01T12:00:00.000Z"
+        assert store.runs.mark_lost() == ("run-1",)
+
+
 def test_a_finished_run_is_never_overwritten(store: Store) -> None:
     case = a_case()
     store.cases.add(case)

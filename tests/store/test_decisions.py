@@ -390,9 +390,9 @@ def test_an_unaltered_log_is_intact(original: Path, tmp_path: Path) -> None:
             ).names()
             == []
         )
-        assert store.decisions.check_subjects().checked == 5
+        assert store.decisions.check_subjects().checked == 6
         assert store.screening_log.check_subjects().checked == 1
-        assert store.check_signatures(KEY).signed == 6
+        assert store.check_signatures(KEY).signed == 7
 
 
 def test_an_entry_older_than_its_predecessor_is_named(store: Store) -> None:

@@ -465,7 +465,7 @@ def test_only_the_newest_backups_are_kept(store: Store, tmp_path: Path) -> None:
     service, at = BackupService(store), datetime(2026, 1, 1, tzinfo=UTC)
     for day in range(5):
         service.make(ADA, folder, keep=2, now=at + timedelta(days=day))
-    assert [path.name for path in service.existing(folder)] == [
+    assert [path.name for path in service.existing(folder, at + timedelta(days=9))] == [
         "masis-20260105T000000Z.db",
         "masis-20260104T000000Z.db",
     ]

@@ -467,3 +467,22 @@ def test_a_case_without_an_answer_says_why_and_collapses_the_reasoning(
         )
         decide(workbench, "none", "reject", reason="It refused.")
         assert workbench.store.cases.summary("none").standing == "decided"
+
+
+def test_an_address_of_evidence_is_no_markup_in_its_link(tmp_path: Path, serve: Serve) -> None:
+    workbench = serve(tmp_path / "missing.db")
+    source = "https://example.org/:red[x]_**y**"
+    case = case_of(
+        {
+            "id": "case-1",
+            "query": "When?",
+            "answer": "In 1932 [1].",
+            "evidence": [{"id": "1", "text": "", "source": source}],
+        }
+    )
+    workbench.cases.add(ADA, [case])
+    workbench.audits.audit(ADA, case)
+    app = open_page("review", case="case-1")
+    [link] = app.get("link_button")
+    assert link.proto.url == source
+    assert r"\:red\[x\]\_\*\*y\*\*" in link.proto.label

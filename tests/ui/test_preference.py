@@ -86,6 +86,8 @@ def test_a_row_of_the_win_rates_opens_its_verdicts(served: Workbench) -> None:
     pair = f'["{SECRET}", "{NAMES[1]}"]'
     app = open_page("preference", AS_ANA, view="results", pair=pair)
     assert f"{SECRET} against {NAMES[1]}" in drawn_data(app)
+    forged = open_page("preference", AS_ANA, view="results", pair='[":red[x]", "[y](//evil)"]')
+    assert r"\\:red\\[x\\] against \\[y\\]" in drawn_data(forged)
     wrong = open_page("preference", AS_ANA, view="results", pair='{"a": 1}')
     assert not wrong.exception
 

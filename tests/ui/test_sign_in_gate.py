@@ -57,6 +57,24 @@ def test_a_refused_removal_makes_no_room_for_another_upload(client: TestClient) 
     assert put(client, "b", 1) == 204
 
 
+@pytest.mark.parametrize("ingests", [False, True])
+def test_the_addresses_of_ingestion_are_open_only_if_it_is_served(
+    tmp_path: Path, ingests: bool
+) -> None:
+    file = tmp_path / "people.toml"
+    file.write_text(f'[people.Ada]\nrole = "reviewer"\nsecret = "{SECRET.digest}"')
+
+    async def behind(request: Request) -> Response:
+        return Response("the frame of every page")
+
+    gate = Middleware(SignInGate, sign_in=SignIn(file), ingests=ingests)
+    app = Starlette(routes=[Route("/{rest:path}", behind)], middleware=[gate])
+    with TestClient(app, base_url="http://127.0.0.1") as client:
+        for path in ("/v1/cases", "/v1/_stcore/stream", "/v1/media/x"):
+            assert client.get(path).status_code == (200 if ingests else 401)
+        assert client.get("/api/v1/me").status_code == 200
+
+
 def test_a_sign_in_form_with_many_fields_is_too_large(client: TestClient) -> None:
     fields = {f"field{number}": "x" for number in range(11)}
     assert client.post(PAGE, data=fields).status_code == 413
@@ -69,4 +87,8 @@ def test_nobody_can_sign_in_under_a_name_that_a_program_signs_with() -> None:
         for name in re.findall(r'\bActor\(name="([^"]+)"\)', path.read_text(encoding="utf-8"))
     }
     assert len(names) >= 7
+    wide = {code: code + 0xFEE0 for code in range(ord("!"), ord("~") + 1)}
+    # Full-width letters look the same in a list of names.
+    names |= {name.translate(wide) for name in names}
+    names |= {name.upper() for name in names}
     assert not [name for name in names if name_problem(name) is None]

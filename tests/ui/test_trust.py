@@ -5,10 +5,11 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
+from masis.datasets.writers.lines import frame_csv
 from masis.schema.team import QueuePolicy
 from masis.services import Workbench
 from masis.services.trust.summary import IN_VIEW, agreement_base_text
-from masis.ui.trust.page import VIEWS, csv_bytes
+from masis.ui.trust.page import VIEWS
 from tests.reviewing import decide
 from tests.ui.conftest import AUDITED, open_page, texts
 
@@ -125,6 +126,16 @@ def test_a_claim_verdict_links_to_its_cases(
     assert listed == "**Contradicted: the cases** (1)"
 
 
+def test_a_name_of_a_reviewer_is_no_markup(audited_workbench: Workbench) -> None:
+    audited_workbench.store.team.put_in_force("Ada", QueuePolicy(reviewers=2))
+    decide(audited_workbench, AUDITED[0], "approve", "[x](//evil)")
+    decide(audited_workbench, AUDITED[0], "reject", ":red[y]", reason="Unsupported")
+    page = open_page("trust", view="people", pair="1")
+    listed = next(each.value for each in page.markdown if "Cases on which" in each.value)
+    assert "\\[x\\]" in listed
+    assert "\\:red\\[y\\]" in listed
+
+
 def test_a_pair_of_reviewers_links_to_their_disagreements(
     audited_workbench: Workbench,
 ) -> None:
@@ -200,4 +211,4 @@ def test_links_use_the_name_of_the_section_they_open(
 
 def test_a_downloaded_table_has_no_cell_that_a_spreadsheet_runs() -> None:
     table = pd.DataFrame({"case": ["=1+1", "case-2"], "share": [-0.5, 1.0]})
-    assert csv_bytes(table).decode().splitlines() == ["case,share", "'=1+1,-0.5", "case-2,1.0"]
+    assert frame_csv(table).decode().splitlines() == ["case,share", "'=1+1,-0.5", "case-2,1.0"]

@@ -7,9 +7,12 @@ import io
 import json
 import re
 from collections.abc import Iterable
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from masis.schema.case import Case
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _FORMULA_START = re.compile(r"[\s']*[=+\-@＝＋－＠]")
 """Text that a spreadsheet may run as a formula (OWASP, CSV injection), also in full-width signs.
@@ -43,3 +46,9 @@ def csv_line(cells: Iterable[object]) -> bytes:
     line = io.StringIO()
     csv.writer(line).writerow("" if cell is None else escape_formula(str(cell)) for cell in cells)
     return line.getvalue().encode()
+
+
+def frame_csv(frame: pd.DataFrame, *, header: bool = True) -> bytes:
+    """Return a table as CSV in which no cell is run as a formula."""
+    safe = frame.map(lambda cell: escape_formula(cell) if isinstance(cell, str) else cell)
+    return safe.to_csv(index=False, header=header).encode()

@@ -37,29 +37,35 @@ MAX_ORIGIN = 300
 """The most characters of each of these values that are sent."""
 VERSION = 5
 """Increase this with every change of a prompt that may change a model's replies."""
+MARK_LINE = "The mark of all fences below: "
 _SECTIONS = "\n{{sections}}\n"
 _INCLUDE = re.compile(r"^\{\{include (\w+)\}\}$", re.MULTILINE)
 _JOINER = "\u2060"
 _CONTROL_WORD = re.compile(
-    r"""[<\[](?=
-        \|[^|<>\n]{1,60}\|> | ｜[^｜<>\n]{1,60}｜>
-      | /?(?:s|bos|eos|pad|unk|sop|eop|unused\d{1,5}|start_of_turn|end_of_turn|think
-          |tools|tool_call|tool_response|cls|sep|mask|eoh|eoa|eom|role
-          |extra_id_\d{1,4}|reserved_\d{1,4}|SPECIAL_\d{1,4}|TOKENS_UNUSED_\d{1,4}
-          |beginning_of_sentence|end_of_sentence|seed:[a-z_]{1,40})>
-      | \|[a-z_]{1,40}> | [a-z_]{1,40}\|>
-      | \|[a-z_]{1,40}\|\] | e~\[
+    r"""[<\[\]](?=
+      # <|im_start|>, <｜User｜>, and with one bar: <|turn>, <turn|>
+        [|｜][^|｜<>\n]{1,60}[|｜]> | \|[a-z_]{1,40}> | [a-z_]{1,40}\|>
+      # <｜DSML｜invoke>: no other text has this bar after an angle bracket
+      | /?｜
+      # </s>, and what models call their tokens for turns, tools, padding and pictures
+      | /?(?i:s|[bs]o[sp]|eo[spdt]|eo[ham]|pad|unk|cls|sep|mask|gmask|think|tools|role
+          |system|user|assistant|escape|image|img|video|audio)>
+      | /?(?:unused|ctrl)\d{1,5}>
+      # <start_of_turn>, <extra_id_0>, <minimax:tool_call>, <EOS_TOKEN>: HTML has no underscore
+      | /?[A-Za-z\d:]{1,40}_[\w:]{1,60}> | /?seed:[a-z]{1,40}>
+      # [|user|], [e~[, ]~b], ]~!b[
+      | \|[a-z_]{1,40}\|\] | e~\[ | ~!?b[\[\]]
       | <SYS>> | </SYS>>
-      | /?(?:INST|THINK|gMASK|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS
-          |TOOL_CONTENT|MODEL_SETTINGS|ARGS|CALL_ID|PREFIX|MIDDLE|SUFFIX|IMG|IMG_BREAK|IMG_END
-          |AUDIO|BEGIN_AUDIO)\]
+      | /?(?:INST|THINK|s?MASK|gMASK|CLS|SEP|PAD|UNK|BOS|EOS|SYSTEM_PROMPT|AVAILABLE_TOOLS
+          |TOOL_CALLS|TOOL_RESULTS|TOOL_CONTENT|MODEL_SETTINGS|ARGS|CALL_ID|PREFIX|MIDDLE|SUFFIX
+          |IMG|IMG_BREAK|IMG_END|AUDIO|BEGIN_AUDIO)\]
     )""",
     re.VERBOSE,
 )
 """The beginning of control words in the chat templates of local models, which separate the turns of
 a conversation: ``<|im_start|>``, ``[INST]``, ``</s>``.
 """
-_DISARMED = re.compile(rf"([<\[]){_JOINER}")
+_DISARMED = re.compile(rf"([<\[\]]){_JOINER}")
 # JSON allows these inside a string, but str.splitlines and many readers treat them as line ends.
 _LINE_BREAKS = str.maketrans({"\x85": "\\u0085", "\u2028": "\\u2028", "\u2029": "\\u2029"})
 
@@ -181,7 +187,7 @@ def compose(
     # The {} stays, because the digests of earlier recordings include it.
     content = json.dumps([name, shared, judged, {}], sort_keys=True)
     mark = unforgeable(mark, [section.text for section in (*shared, *judged)])
-    opening = f"The mark of all fences below: {mark}"
+    opening = f"{MARK_LINE}{mark}"
     return RolePrompt(
         frame=load(FRAME).before,
         shared="\n\n".join([opening, *(fence(section, mark) for section in shared)]),

@@ -34,7 +34,7 @@ from masis.services.background import RepeatedTask
 from masis.services.workbench import Workbench
 from masis.settings import Settings, secret
 from masis.store import Store
-from masis.store.audits.inbox import WebhookNotice
+from masis.store.audits.inbox import LONGEST_WAIT, WebhookNotice
 
 log = logging.getLogger("masis.webhook")
 
@@ -44,7 +44,6 @@ LEAST_SECRET = 32
 """The minimum length of the secret in characters."""
 TRIES = 30
 """The number of calls for one notice; with the waits between them they take about a day."""
-LONGEST_WAIT = timedelta(hours=1)
 
 _AT_ONCE = 50
 _EVERY = timedelta(seconds=1)

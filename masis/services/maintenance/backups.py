@@ -68,7 +68,7 @@ class BackupService(Service):
         stamp = moment.strftime(_STAMP)
         check = backup.back_up(self._store.database, target / f"{self._store.path.stem}-{stamp}.db")
         # newest first, so the slice holds the oldest
-        old = self.existing(target)[keep:] if keep else []
+        old = self.existing(target, moment)[keep:] if keep else []
         for path in old:
             backup.remove(path)
         return BackupMade(check, tuple(old))
@@ -84,19 +84,24 @@ class BackupService(Service):
             if started is not None and now - started > UNFINISHED_AFTER:
                 backup.remove(path)
 
-    def existing(self, folder: Path) -> list[Path]:
-        """Return this database's backups in a folder, by the time in their names, newest first."""
+    def existing(self, folder: Path, now: datetime) -> list[Path]:
+        """Return this database's backups in a folder, by the time in their names, newest first.
+
+        Those from the future come last: they were made before the clock was set back.
+        """
         stem = self._store.path.stem
         # The pattern also matches databases whose names start the same, such as review-2.db for
         # review.db, so the rest must be a time.
-        backups = [path for path in folder.glob(f"{stem}-*.db") if _time_of(path, stem) is not None]
-        # By name, because copying a file changes its own time, and the stamps sort as text.
-        return sorted(backups, key=lambda path: path.name, reverse=True)
+        # By the time in the name, because copying a file changes its own time.
+        times = {path: _time_of(path, stem) for path in folder.glob(f"{stem}-*.db")}
+        made = {path: time for path, time in times.items() if time is not None}
+        return sorted(made, key=lambda path: (made[path] <= now, made[path]), reverse=True)
 
-    def newest(self, folder: Path) -> datetime | None:
+    def newest(self, folder: Path, now: datetime) -> datetime | None:
         """Return when the newest backup in a folder was made, or None if there is none."""
-        backups = self.existing(folder) if folder.is_dir() else []
-        return _time_of(backups[0], self._store.path.stem) if backups else None
+        backups = self.existing(folder, now) if folder.is_dir() else []
+        made = _time_of(backups[0], self._store.path.stem) if backups else None
+        return made if made is not None and made <= now else None
 
 
 def restore(
@@ -173,7 +178,7 @@ def make_if_due(
     """
     folder, now = Path(settings.backup_folder).expanduser(), now or datetime.now(UTC)
     folder.mkdir(parents=True, exist_ok=True)
-    newest = backups.newest(folder)
+    newest = backups.newest(folder, now)
     if newest is not None and now - newest < timedelta(hours=settings.backup_hours):
         return None
     made = backups.make(AUTOMATIC, folder, keep=settings.backup_keep, now=now)

@@ -381,9 +381,10 @@ def check_backups(
     """
     if not settings.backup_folder:
         return
-    newest = backups.newest(Path(settings.backup_folder).expanduser())
+    now = now or datetime.now(UTC)
+    newest = backups.newest(Path(settings.backup_folder).expanduser(), now)
     limit = timedelta(hours=2 * settings.backup_hours)
-    late = newest is None or (now or datetime.now(UTC)) - newest > limit
+    late = newest is None or now - newest > limit
     age = f"the newest is from {newest:%Y-%m-%d %H:%M} UTC" if newest else "there is none"
     hint = f"Run `masis db backup {settings.backup_folder}` to see the error." if late else ""
     yield HealthItem("backup", not late, f"{settings.backup_folder}: {age}", hint)

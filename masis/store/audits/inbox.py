@@ -24,6 +24,9 @@ Form = Literal["json", "ndjson", "cases"]
 the source is configured for another one.
 """
 
+LONGEST_WAIT = timedelta(hours=1)
+"""The longest wait before a notice is delivered again."""
+
 
 class ReceivedRequest(NamedTuple):
     """A request as it was sent, with the digest of its body and the sender's idempotency key."""
@@ -150,14 +153,19 @@ class Inbox(StorePart):
                 connection.execute("DELETE FROM notices")
 
     def due(self, limit: int) -> list[WebhookNotice]:
-        """Return the notices that may be delivered now, the oldest first."""
+        """Return the notices that may be delivered now, the oldest first.
+
+        A notice that is due later than the longest wait was postponed before the clock was set
+        back.
+        """
+        now = self._database.now()
         rows = self._database.execute(
             """SELECT notices.seq, notices.id, event, at, tries, cases.id AS case_id,
                    (SELECT json_group_array(source) FROM arrivals
                        WHERE arrivals.case_seq = cases.seq) AS sources
                FROM notices JOIN cases ON cases.seq = notices.case_seq
-               WHERE due_at <= ? ORDER BY notices.seq LIMIT ?""",
-            [self._database.now(), limit],
+               WHERE due_at <= ? OR due_at > ? ORDER BY notices.seq LIMIT ?""",
+            [now, add_time(now, LONGEST_WAIT), limit],
         )
         return [
             WebhookNotice(**{**dict(row), "sources": tuple(json.loads(row["sources"]))})

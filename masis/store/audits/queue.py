@@ -585,8 +585,8 @@ def _open_to(connection: sqlite3.Connection, case_filter: CaseFilter) -> list[Co
         return []
     work = "SELECT who FROM case_work WHERE case_seq = cases.seq AND kind = '{}'"
     leased = (
-        "SELECT reviewer FROM leases WHERE case_seq = cases.seq AND until >"
-        " strftime('%Y-%m-%dT%H:%M:%fZ', 'now')"
+        "SELECT reviewer FROM leases WHERE case_seq = cases.seq AND"
+        " strftime('%Y-%m-%dT%H:%M:%fZ', 'now') BETWEEN taken_at AND until"
     )
     assigned, skipped = work.format("assigned"), work.format("skipped")
     decided, wanted, others, queue_id = DECIDED_IN_FIRST, "wanted", [], ""

@@ -85,7 +85,7 @@ _FACTS = """
             WHERE case_seq = seq AND kind = 'decided'),
         EXISTS (SELECT 1 FROM openings WHERE openings.case_seq = seq AND reviewer = :me),
         EXISTS (SELECT 1 FROM leases
-            WHERE leases.case_seq = seq AND reviewer <> :me AND until > :now),
+            WHERE leases.case_seq = seq AND reviewer <> :me AND :now BETWEEN taken_at AND until),
         EXISTS (SELECT 1 FROM drafts WHERE reviewer = :me AND subject = 'case:' || cases.id),
         redaction_seq IS NOT NULL
     FROM json_each(:ids) AS wanted

@@ -681,12 +681,21 @@ def problems(connection: sqlite3.Connection) -> Iterator[str]:
         ):
             seq, queue, state, pending, entry, policy = row
             queues[seq][queue] = (state, pending, entry, policy)
+        queue_work = defaultdict[int, dict[tuple[str, str], int]](dict)
+        for seq, queue, who, entry in connection.execute(
+            f"SELECT case_seq, queue, who, entry_seq FROM queue_work "  # noqa: S608
+            f"WHERE case_seq {numbers[0]}",
+            numbers[1],
+        ):
+            queue_work[seq][queue, who] = entry
         for derived in _derive_cases(connection, numbers):
             yield from _state_mistakes(derived, work[derived.case["seq"]])
             if derived.state.state == "planted":
                 continue
             if queues[derived.case["seq"]] != derived.queue_states:
                 yield f"case {derived.case['id']!r}: its state in a queue differs from the log"
+            if queue_work[derived.case["seq"]] != derived.queue_work:
+                yield f"case {derived.case['id']!r}: who decided it in a queue differs from the log"
             if codes[derived.case["seq"]] != observations.codes_of_entries(derived.entries):
                 yield f"case {derived.case['id']!r}: its failure modes differ from the log"
     differ = " OR ".join(f"cases.{name} IS NOT runs.{name}" for name in _FIGURES)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import altair as alt
-import pandas as pd
 import streamlit as st
 
+from masis.datasets.writers.lines import csv_line
 from masis.errors import MasisError
 from masis.schema.case import Severity
 from masis.schema.comparison import (
@@ -322,12 +322,12 @@ def _judgement_cell(judgement: Judgement, severity: Severity | None, *, audited:
     }
 
 
-def _csv_of(workbench: Workbench, comparison: SystemComparison, shown: ListName) -> str:
+def _csv_of(workbench: Workbench, comparison: SystemComparison, shown: ListName) -> bytes:
     """Return all questions of a list as CSV."""
     names = (comparison.first.name, comparison.second.name)
     [complete] = workbench.comparison.compare(actor(), names, groups=False, most_listed=None)
     rows = listed_rows(complete.list_questions(shown)[0])
-    return pd.DataFrame(rows, columns=ListedRow._fields).to_csv(index=False)
+    return b"".join(map(csv_line, (ListedRow._fields, *rows)))
 
 
 def _draw_both_answers(

@@ -347,7 +347,7 @@ def _draw_verdicts(workbench: Workbench, found: PreferenceResults, *, everyone: 
     chosen = "disputed" if disputed else "pair" if systems else "all"
     titles = {"all": "All", "disputed": f"Reviewers differ ({found.disputed:,})"}
     if systems:
-        titles["pair"] = " against ".join(systems)
+        titles["pair"] = escape_markdown(" against ".join(systems))
     key = "preference-only"
     st.session_state[key] = chosen
 

@@ -20,6 +20,7 @@ from masis.ui.shell import address
 from masis.ui.shell.inputs import store_typed, typing_area
 from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import served_workbench
+from masis.views.markdown import escape_markdown
 
 FIELDS = 20
 """The number of chunks that can be filled at once. The next version offers the others."""
@@ -126,7 +127,10 @@ def _draw_chunk_field(chunk: Evidence, case: Case, text: str) -> None:
             # A source comes from a file: other schemes, such as javascript:, must not become links.
             if chunk.source.startswith(("https://", "http://")):
                 st.link_button(
-                    chunk.source[:120], chunk.source, icon=":material/open_in_new:", type="tertiary"
+                    escape_markdown(chunk.source[:120]),
+                    chunk.source,
+                    icon=":material/open_in_new:",
+                    type="tertiary",
                 )
             else:
                 st.text(chunk.source[:300])

@@ -40,6 +40,7 @@ from masis.screening.grading.question import (
 from masis.screening.rounds.queries import searched_text
 from masis.services import Actor, Workbench
 from masis.services.background import BackgroundTask
+from masis.services.model_names import assert_listed
 from masis.services.records import CorpusImport, CorpusSummary
 from masis.services.screening import CORPUS as CORPUS_PREFIX
 from masis.services.screening import PUBMED
@@ -239,6 +240,7 @@ def show_form(workbench: Workbench) -> None:
                 "Screen the evidence", "start-screening", "play_arrow", _start_screening, **start
             )
             try:
+                assert_listed(workbench.access, actor(), form.effective, workbench.settings)
                 also = " The queries go to PubMed." if PUBMED in sources else ""
                 st.caption(f"{grading_place_text(form.effective)}{also}")
             except MasisError as error:

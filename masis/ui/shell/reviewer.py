@@ -14,7 +14,7 @@ import streamlit as st
 from masis.services import ANONYMOUS, Actor, Workbench
 from masis.services.drafts import clean, subjects_of_case
 from masis.settings import account_name
-from masis.settings.sign_in import RESERVED
+from masis.settings.sign_in import is_reserved
 from masis.ui.components import noop, register_component
 from masis.ui.review.decision_form import LONGEST_NAME
 from masis.ui.shell import address
@@ -98,7 +98,7 @@ def name_reviewer(workbench: Workbench, typed: object) -> str | None:
     if served_reach().sign_in is not None:
         return reviewer()
     name = " ".join(clean(typed, LONGEST_NAME).split())
-    if not name or name.casefold() in RESERVED:
+    if not name or is_reserved(name):
         return None
     earlier = actor()
     st.session_state[_KEY] = name

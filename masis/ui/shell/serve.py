@@ -202,7 +202,7 @@ def launch(
         routes.append(ingestion_route(receiving))
         lifespan = receiving.running
     if (sign_in := reach.sign_in) is not None:
-        guards.append(Middleware(SignInGate, sign_in=sign_in))
+        guards.append(Middleware(SignInGate, sign_in=sign_in, ingests=bool(sources)))
         routes += sign_in_routes(sign_in)
         sign_in.load_ended_sessions(
             ended_sessions.read_sessions(db), functools.partial(ended_sessions.add, db)

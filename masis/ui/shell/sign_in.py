@@ -63,10 +63,16 @@ _MOST_FIELDS = 10
 
 
 class SignInGate:
-    """ASGI middleware that shows the sign-in page to everyone who isn't signed in."""
+    """ASGI middleware that shows the sign-in page to everyone who isn't signed in.
 
-    def __init__(self, app: ASGIApp, sign_in: SignIn) -> None:
+    API and ingestion check tokens themselves and answer in JSON (masis/server). ``ingests`` says
+    whether ingestion is served; if it isn't, Streamlit would answer under its addresses.
+    """
+
+    def __init__(self, app: ASGIApp, sign_in: SignIn, *, ingests: bool = False) -> None:
         self._app, self._sign_in = app, sign_in
+        prefixes = (PREFIX, ingestion.PREFIX) if ingests else (PREFIX,)
+        self._checked_elsewhere = tuple(f"{prefix}/" for prefix in prefixes)
         self._uploaded: dict[str, dict[str, int]] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -84,10 +90,7 @@ class SignInGate:
             signed_out = RedirectResponse(PAGE, status_code=303, headers=_FRESH)
             signed_out.delete_cookie(session_cookie({}, "").name)
             await signed_out(scope, receive, send)
-        elif path.startswith((f"{PREFIX}/", f"{ingestion.PREFIX}/")):
-            # API and ingestion check tokens themselves and answer in JSON (masis/server).
-            await self._app(scope, receive, send)
-        elif path in OPEN_PATHS or (self._sign_in.kind == "oidc" and path in OIDC_PATHS):
+        elif self._is_open(path):
             await self._app(scope, receive, send)
         elif (
             actor is None
@@ -126,6 +129,14 @@ class SignInGate:
             await self._app(scope, receive, self._counting_removal(scope, send))
         else:
             await self._app(scope, receive, send)
+
+    def _is_open(self, path: str) -> bool:
+        """Return whether an address needs no session."""
+        return (
+            path.startswith(self._checked_elsewhere)
+            or path in OPEN_PATHS
+            or (self._sign_in.kind == "oidc" and path in OIDC_PATHS)
+        )
 
     def _counting_removal(self, scope: Scope, send: Send) -> Send:
         """Return a function that sends a response, and counts an upload as removed if it was.

@@ -11,7 +11,7 @@ import pandas as pd
 import streamlit as st
 
 from masis.audit.measures.statistics import exact_bounds
-from masis.datasets.writers.lines import escape_formula
+from masis.datasets.writers.lines import frame_csv
 from masis.errors import MasisError
 from masis.schema.wording import count_noun
 from masis.services import Workbench
@@ -540,6 +540,7 @@ def _draw_chosen_cases(rows: pd.DataFrame) -> None:
 def _draw_case_list(
     cases: Sequence[str], title: str, notes: Sequence[str] = (), noted: str = "People"
 ) -> None:
+    """Draw a list of cases under a title, which is Markdown."""
     st.markdown(f"**{title}** ({len(cases):,})")
     shown = cases[:MOST_LISTED]
     questions = {case: served_workbench().store.cases.get(case).query for case in shown}
@@ -720,9 +721,10 @@ def _show_people(key: _CacheKey) -> None:
     number = address.number("pair", 0)
     if 1 <= number <= len(report.pairs):
         pair = report.pairs[number - 1]
+        first, second = map(escape_markdown, (pair.first, pair.second))
         _draw_case_list(
             [report.cases[unit] for unit in (*pair.differ, *pair.apart)],
-            f"Cases on which {pair.first} and {pair.second} differ",
+            f"Cases on which {first} and {second} differ",
             notes=[*["verdict"] * len(pair.differ), *["correction or answer"] * len(pair.apart)],
             noted="Differ in",
         )
@@ -1078,19 +1080,14 @@ def _show_reviewers(key: _CacheKey) -> None:
     _draw_choice_table("who", titles, rows, "Reviewers' own figures", "trust-own")
     number = address.number("who", 0)
     if 1 <= number <= len(reviewers) and (chosen := reviewers[number - 1]).differing:
-        _draw_case_list(chosen.differing, f"Settled with another verdict than {chosen.reviewer}'s")
-
-
-def csv_bytes(frame: pd.DataFrame) -> bytes:
-    """Return a table as CSV in which a spreadsheet runs no cell as a formula (CWE-1236)."""
-    safe = frame.map(lambda cell: escape_formula(cell) if isinstance(cell, str) else cell)
-    return safe.to_csv(index=False).encode()
+        name = escape_markdown(chosen.reviewer)
+        _draw_case_list(chosen.differing, f"Settled with another verdict than {name}'s")
 
 
 def _draw_data_download(frame: pd.DataFrame, name: str) -> None:
     st.download_button(
         f"Download as CSV: {name}",
-        csv_bytes(frame),
+        frame_csv(frame),
         file_name=f"trust-{name.lower().replace(' ', '-')[:60]}.csv",
         mime="text/csv",
         key=f"download-{name}",
