@@ -25,14 +25,14 @@ from masis.llm.roles.critic import ModelCritic
 from masis.llm.roles.drafter import ModelDrafter
 from masis.llm.roles.evaluator import ModelEvaluator
 from masis.llm.roles.reviser import ModelReviser
-from masis.llm.roles.verifier import EXTRACTIONS, AbsentFigures, Extractions, ModelVerifier
+from masis.llm.roles.verifier import EXTRACTIONS, Extractions, ModelVerifier
 from masis.offline.matching.key_points import VERSION as OFFLINE_RULES
 from masis.offline.roles.critic import OfflineCritic
 from masis.offline.roles.drafter import OfflineDrafter
 from masis.offline.roles.evaluator import OfflineEvaluator
 from masis.offline.roles.reviser import OfflineReviser
 from masis.offline.roles.verifier import OfflineVerifier
-from masis.schema.audit import AbsentFigure, Claim
+from masis.schema.audit import Claim
 from masis.schema.case import Evidence
 from masis.schema.exam import ExamStanding, joined_name
 from masis.schema.judge import JudgeBrief
@@ -217,21 +217,9 @@ def _verifier(
     # Don't use the extractions cached in this process while replies are recorded or replayed:
     # cached ones are not recorded and may differ from the recording.
     extractions = EXTRACTIONS if model.replies is None and model.record is None else Extractions()
-    return ModelVerifier(model, settings, extractions, in_steps, _absent_figures(control))
-
-
-def _absent_figures(control: RunControl) -> AbsentFigures:
-    """Return a function that finds figures the evidence lacks by rules, whatever a model says of
-    the claim.
-    """
-    rules = OfflineVerifier(control.cancellation)
-
-    def find(
-        claims: Sequence[Claim], evidence: Sequence[Evidence]
-    ) -> list[tuple[AbsentFigure, ...]]:
-        return [check.figures for check in rules.verify(claims, evidence)]
-
-    return find
+    # Figures that the evidence lacks are found by rules, whatever a model says of the claim.
+    figures = OfflineVerifier(control.cancellation).absent_figures
+    return ModelVerifier(model, settings, extractions, in_steps, figures)
 
 
 def _with_second_opinion(

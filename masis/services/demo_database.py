@@ -19,6 +19,7 @@ from masis.schema.actor import Actor
 from masis.schema.case import Case
 from masis.schema.model_ref import DEMO_REPLIES, REPLAY
 from masis.schema.review import Decision, Verdict
+from masis.schema.systems import SystemDetails
 from masis.schema.team import QueuePolicy
 from masis.screening.demo import CORPUS, demo_questions
 from masis.services.decision_rules import REASON_CODE, reason_text
@@ -63,6 +64,13 @@ _DECIDED = re.compile(r"-0[2467]$")
 
 Most cases are left for review.
 """
+SYSTEMS = {
+    "baseline": SystemDetails(model="town-writer", version="1.4", date="2026-09"),
+    "candidate": SystemDetails(model="town-writer", version="2.0", date="2026-11"),
+}
+"""The systems whose answers to the same questions are compared. Nobody decides about them, and the
+offline checks audit them.
+"""
 MISTAKEN = 0.08
 """How often a simulated reviewer's verdict differs from the gold labels."""
 
@@ -79,6 +87,13 @@ def demo_cases() -> Iterable[Case]:
     """Yield the demo cases, file by file."""
     for file in demo_case_files():
         yield from read_cases(file)
+
+
+def system_cases() -> Iterator[Case]:
+    """Yield the answers of the demo's two systems to the same questions, the older system first."""
+    for system in SYSTEMS:
+        for case in read_cases(app_root() / "data" / "systems" / f"{system}.jsonl"):
+            yield case.as_answer_of(system)
 
 
 def recorded_settings(settings: Settings) -> Settings:
@@ -107,6 +122,9 @@ def fill_demo(
 
     """
     workbench.cases.add(actor, demo_cases())
+    if workbench.cases.add(actor, system_cases()).added:
+        for name, details in SYSTEMS.items():
+            workbench.systems.describe(DEMO, name, details)
     workbench.corpora.add_demo(actor)
     audits = [
         planned
@@ -142,6 +160,8 @@ def _planned_audits(settings: Settings) -> Iterator[Planned]:
             yield case, offline
         if case.id not in (*OFFLINE, *NOT_AUDITED):
             yield case, recorded
+    for case in system_cases():
+        yield case, offline
 
 
 def _screen(workbench: Workbench, actor: Actor) -> None:

@@ -23,7 +23,7 @@ def test_every_step_of_the_demo_script_shows_what_the_script_says(
     demo: str, open_tab: Callable[..., Tab]
 ) -> None:
     steps = STEP.findall(SCRIPT.read_text(encoding="utf-8"))
-    assert len(steps) == 10
+    assert len(steps) == 11
     tab = open_tab(demo)
     for name, address, seen in steps:
         assert name == address

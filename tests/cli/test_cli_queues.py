@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from masis import Desk
 from tests.cli.running import Masis, case, desk
 
 
@@ -55,6 +56,76 @@ def test_a_queue_is_created_set_up_worked_on_and_archived(
     assert masis("queues", "archive", "Medical", *at).stdout == "Medical is archived.\n"
     assert masis("queues", "list", "--json", *at).stdout == ""
     assert json.loads(masis("queues", "list", "--archived", "--json", *at).stdout)["left"] == 0
+
+
+def test_the_rule_the_rubric_and_the_filter_of_a_queue_are_changed_by_command(
+    masis: Masis, at: tuple[str | Path, ...], tmp_path: Path
+) -> None:
+    masis("queues", "create", "Medical", "--field", "Medicine", *at)
+    change = ("queues", "change", "Medical")
+    assert masis(*change, "--reviewers", "3", "--rule", "agree", "--agree", "2", *at).exit_code == 0
+    guide = tmp_path / "guide.txt"
+    guide.write_text("Check doses.\n", encoding="utf-8")
+    own = ("--score", "Clarity: 1-5 | how well it reads", "--score", "Tone: plain, harsh")
+    masis(*change, *own, "--guidelines", guide, *at)
+    shown = masis("queues", "show", "Medical", *at).stdout
+    for line in (
+        "verdict      the one that 2 of 3 agree on, or else an adjudication",
+        "Clarity: 1-5 | how well it reads",
+        "Tone: plain, harsh",
+        "| Check doses.",
+    ):
+        assert line in shown
+    masis(*change, "--score", "Depth: 1-3", *at)
+    shown = masis("queues", "show", "Medical", *at).stdout
+    assert "Depth: 1-3" in shown
+    assert "Clarity" not in shown
+    assert "| Check doses." in shown
+    masis(*change, "--team-rubric", *at)
+    assert "rubric" not in masis("queues", "show", "Medical", *at).stdout
+
+    moved = masis(*change, "--field", "History", "--state", "approved", *at)
+    assert "Left out, because decisions change it: states." in moved.stderr
+    assert "filled by    field History\n" in masis("queues", "show", "Medical", *at).stdout
+    masis(*change, "--all-cases", *at)
+    row = json.loads(masis("queues", "show", "Medical", "--json", *at).stdout)
+    assert row["cases"] == 2
+    assert row["queue"]["policy"]["agree"] == 2
+
+
+def test_a_new_filter_keeps_the_order_of_a_queue(
+    masis: Masis, at: tuple[str | Path, ...], tmp_path: Path
+) -> None:
+    masis("queues", "create", "Medical", "--field", "Medicine", *at)
+    with Desk(tmp_path / "queues.db") as desk:
+        desk.change_queue("Medical", cases={"order": "oldest"})
+    masis("queues", "change", "Medical", "--field", "History", *at)
+    row = json.loads(masis("queues", "show", "Medical", "--json", *at).stdout)
+    assert row["queue"]["cases"] == {"fields": ["History"], "order": "oldest"}
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (("--score", "Clarity"), "isn't a score"),
+        (("--score", "Clarity: 5-1"), "isn't a score"),
+        (("--score", "Clarity: "), "isn't a score"),
+        (("--score", "A: 1-5", "--score", "a: 1-3"), "same name"),
+        (("--reviewers", "2", "--rule", "agree", "--agree", "3"), "can't agree"),
+        (("--team-rubric", "--score", "A: 1-5"), "either --team-rubric"),
+        (("--all-cases", "--field", "x"), "either --all-cases"),
+        (("--reviewer", "2"), "None of these filters can fill a queue"),
+    ],
+)
+def test_a_change_of_a_queue_that_cant_be_made_is_explained(
+    masis: Masis, at: tuple[str | Path, ...], options: tuple[str, ...], problem: str
+) -> None:
+    masis("queues", "create", "Medical", "--field", "Medicine", *at)
+    done = masis("queues", "change", "Medical", *options, *at)
+    assert done.exit_code in (1, 2)
+    assert problem in " ".join(done.stderr.split())
+    row = json.loads(masis("queues", "show", "Medical", "--json", *at).stdout)
+    assert row["queue"]["version"] == 1
 
 
 def test_an_export_of_a_queue_names_it_with_its_decisions(

@@ -240,6 +240,16 @@ def _kinds(cell: str) -> dict[str, int]:
     return {part[1]: int(part[2] or 1) for part in parts if part}
 
 
+def test_the_two_systems_answer_the_same_questions_from_the_same_evidence() -> None:
+    first, second = (
+        read_cases(DATA / "systems" / f"{name}.jsonl") for name in ("baseline", "candidate")
+    )
+    for before, after in zip(first, second, strict=True):
+        for name in ("id", "query", "evidence"):
+            assert before[name] == after[name]
+        assert re.fullmatch(r"services-\d\d", before["id"])  # which doesn't name its fault
+
+
 # The demo abstracts hold what data/screening/README.md promises: marked, varied, of a plausible
 # length, importable
 

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from itertools import permutations
+from itertools import pairwise, permutations
 
 import pytest
 
 import masis
 from masis import Case, Settings
+from masis.audit.citations import audit_citations
 from masis.offline.matching.evidence_index import EvidenceIndex
 from masis.offline.parsing.dates import Day
 from masis.offline.parsing.facts import Fact, agree, comparable, extract, likeness
+from masis.offline.roles.verifier import OfflineVerifier
 from masis.offline.text.number_words import NumberWords, read_cardinal, read_ordinal, read_share
 from masis.offline.text.tokens import stem, synonym_keys, tokens, weight
 from masis.schema.case import Evidence
 from masis.schema.rules import MUST_LOOK
+from masis.services import demo_cases
 from masis.views.answer import answer_view
 from masis.views.headline import headline
 
@@ -679,3 +682,26 @@ def test_shares_and_ordinals_need_a_noun() -> None:
     assert read_share("two thirds majority".split(), 0) is None
     assert read_ordinal("third quarter".split(), 0) == 3.0
     assert read_ordinal("third person".split(), 0) is None
+
+
+def test_absent_figures_are_those_of_the_check_without_the_encoder(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cases = [case for case in demo_cases() if case.answer and len(case.evidence) > 1][::4]
+    verifier, figures, checked = OfflineVerifier(), 0, []
+    for case, other in pairwise(cases):
+        claims = verifier.extract(case.answer, audit_citations(case.answer, case.evidence), "")
+        # Another case's texts lack most figures.
+        texts = [chunk.text for chunk in other.evidence] * len(case.evidence)
+        moved = tuple(
+            Evidence(id=chunk.id, text=text)
+            for chunk, text in zip(case.evidence, texts, strict=False)
+        )
+        for evidence in (case.evidence, moved):
+            expected = [check.figures for check in verifier.verify(claims, evidence)]
+            checked.append((claims, evidence, expected))
+            figures += sum(map(bool, expected))
+    assert figures > 20
+    monkeypatch.setattr("masis.offline.matching.evidence_index.load_encoder", None)
+    for claims, evidence, expected in checked:
+        assert verifier.absent_figures(claims, evidence) == expected

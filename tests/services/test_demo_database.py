@@ -12,7 +12,9 @@ from typing import get_args
 import pytest
 
 from masis.schema.actor import Actor
+from masis.schema.comparison import LIST_NAMES
 from masis.schema.review import Decision, LogEntry, Standing
+from masis.schema.systems import SystemDetails
 from masis.schema.team import QueuePolicy
 from masis.services import Workbench, demo_database
 from masis.services.demo_database import DEMO, REVIEWERS, SIMULATED, VERSION, fill_demo
@@ -135,3 +137,23 @@ def test_the_demo_has_a_case_made_from_a_screening(demo: Workbench) -> None:
     assert set(screened) == {f"demo-{name}" for name in demo_database.SCREENED}
     handed = demo.cases.find(CaseFilter(text="screening-demo-pad")).rows
     assert [row.standing for row in handed] == ["not_confirmed"]
+
+
+def test_the_demo_compares_two_systems_by_the_audit_alone(demo: Workbench) -> None:
+    first, second = demo_database.SYSTEMS
+    assert [system.name for system in demo.systems.all(ADA) if system.version] == [first, second]
+    [comparison] = demo.comparison.compare(ADA, (first, second))
+    counts = {name: comparison.list_questions(name)[1] for name in LIST_NAMES}
+    assert counts == {"worse": 2, "better": 6, "both_wrong": 1, "both_right": 3}
+    judged = [pair for name in LIST_NAMES for pair in comparison.list_questions(name)[0]]
+    assert all(pair.first_audited and pair.second_audited for pair in judged)
+    decided = {decision.case_id for _, decision in simulated(demo)}
+    assert not decided & {case.id for case in demo_database.system_cases()}
+    assert demo.preferences.progress(ADA).total == len(judged)
+
+
+def test_the_description_of_a_demo_system_isnt_replaced_by_a_later_start(demo: Workbench) -> None:
+    changed = SystemDetails(model="mine")
+    demo.systems.describe(ADA, "candidate", changed)
+    fill_demo(demo, ADA)
+    assert demo.systems.get(ADA, "candidate").model == "mine"

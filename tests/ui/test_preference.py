@@ -72,7 +72,7 @@ def test_results_hide_others_verdicts_until_the_question_is_decided(served: Work
     prefer(served, BEN, "x", reason="seen-by-ben")
     app = open_page("preference", AS_ANA, view="results")
     assert SECRET not in drawn_data(app)
-    assert "There are no verdicts that you may see yet" in "".join(info.value for info in app.info)
+    assert "You have decided 0 of " in "".join(info.value for info in app.info)
     prefer(served, ANA, "y")
     drawn = drawn_data(open_page("preference", AS_ANA, view="results"))
     for part in (SECRET, "seen-by-ben", "too few to tell"):

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import pytest
 from streamlit.testing.v1 import AppTest
 
 from masis.schema.actor import Actor
 from masis.schema.team import QueuePolicy, Rubric
 from masis.services import Workbench
+from masis.services.queue_rules import member_filter
 from masis.services.records import CaseFilter, ReviewQueue
+from masis.ui.queue.filling import NEW_QUEUE
+from masis.ui.shell import address
+from tests.services.test_queues import EVERY_FILTER
 from tests.ui.conftest import open_page, press, texts
 
 ADA = Actor(name="Ada Lind")
@@ -110,3 +115,65 @@ def test_the_team_page_sets_a_queue_up(audited_workbench: Workbench) -> None:
     press(app, "Archive this queue")
     assert audited_workbench.queues.all(ADA) == ()
     assert queue.policy == QueuePolicy(reviewers=2)
+
+
+def test_the_filter_of_a_queue_is_changed_in_the_list_that_it_holds(
+    audited_workbench: Workbench,
+) -> None:
+    queue = medical(audited_workbench, people=("Ada Lind",), instructions=HOSTILE)
+    shown = address.filter_parameters(queue.cases)
+    assert shown == {"field": "Medicine"}
+    app = opened("queue", fill=queue.id, **shown)
+    assert "It is filled by field Medicine now." in said(app)
+    assert "1 case matches this filter." in said(app)
+    app = opened("queue", fill=queue.id, q="bridge", tag="new", standing="wrong", order="oldest")
+    press(app, "Use this filter")
+    [changed] = audited_workbench.queues.all(ADA)
+    assert changed.cases == CaseFilter(text="bridge", tags=("new",), order="oldest")
+    assert (changed.people, changed.instructions, changed.version) == (
+        queue.people,
+        HOSTILE,
+        queue.version + 1,
+    )
+
+
+def test_a_queue_is_created_from_the_team_page_with_the_filter_of_the_list(
+    audited_workbench: Workbench,
+) -> None:
+    assert "There is only “All cases”." in said(opened("team", view="queues"))
+    app = opened("queue", fill=NEW_QUEUE, field="Medicine")
+    [name] = [field for field in app.text_input if field.placeholder == "Its name"]
+    name.set_value(HOSTILE[:60])
+    press(app, "Create queue")
+    [queue] = audited_workbench.queues.all(ADA)
+    assert (queue.name, queue.cases) == (HOSTILE[:60], CaseFilter(fields=("Medicine",)))
+    shown = said(opened("queue", fill=queue.id, field="Medicine"))
+    assert HOSTILE[:60] in shown.replace("\u200b", "")  # which keeps an address from being a link
+
+
+def test_the_form_of_a_queues_filter_says_what_it_cant_do(audited_workbench: Workbench) -> None:
+    assert "can't be changed" in said(opened("queue", fill="nope"))
+    tiered = audited_workbench.queues.create(ADA, "Urgent", CaseFilter(tiers=("must_look",)))
+    assert "no filter by review priority, so the queue would lose it" in said(
+        opened("queue", fill=tiered.id)
+    )
+    assert "Choose “All cases” above." in said(opened("queue", fill=tiered.id, queue=tiered.id))
+
+
+def test_every_filter_of_a_queue_is_one_of_the_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    case_filter = EVERY_FILTER.model_copy(
+        update={"order": "random", "seed": 7, "quality_from": None, "fields": ("a,b%2C", "<b>")}
+    )
+    shown = address.filter_parameters(case_filter)
+    monkeypatch.setattr(address, "value", lambda name: shown.get(name, ""))
+    lost = address.filters_without_parameter(case_filter)
+    assert set(lost) <= {"tiers"}
+    kept = case_filter.model_copy(update=dict.fromkeys(lost, ()))
+    assert member_filter(address.case_filter()) == kept
+
+
+def test_an_unchanged_queue_says_so(audited_workbench: Workbench) -> None:
+    medical(audited_workbench)
+    app = opened("team", view="queues")
+    press(app, "Set up this queue")
+    assert "Nothing has changed. Version 1 is still in force." in said(app)

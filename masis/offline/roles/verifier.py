@@ -23,6 +23,7 @@ from masis.offline.matching.key_points import (
     stems,
 )
 from masis.schema.audit import (
+    AbsentFigure,
     CitationAudit,
     Claim,
     ClaimCheck,
@@ -82,6 +83,27 @@ class OfflineVerifier:
             checks.append(_check_claim(claim, assess, texts))
             previous_text = plain_text(claim) if question else ""
         return tuple(checks)
+
+    def absent_figures(
+        self, claims: Sequence[Claim], evidence: Sequence[Evidence]
+    ) -> list[tuple[AbsentFigure, ...]]:
+        """Return the figures of each claim that the evidence lacks: those of ``verify``, which
+        takes ten times as long.
+
+        Raises:
+            Cancelled: The run was cancelled.
+
+        """
+        index = index_of(evidence)
+        absent = []
+        for claim in claims:
+            self.cancellation.check()
+            figures = index.absent_figures(plain_text(claim))
+            # Brackets that cite no chunk may be a value that the evidence has too (_check_claim).
+            if figures and len(claim.markers) > len(claim.cited) and index.has_copy(claim.text):
+                figures = ()
+            absent.append(figures)
+        return absent
 
     def check(
         self,

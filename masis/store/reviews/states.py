@@ -384,7 +384,10 @@ def refresh(connection: sqlite3.Connection, case_seq: int) -> None:
         )
         _store_queues(connection, case_seq, derived)
         if derived.queue_states:
-            # Its tags and assignees have changed only now, and a queue may hold it by them.
+            # Its tags and assignees have changed only now, and a queue may hold it by them. This
+            # can't repeat without end: of a row, only figures, tags and assignees decide which
+            # queues hold it. They follow from runs and entries alone, unless the case is planted,
+            # which has no states in queues, so that it isn't derived again.
             [again] = _derive_cases(connection, ("= ?", [case_seq]))
             if (again.state, again.pending) != (now, derived.pending):
                 refresh(connection, case_seq)

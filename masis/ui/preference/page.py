@@ -253,13 +253,19 @@ def _show_results(workbench: Workbench) -> None:
     key = _ResultsKey(str(served_database()), entries, progress.total, me.name, everyone)
     found = _cached_results(key)
     if not found.verdicts:
-        st.info(
-            "There are no verdicts that you may see yet. Results show the questions of which you"
-            " have decided every pair, so that nobody's verdict can influence yours."
-            if progress.total
-            else "There is nothing to compare yet. Import the answers of two systems first.",
-            icon=":material/visibility_off:" if progress.total else ":material/compare_arrows:",
-        )
+        if not progress.total:
+            text = "There is nothing to compare yet. Import the answers of two systems first."
+        elif everyone:
+            text = "Nobody has decided a pair yet."
+        else:
+            text = (
+                f"You have decided {progress.decided:,} of {count_noun(progress.total, 'pair')}."
+                " Results show the questions of which you have decided every pair, so that nobody's"
+                " verdict can influence yours."
+            )
+        st.info(text, icon=":material/thumbs_up_down:")
+        if progress.decided < progress.total and workbench.access.allows(me, "decide"):
+            st.button("Decide pairs", on_click=address.set_param, args=("view", ""))
         return
     people = ", ".join(
         f"{escape_markdown(name)} {count:,}" for name, count in found.reviewers.items()

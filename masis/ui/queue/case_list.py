@@ -13,7 +13,6 @@ import streamlit as st
 
 from masis.datasets.exports.export import DECIDED, ENCODINGS, Selection
 from masis.datasets.exports.formats import export_formats
-from masis.errors import MasisError
 from masis.schema.actor import Actor
 from masis.schema.review import Standing
 from masis.schema.team import SavedView
@@ -28,7 +27,6 @@ from masis.services.records import (
     CasePage,
     CaseSummary,
     Facets,
-    ReviewQueue,
 )
 from masis.ui.components.linked_table import (
     LinkedRow,
@@ -40,6 +38,7 @@ from masis.ui.components.linked_table import (
     row,
 )
 from masis.ui.queue.batch_dialog import count_closed_dialogs, open_batch_dialog
+from masis.ui.queue.filling import draw_filling, draw_new_queue
 from masis.ui.shell import address
 from masis.ui.shell.downloads import prepared_download
 from masis.ui.shell.inputs import show_value
@@ -47,7 +46,7 @@ from masis.ui.shell.permissions import button_state, run_action
 from masis.ui.shell.reviewer import actor, reviewer
 from masis.ui.shell.served_database import command, command_markdown
 from masis.views.markdown import colour_label, escape_markdown
-from masis.views.queues import FIELD_WORDS, WHOLE_WORDS, fill_text, left_text, policy_text
+from masis.views.queues import fill_text, left_text, policy_text
 from masis.views.words import DECIDED as DECIDED_AS
 from masis.views.words import (
     MACHINE_HIDDEN,
@@ -96,6 +95,7 @@ def show_cases(workbench: Workbench) -> None:
         _draw_views(workbench, case_filter)
         if not blind or only_decided(case_filter):
             _draw_case_export(workbench, case_filter, page)
+    draw_filling(workbench, case_filter)
     _draw_queue_line(workbench)
     _draw_standings(workbench, facets, case_filter)
     adjudications = workbench.team.adjudications(actor())
@@ -203,30 +203,6 @@ def _draw_queue_line(workbench: Workbench) -> None:
     elif not figures.cases:
         facts = [f"No cases match this queue's filter: {fill_text(queue.cases)}"]
     st.caption(escape_markdown(f"{'. '.join(facts)}."))
-
-
-def _draw_queue_setup(workbench: Workbench, case_filter: CaseFilter) -> None:
-    """Draw the form that makes the listed cases a named queue, with what it would hold."""
-    try:
-        preview = workbench.queues.preview(actor(), case_filter)
-    except MasisError as error:
-        st.caption(escape_markdown(str(error)))
-        return
-    common = [f"{count:,} of them also in “{name}”" for name, count in preview.common.items()]
-    verb = "matches" if preview.cases == 1 else "match"
-    holds = f"{count_noun(preview.cases, 'case')} {verb} this filter"
-    with st.form("new-queue", clear_on_submit=True, border=False):
-        name = st.text_input("Make a queue of these cases", max_chars=60, placeholder="Its name")
-        st.caption(escape_markdown(f"{', '.join([holds, *common])}."))
-        if preview.whole_words:
-            st.caption(WHOLE_WORDS)
-        if ignored := [FIELD_WORDS.get(field, field) for field in preview.left_out]:
-            st.caption(f"Left out, because decisions change it: {', '.join(ignored)}.")
-        sent = st.form_submit_button("Create queue", **button_state("oversee"))
-    if sent:
-        made: list[ReviewQueue] = []
-        if run_action(lambda: made.append(workbench.queues.create(actor(), name, case_filter))):
-            st.switch_page("pages/queue.py", query_params={"queue": made[0].id})
 
 
 def _draw_search_and_order(*, blind: bool) -> None:
@@ -578,7 +554,7 @@ def _draw_views(workbench: Workbench, case_filter: CaseFilter) -> None:
         # What it would hold is counted only while the popover is open.
         if popover.open and not case_filter.queue:
             st.divider()
-            _draw_queue_setup(workbench, case_filter)
+            draw_new_queue(workbench, case_filter, key="new-queue")
 
 
 def only_decided(case_filter: CaseFilter) -> bool:

@@ -328,6 +328,32 @@ def case_filter() -> CaseFilter:
     )
 
 
+def filter_parameters(case_filter: CaseFilter) -> dict[str, str]:
+    """Return the parameters of a list with a filter's words, values, ranges and order."""
+    parameters = {"q": case_filter.text}
+    for filter_ in DRAWER:
+        if filter_.kind == "range":
+            low = getattr(case_filter, f"{filter_.field}_from")
+            high = getattr(case_filter, f"{filter_.field}_to")
+            if (low, high) != (None, None):
+                bound = ["" if share is None else f"{share:g}" for share in (low, high)]
+                parameters[filter_.name] = "-".join(bound)
+        else:
+            parameters[filter_.name] = in_words(getattr(case_filter, filter_.field))
+    if case_filter.order != DEFAULT_ORDER:
+        parameters["order"] = case_filter.order
+    if case_filter.seed:
+        parameters["seed"] = str(case_filter.seed)
+    return {name: text for name, text in parameters.items() if text}
+
+
+def filters_without_parameter(case_filter: CaseFilter) -> list[str]:
+    """Return the fields of a queue's filter that no parameter of a list can express."""
+    ranges = [f"{filter_.field}_{end}" for filter_ in DRAWER for end in ("from", "to")]
+    known = {"text", "order", "seed", *ranges, *(filter_.field for filter_ in DRAWER)}
+    return [name for name in case_filter.model_dump(exclude_defaults=True) if name not in known]
+
+
 def choose_several(
     title: str,
     name: str,

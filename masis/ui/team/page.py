@@ -43,7 +43,11 @@ from masis.ui.shell.reviewer import actor, reviewer
 from masis.ui.team.adjudication import show_adjudication
 from masis.ui.team.final_desk import decisions_on, differences
 from masis.ui.team.leases import ask_name
-from masis.ui.team.policy_words import (
+from masis.ui.team.queues import draw_queues
+from masis.ui.team.tokens import draw_tokens
+from masis.views.markdown import escape_markdown
+from masis.views.numbers import duration, moment
+from masis.views.policy_words import (
     ALL_OF_THEM,
     MACHINE,
     RUBRIC_HELP,
@@ -52,10 +56,6 @@ from masis.ui.team.policy_words import (
     read_scores,
     score_line,
 )
-from masis.ui.team.queues import draw_queues
-from masis.ui.team.tokens import draw_tokens
-from masis.views.markdown import escape_markdown
-from masis.views.numbers import duration, moment
 from masis.views.words import DECIDED, WAITS_FOR_YOU
 
 T = TypeVar("T", bound=TeamRecord)

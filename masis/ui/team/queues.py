@@ -13,12 +13,13 @@ from masis.services.queues import QueueFigures
 from masis.services.records import FIRST_QUEUE_NAME, ReviewQueue
 from masis.services.trust.summary import agreement_text
 from masis.ui.components.linked_table import LinkedRow, column, linked_table, row
+from masis.ui.queue.filling import CHANGED_QUEUE, NEW_QUEUE
 from masis.ui.shell import address
 from masis.ui.shell.permissions import button_state, run_action
 from masis.ui.shell.reviewer import actor
-from masis.ui.team.policy_words import MACHINE, RUBRIC_HELP, RULES, read_scores, score_line
 from masis.views.markdown import escape_markdown
 from masis.views.numbers import moment
+from masis.views.policy_words import MACHINE, RUBRIC_HELP, RULES, read_scores, score_line
 from masis.views.queues import fill_text, left_text, policy_text
 
 MOST_VERSIONS = 20
@@ -34,11 +35,16 @@ def draw_queues(workbench: Workbench) -> None:
     me = actor()
     queues = workbench.queues.all(me, archived=True)
     if not queues:
-        st.markdown(
-            f"**There is only “{FIRST_QUEUE_NAME}”.** To set up another queue, filter the list of"
-            " cases and choose Views, then Create queue."
-        )
-        st.page_link("pages/queue.py", label="Open the queue", icon=":material/checklist:")
+        st.markdown(f"**There is only “{FIRST_QUEUE_NAME}”.**")
+    st.page_link(
+        "pages/queue.py",
+        label="Create a queue",
+        icon=":material/add:",
+        query_params={"fill": NEW_QUEUE},
+        disabled=not workbench.access.allows(me, "oversee"),
+        help="Filter the list of cases, and name the queue.",
+    )
+    if not queues:
         return
     figures = {queue.id: workbench.queues.figures(me, queue.id) for queue in queues}
     linked_table(
@@ -91,16 +97,25 @@ def _draw_setup(workbench: Workbench, queue: ReviewQueue) -> None:
     """Draw the form that changes a queue, the button that archives it, and its history."""
     form, history = st.columns([3, 2], gap="large")
     with form:
+        st.page_link(
+            "pages/queue.py",
+            label="Change its filter",
+            icon=":material/filter_list:",
+            query_params={**address.filter_parameters(queue.cases), "fill": queue.id},
+            disabled=not workbench.access.allows(actor(), "oversee"),
+        )
         with st.form(f"queue-{queue.id}-{queue.version}"):
             changes = _ask_changes(workbench, queue)
             sent = st.form_submit_button(
                 "Set up this queue", type="primary", **button_state("oversee")
             )
-        done = "queue-done"
         if sent and run_action(lambda: _change_queue(workbench, queue, changes)):
-            st.session_state[done] = queue.id
+            st.session_state[CHANGED_QUEUE] = (queue.id, queue.version)
             st.rerun()
-        if st.session_state.pop(done, None) == queue.id:
+        changed, before = st.session_state.pop(CHANGED_QUEUE, ("", 0))
+        if changed == queue.id and before == queue.version:
+            st.info(f"Nothing has changed. Version {before} is still in force.")
+        elif changed == queue.id:
             st.success(f"Version {queue.version} is now in force.")
     with history:
         archive = st.button(

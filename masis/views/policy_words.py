@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from masis.schema.team import MachineShown, PolicyRule, RubricScore, SystemsShown
+from masis.schema.team import MachineShown, PolicyRule, QueuePolicy, RubricScore, SystemsShown
 
 RULES: dict[PolicyRule, tuple[str, str]] = {
     "adjudicated": (
@@ -65,6 +65,14 @@ MACHINE: dict[MachineShown, tuple[str, str]] = {
 """The values of the policy's choices, each with its label and its costs and benefits."""
 
 RUBRIC_HELP = "One score per line: name: 1-5, or name: word, word. Guidance can follow after a |."
+
+
+def rule_text(policy: QueuePolicy) -> str:
+    """Say which verdict counts if several people decide a case."""
+    if policy.rule == "first":
+        return "the first decision"
+    agreeing = f"{policy.agree} of {policy.reviewers}" if policy.rule == "agree" else "all"
+    return f"the one that {agreeing} agree on, or else an adjudication"
 
 
 def read_scores(lines: str) -> tuple[RubricScore, ...]:
