@@ -260,7 +260,7 @@ def over_api(workbench: Workbench) -> str:
         parameter = re.search(r"{(\w+)", endpoint.path)
         for value in named[parameter[1]] if parameter else ("",):
             path = re.sub(r"{[^}]*}", value, endpoint.path)
-            for query in ({}, endpoint.example or {}):
+            for query in ({}, endpoint.example) if endpoint.example else ({},):
                 answer = client.get(f"{api.PREFIX}{path}", params=cast("Any", query))
                 assert answer.status_code != 429
                 answers.append(f"{path} {answer.status_code} {answer.text}")
