@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import gc
 import ipaddress
@@ -11,8 +12,11 @@ import socket
 import sys
 import tempfile
 from collections.abc import Callable, Generator, Iterator
+from functools import cache, wraps
+from inspect import unwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -88,9 +92,55 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Exclude tests and modules from garbage collection, which Streamlit runs after each page."""
+    """Prepare for the tests: their modules are imported now, and nothing has run yet."""
+    if "masis.store" in sys.modules:
+        copy_new_databases()
+    # Streamlit collects garbage after each page, which needn't look at tests and modules.
     gc.freeze()
     gc.enable()
+
+
+def copy_new_databases() -> None:
+    """Make each new database of this process a copy of the first one.
+
+    The migrations take 0.1 s of processor time, and thousands of tests need a new database. Each
+    copy is opened and checked like any other file. Tests of the creation itself use the fixture
+    ``migrated_databases``, and other processes than pytest's don't copy.
+    """
+    from masis.store.core import connections
+
+    check_place = connections._check_place
+
+    @cache
+    def new_database() -> bytes:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "new.db"
+            path.touch()  # it exists, so it isn't copied itself
+            connections.open_database(path).close()
+            return path.read_bytes()
+
+    @wraps(check_place)
+    def check_and_copy(path: Path) -> None:
+        check_place(path)
+        if path.exists():
+            return
+        copy = path.with_name(f"{path.name}-{uuid4()}")
+        with contextlib.suppress(OSError):  # opening the file explains what is wrong
+            copy.write_bytes(new_database())
+            try:
+                os.link(copy, path)  # fails if another thread or process has just created it
+            finally:
+                copy.unlink()
+
+    connections._check_place = check_and_copy
+
+
+@pytest.fixture
+def migrated_databases(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the migrations create each new database, see ``copy_new_databases``."""
+    from masis.store.core import connections
+
+    monkeypatch.setattr(connections, "_check_place", unwrap(connections._check_place))
 
 
 @pytest.fixture(autouse=True)

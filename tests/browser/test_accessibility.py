@@ -6,8 +6,10 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections.abc import Callable, Iterator
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -82,9 +84,10 @@ elements => elements.map(element => {
 
 @pytest.fixture(scope="module")
 def shown(
-    browser: Browser, tmp_path_factory: pytest.TempPathFactory
+    browser: Browser, tmp_path_factory: pytest.TempPathFactory, demo_database: Path
 ) -> Iterator[tuple[str, list[Shot]]]:
     folder = tmp_path_factory.mktemp("shown")
+    shutil.copy(demo_database, folder / "shown.db")  # otherwise every demo case is audited again
     shots = prepare_database(folder / "shown.db")
     with serving("serve", "--db", str(folder / "shown.db"), folder=folder) as base:
         yield base, shots

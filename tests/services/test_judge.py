@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -131,17 +132,27 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
         yield serving
 
 
-@pytest.fixture
-def team(tmp_path: Path, server: ModelServer) -> Iterator[Workbench]:
-    """24 decided cases; their only model is the critic."""
-    settings = settings_here(server, max_iterations=1, evaluate="never", spot_check_share=0)
-    offline = dict.fromkeys(("drafter", "verifier", "reviser", "evaluator"), "offline")
-    opened = Workbench.open(tmp_path / "team.db", settings.model_copy(update=offline))
+@pytest.fixture(scope="module")
+def decided_prices(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """24 cases, audited without a model and decided, to copy."""
+    path = tmp_path_factory.mktemp("prices") / "decided.db"
+    opened = Workbench.open(path)
     opened.cases.add(ADA, [priced(number) for number in range(CASES)])
     for number in range(CASES):
         opened.audits.audit(ADA, priced(number), settings=Settings())
         verdict = "reject" if team_rejects(number) else "approve"
         decide(opened, f"pump-{number}", verdict, reason=f"read pump {number}", iteration=1)
+    opened.close()
+    return path
+
+
+@pytest.fixture
+def team(tmp_path: Path, decided_prices: Path, server: ModelServer) -> Iterator[Workbench]:
+    """24 decided cases; their only model is the critic."""
+    settings = settings_here(server, max_iterations=1, evaluate="never", spot_check_share=0)
+    offline = dict.fromkeys(("drafter", "verifier", "reviser", "evaluator"), "offline")
+    database = Path(shutil.copy(decided_prices, tmp_path / "team.db"))
+    opened = Workbench.open(database, settings.model_copy(update=offline))
     yield opened
     opened.close()
 

@@ -41,6 +41,7 @@ from tests.store.factories import a_case, a_decision, an_audited_case
 from tests.waiting import run_at_once
 from tools import tamper
 
+pytestmark = pytest.mark.usefixtures("migrated_databases")
 DRAFTS = 2000
 
 

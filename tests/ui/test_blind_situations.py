@@ -14,6 +14,7 @@ import json
 import re
 import shutil
 from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, cast, get_args
 
@@ -24,7 +25,7 @@ from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 import masis.server.api  # noqa: F401 (fills the table of endpoints)
-from masis.cli import main
+from masis.cli import main, options
 from masis.integrations.mcp.tools import TOOLS, CallWatch, Tools
 from masis.schema.actor import Actor
 from masis.schema.review import CaseState, Decision
@@ -260,7 +261,7 @@ def over_api(workbench: Workbench) -> str:
         parameter = re.search(r"{(\w+)", endpoint.path)
         for value in named[parameter[1]] if parameter else ("",):
             path = re.sub(r"{[^}]*}", value, endpoint.path)
-            for query in ({}, endpoint.example or {}):
+            for query in ({}, endpoint.example) if endpoint.example else ({},):
                 answer = client.get(f"{api.PREFIX}{path}", params=cast("Any", query))
                 assert answer.status_code != 429
                 answers.append(f"{path} {answer.status_code} {answer.text}")
@@ -324,11 +325,14 @@ def over_commands(workbench: Workbench) -> str:
     calls.append(("queues", "list", "--json"))
     calls += [("queue", "--queue", queue.name) for queue in workbench.queues.all(ADA)]
     outputs = []
-    for call in calls:
-        options = ["--by", ADA.name, "--db", str(workbench.database)]
-        done = CliRunner().invoke(main, [*call, *options])
-        assert done.exit_code == 0, done.output
-        outputs.append(f"{call} {done.output}")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(options, "open_existing", cache(options.open_existing))
+        for call in calls:
+            given = ["--by", ADA.name, "--db", str(workbench.database)]
+            done = CliRunner().invoke(main, [*call, *given])
+            assert done.exit_code == 0, done.output
+            outputs.append(f"{call} {done.output}")
+        options.open_existing(workbench.database).close()
     return "\n".join(outputs)
 
 

@@ -592,11 +592,7 @@ def migrate(
     same transaction.
     """
     done: list[str] = []
-    while pending := [
-        migration
-        for migration in migrations
-        if migration.__name__ not in applied_migrations(connection)
-    ]:
+    while pending := _pending(connection, migrations):
         connection.execute("BEGIN IMMEDIATE")
         try:
             if pending[0].__name__ not in applied_migrations(connection):
@@ -611,6 +607,14 @@ def migrate(
             connection.execute("ROLLBACK")
             raise
     return tuple(done)
+
+
+def _pending(
+    connection: sqlite3.Connection, migrations: Sequence[Migration]
+) -> tuple[Migration, ...]:
+    """Return the migrations that this database hasn't run."""
+    applied = applied_migrations(connection)
+    return tuple(migration for migration in migrations if migration.__name__ not in applied)
 
 
 def schema_differences(connection: sqlite3.Connection) -> Iterator[str]:
