@@ -128,7 +128,8 @@ def groups(
     masis modes groups
     masis modes groups --again --json | jq -r .name
 
-    The names are the words that distinguish a group from the others, unless a model suggests some.
+    The names are the kind of fault that most texts name, if one is likely, and the words that
+    distinguish a group from the others, unless a model suggests some.
     Confirm a group on the page "Failure modes", or apply a code to what you find with its words.
     """
     person = shared.operator(by)
@@ -139,14 +140,14 @@ def groups(
     }
     cells = [
         (
-            suggested[group.id].name if group.id in suggested else group.name,
+            suggested[group.id].name if group.id in suggested else group.heading,
             f"{group.observations:,}",
             f"{group.cases:,}",
         )
         for group in proposal.groups[:_GROUPS_SHOWN]
     ]
     record = [
-        {name: getattr(group, name) for name in ("id", "name", "observations", "cases")}
+        {name: getattr(group, name) for name in ("id", "title", "name", "observations", "cases")}
         | {"suggested": suggested.get(group.id)}
         for group in proposal.groups
     ]

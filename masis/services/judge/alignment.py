@@ -49,7 +49,8 @@ from masis.services.judge.proposals import (
     propose_rules,
 )
 from masis.services.judge.versions import WRITE_VERSIONS, JudgeService
-from masis.services.modes.grouping import Floats, PatternText
+from masis.services.modes.concepts import Floats
+from masis.services.modes.grouping import PatternText
 from masis.services.reviews import name_of
 from masis.services.trust.service import TrustFilter, TrustService
 from masis.settings import ROLES, Settings

@@ -22,7 +22,8 @@ from masis.schema.rules import IssueType
 from masis.schema.run import Iteration
 from masis.schema.wording import shorten
 from masis.services.decision_rules import OTHER, REASON_CODE, REASONS
-from masis.services.modes.grouping import Floats, PatternText, group_patterns
+from masis.services.modes.concepts import Floats
+from masis.services.modes.grouping import PatternText, group_patterns
 
 LEAST_OVERRULED = 3
 """The number of cases with one kind of flag from which on a rule is proposed."""
@@ -221,7 +222,7 @@ def propose_rules(
                 if kind == "overruled"
                 else ProposalEffect(corrected=_distinct_cases(members), spoiled=(), unknown=True)
             )
-            proposals.append(_proposal(kind, type_, group.name, members, effect))
+            proposals.append(_proposal(kind, type_, group.heading, members, effect))
     return tuple(sorted(proposals, key=lambda proposal: (-len(proposal.cases), proposal.id)))
 
 

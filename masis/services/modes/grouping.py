@@ -1,14 +1,15 @@
-"""Proposes groups of similar texts. All functions are pure.
+"""Proposes groups of similar texts. The same texts give the same groups.
 
 Texts come as patterns (``masis/store/reviews/observations.py``), most of which stand for many
-observations. The most frequent ones and a random sample of the others are compared by meaning with
-the sentence encoder and clustered. Every other pattern joins the group whose words it shares most.
-So the time hardly depends on the number of observations. A group is a proposal for a person, who
-confirms, renames or ignores it.
+observations. The most frequent ones and a random sample of the others are compared by their meaning
+and by the kinds of faults that they may name (``concepts.py``), and clustered. Every other pattern
+joins the group whose words it shares most. So the time hardly depends on the number of
+observations. A group is a proposal for a person, who confirms, renames or ignores it.
 """
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -16,10 +17,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float32]
+from masis.services.modes.concepts import Concepts, Floats, load_concepts, normalize_rows
 
-VERSION = 2
-"""Stored proposals of another version are made again."""
+_NUMBER = "5"
+
+VERSION = 3
+"""Stored proposals and vectors of another version are made again."""
 
 MOST_FREQUENT = 350
 DRAWN = 150
@@ -28,19 +31,41 @@ DRAWN = 150
 Encoding one takes about 3 ms, and the first proposal should take less than 5 s.
 """
 
-DISTANCE = 0.55
-"""The average cosine distance up to which clusters are merged."""
+DISTANCE = 0.7
+"""The average cosine distance up to which clusters are merged.
+
+It and the certainty of the kinds were chosen on ``benchmarks/grouping_notes/tuned.txt``. Short
+notes in free words are far apart: with 0.55 on uncentered vectors, four of five were in no group.
+"""
+
+REMARK = 0.5
+"""From this probability on, a text is a remark that names no fault, and joins no group."""
+
+TITLED = 0.35
+"""The mean probability from which on a kind of fault gives a group its title."""
 
 LEAST_OVERLAP = 0.35
 """The cosine similarity of words from which on a pattern joins a group."""
 
-LEAST_OBSERVATIONS = 2
-"""A group with fewer observations isn't proposed."""
+LEAST_OBSERVATIONS = 3
+"""A group with fewer observations isn't proposed, or with fewer than two if all are few."""
+
+_FEW = 30
+"""Up to this number of observations, two that are alike are a group."""
 
 MOST_GROUPS = 100
 NAME_WORDS = 3
 _WORD = r"(?u)\b[^\W\d]{3,}\b"
 """Matches the words that a name may contain: letters, at least three."""
+
+_SAYS_NOTHING = (
+    *("answer", "answers", "evidence", "source", "text"),
+    *("aren", "couldn", "didn", "doesn", "don", "hasn", "isn"),
+    *("shouldn", "wasn", "won", "wouldn"),
+)
+"""Words that tell no groups apart, as most notes may have them: what is audited, and the beginnings
+of contractions, whose ends patterns separate.
+"""
 
 FEATURES = 2**14
 """Columns of the hashed word counts. Two words rarely share one of 16,384."""
@@ -66,13 +91,30 @@ class PatternText(NamedTuple):
 class PatternGroup(NamedTuple):
     """Patterns that may show the same failure mode.
 
-    ``name`` is made of the words that distinguish them from other groups. The patterns are sorted:
-    most typical ones first if they were clustered, then the others by frequency.
+    ``title`` is the kind of fault that most of them name, or "" if none is likely, and ``name`` is
+    made of the words that distinguish them from other groups. The patterns are sorted: most typical
+    ones first if they were clustered, then the others by frequency.
     """
 
+    title: str
     name: str
     patterns: tuple[int, ...]
     observations: int
+
+    @property
+    def heading(self) -> str:
+        """The title and the words."""
+        return group_heading(self.title, self.name)
+
+
+def group_heading(title: str, name: str) -> str:
+    """Return the heading of a group with a title, if it has one, and the words in its name."""
+    return f"{title}: {name}" if title else name
+
+
+def text_to_encode(pattern: str) -> str:
+    """Return the text of a pattern for the encoder, which knows digits better than the sign #."""
+    return pattern.replace("#", _NUMBER)
 
 
 def group_patterns(
@@ -87,35 +129,54 @@ def group_patterns(
     """
     if not patterns:
         return []
+    concepts = load_concepts()
     sample = _sample(patterns)
-    vectors = _normalize_rows(encode([patterns[place] for place in sample]))
-    clusters = _cluster_vectors(vectors)
-    members: list[list[int]] = [[] for _ in range(int(clusters.max()) + 1)]
-    for cluster in range(len(members)):
+    vectors = normalize_rows(encode([patterns[place] for place in sample]))
+    vectors = normalize_rows(vectors - concepts.center)
+    kinds = concepts.probabilities(vectors)
+    is_fault = kinds[:, concepts.titles.index("")] < REMARK
+    # A pattern that isn't clustered, because it's a remark, joins no group by its words either.
+    clusters = np.full(len(sample), -1)
+    clusters[is_fault] = _cluster_vectors(_with_kinds(vectors, kinds)[is_fault])
+    members: list[list[int]] = []
+    titles: list[str] = []
+    for cluster in range(int(clusters.max()) + 1):
         places = np.flatnonzero(clusters == cluster)
+        if not concepts.titles[int(kinds[places].mean(axis=0).argmax())]:
+            continue  # Most are remarks, though no single one is surely one.
         center = vectors[places].mean(axis=0)
         nearest = places[np.argsort(-(vectors[places] @ center), kind="stable")]
-        members[cluster] = [sample[place] for place in nearest]
+        members.append([sample[place] for place in nearest])
+        titles.append(_likely_title(concepts, kinds[places]))
     words = _word_counts([pattern.text for pattern in patterns])
     _join_nearest(words, members, set(sample))
     sizes = [sum(patterns[place].observations for place in group) for group in members]
     order = sorted(range(len(members)), key=lambda group: -sizes[group])
-    chosen = [group for group in order if sizes[group] >= LEAST_OBSERVATIONS][:MOST_GROUPS]
+    are_few = sum(pattern.observations for pattern in patterns) <= _FEW
+    least = 2 if are_few else LEAST_OBSERVATIONS
+    chosen = [group for group in order if sizes[group] >= least][:MOST_GROUPS]
     names = _group_names([[patterns[place] for place in members[group]] for group in chosen])
     return [
-        PatternGroup(name, tuple(patterns[place].seq for place in members[group]), sizes[group])
+        PatternGroup(
+            titles[group],
+            name,
+            tuple(patterns[place].seq for place in members[group]),
+            sizes[group],
+        )
         for name, group in zip(names, chosen, strict=True)
     ]
 
 
 def load_modules() -> None:
-    """Import the modules that grouping needs, which takes a second or more the first time.
+    """Load what grouping needs, which takes some seconds the first time.
 
     A page calls it in a thread when it's opened, so that the modules are there when a person asks
     for groups. Grouping works without it.
     """
     import sklearn.cluster
     import sklearn.feature_extraction.text  # noqa: F401
+
+    load_concepts()
 
 
 def _sample(patterns: Sequence[PatternText]) -> list[int]:
@@ -125,14 +186,21 @@ def _sample(patterns: Sequence[PatternText]) -> list[int]:
     return first + sorted(random.Random(SEED).sample(others, min(DRAWN, len(others))))
 
 
-def _normalize_rows(vectors: Floats) -> Floats:
-    length = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return np.asarray(vectors / np.maximum(length, 1e-12), dtype=np.float32)
+def _with_kinds(vectors: Floats, kinds: Floats) -> Floats:
+    """Return features whose cosine is the mean of those of the vectors and of the kinds."""
+    return np.hstack([vectors, normalize_rows(kinds)])
+
+
+def _likely_title(concepts: Concepts, kinds: Floats) -> str:
+    """Return the title of the kind of fault that most of a group's texts name, or ""."""
+    mean = kinds.mean(axis=0)
+    likeliest = int(mean.argmax())
+    return concepts.titles[likeliest] if mean[likeliest] >= TITLED else ""
 
 
 def _cluster_vectors(vectors: Floats) -> NDArray[np.int64]:
-    if len(vectors) == 1:
-        return np.zeros(1, dtype=np.int64)
+    if len(vectors) < 2:
+        return np.zeros(len(vectors), dtype=np.int64)
     # Importing it takes a second, which other pages needn't wait for.
     from sklearn.cluster import AgglomerativeClustering
 
@@ -154,9 +222,9 @@ def _word_counts(texts: Sequence[str]) -> Any:
 def _join_nearest(words: Any, members: list[list[int]], grouped: set[int]) -> None:
     """Add each pattern outside of the sample to the group with the most similar words."""
     others = np.array([place for place in range(words.shape[0]) if place not in grouped])
-    if not len(others):
+    if not len(others) or not members:
         return
-    centers = _normalize_rows(
+    centers = normalize_rows(
         np.vstack([np.asarray(words[group].mean(axis=0)).ravel() for group in members])
     )
     for start in range(0, len(others), _AT_ONCE):
@@ -171,42 +239,47 @@ def _join_nearest(words: Any, members: list[list[int]], grouped: set[int]) -> No
 def _group_names(groups: Sequence[Sequence[PatternText]]) -> list[str]:
     """Name each group by the words that are frequent in it and rare in the others.
 
-    This is TF-IDF with a group as the document (c-TF-IDF, Grootendorst 2022, arXiv:2203.05794).
+    This is TF-IDF with a group as the document (c-TF-IDF, Grootendorst 2022, arXiv:2203.05794). A
+    word that only one pattern of a group has says little about the group, so it comes after the
+    shared ones. Of equal words, the first one in the most typical patterns comes first.
     """
-    from sklearn.feature_extraction.text import CountVectorizer
+    from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS, CountVectorizer
 
     if not groups:
         return []
-    counter = CountVectorizer(stop_words="english", token_pattern=_WORD)
+    counter = CountVectorizer(
+        stop_words=[*ENGLISH_STOP_WORDS, *_SAYS_NOTHING], token_pattern=_WORD, binary=True
+    )
     groups = [group[:_NAMED_BY] for group in groups]
-    texts = [pattern.text for group in groups for pattern in group]
     try:
-        counts = counter.fit_transform(texts)
+        counts = counter.fit_transform([pattern.text for group in groups for pattern in group])
     except ValueError:  # no text has a word
         return [f"group {number}" for number in range(1, len(groups) + 1)]
     vocabulary = counter.get_feature_names_out()
+    split = counter.build_analyzer()
     starts = np.cumsum([0, *(len(group) for group in groups)])
+    spans = list(itertools.pairwise(starts))
     by_group = np.vstack(
         [
             counts[start:end].T
             @ np.array([pattern.observations for pattern in group], dtype=np.float64)
-            for start, end, group in zip(starts[:-1], starts[1:], groups, strict=True)
+            for (start, end), group in zip(spans, groups, strict=True)
         ]
     )
     share = by_group / np.maximum(by_group.sum(axis=1, keepdims=True), 1)
     rarity = np.log(1 + by_group.sum() / len(groups) / np.maximum(by_group.sum(axis=0), 1))
     names: list[str] = []
-    for number, weights in enumerate(share * rarity, 1):
-        best = [
-            str(vocabulary[place])
-            for place in np.argsort(-weights, kind="stable")
-            if weights[place] > 0
-        ]
-        name = f"group {number}"
+    for number, weights in enumerate(share * rarity):
+        start, end = spans[number]
+        is_shared = np.asarray(counts[start:end].sum(axis=0)).ravel() > 1
+        weighed = dict(zip(vocabulary, zip(~is_shared, -weights, strict=True), strict=True))
+        in_order = dict.fromkeys(word for one in groups[number] for word in split(one.text))
+        best = sorted(in_order, key=weighed.__getitem__)
+        name = f"group {number + 1}"
         # More words tell groups apart that have the same first ones.
         for length in range(NAME_WORDS, len(best) + NAME_WORDS):
             name = ", ".join(best[:length])
             if name not in names:
                 break
-        names.append(name if name not in names else f"{name} {number}")
+        names.append(name if name not in names else f"{name} {number + 1}")
     return names

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import combinations
 from typing import NamedTuple
@@ -37,12 +36,14 @@ from masis.services.access import OPEN, Access, Service, may_require, requires
 from masis.services.batch_actions import BatchRequest
 from masis.services.batches import BatchService
 from masis.services.modes.codebooks import starting_codebooks
+from masis.services.modes.concepts import Floats
 from masis.services.modes.entries import code_entry, known_codes, mode_named, uncode_entry
 from masis.services.modes.grouping import (
     VERSION,
-    Floats,
     PatternText,
+    group_heading,
     group_patterns,
+    text_to_encode,
 )
 from masis.services.modes.naming import TEXTS_SENT, SuggestedName, critic_of, suggest_name
 from masis.services.records import (
@@ -54,7 +55,8 @@ from masis.services.records import (
 from masis.services.reviews import name_of
 from masis.settings import OFFLINE, Settings
 from masis.store import Store
-from masis.store.reviews.failure_modes import FACETS, Facet, digest_pattern
+from masis.store.reviews.failure_modes import FACETS, Facet
+from masis.store.reviews.observations import digest_pattern
 from masis.trust.agreement import AgreementEstimate, UnitCounts, cohen_kappa, share
 
 Ints = NDArray[np.int64]
@@ -97,14 +99,21 @@ class ProposedGroup(Record):
     """A group of similar observations.
 
     ``ObservationFilter(patterns=group.patterns)`` finds its members; the first patterns are the
-    most typical ones.
+    most typical ones. ``title`` is the kind of fault that most of them name, or "", and ``name``
+    the words that tell the group from others.
     """
 
     id: str
+    title: str = ""
     name: str
     observations: int
     cases: int
     patterns: tuple[int, ...]
+
+    @property
+    def heading(self) -> str:
+        """The title and the words."""
+        return group_heading(self.title, self.name)
 
 
 class GroupProposal(Record):
@@ -356,14 +365,13 @@ class ModeService(Service):
         in_force = _in_force(self._store.team.history(GroupDismissal))
         if not in_force:
             return ()
-        numbers = self._store.modes.patterns_by_digest()
         dismissed = {digest for *_, row in in_force.values() for digest in row.patterns}
-        patterns = tuple(seq for digest, seq in numbers.items() if digest in dismissed)
-        if not patterns:
+        numbers = self._store.modes.patterns_with(dismissed)
+        if not numbers:
             return ()
+        patterns = tuple(numbers.values())
         wanted = ObservationFilter(patterns=patterns, uncoded=True, faults_only=True)
-        members = self._store.modes.members(self._seen_by(actor, wanted))
-        visible = Counter(member >> _CASE_BITS for member in members)
+        visible = self._store.modes.count_by_pattern(self._seen_by(actor, wanted))
         listed: list[DismissedGroup] = []
         for group, (at, by, dismissal) in reversed(in_force.items()):
             # The other patterns may be the words of a colleague that this person may not see yet.
@@ -963,10 +971,7 @@ class ModeService(Service):
     def _dismissed_patterns(self, history: Iterable[tuple[str, str, GroupDismissal]]) -> set[int]:
         """Return the numbers of the patterns of groups whose dismissal is in force."""
         dismissed = {digest for *_, row in _in_force(history).values() for digest in row.patterns}
-        if not dismissed:
-            return set()
-        numbers = self._store.modes.patterns_by_digest()
-        return {seq for digest, seq in numbers.items() if digest in dismissed}
+        return set(self._store.modes.patterns_with(dismissed).values()) if dismissed else set()
 
     def _propose(self, members: Ints) -> GroupProposal:
         """Return new groups of the observations that ``FailureModes.members`` returned."""
@@ -981,6 +986,7 @@ class ModeService(Service):
         groups = tuple(
             ProposedGroup(
                 id=hashlib.sha256(json.dumps(group.patterns).encode()).hexdigest()[:16],
+                title=group.title,
                 name=group.name,
                 observations=group.observations,
                 cases=0,
@@ -996,13 +1002,14 @@ class ModeService(Service):
         """Return the vectors of patterns, from the database where they are stored."""
         stored = self._store.modes.vectors([pattern.seq for pattern in patterns])
         encoder, new = load_encoder(), dict[int, bytes]()
-        own = bytes.fromhex(encoder.digest)
+        own = hashlib.sha256(f"{encoder.digest} {VERSION}".encode()).digest()
         vectors: list[Floats] = []
         for pattern in patterns:
             packed = stored.get(pattern.seq, b"")
             # A vector of another version of the encoder can't be compared with the new ones.
             if not packed.startswith(own):
-                packed = own + np.asarray(encoder.encode(pattern.text), np.float32).tobytes()
+                vector = encoder.encode(text_to_encode(pattern.text))
+                packed = own + np.asarray(vector, np.float32).tobytes()
                 new[pattern.seq] = packed
             vectors.append(np.frombuffer(packed, dtype=np.float32, offset=len(own)))
         if new:

@@ -529,6 +529,24 @@ def m056_observation_causes(db: Database) -> None:
         db.execute(statement)
 
 
+def m057_pattern_digests(db: Database) -> None:
+    """Add the digest by which a dismissal names a pattern, with an index.
+
+    Without it, every pattern was read and hashed to find the dismissed ones: 0.6 s for 131,000
+    observations.
+    """
+    db.execute("ALTER TABLE observation_patterns ADD COLUMN digest TEXT")
+    patterns = db.execute("SELECT seq, pattern FROM observation_patterns").fetchall()
+    db.conn.executemany(
+        "UPDATE observation_patterns SET digest = ? WHERE seq = ?",
+        [
+            (hashlib.blake2b(pattern.encode(), digest_size=12).hexdigest(), seq)
+            for seq, pattern in patterns
+        ],
+    )
+    db.execute("CREATE INDEX patterns_by_digest ON observation_patterns (digest)")
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     m001_schema,
     m002_structured_headlines,
@@ -547,6 +565,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     m051_imports,
     m052_queues,
     m056_observation_causes,
+    m057_pattern_digests,
 )
 
 

@@ -5,7 +5,6 @@ Every read respects the viewer's blindness (``visibility.py``). ``observations.p
 
 from __future__ import annotations
 
-import hashlib
 import json
 import sqlite3
 import zlib
@@ -165,10 +164,25 @@ class FailureModes(StorePart):
         )
         return dict(map(tuple, rows))
 
-    def patterns_by_digest(self) -> dict[str, int]:
-        """Return the number of each pattern by the digest of its text."""
-        rows = self._database.execute("SELECT pattern, seq FROM observation_patterns")
-        return {digest_pattern(pattern): seq for pattern, seq in rows}
+    def patterns_with(self, digests: Iterable[str]) -> dict[str, int]:
+        """Return the numbers of the patterns with these digests, by their digests."""
+        rows = self._database.execute(
+            "SELECT digest, seq FROM observation_patterns"
+            " WHERE digest IN (SELECT value FROM json_each(?))",
+            [json.dumps(list(digests))],
+        )
+        return dict(map(tuple, rows))
+
+    def count_by_pattern(self, wanted: ObservationFilter) -> dict[int, int]:
+        """Return how many matching observations each pattern has, by its number."""
+        with self._database.reading() as connection:
+            source, where, values = _match_observations(connection, wanted)
+            rows = connection.execute(
+                f"SELECT pattern_seq, count(*) FROM {source}"  # noqa: S608
+                f" WHERE {where} GROUP BY pattern_seq",
+                values,
+            )
+            return dict(map(tuple, rows))
 
     def vectors(self, patterns: Sequence[int]) -> dict[int, bytes]:
         """Return the stored vectors of patterns by their numbers."""
@@ -356,11 +370,6 @@ class FailureModes(StorePart):
             for case, reviewers in codings.items()
             if len(reviewers) > 1
         }
-
-
-def digest_pattern(pattern: str) -> str:
-    """Return the digest that stands for a pattern in records that may hold no text."""
-    return hashlib.blake2b(pattern.encode(), digest_size=12).hexdigest()
 
 
 def _observations(

@@ -11,6 +11,7 @@ written from templates. Groups are made of patterns.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import sqlite3
@@ -151,7 +152,8 @@ def _insert(
     entry_seq: int | None = None,
 ) -> None:
     connection.execute(
-        "INSERT OR IGNORE INTO observation_patterns (pattern) VALUES (?)", [row.pattern]
+        "INSERT OR IGNORE INTO observation_patterns (pattern, digest) VALUES (?, ?)",
+        [row.pattern, digest_pattern(row.pattern)],
     )
     connection.execute(
         """INSERT INTO observations (id, case_seq, place, kind, run_seq, entry_seq, type, severity,
@@ -311,6 +313,11 @@ def codes_of_entries(entries: Iterable[sqlite3.Row]) -> dict[tuple[str, str, str
 _QUOTED = re.compile(r"“[^“”]*”|\"[^\"]*\"|‘[^‘’]*’|(?<!\w)'[^']*'(?!\w)|\[[^\[\]]*\]")
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 _NOT_WORD = re.compile(r"[^\w#]+")
+
+
+def digest_pattern(pattern: str) -> str:
+    """Return the digest that stands for a pattern in records that may hold no text."""
+    return hashlib.blake2b(pattern.encode(), digest_size=12).hexdigest()
 
 
 def pattern_of(text: str) -> str:

@@ -86,7 +86,7 @@ def _draw_list(proposal: GroupProposal) -> None:
     )
     rows = [
         row(
-            {"text": group.name, "href": _link(group), "open": group.id},
+            {"text": group.heading, "href": _link(group), "open": group.id},
             f"{group.observations:,}",
             f"{group.cases:,}",
             open=group.id,
@@ -123,7 +123,7 @@ def _draw_group(workbench: Workbench, book: Codebook, group: ProposedGroup) -> N
         on_click=address.clear,
         args=(("group",),),
     )
-    st.header(escape_markdown(group.name), anchor=False)
+    st.header(escape_markdown(group.heading), anchor=False)
     members = workbench.modes.search(
         actor(),
         ObservationFilter(patterns=group.patterns, uncoded=True, faults_only=True, size=MEMBERS),
@@ -165,7 +165,10 @@ def _draw_dismiss(workbench: Workbench, group: ProposedGroup) -> None:
 
 def _draw_confirm(workbench: Workbench, book: Codebook, group: ProposedGroup, example: str) -> None:
     keys = {part: f"modes-group-{part}-{group.id}" for part in ("name", "definition", "example")}
-    for part, text in zip(keys, (group.name, "", example), strict=True):
+    taken = {mode.name.casefold() for mode in book.in_use}
+    is_free = group.title and group.title.casefold() not in taken
+    name = group.title if is_free else group.name
+    for part, text in zip(keys, (name, "", example), strict=True):
         st.session_state.setdefault(keys[part], text[:100] if part == "name" else text[:2000])
 
     def suggest() -> None:

@@ -344,7 +344,7 @@ def test_two_decisions_propose_nothing(bench: Workbench, server: ModelServer) ->
 
 
 def _vectors(patterns: Sequence[PatternText]) -> Any:
-    return np.ones((len(patterns), 4), dtype=np.float32)
+    return np.ones((len(patterns), 384), dtype=np.float32)
 
 
 def test_a_proposal_says_which_real_faults_it_would_hide(desk: Workbench) -> None:
