@@ -87,6 +87,9 @@ class Desk {
     // another page, or the browser's Back button: whatever Streamlit shows now is meant
     listen(window, "popstate", () => this.onHistory())
     listen(window, "online", () => this.retryNow?.())
+    listen(window, "masis-key-ignored", () =>
+      this.showMessage("A key that you pressed while a dialog opened or closed had no effect."),
+    )
     listen(window, "pagehide", () => this.saveOnLeaving())
     listen(document, "visibilitychange", () => this.save())
     this.resizes = new ResizeObserver(() => this.placeEditor())
@@ -1092,7 +1095,8 @@ class Desk {
       this.leave()
       return
     }
-    if (this.issue.opened) return
+    const dialog = document.querySelector(STREAMLIT.elements.dialog)
+    if (this.issue.opened || this.el.help.open || dialog) return
     const within = event.composedPath()[0]
     if (within.readOnly && event.key.length === 1 && this.refuseIfBusy()) return
     if ((event.ctrlKey || event.metaKey) && event.key === "Enter") {
@@ -1102,17 +1106,12 @@ class Desk {
       return
     }
     const isOutside = focusIsOutside(within, this.root)
-    const dialog = document.querySelector(STREAMLIT.elements.dialog)
     // Esc takes the focus from a field or another control, so that the next keys are the form's
-    if (
-      event.key === "Escape" &&
-      !dialog &&
-      (isOutside || (this.root.contains(within) && typesIn(within)))
-    ) {
+    if (event.key === "Escape" && (isOutside || (this.root.contains(within) && typesIn(within)))) {
       within.blur()
       return
     }
-    if (event.key === "Escape" && !dialog && (this.confirming || this.localMessage)) {
+    if (event.key === "Escape" && (this.confirming || this.localMessage)) {
       if (this.confirming) this.withdraw()
       else {
         this.localMessage = null
@@ -1123,7 +1122,7 @@ class Desk {
     if (event.ctrlKey || event.metaKey || event.altKey) return
     if (this.data.final && within === this.el.other && /^[1-9]$/.test(event.key))
       this.insertUsual(this.el.usual.children[event.key - 1], event)
-    if (event.repeat || typesIn(within) || dialog) return
+    if (event.repeat || typesIn(within)) return
     if (isOutside) {
       // D and Y belong to buttons of the page, which act wherever the focus is
       if (/^[a-ce-xz]$/i.test(event.key))
@@ -1264,9 +1263,7 @@ class Desk {
   }
 
   toggleSheet() {
-    fillKeySheet(this.el.help, this.data.keys)
-    if (this.el.help.open) this.el.help.close()
-    else this.el.help.showModal()
+    toggleKeySheet(this.el.help, this.data.keys)
   }
 
   // Docks the editor of the correction below answer and evidence if these are side by side. If they

@@ -33,7 +33,28 @@ const focusIsOutside = (element, root) => {
 // Removes null bytes and replaces lone surrogates, as the server can't store either. Browsers older
 // than 2023 have no toWellFormed.
 const wellFormed = text => (text.toWellFormed ? text.toWellFormed() : text).replaceAll("\u0000", "")
-// Fills the sheet, a dialog, with the keys on its first use.
+const stopKey = event => event.stopPropagation()
+// Opens a dialog of ours. It lets no key out to the page behind it, and the page knows that it is
+// open (dialog_keys.js).
+const showDialog = dialog => {
+  dialog.addEventListener("keydown", stopKey)
+  window.masisDialog = dialog
+  dialog.showModal()
+}
+const TYPING_MS = 600 // letters that follow each other sooner are a text, not keys
+// Opens the sheet, a dialog, and closes it with the same keys. It is filled on its first use.
+const toggleKeySheet = (sheet, groups) => {
+  fillKeySheet(sheet, groups)
+  if (sheet.open) sheet.close()
+  else showDialog(sheet)
+  let typedAt = -Infinity
+  sheet.onkeydown = event => {
+    const isKey = event.key.length === 1 && !event.ctrlKey && !event.metaKey && !event.altKey
+    const isAlone = performance.now() - typedAt > TYPING_MS
+    if (isKey) typedAt = performance.now()
+    if (isKey && isAlone && !event.repeat && "hH?".includes(event.key)) sheet.close()
+  }
+}
 const fillKeySheet = (sheet, groups) => {
   if (sheet.children.length) return
   const head = make("div", "row")

@@ -102,9 +102,8 @@ class PageKeys {
 
   commandFor(event) {
     const key = event.key.length === 1 ? event.key.toLowerCase() : event.key
-    const togglesSheet = key === "h" || key === "?"
-    if (this.sheet.open && !togglesSheet) return null
-    if (togglesSheet && !event.repeat) return () => this.toggleSheet()
+    if (this.sheet.open) return null
+    if ((key === "h" || key === "?") && !event.repeat) return () => this.toggleSheet()
     const search =
       key === "/" && this.data.search
         ? document.querySelector(`.st-key-${this.data.search} input`)
@@ -123,9 +122,7 @@ class PageKeys {
   }
 
   toggleSheet() {
-    fillKeySheet(this.sheet, this.data.keys)
-    if (this.sheet.open) this.sheet.close()
-    else this.sheet.showModal()
+    toggleKeySheet(this.sheet, this.data.keys)
   }
 }
 

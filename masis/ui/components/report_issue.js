@@ -127,7 +127,7 @@ class IssueForm {
     el.note.value = this.report.note
     el.problem.textContent = ""
     this.draw()
-    el.dialog.showModal()
+    showDialog(el.dialog)
     const first = sentences.length
       ? el.sentence
       : (el.types.querySelector("input:checked") ?? el.types.querySelector("input"))

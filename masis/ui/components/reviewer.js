@@ -35,6 +35,7 @@ window.addEventListener("masis-wake", () => wake?.())
 
 export default function ({ data, setTriggerValue }) {
   wake = () => setTriggerValue("wake", Date.now())
+  if (data.signed_in) return
   try {
     const stored = localStorage.getItem(STORAGE_KEY)
     if (data.name) {

@@ -27,7 +27,7 @@ _KEY = "reviewer-name"
 TAKEN_CASE_KEY = "taken-case"
 """Session state key of the case that this session has reserved for a decision."""
 _OPEN_FORMS = "open-forms"
-_MEMORY = register_component("reviewer", "way_back")
+_MEMORY = register_component("reviewer", "way_back", "dialog_keys")
 
 # The badge lies above Streamlit's header, whose z-index is 999990. The header keeps room for a
 # badge of 6.3rem ("Your name") and moves links that don't fit into its menu. The badge of a longer
@@ -147,8 +147,7 @@ def reviewer_badge(workbench: Workbench) -> None:
     # Positioned outside the page flow, so that the page starts at the same height without it.
     with st.container(key="reviewer-badge"):
         st.html(with_selectors(_STYLE))
-        if not signed_in:
-            _sync_stored_name(workbench)
+        _draw_frame_script(workbench, signed_in=signed_in)
         popover = st.popover(
             escape_markdown(user.name) or "Your name", icon=":material/person:", type="tertiary"
         )
@@ -168,11 +167,13 @@ def reviewer_badge(workbench: Workbench) -> None:
         st.text_input("Your name", key="reviewer-field", max_chars=LONGEST_NAME, on_change=rename)
 
 
-def _sync_stored_name(workbench: Workbench) -> None:
-    """Let the browser store the name, or adopt the name it has stored."""
+def _draw_frame_script(workbench: Workbench, *, signed_in: bool) -> None:
+    """Load the frame's script. Without sign-in, the browser stores the name, and its stored name is
+    adopted.
+    """
     with st.container(key="reviewer-memory"):
         stored = _MEMORY(
-            data={"name": reviewer() or ""},
+            data={"name": reviewer() or "", "signed_in": signed_in},
             key="reviewer-store",
             on_kept_change=noop,
             on_wake_change=noop,

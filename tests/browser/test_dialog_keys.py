@@ -1,0 +1,117 @@
+"""Keys while a dialog opens, is open, or has just closed: they are the dialog's, never the page's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser.conftest import Tab
+from tests.browser.mounting import Mounted
+from tests.browser.test_decision import ReviewServer, cases
+from tests.reviewing import ADA
+
+OpenTab = Callable[..., Tab]
+DIALOG = "[data-testid=stDialog]"
+NOTED = """() => {
+  window.keys = []
+  document.addEventListener("keydown", event => {
+    if (event.key !== "Control") window.keys.push(event.key)
+  })
+}"""
+"""Note the keys that the page gets, as Streamlit and the desk do."""
+
+
+@pytest.fixture(scope="module")
+def server(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ReviewServer]:
+    served = ReviewServer(tmp_path_factory.mktemp("dialogs"))
+    for case in cases(2):  # an approval of a true answer asks nothing
+        answer = case.answer.partition(" It")[0] if case.answer else ""
+        case = case.model_copy(update={"answer": f"{answer} Its owner gave the length [chunk_1]."})
+        served.workbench.cases.add(ADA, [case])
+        served.workbench.audits.audit(ADA, case)
+    served.start()
+    yield served
+    served.kill()
+
+
+def open_first(server: ReviewServer, open_tab: OpenTab) -> Page:
+    tab = open_tab(server.base)
+    tab.page.add_init_script("localStorage.setItem('masis-reviewer', 'Ada')")
+    page = tab.open("/review?case=bridge-00")
+    page.locator("[data-ready=true]").wait_for()
+    tab.settle()
+    return page
+
+
+def test_what_is_typed_into_a_dialog_decides_nothing(
+    server: ReviewServer, open_tab: OpenTab
+) -> None:
+    page = open_first(server, open_tab)
+    page.keyboard.press("y")
+    page.keyboard.type("a")  # before the dialog is there
+    expect(page.locator(DIALOG)).to_contain_text("Failure modes of bridge-00")
+    field = page.get_by_role("combobox", name="Failure mode")
+    expect(field).to_be_focused()
+    page.keyboard.type("radar axe", delay=20)
+    expect(field).to_have_value("radar axe")
+    page.locator(DIALOG).get_by_text("Failure modes of bridge-00").click()
+    page.keyboard.type("ra", delay=20)  # without the focus in the field
+    expect(page.locator(DIALOG)).to_be_visible()
+    expect(field).to_be_focused()
+    page.keyboard.press("Escape")
+    page.keyboard.press("Escape")
+    expect(page.locator(DIALOG)).to_have_count(0)
+    # the second dialog of a case has no field here, and R doesn't close it
+    page.keyboard.press("z")
+    expect(page.locator(DIALOG)).to_contain_text("Minimal evidence of bridge-00")
+    page.locator(DIALOG).get_by_text("Minimal evidence of bridge-00").click()
+    page.keyboard.type("raxaxe", delay=20)
+    page.keyboard.press("Control+Enter")
+    page.wait_for_timeout(700)
+    expect(page.locator(DIALOG)).to_be_visible()
+    assert server.decisions("bridge-00") == []
+    expect(page.get_by_role("radio", name="Approve")).not_to_be_checked()
+
+
+def test_no_key_reaches_the_page_behind_the_key_sheet(
+    server: ReviewServer, open_tab: OpenTab
+) -> None:
+    page = open_first(server, open_tab)
+    sheet = page.get_by_role("dialog", name="Keys")
+    page.keyboard.press("h")
+    expect(sheet).to_be_visible()
+    page.wait_for_timeout(700)
+    page.keyboard.type("whaxay", delay=20)  # a word with an H doesn't close it
+    page.keyboard.press("Control+Enter")
+    expect(sheet).to_be_visible()
+    page.mouse.click(4, 450)  # beside the sheet
+    page.keyboard.type("ya", delay=20)
+    page.wait_for_timeout(700)
+    expect(page.locator(DIALOG)).to_have_count(0)
+    page.keyboard.press("Escape")
+    expect(sheet).to_be_hidden()
+    assert server.decisions("bridge-00") == []
+    expect(page.get_by_role("radio", name="Approve")).not_to_be_checked()
+
+
+def test_the_rest_of_a_word_is_ignored_once_its_dialog_has_closed(
+    mount: Callable[..., Mounted],
+) -> None:
+    page = mount("reviewer", "way_back", "key_sheet", "dialog_keys").page
+    page.evaluate(NOTED)
+    dialog = "<div data-testid='stDialog'><h2 tabindex='-1'>Name</h2><input></div>"
+    page.evaluate("html => document.body.insertAdjacentHTML('beforeend', html)", dialog)
+    expect(page.locator("input")).to_be_focused()
+    page.keyboard.type("sour")
+    page.evaluate(
+        "() => { window.keys = []; document.querySelector('[data-testid=stDialog]').remove() }"
+    )
+    page.keyboard.type("ce a")
+    page.keyboard.press("Enter")
+    page.keyboard.press("Control+Enter")
+    assert page.evaluate("window.keys") == []
+    page.wait_for_timeout(700)
+    page.keyboard.type("a")
+    assert page.evaluate("window.keys") == ["a"]
