@@ -31,6 +31,13 @@ CASE = case_of(
 )
 
 
+REVISED = "Bridge 1 has a length of 101 metres [chunk_1]. It was opened in 1950."
+TAKEN = forms.FormFields(verdict="override", corrected=REVISED, reason="unsupported").model_dump(
+    mode="json"
+)
+AUDITED = {"name": "revision 2", "issues": [], "serious": []}
+
+
 class Drawn:
     """The desk on a page of its own. A call draws it; ``more`` replaces parts of its data.
 
@@ -794,8 +801,7 @@ def test_a_correction_that_leaves_a_serious_issue_is_asked_about_once(draw: Draw
     assert (asked["left"], asked["confirmed"]) == (["i"], [])
     draw.requests.clear()
     del draw.answers["decisions"]
-    page.keyboard.press("Escape")
-    page.keyboard.press("u")
+    page.keyboard.press("u")  # the key that the question names, although the field had the focus
     expect(alert).to_be_hidden()
     expect(field).to_have_value(f"{text} More.")  # the correction is kept
     page.keyboard.press("Control+Enter")
@@ -835,6 +841,70 @@ def test_the_issues_left_in_a_revision_are_those_of_its_audit(draw: Drawn) -> No
     page.keyboard.press("Control+Enter")
     (sent,) = draw.sent("decisions")
     assert sent["acknowledged"] == ["i"]
+
+
+def test_a_note_on_a_revision_doesnt_check_its_text_again(draw: Drawn) -> None:
+    checked = {**forms.check(REVISED, CASE, shown=CASE.answer), "audited": AUDITED}
+    more = {"draft": TAKEN, "view": draw.with_words("1950"), "serious": SERIOUS}
+    page = draw(check=checked, **more)
+    page.keyboard.press("t")
+    page.keyboard.type("As the audit suggests.")
+    expect(page.get_by_text("checking…")).to_have_count(0)
+    expect(page.locator(".untouched")).to_have_text("The audit of revision 2 leaves no issue.")
+    page.keyboard.press("Control+Enter")
+    (sent,) = draw.sent("decisions")
+    assert sent["left"] == []
+    assert sent["fields"]["note"] == "As the audit suggests."
+
+
+def test_a_question_about_a_correction_is_about_its_text_once_it_is_checked(draw: Drawn) -> None:
+    view = draw.with_words("1950")
+    page = draw(view=view, serious=SERIOUS, revision="")
+    page.keyboard.press("o")
+    page.get_by_label("Corrected answer").fill(REVISED)
+    check = {**forms.check(REVISED, CASE, shown=CASE.answer), "audited": AUDITED}
+    draw.answers["draft"] = {**draw.answers["draft"], "check": check}
+    question = "Nothing was recorded. Check the correction: it has a slip. Press Ctrl Enter again."
+    error = {"message": question, "field": "corrected", "confirms": "correction 1"}
+    draw.answers["decisions"] = (422, {"error": error})
+    page.keyboard.press("Control+Enter")
+    says(page).to_have_text(question)
+    expect(page.locator(".untouched")).to_have_text("The audit of revision 2 leaves no issue.")
+    expect(page.get_by_role("alert")).to_be_hidden()
+
+
+def test_the_keys_of_a_question_work_although_a_field_had_the_focus(draw: Drawn) -> None:
+    page = draw(serious=SERIOUS)
+    page.get_by_role("radio", name="Approve").check()
+    page.keyboard.press("t")
+    page.keyboard.type("Fine.")
+    page.keyboard.press("Control+Enter")
+    alert = page.get_by_role("alert")
+    expect(alert).to_contain_text("Press A again, or submit.")
+    page.keyboard.press("u")
+    expect(alert).to_be_hidden()
+    expect(page.get_by_label("Note")).to_have_value("Fine.")
+    assert draw.sent("decisions") == []
+
+
+def test_missing_points_and_changed_words_are_counted_apart(draw: Drawn) -> None:
+    view = draw.with_words("Bridge 1", "[chunk_1]", "1950")
+    view["issues"][1] |= {"claim": -1, "placed": False, "description": "It carries two lanes"}
+    corrected = (CASE.answer or "").replace("1950", "1931")
+    draft = forms.FormFields(verdict="override", corrected=corrected).model_dump(mode="json")
+    page = draw(draft=draft, check=forms.check(corrected, CASE, shown=CASE.answer), view=view)
+    expect(page.locator(".untouched")).to_contain_text("The words of 1 of 2 issues are unchanged")
+    expect(page.locator(".untouched")).to_contain_text(
+        "The missing point isn't in the correction yet: issue 2"
+    )
+
+
+def test_taking_a_revision_says_that_it_corrects_the_original(draw: Drawn) -> None:
+    page = draw()
+    expect(page.get_by_role("button", name="Take revision 2 as correction")).to_be_visible()
+    shown = {**draw.data["iterations"], "at": 1}
+    page = draw(iterations=shown, place={**draw.data["place"], "case": "other"})
+    expect(page.get_by_role("button", name="Correct the original with revision 2")).to_be_visible()
 
 
 def test_a_correction_that_changes_the_serious_issues_isnt_asked_about(draw: Drawn) -> None:

@@ -415,6 +415,18 @@ def test_a_correction_with_several_likely_mistakes_is_asked_about_once(
     post(client, "decisions", body | {"confirmed": [error["confirms"]]})
 
 
+def test_the_audit_of_a_revision_decides_which_issues_it_leaves(
+    workbench: Workbench, client: TestClient
+) -> None:
+    run = newest(workbench)
+    fields = {"verdict": "override", "corrected": run.iterations[1].answer, "reason": "unclear"}
+    listed = [issue.id for issue in run.iterations[1].issues if issue.major]
+    body = right(workbench) | {"token": "own audit", "fields": fields, "left": ["i1"]}
+    if listed:
+        assert "the serious issues that are left" in refused(client, body)["message"]
+    post(client, "decisions", body | {"acknowledged": listed})
+
+
 def test_a_taken_revision_leaves_the_issues_of_its_own_audit(
     workbench: Workbench, client: TestClient
 ) -> None:

@@ -298,6 +298,13 @@ def test_a_likely_slip_in_a_correction_is_questioned_with_its_change(
     slip = forms.check(shown.replace("Toll", "TToll"), case, shown=shown)
     assert slip["dropped"] == []
     assert forms.check("Zinc is safe [c1]. It is old.", case, shown=shown)["dropped"] == ["c3"]
+    twice = f"{shown} {shown}"
+    once = forms.check(f"{shown} Tolland's design won [c3].", case, shown=twice)
+    assert (once["dropped"], once["cited_less"]) == (
+        [],
+        [{"reference": "c1", "before": 2, "after": 1}],
+    )
+    assert forms.check(twice, case, shown=shown)["cited_less"] == []
     changed = slip["changed"]
     assert [words.strip() for kind, words in changed if kind != "same"] == ["Tolland", "TTolland"]
     assert all(

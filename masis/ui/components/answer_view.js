@@ -1201,17 +1201,22 @@ function drawAnswer(root, data, desk) {
       window.getSelection()?.removeAllRanges()
       offer.hidden = true
     },
-    // The issues that a correction leaves unchanged, and the number of all issues
+    // The issues that a correction leaves unchanged, and the number of all issues and of those that
+    // are missing points
     untouched: corrected => {
       const checkable = data.issues.filter(issue => issue.placed || isMissing(issue))
       const left = checkable
         .filter(issue => isUntouched(corrected, issue))
-        .map(({ number, label }) => ({ number, text: label.text }))
+        .map(issue => ({
+          number: issue.number,
+          text: issue.label.text,
+          isMissing: isMissing(issue),
+        }))
       return {
         count: checkable.length,
         left,
         others: data.issues_total - checkable.length,
-        areMissing: checkable.every(isMissing),
+        missing: checkable.filter(isMissing).length,
       }
     },
     leave: () => {

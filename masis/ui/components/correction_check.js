@@ -3,34 +3,53 @@
 
 // Returns a line with the issues that a correction leaves unchanged (`untouched` in
 // answer_view.js), each with a button that calls `show`. Returns null if the answer has no issues.
-const untouchedIssues = ({ count, left, others, areMissing }, show) => {
+const untouchedIssues = ({ count, left, others, missing }, show) => {
   if (!count) return null
   const row = make("p", "dim untouched")
-  const all = count === 2 ? "both" : `all ${count}`
-  if (count === 1 && areMissing)
-    row.append(
-      left.length
-        ? "Its missing point isn't in the correction yet: "
-        : "Its missing point is in the correction now.",
+  const add = (issues, says) => {
+    row.append(row.childNodes.length ? ". " : "", says)
+    issues.forEach(({ number, text }, index) =>
+      row.append(
+        index ? " · " : ": ",
+        button("quiet", `issue ${number} (${text})`, "", () => show(number)),
+      ),
     )
-  else if (count === 1)
-    row.append(
-      left.length
-        ? "The words of its issue are unchanged: "
-        : "You've changed the words of its issue.",
-    )
-  else
-    row.append(
-      left.length
-        ? `The words of ${left.length} of ${count} issues are unchanged: `
-        : `You've changed the words of ${all} issues.`,
-    )
-  left.forEach(({ number, text }, index) =>
-    row.append(
-      index ? " · " : "",
-      button("quiet", `issue ${number} (${text})`, "", () => show(number)),
-    ),
+  }
+  // A missing point has no words that could be unchanged, so that it's counted for itself
+  const [pointsLeft, wordsLeft] = [true, false].map(kind =>
+    left.filter(issue => issue.isMissing === kind),
   )
+  const inWords = count - missing
+  const its = count === 1 ? "its" : "the"
+  if (inWords === 1)
+    add(
+      wordsLeft,
+      wordsLeft.length
+        ? `The words of ${its} issue are unchanged`
+        : `You've changed the words of ${its} issue`,
+    )
+  else if (inWords)
+    add(
+      wordsLeft,
+      wordsLeft.length
+        ? `The words of ${wordsLeft.length} of ${inWords} issues are unchanged`
+        : `You've changed the words of ${inWords === 2 ? "both" : `all ${inWords}`} issues`,
+    )
+  if (missing === 1)
+    add(
+      pointsLeft,
+      `${its === "its" ? "Its" : "The"} missing point ` +
+        (pointsLeft.length ? "isn't in the correction yet" : "is in the correction now"),
+    )
+  else if (missing)
+    add(
+      pointsLeft,
+      pointsLeft.length
+        ? `${pointsLeft.length} of ${missing} missing points ` +
+            `${pointsLeft.length === 1 ? "isn't" : "aren't"} in the correction yet`
+        : `${missing === 2 ? "Both" : `All ${missing}`} missing points are in the correction now`,
+    )
+  row.append(".")
   if (others)
     row.append(` ${others} more ${others === 1 ? "is" : "are"} about the answer as a whole.`)
   return row

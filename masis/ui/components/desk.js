@@ -29,6 +29,8 @@ const LETTER = { approve: "A", override: "O", reject: "X", escalate: "E" }
 const PLACE = ".st-key-answer-place"
 const desks = new WeakMap()
 
+// The entries that the check of an answer is about (`check` in desk.py and final_desk.py)
+const checkedFields = fields => pick(["verdict", "corrected", "taken", "about"], fields)
 const pause = milliseconds => new Promise(resolve => setTimeout(resolve, milliseconds))
 const makeToken = () => Array.from(crypto.getRandomValues(new Uint32Array(4)), String).join("-")
 // The storage of a browser may be disabled or full. The server has the text in a moment, too.
@@ -156,6 +158,7 @@ class Desk {
     if (isSameCase && data.seen < before.seen) return
     if (!isSameCase) this.leaveForm()
     this.data = { ...data, ...this.fromPage }
+    this.checked = data.draft
     const isOtherAnswer = !before || !isEqual(before.shown, data.shown)
     if (isOtherAnswer || this.fields.verdict !== this.confirming?.verdict) this.confirming = null
     if (this.view?.version !== data.view.version) {
@@ -307,10 +310,7 @@ class Desk {
   async onRefusal(error) {
     if (this.hasLeft) return
     const { place } = this.data
-    if (error.confirms) {
-      this.confirmed.push(error.confirms)
-      if (this.left.length) this.ask(this.left)
-    }
+    if (error.confirms) this.confirmed.push(error.confirms)
     if (error.status === 409) {
       try {
         const { desk } = await this.send("POST", "open", { place, queue: this.data.queue })
@@ -320,7 +320,14 @@ class Desk {
       }
     }
     const isQuestion = [409, 422].includes(error.status)
-    this.tell({ text: error.message, tone: isQuestion ? "warn" : "bad", where: error.field })
+    const tone = isQuestion ? "warn" : "bad"
+    // A text that was typed just before is checked only now
+    if (error.confirms && !this.isFinal) await this.save()
+    if (this.hasLeft || this.data.place.case !== place.case) return
+    const isListed = this.left.length || this.audited?.serious.length
+    const left = error.confirms && isListed ? this.openSerious() : []
+    if (left.length) this.ask(left)
+    this.tell({ text: error.message, tone, where: left.length ? "" : error.field })
   }
 
   // --- the server
@@ -412,6 +419,7 @@ class Desk {
         if (body.token !== this.token) continue // another form is open now
         this.savedAt = saved.saved_at || this.savedAt
         if (this.data.check || saved.check) this.data.check = saved.check
+        this.checked = body.fields
         if (saved.message) this.tell(saved.message)
         if (edit === this.edit) this.markSaved()
       } catch (error) {
@@ -965,10 +973,15 @@ class Desk {
     this.showMessage("The draft was discarded.", "calm", true)
   }
 
-  // The issues that an audit of the correction has left, if it is a revision word for word. While
-  // it's being typed, the last check is about another text.
+  // Returns whether the last check is about the answer as it is in the form now. A note or a reason
+  // doesn't change that.
+  get isChecked() {
+    return isEqual(checkedFields(this.checked), checkedFields(this.fields))
+  }
+
+  // The issues that an audit of the correction has left, if it is a revision word for word
   get audited() {
-    return this.dirty ? null : this.data.check?.audited
+    return this.isChecked ? this.data.check?.audited : null
   }
 
   // Returns the serious issues that an approval leaves open, or that a correction leaves: according
@@ -991,6 +1004,8 @@ class Desk {
     this.confirming = { at: performance.now(), ids, verdict, open }
     this.change({}, { now: true })
     this.drawReady()
+    // The keys that the question names must not type into the field that had the focus
+    whenReleased(this.root, () => this.el.ask.focus({ preventScroll: true }), "question")
     this.el.ask.scrollIntoView({ block: "nearest" })
   }
 
@@ -1398,7 +1413,7 @@ class Desk {
       placeholder: "Asked once, recorded with every decision",
     })
     el.nameBlock.append(named("label", "label", "Your name", { for: "name" }), el.name)
-    el.ask = named("div", "ask message tone-warn", "", { role: "alert" })
+    el.ask = named("div", "ask message tone-warn", "", { role: "alert", tabindex: "-1" })
     el.submit = button("primary", "Submit", "Ctrl ↵", () => this.submit())
     el.discard = button("quiet", "Discard draft", "", () => this.discard())
     el.saved = named("span", "saved dim", "", { "aria-live": "off" })
@@ -1529,7 +1544,10 @@ class Desk {
       this.isClosed() ||
       Boolean(data.standing && !this.isOpen()) ||
       (fields.verdict === "override" && fields.corrected !== null)
-    el.take.firstChild.textContent = `Take ${data.revision} as correction`
+    // To approve the revision shown judges the revision. To take it corrects the original.
+    el.take.firstChild.textContent = data.iterations.at
+      ? `Correct the original with ${data.revision}`
+      : `Take ${data.revision} as correction`
     el.notice.hidden = !data.notice || data.notice.text === this.localMessage?.text
     el.notice.className = `notice message tone-${data.notice?.tone ?? "calm"}`
     el.notice.textContent = data.notice?.text ?? ""
@@ -1834,7 +1852,7 @@ class Desk {
     count(check.references, check.references === 1 ? "reference" : "references", "calm", "•")
     count(check.fabricated_count, "fabricated", "bad", "✕")
     count(check.uncited_count, "uncited", "warn", "~")
-    if (this.dirty) el.check.append(make("span", "dim", "checking…"))
+    if (!this.isChecked) el.check.append(make("span", "dim", "checking…"))
     if (check.changed.length) {
       const row = outsideText("p", "dim changed", "Changes: ")
       row.append(...renderDiff(check.changed))
@@ -1842,6 +1860,8 @@ class Desk {
         row.append(
           make("b", "", ` Drops ${check.dropped.map(reference => `[${reference}]`).join(", ")}.`),
         )
+      for (const { reference, before, after } of check.cited_less)
+        row.append(make("b", "", ` Cites [${reference}] ${after} instead of ${before} times.`))
       el.citationProblems.append(row)
     }
     const text = isApproved ? this.base() : this.fields.corrected
@@ -1962,10 +1982,7 @@ class Desk {
     select.append(new Option("No label", ""))
     if (row.verdict) select.append(new Option(`Agree: ${row.machine.text}`, row.verdict))
     for (const [code, text] of choices[row.kind])
-      if (code !== row.verdict)
-        select.append(
-          new Option(`${text[0].toUpperCase()}${text.slice(1)}, not ${row.machine.text}`, code),
-        )
+      if (code !== row.verdict) select.append(new Option(capitalized(text), code))
     select.onchange = () => {
       if (this.refuseIfBusy()) return
       const given = this.fields.labels[base]?.[row.key] ?? NOTHING_GIVEN
@@ -1973,7 +1990,8 @@ class Desk {
         row.key,
         select.value && { ...given, label: select.value },
         select.value
-          ? `Labelled: ${select.selectedOptions[0].textContent.toLowerCase()}.`
+          ? `Labelled: ${select.selectedOptions[0].textContent.toLowerCase()} ` +
+              `(audit: ${row.machine.text}).`
           : "Label removed.",
       )
     }

@@ -459,7 +459,12 @@ def check(
             len(citations_kept(case, answer)), len(case.given_citations)
         ),
         "changed": list(_changed_words(shown, answer)) if shown is not None else [],
-        "dropped": list(cited_before - cited_after),
+        "dropped": [reference for reference in cited_before if not cited_after[reference]],
+        "cited_less": [
+            {"reference": reference, "before": count, "after": cited_after[reference]}
+            for reference, count in cited_before.items()
+            if 0 < cited_after[reference] < count
+        ],
         "fabricated": [shorten(reference, 60) for reference in fabricated[:OFFENDERS_NAMED]],
         "fabricated_count": len(audit.invalid_citations),
         "uncited": [shorten(claim, 160) for claim in audit.uncited_claims[:OFFENDERS_NAMED]],

@@ -157,8 +157,8 @@ class DecisionForm(DraftForm):
         shown: The answer that was on the page.
         acknowledged: The ids of the serious issues that were listed.
         confirmed: The questions that the form has asked already.
-        left: The ids of the serious issues that the correction leaves and that weren't listed yet.
-            One question is about them and about the correction.
+        left: The ids of the serious issues that the correction leaves and that weren't listed yet,
+            as far as the browser knows. One question is about them and about the correction.
         advance: Whether to open the next case.
         adopts: Whether the draft was typed before a name was known.
         seconds: How long the form was open.
@@ -480,11 +480,12 @@ def _checked_decision(desk: OpenDesk, body: DecisionForm, fields: FormFields) ->
     confirms = _correction_question(fields)
     asks = fields.verdict == "override" and confirms not in body.confirmed
     doubts = desk.doubts(fields.corrected or "") if asks else []
-    if doubts or (asks and body.left):
+    left = asks and _leaves_serious_issues(desk, body, fields)
+    if doubts or left:
         check = f" Check the correction: {'; '.join(doubts)}." if doubts else ""
-        left = " Read the serious issues that are left." if body.left else ""
+        read = " Read the serious issues that are left." if left else ""
         raise FormRefused(
-            f"Nothing was recorded.{check}{left} Press Ctrl Enter again to record it as it is.",
+            f"Nothing was recorded.{check}{read} Press Ctrl Enter again to record it as it is.",
             field="corrected",
             confirms=confirms,
         )
@@ -494,6 +495,19 @@ def _checked_decision(desk: OpenDesk, body: DecisionForm, fields: FormFields) ->
             f" {desk.answer_name}. Approve again to see them."
         )
     return desk.with_kept_citations(decision) if confirms in body.confirmed else decision
+
+
+def _leaves_serious_issues(desk: OpenDesk, body: DecisionForm, fields: FormFields) -> bool:
+    """Return whether a correction leaves serious issues that weren't listed.
+
+    If it's a revision, its own audit decides. The browser may have sent a new text before it was
+    checked, and then compared its words with the issues of the answer shown.
+    """
+    audited = forms.audited_issues(desk.run, fields.corrected or "")
+    if audited is None:
+        return bool(body.left)
+    listed = {name for row in audited["serious"] for name in row["ids"]}
+    return not listed.issubset(body.acknowledged)
 
 
 def _after(call: ApiCall, body: DecisionForm, entry: LogEntry) -> DeskAnswer:
