@@ -565,7 +565,7 @@ def check_case(case: Case) -> Case:
 
 def _read_case_record(record: Mapping[str, Any], names: FieldMap | None) -> Case:
     limits.check_nesting(record)
-    data = _complete_case(to_case_fields(record, names))
+    data = _complete_case(to_case_fields(record, names, limits.CHUNKS))
     try:
         case = Case.from_stored(data)
     except ValidationError as error:

@@ -17,6 +17,7 @@ from itertools import chain, islice
 from typing import Any
 
 from masis.errors import InputError
+from masis.schema import limits
 from masis.schema.answers import is_thought, no_answer_in
 from masis.schema.columns import (
     COLUMN_JOINER,
@@ -64,7 +65,9 @@ _PART = re.compile(r"([^.\[\]]+)|\[(\d{1,6})\]")
 """A part of a path: a name, or an index in brackets."""
 
 
-def to_case_fields(record: Mapping[str, Any], names: FieldMap | None = None) -> dict[str, Any]:
+def to_case_fields(
+    record: Mapping[str, Any], names: FieldMap | None = None, most_chunks: int | None = None
+) -> dict[str, Any]:
     """Return a record under the field names of a case.
 
     The question and answer are taken from the conversation if necessary.
@@ -72,7 +75,7 @@ def to_case_fields(record: Mapping[str, Any], names: FieldMap | None = None) -> 
     Raises:
         InputError: ``names`` isn't a field map, or names a key for a field that the record already
             has; or the record lacks its question, answer or evidence, and an unread key may hold
-            it.
+            it; or it has more than ``most_chunks`` chunks.
 
     """
     names = names or {}
@@ -81,6 +84,11 @@ def to_case_fields(record: Mapping[str, Any], names: FieldMap | None = None) -> 
         data["id"] = id_text(data["id"])
     if isinstance(text := data.get("evidence"), str):
         data["evidence"] = evidence_list(text, data.get("answer"), names)
+    chunks = data.get("evidence")
+    # Counted before each is looked at and becomes a record, which takes 800 bytes. In a file it may
+    # take two.
+    if most_chunks is not None and isinstance(chunks, list | tuple) and len(chunks) > most_chunks:
+        raise limits.limit_error("evidence_chunks", f"holds {len(chunks):,} chunks", "evidence")
     # A refusal or failure explains the missing answer, so don't look for one under other keys.
     if "no_answer" in data or (is_empty(data.get("answer")) and no_answer_in(data)):
         names = {**names, "answer": None}

@@ -24,7 +24,7 @@ SECRET = new_secret()
 
 @pytest.fixture
 def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TestClient:
-    """A server behind the gate that removes an upload only with a token, as Streamlit does."""
+    """A server behind the gate that changes uploads only with a token, as Streamlit does."""
     file = tmp_path / "people.toml"
     file.write_text(f'[people.Ada]\nrole = "reviewer"\nsecret = "{SECRET.digest}"')
     sign_in = SignIn(file)
@@ -32,7 +32,7 @@ def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TestClient:
     monkeypatch.setattr(gate, "signed_in_claims", lambda cookies: claims)
 
     async def upload(request: Request) -> Response:
-        refused = request.method == "DELETE" and "x-xsrftoken" not in request.headers
+        refused = "x-xsrftoken" not in request.headers
         return Response(status_code=403 if refused else 204)
 
     routes: list[Any] = [Route(f"{UPLOADS}{{rest:path}}", upload, methods=["PUT", "DELETE"])]
@@ -43,18 +43,32 @@ def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TestClient:
     return TestClient(app, base_url="http://127.0.0.1")
 
 
-def put(client: TestClient, name: str, size: int) -> int:
-    headers = {"content-length": str(size)}
-    return client.put(f"{UPLOADS}session/{name}", headers=headers).status_code
+TOKEN = {"x-xsrftoken": "token"}
+
+
+def put(client: TestClient, name: str, size: int, token: dict[str, str] = TOKEN) -> int:
+    headers = {"content-length": str(size), **token}
+    return client.put(f"{UPLOADS}{name}", headers=headers).status_code
 
 
 def test_a_refused_removal_makes_no_room_for_another_upload(client: TestClient) -> None:
-    assert put(client, "a", MOST_UPLOADED) == 204
+    assert put(client, "session/a", MOST_UPLOADED) == 204
     assert client.delete(f"{UPLOADS}session/a").status_code == 403
-    assert put(client, "b", 1) == 413
-    token = {"x-xsrftoken": "token"}
-    assert client.delete(f"{UPLOADS}session/a", headers=token).status_code == 204
-    assert put(client, "b", 1) == 204
+    assert put(client, "session/b", 1) == 413
+    assert client.delete(f"{UPLOADS}session/a", headers=TOKEN).status_code == 204
+    assert put(client, "session/b", 1) == 204
+
+
+def test_a_refused_upload_neither_replaces_a_file_nor_forgets_a_session(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gate, "_SESSIONS", 3)
+    assert put(client, "session/a", MOST_UPLOADED) == 204
+    assert put(client, "session/a", 1, token={}) == 403
+    assert put(client, "session/b", 1) == 413
+    for number in range(5):
+        assert put(client, f"made-up-{number}/a", 1, token={}) == 403
+    assert put(client, "session/b", 1) == 413
 
 
 @pytest.mark.parametrize("ingests", [False, True])

@@ -21,6 +21,7 @@ from mcp.server.mcpserver.utilities.func_metadata import FuncMetadata, func_meta
 from pydantic import (
     AfterValidator,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     StrictBool,
@@ -102,6 +103,17 @@ def _at_most(limit: int, what: str, name: str = "") -> AfterValidator:
     return AfterValidator(check)
 
 
+def _at_most_items(limit: int, what: str, name: str) -> BeforeValidator:
+    """Count the items of a list before they become records, which take far more memory."""
+
+    def check(value: Any) -> Any:
+        if isinstance(value, list | tuple) and len(value) > limit:
+            raise _too_large(len(value), limit, what, name)
+        return value
+
+    return BeforeValidator(check)
+
+
 def _not_blank(value: str) -> str:
     if not value.strip():
         raise PydanticCustomError("string_too_short", "is empty")
@@ -140,7 +152,9 @@ Text = Annotated[
 ]
 ClaimText = Annotated[StrictStr, _at_most(MOST_CLAIM, "characters"), AfterValidator(_not_blank)]
 Identifier = Annotated[StrictStr, _at_most(2_000, "characters"), AfterValidator(_not_blank)]
-SourceIds = Annotated[tuple[Identifier, ...], _at_most(limits.CHUNKS, "ids", "evidence_chunks")]
+SourceIds = Annotated[
+    tuple[Identifier, ...], _at_most_items(limits.CHUNKS, "ids", "evidence_chunks")
+]
 Words = tuple[Annotated[StrictStr, _at_most(200, "characters")], ...]
 Limit = Annotated[StrictInt, Field(ge=1, le=MOST_LISTED)]
 Cursor = Annotated[
@@ -149,7 +163,7 @@ Cursor = Annotated[
 ]
 Chunks = Annotated[
     tuple[Evidence, ...],
-    _at_most(limits.CHUNKS, "chunks", "evidence_chunks"),
+    _at_most_items(limits.CHUNKS, "chunks", "evidence_chunks"),
     AfterValidator(_distinct_chunks),
 ]
 InFull = Annotated[
@@ -187,7 +201,8 @@ class InlineCase(CamelRecord):
                 evidence = evidence_list(evidence, fields.get("answer"), {})
             except InputError as error:
                 raise InputError(error.problem, hint=error.hint, field="case.evidence") from None
-        if isinstance(evidence, list | tuple):
+        # The field itself refuses a longer list, without making records of its items.
+        if isinstance(evidence, list | tuple) and len(evidence) <= limits.CHUNKS:
             chunks = evidence_of(evidence, "case.evidence")
             fields["evidence"] = tuple(chunk.model_dump(exclude_unset=True) for chunk in chunks)
         return fields

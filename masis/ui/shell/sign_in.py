@@ -74,6 +74,7 @@ class SignInGate:
         prefixes = (PREFIX, ingestion.PREFIX) if ingests else (PREFIX,)
         self._checked_elsewhere = tuple(f"{prefix}/" for prefix in prefixes)
         self._uploaded: dict[str, dict[str, int]] = {}
+        self._arriving: dict[str, int] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on with the signed-in person, or redirect to the sign-in page."""
@@ -117,16 +118,10 @@ class SignInGate:
                 403,
                 "You need the reviewer role to upload files.",
             )
-        elif path.startswith(UPLOADS) and not self._has_room(scope):
-            await refuse(
-                scope,
-                receive,
-                send,
-                413,
-                f"A session can have {MOST_UPLOADED // 2**20} MiB of files. Remove some of them.",
-            )
-        elif path.startswith(UPLOADS) and scope["method"] == "DELETE":
-            await self._app(scope, receive, self._counting_removal(scope, send))
+        elif path.startswith(UPLOADS) and scope.get("method") == "PUT":
+            await self._upload(scope, receive, send)
+        elif path.startswith(UPLOADS) and scope.get("method") == "DELETE":
+            await self._app(scope, receive, self._counting(scope, send, None))
         else:
             await self._app(scope, receive, send)
 
@@ -138,40 +133,51 @@ class SignInGate:
             or (self._sign_in.kind == "oidc" and path in OIDC_PATHS)
         )
 
-    def _counting_removal(self, scope: Scope, send: Send) -> Send:
-        """Return a function that sends a response, and counts an upload as removed if it was.
+    async def _upload(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass an upload on if its session has room for it.
 
-        Streamlit refuses a removal without its XSRF token. Counted before that, such requests would
-        let a session upload any amount.
+        Uploads that are still arriving count too, or many at once would all find room.
+        """
+        session, file = _session_and_file(scope)
+        length = Headers(scope=scope).get("content-length", "")
+        # A request without a length counts as too large, because it could be of any size.
+        size = int(length) if length.isdecimal() else MOST_UPLOADED + 1
+        files, arriving = self._uploaded.get(session, {}), self._arriving.get(session, 0)
+        if sum(files.values()) - files.get(file, 0) + arriving + size > MOST_UPLOADED:
+            most = f"{MOST_UPLOADED // 2**20} MiB"
+            text = f"A session can have {most} of files. Remove some of them."
+            await refuse(scope, receive, send, 413, text)
+            return
+        self._arriving[session] = arriving + size
+        try:
+            await self._app(scope, receive, self._counting(scope, send, size))
+        finally:
+            self._arriving[session] -= size
+            if not self._arriving[session]:
+                del self._arriving[session]
+
+    def _counting(self, scope: Scope, send: Send, size: int | None) -> Send:
+        """Return a function that sends a response, and counts a file if the request was accepted.
+
+        ``size`` is its new size, or None if it's removed. Streamlit refuses requests without its
+        XSRF token and those for sessions that don't exist. If these counted, they would lower the
+        count of a session or push it out, and it could upload any amount.
         """
 
         async def counting(message: Message) -> None:
             if message["type"] == "http.response.start" and message["status"] < 300:
                 session, file = _session_and_file(scope)
-                self._uploaded.get(session, {}).pop(file, None)
+                files = self._uploaded.setdefault(session, {})
+                if size is None:
+                    files.pop(file, None)
+                else:
+                    files[file] = size
+                while len(self._uploaded) > _SESSIONS:
+                    # A dict keeps the order of insertion, so this drops the oldest session.
+                    self._uploaded.pop(next(iter(self._uploaded)))
             await send(message)
 
         return counting
-
-    def _has_room(self, scope: Scope) -> bool:
-        """Count the uploads of a session and return whether the next one fits.
-
-        The oldest sessions are forgotten once there are more than ``_SESSIONS``.
-        """
-        if scope["method"] != "PUT":
-            return True
-        session, file = _session_and_file(scope)
-        files = self._uploaded.setdefault(session, {})
-        length = Headers(scope=scope).get("content-length", "")
-        # A request without a length counts as too large, because it could be of any size.
-        size = int(length) if length.isdecimal() else MOST_UPLOADED + 1
-        if sum(files.values()) - files.get(file, 0) + size > MOST_UPLOADED:
-            return False
-        files[file] = size
-        while len(self._uploaded) > _SESSIONS:
-            # A dict keeps the order of insertion, so this drops the oldest session.
-            self._uploaded.pop(next(iter(self._uploaded)))
-        return True
 
 
 def _session_and_file(scope: Scope) -> tuple[str, str]:
