@@ -473,6 +473,19 @@ def test_only_the_newest_backups_are_kept(store: Store, tmp_path: Path) -> None:
     assert all(other.exists() for other in others)
 
 
+def test_backups_are_found_if_the_name_of_the_database_has_brackets(tmp_path: Path) -> None:
+    folder = tmp_path / "backups"
+    folder.mkdir()
+    with Store.open(tmp_path / "team [1]*.db") as store:
+        service, at = BackupService(store), datetime(2026, 1, 1, tzinfo=UTC)
+        partial = folder / "team [1]*-20250101T000000Z.db.part"
+        partial.touch()
+        for day in range(2):
+            service.make(ADA, folder, keep=1, now=at + timedelta(days=day))
+        assert [path.name for path in folder.iterdir()] == ["team [1]*-20260102T000000Z.db"]
+        assert service.newest(folder, at + timedelta(days=1)) == at + timedelta(days=1)
+
+
 def test_due_backups_are_made_and_missing_ones_reported(store: Store, tmp_path: Path) -> None:
     fill_with(store, range(1))
     service, at = BackupService(store), datetime(2026, 1, 1, tzinfo=UTC)

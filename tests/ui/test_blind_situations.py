@@ -366,6 +366,7 @@ PAGE_SURFACES: dict[str, Show] = {
         for each in ("open", "strict")
     },
     "figures of queues": over_page("team", view="queues"),
+    "missed errors": over_page("trust", view="missed"),
 }
 
 
@@ -479,7 +480,13 @@ def test_nothing_reveals_a_hidden_verdict_of_the_machine(
     assert difference(with_swapped_verdicts, SURFACES[surface], tmp_path, monkeypatch) == ""
 
 
-FIGURES = ("page overview", "page metrics", "page retention", "retention of waiting cases")
+FIGURES = (
+    "page overview",
+    "page metrics",
+    "page retention",
+    "retention of waiting cases",
+    "missed errors",
+)
 """Pages with figures over all audits, which include those of a guarantee's sample.
 
 Only a policy that hides the machine's verdicts hides them (docs/security.md).

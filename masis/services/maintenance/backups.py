@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from datetime import UTC, datetime, timedelta
+from glob import escape
 from pathlib import Path
 from typing import NamedTuple
 
@@ -79,7 +80,7 @@ class BackupService(Service):
         A younger one may be in progress in another process.
         """
         stem = self._store.path.stem
-        for path in folder.glob(f"{stem}-*.db{backup.PART}"):
+        for path in folder.glob(f"{escape(stem)}-*.db{backup.PART}"):
             started = _time_of(path.with_suffix(""), stem)
             if started is not None and now - started > UNFINISHED_AFTER:
                 backup.remove(path)
@@ -93,7 +94,7 @@ class BackupService(Service):
         # The pattern also matches databases whose names start the same, such as review-2.db for
         # review.db, so the rest must be a time.
         # By the time in the name, because copying a file changes its own time.
-        times = {path: _time_of(path, stem) for path in folder.glob(f"{stem}-*.db")}
+        times = {path: _time_of(path, stem) for path in folder.glob(f"{escape(stem)}-*.db")}
         made = {path: time for path, time in times.items() if time is not None}
         return sorted(made, key=lambda path: (made[path] <= now, made[path]), reverse=True)
 
