@@ -13,6 +13,7 @@ from masis.cli.commands import CommandGroup, RegisteredChoice
 from masis.cli.options import Names
 from masis.cli.output import Emit, ProgressBar, say, table
 from masis.datasets.writers.files import whole_file
+from masis.schema.causes import CAUSES
 from masis.schema.codebook import (
     OBSERVATION_KINDS,
     CaseObservation,
@@ -95,17 +96,24 @@ def search(words: Names, by: str | None, emit: Emit, workbench: Workbench, **fil
     """
     wanted = ObservationFilter(text=" ".join(words), **filters)
     page = workbench.modes.search(shared.operator(by), wanted)
-    emit(list(page.rows), _observation_lines(page.rows))
+    book = workbench.modes.codebook(shared.operator(by))
+    emit(list(page.rows), _observation_lines(page.rows, book))
     beyond = "more than " if page.more else ""
     say(f"{len(page.rows):,} of {beyond}{count_noun(page.total, 'observation')}.")
 
 
-def _observation_lines(rows: Sequence[CaseObservation]) -> Iterator[str]:
+def _observation_lines(rows: Sequence[CaseObservation], book: Codebook) -> Iterator[str]:
     cells = [
-        (row.id, row.case_id, row.kind, ", ".join(row.codes), shorten(row.text, _TEXT_LENGTH))
+        (
+            row.id,
+            row.case_id,
+            row.kind,
+            ", ".join(book.names_of(row.codes)),
+            shorten(row.text, _TEXT_LENGTH),
+        )
         for row in rows
     ]
-    return table(("id", "case", "kind", "codes", "text"), cells)
+    return table(("id", "case", "kind", "modes", "text"), cells)
 
 
 @modes.command(short_help="Propose groups of similar texts that have no code yet.")
@@ -180,11 +188,11 @@ def list_modes(facet: Facet, by: str | None, emit: Emit, workbench: Workbench) -
     """
     person = shared.operator(by)
     counts = workbench.modes.count_modes(person, facet)
-    names = {mode.code: mode.name for mode in workbench.modes.codebook(person).in_use}
+    book = workbench.modes.codebook(person)
     cells = [
         (
-            names.get(row.mode, row.mode),
-            row.value,
+            *book.names_of([row.mode]),
+            CAUSES[row.value].name if facet == "cause" and row.value in CAUSES else row.value,
             f"{row.cases:,} of {row.base:,}",
             f"{percent(row.low)} to {percent(row.high)}",
         )
@@ -204,14 +212,16 @@ def agreement(by: str | None, emit: Emit, workbench: Workbench) -> None:
 
     masis modes agreement
     """
-    rows = workbench.modes.agreement(shared.operator(by))
+    person = shared.operator(by)
+    rows = workbench.modes.agreement(person)
+    book = workbench.modes.codebook(person)
     record = [
         row._asdict() | {"agreement": row.agreement._asdict(), "kappa": row.kappa._asdict()}
         for row in rows
     ]
     cells = [
         (
-            row.mode,
+            *book.names_of([row.mode]),
             f"{row.both:,}",
             f"{row.one:,}",
             figure_text(row.agreement, brief=True),
@@ -272,13 +282,15 @@ def apply(
         if similar:
             wanted = service.similar(person, similar)
         preview = service.preview(person, codes, wanted)
-        emit.lines(_observation_lines(preview.sample))
+        book = service.codebook(person)
+        emit.lines(_observation_lines(preview.sample, book))
         say(_preview_text(preview))
         if dry_run or not preview.ids:
             emit(preview)
             return
         if not ids:
-            question = f"Apply {', '.join(preview.codes)} to {len(preview.ids):,}?"
+            names = "”, “".join(book.names_of(preview.codes))
+            question = f"Apply “{names}” to {len(preview.ids):,}?"
             shared.confirm(question, "Nothing was applied.", yes=yes)
         with ProgressBar("Coding", preview.cases) as progress:
             done = service.apply(person, codes, preview.ids, on_progress=progress.move)

@@ -104,6 +104,14 @@ class Codebook(TeamRecord):
             mode = modes.get(mode.merged_into)
         return mode
 
+    def names_of(self, codes: Iterable[str]) -> tuple[str, ...]:
+        """Return the names of the modes that codes stand for, each once.
+
+        A code that the codebook doesn't have stands for itself.
+        """
+        modes = ((code, self.find(code)) for code in codes)
+        return tuple(dict.fromkeys(mode.name if mode else code for code, mode in modes))
+
     def codes_of(self, code: str, *, nested: bool = True) -> tuple[str, ...]:
         """Return every code whose entries count for a mode.
 

@@ -79,13 +79,22 @@ def entry_reason(decision: Decision | None) -> str:
     return f"by acceptance rule {rule}" if rule else "by the acceptance rule"
 
 
-def entry_about(decision: Decision | None, undone: LogEntry | None) -> str:
-    """Name the subject of an entry: an answer, people, tags, codes, or the entry it undoes."""
+def entry_about(
+    decision: Decision | None, undone: LogEntry | None, modes: Sequence[str] = ()
+) -> str:
+    """Name the subject of an entry: an answer, people, tags, failure modes, or an undone entry.
+
+    Args:
+        decision: The content of the entry.
+        undone: The entry that it undoes or redacts.
+        modes: The names of the failure modes of its codes.
+
+    """
     if decision is None:
         return "its text was removed"
     if decision.kind == "redaction":
         return f"the text of entry {entry_number(undone)}" if undone else ""
-    if named := (*decision.assignees, *decision.tags, *decision.codes):
+    if named := (*decision.assignees, *decision.tags, *(modes or decision.codes)):
         return ", ".join(named)
     if answer := decided_about(decision):
         return ", ".join(filter(None, (answer, decision_outcome(decision))))

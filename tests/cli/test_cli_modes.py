@@ -98,6 +98,11 @@ def test_similar_observations_are_coded_from_one(masis: Masis, database: Path) -
         *("--db", database),
     )
     assert json.loads(done.stdout)["entries"] == 3
+    listed = masis("modes", "search", "--kind", "issue", "--db", database).stdout
+    assert "Wrong date" in listed
+    assert "wrong-date" not in listed
+    rows = masis("modes", "search", "--kind", "issue", "--json", "--db", database).stdout
+    assert json.loads(rows.splitlines()[0])["codes"] == ["wrong-date"]
 
 
 def test_groups_are_listed_with_their_sizes(masis: Masis, database: Path) -> None:

@@ -256,7 +256,7 @@ def test_only_known_codes_and_observations_of_the_case_are_accepted(desk: Workbe
         desk.modes.code(ADA, "case-0", ["wrong-date"], "nope")
     with pytest.raises(UnknownRecord, match="no case 'nope'"):
         desk.modes.code(ADA, "nope", ["wrong-date"])
-    with pytest.raises(UnknownRecord, match="Ada didn't apply the code 'wrong-date'"):
+    with pytest.raises(UnknownRecord, match="Ada didn't apply “Wrong date”"):
         desk.modes.uncode(ADA, "case-0", ["wrong-date"])
 
 

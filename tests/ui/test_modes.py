@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from masis.schema.team import QueuePolicy
+from masis.schema.wording import shorten
 from masis.services import Workbench
-from masis.ui.modes import coding
+from masis.ui.components.linked_table import LinkedRow
+from masis.ui.modes import book, coding, groups
 from masis.ui.modes.counts import queue_parameters
 from tests.modes import ADA, BEN, WRONG_DATE, WRONG_UNIT, found, reject
 from tests.ui.conftest import AUDITED, open_page, press, texts
@@ -388,3 +390,30 @@ def test_modes_are_counted_side_by_side_with_zeros_and_a_total_of_any_mode(
     assert "Modes by field" in texts(page)
     page = open_page("modes", SIGNED_IN, view="counts", facet="mode")
     assert "Modes by" not in texts(page)
+
+
+def test_the_codebook_shows_how_many_cases_and_rows_have_each_mode(
+    audited_workbench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    audited_workbench.modes.add_mode(ADA, WRONG_DATE)
+    for case_id in AUDITED[:2]:
+        reject(audited_workbench, case_id, note="The year is invented.")
+    notes = [row.id for row in found(audited_workbench, kinds=("note",))]
+    audited_workbench.modes.apply(ADA, ["wrong-date"], notes)
+    drawn: list[LinkedRow] = []
+    monkeypatch.setattr(book, "linked_table", lambda _, rows, **__: drawn.extend(rows))
+    open_page("modes", SIGNED_IN, view="book")
+    [row] = drawn
+    assert row["cells"][1:3] == ["2", "2"]
+
+
+def test_the_list_of_groups_shows_a_text_of_each(
+    audited_workbench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (group, *_) = audited_workbench.modes.groups(ADA).groups
+    drawn: list[LinkedRow] = []
+    monkeypatch.setattr(groups, "linked_table", lambda _, rows, **__: drawn.extend(rows))
+    open_page("modes", SIGNED_IN, view="groups")
+    example = audited_workbench.modes.find_example(ADA, group)
+    assert example is not None
+    assert drawn[0]["cells"][3] == {"quote": shorten(example.text, groups.TITLE_LENGTH)}

@@ -236,6 +236,11 @@ def test_an_entry_has_a_kind_and_a_subject(given: LogEntry, word: str, about: st
     assert entry_about(given.decision, REJECTED) == about
 
 
+def test_an_entry_names_its_failure_modes_instead_of_their_codes() -> None:
+    applied = entry(7, kind="code", codes=("rag.outdated",)).decision
+    assert entry_about(applied, None, ["Outdated evidence"]) == "Outdated evidence"
+
+
 def test_acceptances_name_their_rule_and_decisions_their_reason() -> None:
     assert entry_reason(REJECTED.decision) == "why"
     assert (

@@ -321,6 +321,16 @@ class ModeService(Service):
         self._store.modes.save_groups(key, stamp.content, proposal.model_dump_json())
         return proposal
 
+    @requires("read")
+    def find_example(self, actor: Actor, group: ProposedGroup) -> CaseObservation | None:
+        """Return a member of a group with the most typical pattern that still has one."""
+        wanted = ObservationFilter(uncoded=True, faults_only=True, size=1)
+        for pattern in group.patterns[:TEXTS_SENT]:
+            typical = wanted.model_copy(update={"patterns": (pattern,)})
+            if rows := self._store.modes.search(self._seen_by(actor, typical)).rows:
+                return rows[0]
+        return None
+
     @requires("decide", DISMISS_GROUPS)
     def dismiss_group(self, actor: Actor, group: ProposedGroup) -> None:
         """Propose the texts of a group to nobody any more, until ``restore_group``.
@@ -773,11 +783,10 @@ class ModeService(Service):
 
         """
         book = self._store.team.in_force(Codebook)
-        for code in (*codes, into):
-            mode_named(book, code)
+        names = {code: mode_named(book, code).name for code in (*codes, into)}
         if into in codes:
             raise InputError(
-                f"{into!r} can't be merged into itself", hint="Leave it out.", field="codes"
+                f"“{names[into]}” can't be merged into itself", hint="Leave it out.", field="codes"
             )
         merged: list[FailureMode] = []
         for mode in book.modes:
@@ -800,7 +809,8 @@ class ModeService(Service):
         book = self._store.team.in_force(Codebook)
         mode = next((mode for mode in book.modes if mode.code == code), None)
         if mode is None or mode.merged_into is None:
-            raise InputError(f"{code!r} wasn't merged", hint="See the history.", field="code")
+            name = mode.name if mode else code
+            raise InputError(f"“{name}” wasn't merged", hint="See the history.", field="code")
         own = mode.model_copy(update={"merged_into": None})
         return self._put(
             actor, book, [own if known.code == code else known for known in book.modes]
@@ -916,7 +926,8 @@ class ModeService(Service):
         }
         for code in codes:
             if (place or "", code, of) not in seen:
-                raise UnknownRecord(f"{of} didn't apply the code {code!r} there.")
+                [name] = self._store.team.in_force(Codebook).names_of([code])
+                raise UnknownRecord(f"{of} didn't apply “{name}” there.")
         return self._store.decisions.append(uncode_entry(actor, case_id, codes, place, of))
 
     def _place(self, actor: Actor, case_id: str, observation: str | None) -> str | None:

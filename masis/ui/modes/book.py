@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import streamlit as st
 
 from masis.schema.codebook import Codebook, FailureMode
 from masis.schema.wording import count_noun
 from masis.services import Workbench
 from masis.services.modes.codebooks import starting_codebooks
+from masis.services.modes.service import ModeCount
 from masis.ui.components.linked_table import LinkedRow, column, linked_table, row
 from masis.ui.modes.coding import forget_choice
 from masis.ui.modes.outcome import Merged, attempt, unmerge
@@ -25,9 +28,15 @@ def show_book(workbench: Workbench) -> None:
     book = workbench.modes.codebook(actor())
     mode = book.find(address.value("code"))
     if book.in_use:
-        rows = [row_ for top in book.children(None) for row_ in _tree_rows(book, top, 0)]
+        counts = {count.mode: count for count in workbench.modes.count_modes(actor())}
+        rows = [row_ for top in book.children(None) for row_ in _tree_rows(book, counts, top, 0)]
         opened = linked_table(
-            [column("Mode", "main"), column("Definition", "text")],
+            [
+                column("Mode", "main"),
+                column("Cases", "figure"),
+                column("Rows", "figure"),
+                column("Definition", "text"),
+            ],
             rows,
             description="Codebook",
             key="modes-book",
@@ -47,17 +56,29 @@ def show_book(workbench: Workbench) -> None:
     _draw_versions(workbench)
 
 
-def _tree_rows(book: Codebook, mode: FailureMode, depth: int) -> list[LinkedRow]:
+def _tree_rows(
+    book: Codebook, counts: Mapping[str, ModeCount], mode: FailureMode, depth: int
+) -> list[LinkedRow]:
     name = f"{'· ' * depth}{mode.name}"
     link = address.link("modes", view="book", code=mode.code)
     own = row(
         {"text": name, "href": link, "open": mode.code},
+        *_figures(counts.get(mode.code)),
         {"quote": mode.definition},
         open=mode.code,
         marked=address.value("code") == mode.code,
     )
-    nested = (r for child in book.children(mode.code) for r in _tree_rows(book, child, depth + 1))
+    nested = (
+        nested_row
+        for child in book.children(mode.code)
+        for nested_row in _tree_rows(book, counts, child, depth + 1)
+    )
     return [own, *nested]
+
+
+def _figures(count: ModeCount | None) -> tuple[str, str]:
+    """Return how many cases and rows have a mode, including those under it."""
+    return ("0", "0") if count is None else (f"{count.cases:,}", f"{count.observations:,}")
 
 
 def _draw_mode(workbench: Workbench, book: Codebook, mode: FailureMode) -> None:

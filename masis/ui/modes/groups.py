@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from masis.schema.codebook import Codebook, FailureMode, code_from_name
-from masis.schema.wording import count_noun
+from masis.schema.wording import count_noun, shorten
 from masis.services import Workbench
 from masis.services.modes.naming import TEXTS_SENT
 from masis.services.modes.service import CodedBatch, GroupProposal, ProposedGroup
@@ -33,7 +33,7 @@ def show_groups(workbench: Workbench) -> None:
     if chosen is not None:
         _draw_group(workbench, book, chosen)
         return
-    _draw_list(proposal)
+    _draw_list(workbench, proposal)
     _draw_dismissed(workbench)
 
 
@@ -67,7 +67,7 @@ def _restore_group(workbench: Workbench, group: str) -> None:
     attempt(act)
 
 
-def _draw_list(proposal: GroupProposal) -> None:
+def _draw_list(workbench: Workbench, proposal: GroupProposal) -> None:
     if not proposal.groups:
         st.markdown(
             "**No groups to propose.** Groups are made of faults without a code. Audit and decide"
@@ -89,12 +89,18 @@ def _draw_list(proposal: GroupProposal) -> None:
             {"text": group.heading, "href": _link(group), "open": group.id},
             f"{group.observations:,}",
             f"{group.cases:,}",
+            {"quote": _example_text(workbench, group)},
             open=group.id,
         )
         for group in proposal.groups[:SHOWN]
     ]
     opened = linked_table(
-        [column("Group", "main"), column("Rows", "figure"), column("Cases", "figure")],
+        [
+            column("Group", "main"),
+            column("Rows", "figure"),
+            column("Cases", "figure"),
+            column("Typical text", "text"),
+        ],
         rows,
         description="Proposed groups",
         key="modes-groups",
@@ -108,6 +114,11 @@ def _draw_list(proposal: GroupProposal) -> None:
         icon=":material/refresh:",
         on_click=lambda: st.session_state.update(regroup=True),
     )
+
+
+def _example_text(workbench: Workbench, group: ProposedGroup) -> str:
+    example = workbench.modes.find_example(actor(), group)
+    return shorten(example.text, TITLE_LENGTH) if example else ""
 
 
 def _link(group: ProposedGroup) -> str:

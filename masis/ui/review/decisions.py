@@ -124,7 +124,10 @@ def entry_context(workbench: Workbench, entry: LogEntry) -> EntryContext:
         adopted = adopted_decision_text(
             decision, [other for other in decisions if other is not None]
         )
-    return EntryContext(case, undone, workbench.reviews.undone_by(entry), adopted)
+    modes: tuple[str, ...] = ()
+    if decision.codes:
+        modes = workbench.modes.codebook(actor()).names_of(decision.codes)
+    return EntryContext(case, undone, workbench.reviews.undone_by(entry), adopted, modes)
 
 
 def _case_summary_or_none(workbench: Workbench, case_id: str) -> CaseSummary | None:

@@ -35,6 +35,7 @@ class EntryContext(NamedTuple):
         undone: The entry that it undoes or redacts.
         undone_by: The entry that undid it.
         adopted: The reviewer whose decision an adjudication adopted, in words.
+        modes: The names of the failure modes that it applies or removes.
 
     """
 
@@ -42,11 +43,13 @@ class EntryContext(NamedTuple):
     undone: LogEntry | None = None
     undone_by: LogEntry | None = None
     adopted: str = ""
+    modes: tuple[str, ...] = ()
 
 
 def entry_row(entry: LogEntry, context: EntryContext) -> dict[str, Any]:
     """Return an entry as the data of a row."""
     decision, case = entry.decision, context.case
+    about = entry_about(decision, context.undone, context.modes)
     return {
         "id": entry.id,
         "seq": entry_number(entry),
@@ -55,7 +58,7 @@ def entry_row(entry: LogEntry, context: EntryContext) -> dict[str, Any]:
         "who": decision.reviewer if decision else "",
         "source": SOURCE[decision.source].text if decision and decision.source != "HUMAN" else "",
         "label": label(entry_word(entry)),
-        "about": ", ".join(filter(None, (entry_about(decision, context.undone), context.adopted))),
+        "about": ", ".join(filter(None, (about, context.adopted))),
         "undone": undone_text(context.undone_by),
         "reason": entry_reason(decision),
         "note": decision.note if decision else "",
