@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple, TypedDict
 
 from masis.schema.case import Case
@@ -151,6 +151,14 @@ def pair_side(
         if run is not None and audited
         else unaudited_answer_view(case, f"{case.id}/plain", shown=EVIDENCE_SHOWN)
     )
+    # Other claims quote the passages nearest to them, which don't bear them out.
+    confirmed = {
+        index
+        for index, check in enumerate(
+            run.iterations[0].claims if run is not None and audited else ()
+        )
+        if check.verdict in ("supported", "partial")
+    }
     tones = {issue["number"]: issue["label"]["tone"] for issue in view["issues"]}
     # Issues are numbered from 1 in the data of the view.
     pieces: list[PieceData] = []
@@ -203,7 +211,7 @@ def pair_side(
     return PairSide(
         answer,
         tuple(
-            _side_chunk(card["id"], card["source"], card["cited"] > 0, card["pieces"])
+            _side_chunk(card["id"], card["source"], card["cited"] > 0, card["pieces"], confirmed)
             for card in view["evidence"]
         ),
         len(case.evidence),
@@ -211,15 +219,24 @@ def pair_side(
 
 
 def _side_chunk(
-    chunk_id: str, source: str, cited: bool, pieces: Iterable[EvidencePiece]
+    chunk_id: str,
+    source: str,
+    cited: bool,
+    pieces: Iterable[EvidencePiece],
+    confirmed: Collection[int],
 ) -> _SideChunk:
     marks, text = [], ""
     for piece in pieces:
         text += piece["text"]
         claims = piece.get("claims", [])
+        tone = ""
+        if piece.get("against"):
+            tone = "bad"
+        elif any(claim in confirmed for claim in claims):
+            tone = "good"
         # Points that the answer leaves out have negative numbers (``IssueData.claim``).
-        bears_out = any(claim >= 0 for claim in claims)
-        tone = "bad" if piece.get("against") else "good" if bears_out else "warn" if claims else ""
+        elif any(claim < 0 for claim in claims):
+            tone = "warn"
         marks.append((len(text), tone))
     return _SideChunk(chunk_id, source, text, cited, tuple(marks))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from masis.schema.case import Case
 from masis.schema.comparison import Judgement
 from masis.services import Workbench
@@ -66,6 +68,22 @@ def test_the_same_evidence_says_which_answer_cites_a_chunk_and_whose_claims_it_b
     # v2 leaves the toll out, so the sentence is a missing point of it, not what bears it out
     assert marks["The toll is 3 euros for a car."] == ("calm", "bears out v1, missing in v2")
     assert "".join(piece["text"] for piece in pieces) == EVIDENCE[0]["text"]
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        "The toll is waived for a car with a trailer [1].",  # not confirmed
+        "The toll is 7 euros for a car [1].",  # contradicted
+    ],
+)
+def test_evidence_never_bears_out_a_claim_that_isnt_confirmed(bench: Workbench, claim: str) -> None:
+    answer = f"{LENGTH} {claim}"
+    [evidence] = drawn(bench, answer, answer)["evidence"]
+    [confirmed, *others] = [p for chunk in evidence["chunks"] for p in chunk["pieces"]]
+    assert (confirmed["text"], confirmed["tone"]) == (LENGTH.replace(" [1]", ""), "good")
+    assert "good" not in {piece["tone"] for piece in others}
+    assert not any("bears out" in piece["of"] for piece in others)
 
 
 def test_different_evidence_is_drawn_for_each_answer(bench: Workbench) -> None:
