@@ -48,3 +48,17 @@ def test_words_that_several_notes_share_name_a_group_and_contractions_dont() -> 
     )
     assert group.name.startswith(("footnote, paragraph", "paragraph, footnote"))
     assert not {"isn", "doesn"} & set(group.name.split(", "))
+
+
+def test_a_frequent_text_is_the_typical_one_and_names_its_group() -> None:
+    texts = [PatternText(0, "contradicted by the leaflet", 200)]
+    texts += [
+        PatternText(n, note, 1)
+        for n, note in enumerate(
+            ("flatly contradicts", "flat contradiction", "flatly contradicted"), 1
+        )
+    ]
+    group = next(group for group in group_patterns(texts, encode) if 0 in group.patterns)
+    assert len(group.patterns) > 1
+    assert group.patterns[0] == 0
+    assert "flatly" not in group.name.split(", ")

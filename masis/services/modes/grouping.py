@@ -55,6 +55,9 @@ _FEW = 30
 
 MOST_GROUPS = 100
 NAME_WORDS = 3
+_LEAST_WEIGHT = 0.1
+"""A word with less than this share of the weight of a group's best word doesn't name it."""
+
 _WORD = r"(?u)\b[^\W\d]{3,}\b"
 """Matches the words that a name may contain: letters, at least three."""
 
@@ -144,7 +147,9 @@ def group_patterns(
         places = np.flatnonzero(clusters == cluster)
         if not concepts.titles[int(kinds[places].mean(axis=0).argmax())]:
             continue  # Most are remarks, though no single one is surely one.
-        center = vectors[places].mean(axis=0)
+        # A template of an issue may stand for hundreds of rows, and a note for one.
+        rows = [patterns[sample[place]].observations for place in places]
+        center = np.average(vectors[places], axis=0, weights=rows)
         nearest = places[np.argsort(-(vectors[places] @ center), kind="stable")]
         members.append([sample[place] for place in nearest])
         titles.append(_likely_title(concepts, kinds[places]))
@@ -274,7 +279,11 @@ def _group_names(groups: Sequence[Sequence[PatternText]]) -> list[str]:
         is_shared = np.asarray(counts[start:end].sum(axis=0)).ravel() > 1
         weighed = dict(zip(vocabulary, zip(~is_shared, -weights, strict=True), strict=True))
         in_order = dict.fromkeys(word for one in groups[number] for word in split(one.text))
-        best = sorted(in_order, key=weighed.__getitem__)
+        best = [
+            word
+            for word in sorted(in_order, key=weighed.__getitem__)
+            if -weighed[word][1] >= _LEAST_WEIGHT * weights.max()
+        ]
         name = f"group {number + 1}"
         # More words tell groups apart that have the same first ones.
         for length in range(NAME_WORDS, len(best) + NAME_WORDS):
