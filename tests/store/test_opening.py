@@ -85,6 +85,23 @@ def test_a_new_database_creates_its_folders(path: Path) -> None:
         assert store.check().ok
 
 
+def test_opening_reads_triggers_and_migrations_a_few_times_however_many_there_are(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Store.open(path).close()
+    reads: list[str] = []
+    missing, applied = guards.missing, migrations.applied_migrations
+    monkeypatch.setattr(
+        guards, "missing", lambda *given: reads.append("triggers") or missing(*given)
+    )
+    monkeypatch.setattr(
+        migrations, "applied_migrations", lambda given: reads.append("migrations") or applied(given)
+    )
+    Store.open(path).close()
+    assert reads.count("triggers") == 1
+    assert reads.count("migrations") <= 3
+
+
 def test_creating_the_schema_is_atomic(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path.parent.mkdir(parents=True)
     connection = connect(path)
