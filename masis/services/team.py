@@ -265,8 +265,13 @@ class TeamService(Service):
 
     @requires("read")
     def count_open(self, actor: Actor, case_filter: CaseFilter) -> int:
-        """Count the cases of a queue that this reviewer may decide now, including skipped ones."""
-        open_cases = self.open_to(actor, case_filter).model_copy(update={"skipped_too": True})
+        """Count the cases of a queue that this reviewer may decide now, including skipped ones.
+
+        Without a name, all that need a decision count: the page doesn't know yet which of the cases
+        that somebody holds are this person's.
+        """
+        by = self.open_to if actor.name else self.waiting_filter
+        open_cases = by(actor, case_filter).model_copy(update={"skipped_too": True})
         return self._store.cases.count_matching(open_cases)
 
     @requires("read")

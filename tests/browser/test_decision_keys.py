@@ -30,6 +30,18 @@ CASE = case_of(
     {"chunk_1": "Bridge 1 is 101 metres long.", "chunk_2": "Bridge 1 was opened in 1931."},
 )
 
+STANDING: dict[str, Any] = {
+    "id": "e1",
+    "what": "Approved",
+    "tone": "good",
+    "who": "Ada",
+    "when": "1 Jan 2026 10:00 UTC",
+    "why": "",
+    "note": "",
+    "reported": [],
+}
+"""A decision as the desk shows it."""
+
 
 REVISED = "Bridge 1 has a length of 101 metres [chunk_1]. It was opened in 1950."
 TAKEN = forms.FormFields(verdict="override", corrected=REVISED, reason="unsupported").model_dump(
@@ -360,8 +372,24 @@ def test_an_unavailable_shortcut_explains_why(draw: Drawn) -> None:
     expect(page.get_by_role("radiogroup", name="Verdict")).to_be_hidden()
     expect(page.get_by_role("button", name="Submit")).to_be_hidden()
     page.keyboard.press("a")
-    says(page).to_contain_text("Decided by Bo and Cy.")
+    says(page).to_have_text("Nothing was recorded. Decided by Bo and Cy.")
+    expect(page.locator(".notice")).to_be_visible()
     assert not draw.sent("decisions")
+
+
+def test_u_doesnt_undo_an_older_decision_if_the_last_one_is_final(draw: Drawn) -> None:
+    page = draw.after_a_decision()
+    done = "Rejected the original answer of c1"
+    following = {**draw.data, "place": {**draw.data["place"], "case": "c2"}}
+    draw.answers["decisions"] = {"desk": following, "message": None, "entry": "", "done": done}
+    page.wait_for_timeout(1000)
+    for key in ("x", "3", "Control+Enter"):
+        page.keyboard.press(key)
+    expect(page.get_by_role("radio", name="Reject")).not_to_be_checked()
+    for _ in range(2):
+        page.keyboard.press("u")
+        says(page).to_have_text(f"{done}. This decision can't be undone.")
+    assert "undo" not in draw.acts()
 
 
 def test_v_shows_a_recorded_correction_before_a_revision(draw: Drawn) -> None:
@@ -666,20 +694,12 @@ def test_deleting_a_sentence_leaves_one_space(draw: Drawn) -> None:
 
 
 def test_labelling_a_decided_case_offers_undo_for_the_newest_action_only(draw: Drawn) -> None:
-    entry = {
-        "id": "e1",
-        "what": "Approved",
-        "tone": "good",
-        "who": "Ada",
-        "when": "1 Jan 2026 10:00 UTC",
-        "why": "",
-    }
     settled = {
         "text": "Decided by Ada and Bo: an adjudication decides.",
         "tone": "calm",
         "closed": True,
     }
-    standing: dict[str, Any] = {**entry, "note": "", "reported": [], "undoable": True}
+    standing = {**STANDING, "undoable": True}
     page = draw(standing=standing)
     page.keyboard.press("Shift+M")
     page.keyboard.press("1")
@@ -1182,3 +1202,33 @@ def test_a_missing_point_is_added_if_new_sentences_have_most_of_its_words(draw: 
     shown("Traffic has two lanes. They cross it since 1931.").to_contain_text("is in the")
     shown("Traffic has two lanes. They cross it since 1950.").to_contain_text("isn't in")
     shown("It is a bridge.").to_contain_text("isn't in")
+
+
+def test_f_says_why_it_goes_nowhere(draw: Drawn) -> None:
+    page = draw(view={**draw.data["view"], "version": "none", "issues": [], "issues_total": 0})
+    page.keyboard.press("f")
+    says(page).to_have_text("There is no issue to go to in this answer.")
+    page = draw(view=draw.with_words("101"))
+    page.keyboard.press("f")
+    page.keyboard.press("f")
+    says(page).to_have_text("This is the only issue of the answer.")
+
+
+def test_a_decision_can_be_undone_after_its_new_draft_was_discarded(draw: Drawn) -> None:
+    standing = {**STANDING, "undoable": True}
+    page = draw(standing=standing)
+    page.keyboard.press("x")
+    page.get_by_role("button", name="Discard draft").click(delay=40)
+    says(page).to_contain_text("The draft was discarded.")
+    page.get_by_role("button", name="Undo the decision").click(delay=40)
+    until(lambda: "undo" in draw.acts(), page, "the decision is undone")
+    assert draw.sent("undo")[0]["entry"] == standing["id"]
+
+
+def test_the_card_of_the_chunk_that_is_labelled_is_outlined(draw: Drawn) -> None:
+    page = draw()
+    page.locator(".card-head").nth(1).focus()
+    page.keyboard.press("l")
+    expect(page.locator(".card.labelling .card-id")).to_have_text("chunk_2")
+    page.keyboard.press("Enter")
+    expect(page.locator(".card.labelling")).to_have_count(0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -65,8 +66,8 @@ def test_what_is_typed_into_a_dialog_decides_nothing(
     expect(page.locator(DIALOG)).to_have_count(0)
     # the second dialog of a case has no field here, and R doesn't close it
     page.keyboard.press("z")
-    expect(page.locator(DIALOG)).to_contain_text("Minimal evidence of bridge-00")
-    page.locator(DIALOG).get_by_text("Minimal evidence of bridge-00").click()
+    expect(page.locator(DIALOG)).to_contain_text("Verify bridge-00 without passages")
+    page.locator(DIALOG).get_by_text("Verify bridge-00 without passages").click()
     page.keyboard.type("raxaxe", delay=20)
     page.keyboard.press("Control+Enter")
     page.wait_for_timeout(700)
@@ -115,3 +116,27 @@ def test_the_rest_of_a_word_is_ignored_once_its_dialog_has_closed(
     page.wait_for_timeout(700)
     page.keyboard.type("a")
     assert page.evaluate("window.keys") == ["a"]
+
+
+def test_enter_opens_the_first_case_after_a_click_on_a_filter(
+    server: ReviewServer, open_tab: OpenTab
+) -> None:
+    tab = open_tab(server.base)
+    page = tab.open("/queue")
+    page.locator("[data-testid=stButtonGroup] button").first.click()
+    expect(page).to_have_url(re.compile("standing="))
+    tab.settle()
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile("/review.*case=bridge-"))
+
+
+def test_the_desk_itself_says_that_the_server_doesnt_answer(
+    server: ReviewServer, open_tab: OpenTab
+) -> None:
+    page = open_first(server, open_tab)
+    status = page.locator(".panel [role=status]").first
+    server.kill()
+    expect(status).to_contain_text("The server doesn't answer", timeout=60_000)
+    expect(page.locator(DIALOG)).to_have_count(0)
+    server.start()
+    expect(status).not_to_contain_text("The server doesn't answer", timeout=60_000)

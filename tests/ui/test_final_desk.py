@@ -16,7 +16,7 @@ from masis.schema.team import QueuePolicy
 from masis.server.app import Server, api_route
 from masis.services import Workbench
 from masis.ui.review import desk_api  # noqa: F401 (adds its endpoints to the table)
-from masis.ui.team.final_desk import decisions_on
+from masis.ui.team.final_desk import decisions_on, differences
 from masis.views.log_entries import adopted_decision_text
 from tests.reviewing import decide
 from tests.ui.conftest import AUDITED
@@ -385,3 +385,12 @@ def test_a_sentence_without_a_gap_and_an_unknown_cause_are_dropped(
     desk = opened(client, OTHER)
     record(client, desk, taken(desk, 0, cause="<script>"))
     assert final_of(workbench, OTHER).cause is None
+
+
+def test_notes_and_the_correction_of_one_reviewer_are_no_disagreement(workbench: Workbench) -> None:
+    override, reject = decisions_on(workbench, CASE)
+    same = {"reason": override.reason, "labels": override.labels}
+    assert differences([override, reject.model_copy(update=same)]) == ("verdict",)
+    other = override.model_copy(update={"corrected_answer": "Stem.", "note": "See chunk 1."})
+    assert differences([override, other]) == ("correction",)
+    assert differences([override, override.model_copy(update={"note": ""})]) == ()

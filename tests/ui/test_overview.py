@@ -12,7 +12,7 @@ import pytest
 from masis.schema.actor import Actor
 from masis.schema.calls import Usage
 from masis.schema.run import Event
-from masis.services import Workbench, demo_cases
+from masis.services import ANONYMOUS, Workbench, demo_cases
 from masis.services.records import CaseFilter
 from masis.settings import ROLES, Settings
 from masis.ui.live import served_jobs
@@ -31,7 +31,11 @@ from tests.waiting import until
 @pytest.mark.parametrize(
     ("states", "standings", "says"),
     [
-        ({"needs_review": 1, "new": 4}, {"wrong": 1}, "1 case needs review"),
+        (
+            {"needs_review": 1, "new": 4},
+            {"wrong": 1},
+            "5 cases need review; the audit flags 1 of them; 4 are not audited yet",
+        ),
         (
             {"needs_review": 1200, "accepted": 18},
             {"wrong": 70},
@@ -118,6 +122,11 @@ def test_the_cases_left_are_the_same_number_on_the_overview_the_button_and_the_d
     count = audited_workbench.team.count_open(ada, CaseFilter())
     assert count == len(others) + 1  # the skipped case is left, the one that Bob has isn't
     session = {"reviewer-name": "Ada"}
+    title = next(title.value for title in open_page("overview", session).title)
+    assert title.startswith(f"{count + 1} cases need review;")
+    assert f"; {count} of them are left for you" in title
+    # until the page knows the name, it can't know whose cases are held
+    assert audited_workbench.team.count_open(ANONYMOUS, CaseFilter()) == count + 1
     assert f"left at this pace ({count} cases)" in texts(open_page("overview", session))
     assert f"Open the first of {count} waiting cases" in labels(open_page("review", session))
     place = Place(case=others[0])

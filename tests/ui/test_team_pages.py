@@ -575,7 +575,7 @@ def test_an_adjudication_lists_only_the_differences() -> None:
     )
     other = other.model_copy(update={"corrected_answer": "Three", "rubric_scores": {"Clarity": 1}})
     assert differences((one, other)) == (
-        *("approved answer", "correction", "reason", "note", "score Clarity", "claim “Two”"),
+        *("approved answer", "reason", "score Clarity", "claim “Two”"),
         *("issues reported in “Two”", "issues reported in the whole answer"),
     )
 
@@ -687,15 +687,20 @@ def test_a_disputed_case_links_to_its_adjudication(
     audited_workbench.team.put_in_force(BEN, QueuePolicy(reviewers=2))
     app = opened("review", case=CASE)
     assert not links_to_team(app)
-    assert "2 reviewers decide this case." in shown_rows(app)
-    decide(audited_workbench, CASE, "approve", ADA.name)
-    decide(audited_workbench, CASE, "reject", BEN.name)
-    app = opened("review", case=CASE)
     assert (
-        "All reviewers have decided this case, but they disagree. It waits for adjudication."
+        "2 reviewers decide this case. Once all have decided, no decision on it can be undone."
         in shown_rows(app)
     )
+    decide(audited_workbench, CASE, "approve", ADA.name)
+    decide(audited_workbench, CASE, "reject", BEN.name)
+    says = "All reviewers have decided this case, but they disagree. It waits for adjudication"
+    app = opened("review", "Cleo", case=CASE)
+    assert f"{says}." in shown_rows(app)
     assert links_to_team(app) == {f"case={CASE}"}
+    app = opened("review", case=CASE)  # nobody adjudicates a case they decided
+    assert f"{says} by somebody else." in shown_rows(app)
+    assert not links_to_team(app)
+    assert links_to_team(app, "Compare the reviewers' decisions") == {f"case={CASE}"}
 
 
 def test_a_case_without_open_decisions_says_so_instead_of_showing_a_form(
@@ -704,14 +709,14 @@ def test_a_case_without_open_decisions_says_so_instead_of_showing_a_form(
     audited_workbench.team.put_in_force(BEN, QueuePolicy(reviewers=2))
     decide(audited_workbench, CASE, "reject", "Cy")
     decide(audited_workbench, CASE, "reject", BEN.name)
-    for app in (opened("review", case=CASE), open_page("review", case=CASE)):
+    for app in (opened("review", case=CASE), opened("review", "Cleo", case=CASE)):
         assert "Decided by Cy and Ben. This case needs no more decisions." in shown_rows(app)
         assert links_to_team(app) == {f"case={CASE}"}
 
 
-def links_to_team(app: AppTest) -> set[str]:
+def links_to_team(app: AppTest, label: str = "Adjudicate it") -> set[str]:
     links = [link.proto for link in app.get("page_link")]
-    return {link.query_string for link in links if link.label == "Adjudicate it"}
+    return {link.query_string for link in links if link.label == label}
 
 
 def test_rubric_names_arent_rendered_as_markdown(audited_workbench: Workbench) -> None:

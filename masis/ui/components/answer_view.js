@@ -978,14 +978,12 @@ function drawAnswer(root, data, desk) {
 
   // Goes to the next or previous issue by number, for F and Shift+F. Issue 1 is the
   // most severe. The tag in the answer gets the focus, or else the card.
+  // Goes to the next or previous issue. Returns why it can't, or "".
   const stepIssue = step => {
     const numbers = data.issues.map(issue => issue.number)
-    if (!numbers.length) {
-      clear()
-      why.append(make("div", "lit-note", "There is no issue to go to in this answer."))
-      return
-    }
+    if (!numbers.length) return "There is no issue to go to in this answer."
     const at = numbers.indexOf(root.issueAt)
+    const isOnly = at === 0 && numbers.length === 1
     selectIssue(
       at < 0
         ? numbers[step > 0 ? 0 : numbers.length - 1]
@@ -1003,6 +1001,7 @@ function drawAnswer(root, data, desk) {
         Math.max(left.getBoundingClientRect().top, 0) +
           parseFloat(getComputedStyle(start).scrollMarginTop)
     reveal(isHidden ? start : (tag ?? card))
+    return isOnly ? "This is the only issue of the answer." : ""
   }
   const firstPieceOf = number => {
     const sentence = data.pieces.find(piece => piece.issues?.includes(number))?.sentence

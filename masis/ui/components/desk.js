@@ -89,6 +89,7 @@ class Desk {
     // another page, or the browser's Back button: whatever Streamlit shows now is meant
     listen(window, "popstate", () => this.onHistory())
     listen(window, "online", () => this.retryNow?.())
+    listen(window, "masis-offline", event => this.setOffline(event.detail))
     listen(window, "masis-key-ignored", () =>
       this.showMessage("A key that you pressed while a dialog opened or closed had no effect."),
     )
@@ -248,7 +249,8 @@ class Desk {
       this.busy = ""
       const { entry, done: text } = answer
       const final = Boolean(this.data.final)
-      if (entry)
+      // a decision that can't be undone has no entry: U must not reach for the one before it
+      if (entry || (path === "decisions" && text))
         decided.push({ entry, case: place.case, text, verdict: body.fields?.verdict, final })
       onAnswer?.()
       // somebody has opened another case with the browser's buttons meanwhile
@@ -628,7 +630,7 @@ class Desk {
   refuseIfBlocked() {
     if (this.refuseIfBusy()) return true
     const reason = this.isClosed()
-      ? this.data.notice.text
+      ? `Nothing was recorded. ${this.data.notice.text}`
       : this.readingTimeLeft() && this.confirming
         ? "Nothing was recorded. Read the serious issues listed here, then press again."
         : this.readingTimeLeft()
@@ -797,7 +799,7 @@ class Desk {
 
   // If nothing can be entered here, says why and returns true.
   refuseIfClosed() {
-    if (this.isClosed()) return this.refuse(this.data.notice.text)
+    if (this.isClosed()) return this.refuse(`Nothing was entered. ${this.data.notice.text}`)
     return this.isFinal && !this.isOpen() && this.refuse(this.settledMessage())
   }
 
@@ -1035,9 +1037,12 @@ class Desk {
       )
     else if (this.refuseIfBusy()) return
     else if (this.data.standing?.undoable) this.undoStanding()
-    else if (this.data.standing && this.data.notice) this.showMessage(this.data.notice.text)
+    else if (this.data.standing && this.data.notice)
+      this.showMessage(`Nothing was undone. ${this.data.notice.text}`)
     else if (this.data.final && this.data.standing && !this.hasPrevious())
       this.showMessage(`The final verdict isn't yours. Press M to give another one.`)
+    else if (this.hasPrevious() && !this.previous.entry)
+      this.showMessage(`${this.previous.text}. This decision can't be undone.`)
     else if (this.hasPrevious() && this.offersPrevious) this.undoPrevious()
     else if (this.hasPrevious()) {
       this.localMessage = null
@@ -1078,6 +1083,7 @@ class Desk {
     // whatever the server says about it, it can't be undone again
     const index = decided.findIndex(made => made.entry === entry)
     if (index >= 0) decided.splice(index, 1)
+    this.pane?.scrollTo({ top: 0 }) // to the entries that are back in the form
     return answer
   }
 
@@ -1203,7 +1209,10 @@ class Desk {
     if (verdict) return () => this.onVerdictKey(verdict)
     const commands = {
       u: () => this.undo(),
-      f: () => this.view.stepIssue(shiftKey ? -1 : 1),
+      f: () => {
+        const problem = this.view.stepIssue(shiftKey ? -1 : 1)
+        if (problem) this.showMessage(problem)
+      },
       g: () => this.view.turn(),
       l: () => (shiftKey ? this.labelBar.toggleMissing() : this.labelTarget(this.view.target())),
       h: () => this.toggleSheet(),
@@ -1753,8 +1762,13 @@ class Desk {
     if (current.reported.length)
       el.standing.append(make("p", "label", "Reported issues"), this.reportList(current.reported))
     const back = make("div", "row")
-    if (current.undoable && !this.localMessage?.before)
-      back.append(button("step", "Undo", "U", () => this.undo()))
+    const hasStep = this.localMessage?.before // its own button, and U, take back the step
+    if (current.undoable && !(hasStep && this.isOpen()))
+      back.append(
+        hasStep
+          ? button("step", "Undo the decision", "", () => this.undoStanding())
+          : button("step", "Undo", "U", () => this.undo()),
+      )
     el.standing.append(back)
     if (!this.isOpen() && !this.isClosed() && !data.final) {
       el.standing.append(make("p", "dim small", "Choose a verdict to decide again: "))

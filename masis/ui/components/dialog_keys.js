@@ -13,6 +13,12 @@ const OPENERS = { y: ".st-key-case-add-code button", z: ".st-key-minimal-open bu
 const TEXT_FIELDS =
   "textarea, input:not([type=radio], [type=checkbox], [type=button], [type=file], [type=range])"
 
+const DESK = ".st-key-review, .st-key-adjudication"
+const isOffline = () => {
+  const state = document.querySelector(STREAMLIT.elements.app)?.dataset[STREAMLIT.state.connection]
+  return state !== undefined && state !== STREAMLIT.state.connected
+}
+
 class DialogKeys {
   constructor() {
     this.typedAt = -Infinity // the last letter that was typed in a dialog, or was meant for one
@@ -62,6 +68,10 @@ class DialogKeys {
     const dialog = node.parentElement?.querySelector(STREAMLIT.elements.dialog)
     if (!dialog || !(node.contains(dialog) || dialog.contains(node))) return
     this.openingAt = -Infinity
+    if (isOffline() && document.querySelector(DESK)) {
+      this.replaceOfflineDialog(dialog)
+      return
+    }
     const acted = new AbortController()
     for (const name of ["keydown", "pointerdown"])
       window.addEventListener(name, () => acted.abort(), { capture: true, signal: acted.signal })
@@ -73,6 +83,22 @@ class DialogKeys {
       else acted.abort()
     }
     focusField(FIELD_TRIES)
+  }
+
+  // While the server doesn't answer, Streamlit's dialog covers the desk, which says more (desk.js).
+  // Once closed, it stays away until the next time.
+  replaceOfflineDialog(dialog) {
+    dialog.querySelector("section > button")?.click()
+    const tell = () =>
+      window.dispatchEvent(new CustomEvent("masis-offline", { detail: isOffline() }))
+    tell()
+    const app = document.querySelector(STREAMLIT.elements.app)
+    const changes = new MutationObserver(() => {
+      if (isOffline()) return
+      changes.disconnect()
+      tell()
+    })
+    changes.observe(app, { attributes: true })
   }
 
   fieldOf(dialog) {

@@ -155,6 +155,7 @@ class LabelBar {
     desk.reopened = true
     if (this.rowOf(target)) this.view.showTarget(target.key)
     this.view.reasons.prepend(this.element)
+    this.markCard(target)
     desk.draw()
     const [passage] = [...(this.given()?.evidence ?? []), ...this.offered()]
     if (passage) this.reveal(passage, false)
@@ -162,8 +163,15 @@ class LabelBar {
     this.element.focus({ preventScroll: true })
   }
 
+  // Outlines the card of the chunk that is labelled.
+  markCard(target) {
+    for (const [id, { element }] of this.chunks)
+      element.classList.toggle("labelling", target?.kind === "evidence" && target.id === id)
+  }
+
   close() {
     if (!this.target) return
+    this.markCard(null)
     const hadFocus = this.element.contains(this.element.getRootNode().activeElement)
     this.target = null
     this.element.remove()

@@ -11,6 +11,13 @@ class PageKeys {
       target.addEventListener(type, handler, { capture, signal: this.listeners.signal })
     listen(document, "keydown", event => this.onKeydown(event))
     listen(document, "click", event => this.onNavigationClick(event), true)
+    // A filter that was clicked loses the focus, because Enter would switch it off again instead of
+    // opening the first case. One that was pressed with a key keeps it. React focuses the button
+    // itself after the press.
+    listen(document, "pointerup", event => {
+      const filter = event.target.closest?.(`${STREAMLIT.elements.choices} button`)
+      if (filter) setTimeout(() => filter.blur(), AFTER_PRESS_MS)
+    })
   }
 
   update({ data, setTriggerValue }) {
@@ -193,6 +200,7 @@ function whenDrawn(then, { isReady = () => true } = {}) {
   setTimeout(poll, 30)
 }
 
+const AFTER_PRESS_MS = 50
 const LONGEST_RUN_MS = 10000 // after a longer run, a waiting key acts on the page as it is
 const QUIET_MS = 100 // about twice what React needed on a processor slowed to a quarter
 const LONGEST_DRAWING_MS = 1000 // changes that go on for longer have another cause

@@ -17,6 +17,7 @@ from masis.schema.case import Case
 from masis.schema.review import LogEntry
 from masis.schema.wording import count_noun
 from masis.services import Workbench, demo_cases
+from masis.services.cases import WAITING
 from masis.services.demo_database import SIMULATED
 from masis.services.jobs import UNAUDITED, BatchProgress
 from masis.services.records import (
@@ -70,13 +71,13 @@ def show_overview(workbench: Workbench) -> None:
     if not sum(facets.standings.values()):
         show_nothing_yet(workbench)
         return
-    st.title(headline(facets), anchor=False)
+    # the number that the desk shows as left
+    left_to_review = workbench.team.count_open(actor(), CaseFilter())
+    st.title(headline(facets, left_to_review), anchor=False)
     adjudications = workbench.team.adjudications(actor())
     draw_standing_counts(
         facets.standings, facets.states, adjudications=adjudications, minor=facets.minor
     )
-    # the number that the desk shows as left
-    left_to_review = workbench.team.count_open(actor(), CaseFilter())
     if text := pace(*workbench.trust.today(actor()), left_to_review):
         st.caption(text)
     if text := changes_text(workbench.case_figures.changes(actor(), _yesterday())):
@@ -103,18 +104,35 @@ def show_overview(workbench: Workbench) -> None:
         _draw_recent(workbench)
 
 
-def headline(facets: Facets) -> str:
-    """Return a sentence about the work to do, without cases that wait for other people."""
-    if waiting := facets.states.get("needs_review", 0):
+def headline(facets: Facets, left: int | None = None) -> str:
+    """Return a sentence about the work to do, without cases that wait for other people.
+
+    Args:
+        facets: The counts.
+        left: The number of the cases that this person may decide now, as the desk shows it. Others
+            may hold some, or be assigned.
+
+    """
+    unaudited = sum(facets.states.get(state, 0) for state in UNAUDITED)
+    if facets.states.get("needs_review", 0):
+        waiting = sum(facets.states.get(state, 0) for state in WAITING)
         wrong, passed = facets.standings.get("wrong", 0), facets.states.get("accepted", 0)
         flagged = f"; the audit flags {wrong:,} of them" if 0 < wrong < waiting else ""
+        unread = f"; {unaudited:,} {_are(unaudited)} not audited yet" if unaudited else ""
+        is_own = left is None or left >= waiting
+        own = "" if is_own else f"; {left:,} of them {_are(left)} left for you"
         unseen = f"; {passed:,} passed the audit without a person's decision" if passed else ""
-        return f"{count_noun(waiting, 'case needs', 'cases need')} review{flagged}{unseen}"
+        needs = count_noun(waiting, "case needs", "cases need")
+        return f"{needs} review{flagged}{unread}{own}{unseen}"
     if differ := facets.states.get("needs_adjudication", 0):
         return f"{count_noun(differ, 'case needs', 'cases need')} an adjudication"
-    if unaudited := sum(facets.states.get(state, 0) for state in UNAUDITED):
+    if unaudited:
         return f"{count_noun(unaudited, 'case has', 'cases have')} not been audited"
     return "No cases need review"
+
+
+def _are(count: int) -> str:
+    return "is" if count == 1 else "are"
 
 
 def pace(decided: int, escalated: int, seconds: float | None, waiting: int) -> str:

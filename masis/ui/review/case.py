@@ -236,9 +236,12 @@ def _draw_below_desk(page: _Page) -> None:
     """Link to the case's adjudication, or say why this person can't decide."""
     user = actor()
     if page.desk.notice and page.desk.notice.adjudicate:
+        decided_by = page.workbench.team.work(user, page.view.case.id).decided_by
+        is_other = user.name not in decided_by
+        adjudicates = is_other and page.workbench.access.allows(user, "oversee")
         st.page_link(
             "pages/team.py",
-            label="Adjudicate it",
+            label="Adjudicate it" if adjudicates else "Compare the reviewers' decisions",
             icon=":material/balance:",
             query_params={"case": page.view.case.id},
         )

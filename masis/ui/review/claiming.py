@@ -62,16 +62,23 @@ def claim_notice(
         return ClaimNotice(gone, "warn", closed=True)
     waits_there = named is not None and workbench.queues.has_waiting(actor, queue, case_id)
     if view.state == "needs_adjudication" and not waits_there:
-        return ClaimNotice(
-            "All reviewers have decided this case, but they disagree. It waits for adjudication.",
-            closed=True,
-            adjudicate=True,
-        )
+        text = "All reviewers have decided this case, but they disagree. It waits for adjudication"
+        if me and me in workbench.team.work(actor, case_id).decided_by:
+            text += " by somebody else"
+        return ClaimNotice(f"{text}.", closed=True, adjudicate=True)
     work = workbench.team.work(actor, case_id, named.id if named else None)
     policy = work.policy
     if named is None:
         policy = policy or workbench.store.team.in_force(QueuePolicy).for_case(case_id)
-    shared = ClaimNotice(f"{policy.reviewers} reviewers decide this case.") if policy else None
+    # whether others have decided stays hidden, so that it says this to each of them
+    shared = (
+        ClaimNotice(
+            f"{policy.reviewers} reviewers decide this case. Once all have decided, no decision on"
+            " it can be undone."
+        )
+        if policy
+        else None
+    )
     if work.policy is not None and work.decided_by and not work.pending:
         reviewers = (
             " and ".join(work.decided_by)

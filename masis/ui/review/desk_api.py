@@ -424,7 +424,7 @@ def _after_final(call: ApiCall, body: DecisionForm, desk: FinalDesk, entry: LogE
     if following is not None:
         return DeskAnswer(desk=body.open(call, case=following).data(), entry=entry.id, done=done)
     message = FormMessage(
-        text=f"Recorded: {word}. No other cases are waiting. Undo (U)", tone="good"
+        text=f"Recorded: {word}. No other case needs your adjudication. Undo (U)", tone="good"
     )
     settled = body.open(call, case=desk.case_id).data()
     return DeskAnswer(desk=settled, message=message, entry=entry.id, done=done)

@@ -67,7 +67,7 @@ def show_minimal_evidence(workbench: Workbench, view: CaseView, run: Run, iterat
     elif task is not None and task.failed:
         st.warning(escape_markdown(task.failed), icon=":material/error:")
     if opens:
-        title = f"Minimal evidence of {escape_markdown(case_id)}"
+        title = f"Verify {escape_markdown(case_id)} without passages"
         st.dialog(title)(_draw_choice)(workbench, case_id, iteration)
 
 

@@ -37,7 +37,7 @@ APPROVE = Key("A", "A", "Approve the answer shown, and open the next case")
 OVERRIDE = Key("O", "O or W", "Override: write in the corrected answer")
 REJECT = Key("X", "X", "Reject the answer")
 ESCALATE = Key("E", "E", "Escalate")
-REASON = Key("1", "1 … 9 0", "Choose a reason by its number, or several")
+REASON = Key("1", "1–9, 0", "Choose a reason by its number, or several")
 TAKE = Key("Shift+W", "Shift W", "Take the revision as correction")
 NOTE = Key("T", "T", "Write a note")
 LABELS = Key("L", "L", "Label the claim or reference you stand on, or the chunk with the focus")
@@ -134,7 +134,7 @@ GROUPS: tuple[tuple[str, tuple[Key, ...]], ...] = (
 )
 
 LABEL_BAR: tuple[Key, ...] = (
-    Key("1", "1 … 6", "Choose the label"),
+    Key("1", "1–6", "Choose the label"),
     Key("0", "0", "Remove the label"),
     Key("Y", "Y", "Confirm the audit's passage, with its verdict unless you chose a label"),
     Key("ArrowDown", "↓ ↑", "Step through the sentences of the evidence; Shift adds the next one"),

@@ -24,6 +24,7 @@ ELEMENTS: dict[str, str] = {
     "app": "stApp",
     "button": "stBaseButton-secondary",
     "caption": "stCaptionContainer",
+    "choices": "stButtonGroup",
     "column": "stColumn",
     "columns": "stHorizontalBlock",
     "container": "stVerticalBlock",

@@ -409,16 +409,18 @@ def decisions_on(workbench: Workbench, case_id: str) -> tuple[Decision, ...]:
 def differences(decisions: Sequence[Decision]) -> tuple[str, ...]:
     """Return the names of the parts in which decisions on one case differ, the verdict first.
 
-    The parts are verdict, approved answer, correction, reason, note, scores and labels.
+    The parts are verdict, approved answer, correction, reason, scores and labels. A note isn't a
+    judgment, and only overrides have a correction.
     """
     parts: dict[str, list[object]] = {
         "verdict": [decision.verdict for decision in decisions],
         "approved answer": [
             decided_about(decision) for decision in decisions if decision.verdict == "approve"
         ],
-        "correction": [decision.corrected_answer for decision in decisions],
+        "correction": [
+            decision.corrected_answer for decision in decisions if decision.verdict == "override"
+        ],
         "reason": [decision.reason for decision in decisions],
-        "note": [decision.note for decision in decisions],
     }
     for name in dict.fromkeys(name for decision in decisions for name in decision.rubric_scores):
         parts[f"score {name}"] = [decision.rubric_scores.get(name) for decision in decisions]
