@@ -325,17 +325,23 @@ def disagreement(iteration: Iteration) -> float:
     because afterwards the three could hardly disagree. With fewer than two ratings there is no
     confirmation, which counts as 1.
     """
-    ratings = [iteration.citation_audit.penalty_factor]
+    ratings = list(_rate_answer(iteration).values())
+    return max(ratings) - min(ratings) if len(ratings) > 1 else 1.0
+
+
+def _rate_answer(iteration: Iteration) -> dict[str, float]:
+    """Return how citation check, critic and evaluator rate an answer, as far as they did."""
+    ratings = {"the citation check": iteration.citation_audit.penalty_factor}
     confidence = _raw_score(iteration.critique.scores, "confidence", iteration.critique.confidence)
     if confidence is not None:
-        ratings.append(confidence)
+        ratings["the critic"] = confidence
     if iteration.evaluation is not None:
         faithfulness = _raw_score(
             iteration.evaluation.scores, "faithfulness", iteration.evaluation.faithfulness
         )
         if faithfulness is not None:
-            ratings.append(faithfulness)
-    return max(ratings) - min(ratings) if len(ratings) > 1 else 1.0
+            ratings["the evaluator"] = faithfulness
+    return ratings
 
 
 def contested_words(iteration: Iteration, settings: Settings) -> tuple[ReviewReason, ...]:
@@ -491,9 +497,15 @@ def _check_serious_issues(judged: Iteration) -> _Check:
     )
     if explained == len(serious) and has_flagged_words:
         return _Check("serious_issues", detail)
-    count = len(about_same_words(serious))
+    count = _count_serious(judged)
     message = f"{count_noun(count, 'serious issue')} {'is' if count == 1 else 'are'} open."
     return _failed_check("serious_issues", detail, "serious_issue", message)
+
+
+def _count_serious(iteration: Iteration) -> int:
+    """Count the serious issues as pages number them: issues about the same words are one."""
+    groups = about_same_words(iteration.issues)
+    return sum(any(issue.major for issue in group) for group in groups)
 
 
 def _has_flagged_words(judged: Iteration) -> bool:
@@ -599,8 +611,8 @@ def _check_original(original: Iteration, chosen: int, settings: Settings) -> _Ch
         return _Check("original", "the original answer was chosen")
     if not settings.review_revised:
         return _Check("original", "a revision was chosen, which the settings accept")
-    major = count_noun(sum(issue.major for issue in original.issues), "serious issue")
-    message = f"The original answer had {major}; the chosen one is a revision that nobody has read."
+    major = count_noun(_count_serious(original), "serious issue")
+    message = f"The original answer has {major}, and nobody has read the suggested revision."
     return _failed_check("original", "a revision was chosen", "revised", message)
 
 
@@ -628,9 +640,10 @@ def _check_disagreement(judged: Iteration, settings: Settings) -> _Check:
     reasons = [*contested, *_judge_spread_reasons(judged, settings)]
     scored = judged.critique.confidence is not None
     if scored and score_distance > settings.review_disagreement:
+        rated = [f"{name} rates it {rating:.2f}" for name, rating in _rate_answer(judged).items()]
         message = (
-            f"Citation engine, critic and evaluator are {score_distance:.2f} apart; the limit is"
-            f" {settings.review_disagreement:.2f}."
+            f"The checks disagree about the answer as a whole: {', '.join(rated)}. More than"
+            f" {settings.review_disagreement:.2f} apart, at least one of them may be wrong."
         )
         reasons.append(ReviewReason(code="disagreement", message=message))
     words_detail = "critic and claim check differ about words of the answer; " if contested else ""

@@ -46,8 +46,7 @@ CAUSES: dict[Cause, CauseRow] = {
         (
             *("contradicted_claim", "partly_supported_claim"),
             *("missing_information", "dropped_content", "instruction_in_answer"),
-            *("contradicted", "contradicts", "partial", "incomplete"),
-            *("misses_the_question", "unclear", "unsafe", "at_risk"),
+            *("contradicted", "contradicts", "partial"),
         ),
     ),
     "question": CauseRow(
@@ -56,8 +55,9 @@ CAUSES: dict[Cause, CauseRow] = {
 }
 """The causes of faults, for labels, issues, reasons and counts alike.
 
-A fault of a type in none of the rows has no known cause. Passages that a label names come before
-its type (``cause_of_label``).
+A fault of a type in none of the rows has no known cause: that an answer is unsafe, incomplete or
+unclear doesn't say whether the evidence settles the question. Passages that a label names come
+before its type (``cause_of_label``).
 """
 
 CRITIC_RULE = "critic_"
@@ -89,19 +89,21 @@ def cause_of_label(
 
     Returns:
         The cause: by the passages and the reference that the label names, else by the missing
-        passage, else the default of its type in ``CAUSES``. A label that names no fault of the
-        answer, such as ``passage_missing`` itself, has the default. None if nothing says where the
-        fault comes from.
+        passage, else the default of its type in ``CAUSES``. A right reference that the words cite
+        already shows nothing, and a reference that doesn't support its sentence is a wrong one. A
+        label that names no fault of the answer, such as ``passage_missing`` itself, has the
+        default. None if nothing says where the fault comes from.
 
     Example:
         A claim that cites ``c1``, labelled unsupported with a supporting passage of ``c2``, has the
         cause ``citation``.
 
     """
-    by_type = cause_of(label.label)
+    is_wrong_reference = label.target == "reference" and label.label == "unsupported"
+    by_type = "citation" if is_wrong_reference else cause_of(label.label)
     if not is_fault(label):
         return by_type
-    if label.right_reference is not None:
+    if label.right_reference is not None and label.right_reference not in cited:
         return "citation"
     supporting = {passage.evidence_id for passage in label.passages("supports")}
     if supporting and not supporting & set(cited):

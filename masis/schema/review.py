@@ -306,9 +306,6 @@ def answer_name(iteration: int | None, *, drafted: bool = False) -> str:
     return "the drafted answer" if drafted else "the original answer"
 
 
-AS_IT_STANDS = "approved as it stands"
-"""The outcome of an approval of the original answer."""
-
 REVISION = "revision"
 """Key in an entry's ``extra``: the revision of the audit that is valid after it.
 
@@ -321,15 +318,25 @@ def decision_outcome(decision: Decision) -> str:
     """Say which answer is valid after a decision, or "" if none is."""
     if decision.verdict not in ("approve", "override"):
         return ""
+    return f"approved {used_answer(decision) or 'as it stands'}"
+
+
+def used_answer(decision: Decision) -> str:
+    """Return the answer that a decision uses, as it follows its verdict.
+
+    It is "" for the original answer and if no answer is valid.
+    """
+    if decision.verdict not in ("approve", "override"):
+        return ""
     revision = decision.extra.get(REVISION)
     if isinstance(revision, dict):
         suggested = revision.get("suggested")
         name = "the suggested revision" if suggested else f"revision {revision.get('number')}"
-        return f"approved with {name}"
+        return f"with {name}"
     if decision.verdict == "override":
-        return "approved with own correction"
+        return "with own correction"
     is_revision = (decision.iteration or 1) > 1
-    return f"approved with {answer_name(decision.iteration)}" if is_revision else AS_IT_STANDS
+    return f"with {answer_name(decision.iteration)}" if is_revision else ""
 
 
 def decided_about(decision: Decision) -> str:

@@ -181,9 +181,14 @@ KINDS: dict[str, Kind] = {
         counted_in_line=True,
         minor=True,
     ),
-    "minor": Kind("minor issue by the critic", "minor issues by the critic", "warn", minor=True),
+    "minor": Kind(
+        "less serious issue by the critic", "less serious issues by the critic", "warn", minor=True
+    ),
     "minor_check": Kind(
-        "minor issue by an added check", "minor issues by added checks", "warn", minor=True
+        "less serious issue by an added check",
+        "less serious issues by added checks",
+        "warn",
+        minor=True,
     ),
     "conflict": Kind(
         "conflict between sources",

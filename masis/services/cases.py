@@ -433,8 +433,9 @@ class CaseService(Service):
 
     @requires("read")
     def standings_for(self, actor: Actor, case_filter: CaseFilter) -> tuple[dict[str, int], int]:
-        """Count the matching cases by standing, and those with minor issues, as this reviewer may
-        see them.
+        """Count the matching cases by standing, and those with less serious issues only.
+
+        They are counted as this reviewer may see them.
         """
         standings, minor = self._store.cases.standings(
             self.blind_filter(actor, case_filter.model_copy(update={"viewer": actor.name}))

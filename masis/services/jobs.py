@@ -108,8 +108,8 @@ class BatchProgress:
     """The progress of auditing all new cases.
 
     ``done`` of ``total`` cases were audited, including ``failed`` ones. ``standings`` counts the
-    audited cases by status, and ``minor`` those with minor issues only. ``cost_usd`` is None if a
-    price is unknown.
+    audited cases by status, and ``minor`` those with less serious issues only. ``cost_usd`` is None
+    if a price is unknown.
     """
 
     actor: Actor

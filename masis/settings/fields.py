@@ -318,7 +318,8 @@ class Settings(Record):
     strictness: Literal["lenient", "moderate", "strict"] = CLAIMS(
         "moderate",
         "DRAFT-CRITIQUE-CONFIG",
-        "lenient reports only serious issues, moderate leaves out minor ones, strict reports all.",
+        "lenient reports only serious issues, moderate leaves out those of severity low, strict"
+        " reports all.",
     )
     check_factual: bool = CLAIMS(
         True,

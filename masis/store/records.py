@@ -231,7 +231,7 @@ class CaseSummary(OneLine, Record):
 
     @property
     def minor(self) -> bool:
-        """Whether no serious issue was found although there are minor ones."""
+        """Whether no serious issue was found although there are less serious ones."""
         return self.standing == "nothing_found" and self.severity is not None
 
     def __repr__(self) -> str:
@@ -249,7 +249,7 @@ CasePage = Page[CaseSummary]
 class Facets(Record):
     """The number of cases in the store by value.
 
-    ``minor`` counts the cases with the status ``nothing_found`` that have minor issues.
+    ``minor`` counts the cases with the status ``nothing_found`` that have less serious issues.
     """
 
     standings: dict[str, int]

@@ -26,8 +26,8 @@ from masis.schema.review import answer_digest
 from masis.schema.run import Iteration, Run
 from masis.schema.wording import shorten
 from masis.views.diff import ChangeKind, word_changes
-from masis.views.headline import written_markers
-from masis.views.issue_history import Course, FollowedIssue, course_at, follow
+from masis.views.headline import LONGEST_QUOTED, written_markers
+from masis.views.issue_history import Course, FollowedIssue, course_at, follow, follow_groups
 from masis.views.marks import (
     AnswerPiece,
     Bearing,
@@ -281,7 +281,7 @@ def answer_view(
         "issues": issues,
         "issues_total": len(issues),
         "nothing_found": "" if issues else no_issues_text(iteration),
-        "fixed": list(_fixed_issues(followed, index)),
+        "fixed": list(_fixed_issues(follow_groups(run.iterations), index)),
         "difference": None if against is None else answer_difference(run, index, against),
         "changes": [
             {
@@ -497,7 +497,12 @@ def _uncited_reason(issue: Issue, claims: Iterable[ClaimCheck]) -> tuple[str, st
     if not inside or any(check.verdict != "supported" for check in inside):
         return "", issue.suggestion
     if sources := ", ".join(dict.fromkeys(name for check in inside for name in check.sources)):
-        return f"It is supported by {sources}.", f"Cite {sources}."
+        cited = [check for check in inside if check.sources]
+        if len(cited) == len(inside):
+            return f"It is supported by {sources}.", f"Cite {sources}."
+        # The rest is right without a passage, such as words about a gap in the evidence.
+        quoted = ", ".join(f"“{shorten(check.claim.text, LONGEST_QUOTED)}”" for check in cited)
+        return f"{sources} supports {quoted}, and the rest needs no passage.", f"Cite {sources}."
     why = dict.fromkeys(filter(None, (check.steps for check in inside)))
     return (
         " ".join((WITHOUT_PASSAGE, *why)),
@@ -694,7 +699,7 @@ def _evidence_card(
     markup = find_markup(text)
     return {
         "id": chunk.id,
-        "source": chunk.source or "",
+        "source": _EMPHASIS.sub(r"\2", chunk.source or ""),
         "pieces": with_markup(pieces, markup) if markup else pieces,
         "blocks": list(markup.blocks) if markup else [],
         "cited": cited,
@@ -705,6 +710,10 @@ def _evidence_card(
         "source_against": [],
         "body": heading_end(text),
     }
+
+
+# "*A Short History*" and "**bold**", but not "2 * 3" or "a*b*c"
+_EMPHASIS = re.compile(r"(?<![\w*])(\*{1,2})(?=[^\s*])([^*]*[^\s*])\1(?![\w*])")
 
 
 def _legend(

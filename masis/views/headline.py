@@ -108,7 +108,8 @@ def _line(sentence: str, **values: _Value) -> _Line:
 # stored as text before headlines had parts.
 _SENTENCES: dict[str, str] = {
     "no_answer": "No answer. {why}",
-    "failed": "Audit failed: {why}",
+    "failed": "Audit failed",  # as stored by 0.1, with the technical message as {why}
+    "failed_at": "Audit failed at the step {step}",
     "unfinished": "The audit finished no iteration",
     "checked": "{checked}",
     "stated": "{message}",
@@ -144,12 +145,12 @@ _SENTENCES: dict[str, str] = {
 }
 
 _WHY_UNDECIDED = {
-    "language": "language",
-    "instruction": "evidence instructs",
+    "language": "the verifier doesn't support the language",
+    "instruction": "the evidence gives orders to its reader",
     "limits": "over the limits",
     "quotation": "no valid quotation",
     "either_way": "can be read either way",
-    "offline": "offline",
+    "offline": "the offline checks recognize only the evidence's own words",
 }
 
 
@@ -198,8 +199,8 @@ class Headline(Record):
         sentence: The name of the sentence about it.
         values: What the sentence mentions: quotations, names, counts and lists of words.
         counts: The number of issues of each kind, most serious first.
-        minor: Whether the case still counts as "Nothing found"; the line then calls its issue a
-            minor one.
+        minor: Whether the case still counts as "Nothing found"; the line then calls its issue less
+            serious.
 
     """
 
@@ -218,7 +219,7 @@ class Headline(Record):
         """Return the line with quotations of at most ``longest`` characters."""
         lead = _line_prefix(self.kind, dict(self.counts).get(self.kind, 0))
         if self.minor:
-            lead = f"Minor, {lead[:1].lower()}{lead[1:]}" if lead else "Minor: "
+            lead = f"Less serious, {lead[:1].lower()}{lead[1:]}" if lead else "Less serious: "
         return lead + _word_sentence(self.sentence, self.values, longest)
 
     @property
@@ -269,9 +270,11 @@ def headline(run: Run) -> Headline:
         values: dict[str, _Value] = {"why": _stored_text(why)}
         return Headline(kind="no_answer", sentence="no_answer", values=values)
     if original is None:
-        why = next((warning.message for warning in reversed(run.warnings)), "")
-        values = {"why": _stored_text(why)} if why else {}
-        return Headline(kind="failed", sentence="failed" if why else "unfinished", values=values)
+        step = next((warning.step for warning in reversed(run.warnings) if warning.step), None)
+        values = {"step": step.replace("_", " ")} if step else {}
+        return Headline(
+            kind="failed", sentence="failed_at" if step else "unfinished", values=values
+        )
     lines = _lines_by_kind(original.citation_audit, original.claims, raised_issues(original))
     lines |= _review_reason_lines(run, lines)
     counts = tuple((kind, lines[kind][1]) for kind in KINDS if kind in lines)
@@ -590,7 +593,10 @@ def _issue_line(issue: Issue, markers: Mapping[str, str], check: ClaimCheck | No
             evidence_id.casefold() in reason.casefold() for evidence_id in issue.evidence_ids
         )
     ):
-        reason = f"{_chunk_name(issue.evidence_ids[0], markers)}: {reason}"
+        # Not "chunk_1: ...": the critic's words may sum up several chunks, or say what none says.
+        named = [_chunk_name(name, markers) for name in issue.evidence_ids[:2]]
+        more = ", …" if len(issue.evidence_ids) > len(named) else ""
+        reason = f"{reason} (see {', '.join(named)}{more})"
     quote = "" if quote.casefold() in problem.casefold() else quote
     message, why = (Quotation.of(text, role="critic") for text in (problem, reason))
     if quote and reason and len(f"{problem}{quote}{reason}") > LONG_LINE:

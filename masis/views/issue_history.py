@@ -16,7 +16,7 @@ from masis.schema.audit import Issue
 from masis.schema.run import Iteration, Run
 from masis.schema.wording import count_noun
 from masis.views.markdown import colour_label, escape_markdown
-from masis.views.numbering import numbered_issues
+from masis.views.numbering import numbered_issues, raised_issues
 from masis.views.words import COURSE, rule_word
 
 if TYPE_CHECKING:
@@ -54,11 +54,12 @@ def follow(iterations: Sequence[Iteration]) -> list[FollowedIssue]:
     """Return every issue of a run once, ordered by first appearance."""
     chains: list[list[Issue | None]] = []
     for index, iteration in enumerate(iterations):
-        continued = _continue_chains(chains, iteration.issues)
+        raised = raised_issues(iteration)
+        continued = _continue_chains(chains, raised)
         for chain, issue in zip(chains, continued, strict=True):
             chain.append(issue)
         taken = {id(issue) for issue in continued if issue is not None}
-        chains += [[*[None] * index, issue] for issue in iteration.issues if id(issue) not in taken]
+        chains += [[*[None] * index, issue] for issue in raised if id(issue) not in taken]
     return [FollowedIssue(tuple(chain), tuple(_courses(chain))) for chain in chains]
 
 

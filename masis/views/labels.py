@@ -13,7 +13,8 @@ from masis.schema.labels import TargetLabel, is_fault
 from masis.schema.review import Decision
 from masis.schema.run import Run
 from masis.schema.wording import shorten
-from masis.views.words import CHUNK_LABEL, PASSAGE_MISSING, STANCE, SUPPORT_KIND
+from masis.views.headline import written_markers
+from masis.views.words import CHUNK_LABEL, PART_LABELS, PASSAGE_MISSING, STANCE, SUPPORT_KIND
 
 LONGEST_PASSAGE = 400
 
@@ -56,7 +57,9 @@ def label_lines(decision: Decision | None, case: Case | None, run: Run | None) -
     )
     return [
         LabelLine(
-            _label_text(label), _details(label, cause if is_fault(label) else None), label.reports
+            _label_text(label, audit),
+            _details(label, cause if is_fault(label) else None),
+            label.reports,
         )
         for label, cause in zip(decision.labels, causes, strict=True)
     ]
@@ -79,7 +82,7 @@ def _audit_of_answer(
     return audit_decided_answer(case, answer, decision.labels)
 
 
-def _label_text(target: TargetLabel) -> str:
+def _label_text(target: TargetLabel, audit: CitationAudit | None) -> str:
     note = f" ({target.note})" if target.note else ""
     if target.target == "case":
         return f"{PASSAGE_MISSING.text}{note}"
@@ -92,7 +95,19 @@ def _label_text(target: TargetLabel) -> str:
     if target.reports:
         about = f"“{target.text}”" if target.text else "the whole answer"
         return f"{about}: {target.label}, {target.severity}{note}"
-    return f"{target.target} “{target.text}”: {target.label}{note}"
+    words = PART_LABELS.get(target.target, {}).get(target.label)
+    said = words.text if words else target.label
+    return f"{target.target} “{_name_part(target, audit)}”: {said}{note}"
+
+
+def _name_part(target: TargetLabel, audit: CitationAudit | None) -> str:
+    """Return the labelled words; a number that is a marker of its own is named with its marker."""
+    for citation in audit.citations if audit and target.target == "reference" else ():
+        if (citation.start, citation.end) == (target.start, target.end):
+            named = citation.evidence_id or citation.reference
+            marker = written_markers(audit).get(named, "") if audit else ""
+            return marker if target.text in marker else target.text
+    return target.text
 
 
 def _details(target: TargetLabel, cause: Cause | None) -> list[str]:
@@ -107,7 +122,7 @@ def _details(target: TargetLabel, cause: Cause | None) -> list[str]:
         details.append(f"kind of support: {SUPPORT_KIND[target.kind].text}")
     if cause is not None:
         row = CAUSES[cause]
-        details.append(f"cause: {row.name.lower()} ({row.meaning})")
+        details.append(f"derived cause: {row.name.lower()} ({row.meaning})")
     return details
 
 

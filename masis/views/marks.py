@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, pairwise
@@ -38,10 +39,11 @@ class AnswerPiece(TypedDict):
     """A span of the answer that is covered by one set of marks.
 
     ``citation``, ``sentence`` and ``claims`` are indices into the iteration's lists; ``issues`` are
-    issue numbers. ``closes`` is the verdict on a claim that ends with this piece, and ``ends``
-    lists the issues that end with it. ``beside`` is set for a citation that was supplied next to
-    the answer: it names the citations that end with this piece. ``block``, ``styles`` and
-    ``hidden`` describe how Markdown shows the piece (``markup.py``).
+    issue numbers. A range such as ``[1-3]`` has the indices of its citations in ``members``.
+    ``closes`` is the verdict on a claim that ends with this piece, and ``ends`` lists the issues
+    that end with it. ``beside`` is set for a citation that was supplied next to the answer: it
+    names the citations that end with this piece. ``block``, ``styles`` and ``hidden`` describe how
+    Markdown shows the piece (``markup.py``).
     """
 
     text: str
@@ -51,6 +53,7 @@ class AnswerPiece(TypedDict):
     reference: NotRequired[str]
     citation: NotRequired[int]
     evidence: NotRequired[str]
+    members: NotRequired[list[int]]
     beside: NotRequired[list[str]]
     claims: NotRequired[list[int]]
     verdict: NotRequired[str]
@@ -79,16 +82,33 @@ class EvidencePiece(TypedDict):
 
 
 def reference_marks(iteration: Iteration) -> dict[int, str]:
-    """Return the mark of each citation by index: fabricated, misattributed, valid and so on."""
+    """Return the mark of each citation by index: fabricated, misattributed, valid and so on.
+
+    The verifier reports on a reference once, with one of the sentence's claims. If the cited chunk
+    contradicts another claim that the reference is for, the mark says so.
+    """
     checks: dict[tuple[int, str], str] = {}
     for check in iteration.claims:
         for reference in check.references:
             if check.claim.sentence is not None and reference.finding in REFERENCE:
-                checks[check.claim.sentence, reference.evidence_id] = reference.finding
+                key = check.claim.sentence, reference.evidence_id
+                checks[key] = _worst_mark(reference.finding, checks.get(key, "valid"))
+    cited = cited_claims(iteration)
     return {
-        index: _reference_mark(citation, checks)
+        index: (
+            "contradicts"
+            if any(
+                citation.evidence_id in contradicting_chunks(iteration.claims[claim])
+                for claim in cited[index]
+            )
+            else _reference_mark(citation, checks)
+        )
         for index, citation in enumerate(iteration.citation_audit.citations)
     }
+
+
+def _worst_mark(*marks: str) -> str:
+    return min(marks, key=_REFERENCE_ORDER.index)
 
 
 def _reference_mark(citation: Citation, checks: dict[tuple[int, str], str]) -> str:
@@ -97,6 +117,80 @@ def _reference_mark(citation: Citation, checks: dict[tuple[int, str], str]) -> s
     if citation.sentence is None:
         return "valid"
     return checks.get((citation.sentence, citation.evidence_id), "valid")
+
+
+def contradicting_chunks(check: ClaimCheck) -> set[str]:
+    """Return the ids of the chunks that contradict a claim.
+
+    A contradiction without words of the evidence reports a figure that isn't in it.
+    """
+    named = {found.evidence_id for found in check.contradictions if found.evidence_text}
+    if check.verdict == "contradicted" and not check.contradictions:
+        return set(check.sources)
+    return named
+
+
+def cited_claims(iteration: Iteration) -> list[list[int]]:
+    """Return the indices of the claims that each citation is for.
+
+    They are the claims of its sentence between the marker and the one before it, because a marker
+    cites the words in front of it; adjacent markers cite the same words. A marker at the start of
+    a sentence is for the whole sentence, and a citation beside the answer for the words it covers.
+    """
+    citations = iteration.citation_audit.citations
+    claims: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    for index, check in enumerate(iteration.claims):
+        if check.claim.sentence is not None:
+            claims[check.claim.sentence].append((check.claim.start or 0, index))
+    markers: dict[int, list[int]] = defaultdict(list)
+    for citation in citations:
+        if citation.sentence is not None and not _is_beside(citation):
+            markers[citation.sentence].append(citation.marker_start)
+    for sentence in claims:
+        claims[sentence].sort()
+        markers[sentence].sort()
+    return [
+        _claims_in_scope(citation, claims[citation.sentence], markers[citation.sentence], iteration)
+        if citation.sentence is not None and citation.evidence_id is not None
+        else []
+        for citation in citations
+    ]
+
+
+def _claims_in_scope(
+    citation: Citation,
+    claims: Sequence[tuple[int, int]],
+    markers: Sequence[int],
+    iteration: Iteration,
+) -> list[int]:
+    if _is_beside(citation):
+        return [
+            index
+            for start, index in claims
+            if start < citation.end and citation.start < (iteration.claims[index].claim.end or 0)
+        ]
+    before = bisect_left(claims, (citation.marker_start, -1))
+    if not before:
+        return [index for _, index in claims]
+    last_start = claims[before - 1][0]
+    earlier = bisect_right(markers, last_start)
+    first = bisect_left(claims, (markers[earlier - 1], -1)) if earlier else 0
+    return [index for _, index in claims[first:before]]
+
+
+def written_references(iteration: Iteration) -> list[str]:
+    """Return each citation as the answer writes it, such as ``(Source 1)``.
+
+    A reference among several of one marker is named without the marker.
+    """
+    citations = iteration.citation_audit.citations
+    alone = _sole_references(citations)
+    return [
+        iteration.answer[citation.marker_start : citation.marker_end].strip()
+        if index in alone and not _is_beside(citation)
+        else citation.text
+        for index, citation in enumerate(citations)
+    ]
 
 
 def answer_pieces(
@@ -114,9 +208,10 @@ def answer_pieces(
     cuts = sorted({0, len(answer)} | edges)
     under = [_Cover(layer) for layer in layers]
     closing: dict[int, list[int]] = defaultdict(list)
-    for number, spans in enumerate(issues, 1):
-        if spans:
-            closing[spans[0].end].append(number)
+    for number, marked in enumerate(issues, 1):
+        if marked:
+            closing[marked[0].end].append(number)
+    spans = [(citation.start, citation.end) for citation in audit.citations]
     judged = {span.end: iteration.claims[index].verdict for span, index in layers[2]}
     for start, end in pairwise(cuts):
         in_citation, in_sentence, in_claim, in_fact, in_issue = (cover.at(start) for cover in under)
@@ -136,6 +231,9 @@ def answer_pieces(
             )
             piece |= {"reference": marks[shown], "citation": shown}
             piece["evidence"] = audit.citations[shown].evidence_id or ""
+            members = [index for index in in_citation if spans[index] == spans[shown]]
+            if len(members) > 1 and not _is_beside(audit.citations[shown]):
+                piece["members"] = members
             if _is_beside(audit.citations[shown]):
                 ending = (
                     audit.citations[index]

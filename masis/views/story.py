@@ -183,7 +183,7 @@ def end_text(run: Run) -> str:
     if len(run.iterations) == 1 and run.termination_reason == "no_issues":
         return (
             "After 1 iteration: the checks found no issue of severity high or critical, so nothing"
-            " was revised. Minor issues and unconfirmed claims don't cause a revision."
+            " was revised. Less serious issues and unconfirmed claims don't cause a revision."
         )
     if len(run.iterations) == 1 and run.termination_reason == "max_iterations":
         return (

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from typing import Literal, NotRequired, TypedDict
 
 from masis.schema.audit import Citation, ClaimCheck, ReferenceCheck, ResolvedBy
 from masis.schema.run import Iteration
 from masis.schema.wording import describe_absent_figures, describe_marked_words, shorten
 from masis.settings import OFFLINE
+from masis.views.marks import cited_claims, contradicting_chunks, written_references
 from masis.views.words import REFERENCE, LabelData, label, model_words, verdict_word
 
 LONGEST_CLAIM = 300
@@ -17,14 +20,14 @@ WITHOUT_PASSAGE = "The check found it right without a passage to cite."
 RESOLVED: dict[ResolvedBy, str] = {
     "exact": "It names {id} exactly.",
     "normalised": "It names {id}, apart from case and blanks.",
-    "suffix": "It is a bare number, and {id} is the only id that ends in it.",
+    "suffix": "{written} means {id}, the only id that ends in {number}.",
     "given": "A citation supplied with the answer names {id}.",
-    "position": "It is a bare number, and {id} is at this position in the list of evidence.",
+    "position": "{written} means {id}, number {number} in the list of evidence.",
     "source": "It names the source of {id}.",
 }
 SUPPORTS = {
-    "supports": "{id} supports the sentence",
-    "partly_supports": "{id} supports part of the sentence",
+    "supports": "{id} supports this",
+    "partly_supports": "{id} supports part of this",
     "misattributed": "{id} does not support this",
     "redundant": "{id} adds nothing to the other references",
     "unsupported": "{id} does not support this",
@@ -36,13 +39,15 @@ SUPPORTS = {
 class ReferenceData(TypedDict):
     """One reference of the answer with its result.
 
-    ``target`` is its row among the labels of the form.
+    ``claims`` are the indices of the claims that it is for and on which its chunk bears. ``target``
+    is its row among the labels of the form.
     """
 
     text: str
     label: LabelData
     evidence: str
     says: list[str]
+    claims: list[int]
     target: str
 
 
@@ -74,38 +79,88 @@ def references_data(iteration: Iteration, marks: dict[int, str]) -> list[Referen
         for check in iteration.claims
         for reference in check.references
     }
-    return [
-        {
-            "text": citation.text,
-            "label": label(REFERENCE[marks[index]]),
-            "evidence": citation.evidence_id or "",
-            "says": _reference_says(
-                citation, checks.get((citation.sentence, citation.evidence_id or ""))
-            ),
-            "target": target_key("reference", citation.start, citation.end),
-        }
-        for index, citation in enumerate(iteration.citation_audit.citations)
-    ]
+    written, cited = written_references(iteration), cited_claims(iteration)
+    data: list[ReferenceData] = []
+    for index, citation in enumerate(iteration.citation_audit.citations):
+        claims = [(claim, iteration.claims[claim]) for claim in cited[index]]
+        check = checks.get((citation.sentence, citation.evidence_id or ""))
+        data.append(
+            {
+                "text": written[index],
+                "label": label(REFERENCE[marks[index]]),
+                "evidence": citation.evidence_id or "",
+                "says": _reference_says(
+                    citation, written[index], check, [check for _, check in claims]
+                ),
+                "claims": [
+                    claim
+                    for claim, check in claims
+                    if citation.evidence_id in contradicting_chunks(check)
+                    or citation.evidence_id in check.sources
+                    or any(quote.evidence_id == citation.evidence_id for quote in check.quotes)
+                ],
+                "target": target_key("reference", citation.start, citation.end),
+            }
+        )
+    return data
 
 
-def _reference_says(citation: Citation, check: ReferenceCheck | None) -> list[str]:
-    if citation.evidence_id is None:
+def _reference_says(
+    citation: Citation, written: str, check: ReferenceCheck | None, claims: Sequence[ClaimCheck]
+) -> list[str]:
+    """Say which chunk a reference means, and what the chunk says about the claims it is cited for.
+
+    The check of a reference concerns one claim. Where the chunk decides the claims differently,
+    each is quoted.
+    """
+    chunk = citation.evidence_id
+    if chunk is None:
         return [f"No evidence of this case has the id “{shorten(citation.reference, 80)}”."]
-    says = (
-        [RESOLVED[citation.resolved_by].format(id=citation.evidence_id)]
-        if citation.resolved_by
-        else []
-    )
-    return [*says, *_check_says(check)] if check else says
+    resolved = []
+    if citation.resolved_by:
+        is_range = written.strip("[]()【】") != citation.reference and _RANGE.search(written)
+        named = f"“{written}” is a range. Its {citation.reference}" if is_range else f"“{written}”"
+        words = RESOLVED[citation.resolved_by]
+        resolved = [words.format(id=chunk, written=named, number=citation.reference)]
+    denied = [claim for claim in claims if chunk in contradicting_chunks(claim)]
+    backed = [
+        claim
+        for claim in claims
+        if claim.verdict == "supported"
+        and chunk in claim.sources
+        and chunk not in contradicting_chunks(claim)
+    ]
+    if len(claims) > 1 and (denied or (backed and len(backed) < len(claims))):
+        return [
+            *resolved,
+            *([f"{chunk} contradicts {_quoted_claims(denied)}."] if denied else []),
+            *([f"{chunk} supports {_quoted_claims(backed)}."] if backed else []),
+        ]
+    if denied:
+        return [*resolved, f"{chunk} contradicts this."]
+    return [*resolved, *_check_says(check)] if check else resolved
+
+
+# "1-3", "1–3", "1 to 3"
+_RANGE = re.compile(r"\d\s*(?:[-–—]|to|through)\s*\d")
+
+
+def _quoted_claims(checks: Sequence[ClaimCheck]) -> str:
+    quoted = [f"“{shorten(check.claim.text, 120)}”" for check in checks[:3]]
+    if more := len(checks) - len(quoted):
+        quoted.append(f"{more} more")
+    return " and ".join(filter(None, (", ".join(quoted[:-1]), quoted[-1])))
 
 
 def _check_says(check: ReferenceCheck) -> list[str]:
     words = SUPPORTS[check.finding].format(id=check.evidence_id)
+    # Verifiers may only repeat the finding: "It supports this."
+    repeats = check.reason.removeprefix("It ").rstrip(".") in words
     if check.better:
         words += f"; {check.better} does"
     if check.support is not None:
         words += f" (support {check.support:.2f})"
-    return [f"{words}.", *([_sentence(check.reason)] if check.reason else [])]
+    return [f"{words}.", *([_sentence(check.reason)] if check.reason and not repeats else [])]
 
 
 def claims_data(iteration: Iteration) -> list[ClaimData]:

@@ -114,7 +114,7 @@ STANDING: dict[Standing, Word] = {
     "not_confirmed": Word(
         "Not confirmed", "calm", "The audit found nothing wrong but couldn't confirm the answer"
     ),
-    # Not green: green means that the evidence supports something, and there may be a minor issue.
+    # Not green: green means that the evidence supports something, and there may be an issue.
     "nothing_found": Word(
         "Nothing found", "calm", "The audit found nothing wrong and nothing unconfirmed"
     ),
@@ -161,11 +161,11 @@ SEVERITY: dict[Severity, Word] = {
 
 
 LESSER = Word(
-    "Minor issues only",
+    "Less serious issues only",
     "calm",
-    "The audit found minor issues, and nothing serious or unconfirmed",
+    "Its issues have severity medium or low, and nothing is unconfirmed",
 )
-"""Replaces ``STANDING["nothing_found"]`` if the answer has a minor issue."""
+"""Replaces ``STANDING["nothing_found"]`` if the answer has a less serious issue."""
 
 
 def status_label(
@@ -281,6 +281,13 @@ SENTENCE: dict[str, Word] = {
         "exempt", "calm", "Needs no citation: a hedge, a heading, a question, a transition"
     ),
 }
+
+PART_LABELS: dict[str, dict[str, Word]] = {
+    "claim": VERDICT,
+    "reference": REFERENCE,
+    "sentence": SENTENCE,
+}
+"""The words of verdicts on the parts of an answer, and of the labels that people give them."""
 
 CHUNK_LABEL: dict[str, Word] = {
     "relevant": Word("relevant", "good", "The chunk helps to answer the question"),

@@ -303,6 +303,18 @@ def test_serious_issues_are_counted_as_on_the_pages() -> None:
     ]
     reasons = assessed(claims=(check("unsupported", 0.1),), issues=tuple(open_issues)).reasons
     assert "2 serious issues are open." in [reason.message for reason in reasons]
+    iterations = [iteration(1, 0.4, issues=tuple(open_issues)), iteration(2, 0.9)]
+    reasons = acceptance.assess(iterations, case_of(), "no_issues", SETTINGS).reasons
+    assert (
+        "The original answer has 2 serious issues, and nobody has read the suggested revision."
+        in [reason.message for reason in reasons]
+    )
+
+
+def test_ratings_that_are_far_apart_are_said_in_words() -> None:
+    reasons = assessed(critique=verdict(confidence=0.05)).reasons
+    (message,) = [reason.message for reason in reasons if reason.code == "disagreement"]
+    assert "the citation check rates it 1.00, the critic rates it 0.05" in message
 
 
 def test_a_chosen_revision_needs_review() -> None:

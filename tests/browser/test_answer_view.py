@@ -69,6 +69,7 @@ def test_the_review_reasons_fit_the_window_and_technical_details_are_collapsed(
     technical = "replay:/data/replies.jsonl holds no reply to this request. " * 4
     state = {"text": "Something is wrong", "tone": "bad", "meaning": ""}
     data = {"question": "Why?", "state": state, "facts": ["c1"], "headline": headline}
+    data["reasons_title"] = "Why it needs review"
     root = mounted.draw(data | {"reasons": reasons, "technical": technical})
     root.get_by_text("Why it needs review").click()
     panel = root.locator(".reasons")

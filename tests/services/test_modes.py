@@ -524,6 +524,8 @@ SUPPORTING = {"evidence_id": "2", "start": 0, "end": 6, "text": "Opened"}
         ({"evidence": [SUPPORTING | {"evidence_id": "1", "text": "The br"}]}, "generation"),
         ({"evidence": [SUPPORTING | {"stance": "contradicts"}]}, "generation"),
         ({"right_reference": "2"}, "citation"),
+        # The words cite chunk 1 already, so the label's type decides.
+        ({"right_reference": "1"}, "retrieval"),
     ],
 )
 def test_a_label_counts_by_the_cause_that_its_passages_show_as_on_the_page_and_in_exports(
@@ -543,7 +545,7 @@ def test_a_label_counts_by_the_cause_that_its_passages_show_as_on_the_page_and_i
     assert [row.id for row in found(bench, causes=(cause,), kinds=("label",))] == [label.id]
     opened = bench.cases.open("case-1")
     [line] = label_lines(entry.decision, opened.case, opened.run)
-    assert line.details[-1].startswith(f"cause: {cause}")
+    assert line.details[-1].startswith(f"derived cause: {cause}")
 
 
 def test_the_queue_lists_and_counts_cases_by_mode_and_cause(desk: Workbench) -> None:

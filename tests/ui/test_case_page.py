@@ -115,7 +115,7 @@ def test_a_decided_case_names_its_reviewer_and_shows_the_correction_first(
     decide(audited_workbench, CASE, "override", **given)
     shown = drawn(page())
     assert (
-        "Overridden by Ada, approved with own correction: It cites nothing. The audit had found: Cites [chunk_99]"
+        "Overridden by Ada with own correction: It cites nothing. The audit had found: Cites [chunk_99]"
         in shown
     )
     assert re.search(r"corrected\W+(?:in|out|same)\W", shown)
@@ -195,6 +195,27 @@ def test_an_unaudited_case_shows_its_answer_and_can_be_decided(
     app = page(case=next(case.id for case in workbench.store.cases.iterate() if case.id != CASE))
     assert "Audit now" in labels(app)
     assert any(NOT_AUDITED in each.value for each in app.markdown)
+
+
+def test_a_case_without_an_answer_cant_be_approved(workbench: Workbench) -> None:
+    case = next(each for each in workbench.store.cases.iterate() if each.answer)
+    empty = case.model_copy(update={"id": "empty", "answer": None})
+    workbench.cases.add_one(ADA, empty)
+
+    def desk(case_id: str) -> dict[str, Any]:
+        (data,) = (
+            json.loads(each.proto.json)
+            for each in page(case=case_id).get("bidi_component")
+            if "-desk" in each.proto.id
+        )
+        return data
+
+    without, with_one = desk("empty"), desk(CASE)
+    assert without["about"]["name"] == "the case"
+    assert without["about"]["note"].startswith("It has no answer.")
+    refused = {each["code"]: bool(each["refused"]) for each in without["verdicts"]}
+    assert refused == {"approve": True, "override": False, "reject": False, "escalate": False}
+    assert not any(each["refused"] for each in with_one["verdicts"])
 
 
 def test_earlier_turns_of_a_conversation_are_collapsed_and_shown_as_text(

@@ -17,7 +17,7 @@ from masis.services.drafts import read_form
 from masis.ui.review import decision_form as forms
 from masis.ui.review.decision_form import FormFields, decision_of, find_problem
 from masis.ui.review.form_texts import LONGEST_NOTE
-from masis.ui.review.label_form import label_rows, label_words, target_labels
+from masis.ui.review.label_form import LabelFields, label_rows, label_words, target_labels
 from masis.ui.shell.keys import (
     GROUPS,
     LABEL_BAR,
@@ -232,6 +232,9 @@ def test_the_decision_records_the_iteration_seen_and_what_was_shown(run: Run) ->
         "the audit says contradicted",
     )
     assert (labels["reference"].text, labels["reference"].note) == ("z", "agrees with the audit")
+    key = next(row["key"] for row in rows if row["verdict"] == "valid")
+    (changed,) = target_labels(run.iterations[0], {key: LabelFields(label="unsupported")})
+    assert changed.note == "the audit says names evidence"
     for label in decision.labels:
         assert run.iterations[0].answer[label.start : label.end] == label.text
 

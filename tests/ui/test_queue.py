@@ -275,7 +275,7 @@ def test_an_answer_with_only_minor_issues_has_nothing_serious(
         ]
         for each in ("medium", None)
     ]
-    assert badges == ["Minor issues only", "Nothing found"]
+    assert badges == ["Less serious issues only", "Nothing found"]
 
 
 def test_the_nothing_found_chip_counts_minor_issues_and_can_exclude_them(
@@ -287,15 +287,15 @@ def test_the_nothing_found_chip_counts_minor_issues_and_can_exclude_them(
     passed = audited_workbench.cases.facets().standings["nothing_found"]
     app = open_page("queue", standing="nothing_found")
     pills = {each.key: each for each in app.button_group}
-    assert f"Nothing found {passed}, 1 with minor issues" in pills["standing"].options
-    assert "Cases with a minor issue are first" in texts(app)
+    assert f"Nothing found {passed}, 1 with less serious issues" in pills["standing"].options
+    assert "Cases with a less serious issue are first" in texts(app)
     assert pills["minor"].options == [
-        "Minor issues only 1",
+        "Less serious issues only 1",
         f"No issue, at most a remark {passed - 1}",
     ]
     pills["minor"].set_value("none").run()
     assert f"{passed - 1} cases" in texts(app)
-    assert "minor issue are" not in texts(app)
+    assert "less serious issue are" not in texts(app)
     assert "Cases with the most claims and the lowest confidence are first" in texts(app)
     next(each for each in app.button_group if each.key == "minor").set_value(
         address.in_words(SEVERITY)
@@ -309,7 +309,7 @@ def test_the_nothing_found_chip_counts_minor_issues_and_can_exclude_them(
         for each in open_page("overview").get("page_link")
         if "Nothing found" in each.proto.label
     )
-    assert link.label == f"**{passed}** :gray[Nothing found], 1 with minor issues"
+    assert link.label == f"**{passed}** :gray[Nothing found], 1 with less serious issues"
 
 
 def test_false_quotations_have_a_chip_and_a_filter(tmp_path: Path) -> None:

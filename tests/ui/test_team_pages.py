@@ -714,6 +714,15 @@ def test_a_case_without_open_decisions_says_so_instead_of_showing_a_form(
         assert links_to_team(app) == {f"case={CASE}"}
 
 
+def test_an_escalated_case_says_what_it_waits_for(audited_workbench: Workbench) -> None:
+    audited_workbench.team.put_in_force(BEN, QueuePolicy(reviewers=2))
+    decide(audited_workbench, CASE, "escalate", "Cy")
+    decide(audited_workbench, CASE, "escalate", BEN.name)
+    rows = shown_rows(opened("review", case=CASE))
+    assert "Escalated by Cy and Ben. It waits for a new version with more evidence" in rows
+    assert "needs no more decisions" not in rows
+
+
 def links_to_team(app: AppTest, label: str = "Adjudicate it") -> set[str]:
     links = [link.proto for link in app.get("page_link")]
     return {link.query_string for link in links if link.label == label}

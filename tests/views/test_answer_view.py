@@ -13,7 +13,7 @@ import pytest
 
 from masis import Settings, run_audit
 from masis.api.audits import audit_citations
-from masis.schema.audit import JudgedBy, MarkedWords, RejectedIssue, Revision
+from masis.schema.audit import ClaimCheck, JudgedBy, MarkedWords, RejectedIssue, Revision
 from masis.schema.base import Unscored
 from masis.schema.case import Case, NoAnswer
 from masis.schema.penalties import penalty_causes
@@ -30,6 +30,8 @@ from masis.views.answer import (
 )
 from masis.views.charts import course_chart, score_rows
 from masis.views.headline import headline
+from masis.views.issue_history import follow_groups
+from masis.views.numbering import numbered_issues
 from masis.views.scores import (
     changing_rules,
     measured_frame,
@@ -163,6 +165,32 @@ def test_an_uncited_sentence_shows_its_check_and_can_be_labelled(
         if each["label"]["text"] == "uncited"
     )
     assert (issue["reason"], issue["target"]) == (reason, f"sentence:{grey}-{len(WRONG)}")
+
+
+def test_only_the_claims_that_a_chunk_supports_are_called_supported_by_it(
+    case: Case, run: Run
+) -> None:
+    first = run.iterations[0]
+    grey = WRONG.index("It is painted")
+    painted = next(each for each in first.claims if each.claim.start == grey)
+    end = WRONG.index(" and rarely")
+    said = {"verdict": "supported", "issue": None, "steps": ""}
+    parts = [
+        painted.model_copy(
+            update=said
+            | {
+                "sources": sources,
+                "claim": painted.claim.model_copy(
+                    update={"start": start, "end": stop, "text": WRONG[start:stop], "markers": ()}
+                ),
+            }
+        )
+        for start, stop, sources in [(grey, end, ("c2",)), (end + 5, len(WRONG), ())]
+    ]
+    claims = (*(each for each in first.claims if each is not painted), *parts)
+    shown = answer_view(case, with_first(run, claims=claims), 0)
+    (issue,) = (each for each in shown["issues"] if each["label"]["text"] == "uncited")
+    assert issue["reason"] == "c2 supports “It is painted grey”, and the rest needs no passage."
 
 
 def test_each_fault_is_numbered_once_whichever_role_found_it(case: Case, run: Run) -> None:
@@ -447,6 +475,151 @@ def test_references_of_one_marker_are_marked_one_by_one() -> None:
     assert references == [("c1", "valid"), ("c9", "fabricated")]
 
 
+def judged_claims(
+    answer: str, claims: list[tuple[str, str, str]], evidence: Mapping[str, str] | None = None
+) -> AnswerViewData:
+    """Return the view of an answer with these claims: words, verdict and deciding chunk.
+
+    As a model does, the verifier reports each cited chunk with a supported claim of its sentence.
+    """
+    case = a_case(answer, evidence or {"chunk_1": LENNE["c1"], "chunk_2": LENNE["c2"]})
+    run = run_audit(case)
+    audit = run.iterations[0].citation_audit
+    checks = []
+    for words, verdict, chunk in claims:
+        start = answer.index(words)
+        sentence = next(
+            place for place, span in enumerate(audit.sentences) if span.start <= start < span.end
+        )
+        references = [{"evidence_id": chunk, "finding": "supports", "support": 1.0}]
+        denied = {
+            "kind": "stated",
+            "evidence_id": chunk,
+            "claim_text": words,
+            "claim_start": 0,
+            "claim_end": len(words),
+            "evidence_text": "The Lenne bridge",
+            "evidence_start": 0,
+            "evidence_end": 16,
+            "strength": 1.0,
+            "reason": "",
+        }
+        checks.append(
+            ClaimCheck.model_validate(
+                {
+                    "claim": {
+                        "text": words,
+                        "start": start,
+                        "end": start + len(words),
+                        "sentence": sentence,
+                    },
+                    "verdict": verdict,
+                    "support": 1.0 if verdict == "supported" else 0.0,
+                    "confidence": 1.0,
+                    "sources": [chunk],
+                    "references": references if verdict == "supported" else [],
+                    "contradictions": [denied] if verdict == "contradicted" else [],
+                    "judged_by": "model:x",
+                }
+            )
+        )
+    return answer_view(case, with_first(run, claims=tuple(checks)), 0)
+
+
+TWO_IN_A_SENTENCE = [
+    ("It is 120 metres long", "supported", "chunk_1"),
+    ("it has nine lanes", "contradicted", "chunk_1"),
+]
+
+
+@pytest.mark.parametrize(
+    ("answer", "claims", "words"),
+    [
+        (
+            "It is 120 metres long and it has nine lanes (Source 1).",
+            TWO_IN_A_SENTENCE,
+            ["contradicts this"],
+        ),
+        ("It has nine lanes [1].", [("It has nine lanes", "contradicted", "chunk_1")], None),
+        # each marker is for the words in front of it
+        (
+            "It is 120 metres long [1] and it has nine lanes [2].",
+            TWO_IN_A_SENTENCE,
+            ["names evidence", "names evidence"],
+        ),
+        (
+            "It is 120 metres long [2] and it has nine lanes [1].",
+            TWO_IN_A_SENTENCE,
+            ["names evidence", "contradicts this"],
+        ),
+        (
+            "It is 120 metres long and it has nine lanes [2][1].",
+            TWO_IN_A_SENTENCE,
+            ["names evidence", "contradicts this"],
+        ),
+        (
+            "By [1], It is 120 metres long and it has nine lanes.",
+            TWO_IN_A_SENTENCE,
+            ["contradicts this"],
+        ),
+        (
+            "It is 120 metres long and it has nine lanes [1-2].",
+            TWO_IN_A_SENTENCE,
+            ["contradicts this", "names evidence"],
+        ),
+    ],
+)
+def test_a_reference_says_that_its_chunk_contradicts_any_claim_that_it_is_for(
+    answer: str, claims: list[tuple[str, str, str]], words: list[str] | None
+) -> None:
+    view = judged_claims(answer, claims)
+    found = [reference["label"]["text"] for reference in view["references"]]
+    assert found == (words or ["contradicts this"])
+
+
+def test_a_card_quotes_the_claims_that_a_chunk_decides_differently() -> None:
+    view = judged_claims(
+        "It is 120 metres long and it has nine lanes (Source 1).", TWO_IN_A_SENTENCE
+    )
+    [reference] = view["references"]
+    assert reference["text"] == "(Source 1)"
+    assert reference["says"] == [
+        "“(Source 1)” means chunk_1, the only id that ends in 1.",
+        "chunk_1 contradicts “it has nine lanes”.",
+        "chunk_1 supports “It is 120 metres long”.",
+    ]
+    # a click on the marker highlights the passages of both
+    assert reference["claims"] == [0, 1]
+
+
+def test_a_range_explains_each_of_its_chunks() -> None:
+    view = judged_claims("It is 120 metres long and it has nine lanes [1-2].", TWO_IN_A_SENTENCE)
+    assert [reference["says"][0] for reference in view["references"]] == [
+        "“1-2” is a range. Its 1 means chunk_1, the only id that ends in 1.",
+        "“1-2” is a range. Its 2 means chunk_2, the only id that ends in 2.",
+    ]
+    [piece] = [piece for piece in view["pieces"] if "reference" in piece]
+    assert piece["members"] == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("source", "shown"),
+    [
+        ("*The Spice Islands*, p. 4", "The Spice Islands, p. 4"),
+        ("In **Nature**, 2020", "In Nature, 2020"),
+        ("2 * 3 * 4", "2 * 3 * 4"),
+        ("a*b*c.txt", "a*b*c.txt"),
+        ("data/*.csv and *.json", "data/*.csv and *.json"),
+        ("* a note", "* a note"),
+    ],
+)
+def test_a_title_of_a_source_has_no_asterisks_of_markdown(source: str, shown: str) -> None:
+    case = a_case("It is long [c1].")
+    chunks = [chunk.model_copy(update={"source": source}) for chunk in case.evidence]
+    view = unaudited_answer_view(case.model_copy(update={"evidence": tuple(chunks)}), "1")
+    assert view["evidence"][0]["source"] == shown
+
+
 def test_a_later_iteration_shows_its_changes(case: Case, run: Run) -> None:
     assert len(run.iterations) > 1
     shown = answer_view(case, run, 1)
@@ -618,6 +791,25 @@ def test_a_comparison_shows_the_earlier_iteration_first(case: Case, run: Run) ->
         )
         assert shown["words_out"] > 0
     assert answer_view(case, run, 0)["difference"] is None
+
+
+def test_a_fixed_fault_is_listed_once_whichever_role_found_it(case: Case, run: Run) -> None:
+    first, revised = run.iterations[0], run.iterations[1].model_copy(update={"issues": ()})
+    denied = next(issue for issue in first.issues if issue.rule == "contradicted_claim")
+    again = {"id": "x", "key": "x", "source": "critic", "rule": "critic_factual"}
+    issues = (*first.issues, denied.model_copy(update=again))
+    original = first.model_copy(update={"issues": issues})
+    both = run.model_copy(update={"iterations": (original, revised)})
+    listed = answer_view(case, both, 0)["issues"]
+    assert len(original.issues) > len(listed) == len(answer_view(case, both, 1)["fixed"])
+
+
+def test_a_conflict_between_sources_counts_in_the_history_as_in_the_list(run: Run) -> None:
+    first = run.iterations[0]
+    named = first.critique.model_copy(update={"conflicting_evidence": ("a says 1906, b 1946.",)})
+    iteration = first.model_copy(update={"critique": named})
+    assert len(follow_groups([iteration])) == len(numbered_issues(iteration))
+    assert len(follow_groups([iteration])) == len(follow_groups([first])) + 1
 
 
 def test_the_next_iteration_lists_fixed_and_open_issues(case: Case, run: Run) -> None:
@@ -846,7 +1038,7 @@ def test_the_label_of_a_misattributed_or_fabricated_citation_is_about_the_citati
 ) -> None:
     data = answer_view(case, run, 0)
     (fabricated,) = [issue for issue in data["issues"] if issue["label"]["text"] == "fabricated"]
-    (reference,) = [item for item in data["references"] if item["text"] == "c9"]
+    (reference,) = [item for item in data["references"] if item["text"] == "[c9]"]
     assert fabricated["target"] == reference["target"]
     claim = run.iterations[0].claims[0].claim
     at = {"start": claim.start, "end": claim.end, "evidence_ids": ("c1", "c2")}
@@ -856,5 +1048,5 @@ def test_the_label_of_a_misattributed_or_fabricated_citation_is_about_the_citati
         .model_copy(update={**at, "rule": "misattributed_reference", "source": "claims"})
     )
     view = answer_view(case, with_first(run, issues=(issue,)), 0)
-    (reference,) = [item for item in view["references"] if item["text"] == "c1"]
+    (reference,) = [item for item in view["references"] if item["text"] == "[c1]"]
     assert view["issues"][0]["target"] == reference["target"]

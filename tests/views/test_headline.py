@@ -21,7 +21,7 @@ from masis.schema.audit import (
     ReferenceCheck,
 )
 from masis.schema.rules import KINDS, ReviewCode
-from masis.schema.run import ReviewReason, Run
+from masis.schema.run import ReviewReason, Run, RunWarning
 from masis.views.answer import answer_view
 from masis.views.headline import (
     _SENTENCES,
@@ -126,11 +126,14 @@ LONG = (
         ("Growth was 14.2% in 2020 [c2].", "c2 has 11.9% where the answer has 14.2%"),
         (
             "The bridge is 120 metres long [c1]. It opened in 1931.",
-            "Minor, 1 sentence without a citation: “It opened in 1931”",
+            "Less serious, 1 sentence without a citation: “It opened in 1931”",
         ),
         (
             "The bridge is 120 metres long [c1] or a little more than that.",
-            "1 of 1 claim not confirmed: offline",
+            (
+                "1 of 1 claim not confirmed: the offline checks recognize only the evidence's own"
+                " words"
+            ),
         ),
     ],
 )
@@ -181,7 +184,10 @@ def test_an_offline_headline_names_the_worst_issue_and_quotes_it(answer: str, te
         (check("unsupported"), "No evidence supports “It grew by 14.2%”"),
         (check("partial"), "Supported only in part: “It grew by 14.2%”"),
         (check("unverifiable", judged_by="m"), "1 of 1 claim not confirmed"),
-        (check("unverifiable", abstained="language"), "1 of 1 claim not confirmed: language"),
+        (
+            check("unverifiable", abstained="language"),
+            "1 of 1 claim not confirmed: the verifier doesn't support the language",
+        ),
         (
             check("unverifiable", abstained="quotation"),
             "1 of 1 claim not confirmed: no valid quotation",
@@ -306,7 +312,7 @@ def test_the_worst_kind_is_the_headline_and_others_are_counted(clean: Run) -> No
     assert (line.text, line.kind, line.tone) == ("The dose is too high", "safety", "bad")
     assert (
         line.others
-        == "2 unsupported claims · 1 serious issue by the critic · 1 minor issue by the critic"
+        == "2 unsupported claims · 1 serious issue by the critic · 1 less serious issue by the critic"
     )
     assert line.counts == (("safety", 1), ("unsupported", 2), ("serious", 1), ("minor", 1))
 
@@ -314,8 +320,8 @@ def test_the_worst_kind_is_the_headline_and_others_are_counted(clean: Run) -> No
 @pytest.mark.parametrize(
     ("reasons", "text", "tone", "others"),
     [
-        ((), "Minor, missing: The date", "calm", "2 minor issues by the critic"),
-        (("low_quality",), "Missing: The date", "warn", "2 minor issues by the critic"),
+        ((), "Less serious, missing: The date", "calm", "2 less serious issues by the critic"),
+        (("low_quality",), "Missing: The date", "warn", "2 less serious issues by the critic"),
     ],
 )
 def test_without_serious_issues_the_headline_names_a_minor_one(
@@ -349,7 +355,7 @@ def test_a_missing_point_is_the_headline_if_nothing_else_was_found(clean: Run) -
     )
     line = headline(with_original(clean, issues=(point,) * 2))
     assert (line.text, line.others) == (
-        "Minor, missing: never above 20 per cent",
+        "Less serious, missing: never above 20 per cent",
         "1 more missing point",
     )
 
@@ -409,7 +415,7 @@ def test_a_conflict_found_by_the_critic_is_named_and_counted(clean: Run) -> None
     )
     line = headline(with_original(clean, critique=named))
     assert (line.text, line.others) == (
-        "Minor, sources disagree: a says 1906, b 1946",
+        "Less serious, sources disagree: a says 1906, b 1946",
         "1 more conflict between sources",
     )
     beside = headline(with_original(clean, critique=named, claims=(check("unsupported"),)))
@@ -445,6 +451,23 @@ def test_the_critics_words_replace_quotations_that_dont_show_the_contradiction(
 
 
 @pytest.mark.parametrize(
+    ("ids", "said"),
+    [
+        (("c1", "c2"), "Ibuprofen is out, and so is ramipril (see c1, c2)"),
+        (("c2", "c1", "c3"), "Ibuprofen is out, and so is ramipril (see c2, c1, …)"),
+        ((), "Ibuprofen is out, and so is ramipril"),
+    ],
+)
+def test_the_critics_reason_isnt_put_into_the_mouth_of_one_chunk(
+    clean: Run, ids: tuple[str, ...], said: str
+) -> None:
+    objection = critic("safety", "critical", "It may do harm.").model_copy(
+        update={"reason": "Ibuprofen is out, and so is ramipril.", "evidence_ids": ids}
+    )
+    assert headline(with_original(clean, issues=(objection,))).text == f"It may do harm. {said}"
+
+
+@pytest.mark.parametrize(
     ("description", "quote", "reason", "text"),
     [
         (
@@ -457,7 +480,7 @@ def test_the_critics_words_replace_quotations_that_dont_show_the_contradiction(
             "The year is wrong.",
             "1898",
             "The survey was in 1893.",
-            "The year is wrong: “1898”. c2: The survey was in 1893",
+            "The year is wrong: “1898”. The survey was in 1893 (see c2)",
         ),
         ("“1898” is too late.", "1898", "c2 gives 1893.", "“1898” is too late. c2 gives 1893"),
         ("The year is wrong.", "1898", "", "The year is wrong: “1898”"),
@@ -557,6 +580,11 @@ def test_without_issues_the_headline_says_what_was_checked(
 def test_an_audit_without_an_iteration_is_a_failed_audit(clean: Run) -> None:
     failed = headline(clean.model_copy(update={"iterations": (), "best": None}))
     assert (failed.text, failed.kind) == ("The audit finished no iteration", "failed")
+    warning = RunWarning(code=None, step="drafting", iteration=None, message="asked 33ce21d4a83a")
+    failed = headline(
+        clean.model_copy(update={"iterations": (), "best": None, "warnings": (warning,)})
+    )
+    assert failed.text == "Audit failed at the step drafting"
 
 
 HOSTILE = "\u202eevil\u2066 <img src=x>\n\x00 ![x](http://e)" + " long" * 500
@@ -620,7 +648,7 @@ def test_repeated_critic_issues_count_once_as_in_the_list() -> None:
     )
     changed = with_original(run, issues=cited)
     line, shown = headline(changed), answer_view(case, changed, 0)["issues"]
-    assert line.others == "1 missing point · 1 minor issue by the critic"
+    assert line.others == "1 missing point · 1 less serious issue by the critic"
     assert [(each["label"]["text"], len(each["also"])) for each in shown] == [
         ("fabricated", 2),
         ("missing point", 1),

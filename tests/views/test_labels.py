@@ -68,12 +68,12 @@ def test_a_label_names_its_passages_and_its_cause() -> None:
     assert opened.text == "claim “The 🌉 bridge opened in 1950”: contradicted"
     assert opened.details == [
         "c1 contradicts: “opened in 1931”",
-        "cause: generation (the evidence settles it, and the answer says something else)",
+        "derived cause: generation (the evidence settles it, and the answer says something else)",
     ]
     assert length.details == [
         "c2 supports: “It is 120 metres long.”",
         "kind of support: quotation",
-        "cause: citation (the cited chunk isn't the one that settles it)",
+        "derived cause: citation (the cited chunk isn't the one that settles it)",
     ]
 
 
@@ -93,20 +93,36 @@ def test_labels_on_chunks_and_the_case_and_reported_issues_have_words() -> None:
         "A needed passage is missing (its cost)",
         (
             "the whole answer: incomplete, low (no cost);"
-            " cause: retrieval (no passage of the evidence settles it)"
+            " derived cause: retrieval (no passage of the evidence settles it)"
         ),
         (
             "reference “[c3]”: misattributed; right reference: c2;"
-            " cause: citation (the cited chunk isn't the one that settles it)"
+            " derived cause: citation (the cited chunk isn't the one that settles it)"
         ),
     ]
+
+
+def test_a_label_has_the_words_of_the_form_and_of_the_answer() -> None:
+    answer = "It is grey (Source 1)."
+    case = CASE.model_copy(update={"answer": answer})
+    note = "the audit says names evidence"
+    cited = TargetLabel(
+        target="reference",
+        start=answer.index("1"),
+        end=answer.index("1") + 1,
+        text="1",
+        label="unsupported",
+        note=note,
+    )
+    (line,) = label_lines(decision(cited), case, None)
+    assert line.text == f"reference “(Source 1)”: does not support this ({note})"
 
 
 def test_a_reference_cites_its_own_chunk_only() -> None:
     supporting = [passage("c3", "It is in Halden.", "supports")]
     cited = label("c1", "unsupported", target="reference", evidence=supporting)
     (line,) = label_lines(decision(cited), CASE, None)
-    assert line.details[-1].startswith("cause: citation")
+    assert line.details[-1].startswith("derived cause: citation")
 
 
 @pytest.mark.parametrize(
@@ -131,6 +147,6 @@ def test_labels_on_a_revision_are_read_in_the_revision() -> None:
     target = TargetLabel(target="claim", start=0, end=10, text=words, label="unsupported")
     decided = decision(target, run_id=run.id, iteration=last)
     (line,) = label_lines(decided, CASE, run)
-    assert line.details == ["cause: retrieval (no passage of the evidence settles it)"]
+    assert line.details == ["derived cause: retrieval (no passage of the evidence settles it)"]
     beyond = decision(target, run_id=run.id, iteration=last + 1)
     assert label_lines(beyond, CASE, run)[0].details == []

@@ -22,18 +22,24 @@ def causes_of_labels(
     Args:
         labels: All labels of one decision.
         audit: The citations of the decided answer, or None if the answer isn't at hand. Then
-            supporting passages show nothing, because the cause depends on what the words cite.
+            supporting passages and the right reference show nothing, because the cause depends on
+            what the words cite.
 
     """
     missing = any(label.label == "passage_missing" for label in labels)
     return [
         None
-        if audit is None and label.passages("supports") and label.right_reference is None
+        if audit is None and depends_on_citations(label)
         else cause_of_label(
             label, find_cited(label, audit) if audit else (), passage_missing=missing
         )
         for label in labels
     ]
+
+
+def depends_on_citations(label: TargetLabel) -> bool:
+    """Return whether the cause of a label depends on what its words cite."""
+    return bool(label.passages("supports")) or label.right_reference is not None
 
 
 def audit_decided_answer(

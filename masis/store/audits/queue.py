@@ -327,7 +327,7 @@ class Queue(StorePart):
         return _count_items(counts) if field in LISTS else counts
 
     def standings(self, case_filter: CaseFilter) -> tuple[dict[str, int], int]:
-        """Count the matching cases by status, and those with minor issues in ``nothing_found``.
+        """Count the matching cases by status, and those of ``nothing_found`` with an issue.
 
         The statuses are those that the filter's viewer sees; the filter's own are ignored.
         """

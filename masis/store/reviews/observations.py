@@ -19,7 +19,11 @@ import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from masis.audit.citations.label_causes import audit_decided_answer, causes_of_labels
+from masis.audit.citations.label_causes import (
+    audit_decided_answer,
+    causes_of_labels,
+    depends_on_citations,
+)
 from masis.schema.audit import CitationAudit
 from masis.schema.case import Case
 from masis.schema.causes import Cause, cause_of
@@ -250,10 +254,11 @@ def _texts(connection: sqlite3.Connection, case_seq: int, entry: sqlite3.Row) ->
         kind: ObservationKind = "comment" if entry["kind"] == "comment" else "note"
         yield row(kind, kind, note, fault=is_fault)
     labels = [TargetLabel.model_validate(label) for label in content.get("labels", ())]
-    # Most labels name no passage, and then the answer needn't be read for what it cites.
+    # Most labels name no passage or reference, and then the answer needn't be read for its
+    # citations.
     audit = (
         _audit_labelled_answer(connection, case_seq, content, labels)
-        if any(label.passages("supports") for label in labels)
+        if any(map(depends_on_citations, labels))
         else None
     )
     for number, (label, cause) in enumerate(

@@ -257,6 +257,9 @@ function drawAnswer(root, data, desk) {
     add.hideIfInserted()
     row.append(add)
   }
+  // A range such as [1-3] has several references in one place.
+  const referencesOf = piece =>
+    (piece.members ?? [piece.citation]).map(index => data.references[index]).filter(Boolean)
   const explainPiece = piece => {
     const own = (piece.issues ?? [])
       .map(number => issuesByNumber.get(number))
@@ -265,8 +268,7 @@ function drawAnswer(root, data, desk) {
     for (const issue of own) explainIssue(issue, piece)
     const shown = own.flatMap(linesOf).join(" ").toLowerCase()
     const fresh = lines => lines.filter(line => !shown.includes(line.toLowerCase()))
-    const reference = data.references[piece.citation]
-    if (reference)
+    for (const reference of referencesOf(piece))
       addReason(reference.label, reference.text, fresh(reference.says), reference.target)
     for (const number of piece.claims ?? []) {
       const claim = data.claims[number]
@@ -285,6 +287,8 @@ function drawAnswer(root, data, desk) {
   // Green means that the evidence supports the claim. A passage that only resembles an unconfirmed
   // claim is neutral.
   const isSupported = claim => data.claims[claim]?.label.tone === "good"
+  // An unconfirmed claim is marked calmly, since nothing was found against it.
+  const isUnconfirmed = claim => data.claims[claim]?.label.tone === "calm"
   const sentenceLabel = status =>
     data.legend.find(entry => entry.mark === `sentence-${status}`)?.label ?? {
       text: status,
@@ -318,10 +322,11 @@ function drawAnswer(root, data, desk) {
     }
     // a claim confirmed without a passage needs no note about passages
     if (ids.length || (claims.length && (lit.length || !claims.some(isSupported))))
-      listPassages(lit, ids)
+      listPassages(lit, ids, claims)
     revealEvidence(target, follow, opening)
   }
-  const listPassages = (lit, ids) => {
+  const listPassages = (lit, ids, claims) => {
+    const isUndecided = claims.length && claims.every(isUnconfirmed)
     const line = make("div", "lit-note")
     const places = [...new Set(lit.map(item => item.id))]
     const named = places.length ? places : ids.filter(id => evidenceCards.has(id))
@@ -330,10 +335,12 @@ function drawAnswer(root, data, desk) {
         "span",
         "",
         lit.length
-          ? "Highlighted in the evidence: "
+          ? isUndecided
+            ? "Not confirmed. The most similar words are in "
+            : "Highlighted in the evidence: "
           : named.length
             ? "No passage is highlighted. Compare with "
-            : "No passage of the evidence supports or contradicts it.",
+            : "The checks found no passage that supports or contradicts it. There may be one.",
       ),
     )
     for (const id of named.slice(0, 6)) {
@@ -408,7 +415,11 @@ function drawAnswer(root, data, desk) {
     for (const number of piece.issues ?? []) issueCards.get(number)?.classList.add("chosen")
     choosePieces(item => item.sentence === piece.sentence)
     explainPiece(piece)
-    showEvidence(piece.claims ?? [], piece.evidence ? [piece.evidence] : [], follow)
+    // A marker often stands behind the words of the claims that it's for.
+    const references = referencesOf(piece)
+    const claims = [...(piece.claims ?? []), ...references.flatMap(reference => reference.claims)]
+    const ids = references.map(reference => reference.evidence).filter(Boolean)
+    showEvidence([...new Set(claims)], [...new Set(ids)], follow)
   }
   // Shows the reasons and the evidence of a claim, a reference or a sentence, by its key among the
   // labels.

@@ -39,13 +39,13 @@ export default function ({ data, parentElement }) {
 }
 
 // Returns the reasons for a review, folded. Technical details are folded once more inside.
-function reviewReasons(root, { reasons, technical, past }) {
+function reviewReasons(root, { reasons, reasons_title: title, technical }) {
   const list = make("ul")
   for (const reason of reasons) list.append(make("li", "", reason))
   const panel = make("div", "reasons")
   panel.append(list)
   if (technical) panel.append(folded("Technical details", make("p", "dim", technical)))
-  const details = folded(past ? "Why it needed review" : "Why it needs review", panel)
+  const details = folded(title, panel)
   // the list covers the answer, so it closes as soon as the reader clicks elsewhere or presses a
   // key
   root.listeners?.abort()

@@ -28,7 +28,7 @@ class CaseHead(TypedDict):
         facts: Facts in a few words.
         headline: The worst issue.
         reasons: The reasons for a review, folded.
-        past: Whether the review is done; the title of the reasons is then in the past tense.
+        reasons_title: The title of the reasons.
         technical: Errors of the audit as reported, folded again below the reasons.
 
     """
@@ -38,7 +38,7 @@ class CaseHead(TypedDict):
     facts: list[str]
     headline: NotRequired[HeadLine]
     reasons: NotRequired[list[str]]
-    past: NotRequired[bool]
+    reasons_title: NotRequired[str]
     technical: NotRequired[str]
 
 

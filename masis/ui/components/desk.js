@@ -726,6 +726,12 @@ class Desk {
 
   choose(verdict) {
     if (this.refuseIfBusy()) return
+    const refused = this.data.verdicts.find(({ code }) => code === verdict)?.refused
+    if (refused) {
+      this.localMessage = { text: refused, tone: "warn" }
+      this.draw()
+      return
+    }
     if (!this.isOpen()) this.reopened = true
     const isOther = this.fields.verdict !== verdict
     if (isOther) this.confirming = null
@@ -1773,8 +1779,8 @@ class Desk {
     if (!this.isOpen() && !this.isClosed() && !data.final) {
       el.standing.append(make("p", "dim small", "Choose a verdict to decide again: "))
       const choices = make("div", "row again")
-      for (const { code, text } of data.verdicts)
-        choices.append(button("quiet", text, LETTER[code], () => this.choose(code)))
+      for (const { code, text, refused } of data.verdicts)
+        if (!refused) choices.append(button("quiet", text, LETTER[code], () => this.choose(code)))
       el.standing.append(choices)
     }
   }
@@ -1782,9 +1788,8 @@ class Desk {
   drawVerdicts() {
     const { el, data, fields } = this
     if (!el.verdicts.children.length) {
-      for (const { code, text, tone, meaning } of data.verdicts) {
+      for (const { code, text, tone } of data.verdicts) {
         const choice = make("label", `verdict tone-${tone}`)
-        choice.title = meaning
         const input = named("input", "", undefined, {
           type: "radio",
           name: "verdict",
@@ -1804,6 +1809,10 @@ class Desk {
     for (const input of el.verdicts.querySelectorAll("input")) {
       input.checked = input.value === fields.verdict
       input.parentElement.classList.toggle("chosen", input.checked)
+      const { meaning, refused } = data.verdicts.find(({ code }) => code === input.value)
+      input.disabled = Boolean(refused)
+      input.parentElement.classList.toggle("refused", input.disabled)
+      input.parentElement.title = refused || meaning
     }
   }
 
@@ -1818,7 +1827,8 @@ class Desk {
     const escalates = fields.verdict === "escalate"
     el.reasonHint.hidden = !escalates && offered.filter(reason => reason.suggested).length < 2
     el.reasonHint.textContent = escalates
-      ? "The case stays open for another reviewer or more evidence. You can assign it below."
+      ? "The case waits for more evidence, another reviewer or an adjudication. You can " +
+        "assign it below."
       : "Choose one or more, the main one first."
     const chosen = this.chosenReasons()
     if (isOutdated(el.reasons, offered)) {

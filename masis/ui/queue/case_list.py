@@ -236,7 +236,7 @@ def _draw_standings(workbench: Workbench, facets: Facets, case_filter: CaseFilte
     replaces the choice; only an address can choose several statuses.
     """
     chosen = address.several("standing", STANDING)
-    # "nothing found" alone can be split further, by minor issues
+    # "nothing found" alone can be split further, by less serious issues
     can_split = chosen == ["nothing_found"]
     shown = {address.STANDINGS.name, *([address.SEVERITIES.name] if can_split else [])}
     standings, minor = facets.standings, facets.minor
@@ -252,7 +252,7 @@ def _draw_standings(workbench: Workbench, facets: Facets, case_filter: CaseFilte
         name: standings.get(name, 0) for name in STANDING if standings.get(name) or name in chosen
     }
     several = len(chosen) > 1
-    with_minor = {"nothing_found": f", {minor:,} with minor issues"} if minor else {}
+    with_minor = {"nothing_found": f", {minor:,} with less serious issues"} if minor else {}
     words = dict(STANDING)
     # if all waiting cases wait for the same thing, the filter names it as the rows do
     for state in ("escalated", "needs_adjudication"):
@@ -272,11 +272,11 @@ def _draw_standings(workbench: Workbench, facets: Facets, case_filter: CaseFilte
         ),
     )
     if can_split and minor:
-        parts = {address.in_words(SEVERITY): f"Minor issues only {minor:,}"}
+        parts = {address.in_words(SEVERITY): f"Less serious issues only {minor:,}"}
         parts["none"] = f"No issue, at most a remark {counts['nothing_found'] - minor:,}"
         severity = address.value("severity")
         st.pills(
-            "With and without minor issues",
+            "With and without less serious issues",
             list(parts),
             format_func=parts.__getitem__,
             label_visibility="collapsed",
@@ -410,7 +410,7 @@ def order_text(shown: CaseFilter) -> str:
     if shown.severities == ("none",):
         return "Cases with the most claims and the lowest confidence are first."
     if shown.standings == ("nothing_found",) and not shown.severities:
-        return "Cases with a minor issue are first, the most severe before the others."
+        return "Cases with a less serious issue are first, the most severe before the others."
     return "The most severe issue is first, then the most doubtful claims."
 
 

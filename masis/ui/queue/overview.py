@@ -239,7 +239,7 @@ def draw_standing_counts(
         states: The number of cases by state; splits the waiting cases by what they wait for.
         order: The order of the linked lists.
         adjudications: The cases that wait for the user's adjudication.
-        minor: The number of cases with nothing but minor issues.
+        minor: The number of cases with nothing but less serious issues.
 
     """
     mine = adjudications or CasePage(rows=(), total=0)
@@ -260,7 +260,7 @@ def draw_standing_counts(
             if count > 0:
                 parameters = {"standing": standing, "state": state, "order": order}
                 with_issues = (
-                    f", {minor:,} with minor issues"
+                    f", {minor:,} with less serious issues"
                     if standing == "nothing_found" and minor
                     else ""
                 )

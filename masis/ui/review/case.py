@@ -9,7 +9,7 @@ import streamlit as st
 from masis.errors import UnknownRecord
 from masis.schema.base import utc_now
 from masis.schema.case import Case
-from masis.schema.review import AS_IT_STANDS, Decision, decision_outcome
+from masis.schema.review import Decision, used_answer
 from masis.schema.run import Run
 from masis.schema.wording import count_noun, shorten
 from masis.services import CaseView, Workbench
@@ -571,7 +571,7 @@ def _draw_case_head(page: _Page) -> None:
         "facts": [*([more] if more else []), *facts, name],
         "reasons": review_messages(run) if run else [],
         "technical": failure_message(run) if run else "",
-        "past": page.decided is not None,
+        "reasons_title": _name_reasons(run, decided=page.decided is not None),
     }
     if view.machine_hidden:
         hidden = "Your team's policy hides the results of the audit until you've decided."
@@ -584,10 +584,8 @@ def _draw_case_head(page: _Page) -> None:
             else ("" if worst.tone == "calm" else "The audit had found: ")
             + worst.render(LONGEST_QUOTED_IN_HEAD)
         )
-        outcome = decision_outcome(decided)
-        how = f", {outcome}" if outcome not in ("", AS_IT_STANDS) else ""
-        who = f"{DECIDED[decided.verdict].text} by {decided.reviewer}"
-        text = f"{who}{how}{reason}. {finding}".rstrip()
+        who = f"{DECIDED[decided.verdict].text} by {decided.reviewer} {used_answer(decided)}"
+        text = f"{who.rstrip()}{reason}. {finding}".rstrip()
         data["headline"] = {"text": text, "tone": "calm", "others": worst.others if worst else ""}
         data["facts"] = data["facts"][1 if more else 0 :]  # the headline has the decision already
     elif worst:
@@ -598,6 +596,15 @@ def _draw_case_head(page: _Page) -> None:
             "others": worst.others,
         }
     case_head(data, key="head")
+
+
+def _name_reasons(run: Run | None, *, decided: bool) -> str:
+    """Name the reasons for a review, and which of several answers they are about."""
+    about = "it"
+    if run is not None and len(run.iterations) > 1:
+        is_of_revision = run.best and run.settings.get("review_revised") is False
+        about = "the suggested revision" if is_of_revision else "the original answer"
+    return f"Why {about} {'needed' if decided else 'needs'} review"
 
 
 def _draw_conversation(view: CaseView) -> None:
@@ -654,9 +661,11 @@ def _draw_not_audited(run: Run | None, runs: tuple[RunSummary, ...]) -> None:
             " against the evidence."
         )
         return
-    st.warning("The last audit ended before it finished an iteration.", icon=":material/warning:")
-    for warning in run.warnings:
-        st.text(warning.message)
+    st.warning(
+        "The last audit ended before it finished an iteration. “Why it needs review” has the"
+        " technical details.",
+        icon=":material/warning:",
+    )
 
 
 def _draw_audit_outcome(run: Run, index: int, case_id: str, *, busy: bool) -> None:

@@ -86,8 +86,11 @@ def claim_notice(
             else f"{len(work.decided_by)} reviewers"
         )
         text = (
-            f"Decided by {reviewers}. This case needs no more decisions. Only an adjudication can"
-            " change its verdict."
+            f"Escalated by {reviewers}. It waits for a new version with more evidence, or for an"
+            " adjudication."
+            if view.state == "escalated"
+            else f"Decided by {reviewers}. This case needs no more decisions. Only an adjudication"
+            " can change its verdict."
         )
         final = view.decision.decision if view.decision else None
         if final is not None and final.kind == "adjudication" and final.verdict is not None:

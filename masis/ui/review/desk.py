@@ -42,6 +42,7 @@ from masis.views.minimal_evidence import add_outcomes, newest_results
 from masis.views.numbers import moment_utc
 from masis.views.words import DECIDE
 
+NOTHING_TO_APPROVE = "There is no answer to approve."
 MACHINE_SHOWN = ("marks", "findings", "verdicts", "scores")
 """The parts of the machine's verdict that the page shows by default.
 
@@ -219,6 +220,11 @@ class OpenDesk:
         return self.run.iterations[self.index].answer if self.run else self.view.case.answer or ""
 
     @property
+    def can_approve(self) -> bool:
+        """Whether there is an answer to approve."""
+        return bool(self.answer.strip())
+
+    @property
     def answer_name(self) -> str:
         """The name of the answer shown."""
         return forms.shown_name(self.run, self.index)
@@ -285,7 +291,10 @@ class OpenDesk:
             "restored": moment_utc(draft.saved_at or ""),
             "answer": self.answer,
             "shown": shown_answer(view.case, run, self.index),
-            "about": {"name": self.answer_name, "note": self._about_answer()},
+            "about": {
+                "name": self.answer_name if self.can_approve else "the case",
+                "note": self._about_answer(),
+            },
             "serious": forms.serious_rows(run, self.index),
             "notice": self.notice._asdict() if self.notice else None,
             "revision": forms.shown_name(run, self.revision) if self.revision else "",
@@ -296,7 +305,14 @@ class OpenDesk:
             },
             "longest": max(LONGEST_ANSWER, len(self.answer)),
             "verdicts": [
-                {"code": code, **word._asdict(), "needs_reason": code in NEEDS_REASON}
+                {
+                    "code": code,
+                    **word._asdict(),
+                    "needs_reason": code in NEEDS_REASON,
+                    "refused": NOTHING_TO_APPROVE
+                    if code == "approve" and not self.can_approve
+                    else "",
+                }
                 for code, word in DECIDE.items()
             ],
             "reasons": forms.reasons(iteration),
@@ -393,6 +409,8 @@ class OpenDesk:
     def _about_answer(self) -> str:
         """Say whether the audit suggests the answer shown, and how it differs from the original."""
         run = self.run
+        if not self.can_approve:
+            return "It has no answer. Write one (override), reject the case, or escalate it."
         if run is None or len(run.iterations) < 2:
             return ""
         if self.index == 0:

@@ -29,18 +29,15 @@ from masis.schema.run import Iteration
 from masis.schema.wording import shorten
 from masis.services.drafts import clean, read_if_valid
 from masis.ui.review.form_texts import LONGEST_ID, Answer, ChunkId, Name, Place
-from masis.views.marks import reference_marks
+from masis.views.marks import reference_marks, written_references
 from masis.views.verdicts import target_key
 from masis.views.words import (
     CHUNK_LABEL,
     NOT_JUDGED,
+    PART_LABELS,
     PASSAGE_MISSING,
-    REFERENCE,
-    SENTENCE,
     STANCE,
     SUPPORT_KIND,
-    VERDICT,
-    Word,
     label,
 )
 
@@ -52,11 +49,6 @@ MOST_CHUNKS = 1_000
 Data = dict[str, Any]
 AnswerPart = Literal["claim", "reference", "sentence"]
 
-_WORDS: dict[AnswerPart, dict[str, Word]] = {
-    "claim": VERDICT,
-    "reference": REFERENCE,
-    "sentence": SENTENCE,
-}
 
 IMPLIED_LABELS: dict[AnswerPart, dict[Stance, str]] = {
     "claim": {"supports": "supported", "contradicts": "contradicted"},
@@ -199,6 +191,11 @@ def label_rows(iteration: Iteration, case: Case) -> list[Data]:
     that it considers the right one to cite, or None.
     """
     chunks = {chunk.id: chunk for chunk in case.evidence}
+    citations = iteration.citation_audit.citations
+    written = {
+        target_key("reference", citation.start, citation.end): text
+        for citation, text in zip(citations, written_references(iteration), strict=True)
+    }
     rows: list[Data] = []
     for target in _targets(iteration)[:ROWS_LABELLED]:
         checks = list(_checks_of(target, iteration))
@@ -207,11 +204,13 @@ def label_rows(iteration: Iteration, case: Case) -> list[Data]:
             {
                 "key": target.key,
                 "kind": target.kind,
-                "text": shorten(iteration.answer[target.start : target.end], EXCERPT),
+                "text": shorten(
+                    written.get(target.key) or iteration.answer[target.start : target.end], EXCERPT
+                ),
                 "where": _words_before_reference(iteration.answer, target.start)
                 if target.kind == "reference"
                 else "",
-                "machine": label(_WORDS[target.kind][target.verdict]),
+                "machine": label(PART_LABELS[target.kind][target.verdict]),
                 "verdict": target.verdict,
                 "offered": [passage.model_dump() for passage in offered],
                 "right": _right_reference(target, checks, offered, iteration),
@@ -311,8 +310,7 @@ def label_words() -> Data:
     Lists hold pairs of code and word: ``choices`` by the kind of target, and ``kinds``.
     ``stances`` holds the words of a passage's stances.
     """
-    tables: dict[str, dict[str, Word]] = dict(_WORDS.items())
-    tables["evidence"] = CHUNK_LABEL
+    tables = {**PART_LABELS, "evidence": CHUNK_LABEL}
     return {
         "choices": {
             kind: [(code, words[code].text) for code in LABEL_CHOICES[kind]]
@@ -349,7 +347,7 @@ def target_labels(
                 note=(
                     "agrees with the audit"
                     if fields.label == target.verdict
-                    else f"the audit says {target.verdict}"
+                    else f"the audit says {PART_LABELS[target.kind][target.verdict].text}"
                 ),
                 **fields.to_label_fields(),
             )

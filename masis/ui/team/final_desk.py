@@ -129,6 +129,11 @@ class FinalDesk(OpenDesk):
         """The subject of the draft."""
         return adjudication_subject(self.case_id)
 
+    @property
+    def can_approve(self) -> bool:
+        """Whether there is an answer to approve: a decision may have written one."""
+        return True
+
     @cached_property
     def waiting(self) -> int:
         """The number of cases that this person can adjudicate."""
