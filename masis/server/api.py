@@ -562,10 +562,12 @@ def code_case(call: ApiCall, body: records.NewCode) -> LogEntry:
     """Apply failure modes to a case or to an observation in it, or remove them."""
     case_id, modes = call.path["case"], call.workbench.modes
     if body.remove:
-        return modes.uncode(
+        entry = modes.uncode(
             call.actor, case_id, body.codes, body.observation, coded_by=body.coded_by
         )
-    return modes.code(call.actor, case_id, body.codes, body.observation)
+    else:
+        entry = modes.code(call.actor, case_id, body.codes, body.observation)
+    return call.workbench.reviews.shown_to(call.actor.name, entry)
 
 
 @endpoint(

@@ -48,6 +48,8 @@ LONGEST_KEY = 200
 WRITTEN_AT_ONCE = 200
 """The most requests that share a transaction."""
 
+READING_FAILS = "requests are stored, but reading them fails; see the log"
+
 _IDLE = timedelta(seconds=0.25)
 _NOTIFY_EVERY_S = 60.0
 
@@ -137,13 +139,17 @@ class IngestionServer:
 
     async def alive(self, request: Request) -> Response:
         """Return whether acknowledged requests are being read (GET /healthz)."""
-        reader = self._reader
-        failing = reader is None or reader.over or reader.failed is not None
-        content: dict[str, Any] = {"ok": not failing}
-        if failing:
-            content["problem"] = "requests are stored, but reading them fails; see the log"
+        content: dict[str, Any] = {"ok": True}
+        if self.fails:
+            content = {"ok": False, "problem": READING_FAILS}
         headers = {"cache-control": "no-store"}
-        return JSONResponse(content, status_code=503 if failing else 200, headers=headers)
+        return JSONResponse(content, status_code=200 if content["ok"] else 503, headers=headers)
+
+    @property
+    def fails(self) -> bool:
+        """Whether acknowledged requests aren't being read."""
+        reader = self._reader
+        return reader is None or reader.over or reader.failed is not None
 
     # requests
 

@@ -452,7 +452,7 @@ class Desk:
         if acknowledge_citations:
             decision = decision.model_copy(update={"extra": extra | kept_citations(unknown)})
         if final:
-            return reviews.adjudicate(self.actor, decision, seen_version=seen)
+            return self._hide_number(reviews.adjudicate(self.actor, decision, seen_version=seen))
         decided = DecidedAnswer(answer, serious, unknown_citations=unknown)
         for problem in problems(decision, decided):
             # The service checks the same rules, but its hints name the fields of the page.
@@ -460,7 +460,10 @@ class Desk:
         entry = reviews.submit(self.actor, decision, seen_version=seen, shown=answer_digest(answer))
         # The decision has changed the case, so the version that was shown is outdated.
         self._seen.pop(case_id, None)
-        return entry
+        return self._hide_number(entry)
+
+    def _hide_number(self, entry: LogEntry) -> LogEntry:
+        return self.workbench.reviews.shown_to(self.actor.name, entry)
 
     def adjudicate(self, case_id: str, verdict: Verdict, **values: Any) -> LogEntry:
         """Give the final verdict on a case that several reviewers decided.
@@ -519,13 +522,14 @@ class Desk:
         kept = kept_citations(decided.unknown_citations) if acknowledge_citations else {}
         again = again.model_copy(update={"extra": again.extra | seen | kept})
         version = self.workbench.cases.summary(case_id).version
-        return self.workbench.reviews.submit(
+        entry = self.workbench.reviews.submit(
             self.actor,
             again,
             seen_version=version,
             shown=answer_digest(answer),
             kept_labels=len(own.labels),
         )
+        return self._hide_number(entry)
 
     def log(
         self, case_id: str | None = None, *, limit: int = 50, text: str = ""
@@ -549,7 +553,7 @@ class Desk:
             StoreError: It isn't a decision.
 
         """
-        return self.workbench.reviews.undo(self.actor, entry_id)
+        return self._hide_number(self.workbench.reviews.undo(self.actor, entry_id))
 
     def comment(self, case_id: str, text: str) -> LogEntry:
         """Add a comment to a case.
@@ -559,7 +563,7 @@ class Desk:
             UnknownRecord: There is no such case.
 
         """
-        return self.workbench.team.comment(self.actor, case_id, text)
+        return self._hide_number(self.workbench.team.comment(self.actor, case_id, text))
 
     def assign(
         self, case_ids: Sequence[str], reviewers: Sequence[str], *, remove: bool = False
@@ -827,6 +831,7 @@ class Desk:
                     file=str(values.get("file") or "")[:64],
                     keep_unknown=values.get("acknowledge_citations") is True,
                 )
+                recorded = self._hide_number(recorded)
                 outcome: RowOutcome = "imported" if is_new else "unchanged"
                 yield DecisionRowResult(line, row.case.id, verdict, recorded, None, outcome, added)
             except MasisError as error:

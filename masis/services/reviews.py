@@ -76,6 +76,7 @@ class ReviewService(Service):
     """The use cases of the decision log, which ``masis/store/reviews/decisions.py`` writes.
 
     ``get``, ``current``, ``individual``, ``entries`` and ``iterate`` read the log without checks.
+    ``shown_to`` returns an entry that was just written as its author may see it.
     """
 
     def __init__(
@@ -91,6 +92,7 @@ class ReviewService(Service):
             log.entries,
         )
         self.iterate, self.check_signatures = log.iterate, store.check_signatures
+        self.shown_to = log.shown_to
 
     @requires("decide", "decide cases")
     @may_require("oversee", "adjudicate cases")

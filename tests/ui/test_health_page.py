@@ -9,15 +9,18 @@ import shutil
 import threading
 from contextlib import closing
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 from masis.errors import SettingsError
+from masis.server.ingestion import IngestionServer
 from masis.services import HealthItem, HealthReport, Workbench
 from masis.services.maintenance.health import check_store
 from masis.settings import LoadedSettings, load
+from masis.settings.hosts import AllowedHosts
 from masis.store import Store
 from masis.ui.admin import health_page, health_reports
 from masis.ui.admin.health_reports import HealthReports, TimedReport, check_database
@@ -169,6 +172,13 @@ def test_a_database_moved_while_served_fails_a_check(
     assert (answer.status_code, answer.json()) == (503, {"ok": False})
     assert not copied.exists()  # looking made no new one
     assert "was moved or removed" in str(check_database(copied).items[0].message)
+
+
+def test_the_report_fails_if_received_cases_are_not_read() -> None:
+    receiving = IngestionServer(cast("Any", None), {}, AllowedHosts(), None)  # nothing reads
+    routes = health_routes(Looks(SOUND).reports(), receiving)
+    answer = TestClient(Starlette(routes=routes)).get("/health.json")
+    assert (answer.status_code, answer.json()) == (503, {"ok": False})
 
 
 def test_liveness_runs_no_checks() -> None:

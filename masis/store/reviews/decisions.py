@@ -195,9 +195,12 @@ class Decisions(StoredLog[Decision, LogEntry]):
                 upto,
             )
         if unplaced:
-            rows = tuple(entry.model_copy(update=_UNPLACED) for entry in page.rows)
-            return page.model_copy(update={"rows": rows})
+            return page.model_copy(update={"rows": tuple(map(_without_place, page.rows))})
         return page
+
+    def shown_to(self, viewer: str, entry: LogEntry) -> LogEntry:
+        """Return an entry without its place in the log, if that is hidden from a reviewer."""
+        return _without_place(entry) if self.hides_counts_from(viewer) else entry
 
     def reviewers(self, viewer: str = "") -> dict[str, int]:
         """Return the number of entries by author. The acceptance policy is an author too.
@@ -277,10 +280,9 @@ class Decisions(StoredLog[Decision, LogEntry]):
             return subjects.check(connection)
 
 
-_UNPLACED = {"seq": 0, "previous": "", "digest": ""}
-"""Fields that are blanked for blind reviewers, since gaps in the numbers would reveal hidden
-entries.
-"""
+def _without_place(entry: LogEntry) -> LogEntry:
+    """Return an entry as blind reviewers see it: gaps in the numbers would reveal others."""
+    return entry.model_copy(update={"seq": 0, "previous": "", "digest": ""})
 
 
 def _under_policy(

@@ -30,7 +30,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from masis.errors import MasisError
 from masis.schema.actor import Actor
 from masis.server.app import ACTOR, Server, api_route
-from masis.server.ingestion import IngestionServer, ingestion_route
+from masis.server.ingestion import READING_FAILS, IngestionServer, ingestion_route
 from masis.services.arrivals.ingestion import ProgramSource, audit_settings
 from masis.services.maintenance import ended_sessions
 from masis.settings import variable
@@ -58,8 +58,13 @@ from masis.ui.shell.worker import show_log
 _FRESH = {"cache-control": "no-store"}
 
 
-def health_routes(reports: HealthReports = REPORTS) -> list[Route]:
-    """Return the health routes to serve beside the pages; signed-in people get the full report."""
+def health_routes(
+    reports: HealthReports = REPORTS, receiving: IngestionServer | None = None
+) -> list[Route]:
+    """Return the health routes to serve beside the pages; signed-in people get the full report.
+
+    ``receiving`` is the ingestion on the same port. If it fails, the report isn't ok.
+    """
 
     async def alive(request: Request) -> PlainTextResponse:
         return PlainTextResponse("ok", headers=_FRESH)
@@ -70,12 +75,12 @@ def health_routes(reports: HealthReports = REPORTS) -> list[Route]:
         actor: Actor | None = request.scope.get(ACTOR)
         if actor is not None and not actor.may("oversee"):
             checked = checked.without_counts()
-        content = (
-            checked.to_json()
-            if actor is not None and actor.may("read")
-            else {"ok": checked.report.ok}
-        )
-        return JSONResponse(content, status_code=200 if checked.report.ok else 503, headers=_FRESH)
+        may_read = actor is not None and actor.may("read")
+        content = checked.to_json() if may_read else {}
+        content |= {"ok": checked.report.ok}
+        if receiving is not None and receiving.fails:
+            content |= {"ok": False} | ({"problem": READING_FAILS} if may_read else {})
+        return JSONResponse(content, status_code=200 if content["ok"] else 503, headers=_FRESH)
 
     return [Route("/healthz", alive), Route("/health.json", report)]
 
@@ -193,14 +198,15 @@ def launch(
     sys.argv = [str(root / "app.py")]
     guards = [Middleware(HostGuard, hosts=reach.hosts()), Middleware(SecurityHeaders)]
     api = api_route(Server(served_database.served_workbench, served_jobs, reach.sign_in))
-    routes: list[BaseRoute] = [*health_routes(), api]
-    secrets, lifespan = {}, None
+    routes: list[BaseRoute] = [api]
+    secrets, lifespan, receiving = {}, None, None
     if sources:
         receiving = IngestionServer(
             served_database.served_workbench().ingestion, sources, reach.hosts(), _audit_arrived()
         )
         routes.append(ingestion_route(receiving))
         lifespan = receiving.running
+    routes += health_routes(receiving=receiving)
     if (sign_in := reach.sign_in) is not None:
         guards.append(Middleware(SignInGate, sign_in=sign_in, ingests=bool(sources)))
         routes += sign_in_routes(sign_in)
