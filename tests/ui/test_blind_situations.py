@@ -35,6 +35,7 @@ from masis.server import app as api
 from masis.server.endpoints import ENDPOINTS
 from masis.services import SIGN_IN_REQUIRED, Workbench
 from masis.services.audits import POLICY
+from masis.services.jobs import Jobs
 from masis.services.records import ORDERS, CaseFilter
 from masis.settings import Settings
 from masis.settings.sign_in import SignIn
@@ -240,18 +241,35 @@ def act_as_ben(workbench: Workbench, case: str, action: str, *, again: bool) -> 
 Show = Callable[[Workbench], str]
 
 
-def over_api(workbench: Workbench) -> str:
-    """Every endpoint that reads, for every case and run."""
+class _NoJobs:
+    """A queue of audits in which none waits or runs."""
 
-    def no_jobs() -> Any:
-        raise AssertionError("reading starts no job")
+    def count_ahead(self, run_id: str) -> None:
+        return None
 
-    app = Starlette(routes=[api.api_route(api.Server(lambda: workbench, no_jobs))])
+    def get(self, run_id: str) -> None:
+        return None
+
+
+def client_of_ada(workbench: Workbench) -> TestClient:
+    """A client of the API for which Ada has signed in."""
+
+    # Without sign-in, the API ignores who has signed in, and the workbench refuses an unnamed person
+    # everything.
+    server = api.Server(
+        lambda: workbench, lambda: cast("Jobs", _NoJobs()), cast("SignIn", object())
+    )
+    app = Starlette(routes=[api.api_route(server)])
 
     async def signed_in(scope: Any, receive: Any, send: Any) -> None:
         await app({**scope, api.ACTOR: ADA}, receive, send)
 
-    client, answers = TestClient(signed_in), []
+    return TestClient(signed_in, headers={api.CSRF_HEADER: "1"})
+
+
+def over_api(workbench: Workbench) -> str:
+    """Every endpoint that reads, for every case and run."""
+    client, answers = client_of_ada(workbench), []
     runs = [run.id for each in IDS for run in workbench.store.runs.for_case(each)]
     named = {"case": IDS, "run": tuple(runs), "subject": ("case:case-01",), "batch": ("none",)}
     named |= {"form": ("answers", "jsonl"), "name": ("none",), "version": ("none",)}
@@ -261,10 +279,23 @@ def over_api(workbench: Workbench) -> str:
         parameter = re.search(r"{(\w+)", endpoint.path)
         for value in named[parameter[1]] if parameter else ("",):
             path = re.sub(r"{[^}]*}", value, endpoint.path)
-            for query in ({}, endpoint.example) if endpoint.example else ({},):
+            for query in ({}, endpoint.example or {}):
                 answer = client.get(f"{api.PREFIX}{path}", params=cast("Any", query))
-                assert answer.status_code != 429
+                assert answer.status_code not in (401, 429)
                 answers.append(f"{path} {answer.status_code} {answer.text}")
+    assert sum(" 200 " in answer[:120] for answer in answers) > len(IDS)
+    return "\n".join(answers)
+
+
+def over_api_writing(workbench: Workbench) -> str:
+    """What the API answers to a person who comments, or tries decisions without recording them."""
+    client, answers = client_of_ada(workbench), []
+    for each in IDS:
+        row = {"case": each, "verdict": "reject", "reason": "unsupported"}
+        tried = client.post(f"{api.PREFIX}/decisions", json={"rows": [row], "dry_run": True})
+        said = client.post(f"{api.PREFIX}/cases/{each}/comments", json={"text": "Why?"})
+        assert (tried.status_code, said.status_code) == (200, 200)
+        answers += [tried.text, said.text]
     return "\n".join(answers)
 
 
@@ -350,6 +381,7 @@ READING_TOOLS = ("list_queue", "get_case", "search_evidence")
 PAGES = tuple(path.stem for path in sorted(Path("pages").glob("*.py")))
 SURFACES: dict[str, Show] = {
     "API": over_api,
+    "API writing": over_api_writing,
     "filters": over_filters,
     "tools": over_tools,
     "commands": over_commands,
