@@ -316,6 +316,9 @@ class CaseService(Service):
         view = view._replace(history=self._store.decisions.entries(seen).rows)
         if self._is_sealed(actor, view):
             view = view._replace(decision=None)
+        elif view.decision is not None:
+            decision = self._store.decisions.shown_to(actor.name, view.decision)
+            view = view._replace(decision=decision)
         if not machine_hidden(self._store, actor, case_id):
             return view
         case = view.case

@@ -281,8 +281,15 @@ class Decisions(StoredLog[Decision, LogEntry]):
 
 
 def _without_place(entry: LogEntry) -> LogEntry:
-    """Return an entry as blind reviewers see it: gaps in the numbers would reveal others."""
-    return entry.model_copy(update={"seq": 0, "previous": "", "digest": ""})
+    """Return an entry as blind reviewers see it.
+
+    Gaps in the numbers would reveal others. So would the policy: the first decision on a case fixes
+    it, so that a later change shows which cases others had begun.
+    """
+    hidden: dict[str, object] = {"seq": 0, "previous": "", "digest": ""}
+    if entry.decision is not None:
+        hidden["decision"] = entry.decision.model_copy(update={"policy": None})
+    return entry.model_copy(update=hidden)
 
 
 def _under_policy(
