@@ -119,8 +119,9 @@ def headline(facets: Facets, left: int | None = None) -> str:
         wrong, passed = facets.standings.get("wrong", 0), facets.states.get("accepted", 0)
         flagged = f"; the audit flags {wrong:,} of them" if 0 < wrong < waiting else ""
         unread = f"; {unaudited:,} {_are(unaudited)} not audited yet" if unaudited else ""
-        is_own = left is None or left >= waiting
-        own = "" if is_own else f"; {left:,} of them {_are(left)} left for you"
+        own = ""
+        if left is not None and left < waiting:
+            own = f"; {left:,} of them {_are(left)} left for you"
         unseen = f"; {passed:,} passed the audit without a person's decision" if passed else ""
         needs = count_noun(waiting, "case needs", "cases need")
         return f"{needs} review{flagged}{unread}{own}{unseen}"
