@@ -14,6 +14,7 @@ from playwright.sync_api import expect
 from masis.schema.team import QueuePolicy
 from masis.services import Workbench, demo_cases
 from tests.browser.conftest import Tab, serving, until
+from tests.browser.test_dialog_keys import BURST_OVER
 from tests.cases import with_copied_figure
 from tests.reviewing import ADA, decide
 
@@ -62,6 +63,8 @@ def test_a_lead_adjudicates_with_the_keyboard_and_sees_the_recorded_verdict(
         sheet = panel.get_by_role("dialog", name="Keys")
         expect(sheet).to_contain_text("Start from a reviewer's decision")
         page.keyboard.press("h")
+        expect(sheet).to_be_hidden()
+        page.wait_for_function(BURST_OVER)
         why = page.locator(".why-panel")
         for key, issue in (("f", 1), ("f", 2), ("Shift+F", 1)):
             page.keyboard.press(key)

@@ -382,7 +382,6 @@ def test_u_doesnt_undo_an_older_decision_if_the_last_one_is_final(draw: Drawn) -
     done = "Rejected the original answer of c1"
     following = {**draw.data, "place": {**draw.data["place"], "case": "c2"}}
     draw.answers["decisions"] = {"desk": following, "message": None, "entry": "", "done": done}
-    page.wait_for_timeout(1000)
     for key in ("x", "3", "Control+Enter"):
         page.keyboard.press(key)
     expect(page.get_by_role("radio", name="Reject")).not_to_be_checked()
