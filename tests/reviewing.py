@@ -8,7 +8,7 @@ from masis.errors import UnknownRecord
 from masis.schema.actor import Actor
 from masis.schema.review import Decision, LogEntry
 from masis.services import Workbench
-from masis.services.decision_rules import kept_citations, seen_issues
+from masis.services.decision_rules import kept_citations, seen_issues, seen_labels
 
 ADA = Actor(name="Ada")
 
@@ -23,7 +23,9 @@ def having_seen(workbench: Workbench, decision: Decision) -> Decision:
     if decision.verdict not in ("approve", "override"):
         return decision
     answer = workbench.reviews.decided_answer(Actor(name=decision.reviewer), decision)
-    seen = seen_issues(answer.serious) if decision.verdict == "approve" else {}
+    seen = {}
+    if decision.verdict == "approve":
+        seen = seen_issues(answer.serious) | seen_labels(decision.labels)
     extra = decision.extra | seen | kept_citations(answer.unknown_citations)
     return decision.model_copy(update={"extra": extra})
 

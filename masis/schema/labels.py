@@ -169,6 +169,24 @@ FAULTS: dict[str, frozenset[str]] = {
 """The labels that name a fault, by target. A reported issue is one, too."""
 
 
+SERIOUS_FAULTS: dict[str, frozenset[str]] = {
+    "claim": frozenset({"contradicted"}),
+    "reference": frozenset({"fabricated", "contradicts"}),
+}
+"""The labels, by target, that name what the audit itself always considers serious."""
+
+
+SERIOUS_SEVERITIES = ("critical", "high")
+"""The severities of a serious issue."""
+
+
+def is_serious_fault(label: TargetLabel) -> bool:
+    """Return whether a label says that something is seriously wrong with the answer."""
+    if label.reports:
+        return label.severity in SERIOUS_SEVERITIES
+    return label.label in SERIOUS_FAULTS.get(label.target, ())
+
+
 def is_fault(label: TargetLabel) -> bool:
     """Return whether a label says that something is wrong with the answer."""
     return label.reports or label.label in FAULTS.get(label.target, ())

@@ -40,6 +40,7 @@ from masis.services.decision_rules import (
     reason_and_code,
     reason_codes,
     seen_issues,
+    seen_labels,
 )
 from masis.services.modes.entries import code_entry, known_codes, uncode_entry
 from masis.services.queue_rules import member_queue
@@ -460,9 +461,11 @@ def _record_label(context: BatchContext, facts: CaseFacts) -> LogEntry | None:
     if own is None or added is None:
         return None
     extra = own.extra | {BATCH: context.batch, LABELS_ADDED: 1}
+    labels = (*own.labels, added)
+    extra |= seen_labels(labels)  # the request itself names the label
     if context.request.acknowledge and own.verdict == "approve":
         extra |= seen_issues(context.reviews.decided_answer(context.actor, own).serious)
-    return _decide_again(context, own, (*own.labels, added), extra, facts.version)
+    return _decide_again(context, own, labels, extra, facts.version)
 
 
 def _decide_again(

@@ -24,6 +24,7 @@ from masis.services.decision_rules import (
     REASON_CODE,
     REASON_CODES,
     kept_citations,
+    seen_labels,
 )
 
 PERSONS_KINDS = ("decision", "adjudication")
@@ -189,7 +190,10 @@ def decision_here(
             "iteration": number if run else None,
             "machine_shown": decision.machine_shown or (SHOWN_UNKNOWN,),
             "token": token_of(entry),
-            "extra": extra | kept_citations(keep) | {IMPORTED: source.model_dump(mode="json")},
+            "extra": extra
+            | kept_citations(keep)
+            | seen_labels(decision.labels)  # whether it was asked there can't be known here
+            | {IMPORTED: source.model_dump(mode="json")},
             "versions": versions,
             "rubric_scores": scores,
             "about": None,

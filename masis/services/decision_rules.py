@@ -15,6 +15,7 @@ from masis.api.audits import audit_citations, citations_kept
 from masis.errors import InputError
 from masis.schema.audit import Issue
 from masis.schema.case import Case
+from masis.schema.labels import TargetLabel, is_serious_fault
 from masis.schema.review import AdjudicationCause, Decision, Verdict
 from masis.schema.wording import count_noun, shorten
 from masis.settings import Settings
@@ -253,6 +254,11 @@ ISSUES_SEEN = "issues_seen"
 approved.
 """
 
+LABELS_SEEN = "own_labels_seen"
+"""Key in an entry's ``extra``: the reviewer's own serious labels (``label_key``) that were listed
+when they approved the answer.
+"""
+
 CITATIONS_KEPT = "citations_kept"
 """Key in an entry's ``extra``: the references of the corrected answer that name no evidence, which
 the reviewer was shown and kept.
@@ -325,6 +331,21 @@ def seen_issues(issues: Iterable[Issue]) -> dict[str, Any]:
     named = {"id", "rule", "severity", "description"}
     seen = [issue.model_dump(mode="json", include=named) for issue in issues]
     return {ISSUES_SEEN: seen} if seen else {}
+
+
+def label_key(label: TargetLabel) -> str:
+    """Return the name of a label on the answer, such as ``claim:0-12:contradicted``.
+
+    ``components/desk.js`` builds the same one.
+    """
+    place = "" if label.start is None else f"{label.start}-{label.end}"
+    return f"{label.target}:{place}:{label.label}"
+
+
+def seen_labels(labels: Iterable[TargetLabel]) -> dict[str, Any]:
+    """Return the ``extra`` of an entry for own serious labels that the reviewer was shown."""
+    seen = [label_key(label) for label in labels if is_serious_fault(label)]
+    return {LABELS_SEEN: seen} if seen else {}
 
 
 def unknown_citations(
@@ -420,7 +441,8 @@ def _problems_of_approval(decision: Decision, answer: DecidedAnswer) -> list[Dec
     """Return a problem if there is no answer to approve, or serious issues would stay open unseen.
 
     An approval lists each serious issue that it leaves open, which shows that the reviewer was
-    shown the issues.
+    shown the issues. The reviewer's own serious labels are such issues, too. A final verdict has
+    the labels of other people.
     """
     if decision.verdict != "approve":
         return []
@@ -429,10 +451,25 @@ def _problems_of_approval(decision: Decision, answer: DecidedAnswer) -> list[Dec
         return [DecisionProblem("answer_missing", "verdict", "there is no answer to approve", hint)]
     seen = {issue.get("id") for issue in decision.extra.get(ISSUES_SEEN, ())}
     unseen = [issue for issue in answer.serious if issue.id not in seen]
-    if not unseen:
+    listed = decision.extra.get(LABELS_SEEN, ())
+    own = [
+        label
+        for label in decision.labels
+        if decision.kind == "decision"
+        and is_serious_fault(label)
+        and label_key(label) not in listed
+    ]
+    if not unseen and not own:
         return []
-    named = "; ".join(issue.description.rstrip(".") for issue in unseen[:ISSUES_NAMED])
-    would = f"would approve an answer with {count_noun(len(unseen), 'serious issue')} open: {named}"
+    described = [issue.description.rstrip(".") for issue in unseen]
+    described += [
+        f"{label.label}, by your own label"
+        + (f": “{shorten(label.text, 60)}”" if label.text else "")
+        for label in own
+    ]
+    named = "; ".join(described[:ISSUES_NAMED])
+    count = count_noun(len(described), "serious issue")
+    would = f"would approve an answer with {count} open: {named}"
     return [
         DecisionProblem(
             "serious_issues_open", "verdict", would, "Read them, then acknowledge them."

@@ -54,6 +54,7 @@ from masis.services.decision_rules import (
     reason_and_code,
     reason_codes,
     seen_issues,
+    seen_labels,
 )
 from masis.services.labels import LabelRecord, read_labels
 from masis.services.queues import QueueFigures, QueuePreview
@@ -389,7 +390,8 @@ class Desk:
             machine_shown: The parts of the machine's verdict that the reviewer saw; ``()`` for
                 none. By default they are what ``show`` showed on this desk; otherwise they're
                 unknown, which never counts as blind.
-            acknowledge: Confirm that open serious issues were seen, to approve the answer anyway.
+            acknowledge: Confirm that open serious issues were seen, also those of ``labels``, to
+                approve the answer anyway.
             acknowledge_citations: Confirm that the corrected answer is to keep references that name
                 no evidence.
             version: The version of the case that was looked at (``summary.version``). By default
@@ -417,8 +419,9 @@ class Desk:
         serious = tuple(issue for issue in issues if issue.major)
         drafted = run is not None and run.draft is not None
         extra: dict[str, Any] = {"answer": answer_name(iteration if run else None, drafted=drafted)}
+        given = read_labels(labels, answer, view.case.evidence)
         if verdict == "approve" and acknowledge:
-            extra |= seen_issues(serious)
+            extra |= seen_issues(serious) | seen_labels(given)
         words, code = reason_and_code(verdict, reason)
         if code:
             extra[REASON_CODE] = code
@@ -434,7 +437,7 @@ class Desk:
                 reason=words,
                 note=note.strip(),
                 corrected_answer=corrected_answer,
-                labels=read_labels(labels, answer, view.case.evidence),
+                labels=given,
                 machine_shown=shown,
                 token=token,
                 cause=cause,
@@ -518,7 +521,9 @@ class Desk:
             update={"labels": (*own.labels, *added), "token": None, "about": None, "policy": None}
         )
         decided = self.workbench.reviews.decided_answer(self.actor, own)
-        seen = seen_issues(decided.serious) if acknowledge and own.verdict == "approve" else {}
+        seen = {}
+        if acknowledge and own.verdict == "approve":
+            seen = seen_issues(decided.serious) | seen_labels(again.labels)
         kept = kept_citations(decided.unknown_citations) if acknowledge_citations else {}
         again = again.model_copy(update={"extra": again.extra | seen | kept})
         version = self.workbench.cases.summary(case_id).version

@@ -4,15 +4,18 @@ what is said.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 from playwright.sync_api import Page, Route, expect
 
+from masis import run_audit
 from masis.schema.actor import Actor
 from masis.schema.team import QueuePolicy
 from masis.services import Workbench
+from masis.services.decision_rules import label_key
 from masis.services.records import CaseFilter
 from masis.ui.review import decision_form as forms
 from masis.ui.review.decision import DESK_PARTS
@@ -904,6 +907,61 @@ def test_the_keys_of_a_question_work_although_a_field_had_the_focus(draw: Drawn)
     expect(alert).to_be_hidden()
     expect(page.get_by_label("Note")).to_have_value("Fine.")
     assert draw.sent("decisions") == []
+
+
+def test_an_approval_against_own_findings_is_asked_about(draw: Drawn) -> None:
+    page = draw(serious=[])
+    rows = draw.data["labels"]["rows"]
+    claim = next(row for row in rows if row["kind"] == "claim")
+    page.keyboard.press("Shift+M")
+    form = page.get_by_role("dialog", name="Report an issue with the whole answer")
+    form.get_by_role("radio", name="unsafe").check()
+    form.get_by_role("radio", name="critical").check()
+    page.keyboard.press("Control+Enter")
+    page.locator(".labels summary").click()
+    page.locator(f"[data-key='{claim['key']}']").select_option("contradicted")
+    page.keyboard.press("Escape")
+    page.keyboard.press("a")
+    alert = page.get_by_role("alert")
+    expect(alert).to_contain_text("2 serious issues are open in the original answer")
+    expect(alert).to_contain_text("critical, reported by you")
+    assert draw.sent("decisions") == []
+    expect(page.locator(".panel")).to_have_attribute("data-ready", "true")
+    page.keyboard.press("a")
+    (sent,) = draw.sent("decisions")
+    given = forms.labels_in(
+        forms.FormFields.model_validate(sent["fields"]),
+        draw.data["labels"]["base"],
+        run_audit(CASE).iterations[0],
+        draw.data["shown"]["digest"],
+    )
+    assert sorted(label_key(label) for label in given) == sorted(sent["acknowledged"])
+
+
+def test_a_label_is_shown_in_the_answer_until_it_is_removed(draw: Drawn) -> None:
+    page = draw()
+    page.keyboard.press("l")
+    chip = page.locator(".answer .labelled-chip")
+    expect(chip).to_have_count(0)
+    page.keyboard.press("2")
+    expect(chip).to_have_attribute("aria-label", re.compile("^Your label: "))
+    expect(chip).to_have_attribute("data-names", "you: partly supported")
+    page.keyboard.press("0")
+    expect(chip).to_have_count(0)
+
+
+def test_a_report_leads_to_its_passages_and_leaves_the_answer_in_view(draw: Drawn) -> None:
+    page = draw()
+    page.set_viewport_size({"width": 1200, "height": 800})
+    page.keyboard.press("Shift+M")
+    form = page.get_by_role("dialog", name="Report an issue with the whole answer")
+    box = form.bounding_box()
+    assert box
+    assert box["x"] > 700
+    form.get_by_role("radio", name="incomplete").check()
+    form.get_by_role("button", name="Report it and name passages").click()
+    expect(page.locator(".label-bar")).to_contain_text("Reported issue")
+    says(page).to_contain_text("Reported: incomplete, medium, the whole answer.")
 
 
 def test_missing_points_and_changed_words_are_counted_apart(draw: Drawn) -> None:

@@ -8,10 +8,12 @@ import pytest
 
 from masis.errors import InputError
 from masis.schema.actor import Actor
+from masis.schema.labels import TargetLabel
 from masis.schema.review import Decision
 from masis.schema.team import QueuePolicy
 from masis.services import Workbench
 from masis.services.decision_rules import (
+    LABELS_SEEN,
     OTHER,
     REASON_CODE,
     DecidedAnswer,
@@ -19,6 +21,7 @@ from masis.services.decision_rules import (
     kept_citations,
     problems,
     seen_issues,
+    seen_labels,
     unknown_citations,
 )
 from masis.services.desk import Desk
@@ -31,6 +34,9 @@ from tests.store.factories import a_case, a_run, an_iteration
 ANSWER = "It is long [1].\nIt is grey [7]."
 CASE = a_case("case", answer=ANSWER)
 SERIOUS = (issue("high", id="i1"), issue("critical", id="i2"))
+
+UNSAFE = TargetLabel(target="answer", label="unsafe", severity="critical")
+MINOR = TargetLabel(target="answer", label="incomplete", severity="low")
 
 ROWS: list[tuple[dict[str, Any], list[str]]] = [
     ({"verdict": "escalate"}, []),
@@ -91,6 +97,19 @@ ROWS: list[tuple[dict[str, Any], list[str]]] = [
     ({"verdict": "approve", "extra": seen_issues(SERIOUS)}, []),
     ({"verdict": "approve"}, ["serious_issues_open"]),
     ({"verdict": "approve", "extra": seen_issues(SERIOUS[:1])}, ["serious_issues_open"]),
+    (
+        {"verdict": "approve", "extra": seen_issues(SERIOUS), "labels": (UNSAFE,)},
+        ["serious_issues_open"],
+    ),
+    (
+        {
+            "verdict": "approve",
+            "extra": seen_issues(SERIOUS) | seen_labels([UNSAFE]),
+            "labels": (UNSAFE,),
+        },
+        [],
+    ),
+    ({"verdict": "approve", "extra": seen_issues(SERIOUS), "labels": (MINOR,)}, []),
 ]
 
 
@@ -191,3 +210,27 @@ def test_blind_reviewers_neednt_acknowledge_issues(workbench: Workbench) -> None
 )
 def test_whitespace_alone_isnt_a_correction(corrected: str, answer: str, unchanged: bool) -> None:
     assert is_unchanged(corrected, answer) is unchanged
+
+
+@pytest.mark.parametrize(
+    ("label", "is_asked"),
+    [
+        ({"text": "It is long", "target": "claim", "label": "contradicted"}, True),
+        ({"text": "[7]", "target": "reference", "label": "fabricated"}, True),
+        ({"text": "It is long", "target": "claim", "label": "supported"}, False),
+        ({"target": "answer", "label": "unsafe", "severity": "high"}, True),
+        ({"target": "answer", "label": "unsafe", "severity": "medium"}, False),
+    ],
+)
+def test_an_approval_against_own_serious_labels_needs_an_acknowledgement(
+    store: Store, label: dict[str, Any], is_asked: bool
+) -> None:
+    workbench = Workbench(store, Settings(), store.path)
+    workbench.cases.add(ADA, [CASE])
+    desk = Desk(workbench, reviewer="Ada")
+    if is_asked:
+        with pytest.raises(InputError, match=r"1 serious issue open: .*by your own label"):
+            desk.decide("case", "approve", labels=[label])
+    entry = desk.decide("case", "approve", labels=[label], acknowledge=is_asked)
+    assert entry.decision is not None
+    assert bool(entry.decision.extra.get(LABELS_SEEN)) is is_asked

@@ -15,6 +15,7 @@ from masis.schema.labels import TargetLabel
 from masis.schema.review import Decision, LogEntry
 from masis.schema.team import DEFAULT_LABEL_TYPES, LabelType, LabelTypes, QueuePolicy
 from masis.services import Workbench
+from masis.services.decision_rules import seen_labels
 from tests.store.factories import a_case, a_run, an_iteration
 
 ADA, BEN, CLEO = Actor(name="Ada"), Actor(name="Ben"), Actor(name="Cleo")
@@ -56,6 +57,7 @@ def decide(workbench: Workbench, *labels: TargetLabel, actor: Actor = ADA, **key
         "run_id": "run-1",
         "iteration": 1,
         "verdict": "approve",
+        "extra": seen_labels(labels),
     }
     return workbench.reviews.submit(
         actor, Decision.model_validate({**content, "labels": labels, **keys})

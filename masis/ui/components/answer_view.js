@@ -421,13 +421,14 @@ function drawAnswer(root, data, desk) {
     const ids = references.map(reference => reference.evidence).filter(Boolean)
     showEvidence([...new Set(claims)], [...new Set(ids)], follow)
   }
+  const isOfTarget = (piece, key) =>
+    data.references[piece.citation]?.target === key ||
+    piece.claims?.some(claim => data.claims[claim].target === key) ||
+    piece.issues?.some(number => issuesByNumber.get(number)?.target === key)
   // Shows the reasons and the evidence of a claim, a reference or a sentence, by its key among the
   // labels.
   const showTarget = key => {
-    const hasKey = piece =>
-      data.references[piece.citation]?.target === key ||
-      piece.claims?.some(claim => data.claims[claim].target === key) ||
-      piece.issues?.some(number => issuesByNumber.get(number)?.target === key)
+    const hasKey = piece => isOfTarget(piece, key)
     if (!pieceElements.some(([, piece]) => hasKey(piece))) drawRest()
     const [element, piece] = pieceElements.find(([, each]) => hasKey(each)) ?? []
     if (!piece) return
@@ -715,7 +716,7 @@ function drawAnswer(root, data, desk) {
     const range = selectedRange()
     return range?.intersectsNode(answer) ? wordsInRange(range, textPieces, letters) : null
   }
-  const offer = plainButton("label-words", "Label these words")
+  const offer = plainButton("label-words", "Report an issue here")
   offer.append(make("kbd", "", "M"))
   offer.setAttribute("aria-keyshortcuts", "M")
   offer.hidden = true
@@ -741,7 +742,7 @@ function drawAnswer(root, data, desk) {
     offer.style.left = `${Math.max(0, left)}px`
   }
   const unmark = () => {
-    for (const chip of answer.querySelectorAll(".reported-chip")) chip.remove()
+    for (const chip of answer.querySelectorAll(".reported-chip:not(.labelled-chip)")) chip.remove()
     for (const mark of answer.querySelectorAll(".reported")) {
       const parent = mark.parentNode
       mark.replaceWith(...mark.childNodes)
@@ -806,6 +807,25 @@ function drawAnswer(root, data, desk) {
       .filter(([issue]) => issue.start !== null)
     if (placed.some(([issue]) => issue.end > (textPieces.at(-1)?.at ?? 0))) drawRest()
     for (const [issue, place] of placed) markWords(issue, place, edited)
+  }
+
+  // Marks the parts that the reviewer has labelled, each with a chip after it that names the label.
+  const markLabelled = marks => {
+    for (const chip of answer.querySelectorAll(".labelled-chip")) chip.remove()
+    if (data.difference) return
+    for (const { key, text, tone, lines } of marks) {
+      if (!pieceElements.some(([, piece]) => isOfTarget(piece, key))) drawRest()
+      const [element] = pieceElements.findLast(([, piece]) => isOfTarget(piece, key)) ?? []
+      if (!element) continue
+      const chip = make("span", `reported-chip labelled-chip tone-${tone}`)
+      chip.dataset.names = `you: ${text}` // drawn by the style sheet, so that it isn't copied
+      chip.tabIndex = 0
+      chip.setAttribute("role", "button")
+      chip.setAttribute("aria-label", `Your label: ${[text, ...lines].join(". ")}. Edit`)
+      chip.title = [`Your label: ${text}`, ...lines].join("\n")
+      onActivate(chip, () => desk.labelTarget(key))
+      element.after(chip)
+    }
   }
 
   // --- issues and changes
@@ -1174,6 +1194,7 @@ function drawAnswer(root, data, desk) {
     turn,
     showFaulty,
     markReported,
+    markLabelled,
     selectedWords: () => (data.difference ? null : selectedWords()),
     // The claim or reference that has the focus, or else the one whose reasons are shown
     target: () => targetInFocus() ?? root.targetAt,

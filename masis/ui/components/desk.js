@@ -166,7 +166,7 @@ class Desk {
       this.view?.leave()
       this.view = drawAnswer(this.answerRoot, data.view, this)
       this.labelBar.attach(this.view)
-      this.lastReported = null
+      this.lastReported = this.lastLabelled = null
       this.drawnAt = performance.now()
     }
     const isFilled = !isSameCase || (!this.dirty && data.saved_at > this.savedAt)
@@ -829,7 +829,8 @@ class Desk {
     this.change({ reporting }, { now: !reporting, typed: true })
   }
 
-  addReport(report, place, answer) {
+  // Adds a report, or changes the one at `place`, and opens the label bar if it also `namesPassages`.
+  addReport(report, place, answer, namesPassages) {
     if (answer !== this.digest) {
       this.showMessage(
         "The issue wasn't added, because the answer on the page has changed.",
@@ -843,12 +844,14 @@ class Desk {
     this.setReported(
       issues,
       withStop(
-        `${place === null ? "Labelled" : "Changed"}: ${report.type}, ${report.severity}, ` +
+        `${place === null ? "Reported" : "Changed"}: ${report.type}, ${report.severity}, ` +
           aboutWords(report),
-      ),
+      ) + (namesPassages ? "" : " L names passages."),
     )
-    this.labelBar.suggest(place ?? issues.length - 1)
+    const at = place ?? issues.length - 1
+    this.labelBar.suggest(at)
     this.view.onLabelled()
+    if (namesPassages) this.labelBar.show({ key: `report:${at}`, kind: "report", place: at })
   }
 
   setReported(issues, says) {
@@ -997,11 +1000,48 @@ class Desk {
   openSerious() {
     const { verdict, corrected } = this.fields
     const { serious } = this.data
-    if (verdict === "approve") return serious
+    if (verdict === "approve") return [...serious, ...this.ownSerious()]
     if (verdict !== "override" || corrected === null || this.isFinal) return []
     if (this.audited) return this.audited.serious
     const left = this.view.untouched(corrected).left.map(({ number }) => number)
     return serious.filter(({ number }) => left.includes(number))
+  }
+
+  // Returns the reviewer's own serious reports and labels, as rows of the question. `ids` are keys
+  // as `label_key` builds them (decision_rules.py).
+  ownSerious() {
+    const { rows, serious, base, choices } = this.labels
+    const row = (key, word, text, severity) => ({
+      ids: [key],
+      number: "",
+      labels: [{ text: word, tone: "bad" }],
+      text,
+      severity,
+    })
+    const given = Object.entries(this.fields.labels[base] ?? {}).map(([key, { label }]) => {
+      const part = rows.find(each => each.key === key)
+      return part && serious[part.kind]?.includes(label)
+        ? row(
+            `${key}:${label}`,
+            choices[part.kind].find(([code]) => code === label)[1],
+            part.text,
+            "labelled by you",
+          )
+        : null
+    })
+    const reported = this.reportedIssues()
+      .filter(({ severity }) => this.data.reporting.serious.includes(severity))
+      .map(report =>
+        row(
+          report.start === null
+            ? `answer::${report.type}`
+            : `span:${report.start}-${report.end}:${report.type}`,
+          report.type,
+          aboutWords(report),
+          `${report.severity}, reported by you`,
+        ),
+      )
+    return [...given.filter(Boolean), ...reported]
   }
 
   // Asks for confirmation that these serious issues stay open.
@@ -1407,10 +1447,12 @@ class Desk {
     el.report = named("section", "block", "", { "aria-label": "Issues you report" })
     el.reportList = make("ul", "reports")
     const reportButtons = (el.reportButtons = make("div", "row"))
-    const whole = button("quiet", "Label the whole answer", "⇧ M", () => this.reportWhole())
+    const whole = button("quiet", "Report an issue with the whole answer", "⇧ M", () =>
+      this.reportWhole(),
+    )
     whole.setAttribute("aria-keyshortcuts", "Shift+M")
     reportButtons.append(
-      button("quiet", "Label words or a sentence", "M", () => this.labelWords()),
+      button("quiet", "Report an issue in words or a sentence", "M", () => this.labelWords()),
       whole,
     )
     el.reportTitle = make("div", "label")
@@ -1425,7 +1467,7 @@ class Desk {
       type: "text",
       maxlength: "80",
       autocomplete: "name",
-      placeholder: "Asked once, recorded with every decision",
+      placeholder: "Recorded with every decision",
     })
     el.nameBlock.append(named("label", "label", "Your name", { for: "name" }), el.name)
     el.ask = named("div", "ask message tone-warn", "", { role: "alert", tabindex: "-1" })
@@ -1913,6 +1955,7 @@ class Desk {
       ),
       named("kbd", "", "L", { "aria-hidden": "true" }),
     )
+    this.markLabelled(this.digest === this.data.shown.digest ? given : {})
     if (isOutdated(el.labelRows, labels))
       el.labelRows.replaceChildren(...labels.rows.map(row => this.labelRow(row)))
     for (const select of el.labelRows.querySelectorAll("select")) {
@@ -1922,6 +1965,23 @@ class Desk {
       const lines = select.closest(".label-row").querySelector(".label-lines")
       lines.replaceChildren(...this.labelBar.lines(label).map(text => make("div", "", text)))
     }
+  }
+
+  // Marks the labelled parts in the answer.
+  markLabelled(given) {
+    const { rows, choices, serious } = this.labels
+    const marks = rows
+      .filter(({ key }) => given[key])
+      .map(({ key, kind }) => {
+        const { label } = given[key]
+        const text = choices[kind].find(([code]) => code === label)?.[1] ?? label
+        const tone = serious[kind]?.includes(label) ? "bad" : "calm"
+        return { key, text, tone, lines: this.labelBar.lines(given[key]) }
+      })
+    const drawnAs = JSON.stringify(marks)
+    if (this.lastLabelled === drawnAs) return
+    this.lastLabelled = drawnAs
+    this.view.markLabelled(marks)
   }
 
   drawReported() {
@@ -1940,7 +2000,7 @@ class Desk {
       el.reportList.replaceChildren(
         ...issues.map((report, place) => {
           const item = this.reportItem(report)
-          const name = button("quiet", "Passages", "", () =>
+          const name = button("quiet", "Name passages", "", () =>
             this.labelBar.show({ key: `report:${place}`, kind: "report", place }),
           )
           const edit = button("quiet", "Edit", "", () => this.editReport(place))

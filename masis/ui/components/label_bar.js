@@ -757,14 +757,17 @@ class LabelBar {
       ),
       this.control("bar-choice", "Right reference", "R", "right", () => this.askRight()),
     )
-    if (given?.evidence?.some(({ stance }) => stance === "supports"))
-      for (const [code, text] of kinds) {
+    if (given?.evidence?.some(({ stance }) => stance === "supports")) {
+      row.append(make("span", "dim", "Kind of support:"))
+      for (const [code, text, meaning] of kinds) {
         const choice = this.control("bar-choice", text, code[0].toUpperCase(), `kind-${code}`, () =>
           this.setKind(code),
         )
+        choice.title = meaning
         choice.setAttribute("aria-pressed", String(given.kind === code))
         row.append(choice)
       }
+    }
     return row
   }
 

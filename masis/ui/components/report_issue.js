@@ -36,7 +36,8 @@ class IssueForm {
       placeholder: "What is wrong, and where to see it",
     })
     el.problem = named("p", "problem", "", { role: "alert" })
-    el.save = button("primary", "Add this label", "Ctrl ↵", () => this.save())
+    el.save = button("primary", "Report this issue", "Ctrl ↵", () => this.save())
+    el.passages = button("quiet", "Report it and name passages", "", () => this.save(true))
     el.cancel = button("quiet", "Cancel", "Esc", () => this.cancel())
     const block = (title, control) => {
       const element = make("div", "block")
@@ -44,7 +45,7 @@ class IssueForm {
       return element
     }
     const foot = make("div", "row")
-    foot.append(el.save, el.cancel)
+    foot.append(el.save, el.passages, el.cancel)
     el.dialog.append(
       el.title,
       el.sentenceBlock,
@@ -120,10 +121,11 @@ class IssueForm {
         : whole
           ? "Report an issue with the whole answer"
           : sentences.length
-            ? "Label a sentence"
-            : "Label these words"
+            ? "Report an issue in a sentence"
+            : "Report an issue in these words"
     el.save.firstChild.textContent =
-      this.report.place !== null ? "Save changes" : whole ? "Report this issue" : "Add this label"
+      this.report.place === null ? "Report this issue" : "Save changes"
+    el.passages.hidden = this.report.place !== null
     el.note.value = this.report.note
     el.problem.textContent = ""
     this.draw()
@@ -193,7 +195,7 @@ class IssueForm {
     this.panel.keepReport({ ...this.report, answer: this.answer })
   }
 
-  save() {
+  save(namesPassages = false) {
     const { el, report, panel } = this
     const missing = ["type", "severity"].find(
       name => !el.dialog.querySelector(`input[name=${name}]:checked`),
@@ -208,7 +210,7 @@ class IssueForm {
     const { answer } = this
     this.close()
     const entries = { start, end, text, type, severity, evidence, right_reference, kind }
-    panel.addReport({ ...entries, note: note.trim() }, place, answer)
+    panel.addReport({ ...entries, note: note.trim() }, place, answer, namesPassages)
   }
 
   onKeydown(event) {

@@ -21,7 +21,7 @@ from masis.audit.sentences import split_sentences
 from masis.schema.audit import CitationAudit, Issue
 from masis.schema.base import Record
 from masis.schema.case import Case, Severity
-from masis.schema.labels import TargetLabel
+from masis.schema.labels import SERIOUS_SEVERITIES, TargetLabel
 from masis.schema.review import Decision, LogEntry, Verdict, answer_name, decision_outcome
 from masis.schema.run import Iteration, Run
 from masis.schema.team import LabelTypes
@@ -30,9 +30,11 @@ from masis.services import decision_rules
 from masis.services.decision_rules import (
     OTHER,
     is_unchanged,
+    label_key,
     reasons_for,
     reasons_given,
     seen_issues,
+    seen_labels,
     suggest_reasons,
 )
 from masis.services.drafts import clean, read_if_valid
@@ -244,16 +246,19 @@ def decision_of(
         token: The token of the form, which makes a repeated submit harmless.
         machine_shown: The parts of the machine's verdict that the page showed.
         shown: The digest of the answer shown.
-        acknowledged: The ids of the serious issues that were listed to the reviewer.
+        acknowledged: The ids of the serious issues that were listed to the reviewer, and the keys
+            of their own serious labels (``label_key``).
 
     """
     base = label_base(run, index)
+    labels = tuple(labels_in(fields, base, run.iterations[index] if run else None, shown))
     reason, codes = reasons_given(chosen_reasons(fields), fields.other)
     extra: dict[str, Any] = {"answer": shown_name(run, index), **codes}
     if fields.verdict in ("approve", "override"):
         taken = revision_of(run, fields.corrected or "") if fields.verdict == "override" else None
         serious = serious_issues(run, taken or index)
         extra |= seen_issues(issue for issue in serious if issue.id in acknowledged)
+        extra |= seen_labels(label for label in labels if label_key(label) in acknowledged)
     return Decision(
         reviewer=reviewer.strip(),
         case_id=case_id,
@@ -263,7 +268,7 @@ def decision_of(
         reason=reason,
         note=fields.note.strip(),
         corrected_answer=fields.corrected if fields.verdict == "override" else None,
-        labels=tuple(labels_in(fields, base, run.iterations[index] if run else None, shown)),
+        labels=labels,
         machine_shown=machine_shown if run else (),
         token=token,
         extra=extra,
@@ -326,6 +331,7 @@ def reporting(answer: str, types: LabelTypes, standing: Decision | None) -> Data
     return {
         "types": [{"name": type_.name, "guidance": type_.guidance} for type_ in types.types],
         "severities": SEVERITIES,
+        "serious": SERIOUS_SEVERITIES,
         "sentences": list(sentence_places(answer)),
         "standing": reported,
     }

@@ -19,6 +19,7 @@ from masis.schema.case import Case, Evidence
 from masis.schema.labels import (
     LABEL_CHOICES,
     MOST_PASSAGES,
+    SERIOUS_FAULTS,
     LabelPassage,
     Stance,
     SupportKind,
@@ -307,7 +308,8 @@ def _words_before_reference(answer: str, start: int) -> str:
 def label_words() -> Data:
     """Return the labels that a reviewer can choose, with their words, for ``label_bar.js``.
 
-    Lists hold pairs of code and word: ``choices`` by the kind of target, and ``kinds``.
+    Lists hold pairs of code and word: ``choices`` by the kind of target, and ``kinds`` with their
+    meaning. ``serious`` holds the codes that an approval asks about.
     ``stances`` holds the words of a passage's stances.
     """
     tables = {**PART_LABELS, "evidence": CHUNK_LABEL}
@@ -318,8 +320,9 @@ def label_words() -> Data:
         },
         "implied": IMPLIED_LABELS,
         "wrong_references": _WRONG_REFERENCES,
+        "serious": {kind: sorted(codes) for kind, codes in SERIOUS_FAULTS.items()},
         "stances": {stance: label(word) for stance, word in STANCE.items()},
-        "kinds": [(kind, word.text) for kind, word in SUPPORT_KIND.items()],
+        "kinds": [(kind, word.text, word.meaning) for kind, word in SUPPORT_KIND.items()],
         "missing": label(PASSAGE_MISSING),
         "most_passages": MOST_PASSAGES,
     }
