@@ -298,13 +298,7 @@ _UNVERIFIED: dict[ClaimVerdict, tuple[str, str]] = {
 
 def _unverified_issue(check: ClaimCheck, grade: Severity) -> Issue:
     rule, opening = _UNVERIFIED[check.verdict]
-    denying = [
-        found.evidence_id
-        for found in check.contradictions
-        if found.evidence_text and found.kind != "source"
-    ]
     default_reason = {
-        "contradicted": f"{next(iter(denying), 'The evidence')} says something else.",
         "unverifiable": "The checks could not decide this.",
         "partial": "The evidence supports part of this claim, not all of it.",
         "unscored": "There is no verdict on this claim. That doesn't mean it's wrong.",

@@ -34,6 +34,7 @@ from masis.views.marks import (
     EvidencePiece,
     TextSpan,
     answer_pieces,
+    contradicting_chunks,
     count_facts,
     evidence_pieces,
     reference_marks,
@@ -414,6 +415,8 @@ def _numbered_issues(
         reason, suggestion = REASON_SHOWN.get(issue.rule, issue.reason), issue.suggestion
         if issue.rule == UNCITED:
             reason, suggestion = _uncited_reason(issue, iteration.claims)
+        if issue.rule == "contradicted_claim" and (at := claim_of(issue)) is not None:
+            reason = _contradicted_reason(issue, iteration.claims[at])
         if issue.id in rejected:
             reason = f"{reason} The reviser rejected this: {rejected[issue.id]}".strip()
         return {
@@ -508,6 +511,18 @@ def _uncited_reason(issue: Issue, claims: Iterable[ClaimCheck]) -> tuple[str, st
         " ".join((WITHOUT_PASSAGE, *why)),
         "Label it exempt if it needs no citation, for example because it names a gap.",
     )
+
+
+def _contradicted_reason(issue: Issue, check: ClaimCheck) -> str:
+    """Return the reason of a contradicted claim, which names the chunk if the verifier gave none.
+
+    The issue's own reason then only says that no evidence supports the claim. It can't be changed,
+    because the reviser is asked with it and recorded replies are found by what was asked.
+    """
+    if check.issue:
+        return issue.reason
+    denying = sorted(contradicting_chunks(check))
+    return f"{denying[0] if denying else 'The evidence'} says something else."
 
 
 def _citing_sentence(iteration: Iteration, evidence: Collection[str], point: str) -> str:

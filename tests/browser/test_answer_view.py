@@ -113,7 +113,7 @@ def test_clicking_a_mark_scrolls_to_the_deciding_sentence_and_announces_it(
     expect(lit).to_be_in_viewport()
     panel = answer_page.locator(".why-panel")
     expect(panel).to_have_attribute("aria-live", "polite")
-    expect(panel).to_contain_text("Highlighted in the evidence")
+    expect(panel).to_contain_text("The most similar words are in")
     expect(panel.get_by_role("button", name="chunk_4")).to_be_visible()
 
 

@@ -30,6 +30,8 @@ from tools.serving import free_port, serving
 
 OpenTab = Callable[..., Tab]
 NOTE = "The plan is from the 2023 report; the sum is not."
+DRAWN = """() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"""
+"""Waits until the browser has drawn what an answer that has just arrived changes."""
 IN_BROWSER = "text => Object.values(localStorage).some(value => value.includes(text))"
 """Whether the browser itself has stored a text, so that it outlives the page."""
 
@@ -163,9 +165,10 @@ def test_nothing_moves_a_button_while_it_is_pressed(
     assert place
     page.mouse.move(place["x"] + place["width"] / 2, place["y"] + place["height"] / 2)
     page.mouse.down()
-    with page.expect_response(draft):
+    with page.expect_response(draft) as answered:
         held[0].continue_()
-    page.wait_for_timeout(300)  # what would be drawn is drawn within this time
+    answered.value.finished()
+    page.evaluate(DRAWN)
     assert button.bounding_box() == place
     assert page.locator(IDLE).count(), "the page runs for the name while the button is pressed"
     page.mouse.up()

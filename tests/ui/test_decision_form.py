@@ -244,7 +244,7 @@ def test_an_uncited_sentence_can_be_labelled_as_needing_no_citation() -> None:
     case = case_of(answer, {"a": "The bridge is 120 metres long."})
     iteration = run_audit(case).iterations[0]
     (row,) = (each for each in label_rows(iteration, case) if each["kind"] == "sentence")
-    assert [code for code, _ in label_words()["choices"]["sentence"]] == [row["verdict"], "exempt"]
+    assert [code for code, *_ in label_words()["choices"]["sentence"]] == [row["verdict"], "exempt"]
     posted = read_form(FormFields, {"labels": {"run/1": {row["key"]: {"label": "exempt"}}}})
     (label,) = target_labels(iteration, posted.labels["run/1"])
     assert (label.target, label.text, label.label) == ("sentence", "It is grey.", "exempt")

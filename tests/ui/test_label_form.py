@@ -169,7 +169,7 @@ def test_each_implied_label_is_one_of_its_target() -> None:
         assert set(implied.values()) <= set(LABEL_CHOICES[kind])
     words = label_words()
     assert set(words["wrong_references"]) < set(LABEL_CHOICES["reference"])
-    assert [code for code, _ in words["choices"]["evidence"]] == list(LABEL_CHOICES["evidence"])
+    assert [code for code, *_ in words["choices"]["evidence"]] == list(LABEL_CHOICES["evidence"])
 
 
 def test_an_undone_decision_fills_the_form_with_its_labels() -> None:

@@ -190,6 +190,8 @@ def test_only_the_claims_that_a_chunk_supports_are_called_supported_by_it(
     claims = (*(each for each in first.claims if each is not painted), *parts)
     shown = answer_view(case, with_first(run, claims=claims), 0)
     (issue,) = (each for each in shown["issues"] if each["label"]["text"] == "uncited")
+    denied = next(each for each in shown["issues"] if each["label"]["text"] == "contradicted")
+    assert denied["reason"] != "No evidence supports this claim."
     assert issue["reason"] == "c2 supports “It is painted grey”, and the rest needs no passage."
 
 

@@ -549,6 +549,7 @@ class Desk {
       this.showMessage(this.settledMessage())
       return
     }
+    if (this.refuseVerdict(verdict)) return
     this.choose(verdict)
     if (verdict === "approve" && !standing && !final) {
       this.submit()
@@ -724,14 +725,18 @@ class Desk {
       this.el.title.scrollIntoView({ block: "start" })
   }
 
+  // Says why the case can't have a verdict, such as an approval without an answer. Returns whether it
+  // can't.
+  refuseVerdict(verdict) {
+    const text = this.data.verdicts.find(({ code }) => code === verdict)?.refused
+    if (!text) return false
+    this.tell({ text, tone: "warn" })
+    return true
+  }
+
   choose(verdict) {
     if (this.refuseIfBusy()) return
-    const refused = this.data.verdicts.find(({ code }) => code === verdict)?.refused
-    if (refused) {
-      this.localMessage = { text: refused, tone: "warn" }
-      this.draw()
-      return
-    }
+    if (this.refuseVerdict(verdict)) return
     if (!this.isOpen()) this.reopened = true
     const isOther = this.fields.verdict !== verdict
     if (isOther) this.confirming = null

@@ -643,7 +643,7 @@ class LabelBar {
     if (!choices) return null
     const given = this.given()
     const row = named("div", "bar-row", "", { role: "group", "aria-label": "Label" })
-    choices.forEach(([code, text], index) => {
+    choices.forEach(([code, text, meaning], index) => {
       const isOther = code === given?.label && given.conflicts_with
       const choice = this.control(
         "bar-choice",
@@ -652,6 +652,7 @@ class LabelBar {
         `label-${code}`,
         () => this.label(code),
       )
+      choice.title = meaning
       choice.setAttribute("aria-pressed", String(given?.label === code))
       row.append(choice)
     })

@@ -308,14 +308,14 @@ def _words_before_reference(answer: str, start: int) -> str:
 def label_words() -> Data:
     """Return the labels that a reviewer can choose, with their words, for ``label_bar.js``.
 
-    Lists hold pairs of code and word: ``choices`` by the kind of target, and ``kinds`` with their
-    meaning. ``serious`` holds the codes that an approval asks about.
+    ``choices`` lists code, word and meaning by the kind of target, as ``kinds`` does. ``serious``
+    holds the codes that an approval asks about.
     ``stances`` holds the words of a passage's stances.
     """
     tables = {**PART_LABELS, "evidence": CHUNK_LABEL}
     return {
         "choices": {
-            kind: [(code, words[code].text) for code in LABEL_CHOICES[kind]]
+            kind: [(code, words[code].text, words[code].meaning) for code in LABEL_CHOICES[kind]]
             for kind, words in tables.items()
         },
         "implied": IMPLIED_LABELS,
