@@ -299,7 +299,7 @@ def test_a_wide_page_steps_through_issues_explains_scores_and_keeps_the_decision
     page.locator(".text .ref", has_text="chunk_4").focus()
     page.keyboard.press("Enter")
     page.keyboard.press("l")
-    expect(shown).to_contain_text("“chunk_4”")
+    expect(shown).to_contain_text("“[chunk_4]”")
     # the list of all labels is in the form
     form.get_by_text("Label single claims and references").click(delay=40)
     expect(form.get_by_label(re.compile("^Reference chunk_4"))).to_be_visible()
