@@ -92,7 +92,7 @@ class ReviewServer:
 @pytest.fixture(scope="module")
 def server(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ReviewServer]:
     served = ReviewServer(tmp_path_factory.mktemp("decide"))
-    served.fill(12)
+    served.fill(13)
     served.start()
     yield served
     served.kill()
@@ -141,14 +141,14 @@ def test_nothing_moves_a_button_while_it_is_pressed(
     server: ReviewServer, open_tab: OpenTab
 ) -> None:
     """The draft's check and the name that was typed arrive between press and release."""
-    case_id = "bridge-11"
+    case_id = "bridge-12"
     tab = open_tab(server.base)
     found = open_case(tab, case_id)
     page = tab.page
     found.get_by_text("Override", exact=True).click(delay=40)
     correction = found.get_by_label("Corrected answer")
     bare = "It is red. It is old. It is high. It is long."
-    correction.fill(f"Bridge 11 is 111 metres long [chunk_1]. {bare}")
+    correction.fill(f"Bridge 12 is 112 metres long [chunk_1]. {bare}")
     expect(found.get_by_text("Cites nothing")).to_have_count(4)
     reasons = found.get_by_role("group", name="Reasons")
     reasons.get_by_text("The evidence contradicts it").click(delay=40)
@@ -157,7 +157,7 @@ def test_nothing_moves_a_button_while_it_is_pressed(
     held: list[Route] = []
     draft = "**/api/v1/desk/draft"
     page.route(draft, lambda route: route.continue_() if held else held.append(route))
-    correction.fill("Bridge 11 is 111 metres long [chunk_1].")
+    correction.fill("Bridge 12 is 112 metres long [chunk_1].")
     until(lambda: held, page, "the draft is sent")
     found.get_by_label("Your name").focus()
     button = found.get_by_role("button", name="Submit")
@@ -231,7 +231,9 @@ def test_three_fast_clicks_on_submit_record_one_decision_with_reference_labels(
     tab = open_tab(server.base)
     found = open_case(tab, "bridge-01")
     found.get_by_text("Label single claims and references").click(delay=40)
-    found.get_by_label(re.compile("^Reference chunk_9")).select_option(label="Agree: fabricated")
+    found.get_by_label(re.compile(r"^Reference \[chunk_9\]")).select_option(
+        label="Agree: fabricated"
+    )
     found.get_by_text("Approve", exact=True).click(delay=40)
     named(found)
     ask(found)

@@ -134,7 +134,7 @@ def test_claims_references_and_chunks_are_labelled_by_keys_alone(
         "aria-pressed", "true"
     )
     # a wrong reference is given its right one by the number of a chunk
-    go_to(page, "“c3”")
+    go_to(page, "“[c3]”")
     press(page, "3")
     expect(shown.get_by_role("group", name="Right reference")).to_be_visible()
     press(page, "2")

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import Tab
+from tests.browser.mounting import Mounted
 
 OpenTab = Callable[..., Tab]
 EVIDENCE = (
@@ -55,6 +56,33 @@ def pick(page: Page, label: str, option: str) -> None:
 def start(page: Page) -> None:
     page.get_by_role("button", name="Start the audit").click(delay=40)
     expect(page).to_have_url(re.compile(r"job=\w+"), timeout=20_000)
+
+
+def test_the_preview_never_replaces_an_id_that_is_being_typed(
+    mount: Callable[..., Mounted],
+) -> None:
+    preview = mount("understood")
+
+    def understood(*ids: str) -> dict[str, object]:
+        chunks = [{"id": each, "text": "It is long."} for each in ids]
+        said = {"title": "Understood", "question": "", "lines": [], "notes": [], "errors": []}
+        return {**said, "chunks": chunks, "chunks_label": "Chunks", "more": "", "editable": True}
+
+    shown = preview.draw(understood("1", "2"))
+    field = shown.get_by_label("Id of chunk 1")
+    field.fill("survey")
+    preview.draw(understood("1", "plan"))
+    expect(field).to_have_value("survey")
+    field.press("Enter")
+    [[_, name, edit]] = preview.page.evaluate("window.sent")
+    assert (name, edit["index"], edit["id"], edit["name"]) == ("edit", 0, "1", "survey")
+    preview.draw(understood("survey", "plan"))
+    expect(shown.get_by_label("Id of chunk 2")).to_have_value("plan")
+    shown.get_by_label("Id of chunk 2").fill("map")
+    preview.draw(understood("survey", "plan", "3"))
+    expect(shown.get_by_label(re.compile("Id of"))).to_have_count(2)
+    shown.get_by_label("Id of chunk 2").blur()
+    expect(shown.get_by_label(re.compile("Id of"))).to_have_count(3)
 
 
 def test_the_preview_can_join_paragraphs_and_change_an_id(demo: str, open_tab: OpenTab) -> None:

@@ -395,6 +395,6 @@ def test_uploads_need_the_reviewer_role_and_have_a_limit(served: Served) -> None
     assert "You need the reviewer role" in asked(served, path, "PUT", b"x", Cookie=viewer)[1]
     assert "You need the reviewer role" not in asked(served, path, "PUT", b"x", Cookie=reviewer)[1]
     status, text = asked(
-        served, f"{path}2", "PUT", b"x", Cookie=reviewer, Content_Length=str(2**28)
+        served, f"{path}2", "PUT", b"x", Cookie=reviewer, Content_Length=str(2**28 + 1)
     )
     assert (status, "256 MiB" in text) == (413, True)

@@ -206,6 +206,7 @@ def test_a_database_opens_although_an_interrupted_run_is_damaged(tmp_path: Path)
             store.runs.progress("cut")
 
 
+@pytest.mark.usefixtures("migrated_databases")
 def test_a_full_disk_is_reported_when_a_database_is_opened(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, masis: Masis
 ) -> None:

@@ -82,7 +82,9 @@ def test_an_answer_is_listed_shown_decided_labeled_and_undone(masis: Masis, data
     for words, count in (("LAB zebrafish", 2), ("zebrafish labs", 0)):
         found = masis("log", "--search", words, "--json", *at).stdout.splitlines()
         assert len(found) == count
-    assert "claim “in 1931”: unsupported; 1 supports: “The bridge”; cause: citation" in shown
+    assert (
+        "claim “in 1931”: unsupported; 1 supports: “The bridge”; derived cause: citation" in shown
+    )
     assert "No cases need your decision." in masis("queue", *at).stderr
     log = masis("log", "a", *at).stdout
     assert log.count("Rejected: the original answer of a, by Ada") == 2

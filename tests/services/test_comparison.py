@@ -201,7 +201,7 @@ def test_causes_are_those_of_people_if_they_gave_any(bench: Workbench) -> None:
         "q:v2",
         "override",
         corrected_answer="In 1932.",
-        extra={"reason_code": "misses_the_question"},
+        extra={"reason_code": "contradicted"},
     )
     assert compared(bench).causes_by == "people"
     assert causes() == ["Generation"]

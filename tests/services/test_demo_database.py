@@ -68,7 +68,7 @@ def test_the_demo_has_cases_in_every_state(demo: Workbench) -> None:
     } - elsewhere
     assert {name for name, count in facets.states.items() if count} == kinds
     (failed,) = demo.cases.find(CaseFilter(standings=("failed",))).rows
-    assert "no recorded reply" in failed.headline
+    assert failed.headline == "Audit failed at the step drafting"
     assert failed.fault_probability is None  # an audit that found nothing out gives no estimate
     first = demo.cases.summary(demo_database.HALF_DECIDED)
     assert (first.state, first.reviewer) == ("needs_review", None)

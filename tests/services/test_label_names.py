@@ -161,7 +161,7 @@ def test_label_studio_and_argilla_labels_are_translated_or_refused(
         for number, regions in enumerate(
             (
                 [region("grey", "not supported"), whole],
-                [region("grey", "unsafe", "severity: high", "note: no")],
+                [region("grey", "unsafe", "severity: medium", "note: no")],
                 [region("grey", "Hallucination")],
                 [region("grey", "unsafe")],
             )

@@ -94,7 +94,7 @@ def test_details_show_the_correction_diff_and_labels(
     assert "It was checked." in "".join(change.text for change in changes if change.kind == "in")
     detail = decisions._opened_detail(audited_workbench, entry)
     assert [(each["text"], each["reports"]) for each in detail["labels"]] == [
-        (f"claim “{shown[:4]}”: partial (it is there)", False),
+        (f"claim “{shown[:4]}”: partly supported (it is there)", False),
         ("the whole answer: incomplete, low", True),
     ]
     assert detail["run"]["href"] == f"review?case={CASE}&run={run.id}&iteration=1"

@@ -494,7 +494,8 @@ def difference_chart() -> alt.TopLevelMixin:
         x="difference:Q",
         tooltip=["measure:N", alt.Tooltip("shown:N", title="Difference")],
     )
-    zero = alt.Chart(ROWS).mark_rule(strokeDash=[4, 3], color=GREY).encode(x=alt.datum(0))
+    zero = alt.Chart(ROWS).mark_rule(strokeDash=[4, 3], color=GREY, aria=False)
+    zero = zero.encode(x=alt.datum(0))
     return alt.layer(zero, lines, points)
 
 

@@ -7,12 +7,14 @@ export default function (component) {
 // Adds a field for the id of a chunk and a button that joins the chunk to the one above.
 function editChunk(item, chunk, index, trigger) {
   const field = make("input", "chunk-id")
-  field.value = chunk.id
+  field.defaultValue = chunk.id
   field.maxLength = 200
   field.setAttribute("aria-label", `Id of chunk ${index + 1}`)
   const label = make("label", "chunk-label", "Id")
-  field.onchange = () =>
+  field.onchange = () => {
+    field.defaultValue = field.value // sent
     trigger("edit", { kind: "rename", index, id: chunk.id, name: field.value, at: Date.now() })
+  }
   label.append(field)
   item.append(label)
   if (!index) return
@@ -23,10 +25,16 @@ function editChunk(item, chunk, index, trigger) {
   item.append(merge)
 }
 
-function drawUnderstood(root, { data, setTriggerValue }) {
+function drawUnderstood(root, component) {
+  const { data, setTriggerValue } = component
   const version = JSON.stringify(data)
-  // Redrawing would replace a field while somebody types in it
   if (root.dataset.version === version) return
+  // Redrawing would replace a field while somebody types in it
+  const field = root.getRootNode().activeElement
+  if (root.contains(field) && field.matches("input") && field.value !== field.defaultValue) {
+    field.onblur = () => drawUnderstood(root, component)
+    return
+  }
   root.dataset.version = version
   root.replaceChildren()
   const box = make("section", "box")
