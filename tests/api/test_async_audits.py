@@ -38,7 +38,7 @@ def outcome(run: Run) -> object:
 
 @pytest.mark.slow
 def test_100_concurrent_audits_give_the_same_results() -> None:
-    with ModelServer(issues="none", latency_ms=300) as server:
+    with ModelServer(issues="none", latency_ms=600) as server:
         settings = asked(server)
         alone = masis.run_audit(CASE, settings)
 
@@ -48,7 +48,9 @@ def test_100_concurrent_audits_give_the_same_results() -> None:
             )
 
         runs = asyncio.run(every())
-        assert server.most_at_once >= AUDITS_THAT_WAIT * 3 // 4
+        # Many more than the threads that asyncio has by itself (6 on two cores). How many more
+        # depends on how busy the machine is.
+        assert server.most_at_once >= AUDITS_THAT_WAIT // 3
     assert [outcome(run) for run in runs] == [outcome(alone)] * 100
 
 
