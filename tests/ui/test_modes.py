@@ -414,6 +414,6 @@ def test_the_list_of_groups_shows_a_text_of_each(
     drawn: list[LinkedRow] = []
     monkeypatch.setattr(groups, "linked_table", lambda _, rows, **__: drawn.extend(rows))
     open_page("modes", SIGNED_IN, view="groups")
-    example = audited_workbench.modes.find_example(ADA, group)
-    assert example is not None
-    assert drawn[0]["cells"][3] == {"quote": shorten(example.text, groups.TITLE_LENGTH)}
+    *_, newest = found(audited_workbench, patterns=group.patterns[:1])
+    assert newest.text
+    assert drawn[0]["cells"][3] == {"quote": shorten(newest.text, groups.TITLE_LENGTH)}

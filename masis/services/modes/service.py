@@ -322,14 +322,19 @@ class ModeService(Service):
         return proposal
 
     @requires("read")
-    def find_example(self, actor: Actor, group: ProposedGroup) -> CaseObservation | None:
-        """Return a member of a group with the most typical pattern that still has one."""
-        wanted = ObservationFilter(uncoded=True, faults_only=True, size=1)
-        for pattern in group.patterns[:TEXTS_SENT]:
-            typical = wanted.model_copy(update={"patterns": (pattern,)})
-            if rows := self._store.modes.search(self._seen_by(actor, typical)).rows:
-                return rows[0]
-        return None
+    def typical_texts(self, actor: Actor, groups: Iterable[ProposedGroup]) -> dict[str, str]:
+        """Return the text of a member of each group, by the group's id.
+
+        It has the group's most typical pattern that still has a member.
+        """
+        typical = {group.id: group.patterns[:TEXTS_SENT] for group in groups}
+        patterns = tuple(pattern for some in typical.values() for pattern in some)
+        wanted = ObservationFilter(patterns=patterns, uncoded=True, faults_only=True)
+        texts = self._store.modes.newest_texts(self._seen_by(actor, wanted)) if patterns else {}
+        return {
+            group: next((texts[pattern] for pattern in some if pattern in texts), "")
+            for group, some in typical.items()
+        }
 
     @requires("decide", DISMISS_GROUPS)
     def dismiss_group(self, actor: Actor, group: ProposedGroup) -> None:

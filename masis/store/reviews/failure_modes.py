@@ -184,6 +184,18 @@ class FailureModes(StorePart):
             )
             return dict(map(tuple, rows))
 
+    def newest_texts(self, wanted: ObservationFilter) -> dict[int, str]:
+        """Return the text of the newest matching observation of each pattern, by its number."""
+        with self._database.reading() as connection:
+            source, where, values = _match_observations(connection, wanted)
+            # SQLite takes the text from the row that has the maximum.
+            rows = connection.execute(
+                f"SELECT pattern_seq, observations.text, max(observations.seq) FROM {source}"  # noqa: S608
+                f" WHERE {where} GROUP BY pattern_seq",
+                values,
+            )
+            return {pattern: text for pattern, text, _ in rows}
+
     def vectors(self, patterns: Sequence[int]) -> dict[int, bytes]:
         """Return the stored vectors of patterns by their numbers."""
         rows = self._database.execute(

@@ -494,9 +494,9 @@ def difference_chart() -> alt.TopLevelMixin:
         x="difference:Q",
         tooltip=["measure:N", alt.Tooltip("shown:N", title="Difference")],
     )
-    zero = alt.Chart(ROWS).mark_rule(strokeDash=[4, 3], color=GREY, aria=False)
-    zero = zero.encode(x=alt.datum(0))
-    return alt.layer(zero, lines, points)
+    zero = alt.Chart(ROWS).encode(x=alt.datum(0))
+    # aria=False: a line without data has no words for screen readers
+    return alt.layer(zero.mark_rule(strokeDash=[4, 3], color=GREY, aria=False), lines, points)
 
 
 def _draw_groups(comparison: SystemComparison) -> None:

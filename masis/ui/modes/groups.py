@@ -84,15 +84,17 @@ def _draw_list(workbench: Workbench, proposal: GroupProposal) -> None:
         f"{total} without a code{dismissed} in {count_noun(proposal.cases, 'case')};"
         f" {proposal.ungrouped:,} are in no group. Choose a group to confirm it as a failure mode."
     )
+    shown = proposal.groups[:SHOWN]
+    texts = workbench.modes.typical_texts(actor(), shown)
     rows = [
         row(
             {"text": group.heading, "href": _link(group), "open": group.id},
             f"{group.observations:,}",
             f"{group.cases:,}",
-            {"quote": _example_text(workbench, group)},
+            {"quote": shorten(texts[group.id], TITLE_LENGTH)},
             open=group.id,
         )
-        for group in proposal.groups[:SHOWN]
+        for group in shown
     ]
     opened = linked_table(
         [
@@ -114,11 +116,6 @@ def _draw_list(workbench: Workbench, proposal: GroupProposal) -> None:
         icon=":material/refresh:",
         on_click=lambda: st.session_state.update(regroup=True),
     )
-
-
-def _example_text(workbench: Workbench, group: ProposedGroup) -> str:
-    example = workbench.modes.find_example(actor(), group)
-    return shorten(example.text, TITLE_LENGTH) if example else ""
 
 
 def _link(group: ProposedGroup) -> str:
