@@ -284,7 +284,7 @@ def _without_place(entry: LogEntry) -> LogEntry:
     """Return an entry as blind reviewers see it.
 
     Gaps in the numbers would reveal others. So would the policy: the first decision on a case fixes
-    it, so that a later change shows which cases others had begun.
+    it, and cases under an earlier policy than the present one would have other people's decisions.
     """
     hidden: dict[str, object] = {"seq": 0, "previous": "", "digest": ""}
     if entry.decision is not None:
