@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import NamedTuple, get_args
 
 from masis.schema.case import Severity
@@ -410,6 +411,14 @@ def issue_text(severity: Severity | None, *, audited: bool) -> str:
     return "no issue found by the audit" if severity is None else f"audit: {severity} issue"
 
 
+class AnswerWords(NamedTuple):
+    """What an answer says, and the reason and note of the decision on it."""
+
+    reason: str = ""
+    note: str = ""
+    answer: str = ""
+
+
 class ListedRow(NamedTuple):
     """A question of a list, as a row of a file."""
 
@@ -422,10 +431,28 @@ class ListedRow(NamedTuple):
     now: str
     now_judgement: str
     now_audit_issue: str
+    before_reason: str = ""
+    before_note: str = ""
+    now_reason: str = ""
+    now_note: str = ""
+    before_answer: str = ""
+    now_answer: str = ""
 
 
-def listed_rows(pairs: Iterable[AnswerPair]) -> list[ListedRow]:
-    """Return the questions of a list for a file."""
+def listed_rows(
+    pairs: Iterable[AnswerPair], in_full: Mapping[str, AnswerWords] = MappingProxyType({})
+) -> list[ListedRow]:
+    """Return the questions of a list for a file.
+
+    Args:
+        pairs: The questions.
+        in_full: The words of answers by case. The other rows have none.
+
+    """
+    none = AnswerWords()
+    opened = [
+        (pair, in_full.get(pair.first, none), in_full.get(pair.second, none)) for pair in pairs
+    ]
     return [
         ListedRow(
             pair.question,
@@ -437,8 +464,14 @@ def listed_rows(pairs: Iterable[AnswerPair]) -> list[ListedRow]:
             pair.second,
             JUDGEMENT[pair.second_judgement].text,
             issue_text(pair.second_severity, audited=pair.second_audited),
+            before.reason,
+            before.note,
+            now.reason,
+            now.note,
+            before.answer,
+            now.answer,
         )
-        for pair in pairs
+        for pair, before, now in opened
     ]
 
 
