@@ -11,6 +11,7 @@ from typing import NamedTuple, get_args
 from masis.schema.case import Severity
 from masis.schema.causes import CAUSES
 from masis.schema.comparison import (
+    GROUPS,
     LEAST_DECISIVE,
     MEASURES,
     AnswerPair,
@@ -319,6 +320,7 @@ FEWEST_QUESTIONS = 5
 """Parts with fewer questions aren't listed: they can't show a difference, and there may be many."""
 
 WITHOUT_PARTS: dict[GroupName, str] = {
+    "reason": "Nobody has given a reason for rejecting or correcting an answer.",
     "field": "No question has a field. Import it as `metadata.field`, or map a column to it.",
     "mode": "No answer has a failure mode. Add one on the page of a case (key Y).",
     "cause": "No answer has a known cause. Label what is wrong with it (key L on its page), or"
@@ -328,7 +330,7 @@ WITHOUT_PARTS: dict[GroupName, str] = {
 
 
 def differing_parts(comparison: SystemComparison) -> list[GroupDifference]:
-    """Return the parts (fields, failure modes, causes) in which one system is shown to be worse."""
+    """Return the reasons, fields, failure modes and causes for which one system is shown worse."""
     return [part for part in comparison.groups if part.conclusion in ("better", "worse")]
 
 
@@ -350,17 +352,20 @@ def small_parts_text(count: int) -> str:
 
 
 def no_parts_differ_text(comparison: SystemComparison) -> str:
-    """Say that nothing differs by field, failure mode or cause; "" if something does."""
+    """Say that nothing differs in any part; "" if something does."""
     if differing_parts(comparison) or not comparison.groups:
         return ""
     counts = Counter(part.group for part in comparison.groups)
-    nouns: dict[GroupName, str] = {"field": "field", "mode": "failure mode", "cause": "cause"}
-    parts = [count_noun(counts[name], noun) for name, noun in nouns.items() if counts[name]]
+    parts = [
+        count_noun(counts[name], noun.lower()) for name, noun in GROUPS.items() if counts[name]
+    ]
     return f"No difference is shown in any group ({', '.join(parts)})."
 
 
 def part_meaning(part: GroupDifference, comparison: SystemComparison) -> str:
     """Say what is counted in a part."""
+    if part.group == "reason":
+        return "Answers that people rejected, corrected or escalated for this reason first"
     if part.group == "field":
         return "Wrong answers to the questions of this field"
     if part.group == "mode":

@@ -181,6 +181,26 @@ def test_a_row_of_a_file_has_the_answers_reasons_and_notes_that_are_given(
     assert other[-6:] == ("",) * 6
 
 
+def test_reasons_of_people_are_counted_for_each_system(bench: Workbench) -> None:
+    for number in range(3):
+        for system in ("v1", "v2"):
+            add_answer(bench, f"q{number}", system)
+    decide(bench, "q0:v1", "approve")
+    decide(bench, "q0:v2", "reject", reason="contradicted")
+    decide(bench, "q1:v2", "reject", reason="unsupported")
+    decide(bench, "q2:v1", "reject", reason="unsupported")
+    decide(bench, "q2:v2", "reject", reason="In my own words.")
+    reasons = [row for row in compared(bench).groups if row.group == "reason"]
+    shares = {
+        row.value: (round((row.first or 0) * 3), round((row.second or 0) * 3)) for row in reasons
+    }
+    assert shares == {
+        "The evidence contradicts it": (0, 1),
+        "Says more than the evidence": (1, 1),
+        "Other": (0, 1),
+    }
+
+
 def test_lists_are_complete_on_request(bench: Workbench) -> None:
     add_pairs(bench, worse=3)
     [short] = bench.comparison.compare(ADA, ["v1", "v2"], most_listed=2)

@@ -529,14 +529,16 @@ def difference_chart() -> alt.TopLevelMixin:
 
 
 def _draw_groups(comparison: SystemComparison) -> None:
-    """Draw the fields, failure modes and causes in which the systems differ, or all on demand."""
+    """Draw the reasons, and what else the systems differ in, or all on demand."""
     if not comparison.measure("flagged").questions:
         return
     st.header("Differences by group")
     parts, left_out = listed_parts(comparison)
     if nothing := no_parts_differ_text(comparison):
         st.markdown(nothing)
-    listed = [part for part in differing_parts(comparison) if part in parts]
+    differing = differing_parts(comparison)
+    # What was wrong with the answers is worth knowing even if nothing differs.
+    listed = [part for part in parts if part in differing or part.group == "reason"]
     if len(parts) > len(listed):
         show_all = address.value("parts") == "yes"
         st.toggle(
@@ -567,7 +569,7 @@ def _draw_groups(comparison: SystemComparison) -> None:
                 )
                 for part in listed
             ],
-            description="Differences by field, failure mode and cause",
+            description="Differences by reason, field, failure mode and cause",
             key="compare-groups",
         )
     if left_out:
