@@ -249,7 +249,8 @@ function drawAnswer(root, data, desk) {
     // A missing point may be said in other words. A sentence that contradicts the answer has most
     // words in common with it, so only the sentence itself counts.
     const { says } = issue.insert
-    const isSaid = text => (isMissing(issue) ? containsStatement(text, says) : text.includes(says))
+    const isSaid = text =>
+      isMissing(issue) ? addsPoint(whole, text, says, "sentence") : text.includes(says)
     add.onclick = () => desk.insert(issue.insert, isSaid, issue.number)
     add.hideIfInserted = () => {
       add.hidden = isSaid(desk.correction())
@@ -1113,7 +1114,7 @@ function drawAnswer(root, data, desk) {
     const { number } = issue
     if (isMissing(issue)) {
       const point = issue.insert?.says ?? issue.description
-      return !containsStatement(corrected, point) && !addsStatement(whole, corrected, point)
+      return !addsPoint(whole, corrected, point, "words")
     }
     const own = piecesOf(number)
     const first = data.pieces.indexOf(own[0])

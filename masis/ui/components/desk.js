@@ -611,7 +611,9 @@ class Desk {
     if (this.isClosed() ? this.refuseIfBlocked() : this.refuseIfBusy()) return
     const before = this.fields.corrected ?? this.base()
     if (isSaid(before)) {
-      this.showMessage("The correction already says this.")
+      this.showMessage(
+        `The ${this.fields.corrected === null ? "answer" : "correction"} already says this.`,
+      )
       return
     }
     const { end, where } = this.insertionPoint(after)
