@@ -533,8 +533,80 @@ def test_i_inserts_the_sentence_that_contradicts_a_claim_or_says_that_there_is_n
     draw(view=draw.with_words("1950"), draft=draw.data["blank"])
     page.keyboard.press("f")
     page.keyboard.press("i")
-    says(page).to_have_text("No sentence of the evidence belongs to issue 1.")
+    says(page).to_have_text("There is nothing to insert for issue 1. Press O to correct its words.")
     expect(field).to_have_value(corrected)
+
+
+def test_points_of_one_sentence_are_inserted_in_order_even_after_it_was_changed(
+    draw: Drawn,
+) -> None:
+    first, second = f"{CASE.answer}".split(" It was")
+    second = f"It was{second}"
+    says = ("Two lanes of traffic are carried by the river", "Nobody paints the railing")
+    bullets = f"Known:\n- {first[:-1]}\n- {second[:-1]}"
+    bullet = f"- {first[:-1]}"
+    for answer, after, corrected, expected in (
+        (f"{first} {second}", first, "", f"{first} {{0}} {{1}} {second}"),
+        # changed, removed, or an item of a list without a full stop
+        (f"{first} {second}", first, f"{first[:-13]} high. {second}", ""),
+        (
+            f"{first} {second}",
+            second,
+            f"{first} Nobody knows.",
+            f"{first} {{0}} {{1}} Nobody knows.",
+        ),
+        (bullets, bullet, "", f"Known:\n{bullet}\n- {{0}} {{1}}\n- {second[:-1]}"),
+    ):
+        texts = [f"{each} [chunk_2]." for each in says]
+        view = draw.with_words("It", claim=-1, placed=False)
+        view["issues"] = [
+            {
+                **view["issues"][0],
+                "number": number,
+                "claim": -number,
+                "description": point,
+                "insert": {"text": text, "says": point, "after": after},
+            }
+            for number, (point, text) in enumerate(zip(says, texts, strict=True), 1)
+        ]
+        view |= {"pieces": [{"text": answer, "sentence": 0}], "version": f"{answer}{corrected}"}
+        draft = forms.FormFields(verdict="override", corrected=corrected) if corrected else None
+        blank = draw.data["blank"]
+        place = {**draw.data["place"], "case": view["version"]}
+        fields = draft.model_dump(mode="json") if draft else blank
+        page = draw(view=view, answer=answer, draft=fields, place=place)
+        for head in page.locator(".issue-head").all():
+            head.click()
+            page.keyboard.press("i")
+        expected = expected or f"{corrected[: -len(second) - 1]} {{0}} {{1}} {second}"
+        expect(page.get_by_label("Corrected answer")).to_have_value(expected.format(*texts))
+
+
+def test_i_cites_what_supports_an_uncited_sentence(draw: Drawn, desk_data: dict[str, Any]) -> None:
+    answer = (
+        "It is red and old. It is 101 metres long [chunk_1]. It is red. He says “no.” It is old"
+    )
+    pieces = [{"text": each, "sentence": 0} for each in (answer[:52], "It is red.", answer[62:])]
+    pieces[1] |= {"issues": [1], "sentence": 1}
+    assert "".join(each["text"] for each in pieces) == answer
+    page, field = draw.page, draw.page.get_by_label("Corrected answer")
+    for words in ("It is red", "He says “no.”", "It is old"):
+        cites = {"text": "[chunk_2]", "says": f"{words} [chunk_2]", "after": words, "cites": True}
+        issue = {**draw.with_words("1950", insert=cites)["issues"][0], "number": 1}
+        shown = {"pieces": pieces, "blocks": [], "issues": [issue], "version": words}
+        view = {**desk_data["view"], **shown}
+        draw(view=view, answer=answer, draft=desk_data["blank"])
+        page.keyboard.press("f")
+        page.get_by_role("button", name="Insert the citation").click(delay=40)
+        before, _, after = answer.rpartition(words)
+        expect(field).to_have_value(f"{before}{words} [chunk_2]{after}")
+        says(page).to_contain_text("Inserted a citation: [chunk_2]")
+        expect(page.get_by_role("button", name="Insert the citation")).to_be_hidden()
+        field.fill(answer.replace(words, words[:-4]))
+        page.keyboard.press("Escape")
+        page.keyboard.press("i")
+        says(page).to_have_text("You've already changed the words of this issue.")
+        page.get_by_role("button", name="Discard draft").click()
 
 
 SERIOUS = [

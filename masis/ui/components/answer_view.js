@@ -242,7 +242,9 @@ function drawAnswer(root, data, desk) {
     if (!issue.insert || desk.isFinal || !data.audited) return
     const add = plainButton(
       "link insert",
-      isMissing(issue) ? "Insert into the correction" : "Insert the evidence’s sentence",
+      isMissing(issue)
+        ? "Insert into the correction"
+        : `Insert the ${issue.insert.cites ? "citation" : "evidence’s sentence"}`,
     )
     add.append(make("kbd", "", "I"))
     add.title = issue.insert.text
@@ -1217,13 +1219,15 @@ function drawAnswer(root, data, desk) {
       showVersion(answer.dataset.version === "corrected" ? "audited" : "corrected")
       return true
     },
+    // What can be inserted into a correction, to recognize it there
+    insertions: data.issues.flatMap(({ insert }) => (insert && !insert.cites ? [insert.text] : [])),
     // Inserts what the evidence says about the chosen issue. Returns why it can't, or "".
     insertChosen: () => {
       const add = why.querySelector(".insert")
       add?.click()
       if (add) return ""
       return issueCards.has(root.issueAt) && why.querySelector(".reason")
-        ? `No sentence of the evidence belongs to issue ${root.issueAt}.`
+        ? `There is nothing to insert for issue ${root.issueAt}. Press O to correct its words.`
         : "Nothing to insert. Press F to go to an issue."
     },
     onCorrection: () => {

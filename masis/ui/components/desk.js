@@ -588,25 +588,30 @@ class Desk {
     selectRange(corrected, range)
   }
 
-  // Returns where a missing point is inserted: after the sentence that cites the same evidence, or
-  // else after the sentence with the caret, or else at the end.
+  // Returns where a missing point is inserted: after the sentence that cites the same evidence and
+  // what was inserted there before, or else after the sentence with the caret, or else at the end.
   insertionPoint(after) {
     const { corrected } = this.el
     const text = this.fields.corrected ?? this.base()
-    const index = after ? text.lastIndexOf(after) : -1
-    if (index >= 0) {
+    let end = after ? endOfSentence(text, this.base(), after) : -1
+    if (end >= 0) {
+      const separators = [" ", separatorAfter(text.slice(0, end))]
+      const inserted = this.view.insertions.flatMap(each => separators.map(blank => blank + each))
+      const nextAt = place => inserted.find(each => text.startsWith(each, place))
+      for (let next = nextAt(end); next; next = nextAt(end)) end += next.length
       // of a long sentence, the last 60 characters without the word that this cuts
-      const shown = after.length > 60 ? `…${after.slice(-60).replace(/^\S*\s/, "")}` : after
-      return { end: index + after.length, where: `after “${shown}”` }
+      const words = text.slice(0, end).split(SENTENCE_BREAK).at(-1)
+      const shown = words.length > 60 ? `…${words.slice(-60).replace(/^\S*\s/, "")}` : words
+      return { end, where: `after “${shown}”` }
     }
     const stop = this.hasCaret ? text.slice(corrected.selectionEnd).search(/[.!?](\s|$)/) : -1
     if (stop < 0) return { end: text.trimEnd().length, where: "at the end of the correction" }
     return { end: corrected.selectionEnd + stop + 1, where: "after the sentence with the caret" }
   }
 
-  // Inserts a sentence of the evidence on an issue, with its citation, unless the correction has it
-  // (`isSaid`).
-  insert({ text, after }, isSaid, number) {
+  // Inserts a sentence of the evidence on an issue, with its citation, or only the citation that a
+  // sentence lacks (`cites`), unless the correction has it (`isSaid`).
+  insert({ text, after, cites }, isSaid, number) {
     // It records nothing, so it needs no time for reading.
     if (this.isClosed() ? this.refuseIfBlocked() : this.refuseIfBusy()) return
     const before = this.fields.corrected ?? this.base()
@@ -616,8 +621,15 @@ class Desk {
       )
       return
     }
-    const { end, where } = this.insertionPoint(after)
-    const corrected = `${before.slice(0, end)} ${text}${before.slice(end)}`
+    const { end, where } = cites
+      ? { end: endOfUncited(before, after), where: "a citation" }
+      : this.insertionPoint(after)
+    if (end < 0) {
+      this.showMessage("You've already changed the words of this issue.")
+      return
+    }
+    const inserted = `${cites ? " " : separatorAfter(before.slice(0, end))}${text}`
+    const corrected = `${before.slice(0, end)}${inserted}${before.slice(end)}`
     this.reopened = true
     this.confirming = null
     this.el.corrected.value = corrected
@@ -625,8 +637,8 @@ class Desk {
     const says =
       `Inserted ${where}: ${text}` +
       (isOpen ? ` Issue ${number} is still open, because its words are unchanged.` : "")
-    this.change({ verdict: "override", corrected }, { now: true, says, inserted: ` ${text}` })
-    selectRange(this.el.corrected, [end, end + 1 + text.length])
+    this.change({ verdict: "override", corrected }, { now: true, says, inserted })
+    selectRange(this.el.corrected, [end, end + inserted.length])
   }
 
   // If the form can't decide now, shows why and returns true.
