@@ -494,6 +494,14 @@ def _checked_decision(desk: OpenDesk, body: DecisionForm, fields: FormFields) ->
             f"Nothing was recorded. You haven't seen all serious issues that are open in"
             f" {desk.answer_name}. Approve again to see them."
         )
+    if "last" not in body.confirmed and not desk.queue.queue:
+        reviewers = desk.workbench.team.completes_earlier_policy(desk.actor, desk.case_id)
+        if reviewers:
+            raise FormRefused(
+                f"Nothing was recorded yet. You are the last of {reviewers} reviewers of this case,"
+                " so your decision can't be undone. Submit again to record it.",
+                confirms="last",
+            )
     return desk.with_kept_citations(decision) if confirms in body.confirmed else decision
 
 
