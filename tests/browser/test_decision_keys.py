@@ -1354,6 +1354,54 @@ def test_a_decision_can_be_undone_after_its_new_draft_was_discarded(draw: Drawn)
     assert draw.sent("undo")[0]["entry"] == standing["id"]
 
 
+def test_deciding_again_starts_with_the_entries_of_the_decision(
+    draw: Drawn, desk_data: dict[str, Any]
+) -> None:
+    labels = {desk_data["labels"]["base"]: {desk_data["labels"]["rows"][0]["key"]: {"label": "x"}}}
+    given = {"verdict": "reject", "reason": "unsupported", "note": "Noted.", "labels": labels}
+    entries = {**desk_data["blank"], **given}
+    for key, verdict, reason in (
+        ("a", "approve", ""),
+        ("x", "reject", "unsupported"),
+        ("t", "reject", "unsupported"),
+    ):
+        draft = draw.data["blank"]
+        place = {**draw.data["place"], "case": key}
+        page = draw(standing={**STANDING, "entries": entries}, draft=draft, place=place)
+        expect(page.get_by_label("Note")).to_be_hidden()
+        page.keyboard.press(key)
+        expect(page.get_by_label("Note")).to_have_value("Noted.")
+        expect(page.get_by_text("The form has the entries of your decision.")).to_be_visible()
+        page.get_by_label("Note").fill("Noted again.")
+        page.keyboard.press("Escape")
+        until(lambda: draw.sent("draft"), page, "the draft is saved")
+        saved = draw.sent("draft")[-1]["fields"]
+        assert [saved["verdict"], saved["reason"], saved["labels"]] == [verdict, reason, labels]
+        page.get_by_role("button", name="Discard draft").click(delay=40)
+        expect(page.get_by_label("Note")).to_be_hidden()
+
+
+def test_two_tabs_of_a_case_have_the_same_entries(draw: Drawn) -> None:
+    page = draw()
+    page.evaluate(
+        """fields => {
+            const kept = { at: 1, reviewer: "Ada", token: "other", fields }
+            const [key, newValue] = ["masis-draft:bridge", JSON.stringify(kept)]
+            window.dispatchEvent(new StorageEvent("storage", { key, newValue }))
+        }""",
+        {**draw.data["blank"], "note": "From the other tab", "verdict": "reject"},
+    )
+    says(page).to_contain_text("This case is open in another tab, too.")
+    field = page.get_by_label("Note")
+    expect(field).to_have_value("From the other tab")
+    field.press("End")
+    field.press_sequentially(", and this one")
+    page.keyboard.press("Escape")
+    until(lambda: draw.sent("draft"), page, "the draft is saved")
+    saved = draw.sent("draft")[-1]["fields"]
+    assert (saved["note"], saved["verdict"]) == ("From the other tab, and this one", "reject")
+
+
 def test_the_card_of_the_chunk_that_is_labelled_is_outlined(draw: Drawn) -> None:
     page = draw()
     page.locator(".card-head").nth(1).focus()

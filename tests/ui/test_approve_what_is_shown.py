@@ -140,6 +140,22 @@ def test_a_decision_opens_the_next_case_or_the_one_that_was_left_to_undo(
         workbench.reviews.undo(ADA, answer["entry"])
 
 
+def test_only_the_own_decision_on_the_answer_shown_can_be_repeated(
+    workbench: Workbench, client: TestClient
+) -> None:
+    body = right(workbench, verdict="reject")
+    body["fields"] |= {"reason": "other", "other": "Fabricated.", "note": "See page 3."}
+    made = post(client, "decisions", {**body, "token": "repeatable"})
+    entries = made["desk"]["standing"]["entries"]
+    given = {name: entries[name] for name in ("verdict", "reason", "other", "note")}
+    assert given == body["fields"]
+    revision = {"place": {"case": CASE, "iteration": "2"}}
+    assert post(client, "open", revision)["desk"]["standing"]["entries"] is None
+    client.headers["X-Masis-Reviewer"] = "Mallory"
+    assert post(client, "open", {"place": {"case": CASE}})["desk"]["standing"]["entries"] is None
+    workbench.reviews.undo(ADA, made["entry"])
+
+
 def test_a_repeated_decision_is_recorded_once_and_answered_again(
     workbench: Workbench, client: TestClient
 ) -> None:

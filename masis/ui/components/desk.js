@@ -95,6 +95,7 @@ class Desk {
     )
     listen(window, "pagehide", () => this.saveOnLeaving())
     listen(document, "visibilitychange", () => this.save())
+    listen(window, "storage", event => this.onOtherTab(event))
     this.resizes = new ResizeObserver(() => this.placeEditor())
     if (this.column?.previousElementSibling)
       this.resizes.observe(this.column.previousElementSibling)
@@ -224,6 +225,7 @@ class Desk {
     this.left = [] // serious issues that were sent with the decision, for the question about it
     this.reopened = false
     this.restored = ""
+    this.repeats = false // the form started with the entries of the decision
     this.hasCaret = false
   }
 
@@ -465,6 +467,19 @@ class Desk {
     this.change({}, { now: true })
   }
 
+  // Takes over what another tab of this browser enters about the same case. Otherwise, the tab that
+  // saves last would replace the draft of the other one.
+  onOtherTab({ key, newValue }) {
+    if (!newValue || !this.formPlace || key !== this.storageKey() || this.dirty || this.busy) return
+    const { fields, reviewer } = JSON.parse(newValue)
+    const { data } = this
+    const namesOf = entries => Object.keys(entries).toSorted()
+    const isSameForm = isEqual(namesOf(fields), namesOf(data.blank)) // not the adjudication's
+    if (!isSameForm || (reviewer ?? "") !== data.reviewer) return
+    this.fill(fields)
+    this.showMessage("This case is open in another tab, too. Both tabs have the same entries.")
+  }
+
   fill(fields) {
     this.fields = { ...this.data.blank, ...fields }
     this.el.other.value = this.fields.other
@@ -614,6 +629,7 @@ class Desk {
   insert({ text, after, cites }, isSaid, number) {
     // It records nothing, so it needs no time for reading.
     if (this.isClosed() ? this.refuseIfBlocked() : this.refuseIfBusy()) return
+    this.reopen()
     const before = this.fields.corrected ?? this.base()
     if (isSaid(before)) {
       this.showMessage(
@@ -630,7 +646,6 @@ class Desk {
     }
     const inserted = `${cites ? " " : separatorAfter(before.slice(0, end))}${text}`
     const corrected = `${before.slice(0, end)}${inserted}${before.slice(end)}`
-    this.reopened = true
     this.confirming = null
     this.el.corrected.value = corrected
     const isOpen = this.view.untouched(corrected).left.some(issue => issue.number === number)
@@ -751,7 +766,7 @@ class Desk {
   choose(verdict) {
     if (this.refuseIfBusy()) return
     if (this.refuseVerdict(verdict)) return
-    if (!this.isOpen()) this.reopened = true
+    if (!this.isOpen()) this.reopen(verdict)
     const isOther = this.fields.verdict !== verdict
     if (isOther) this.confirming = null
     if (!this.data.final || !isOther) {
@@ -761,6 +776,19 @@ class Desk {
     this.change({ verdict, taken: "", ...this.textsFor(verdict) }, { now: true })
     this.fill(this.fields)
     this.draw()
+  }
+
+  // Opens the form of a decided case with the entries of the reviewer's own decision, because the next
+  // decision replaces it with its labels and reports. Another verdict has reasons of its own.
+  reopen(verdict = null) {
+    const { entries } = this.data.standing ?? {}
+    const isAgain = entries && !this.isOpen() && !this.hasInput()
+    this.reopened = true
+    if (!isAgain) return
+    const isOther = verdict && verdict !== entries.verdict
+    const own = pick(["verdict", "reason", "also", "other", "corrected"], this.data.blank)
+    this.fill(isOther ? { ...entries, ...own } : entries)
+    this.repeats = true
   }
 
   // The form is open unless the case has a decision and nothing new has been entered.
@@ -857,6 +885,7 @@ class Desk {
       )
       return
     }
+    this.reopen()
     const issues = [...this.reportedIssues()]
     if (place === null) issues.push(report)
     else issues[place] = report
@@ -874,7 +903,7 @@ class Desk {
   }
 
   setReported(issues, says) {
-    this.reopened = true
+    this.reopen()
     const { [this.digest]: _, ...others } = this.fields.reported
     // `reporting` is cleared here: once the report is added, closing the dialog must not save or
     // clear it as a draft
@@ -1154,7 +1183,7 @@ class Desk {
 
   async takeRevision() {
     if (this.refuseIfBlocked()) return
-    this.reopened = true
+    this.reopen("override")
     const replaced = fields => pick(["verdict", "corrected", "reason", "also"], fields)
     const before = replaced(this.fields)
     const answer = await this.act("revision", { fields: this.fields, token: this.token })
@@ -1318,7 +1347,7 @@ class Desk {
       "]": () => this.showIteration(at + 1),
       w: () => (shiftKey ? this.takeRevision() : this.onVerdictKey("override")),
       t: () => {
-        this.reopened = true
+        this.reopen()
         this.draw()
         this.el.note.focus()
       },
@@ -1636,8 +1665,10 @@ class Desk {
     el.deciding.hidden = !open
     const hasInput = this.hasInput()
     this.drawMessage()
-    el.restored.hidden = !(this.restored && hasInput)
-    el.restored.textContent = `Draft of ${this.restored} restored.`
+    el.restored.hidden = !((this.restored || this.repeats) && hasInput)
+    el.restored.textContent = this.repeats
+      ? "The form has the entries of your decision. The next one replaces it."
+      : `Draft of ${this.restored} restored.`
     this.drawVerdicts()
     if (final) this.drawFinal()
     else this.drawReasons()
