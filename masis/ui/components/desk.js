@@ -95,6 +95,7 @@ class Desk {
     )
     listen(window, "pagehide", () => this.saveOnLeaving())
     listen(document, "visibilitychange", () => this.save())
+    listen(window, "storage", event => this.onOtherTab(event))
     this.resizes = new ResizeObserver(() => this.placeEditor())
     if (this.column?.previousElementSibling)
       this.resizes.observe(this.column.previousElementSibling)
@@ -226,6 +227,7 @@ class Desk {
     this.left = [] // serious issues that were sent with the decision, for the question about it
     this.reopened = false
     this.restored = ""
+    this.repeats = false // the form started with the entries of the decision
     this.hasCaret = false
   }
 
@@ -469,6 +471,19 @@ class Desk {
     this.change({}, { now: true })
   }
 
+  // Takes over what another tab of this browser enters about the same case. Otherwise, the tab that
+  // saves last would replace the draft of the other one.
+  onOtherTab({ key, newValue }) {
+    if (!newValue || !this.formPlace || key !== this.storageKey() || this.dirty || this.busy) return
+    const { fields, reviewer } = JSON.parse(newValue)
+    const { data } = this
+    const namesOf = entries => Object.keys(entries).toSorted()
+    const isSameForm = isEqual(namesOf(fields), namesOf(data.blank)) // not the adjudication's
+    if (!isSameForm || (reviewer ?? "") !== data.reviewer) return
+    this.fill(fields)
+    this.showMessage("This case is open in another tab, too. Both tabs have the same entries.")
+  }
+
   fill(fields) {
     this.fields = { ...this.data.blank, ...fields }
     this.el.other.value = this.fields.other
@@ -592,43 +607,57 @@ class Desk {
     selectRange(corrected, range)
   }
 
-  // Returns where a missing point is inserted: after the sentence that cites the same evidence, or
-  // else after the sentence with the caret, or else at the end.
+  // Returns where a missing point is inserted: after the sentence that cites the same evidence and
+  // what was inserted there before, or else after the sentence with the caret, or else at the end.
   insertionPoint(after) {
     const { corrected } = this.el
     const text = this.fields.corrected ?? this.base()
-    const index = after ? text.lastIndexOf(after) : -1
-    if (index >= 0) {
+    let end = after ? endOfSentence(text, this.base(), after) : -1
+    if (end >= 0) {
+      const separators = [" ", separatorAfter(text.slice(0, end))]
+      const inserted = this.view.insertions.flatMap(each => separators.map(blank => blank + each))
+      const nextAt = place => inserted.find(each => text.startsWith(each, place))
+      for (let next = nextAt(end); next; next = nextAt(end)) end += next.length
       // of a long sentence, the last 60 characters without the word that this cuts
-      const shown = after.length > 60 ? `…${after.slice(-60).replace(/^\S*\s/, "")}` : after
-      return { end: index + after.length, where: `after “${shown}”` }
+      const words = text.slice(0, end).split(SENTENCE_BREAK).at(-1)
+      const shown = words.length > 60 ? `…${words.slice(-60).replace(/^\S*\s/, "")}` : words
+      return { end, where: `after “${shown}”` }
     }
     const stop = this.hasCaret ? text.slice(corrected.selectionEnd).search(/[.!?](\s|$)/) : -1
     if (stop < 0) return { end: text.trimEnd().length, where: "at the end of the correction" }
     return { end: corrected.selectionEnd + stop + 1, where: "after the sentence with the caret" }
   }
 
-  // Inserts a sentence of the evidence on an issue, with its citation, unless the correction has it
-  // (`isSaid`).
-  insert({ text, after }, isSaid, number) {
+  // Inserts a sentence of the evidence on an issue, with its citation, or only the citation that a
+  // sentence lacks (`cites`), unless the correction has it (`isSaid`).
+  insert({ text, after, cites }, isSaid, number) {
     // It records nothing, so it needs no time for reading.
     if (this.isClosed() ? this.refuseIfBlocked() : this.refuseIfBusy()) return
+    this.reopen()
     const before = this.fields.corrected ?? this.base()
     if (isSaid(before)) {
-      this.showMessage("The correction already says this.")
+      this.showMessage(
+        `The ${this.fields.corrected === null ? "answer" : "correction"} already says this.`,
+      )
       return
     }
-    const { end, where } = this.insertionPoint(after)
-    const corrected = `${before.slice(0, end)} ${text}${before.slice(end)}`
-    this.reopened = true
+    const { end, where } = cites
+      ? { end: endOfUncited(before, after), where: "a citation" }
+      : this.insertionPoint(after)
+    if (end < 0) {
+      this.showMessage("You've already changed the words of this issue.")
+      return
+    }
+    const inserted = `${cites ? " " : separatorAfter(before.slice(0, end))}${text}`
+    const corrected = `${before.slice(0, end)}${inserted}${before.slice(end)}`
     this.confirming = null
     this.el.corrected.value = corrected
     const isOpen = this.view.untouched(corrected).left.some(issue => issue.number === number)
     const says =
       `Inserted ${where}: ${text}` +
       (isOpen ? ` Issue ${number} is still open, because its words are unchanged.` : "")
-    this.change({ verdict: "override", corrected }, { now: true, says, inserted: ` ${text}` })
-    selectRange(this.el.corrected, [end, end + 1 + text.length])
+    this.change({ verdict: "override", corrected }, { now: true, says, inserted })
+    selectRange(this.el.corrected, [end, end + inserted.length])
   }
 
   // If the form can't decide now, shows why and returns true.
@@ -741,7 +770,7 @@ class Desk {
   choose(verdict) {
     if (this.refuseIfBusy()) return
     if (this.refuseVerdict(verdict)) return
-    if (!this.isOpen()) this.reopened = true
+    if (!this.isOpen()) this.reopen(verdict)
     const isOther = this.fields.verdict !== verdict
     if (isOther) this.confirming = null
     if (!this.data.final || !isOther) {
@@ -751,6 +780,19 @@ class Desk {
     this.change({ verdict, taken: "", ...this.textsFor(verdict) }, { now: true })
     this.fill(this.fields)
     this.draw()
+  }
+
+  // Opens the form of a decided case with the entries of the reviewer's own decision, because the next
+  // decision replaces it with its labels and reports. Another verdict has reasons of its own.
+  reopen(verdict = null) {
+    const { entries } = this.data.standing ?? {}
+    const isAgain = entries && !this.isOpen() && !this.hasInput()
+    this.reopened = true
+    if (!isAgain) return
+    const isOther = verdict && verdict !== entries.verdict
+    const own = pick(["verdict", "reason", "also", "other", "corrected"], this.data.blank)
+    this.fill(isOther ? { ...entries, ...own } : entries)
+    this.repeats = true
   }
 
   // The form is open unless the case has a decision and nothing new has been entered.
@@ -847,6 +889,7 @@ class Desk {
       )
       return
     }
+    this.reopen()
     const issues = [...this.reportedIssues()]
     if (place === null) issues.push(report)
     else issues[place] = report
@@ -864,7 +907,7 @@ class Desk {
   }
 
   setReported(issues, says) {
-    this.reopened = true
+    this.reopen()
     const { [this.digest]: _, ...others } = this.fields.reported
     // `reporting` is cleared here: once the report is added, closing the dialog must not save or
     // clear it as a draft
@@ -1144,7 +1187,7 @@ class Desk {
 
   async takeRevision() {
     if (this.refuseIfBlocked()) return
-    this.reopened = true
+    this.reopen("override")
     const replaced = fields => pick(["verdict", "corrected", "reason", "also"], fields)
     const before = replaced(this.fields)
     const answer = await this.act("revision", { fields: this.fields, token: this.token })
@@ -1308,7 +1351,7 @@ class Desk {
       "]": () => this.showIteration(at + 1),
       w: () => (shiftKey ? this.takeRevision() : this.onVerdictKey("override")),
       t: () => {
-        this.reopened = true
+        this.reopen()
         this.draw()
         this.el.note.focus()
       },
@@ -1626,8 +1669,10 @@ class Desk {
     el.deciding.hidden = !open
     const hasInput = this.hasInput()
     this.drawMessage()
-    el.restored.hidden = !(this.restored && hasInput)
-    el.restored.textContent = `Draft of ${this.restored} restored.`
+    el.restored.hidden = !((this.restored || this.repeats) && hasInput)
+    el.restored.textContent = this.repeats
+      ? "The form has the entries of your decision. The next one replaces it."
+      : `Draft of ${this.restored} restored.`
     this.drawVerdicts()
     if (final) this.drawFinal()
     else this.drawReasons()

@@ -152,7 +152,7 @@ class LabelBar {
     this.asks = ""
     this.cursor = null
     this.status.textContent = ""
-    desk.reopened = true
+    desk.reopen()
     if (this.rowOf(target)) this.view.showTarget(target.key)
     this.view.reasons.prepend(this.element)
     this.markCard(target)
@@ -187,7 +187,7 @@ class LabelBar {
   set(change, says) {
     const { desk, target } = this
     if (desk.refuseIfBusy()) return
-    desk.reopened = true
+    desk.reopen()
     if (target.kind === "report") {
       const reports = [...desk.reportedIssues()]
       reports[target.place] = this.complete({ ...reports[target.place], ...change })
@@ -235,7 +235,7 @@ class LabelBar {
   setChunk(id, given) {
     const { desk } = this
     if (desk.refuseIfBusy()) return
-    desk.reopened = true
+    desk.reopen()
     const chunks = { ...desk.fields.chunks }
     if (given) chunks[id] = given
     else delete chunks[id]
@@ -834,7 +834,7 @@ class LabelBar {
     const { desk } = this
     if (desk.refuseIfClosed()) return
     if (desk.refuseIfBusy()) return
-    desk.reopened = true
+    desk.reopen()
     const isMissing = desk.fields.missing === null
     const { text } = this.words.missing
     desk.change(

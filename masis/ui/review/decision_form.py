@@ -22,15 +22,25 @@ from masis.schema.audit import CitationAudit, Issue
 from masis.schema.base import Record
 from masis.schema.case import Case, Severity
 from masis.schema.labels import SERIOUS_SEVERITIES, TargetLabel
-from masis.schema.review import Decision, LogEntry, Verdict, answer_name, decision_outcome
+from masis.schema.review import (
+    Decision,
+    LogEntry,
+    Verdict,
+    answer_digest,
+    answer_name,
+    decision_outcome,
+)
 from masis.schema.run import Iteration, Run
 from masis.schema.team import LabelTypes
 from masis.schema.wording import count_noun, shorten
 from masis.services import decision_rules
 from masis.services.decision_rules import (
     OTHER,
+    REASON_CODE,
+    REASON_CODES,
     is_unchanged,
     label_key,
+    own_words,
     reasons_for,
     reasons_given,
     seen_issues,
@@ -308,6 +318,28 @@ def fields_of_labels(decision: Decision, answer: str) -> Data:
     """
     reported = tuple(ReportFields.model_validate(row) for row in _reported_rows(decision))
     return {**labels_of(decision), "reported": {answer: reported} if reported else {}}
+
+
+def entries_of(decision: Decision, answer: str | None) -> FormFields:
+    """Return a decision as entries of the form.
+
+    ``answer`` is the answer that it's about, or None if it was removed. Its labels need it.
+    """
+    codes = decision.extra.get(REASON_CODES, [decision.extra.get(REASON_CODE, "")])
+    known = {reason.code for reason in reasons_for(decision.verdict)} if decision.verdict else set()
+    reasons = [code for code in codes if code in known]
+    labels = {}
+    if decision.labels and answer is not None:
+        labels = fields_of_labels(decision, answer_digest(answer))
+    return FormFields(
+        verdict=decision.verdict,
+        reason=next(iter(reasons), ""),
+        also=tuple(reasons[1:]),
+        other=own_words(decision.reason, reasons),
+        note=decision.note,
+        corrected=decision.corrected_answer,
+        **labels,
+    )
 
 
 @lru_cache(maxsize=16)  # called after every pause in typing for the same answer
