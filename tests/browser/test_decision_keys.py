@@ -17,6 +17,7 @@ from masis.schema.team import QueuePolicy
 from masis.services import Workbench
 from masis.services.decision_rules import label_key
 from masis.services.records import CaseFilter
+from masis.ui.components import sources
 from masis.ui.review import decision_form as forms
 from masis.ui.review.decision import DESK_PARTS
 from masis.ui.review.desk import OpenDesk, Place
@@ -948,6 +949,89 @@ def test_a_label_is_shown_in_the_answer_until_it_is_removed(draw: Drawn) -> None
     expect(chip).to_have_attribute("data-names", "you: partly supported")
     page.keyboard.press("0")
     expect(chip).to_have_count(0)
+
+
+def test_l_labels_what_the_reasons_are_about_and_was_chosen_last(draw: Drawn) -> None:
+    page = draw()
+    bar, panel = page.locator(".label-bar .bar-head"), page.locator(".why-panel")
+    marked = panel.locator(".label-this:has(kbd)")
+    fabricated = page.locator(".text .ref-fabricated")
+
+    def labels(name: str) -> None:
+        page.keyboard.press("l")
+        expect(bar).to_contain_text(name)
+        page.keyboard.press("Enter")
+        expect(bar).to_have_count(0)
+
+    page.keyboard.press("f")
+    first = page.locator(".tag").first
+    expect(first).to_be_focused()
+    page.keyboard.press("l")
+    words = bar.locator(".bar-words")
+    opened = words.inner_text()
+    page.keyboard.press("Enter")
+    expect(first).to_be_focused()  # nothing else was chosen
+    page.keyboard.press("l")
+    while words.inner_text() != "“[chunk_1]”":
+        page.keyboard.press("j")
+        assert words.inner_text() != opened
+    # after another part was chosen in the bar, that part has the focus and the key
+    page.keyboard.press("Enter")
+    expect(page.locator(".text .ref-valid")).to_be_focused()
+    expect(marked).to_have_text("Label this referenceL")
+    labels("Reference“[chunk_1]”")
+    # a marker is what was chosen, although the first reason is about the claim before it
+    fabricated.click(delay=40)
+    expect(panel.locator(".label-this").first).to_have_text(re.compile("claim|reference"))
+    expect(marked).to_have_text("Label this referenceL")
+    expect(panel.get_by_role("button", name="Label this reference")).to_have_count(1)
+    labels("Reference“[chunk_9]”")
+    # words of a chunk can't get the focus
+    page.locator(".card[data-id=chunk_2] .card-text").click(delay=40)
+    expect(marked).to_have_text("Label this chunkL")
+    labels("Chunkchunk_2")
+    page.keyboard.press("l")
+    page.keyboard.press("k")
+    page.keyboard.press("Enter")
+    expect(page.locator(".card[data-id=chunk_1] .card-head")).to_be_focused()
+    labels("Chunkchunk_1")
+    fabricated.focus()  # the focus is newer than what was chosen
+    labels("Reference“[chunk_9]”")
+    # a new report takes the key until something else is chosen
+    page.keyboard.press("f")
+    page.keyboard.press("Shift+M")
+    page.get_by_role("radio", name="unsafe").check()
+    page.keyboard.press("Control+Enter")
+    expect(marked).to_have_count(0)
+    labels("Reported issue")
+    page.keyboard.press("Shift+F")
+    page.keyboard.press("f")
+    expect(marked).to_have_count(1)
+    labels(opened)
+
+
+def test_every_control_of_the_label_bar_is_in_view_without_the_reasons(draw: Drawn) -> None:
+    page = draw()
+    page.set_viewport_size({"width": 1000, "height": 800})
+    add = "(root, css) => root.prepend(Object.assign(document.createElement('style'), { textContent: css }))"
+    page.locator(".root .root").first.evaluate(add, sources("answer", "labels")[0])
+    page.keyboard.press("f")
+    reasons = page.locator(".why-panel > :is(.reason, .lit-note)")
+    expect(reasons.first).to_be_visible()
+    page.keyboard.press("l")
+    words = page.locator(".bar-words")
+    while words.inner_text() != "“[chunk_9]”":
+        page.keyboard.press("j")
+    # the bar is highest on a reference with its right one, a passage and its kinds
+    for key in ("2", "2", "ArrowDown", "ArrowDown", "s", "a"):
+        page.keyboard.press(key)
+    expect(page.get_by_role("list", name="Passages named")).to_contain_text("Right reference")
+    expect(page.locator(".bar-status")).to_contain_text("The label bar is open")
+    for shown in (*page.locator(".label-bar button").all(), page.locator(".bar-status")):
+        expect(shown).to_be_in_viewport(ratio=1)
+    assert not any(each.is_visible() for each in reasons.all())
+    page.keyboard.press("Enter")
+    expect(reasons.first).to_be_visible()
 
 
 def test_a_report_leads_to_its_passages_and_leaves_the_answer_in_view(draw: Drawn) -> None:

@@ -116,19 +116,18 @@ class LabelBar {
     this.buildMissing()
   }
 
-  // Opens the bar for the claim, reference or sentence with this key, or for the chunk whose card has
-  // the focus.
+  // Opens the bar for the claim, reference, sentence or chunk with this key.
   open(key) {
     const { desk } = this
-    const focused = desk.answerRoot.getRootNode().activeElement
-    const card = desk.answerRoot.contains(focused) && focused?.closest(".card")
-    if (card && !card.dataset.followed) {
-      this.show(this.chunk(card.dataset.id))
+    const chunk = [...this.chunks.keys()].map(id => this.chunk(id)).find(each => each.key === key)
+    if (chunk) {
+      this.show(chunk)
       return
     }
     const targets = this.targets()
-    const isSuggested = this.suggested && this.suggested.key === key
-    const suggested = isSuggested && `report:${this.suggested.place}`
+    const made = this.suggested
+    const isSuggested = made?.selections === this.view.selections() && made?.key === key
+    const suggested = isSuggested && `report:${made.place}`
     const target =
       targets.find(each => each.key === (suggested || key)) ?? (key ? null : targets[0])
     if (target) this.show(target)
@@ -141,13 +140,15 @@ class LabelBar {
 
   // The next L without another choice opens a report that was just added.
   suggest(place) {
-    this.suggested = { key: this.view.target(), place }
+    const { view } = this
+    this.suggested = { key: view.target(), selections: view.selections(), place }
   }
 
   show(target) {
     const { desk } = this
     if (desk.refuseIfClosed()) return
     if (!this.target) this.cameFrom = desk.answerRoot.getRootNode().activeElement
+    else if (target.key !== this.target.key) this.cameFrom = null
     this.target = target
     this.asks = ""
     this.cursor = null
@@ -173,11 +174,14 @@ class LabelBar {
     if (!this.target) return
     this.markCard(null)
     const hadFocus = this.element.contains(this.element.getRootNode().activeElement)
+    const { key } = this.target
     this.target = null
     this.element.remove()
     this.highlight()
-    // A removed element takes the focus with it: the keys go on from where the reader was
-    if (hadFocus && this.cameFrom?.isConnected) this.cameFrom.focus({ preventScroll: true })
+    // A removed element takes the focus with it: the keys go on from where the reader was, or from
+    // the part that was labelled last
+    const from = this.cameFrom?.isConnected ? this.cameFrom : this.view.elementOf(key)
+    if (hadFocus) from?.focus({ preventScroll: true })
   }
 
   // --- changes

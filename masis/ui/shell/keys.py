@@ -40,7 +40,9 @@ ESCALATE = Key("E", "E", "Escalate")
 REASON = Key("1", "1–9, 0", "Choose a reason by its number, or several")
 TAKE = Key("Shift+W", "Shift W", "Take the revision as correction")
 NOTE = Key("T", "T", "Write a note")
-LABELS = Key("L", "L", "Label the claim or reference you stand on, or the chunk with the focus")
+LABELS = Key(
+    "L", "L", "Label the claim, reference or chunk that you chose last, or that has the focus"
+)
 MISSING = Key("Shift+L", "Shift L", "Say that a needed passage is missing from the evidence")
 LABEL_WORDS = Key("M", "M", "Report an issue in the words selected in the answer, or in a sentence")
 INSERT = Key("I", "I", "Insert the evidence's sentence on the issue of F, with its citation")
