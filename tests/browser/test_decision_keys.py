@@ -939,6 +939,18 @@ def test_an_approval_against_own_findings_is_asked_about(draw: Drawn) -> None:
     assert sorted(label_key(label) for label in given) == sorted(sent["acknowledged"])
 
 
+def test_labels_on_chunks_are_counted_with_the_others(draw: Drawn) -> None:
+    page = draw()
+    title = page.locator(".labels > summary")
+    expect(title).to_contain_text("Label single claims and references")
+    page.locator(".card[data-id=chunk_1]").get_by_role("button", name="irrelevant").click(delay=40)
+    expect(title).to_contain_text("Labels given: 1 on chunks")
+    page.keyboard.press("f")
+    for key in ("l", "1", "Enter", "Shift+L"):
+        page.keyboard.press(key)
+    expect(title).to_contain_text("1 on claims and references, 1 on chunks, 1 on the evidence")
+
+
 def test_a_label_is_shown_in_the_answer_until_it_is_removed(draw: Drawn) -> None:
     page = draw()
     page.keyboard.press("l")
@@ -1346,13 +1358,57 @@ def test_a_missing_point_is_added_if_new_sentences_have_most_of_its_words(draw: 
 
 
 def test_f_says_why_it_goes_nowhere(draw: Drawn) -> None:
-    page = draw(view={**draw.data["view"], "version": "none", "issues": [], "issues_total": 0})
+    view = {**draw.data["view"], "issues": [], "issues_total": 0}
+    page = draw(view={**view, "version": "none", "claims": []})
     page.keyboard.press("f")
-    says(page).to_have_text("There is no issue to go to in this answer.")
+    says(page).to_have_text("There is no issue and no unconfirmed claim to go to in this answer.")
     page = draw(view=draw.with_words("101"))
     page.keyboard.press("f")
     page.keyboard.press("f")
     says(page).to_have_text("This is the only issue of the answer.")
+
+
+def test_f_goes_on_to_claims_that_arent_confirmed_and_l_starts_at_the_first_doubtful_part(
+    draw: Drawn,
+) -> None:
+    view, labels = draw.data["view"], draw.data["labels"]
+    unconfirmed = {"text": "not confirmed", "tone": "calm"}
+    claims = [{**claim, "label": unconfirmed} for claim in view["claims"]]
+    bare = {**view, "claims": claims, "issues": [], "issues_total": 0}
+    bar = draw.page.locator(".label-bar .bar-words")
+    page = draw(view={**bare, "version": "bare"})
+    chosen = page.locator(".text .chosen")
+    for key, number, words in (
+        ("f", 1, "101"),
+        ("f", 2, "1950"),
+        ("f", 1, "101"),
+        ("Shift+F", 2, "1950"),
+    ):
+        page.keyboard.press(key)
+        says(page).to_have_text(f"Not confirmed: claim {number} of 2.")
+        assert any(words in each for each in chosen.all_inner_texts())
+        page.keyboard.press("l")
+        expect(bar).to_contain_text(words)
+        page.keyboard.press("Enter")
+    # issues come first, and their claims aren't visited again
+    issue = {**view["issues"][0], "claim": 1, "number": 1}
+    page = draw(view={**bare, "version": "one", "issues": [issue], "issues_total": 1})
+    for _ in range(2):
+        page.keyboard.press("f")
+        expect(page.locator(".why-panel")).to_contain_text("Issue 1,")
+        page.keyboard.press("f")
+        says(page).to_have_text("Not confirmed: claim 1 of 1.")
+    # L begins at the first part in doubt that has no label yet
+    page = draw(view={**view, "version": "plain"})
+    doubtful = [row["text"] for row in labels["rows"] if row["doubtful"]]
+    assert doubtful[0] != labels["rows"][0]["text"]
+    for words in doubtful[:2]:
+        page.keyboard.press("l")
+        expect(bar).to_have_text(f"“{words}”")
+        page.keyboard.press("1")
+        page.keyboard.press("Escape")
+        page.keyboard.press("Enter")
+        page.keyboard.press("Escape")  # closes the reasons, so that nothing is chosen
 
 
 def test_a_decision_can_be_undone_after_its_new_draft_was_discarded(draw: Drawn) -> None:

@@ -408,6 +408,7 @@ function drawAnswer(root, data, desk) {
     if (!issue) return
     clear()
     root.issueAt = number
+    root.claimAt = null
     const card = issueCards.get(number)
     card?.classList.add("chosen")
     if (issue.placed && !pieceElements.some(([, piece]) => piece.issues?.includes(number)))
@@ -427,8 +428,12 @@ function drawAnswer(root, data, desk) {
   const selectPiece = (piece, follow, target = null) => {
     clear()
     root.targetAt = target
-    // F continues from this issue
-    if (piece.issues?.length) root.issueAt = Math.min(...piece.issues)
+    // F continues from this issue or claim
+    root.claimAt = target ?? data.claims[piece.claims?.[0]]?.target ?? null
+    if (piece.issues?.length) {
+      root.issueAt = Math.min(...piece.issues)
+      root.claimAt = null
+    }
     for (const number of piece.issues ?? []) issueCards.get(number)?.classList.add("chosen")
     choosePieces(item => item.sentence === piece.sentence)
     explainPiece(piece)
@@ -1038,20 +1043,40 @@ function drawAnswer(root, data, desk) {
     root.decision.observe(panel)
   }
 
-  // Goes to the next or previous issue by number, for F and Shift+F. Issue 1 is the
-  // most severe. The tag in the answer gets the focus, or else the card.
-  // Goes to the next or previous issue. Returns why it can't, or "".
+  // Returns the claims that aren't confirmed and have no issue of their own, in order.
+  const openClaims = () =>
+    data.difference
+      ? []
+      : [...data.claims.keys()].filter(
+          claim =>
+            !isSupported(claim) &&
+            !data.issues.some(issue => issue.claim === claim) &&
+            data.pieces.some(piece => piece.claims?.includes(claim)),
+        )
+  // Goes to the next or previous issue by number, for F and Shift+F, and after the last issue to the
+  // claims that aren't confirmed. Issue 1 is the most severe. Returns what to say about it, or "".
   const stepIssue = step => {
     const numbers = data.issues.map(issue => issue.number)
-    if (!numbers.length) return "There is no issue to go to in this answer."
-    const at = numbers.indexOf(root.issueAt)
-    const isOnly = at === 0 && numbers.length === 1
-    selectIssue(
-      at < 0
-        ? numbers[step > 0 ? 0 : numbers.length - 1]
-        : numbers[(at + step + numbers.length) % numbers.length],
-      "answer",
-    )
+    const claims = openClaims()
+    const stops = [...numbers, ...claims.map(claim => data.claims[claim].target)]
+    if (!stops.length) return "There is no issue and no unconfirmed claim to go to in this answer."
+    const present = stops.indexOf(root.claimAt ?? root.issueAt)
+    const at =
+      present < 0
+        ? step > 0
+          ? 0
+          : stops.length - 1
+        : (present + step + stops.length) % stops.length
+    if (at >= numbers.length) {
+      showTab("answer")
+      showTarget(stops[at])
+      root.claimAt = stops[at]
+      root.issueAt = null
+      answer.focus({ preventScroll: true })
+      return `Not confirmed: claim ${at - numbers.length + 1} of ${claims.length}.`
+    }
+    selectIssue(stops[at], "answer")
+    const isOnly = present === at
     const card = issueCards.get(root.issueAt)
     const tag = tags.get(root.issueAt)
     ;(tag ?? card?.querySelector(".issue-head"))?.focus({ preventScroll: true })
@@ -1162,7 +1187,7 @@ function drawAnswer(root, data, desk) {
     if (unique.length) return unique.some(context => corrected.includes(context))
     return count(corrected, words) >= count(whole, words)
   }
-  root.issueAt = null
+  root.issueAt = root.claimAt = null
   root.listeners?.abort()
   root.listeners = new AbortController()
   const listen = (target, name, handler) =>

@@ -1947,16 +1947,19 @@ class Desk {
 
   drawLabels() {
     const { el, fields, labels } = this
-    el.labels.hidden = !labels.rows.length
+    el.labels.hidden = !labels.rows.length && !fields.missing && isEqual(fields.chunks, {})
     const given = fields.labels[labels.base] ?? {}
-    const count = Object.keys(given).length
+    const counts = [
+      [Object.keys(given).length, "on claims and references"],
+      [Object.keys(fields.chunks).length, "on chunks"],
+      [fields.missing === null ? 0 : 1, "on the evidence"],
+    ]
+    const says = counts.filter(([count]) => count).map(([count, where]) => `${count} ${where}`)
     el.labelsTitle.replaceChildren(
       make(
         "span",
         "",
-        count
-          ? `Labels on single claims and references: ${count} given`
-          : "Label single claims and references",
+        says.length ? `Labels given: ${says.join(", ")}` : "Label single claims and references",
       ),
       named("kbd", "", "L", { "aria-hidden": "true" }),
     )

@@ -129,13 +129,19 @@ class LabelBar {
     const isSuggested = made?.selections === this.view.selections() && made?.key === key
     const suggested = isSuggested && `report:${made.place}`
     const target =
-      targets.find(each => each.key === (suggested || key)) ?? (key ? null : targets[0])
+      targets.find(each => each.key === (suggested || key)) ?? (key ? null : this.firstOf(targets))
     if (target) this.show(target)
     else
       desk.showMessage(
         `There is no claim or reference to label. ${desk.isFinal ? "" : "M labels words. "}` +
           "L labels the chunk that has the focus.",
       )
+  }
+
+  // Returns the first part that the audit doubts and that has no label yet, or else the first one.
+  firstOf(targets) {
+    const isOpen = target => this.rowOf(target)?.doubtful && !this.given(target)
+    return targets.find(isOpen) ?? targets[0]
   }
 
   // The next L without another choice opens a report that was just added.

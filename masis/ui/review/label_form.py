@@ -17,6 +17,7 @@ from masis.schema.audit import ClaimCheck
 from masis.schema.base import Record
 from masis.schema.case import Case, Evidence
 from masis.schema.labels import (
+    FAULTS,
     LABEL_CHOICES,
     MOST_PASSAGES,
     SERIOUS_FAULTS,
@@ -189,7 +190,8 @@ def label_rows(iteration: Iteration, case: Case) -> list[Data]:
     """Return the parts of an iteration that can be labelled, each with the machine's verdict.
 
     ``offered`` holds the audit's own passages (``_offered_passages``), and ``right`` the chunk
-    that it considers the right one to cite, or None.
+    that it considers the right one to cite, or None. ``doubtful`` says that the audit found a fault
+    in the part or couldn't confirm it.
     """
     chunks = {chunk.id: chunk for chunk in case.evidence}
     citations = iteration.citation_audit.citations
@@ -213,6 +215,8 @@ def label_rows(iteration: Iteration, case: Case) -> list[Data]:
                 else "",
                 "machine": label(PART_LABELS[target.kind][target.verdict]),
                 "verdict": target.verdict,
+                "doubtful": target.verdict in FAULTS[target.kind]
+                or (target.kind == "claim" and target.verdict != "supported"),
                 "offered": [passage.model_dump() for passage in offered],
                 "right": _right_reference(target, checks, offered, iteration),
             }
@@ -392,6 +396,7 @@ def recorded_rows(decision: Decision, iteration: Iteration | None, case: Case) -
             "where": "",
             "machine": label(NOT_JUDGED),
             "verdict": "",
+            "doubtful": False,
             "offered": [],
             "right": None,
         }

@@ -62,8 +62,10 @@ FORWARD = Key("J", "J", "Next case in the list")
 BACK = Key("K", "K", "Previous case in the list")
 ITERATION_BACK = Key("[", "[", "Previous iteration")
 ITERATION_FORWARD = Key("]", "]", "Next iteration")
-NEXT_ISSUE = Key("F", "F", "Next issue by number; 1 is the most serious")
-PREVIOUS_ISSUE = Key("Shift+F", "Shift F", "Previous issue")
+NEXT_ISSUE = Key(
+    "F", "F", "Next issue by number; 1 is the most serious. Then the claims that aren't confirmed"
+)
+PREVIOUS_ISSUE = Key("Shift+F", "Shift F", "Previous issue or unconfirmed claim")
 TURN = Key("G", "G", "Switch between the answer and the evidence")
 DIFF = Key("D", "D", "Show what changed between iterations")
 SWITCH = Key("V", "V", "Switch between the original and its correction, or the best revision")
