@@ -1060,6 +1060,41 @@ def test_a_report_leads_to_its_passages_and_leaves_the_answer_in_view(draw: Draw
     says(page).to_contain_text("Reported: incomplete, medium, the whole answer.")
 
 
+def test_the_passages_of_a_report_say_what_they_are_about(draw: Drawn) -> None:
+    page = draw()
+    bar = page.locator(".label-bar")
+    status = bar.get_by_role("status")
+
+    def report(key: str, name: str) -> None:
+        page.keyboard.press(key)
+        page.get_by_role("radio", name=name).check()
+        page.get_by_role("button", name="Report it and name passages").click()
+
+    report("m", "misattributed")
+    expect(bar.get_by_role("button", name="Contradicts the words")).to_be_visible()
+    page.keyboard.press("Enter")
+    report("Shift+M", "contradicted")
+    expect(bar.get_by_role("button", name="Supports the answer")).to_be_visible()
+    page.keyboard.press("Enter")
+    # what is missing has no words in the answer that a passage could contradict
+    report("Shift+M", "incomplete")
+    expect(bar.get_by_role("button", name="Contradicts")).to_have_count(0)
+    page.keyboard.press("ArrowDown")
+    expect(status).to_contain_text("chunk_1, sentence 1")
+    # words selected meanwhile take its place
+    page.locator(".card[data-id=chunk_2] .card-text").evaluate(
+        "box => getSelection().selectAllChildren(box)"
+    )
+    expect(status).to_have_text("Selected in chunk_2: “Bridge 1 was opened in 1931.”")
+    page.keyboard.press("c")
+    expect(status).to_contain_text("S names the passage")
+    page.keyboard.press("s")
+    expect(bar.get_by_role("list", name="Passages named")).to_contain_text(
+        "chunk_2 says what is missing “Bridge 1 was opened in 1931.”"
+    )
+    expect(bar.get_by_role("button", name="quotation")).to_have_count(0)
+
+
 def test_missing_points_and_changed_words_are_counted_apart(draw: Drawn) -> None:
     view = draw.with_words("Bridge 1", "[chunk_1]", "1950")
     view["issues"][1] |= {"claim": -1, "placed": False, "description": "It carries two lanes"}

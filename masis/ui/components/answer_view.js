@@ -498,6 +498,14 @@ function drawAnswer(root, data, desk) {
     const { piece, issue } = focusedPart()
     return issue ? targetOf(issue, piece) : data.references[piece?.citation]?.target
   }
+  // Returns the ids of the evidence that the sentences with these words cite.
+  const citedBy = (start, end) => {
+    const isInWords = piece =>
+      offsets.get(piece) < end && offsets.get(piece) + lettersIn(piece.text) > start
+    const sentences = data.pieces.filter(isInWords).map(piece => piece.sentence)
+    const cited = data.pieces.filter(piece => sentences.includes(piece.sentence))
+    return cited.flatMap(piece => referencesOf(piece).map(reference => reference.evidence))
+  }
   // Returns the element that gets the focus for a target: its issue's tag, its marker or its chunk.
   const elementOf = key => {
     const [kind, id] = [key.slice(0, key.indexOf(":")), key.slice(key.indexOf(":") + 1)]
@@ -1253,6 +1261,7 @@ function drawAnswer(root, data, desk) {
     markLabelled,
     selectedWords: () => (data.difference ? null : selectedWords()),
     elementOf,
+    citedBy,
     // The part or chunk that has the focus, or else the one whose reasons are shown
     target: () => targetInFocus() ?? root.targetAt,
     placeOfReader,

@@ -23,6 +23,7 @@ from masis.schema.base import Record
 from masis.schema.case import Case, Severity
 from masis.schema.labels import SERIOUS_SEVERITIES, TargetLabel
 from masis.schema.review import Decision, LogEntry, Verdict, answer_name, decision_outcome
+from masis.schema.rules import OMISSIONS
 from masis.schema.run import Iteration, Run
 from masis.schema.team import LabelTypes
 from masis.schema.wording import count_noun, shorten
@@ -329,7 +330,10 @@ def reporting(answer: str, types: LabelTypes, standing: Decision | None) -> Data
         if row["start"] is None or answer[row["start"] : row["end"]] == row["text"]
     ]
     return {
-        "types": [{"name": type_.name, "guidance": type_.guidance} for type_ in types.types],
+        "types": [
+            {"name": each.name, "guidance": each.guidance, "omits": each.name in OMISSIONS}
+            for each in types.types
+        ],
         "severities": SEVERITIES,
         "serious": SERIOUS_SEVERITIES,
         "sentences": list(sentence_places(answer)),

@@ -38,6 +38,7 @@ from masis.views.words import (
     NOT_JUDGED,
     PART_LABELS,
     PASSAGE_MISSING,
+    REPORT_STANCE,
     STANCE,
     SUPPORT_KIND,
     label,
@@ -314,7 +315,8 @@ def label_words() -> Data:
 
     ``choices`` lists code, word and meaning by the kind of target, as ``kinds`` does. ``serious``
     holds the codes that an approval asks about.
-    ``stances`` holds the words of a passage's stances.
+    ``stances`` holds the words of a passage's stances, and ``report_stances`` those of a reported
+    issue, by what its passages are about.
     """
     tables = {**PART_LABELS, "evidence": CHUNK_LABEL}
     return {
@@ -326,6 +328,7 @@ def label_words() -> Data:
         "wrong_references": _WRONG_REFERENCES,
         "serious": {kind: sorted(codes) for kind, codes in SERIOUS_FAULTS.items()},
         "stances": {stance: label(word) for stance, word in STANCE.items()},
+        "report_stances": REPORT_STANCE,
         "kinds": [(kind, word.text, word.meaning) for kind, word in SUPPORT_KIND.items()],
         "missing": label(PASSAGE_MISSING),
         "most_passages": MOST_PASSAGES,
