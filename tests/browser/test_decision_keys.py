@@ -430,6 +430,35 @@ def test_a_suggested_name_must_be_confirmed_before_it_is_recorded(draw: Drawn) -
     assert made.value.headers["x-masis-reviewer"] == "ada"
 
 
+def test_the_field_for_a_name_that_the_browser_has_stored_doesnt_flash_up(draw: Drawn) -> None:
+    draw.page.evaluate("localStorage.setItem('masis-reviewer', 'Ada')")
+    field = draw.page.get_by_label("Your name")
+    page = draw(reviewer="")
+    expect(page.locator(".panel")).to_be_visible()
+    assert not field.is_visible()
+    # the server may ask for it all the same
+    asked = {"message": "Type your name.", "field": "reviewer", "confirms": ""}
+    draw.answers["decisions"] = (422, {"error": asked})
+    for key in ("x", "3", "Control+Enter"):
+        page.keyboard.press(key)
+    expect(field).to_be_focused()
+
+
+def test_a_report_leaves_the_answer_free_in_a_narrow_window(draw: Drawn) -> None:
+    page = draw()
+    page.set_viewport_size({"width": 900, "height": 900})
+    host = page.locator("#host")
+    host.evaluate("each => (each.style.marginLeft = '547px')")
+    offer = page.get_by_role("button", name="Report an issue here")
+    page.locator(".answer .text").evaluate("box => getSelection().selectAllChildren(box)")
+    expect(offer).to_be_visible()
+    page.keyboard.press("m")
+    form = page.get_by_role("dialog", name="Report an issue in these words").bounding_box()
+    assert form
+    assert form["x"] >= 547
+    expect(offer).to_be_hidden()
+
+
 def test_an_action_is_confirmed_with_a_message_and_can_be_undone(draw: Drawn) -> None:
     page = draw()
     page.keyboard.press("Shift+M")
@@ -1042,6 +1071,10 @@ def test_every_control_of_the_label_bar_is_in_view_without_the_reasons(draw: Dra
     for shown in (*page.locator(".label-bar button").all(), page.locator(".bar-status")):
         expect(shown).to_be_in_viewport(ratio=1)
     assert not any(each.is_visible() for each in reasons.all())
+    # the form shows only keys that it has meanwhile
+    keys = page.locator(".panel kbd")
+    shown_keys = {key.inner_text() for key in keys.all() if key.is_visible()}
+    assert shown_keys == {"U", "H", "Ctrl ↵"}
     page.keyboard.press("Enter")
     expect(reasons.first).to_be_visible()
 
@@ -1203,6 +1236,19 @@ def settled(data: dict[str, Any]) -> dict[str, Any]:
     standing = {**data["final"]["sides"][0], "other": "Theirs.", "note": "Theirs."}
     final = {**data["final"], "open": False, "standing": standing}
     return {**data, "seen": data["seen"] + 1, "standing": row, "final": final}
+
+
+def test_next_is_the_main_button_only_while_a_case_is_left(
+    draw: Drawn, final_data: dict[str, Any]
+) -> None:
+    draw.data = settled(final_data)
+    seen = draw.data["seen"]
+    page = draw(go={"waiting": True, "says": ""}, seen=seen + 1)
+    following = page.locator(".go").get_by_role("button", name="Next")
+    expect(following).to_have_class(re.compile("primary"))
+    draw(go={"waiting": False, "says": ""}, seen=seen + 2)
+    expect(following).not_to_have_class(re.compile("primary"))
+    expect(page.locator(".go").get_by_role("button", name="Previous")).to_have_text("PreviousK")
 
 
 def test_entries_for_a_case_settled_elsewhere_are_shown_by_m(

@@ -774,7 +774,8 @@ function drawAnswer(root, data, desk) {
   }
   let pointing = false
   const offerLabel = () => {
-    const words = pointing || data.difference || desk.isFinal ? null : selectedWords()
+    const isOff = pointing || data.difference || desk.isFinal || desk.issue?.opened
+    const words = isOff ? null : selectedWords()
     offer.hidden = !words
     if (!words) return
     const last =
@@ -1117,15 +1118,20 @@ function drawAnswer(root, data, desk) {
     if (!piece) return
     const offsetOf = element =>
       left.scrollTop + element.getBoundingClientRect().top - left.getBoundingClientRect().top
-    const goal = offsetOf(piece[0]) - left.clientHeight / 3
-    const text = offsetOf(answer.querySelector(".text"))
-    // show the legend above the answer in full or not at all
-    left.scrollTop =
-      goal >= text
-        ? goal
-        : offsetOf(piece[0]) + piece[0].offsetHeight <= left.clientHeight
-          ? 0
-          : text
+    const text = answer.querySelector(".text")
+    const end = offsetOf(piece[0]) + piece[0].offsetHeight
+    // Shows the legend above the answer in full or not at all, and the answer from its first line if
+    // the words are in view then
+    const top = [0, offsetOf(text)].find(start => end <= start + left.clientHeight)
+    left.scrollTop = top ?? offsetOf(piece[0]) - left.clientHeight / 3
+    if (top !== undefined) return
+    // no line is cut in half at the top
+    const edge = left.getBoundingClientRect().top
+    const range = document.createRange()
+    range.selectNodeContents(text)
+    const isCut = line => line.top < edge && line.bottom > edge
+    const cut = [...range.getClientRects()].filter(line => isCut(line) && line.height < 60)
+    left.scrollTop -= Math.max(0, ...cut.map(line => edge - line.top))
   }
   // Returns the pieces that an issue is about. For a misplaced citation, these are its marker; for
   // a claim, the pieces of the claim, even if the critic raised the issue for the whole sentence.
@@ -1265,6 +1271,7 @@ function drawAnswer(root, data, desk) {
     // The part or chunk that has the focus, or else the one whose reasons are shown
     target: () => targetInFocus() ?? root.targetAt,
     placeOfReader,
+    offerLabel,
     // What the label bar needs of the evidence (label_bar.js)
     evidence,
     reasons: why,

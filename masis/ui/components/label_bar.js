@@ -160,6 +160,7 @@ class LabelBar {
     this.asks = ""
     this.cursor = null
     this.status.textContent = ""
+    desk.el.panel.classList.add("labelling")
     desk.reopened = true
     if (this.rowOf(target)) this.view.showTarget(target.key)
     this.view.reasons.prepend(this.element)
@@ -184,6 +185,7 @@ class LabelBar {
     const { key } = this.target
     this.target = null
     this.element.remove()
+    this.desk.el.panel.classList.remove("labelling")
     this.highlight()
     // A removed element takes the focus with it: the keys go on from where the reader was, or from
     // the part that was labelled last

@@ -331,8 +331,8 @@ def reporting(answer: str, types: LabelTypes, standing: Decision | None) -> Data
     ]
     return {
         "types": [
-            {"name": each.name, "guidance": each.guidance, "omits": each.name in OMISSIONS}
-            for each in types.types
+            {"name": type_.name, "guidance": type_.guidance, "omits": type_.name in OMISSIONS}
+            for type_ in types.types
         ],
         "severities": SEVERITIES,
         "serious": SERIOUS_SEVERITIES,

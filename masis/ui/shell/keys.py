@@ -70,8 +70,8 @@ TURN = Key("G", "G", "Switch between the answer and the evidence")
 DIFF = Key("D", "D", "Show what changed between iterations")
 SWITCH = Key("V", "V", "Switch between the original and its correction, or the best revision")
 HELP = Key("H", "H or ?", "Show or hide these keys")
-NEXT_ROW = Key("J", "J", "Next row in a list; then ↓ works as well")
-PREVIOUS_ROW = Key("K", "K", "Previous row in a list; then ↑ works as well")
+NEXT_ROW = Key("J", "J", "Row after the outlined one, or the first; then ↓ works as well")
+PREVIOUS_ROW = Key("K", "K", "Row before the outlined one, or the last; then ↑ works as well")
 ENDS = Key("Home", "Home End", "First and last row, once a row has the focus")
 OPEN = Key(
     "Enter",
@@ -92,12 +92,14 @@ TAKE_SIDE = Key(
     "Start from a reviewer's decision; the number after the last one brings back your own text",
 )
 TYPE_REASON = Key(
-    "T", "T", "Type the reason, or choose a usual one by its number while the field is empty"
+    "Shift+T",
+    "Shift T",
+    "Type the reason, or choose a usual one by its number while the field is empty",
 )
-TYPE_NOTE = Key("Shift+T", "Shift T", "Type a note")
+TYPE_NOTE = Key("T", "T", "Write a note")
 BEGIN_AGAIN = Key("B", "B", "Restart the correction from the answer or another correction")
 NEXT_TO_ADJUDICATE = Key("N", "N or J", "Next case that needs your adjudication")
-PREVIOUS = Key("P", "P or K", "Previous case that needs your adjudication")
+PREVIOUS = Key("K", "K or P", "Previous case that needs your adjudication")
 CHOOSE = Key("A", "A X E", "Choose approve, reject or escalate, and type the reason")
 CHANGE = Key("M", "M", "Change the verdict of a settled case, or cancel the change")
 UNDO_FINAL = Key(
