@@ -22,6 +22,8 @@ const MIN_CASE_MS = 1000
 // is pressed until the page reacts
 const REPEATED_PRESS_MS = 2000
 const ADVANCE_KEY = "masis-advance"
+const NAME_KEY = "masis-reviewer" // stored by reviewer.js
+const NAME_FOLLOWS_MS = 5000
 // The decisions and skips of this window, newest last. U undoes them one by one.
 const decided = []
 const GLYPH = { approve: "✓", override: "✎", reject: "✕", escalate: "↗" }
@@ -73,6 +75,7 @@ class Desk {
     this.steps = []
     this.dock = 0 // the height of the docked editor of the correction
     this.pressedAt = -Infinity // the last press on Submit
+    this.nameDeadline = performance.now() + NAME_FOLLOWS_MS
     this.build()
     this.reading = make("div")
     this.answerRoot = make("div", "root")
@@ -956,6 +959,7 @@ class Desk {
         `You decide as ${this.reviewerName()}. Press Enter to confirm, or type another name.`,
         "warn",
       )
+      this.askName()
       this.el.name.focus()
       this.el.name.select()
       return
@@ -1003,6 +1007,22 @@ class Desk {
 
   reviewerName() {
     return this.data.reviewer || wellFormed(this.el.name.value).trim()
+  }
+
+  // Returns whether the browser is about to tell the server the reviewer's name, as after a reload
+  // (reviewer.js). The field for it would only flash up. If the server doesn't take the name, the
+  // field appears.
+  isNameComing() {
+    const left = this.nameDeadline - performance.now()
+    if (left < 0 || !readStored(NAME_KEY)) return false
+    this.nameTimer ??= setTimeout(() => this.hasLeft || this.draw(), left + 50)
+    return true
+  }
+
+  // Shows the field for the name even if the browser has stored one.
+  askName() {
+    this.nameDeadline = -Infinity
+    this.draw()
   }
 
   // Returns whether decisions have a name.
@@ -1197,6 +1217,7 @@ class Desk {
   }
 
   focusField(field) {
+    if (field === "reviewer") this.askName()
     const target = {
       corrected: this.el.corrected,
       other: this.el.other,
@@ -1326,7 +1347,7 @@ class Desk {
       j: () => this.go("next"),
       p: () => this.go("back"),
       k: () => this.go("back"),
-      t: () => this.focusText(shiftKey ? "note" : "other"),
+      t: () => this.focusText(shiftKey ? "other" : "note"),
       b: () => this.restartCorrection(),
       m: () => this.toggleChange(),
     }
@@ -1441,7 +1462,7 @@ class Desk {
     el.reasonBlock = make("div", "block")
     const reasonHead = make("div", "row")
     el.reasonTitle = make("div", "label", "Reason")
-    el.reasonKey = named("kbd", "", "T", { "aria-hidden": "true" })
+    el.reasonKey = named("kbd", "", "⇧ T", { "aria-hidden": "true" })
     el.numberHint = make("span", "dim small while-typing", "Esc, then a number")
     reasonHead.append(el.reasonTitle, el.reasonKey, el.numberHint)
     el.other = named("textarea", "text own-words", "", {
@@ -1641,8 +1662,6 @@ class Desk {
     for (const part of [el.change, el.answers, el.usual, el.starts, el.causeBlock, this.sides])
       part.hidden = !final
     for (const part of [el.skip, el.advance.parentElement]) part.hidden = Boolean(final)
-    el.back.lastChild.textContent = final ? "P" : "K"
-    el.noteKey.textContent = final ? "⇧ T" : "T"
     el.correctedKey.textContent = final ? "O" : "W"
     el.reasonKey.hidden = !final
     el.numberHint.hidden = Boolean(final)
@@ -1683,7 +1702,7 @@ class Desk {
     this.drawLabels()
     this.drawReported()
     this.labelBar.draw()
-    el.nameBlock.hidden = Boolean(data.reviewer)
+    el.nameBlock.hidden = Boolean(data.reviewer) || this.isNameComing()
     el.submit.firstChild.textContent = this.submitWords()
     el.submit.disabled = Boolean(this.busy)
     // What is typed while another case or a revision is on its way would be lost or misplaced.
@@ -1702,7 +1721,7 @@ class Desk {
             : "Saving the draft…"
     this.drawHistory()
     el.skip.disabled = !data.go.waiting
-    el.next.classList.toggle("primary", !open)
+    el.next.classList.toggle("primary", !open && (!final || data.go.waiting))
     const made = this.madeHere()
     const escalated = made.filter(each => each.verdict === "escalate").length
     const now = [
@@ -1996,16 +2015,19 @@ class Desk {
 
   drawLabels() {
     const { el, fields, labels } = this
-    el.labels.hidden = !labels.rows.length
+    el.labels.hidden = !labels.rows.length && !fields.missing && isEqual(fields.chunks, {})
     const given = fields.labels[labels.base] ?? {}
-    const count = Object.keys(given).length
+    const counts = [
+      [Object.keys(given).length, "on claims and references"],
+      [Object.keys(fields.chunks).length, "on chunks"],
+      [fields.missing === null ? 0 : 1, "on the evidence"],
+    ]
+    const says = counts.filter(([count]) => count).map(([count, where]) => `${count} ${where}`)
     el.labelsTitle.replaceChildren(
       make(
         "span",
         "",
-        count
-          ? `Labels on single claims and references: ${count} given`
-          : "Label single claims and references",
+        says.length ? `Labels given: ${says.join(", ")}` : "Label single claims and references",
       ),
       named("kbd", "", "L", { "aria-hidden": "true" }),
     )

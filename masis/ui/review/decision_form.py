@@ -30,6 +30,7 @@ from masis.schema.review import (
     answer_name,
     decision_outcome,
 )
+from masis.schema.rules import OMISSIONS
 from masis.schema.run import Iteration, Run
 from masis.schema.team import LabelTypes
 from masis.schema.wording import count_noun, shorten
@@ -361,7 +362,10 @@ def reporting(answer: str, types: LabelTypes, standing: Decision | None) -> Data
         if row["start"] is None or answer[row["start"] : row["end"]] == row["text"]
     ]
     return {
-        "types": [{"name": type_.name, "guidance": type_.guidance} for type_ in types.types],
+        "types": [
+            {"name": type_.name, "guidance": type_.guidance, "omits": type_.name in OMISSIONS}
+            for type_ in types.types
+        ],
         "severities": SEVERITIES,
         "serious": SERIOUS_SEVERITIES,
         "sentences": list(sentence_places(answer)),
