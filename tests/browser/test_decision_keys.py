@@ -1050,6 +1050,36 @@ def test_labels_on_chunks_are_counted_with_the_others(draw: Drawn) -> None:
     for key in ("l", "1", "Enter", "Shift+L"):
         page.keyboard.press(key)
     expect(title).to_contain_text("1 on claims and references, 1 on chunks, 1 on the evidence")
+def test_an_approval_of_an_answer_without_a_confirmed_claim_is_asked_about(draw: Drawn) -> None:
+    claim = next(row for row in draw.data["labels"]["rows"] if row["kind"] == "claim")
+    row = {"ids": [], "number": "", "severity": "", "text": claim["text"]}
+    row["labels"] = [{"text": "not confirmed", "tone": "calm", "title": ""}]
+    rows = [{**row, "key": claim["key"]}, {**row, "key": ""}]
+    page = draw(unconfirmed=rows)
+    alert = page.get_by_role("alert")
+    page.keyboard.press("a")
+    expect(alert).to_contain_text("None of the 2 claims of the original answer is confirmed.")
+    expect(alert.locator("li")).to_have_count(2)
+    page.keyboard.press("u")
+    says(page).to_contain_text("Not approved. Nothing was recorded.")
+    assert draw.sent("decisions") == []
+    page = draw(unconfirmed=rows[:1])
+    page.keyboard.press("a")
+    expect(alert).to_contain_text("The only claim of the original answer is not confirmed.")
+    expect(page.locator(".panel")).to_have_attribute("data-ready", "true")
+    page.keyboard.press("a")
+    assert [each["acknowledged"] for each in draw.sent("decisions")] == [[]]
+
+
+def test_a_claim_that_the_reviewer_labelled_as_supported_is_confirmed(draw: Drawn) -> None:
+    claim = next(row for row in draw.data["labels"]["rows"] if row["kind"] == "claim")
+    row = {"ids": [], "number": "", "severity": "", "text": claim["text"], "labels": []}
+    page = draw(unconfirmed=[{**row, "key": claim["key"]}])
+    page.locator(".labels summary").click()
+    page.locator(f"[data-key='{claim['key']}']").select_option("supported")
+    page.keyboard.press("Escape")
+    page.keyboard.press("a")
+    assert len(draw.sent("decisions")) == 1
 
 
 def test_a_label_is_shown_in_the_answer_until_it_is_removed(draw: Drawn) -> None:

@@ -669,7 +669,7 @@ class Desk {
     const reason = this.isClosed()
       ? `Nothing was recorded. ${this.data.notice.text}`
       : this.readingTimeLeft() && this.confirming
-        ? "Nothing was recorded. Read the serious issues listed here, then press again."
+        ? "Nothing was recorded. Read the list, then press again."
         : this.readingTimeLeft()
           ? "Nothing was recorded, because this answer has only just appeared. " +
             "Read it, then press again."
@@ -965,9 +965,12 @@ class Desk {
       return
     }
     const open = this.confirming || this.wasAsked === verdict ? [] : this.openSerious()
-    if (open.length && verdict === "approve") {
-      this.ask(open)
-      return
+    if (verdict === "approve" && !this.confirming) {
+      const listed = open.length ? open : this.unconfirmedClaims()
+      if (listed.length) {
+        this.ask(listed)
+        return
+      }
     }
     this.left = open
     const { data, token } = this
@@ -1116,7 +1119,16 @@ class Desk {
     return [...given.filter(Boolean), ...reported]
   }
 
-  // Asks for confirmation that these serious issues stay open.
+  // Returns the claims of an answer of which the audit confirmed none, as rows of the question,
+  // unless the reviewer has labelled one as supported.
+  unconfirmedClaims() {
+    const given = this.fields.labels[this.labels.base] ?? {}
+    const { unconfirmed } = this.data
+    return unconfirmed.some(({ key }) => given[key]?.label === "supported") ? [] : unconfirmed
+  }
+
+  // Asks for confirmation that these serious issues stay open, or that an answer is approved whose
+  // claims are all unconfirmed.
   ask(open) {
     const { verdict } = this.fields
     if (verdict === "override") this.wasAsked = verdict
@@ -1819,8 +1831,8 @@ class Desk {
     }
   }
 
-  // Asks for confirmation before serious issues are left open. The log records that they were
-  // listed.
+  // Draws the question before serious issues are left open, or before nothing in an approved answer
+  // is confirmed. The log records which serious issues were listed.
   drawAsk() {
     const { el, data, confirming } = this
     el.ask.hidden = confirming?.verdict !== this.fields.verdict
@@ -1829,7 +1841,7 @@ class Desk {
       return
     }
     if (el.ask.childElementCount) return
-    const { open, verdict } = confirming
+    const { open, verdict, ids } = confirming
     const count = open.length
     const list = make("ul", "serious")
     for (const issue of open.slice(0, 8)) {
@@ -1843,15 +1855,21 @@ class Desk {
       list.append(item)
     }
     if (count > 8) list.append(make("li", "dim", `and ${count - 8} more`))
+    const approve = "Approve anyway? Press A again, or submit."
+    const issues = count === 1 ? "One serious issue is" : `${count} serious issues are`
+    const claims = count === 1 ? "The only claim" : `None of the ${count} claims`
+    const openWords =
+      verdict === "approve"
+        ? `${issues} open in ${data.about.name}. ${approve}`
+        : `${issues} left in your correction.`
     el.ask.append(
       make(
         "p",
         "",
-        `${count === 1 ? "One serious issue is" : `${count} serious issues are`} ` +
-          (verdict === "approve"
-            ? `open in ${data.about.name}. Approve anyway? Press A again, or submit. `
-            : "left in your correction. ") +
-          "The decision records that you saw this list. Press U to cancel.",
+        (ids.length
+          ? `${openWords} The decision records that you saw this list.`
+          : `${claims} of ${data.about.name} is ${count === 1 ? "not " : ""}confirmed. ${approve}`) +
+          " Press U to cancel.",
       ),
       list,
     )

@@ -66,7 +66,8 @@ from masis.views.labels import label_lines
 from masis.views.log_entries import entry_texts
 from masis.views.numbering import SEVERITIES, numbered_issues, worst_of
 from masis.views.numbers import moment_utc
-from masis.views.words import DECIDE, Word, label, rule_word
+from masis.views.verdicts import target_key
+from masis.views.words import DECIDE, VERDICT, Word, label, rule_word
 
 LONGEST_NAME = 80
 MOST_REASONS = 10
@@ -413,6 +414,30 @@ def serious_rows(run: Run | None, index: int) -> list[Data]:
                 }
             )
     return rows
+
+
+def unconfirmed_rows(iteration: Iteration | None) -> list[Data]:
+    """Return the claims of an answer as the question before an approval lists them.
+
+    There are none if the audit confirmed at least one claim. ``key`` is that of the claim's label,
+    or "" if the claim has no place in the answer.
+    """
+    claims = iteration.claims if iteration else ()
+    if any(check.verified for check in claims):
+        return []
+    return [
+        {
+            "ids": [],
+            "key": ""
+            if check.claim.start is None or check.claim.end is None
+            else target_key("claim", check.claim.start, check.claim.end),
+            "number": "",
+            "labels": [label(VERDICT[check.verdict])],
+            "severity": "",
+            "text": shorten(check.claim.text, EXCERPT),
+        }
+        for check in claims
+    ]
 
 
 def revision_of(run: Run | None, text: str) -> int | None:

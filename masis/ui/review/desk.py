@@ -297,6 +297,7 @@ class OpenDesk:
                 "note": self._about_answer(),
             },
             "serious": forms.serious_rows(run, self.index),
+            "unconfirmed": forms.unconfirmed_rows(iteration),
             "notice": self.notice._asdict() if self.notice else None,
             "revision": forms.shown_name(run, self.revision) if self.revision else "",
             "iterations": {
