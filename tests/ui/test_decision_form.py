@@ -438,6 +438,14 @@ def test_several_reasons_are_recorded_and_the_one_about_the_facts_counts() -> No
     assert problem.field == "other"
 
 
+def test_only_those_who_see_an_audit_can_say_that_its_issues_are_wrong() -> None:
+    about_issues = {"findings_wrong", "findings_harmless"}
+    for run, expected in ((None, set()), (run_audit(CASE), about_issues)):
+        offered = forms.reasons(run.iterations[0] if run else None)
+        assert {reason["code"] for reason in offered["approve"]} & about_issues == expected
+        assert {reason["code"] for reason in offered["reject"]}
+
+
 def test_every_reason_has_a_digit() -> None:
     for verdict in DECIDE:
         assert len(reasons_for(verdict)) <= 10

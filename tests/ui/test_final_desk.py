@@ -284,8 +284,13 @@ def test_a_reviewer_of_a_case_cannot_adjudicate_it(
 
 
 def test_the_audit_stays_hidden_from_a_blind_lead(workbench: Workbench, client: TestClient) -> None:
+    seen = opened(client)
+    assert seen["reporting"]["title"] == "Issues that the audit missed"
+    assert "The issues raised are wrong" in seen["final"]["reasons"]["approve"]
     workbench.team.put_in_force(BEN, QueuePolicy(reviewers=2, machine="never"))
     desk = opened(client)
+    assert desk["reporting"]["title"] == "Issues that reviewers reported"
+    assert desk["final"]["reasons"]["approve"] == ["Checked against the evidence"]
     assert desk["view"]["issues"] == []
     assert desk["place"]["case"] == CASE
     body = {"place": desk["place"], "fields": {"verdict": "approve"}, "token": "t"}

@@ -1465,7 +1465,8 @@ class Desk {
     el.labels = make("details", "labels block")
     el.labelsTitle = make("summary", "label")
     el.labelRows = make("div", "label-rows")
-    el.labels.append(el.labelsTitle, el.labelRows)
+    el.chunkLabels = named("ul", "reports", "", { "aria-label": "Labels on chunks" })
+    el.labels.append(el.labelsTitle, el.labelRows, el.chunkLabels)
     el.nameBlock = make("div", "block name-block")
     el.name = named("input", "text", "", {
       id: "name",
@@ -1712,6 +1713,12 @@ class Desk {
     return this.isFinal ? this.side().digest : this.data.shown.digest
   }
 
+  // Returns whether the form is about another answer than the one shown: an adjudication shows the
+  // original, and a taken decision may be about a revision.
+  isOtherAnswer() {
+    return this.digest !== this.data.shown.digest
+  }
+
   correction() {
     return this.fields.corrected ?? ""
   }
@@ -1947,22 +1954,31 @@ class Desk {
 
   drawLabels() {
     const { el, fields, labels } = this
-    el.labels.hidden = !labels.rows.length
+    // a chunk is labelled on its card, which may be out of sight
+    const chunks = Object.entries(fields.chunks)
+    el.labels.hidden = !labels.rows.length && !chunks.length
     const given = fields.labels[labels.base] ?? {}
-    const count = Object.keys(given).length
+    const count = Object.keys(given).length + chunks.length
+    const parts = [
+      labels.rows.length && "single claims and references",
+      chunks.length && "chunks",
+    ].filter(Boolean)
     el.labelsTitle.replaceChildren(
       make(
         "span",
         "",
-        count
-          ? `Labels on single claims and references: ${count} given`
-          : "Label single claims and references",
+        count ? `Labels on ${parts.join(" and ")}: ${count} given` : `Label ${parts.join(" and ")}`,
       ),
       named("kbd", "", "L", { "aria-hidden": "true" }),
     )
-    this.markLabelled(this.digest === this.data.shown.digest ? given : {})
+    this.markLabelled(this.isOtherAnswer() ? {} : given)
     if (isOutdated(el.labelRows, labels))
       el.labelRows.replaceChildren(...labels.rows.map(row => this.labelRow(row)))
+    el.chunkLabels.replaceChildren(
+      ...chunks.map(([id, chunk]) =>
+        outsideText("li", "", `${id}: ${this.labelBar.textOfChunkLabel(chunk)}`),
+      ),
+    )
     for (const select of el.labelRows.querySelectorAll("select")) {
       const label = given[select.dataset.key]
       select.value = label?.label ?? ""
@@ -1994,11 +2010,7 @@ class Desk {
     const issues = this.reportedIssues()
     el.report.hidden = data.final ? !issues.length : !data.answer.trim()
     el.reportButtons.hidden = Boolean(data.final)
-    // without an audit, or with one that is hidden from this reviewer, the page can't tell what the
-    // audit missed
-    el.reportTitle.textContent = this.labels.base
-      ? "Issues that the audit missed"
-      : "Issues that you found"
+    el.reportTitle.textContent = data.reporting.title
     el.reportList.hidden = !issues.length
     const open = this.isOpen()
     if (isOutdated(el.reportList, issues)) {
@@ -2028,7 +2040,7 @@ class Desk {
     }
     // the answer marks the issues of the open form, or else those of the recorded decision
     const reported = open ? issues : data.reporting.standing
-    const shown = this.digest === data.shown.digest ? reported : []
+    const shown = this.isOtherAnswer() ? [] : reported
     const drawnAs = JSON.stringify([open, shown])
     if (this.lastReported === drawnAs) return
     this.lastReported = drawnAs

@@ -544,7 +544,7 @@ def reasons(iteration: Iteration | None) -> dict[str, list[Data]]:
                 "text": reason.text,
                 "suggested": reason.code in suggest_reasons(verdict, rules),
             }
-            for reason in reasons_for(verdict)
+            for reason in reasons_for(verdict, sees_issues=iteration is not None)
         ]
         for verdict in DECIDE
     }

@@ -159,6 +159,7 @@ class OpenDesk:
     queue: CaseFilter
 
     fields_type: ClassVar[type[FormFields]] = FormFields
+    reports_title: ClassVar[str] = "Issues that you found"
 
     @classmethod
     def open(
@@ -320,6 +321,7 @@ class OpenDesk:
             "labels": {
                 "base": forms.label_base(run, self.index),
                 "rows": label_rows(iteration, view.case) if iteration else [],
+                "nothing": self._explain_no_rows(),
                 **label_words(),
             },
             "reporting": self._reporting(),
@@ -327,6 +329,15 @@ class OpenDesk:
             "history": forms.with_audits(history, view.runs),
             "go": {"waiting": self.waiting > 0, "says": self._left_text()},
         }
+
+    def _explain_no_rows(self) -> str:
+        """Say why the answer has no part to label, for the case that it has none."""
+        if self.view.machine_hidden:
+            return (
+                "The policy hides the audit from you, so its claims and references can't be"
+                " labelled now."
+            )
+        return "There is no claim or reference to label."
 
     def _answer_data(self) -> Data:
         """Return the answer, with the outcome of each claim verified without its passages."""
@@ -404,7 +415,10 @@ class OpenDesk:
             and decision.iteration in ((self.index + 1,) if self.run else (None, 1))
         )
         types = self.workbench.queues.label_types(self.actor, self.queue.queue)
-        return forms.reporting(self.answer, types, decision if about_shown else None)
+        # Without an audit, or with a hidden one, the page can't tell what the audit missed.
+        title = "Issues that the audit missed" if self.run else self.reports_title
+        found = forms.reporting(self.answer, types, decision if about_shown else None)
+        return {"title": title, **found}
 
     def _about_answer(self) -> str:
         """Say whether the audit suggests the answer shown, and how it differs from the original."""

@@ -107,6 +107,7 @@ class FinalDesk(OpenDesk):
     """An adjudication that a person has open."""
 
     fields_type = FinalFields
+    reports_title = "Issues that reviewers reported"
 
     @cached_property
     def decisions(self) -> tuple[Decision, ...]:
@@ -304,7 +305,9 @@ class FinalDesk(OpenDesk):
                 else None,
                 "reasons": {
                     verdict: [
-                        reason.text for reason in reasons_for(verdict) if reason.code != OTHER
+                        reason.text
+                        for reason in reasons_for(verdict, sees_issues=self.run is not None)
+                        if reason.code != OTHER
                     ]
                     for verdict in DECIDE
                 },
