@@ -369,7 +369,7 @@ def unknown_citations(
 ) -> tuple[str, ...]:
     """Return the references of a corrected answer that name no evidence of its case.
 
-    Only the answer's text and the evidence are read, so the result says nothing about an audit.
+    Only the answer's text and the evidence are read, and no audit.
     """
     audited = audit_citations(
         corrected, case.evidence, settings, citations=citations_kept(case, corrected)

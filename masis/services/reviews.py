@@ -180,21 +180,29 @@ class ReviewService(Service):
         """
         final = decision.kind == "adjudication"
         why = self.explain_needed_reason(decision.case_id, decision.verdict) if final else ""
-        unknown = self._unknown_citations(decision)
+        blind = machine_hidden(self._store, actor, decision.case_id)
         try:
             text, iteration = self._answer_and_iteration(decision)
         except Removed:
+            unknown = self._unknown_citations(decision)
             return DecidedAnswer(None, final_needs_reason=why, unknown_citations=unknown)
-        seen = iteration is not None and not machine_hidden(self._store, actor, decision.case_id)
-        issues = iteration.issues if iteration is not None and seen else ()
+        unknown = self._unknown_citations(decision, text if blind else "")
+        issues = iteration.issues if iteration is not None and not blind else ()
         serious = tuple(issue for issue in issues if issue.major)
         return DecidedAnswer(text, serious, why, unknown)
 
-    def _unknown_citations(self, decision: Decision) -> tuple[str, ...]:
+    def _unknown_citations(self, decision: Decision, before: str = "") -> tuple[str, ...]:
+        """Return the references of a correction that name no evidence, without those of ``before``.
+
+        A reviewer from whom the audit is hidden isn't told about those of the answer itself.
+        """
         corrected = decision.corrected_answer
         if decision.verdict != "override" or not corrected:
             return ()
-        return unknown_citations(corrected, self._store.cases.get(decision.case_id), self._settings)
+        case = self._store.cases.get(decision.case_id)
+        known = unknown_citations(before, case, self._settings) if before else ()
+        found = unknown_citations(corrected, case, self._settings)
+        return tuple(reference for reference in found if reference not in known)
 
     def _assert_valid(self, actor: Actor, decision: Decision) -> None:
         """Raise InputError for the first problem of a decision."""

@@ -260,6 +260,30 @@ def test_a_correction_is_dropped_unless_overriding_and_unaudited_cases_can_be_de
     assert (unaudited.run_id, unaudited.iteration, unaudited.machine_shown) == (None, None, ())
 
 
+@pytest.mark.parametrize(
+    ("added", "fabricated", "uncited"),
+    [
+        ("", [], []),
+        (" It is old [z].", ["z"], []),
+        (" It is old [q].", ["q"], []),
+        (" It opened in spring.", [], ["It opened in spring."]),
+        (" It is 120 metres long.", [], ["It is 120 metres long."]),
+    ],
+)
+def test_a_blind_check_names_only_what_the_correction_adds(
+    added: str, fabricated: list[str], uncited: list[str]
+) -> None:
+    shown = "It is long [a]. It opened in 1931 [q]. It is 120 metres long."
+    checked = forms.check(shown + added, CASE, shown=shown, blind=True)
+    assert (checked["fabricated"], checked["uncited"]) == (fabricated, uncited)
+    assert (checked["fabricated_count"], checked["uncited_count"]) == tuple(
+        map(len, (fabricated, uncited))
+    )
+    asked = " ".join(forms.doubts(shown + added, shown, CASE, "Another.", blind=True))
+    assert "“q”" not in asked
+    assert ("“z”" in asked) == (fabricated == ["z"])
+
+
 def test_a_correction_is_checked_and_its_problems_are_listed_or_counted() -> None:
     checked = forms.check("It is long [a]. It opened in 1931 [q]. It is 120 metres long.", CASE)
     assert (checked["references"], checked["fabricated"], checked["fabricated_count"]) == (

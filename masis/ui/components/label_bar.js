@@ -245,7 +245,9 @@ class LabelBar {
     const chunks = { ...desk.fields.chunks }
     if (given) chunks[id] = given
     else delete chunks[id]
-    const says = given ? `Labelled: ${id}, ${this.textOfChunkLabel(given)}.` : `Label on ${id} removed.`
+    const says = given
+      ? `Labelled: ${id}, ${this.textOfChunkLabel(given)}.`
+      : `Label on ${id} removed.`
     desk.change({ chunks }, { now: true, says })
   }
 

@@ -21,7 +21,6 @@ from masis.services.decision_rules import (
     NEEDS_REASON,
     DecidedAnswer,
     kept_citations,
-    unknown_citations,
 )
 from masis.services.drafts import case_subject, read_form, rubric_subject
 from masis.services.records import NOT_DECIDED, CaseFilter
@@ -357,20 +356,27 @@ class OpenDesk:
         if fields.verdict != "override":
             return None
         corrected = self.answer if fields.corrected is None else fields.corrected
-        check = forms.check(corrected, self.view.case, self.workbench.settings, self.answer)
+        check = forms.check(
+            corrected,
+            self.view.case,
+            self.workbench.settings,
+            self.answer,
+            blind=self.view.machine_hidden,
+        )
         return {**check, "audited": forms.audited_issues(self.run, corrected)}
 
     def doubts(self, corrected: str) -> list[str]:
         """Return reasons to believe that a correction has a slip in it."""
         original = self.run.iterations[0].answer if self.run else self.answer
-        settings = self.workbench.settings
-        return list(forms.doubts(corrected, self.answer, self.view.case, original, settings))
+        settings, blind = self.workbench.settings, self.view.machine_hidden
+        case = self.view.case
+        return list(forms.doubts(corrected, self.answer, case, original, settings, blind=blind))
 
     def with_kept_citations(self, decision: Decision) -> Decision:
         """Return an override that says that its unknown references were seen and are kept."""
-        corrected = decision.corrected_answer or ""
-        unknown = unknown_citations(corrected, self.view.case, self.workbench.settings)
-        return decision.model_copy(update={"extra": decision.extra | kept_citations(unknown)})
+        answer = self.workbench.reviews.decided_answer(self.actor, decision)
+        kept = kept_citations(answer.unknown_citations)
+        return decision.model_copy(update={"extra": decision.extra | kept})
 
     def rubric_scores(self) -> dict[str, int | str]:
         """Return the rubric scores that the reviewer has chosen but not submitted."""

@@ -268,9 +268,9 @@ class FinalDesk(OpenDesk):
         settings = self.workbench.settings
         if not text:
             return None
-        run = None if self.view.machine_hidden else self.run
-        check = forms.check(text, self.view.case, settings, before)
-        return {**check, "audited": forms.audited_issues(run, text)}
+        blind = self.view.machine_hidden
+        check = forms.check(text, self.view.case, settings, before, blind=blind)
+        return {**check, "audited": forms.audited_issues(None if blind else self.run, text)}
 
     def neighbor(self, *, forward: bool = True) -> str | None:
         """Return the previous or next case that waits; the first one comes after the last."""
