@@ -11,7 +11,7 @@ from starlette.testclient import TestClient
 
 from masis.schema.actor import Actor
 from masis.schema.labels import LabelPassage, TargetLabel
-from masis.schema.review import Decision
+from masis.schema.review import Decision, decision_outcome
 from masis.schema.team import QueuePolicy
 from masis.server.app import Server, api_route
 from masis.services import Workbench
@@ -40,6 +40,10 @@ def workbench(audited_workbench: Workbench) -> Workbench:
 
 @pytest.fixture
 def client(workbench: Workbench) -> TestClient:
+    return client_of(workbench)
+
+
+def client_of(workbench: Workbench) -> TestClient:
     server = Server(lambda: workbench, lambda: pytest.fail("no job is needed"))
     headers = {"X-Masis-Reviewer": CLEO.name, "X-Masis-Request": "1"}
     return TestClient(Starlette(routes=[api_route(server)]), headers=headers)
@@ -227,6 +231,29 @@ def test_undo_brings_a_case_back_with_its_entries(workbench: Workbench, client: 
     again = record(client, undone["desk"], draft)
     assert again["entry"] != answer["entry"]
     assert final_of(workbench).labels == (LABEL,)
+
+
+@pytest.mark.parametrize("blind", [True, False])
+def test_only_those_who_saw_a_revision_are_said_to_have_taken_it(
+    audited_workbench: Workbench, blind: bool
+) -> None:
+    client = client_of(audited_workbench)
+    revised = audited_workbench.cases.open("strategy-01").run.iterations[1].answer
+    policy = QueuePolicy(reviewers=2, machine="after" if blind else "first")
+    audited_workbench.team.put_in_force(BEN, policy)
+    given = {"corrected_answer": revised, "iteration": 1}
+    decide(audited_workbench, "strategy-01", "override", ADA.name, **given)
+    decide(audited_workbench, "strategy-01", "reject", BEN.name)
+    # what others see later doesn't change what Ada had seen
+    audited_workbench.team.put_in_force(BEN, QueuePolicy(reviewers=2))
+    desk = opened(client, "strategy-01")
+    record(client, desk, taken(desk, 0))
+    (ada,) = (
+        made for made in decisions_on(audited_workbench, "strategy-01") if made.reviewer == ADA.name
+    )
+    final = final_of(audited_workbench, "strategy-01")
+    outcome = f"replaced with {'own correction' if blind else 'the suggested revision'}"
+    assert decision_outcome(ada) == decision_outcome(final) == outcome
 
 
 def test_text_typed_by_the_lead_isnt_attributed_to_a_reviewer(
