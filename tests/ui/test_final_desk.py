@@ -426,3 +426,48 @@ def test_notes_and_the_correction_of_one_reviewer_are_no_disagreement(workbench:
     other = override.model_copy(update={"corrected_answer": "Stem.", "note": "See chunk 1."})
     assert differences([override, other]) == ("correction",)
     assert differences([override, override.model_copy(update={"note": ""})]) == ()
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        ("A permit for a garage of up to 20 square metres is decided within weeks", "is decided…”"),
+        ("**Cause.**", "“Cause.”"),
+        ("It is `E42`, *or*\nso.", "“It is E42, or so.”"),
+        ("2 * 3 * 4", "“2 * 3 * 4”"),
+    ],
+)
+def test_words_that_name_a_difference_are_whole_and_without_markup(words: str, named: str) -> None:
+    report = {"target": "span", "start": 0, "end": len(words), "text": words, "severity": "low"}
+    made = {"reviewer": "Ada", "case_id": "1", "run_id": None, "verdict": "reject"}
+    one = Decision.model_validate({**made, "labels": [{**report, "label": "other"}]})
+    (difference,) = differences([one, one.model_copy(update={"labels": ()})])
+    assert difference.startswith("issues reported in “")
+    assert difference.endswith(named)
+
+
+def test_an_approval_without_a_reason_doesnt_differ_in_the_reason() -> None:
+    reject = Decision(reviewer="A", case_id="1", run_id=None, verdict="reject", reason="Why.")
+    approve = reject.model_copy(update={"verdict": "approve", "reason": ""})
+    override = reject.model_copy(update={"verdict": "override", "reason": "Other."})
+    assert differences([reject, approve]) == ("verdict",)
+    assert differences([reject, override]) == ("verdict", "reason")
+    assert differences([approve, approve.model_copy(update={"reason": "Read."})]) == ("reason",)
+
+
+def test_a_side_names_a_chunk_once_and_no_cause_that_nobody_chose(
+    workbench: Workbench, client: TestClient
+) -> None:
+    third = AUDITED[2]
+    run = workbench.cases.open(third).run
+    chunk = workbench.cases.open(third).case.evidence[0].id
+    claim = run.iterations[0].claims[0].claim
+    on_claim = TargetLabel(
+        target="claim", start=claim.start, end=claim.end, text=claim.text, label="contradicted"
+    )
+    labels = (TargetLabel(target="evidence", evidence_id=chunk, label="relevant"), on_claim)
+    decide(workbench, third, "reject", ADA.name, iteration=1, labels=labels)
+    decide(workbench, third, "approve", BEN.name)
+    lines = opened(client, third)["final"]["sides"][0]["lines"]
+    assert f"{chunk}: relevant" in lines
+    assert not any("cause" in line for line in lines)
