@@ -84,8 +84,7 @@ const drawEvidenceOf = evidence => {
   const marked = new Set(evidence.chunks.flatMap(chunk => chunk.pieces.map(piece => piece.tone)))
   for (const [tone, text] of BEARINGS)
     if (marked.has(tone)) key.append(make("mark", `tone-${tone}`, text), " ")
-  if (key.childNodes.length)
-    key.append("Each mark names the system whose answer it is about. ")
+  if (key.childNodes.length) key.append("Each mark names the system whose answer it is about. ")
   key.append("Unmarked words weren't matched to a claim; they may still matter.")
   section.append(key)
   for (const chunk of evidence.chunks) {

@@ -1545,7 +1545,8 @@ class Desk {
     el.labels = make("details", "labels block")
     el.labelsTitle = make("summary", "label")
     el.labelRows = make("div", "label-rows")
-    el.labels.append(el.labelsTitle, el.labelRows)
+    el.chunkLabels = named("ul", "reports", "", { "aria-label": "Labels on chunks" })
+    el.labels.append(el.labelsTitle, el.labelRows, el.chunkLabels)
     el.nameBlock = make("div", "block name-block")
     el.name = named("input", "text", "", {
       id: "name",
@@ -1792,6 +1793,12 @@ class Desk {
     return this.isFinal ? this.side().digest : this.data.shown.digest
   }
 
+  // Returns whether the form is about another answer than the one shown: an adjudication shows the
+  // original, and a taken decision may be about a revision.
+  isOtherAnswer() {
+    return this.digest !== this.data.shown.digest
+  }
+
   correction() {
     return this.fields.corrected ?? ""
   }
@@ -2007,8 +2014,14 @@ class Desk {
       el.check.append(item)
     }
     count(check.references, check.references === 1 ? "reference" : "references", "calm", "•")
-    count(check.fabricated_count, "fabricated", "bad", "✕")
-    count(check.uncited_count, "uncited", "warn", "~")
+    // A blind form counts what the correction adds. A zero would say that the answer has none.
+    const counts = [
+      [check.fabricated_count, "fabricated", "bad", "✕"],
+      [check.uncited_count, "uncited", "warn", "~"],
+    ]
+    for (const [number, word, tone, glyph] of counts)
+      if (!check.only_added) count(number, word, tone, glyph)
+      else if (number) count(number, `${word}, added by you`, tone, glyph)
     if (!this.isChecked) el.check.append(make("span", "dim", "checking…"))
     if (check.changed.length) {
       const row = outsideText("p", "dim changed", "Changes: ")
@@ -2049,9 +2062,14 @@ class Desk {
       ),
       named("kbd", "", "L", { "aria-hidden": "true" }),
     )
-    this.markLabelled(this.digest === this.data.shown.digest ? given : {})
+    this.markLabelled(this.isOtherAnswer() ? {} : given)
     if (isOutdated(el.labelRows, labels))
       el.labelRows.replaceChildren(...labels.rows.map(row => this.labelRow(row)))
+    el.chunkLabels.replaceChildren(
+      ...Object.entries(fields.chunks).map(([id, chunk]) =>
+        outsideText("li", "", `${id}: ${this.labelBar.textOfChunkLabel(chunk)}`),
+      ),
+    )
     for (const select of el.labelRows.querySelectorAll("select")) {
       const label = given[select.dataset.key]
       select.value = label?.label ?? ""
@@ -2083,11 +2101,7 @@ class Desk {
     const issues = this.reportedIssues()
     el.report.hidden = data.final ? !issues.length : !data.answer.trim()
     el.reportButtons.hidden = Boolean(data.final)
-    // without an audit, or with one that is hidden from this reviewer, the page can't tell what the
-    // audit missed
-    el.reportTitle.textContent = this.labels.base
-      ? "Issues that the audit missed"
-      : "Issues that you found"
+    el.reportTitle.textContent = data.reporting.title
     el.reportList.hidden = !issues.length
     const open = this.isOpen()
     if (isOutdated(el.reportList, issues)) {
@@ -2117,7 +2131,7 @@ class Desk {
     }
     // the answer marks the issues of the open form, or else those of the recorded decision
     const reported = open ? issues : data.reporting.standing
-    const shown = this.digest === data.shown.digest ? reported : []
+    const shown = this.isOtherAnswer() ? [] : reported
     const drawnAs = JSON.stringify([open, shown])
     if (this.lastReported === drawnAs) return
     this.lastReported = drawnAs

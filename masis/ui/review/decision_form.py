@@ -469,18 +469,28 @@ def _audit_correction(answer: str, case: Case, settings: Settings | None) -> Cit
 
 
 def doubts(
-    corrected: str, shown: str, case: Case, original: str, settings: Settings | None = None
+    corrected: str,
+    shown: str,
+    case: Case,
+    original: str,
+    settings: Settings | None = None,
+    *,
+    blind: bool = False,
 ) -> Iterator[str]:
-    """Yield reasons to believe that a correction of the answer shown has a slip in it."""
+    """Yield reasons to believe that a correction of the answer shown has a slip in it.
+
+    ``blind`` leaves out what is true of the answer shown, because that would be a finding of a
+    hidden audit.
+    """
     before, after = (
         _audit_correction(shown, case, settings),
         _audit_correction(corrected, case, settings),
     )
     if is_unchanged(corrected, original):
         yield "it equals the original answer"
-    invalid = [*dict.fromkeys(after.invalid_citations), *_outside_brackets(corrected, case, after)][
-        :OFFENDERS_NAMED
-    ]
+    known = before.invalid_citations if blind else ()
+    found = (*after.invalid_citations, *_outside_brackets(corrected, case, after))
+    invalid = [name for name in dict.fromkeys(found) if name not in known][:OFFENDERS_NAMED]
     if invalid:
         cited = ", ".join(f"“{shorten(reference, 60)}”" for reference in invalid)
         yield f"it cites {cited}, which names no evidence"
@@ -505,12 +515,25 @@ def _outside_brackets(answer: str, case: Case, audit: CitationAudit) -> list[str
 
 
 def check(
-    answer: str, case: Case, settings: Settings | None = None, shown: str | None = None
+    answer: str,
+    case: Case,
+    settings: Settings | None = None,
+    shown: str | None = None,
+    *,
+    blind: bool = False,
 ) -> Data:
-    """Check the citations of a corrected answer, and list its changes to the answer ``shown``."""
+    """Check the citations of a corrected answer, and list its changes to the answer ``shown``.
+
+    ``blind`` counts only what the correction adds, because what is wrong with the answer shown is a
+    finding of a hidden audit.
+    """
     audit = _audit_correction(answer, case, settings)
-    fabricated = list(dict.fromkeys(audit.invalid_citations))
-    before = () if shown is None else _audit_correction(shown, case, settings).citations
+    audit_before = None if shown is None else _audit_correction(shown, case, settings)
+    before = audit_before.citations if audit_before else ()
+    invalid, uncited = list(audit.invalid_citations), list(audit.uncited_claims)
+    if blind and audit_before:
+        invalid = _leave_out_known(invalid, audit_before.invalid_citations)
+        uncited = _leave_out_known(uncited, audit_before.uncited_claims)
     # only citations with a marker in the text, not those attached to the answer
     cited_before, cited_after = (
         Counter(
@@ -532,11 +555,26 @@ def check(
             for reference, count in cited_before.items()
             if 0 < cited_after[reference] < count
         ],
-        "fabricated": [shorten(reference, 60) for reference in fabricated[:OFFENDERS_NAMED]],
-        "fabricated_count": len(audit.invalid_citations),
-        "uncited": [shorten(claim, 160) for claim in audit.uncited_claims[:OFFENDERS_NAMED]],
-        "uncited_count": len(audit.uncited_claims),
+        "fabricated": [
+            shorten(reference, 60) for reference in list(dict.fromkeys(invalid))[:OFFENDERS_NAMED]
+        ],
+        "fabricated_count": len(invalid),
+        "uncited": [shorten(claim, 160) for claim in uncited[:OFFENDERS_NAMED]],
+        "uncited_count": len(uncited),
+        "only_added": blind,
     }
+
+
+def _leave_out_known(after: Iterable[str], before: Iterable[str]) -> list[str]:
+    """Return the texts that occur more often than before, as often as they are added."""
+    left = Counter(before)
+    added = []
+    for text in after:
+        if left[text]:
+            left[text] -= 1
+        else:
+            added.append(text)
+    return added
 
 
 def shortened_changes(before: str | None, after: str | None) -> list[tuple[str, str]]:
@@ -605,7 +643,7 @@ def reasons(iteration: Iteration | None) -> dict[str, list[Data]]:
                 "text": reason.text,
                 "suggested": reason.code in suggest_reasons(verdict, rules),
             }
-            for reason in reasons_for(verdict)
+            for reason in reasons_for(verdict, sees_issues=iteration is not None)
         ]
         for verdict in DECIDE
     }
