@@ -1050,6 +1050,8 @@ def test_labels_on_chunks_are_counted_with_the_others(draw: Drawn) -> None:
     for key in ("l", "1", "Enter", "Shift+L"):
         page.keyboard.press(key)
     expect(title).to_contain_text("1 on claims and references, 1 on chunks, 1 on the evidence")
+
+
 def test_an_approval_of_an_answer_without_a_confirmed_claim_is_asked_about(draw: Drawn) -> None:
     claim = next(row for row in draw.data["labels"]["rows"] if row["kind"] == "claim")
     row = {"ids": [], "number": "", "severity": "", "text": claim["text"]}
