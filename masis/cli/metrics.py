@@ -19,7 +19,7 @@ from masis.schema.wording import count_noun
 from masis.services.arrivals.lake import MissRate
 from masis.services.records import MeasureFilter, MetricsReport, Period, RunGroup
 from masis.services.trust.service import PeopleReport, TrustFilter
-from masis.services.trust.summary import SIMULATED, figure_text, short_answers
+from masis.services.trust.summary import figure_text, short_answers, simulated_text
 from masis.settings import Role
 from masis.trust.machine import MachineComparison
 from masis.views.metrics import (
@@ -306,7 +306,7 @@ def trust(
         else "the built-in estimate"
     )
     shown = (
-        *([SIMULATED.format(count_noun(report.simulated, "decision"))] if report.simulated else []),
+        *filter(None, [simulated_text(report.simulated, len(report.rows))]),
         *(f"{question}\n  {answer}" for question, answer in answers.items()),
         *_machine_lines("answers", report.answers),
         *(line for level in _LEVELS for line in _machine_lines(f"{level}s", parts[level])),

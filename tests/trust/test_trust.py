@@ -32,6 +32,7 @@ from masis.services.trust.summary import (
     figure_text,
     interval_text,
     short_answers,
+    simulated_text,
 )
 from masis.settings import Settings
 from masis.store.records import CaseFilter
@@ -466,6 +467,19 @@ def test_a_share_over_too_few_cases_says_so() -> None:
         interval_text(AgreementEstimate(0.5, 0.01, 0.99, 2))
         == "2 are too few to tell. The true share may be anything from 1.0% to 99%."
     )
+
+
+@pytest.mark.parametrize(
+    ("simulated", "says"),
+    [
+        (0, ""),
+        (40, "40 answers whose decisions the demo simulated"),
+        (32, "32 of the 40 answers behind these figures; people decided 8."),
+    ],
+)
+def test_simulated_and_real_people_are_told_apart(simulated: int, says: str) -> None:
+    assert says in simulated_text(simulated, 40)
+    assert bool(says) == bool(simulated_text(simulated, 40))
 
 
 def test_the_summary_says_what_is_unknown(bench: Workbench, reviewed: Workbench) -> None:

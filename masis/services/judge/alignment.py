@@ -123,6 +123,7 @@ class AlignmentReport(Record):
     Attributes:
         half: The half; None for both.
         questions: The number of questions.
+        answers: The compared answers.
         simulated: How many of the decisions the demo's reviewers made.
         false_flags: Flagged cases that people found right, newest first.
         misses: Cases that people found faulty and the audit didn't flag, newest first.
@@ -131,6 +132,7 @@ class AlignmentReport(Record):
 
     half: Half | None
     questions: int
+    answers: int
     simulated: int
     figures: JudgeFigures
     false_flags: tuple[AlignedCase, ...]
@@ -391,6 +393,7 @@ class AlignmentService:
         return AlignmentReport(
             half=half,
             questions=rows["question_id"].nunique(),
+            answers=len(rows),
             simulated=int(rows["simulated"].astype(bool).sum()),
             figures=judge_figures(rows),
             false_flags=false_flags,

@@ -10,10 +10,30 @@ from masis.trust.guarantee import draws_needed
 from masis.trust.machine import AUDIT_VERDICTS
 from masis.views.numbers import percent
 
-SIMULATED = (
-    "These figures are based on {} that the demo simulated. They show how the page works, not how"
-    " reliable the audit is."
-)
+
+def simulated_text(simulated: int, answers: int) -> str:
+    """Say how many of the compared answers the demo's simulated reviewers decided; "" if none."""
+    people = answers - simulated
+    if not simulated:
+        return ""
+    if not people:
+        return (
+            f"These figures are based on {count_noun(simulated, 'answer')} whose decisions the demo"
+            " simulated. They show how the page works, not how reliable the audit is."
+        )
+    return (
+        f"The demo simulated the decisions on {simulated:,} of the {answers:,} answers"
+        f" behind these figures; people decided {people:,}. Only the people's decisions show how"
+        " reliable the audit is."
+    )
+
+
+def _judges(report: MachineReport) -> str:
+    if not report.simulated:
+        return "people"
+    if report.simulated == len(report.rows):
+        return "simulated reviewers"
+    return "people and simulated reviewers"
 
 
 def agreement_base_text(decisions: int, simulated: int) -> str:
@@ -162,7 +182,7 @@ def _share_text(estimate: AgreementEstimate) -> str:
 def agreement_summary(report: MachineReport) -> str:
     """Describe how often the audit is right, measured on blind decisions."""
     answers = report.answers
-    judges = "simulated reviewers" if report.simulated else "people"
+    judges = _judges(report)
     if not answers.n:
         return (
             "Unknown so far. Answers have to be decided by reviewers who haven't seen the audit's"
@@ -211,11 +231,7 @@ def _provenance_summary(report: MachineReport, watch: GuaranteeWatch | None) -> 
         when = f"on {days[0]}" if days[0] == days[-1] else f"from {days[0]} to {days[-1]}"
         # The number of people is unknown here: a settled answer is one row, which names only the
         # last person who decided it.
-        by = (
-            ("simulated reviewers" if report.simulated else "people")
-            if "reviewer" in report.rows
-            else "labels"
-        )
+        by = _judges(report) if "reviewer" in report.rows else "labels"
         parts.append(
             f"These figures are based on {count_noun(report.answers.n, 'answer')} settled by {by}"
             f" {when}."

@@ -7,15 +7,14 @@ from collections.abc import Sequence
 import streamlit as st
 
 from masis.schema.judge_trials import HALVES
-from masis.schema.wording import count_noun
 from masis.services import Workbench
 from masis.services.judge.alignment import MOST_LISTED, AlignedCase, AlignmentReport
 from masis.services.trust.summary import (
     IN_VIEW,
-    SIMULATED,
     agreement_text,
     figure_text,
     interval_text,
+    simulated_text,
 )
 from masis.trust.alignment import JudgeFigures
 from masis.ui.components.linked_table import column, linked_table, row
@@ -41,10 +40,8 @@ def show_differences(workbench: Workbench) -> None:
     report = alignment_report(workbench, split, half)
     if not split.filters.blind_only:
         st.warning(f"Includes decisions made with the audit's verdict visible. {IN_VIEW}")
-    if report.simulated:
-        st.warning(
-            SIMULATED.format(count_noun(report.simulated, "decision")), icon=":material/science:"
-        )
+    if simulated := simulated_text(report.simulated, report.answers):
+        st.warning(simulated, icon=":material/science:")
     draw_figures({"": report.figures}, key=f"judge-figures-{half}")
     _draw_confusion(report)
     if half == "held_out":

@@ -11,6 +11,7 @@ from masis.schema.base import utc_now
 from masis.schema.case import Case
 from masis.schema.review import Decision, used_answer
 from masis.schema.run import Run
+from masis.schema.team import QueuePolicy
 from masis.schema.wording import count_noun, shorten
 from masis.services import CaseView, Workbench
 from masis.services.records import CaseFilter, RunSummary
@@ -282,8 +283,9 @@ def show_no_case(workbench: Workbench) -> None:
     """Draw the page without a case, with a button for the first case that waits."""
     st.title("No case is open")
     st.markdown(
-        "On this page you review one answer. Its citations and claims are marked, the evidence is"
-        " next to it, and your decision is recorded with its reasons."
+        "On this page you review one answer. The evidence is next to it, and your decision is"
+        " recorded with its reasons. Its citations and claims are marked, unless your team's policy"
+        " hides the audit until you've decided."
     )
     queue = address.queue()
     everything = CaseFilter(queue=queue.id if queue else "")
@@ -568,6 +570,15 @@ def _iteration_name(run: Run, index: int) -> str:
 # --- the parts of the page --------------------------------------------------------------
 
 
+def _hidden_until(case_id: str) -> str:
+    """Return what shows the results of the audit to this person."""
+    workbench = served_workbench()
+    has_decided = actor().name in workbench.team.work(actor(), case_id).decided_by
+    if has_decided or workbench.store.team.in_force(QueuePolicy).machine == "never":
+        return "the case is decided"
+    return "you've decided"
+
+
 def _draw_case_head(page: _Page) -> None:
     """Draw the question and the worst issue of the original answer, with folded reasons."""
     case, view, run = page.view.case, page.view, page.run
@@ -587,7 +598,9 @@ def _draw_case_head(page: _Page) -> None:
         "reasons_title": _name_reasons(run, decided=page.decided is not None),
     }
     if view.machine_hidden:
-        hidden = "Your team's policy hides the results of the audit until you've decided."
+        hidden = (
+            f"Your team's policy hides the results of the audit until {_hidden_until(case.id)}."
+        )
         data["headline"] = {"text": hidden, "tone": "calm", "others": ""}
     elif (decided := page.decided) and decided.verdict:
         reason = f": {decided.reason.rstrip('.')}" if decided.reason else ""

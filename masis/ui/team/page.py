@@ -159,6 +159,12 @@ def _draw_people(workbench: Workbench) -> None:
             "  \n".join([*lines, f"{agreement_text(people.agreement.alpha).capitalize()}."])
         )
         st.caption(agreement_base_text(people.decisions, people.simulated))
+        if noun != "case" and (waiting := _count_differing(workbench)):
+            st.caption(
+                f"{count_noun(waiting, 'case')} on which reviewers differ"
+                f" {'counts' if waiting == 1 else 'count'} only once adjudicated, so these figures"
+                " are too high until then."
+            )
     adjudicated = workbench.trust.decisions_by(me, "adjudication")
     decided = workbench.trust.decisions_by(me)
     assigned = workbench.store.team.count_cases("assigned", undecided=True)
@@ -287,6 +293,12 @@ def _draw_pairs(pairs: list[Pair]) -> None:
             description=f"Verdicts of {pair.first} and {pair.second}",
             key="team-verdicts",
         )
+
+
+def _count_differing(workbench: Workbench) -> int:
+    return workbench.cases.find_for(
+        actor(), CaseFilter(states=("needs_adjudication",), size=1)
+    ).total
 
 
 def pair_text(pair: Pair, noun: str) -> str:
@@ -777,7 +789,9 @@ def _hiding_text(workbench: Workbench, now: MachineShown, then: MachineShown) ->
     return (
         f"This policy hides the marks and scores of {count_noun(undecided, 'undecided case')} from"
         f" everyone {until}. That includes you, other adjudicators and people with a draft of a"
-        " decision. The pages won't name reviewers and will count decisions on settled cases only."
+        " decision. The Trust page won't name reviewers, and figures will count settled cases"
+        " only. Nobody sees another reviewer's decision on a case before deciding it, as under"
+        " every policy with several reviewers."
         " The Metrics page is unavailable while cases are hidden from you. You can show everything"
         " again by restoring the policy."
     )

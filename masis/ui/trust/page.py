@@ -29,7 +29,6 @@ from masis.services.trust.service import (
 )
 from masis.services.trust.summary import (
     IN_VIEW,
-    SIMULATED,
     UPHELD,
     agreement_base_text,
     agreement_text,
@@ -37,6 +36,7 @@ from masis.services.trust.summary import (
     interval_text,
     missing_answers_text,
     short_answers,
+    simulated_text,
 )
 from masis.trust.agreement import AgreementEstimate
 from masis.trust.guarantee import draws_needed, least_tolerance
@@ -231,10 +231,8 @@ def _part_report(
 def _draw_short_answers(
     report: MachineReport, missed: MissReport, watch: GuaranteeWatch | None
 ) -> None:
-    if report.simulated:
-        st.warning(
-            SIMULATED.format(count_noun(report.simulated, "decision")), icon=":material/science:"
-        )
+    if simulated := simulated_text(report.simulated, len(report.rows)):
+        st.warning(simulated, icon=":material/science:")
     if watch is not None and watch.lapsed:
         st.error(
             "The guarantee has lapsed. It no longer waives any review.",
