@@ -18,6 +18,7 @@ from masis.schema.actor import Actor
 from masis.schema.case import Case, case_of
 from masis.schema.review import Decision
 from masis.schema.run import Run
+from masis.schema.team import MachineShown, QueuePolicy
 from masis.services import Workbench, demo_cases
 from masis.services.audits import POLICY
 from masis.settings import Settings
@@ -507,3 +508,23 @@ def test_an_address_of_evidence_is_no_markup_in_its_link(tmp_path: Path, serve: 
     [link] = app.get("link_button")
     assert link.proto.url == source
     assert r"\:red\[x\]\_\*\*y\*\*" in link.proto.label
+
+
+@pytest.mark.parametrize(
+    ("machine", "decided", "until"),
+    [
+        ("after", False, "until you've decided."),
+        ("after", True, None),
+        ("never", False, "until the case is decided."),
+        ("never", True, "until the case is decided."),
+    ],
+)
+def test_a_hidden_audit_says_until_when(
+    audited_workbench: Workbench, machine: MachineShown, decided: bool, until: str | None
+) -> None:
+    audited_workbench.team.put_in_force(ADA, QueuePolicy(reviewers=2, machine=machine))
+    if decided:
+        decide(audited_workbench, CASE, "approve", "Ada")
+    said = drawn(open_page("review", {"reviewer-name": "Ada"}, case=CASE))
+    assert ("hides the results of the audit" in said) == (until is not None)
+    assert until is None or until in said

@@ -30,7 +30,7 @@ from masis.ui.team.leases import explain_empty_queue
 from masis.ui.team.page import read_scores, read_types, score_line, type_line
 from masis.views.words import NOT_AUDITED
 from tests.reviewing import decide
-from tests.ui.conftest import open_page, press, texts
+from tests.ui.conftest import AUDITED, open_page, press, texts
 
 ADA, BEN = Actor(name="Ada Lind"), Actor(name="Ben")
 CASE = "strategy-01"
@@ -766,3 +766,18 @@ def test_a_proposed_sentence_is_listed_and_added_to_the_rubric(
     assert not app.exception
     assert audited_workbench.store.team.in_force(Rubric).guidelines == "Round *all* figures."
     assert not [button for button in app.button if button.label == "Add to the guidelines"]
+
+
+def test_agreement_says_that_cases_to_adjudicate_dont_count_yet(
+    audited_workbench: Workbench,
+) -> None:
+    first, second, *_ = AUDITED
+    audited_workbench.team.put_in_force(BEN, QueuePolicy(reviewers=2, machine="after"))
+    for name in (ADA.name, BEN.name):
+        decide(audited_workbench, first, "approve", name)
+    assert "once adjudicated" not in texts(opened("team", "Cleo"))
+    decide(audited_workbench, second, "approve", ADA.name)
+    decide(audited_workbench, second, "reject", BEN.name)
+    said = texts(opened("team", "Cleo"))
+    assert "gave the same verdict in 1 of 1 settled case (100%)" in said
+    assert "1 case on which reviewers differ counts only once adjudicated" in said
