@@ -407,6 +407,8 @@ class ObservationFilter(Record):
         codes: Codes that were applied to the observation.
         uncoded: Only observations without a code, in cases that have none as a whole.
         faults_only: Only observations that say that something is wrong.
+        skip_explained: Leave out reasons chosen from the list whose entry has a note or a label
+            on a fault, which say more precisely what is wrong.
         since: The time from which on, ISO 8601.
         until: The time before which, ISO 8601.
         viewer: The reviewer who sees them; services set it, callers never.
@@ -425,6 +427,7 @@ class ObservationFilter(Record):
     codes: tuple[str, ...] = ()
     uncoded: bool = False
     faults_only: bool = False
+    skip_explained: bool = False
     fields: tuple[str, ...] = ()
     datasets: tuple[str, ...] = ()
     systems: tuple[str, ...] = ()

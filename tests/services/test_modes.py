@@ -33,7 +33,8 @@ from tests.modes import (
     reject,
     texts,
 )
-from tests.store.factories import a_run, an_iteration
+from tests.reviewing import decide
+from tests.store.factories import a_case, a_run, an_iteration
 
 TWO = QueuePolicy(reviewers=2, rule="adjudicated")
 
@@ -357,8 +358,8 @@ def test_groups_of_uncoded_faults_are_proposed_named_and_confirmed(desk: Workben
     for number, note in enumerate(notes):
         reject(desk, f"case-{number}", ADA, a_label(note=note.format(number)))
     proposal = desk.modes.groups(ADA)
-    assert (proposal.observations, proposal.cases) == (12, 4)  # with issues and reasons
-    assert sum(group.observations for group in proposal.groups) + proposal.ungrouped == 12
+    assert (proposal.observations, proposal.cases) == (8, 4)  # issues and labels
+    assert sum(group.observations for group in proposal.groups) + proposal.ungrouped == 8
     dose = next(group for group in proposal.groups if "dose" in group.name)
     assert (dose.observations, dose.cases) == (4, 4)
     mode = FailureMode(code="wrong-dose", name="Wrong dose")
@@ -366,7 +367,21 @@ def test_groups_of_uncoded_faults_are_proposed_named_and_confirmed(desk: Workben
     assert counted(desk) == {"wrong-dose": 4}
     later = desk.modes.groups(ADA)
     assert "dose" not in " ".join(group.name for group in later.groups)
-    assert later.observations == 8
+    assert later.observations == 4
+
+
+def test_a_fault_with_a_reason_and_a_note_is_grouped_once_by_its_note(bench: Workbench) -> None:
+    for number in range(6):
+        case = a_case(f"q{number}", answer="It was opened in 1931.")
+        bench.cases.add_one(ADA, case)
+        note = {"note": f"The year is from table {number}."} if number < 4 else {}
+        decide(bench, case.id, "reject", reason="contradicted", **note)
+    decide(bench, "q5", "reject", reviewer="Ben", reason="In my own words.", note="And a note.")
+    texts = bench.modes.search(
+        ADA, ObservationFilter(uncoded=True, faults_only=True, skip_explained=True)
+    ).rows
+    assert sorted(row.kind for row in texts) == ["note"] * 5 + ["reason"] * 3
+    assert bench.modes.groups(ADA).observations == len(texts)
 
 
 def test_a_proposal_is_kept_and_counts_what_was_written_since(desk: Workbench) -> None:

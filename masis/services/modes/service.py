@@ -285,6 +285,9 @@ class ModeService(Service):
     ) -> GroupProposal:
         """Propose groups of similar observations; by default of faults that have no code yet.
 
+        A reason from the list isn't grouped if its entry has a note or a label: it's the same
+        fault, and they say more.
+
         A stored proposal keeps its groups, and only their counts follow what was written and coded
         since. New groups are proposed if many observations are in none, which takes a few seconds.
 
@@ -295,7 +298,7 @@ class ModeService(Service):
 
         """
         self._store.modes.catch_up()
-        wanted = wanted or ObservationFilter(uncoded=True, faults_only=True)
+        wanted = wanted or ObservationFilter(uncoded=True, faults_only=True, skip_explained=True)
         wanted = self._seen_by(actor, wanted)
         stamp = self._store.modes.stamp(actor.name)
         filters = wanted.model_copy(update={"viewer": None, "page": 1, "size": 1})

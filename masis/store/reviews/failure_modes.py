@@ -412,6 +412,14 @@ def _observations(
     ]
 
 
+_UNEXPLAINED = """NOT (observations.kind = 'reason' AND observations.type NOT IN ('', 'other')
+    AND EXISTS (SELECT 1 FROM observations AS said WHERE said.case_seq = observations.case_seq
+        AND said.entry_seq = observations.entry_seq AND said.kind <> 'reason' AND said.is_fault))"""
+"""The condition that an observation isn't a reason from the list beside a note or a label of the
+same entry.
+"""
+
+
 def _match_observations(
     connection: sqlite3.Connection, wanted: ObservationFilter
 ) -> tuple[str, str, tuple[Any, ...]]:
@@ -435,6 +443,7 @@ def _match_observations(
         *compare_column("observations.at", ">=", wanted.since),
         *compare_column("observations.at", "<", wanted.until),
         *([("is_fault", ())] if wanted.faults_only else []),
+        *([(_UNEXPLAINED, ())] if wanted.skip_explained else []),
         *_in_list("observations.id", wanted.ids),
         *_in_list("observations.pattern_seq", wanted.patterns),
         *visible_observations(connection, wanted.viewer),
