@@ -18,7 +18,6 @@ from masis.schema.case import Case
 from masis.store import Store
 from masis.store.core.process_owner import SILENCE_S, Owner, this_process
 from masis.store.records import CaseFilter
-from masis.store.reviews.drafts import NOBODY_YET
 from tests.store.factories import (
     JUDGE,
     SETTINGS,
@@ -251,20 +250,23 @@ def test_single_draft_fields_can_be_deleted(store: Store) -> None:
     assert store.drafts.get("Ada", "case:1").values == {"verdict": "reject"}
 
 
+NOBODY = "browser b1"
+
+
 def test_anonymous_drafts_are_adopted_by_a_name(store: Store) -> None:
-    store.drafts.save(NOBODY_YET, "case:1", {"note": "typed first"})
-    store.drafts.save(NOBODY_YET, "case:2", {"note": "must not replace"})
+    store.drafts.save(NOBODY, "case:1", {"note": "typed first"})
+    store.drafts.save(NOBODY, "case:2", {"note": "must not replace"})
     store.drafts.save("Ada", "case:2", {"note": "hers"})
-    store.drafts.hand_over(NOBODY_YET, "Ada")
+    store.drafts.hand_over(NOBODY, "Ada")
     assert store.drafts.get("Ada", "case:1").values == {"note": "typed first"}
     assert store.drafts.get("Ada", "case:2").values == {"note": "hers"}
-    assert store.drafts.get(NOBODY_YET, "case:1").values == {}
+    assert store.drafts.get(NOBODY, "case:1").values == {}
 
 
 def test_adopting_keeps_newer_text(store: Store) -> None:
     store.drafts.save("Ada", "case:1", {"note": "last week's", "other": "older", "reason": "other"})
-    store.drafts.save(NOBODY_YET, "case:1", {"note": "typed just now", "other": ""})
-    store.drafts.hand_over(NOBODY_YET, "Ada")
+    store.drafts.save(NOBODY, "case:1", {"note": "typed just now", "other": ""})
+    store.drafts.hand_over(NOBODY, "Ada")
     assert store.drafts.get("Ada", "case:1").values == {
         "note": "typed just now",
         "other": "older",

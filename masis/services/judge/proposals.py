@@ -1,8 +1,9 @@
 """Proposes house rules from decisions that overruled the audit. All functions are pure.
 
 Issues of one type with similar descriptions are a kind of flag. Three decisions against the same
-kind give a proposal, and so do three faults of one kind that the audit missed. The sentence is the
-reviewers' own, and a person edits it before it becomes a rule.
+kind give a proposal, and so do three faults of one kind that the audit missed. Faults that every
+audit looks for, such as a contradicted claim, give none: a house rule would only repeat the audit's
+task. The sentence is the reviewers' own, and a person edits it before it becomes a rule.
 """
 
 from __future__ import annotations
@@ -16,10 +17,11 @@ from masis.schema.audit import Issue
 from masis.schema.base import Record
 from masis.schema.case import Severity
 from masis.schema.judge import Force, HouseRule, RuleExample, rule_id_from
-from masis.schema.labels import TargetLabel, is_fault
+from masis.schema.labels import LABEL_CHOICES, TargetLabel, is_fault
 from masis.schema.review import Decision
 from masis.schema.rules import IssueType
 from masis.schema.run import Iteration
+from masis.schema.team import DEFAULT_LABEL_TYPES
 from masis.schema.wording import shorten
 from masis.services.decision_rules import OTHER, REASON_CODE, REASONS
 from masis.services.modes.concepts import Floats
@@ -72,6 +74,8 @@ class OverruledFlag(NamedTuple):
         type: The issue's type; None for a missed fault.
         reason: The reviewer's own words; empty if there are none.
         severity: The severity that people gave a missed fault.
+        named: The listed reason or the label type that names a missed fault; "" if only the
+            reviewer's own words do.
 
     """
 
@@ -81,6 +85,7 @@ class OverruledFlag(NamedTuple):
     type: IssueType | None
     reason: str
     severity: Severity = "high"
+    named: str = ""
 
 
 class ProposalEffect(Record):
@@ -157,12 +162,29 @@ def overruled_flags(case: SeenCase, decision: Decision) -> list[OverruledFlag]:
                 None,
                 label.note or reason,
                 label.severity or "high",
+                "" if label.label == _OTHER_TYPE else label.label,
             )
             for label in faults
+            if label.label not in _FOUND_BY_AUDITS
         ]
-        if not faults and decision.reason.strip():
-            flags.append(OverruledFlag("missed", case.case_id, decision.reason, None, reason))
+        code = decision.extra.get(REASON_CODE, OTHER)
+        is_listed = code in REASONS and code != OTHER
+        if not faults and decision.reason.strip() and not (is_listed and REASONS[code].rules):
+            named = code if is_listed else ""
+            flags.append(
+                OverruledFlag("missed", case.case_id, decision.reason, None, reason, named=named)
+            )
     return flags
+
+
+_OTHER_TYPE = "other"
+_FOUND_BY_AUDITS = frozenset(
+    {
+        *(label for choices in LABEL_CHOICES.values() for label in choices),
+        *(type_.name for type_ in DEFAULT_LABEL_TYPES if type_.name != _OTHER_TYPE),
+    }
+)
+"""Labels for what every audit looks for. A team's own label types aren't among them."""
 
 
 def own_words(decision: Decision) -> str:
@@ -199,11 +221,13 @@ def propose_rules(
         pattern_of: Returns the words of a text by which equal texts count as one.
 
     """
-    by_kind: dict[tuple[ProposalKind, IssueType | None], list[OverruledFlag]] = defaultdict(list)
+    by_kind: dict[tuple[ProposalKind, IssueType | None, str], list[OverruledFlag]] = defaultdict(
+        list
+    )
     for flag in flags:
-        by_kind[flag.kind, flag.type].append(flag)
+        by_kind[flag.kind, flag.type, flag.named].append(flag)
     proposals: list[RuleProposal] = []
-    for (kind, type_), same_kind in by_kind.items():
+    for (kind, type_, _), same_kind in by_kind.items():
         by_pattern: dict[str, list[OverruledFlag]] = defaultdict(list)
         for flag in same_kind:
             by_pattern[pattern_of(flag.text)].append(flag)

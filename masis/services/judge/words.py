@@ -29,8 +29,8 @@ def effect_text(proposal: RuleProposal) -> str:
     corrected = count_noun(len(effect.corrected), "case")
     if effect.unknown:
         return (
-            f"{corrected} should be flagged by this rule. Only a trial shows which other cases it"
-            " flags."
+            f"This rule is meant to find the fault in {corrected}. Only a trial shows whether it"
+            " does, and which other cases it flags."
         )
     spoiled = (
         f" {count_noun(len(effect.spoiled), 'answer')} that people found faulty wouldn't be"

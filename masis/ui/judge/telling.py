@@ -218,6 +218,8 @@ def _why_not_addable(version: JudgeVersion | None, proposal: RuleProposal) -> st
 def _case_effect(proposal: RuleProposal, case_id: str) -> str:
     if case_id in proposal.effect.spoiled:
         return "not flagged, although people found it faulty"
+    if proposal.effect.unknown:
+        return "missed by the audit; only a trial shows whether the rule finds it"
     if case_id in proposal.effect.corrected:
         return "as people decided"
     return "still flagged for other issues"

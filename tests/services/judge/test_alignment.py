@@ -15,9 +15,11 @@ from masis.errors import InputError, NotAllowed, SettingsError
 from masis.schema.actor import Actor
 from masis.schema.judge import JudgeContent, JudgeVersion, question_id
 from masis.schema.judge_trials import HALVES, DecidedFilter, DecidedSplit
+from masis.schema.labels import TargetLabel
 from masis.schema.review import Decision
 from masis.schema.team import QueuePolicy
 from masis.services import SIGN_IN_REQUIRED, Workbench
+from masis.services.decision_rules import with_reason_code
 from masis.services.judge.alignment import AlignmentService, JudgeComparison
 from masis.services.judge.proposals import (
     LEAST_OVERRULED,
@@ -368,3 +370,41 @@ def test_no_rule_is_proposed_against_safety_issues() -> None:
     case = SeenCase("case-1", iteration, flagged=True, faulty=False)
     decision = Decision(reviewer="Bo", case_id="case-1", run_id="run", verdict="approve")
     assert overruled_flags(case, decision) == []
+
+
+@pytest.mark.parametrize("reason", ["contradicted", "unsupported", "wrong_citation", "incomplete"])
+def test_faults_that_every_audit_looks_for_propose_no_rule(reason: str) -> None:
+    """Their notes are about one answer each, and would be absurd as rules."""
+    flags = [
+        flag
+        for number in range(6)
+        for flag in overruled_flags(
+            a_seen_case(f"q{number}"),
+            a_rejection(reason, note=f"It says {number}; E1 says {number + 1} (number changed)."),
+        )
+    ]
+    assert flags == []
+
+
+def test_missed_faults_are_grouped_by_what_names_them() -> None:
+    own = a_rejection("In my own words.", note="")
+    unclear = a_rejection("unclear", note="Too long.")
+    assert [flag.named for flag in overruled_flags(a_seen_case("q"), own)] == [""]
+    assert [flag.named for flag in overruled_flags(a_seen_case("q"), unclear)] == ["unclear"]
+    label = TargetLabel(target="answer", label="no currency", severity="high")
+    labelled = own.model_copy(update={"labels": (label,)})
+    assert [flag.named for flag in overruled_flags(a_seen_case("q"), labelled)] == ["no currency"]
+    audited = own.model_copy(update={"labels": (label.model_copy(update={"label": "incomplete"}),)})
+    assert overruled_flags(a_seen_case("q"), audited) == []
+
+
+def a_seen_case(case_id: str) -> SeenCase:
+    """Return a case that the audit didn't flag and people found faulty."""
+    return SeenCase(case_id, an_iteration(), flagged=False, faulty=True)
+
+
+def a_rejection(reason: str, note: str) -> Decision:
+    said = {"reason": reason, "note": note}
+    return with_reason_code(
+        Decision(reviewer="Bo", case_id="q", run_id=None, verdict="reject", **said)
+    )
