@@ -1,4 +1,4 @@
-"""The result of a model's exam: known faults found or missed, and sound answers flagged."""
+"""The result of a model's exam: known faults found or missed, and correct answers flagged."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FAULTY_ACCEPTED_MOST = 0
 FAULTY_CONFIRMED_MOST = 0
 """The most faulty passages that the verifier may call supported in otherwise unflagged answers."""
 SOUND_FLAGGED_MOST = 2
-"""The most sound answers that a model may flag.
+"""The most correct answers that a model may flag.
 
 If it flags more than one in eight, reviewers stop believing its flags.
 """
@@ -150,7 +150,7 @@ class ExamResult(Record):
                 f"it called {self.confirmed.count} of {self.confirmed.of} faulty passages supported"
             )
         if self.flagged.count > SOUND_FLAGGED_MOST:
-            reasons.append(f"it flagged {self.flagged.count} of {self.flagged.of} sound answers")
+            reasons.append(f"it flagged {self.flagged.count} of {self.flagged.of} correct answers")
         if self.failed_calls > FAILED_CALLS_MOST * max(1, self.calls):
             reasons.append(f"{self.failed_calls} of {self.calls} replies couldn't be read")
         return tuple(reasons)

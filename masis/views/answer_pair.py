@@ -24,7 +24,7 @@ LEAST_SAME = 0.4
 """The least share of words in common for which a word diff is shown; with fewer, it reads as two
 texts mixed up."""
 
-_BEARING = {"good": "bears out", "bad": "contradicts", "warn": "missing in"}
+_BEARING = {"good": "supports", "bad": "contradicts", "warn": "missing in"}
 
 _LONGEST = 600
 

@@ -179,7 +179,7 @@ def test_a_fast_key_sequence_is_sent_in_full_and_enter_decides_nothing(draw: Dra
     assert not draw.sent("decisions")
     page.keyboard.press("l")
     page.keyboard.press("1")
-    says(page).to_contain_text("Labelled: supported")
+    says(page).to_contain_text("Labeled: supported")
     page.keyboard.press("Control+Enter")
     (sent,) = draw.sent("decisions")
     assert (sent["fields"]["verdict"], bool(sent["fields"]["reason"])) == ("reject", True)
@@ -418,7 +418,7 @@ def test_a_reported_issue_isnt_called_missed_if_the_audit_is_hidden_or_absent(
 def test_a_suggested_name_must_be_confirmed_before_it_is_recorded(draw: Drawn) -> None:
     page = draw(reviewer="", suggested_name="ada")
     page.keyboard.press("a")
-    says(page).to_contain_text("You decide as ada. Press Enter to confirm")
+    says(page).to_contain_text("You're deciding as ada. Press Enter to confirm")
     expect(page.get_by_label("Your name")).to_be_focused()
     assert not draw.sent("decisions")
     page.keyboard.press("Enter")
@@ -533,7 +533,7 @@ def test_i_inserts_the_sentence_that_contradicts_a_claim_or_says_that_there_is_n
     draw(view=draw.with_words("1950"), draft=draw.data["blank"])
     page.keyboard.press("f")
     page.keyboard.press("i")
-    says(page).to_have_text("No sentence of the evidence belongs to issue 1.")
+    says(page).to_have_text("There's no evidence sentence for issue 1.")
     expect(field).to_have_value(corrected)
 
 
@@ -843,7 +843,9 @@ def test_the_issues_left_in_a_revision_are_those_of_its_audit(draw: Drawn) -> No
     audited = {"name": "revision 2", "issues": [], "serious": []}
     more = {"draft": draft, "view": view, "serious": SERIOUS}
     page = draw(check={**checked, "audited": audited}, **more)
-    expect(page.locator(".untouched")).to_have_text("The audit of revision 2 leaves no issue.")
+    expect(page.locator(".untouched")).to_have_text(
+        "According to its audit, revision 2 has no issues."
+    )
     page.get_by_label("Corrected answer").press("End")
     page.keyboard.type(" So.")  # another text, which has no audit
     expect(page.locator(".untouched")).to_contain_text("missing point isn't in the correction")
@@ -852,7 +854,7 @@ def test_the_issues_left_in_a_revision_are_those_of_its_audit(draw: Drawn) -> No
     place = {**draw.data["place"], "case": "other"}
     page = draw(check={**checked, "audited": left}, place=place, **more)
     expect(page.locator(".untouched")).to_have_text(
-        "The audit of revision 2 leaves 2 issues: safety · uncited."
+        "According to its audit, revision 2 still has 2 issues: safety · uncited."
     )
     error = {"message": "Read them.", "field": "corrected", "confirms": "correction 1"}
     draw.answers["decisions"] = (422, {"error": error})
@@ -872,7 +874,9 @@ def test_a_note_on_a_revision_doesnt_check_its_text_again(draw: Drawn) -> None:
     page.keyboard.press("t")
     page.keyboard.type("As the audit suggests.")
     expect(page.get_by_text("checking…")).to_have_count(0)
-    expect(page.locator(".untouched")).to_have_text("The audit of revision 2 leaves no issue.")
+    expect(page.locator(".untouched")).to_have_text(
+        "According to its audit, revision 2 has no issues."
+    )
     page.keyboard.press("Control+Enter")
     (sent,) = draw.sent("decisions")
     assert sent["left"] == []
@@ -891,7 +895,9 @@ def test_a_question_about_a_correction_is_about_its_text_once_it_is_checked(draw
     draw.answers["decisions"] = (422, {"error": error})
     page.keyboard.press("Control+Enter")
     says(page).to_have_text(question)
-    expect(page.locator(".untouched")).to_have_text("The audit of revision 2 leaves no issue.")
+    expect(page.locator(".untouched")).to_have_text(
+        "According to its audit, revision 2 has no issues."
+    )
     expect(page.get_by_role("alert")).to_be_hidden()
 
 
@@ -959,7 +965,7 @@ def test_a_report_leads_to_its_passages_and_leaves_the_answer_in_view(draw: Draw
     assert box
     assert box["x"] > 700
     form.get_by_role("radio", name="incomplete").check()
-    form.get_by_role("button", name="Report it and name passages").click()
+    form.get_by_role("button", name="Report and add passages").click()
     expect(page.locator(".label-bar")).to_contain_text("Reported issue")
     says(page).to_contain_text("Reported: incomplete, medium, the whole answer.")
 
@@ -1128,7 +1134,9 @@ def test_a_key_pressed_while_a_revision_is_taken_is_refused_and_loses_nothing(dr
     message = {"text": "Choose a reason.", "tone": "calm", "where": "reason", "narrowed": False}
     draw.waiting.pop().fulfill(json={"desk": desk, "message": message})
     expect(page.get_by_label("Corrected answer")).to_have_value("Revised.")
-    says(page).to_contain_text("Choose a reason. A key that you pressed meanwhile had no effect.")
+    says(page).to_contain_text(
+        "Choose a reason. A key that you pressed in the meantime had no effect."
+    )
 
 
 def test_typed_text_that_a_revision_replaces_comes_back_by_undo(draw: Drawn) -> None:
@@ -1242,7 +1250,7 @@ def test_a_digit_beyond_the_reasons_of_a_verdict_says_how_many_it_has(draw: Draw
     page = draw(reasons=reasons)
     for key in ("x", "4"):
         page.keyboard.press(key)
-    says(page).to_contain_text("4 is no reason. This verdict has 3 reasons.")
+    says(page).to_contain_text("There's no reason 4. This verdict has 3 reasons.")
 
 
 def test_a_missing_point_is_added_if_new_sentences_have_most_of_its_words(draw: Drawn) -> None:

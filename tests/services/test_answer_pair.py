@@ -1,4 +1,4 @@
-"""Two answers side by side say who judged them, and whose claims the evidence bears out."""
+"""Two answers side by side say who judged them, and whose claims the evidence supports."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_the_same_evidence_says_which_answer_cites_a_chunk_and_whose_claims_it_b
     marks = {piece["text"].strip(): (piece["tone"], piece["of"]) for piece in pieces}
     assert marks["The Halden bridge is 410 metres long."] == ("good", "v1, v2")
     # v2 leaves the toll out, so the sentence is a missing point of it, not what bears it out
-    assert marks["The toll is 3 euros for a car."] == ("calm", "bears out v1, missing in v2")
+    assert marks["The toll is 3 euros for a car."] == ("calm", "supports v1, missing in v2")
     assert "".join(piece["text"] for piece in pieces) == EVIDENCE[0]["text"]
 
 
@@ -83,7 +83,7 @@ def test_evidence_never_bears_out_a_claim_that_isnt_confirmed(bench: Workbench, 
     [confirmed, *others] = [p for chunk in evidence["chunks"] for p in chunk["pieces"]]
     assert (confirmed["text"], confirmed["tone"]) == (LENGTH.replace(" [1]", ""), "good")
     assert "good" not in {piece["tone"] for piece in others}
-    assert not any("bears out" in piece["of"] for piece in others)
+    assert not any("supports" in piece["of"] for piece in others)
 
 
 def test_different_evidence_is_drawn_for_each_answer(bench: Workbench) -> None:

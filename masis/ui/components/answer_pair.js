@@ -75,13 +75,13 @@ const drawEvidenceOf = evidence => {
   section.append(make("h3", "", evidence.title))
   const key = make("p", "dim key")
   key.append(
-    make("mark", "tone-good", "bears out a claim"),
+    make("mark", "tone-good", "supports a claim"),
     " ",
     make("mark", "tone-bad", "contradicts a claim"),
     " ",
     make("mark", "tone-warn", "missing"),
-    " in the answer of the system named before the words. To unmarked words the audit matched no" +
-      " claim, which doesn't mean that they are refuted or unimportant.",
+    " in the answer of the system named before the words. Unmarked words weren't" +
+      " matched to a claim. That doesn't mean they're refuted or unimportant.",
   )
   section.append(key)
   for (const chunk of evidence.chunks) {
@@ -105,7 +105,7 @@ const drawEvidenceOf = evidence => {
     section.append(details)
   }
   if (evidence.more > 0)
-    section.append(make("p", "dim", `and ${evidence.more} more, on the page of the case`))
+    section.append(make("p", "dim", `and ${evidence.more} more, on the case page`))
   return section
 }
 

@@ -10,7 +10,7 @@ const referenceWords = {
   redundant: "redundant",
   unsupported: "does not support this",
   contradicts: "contradicts this",
-  valid: "names evidence",
+  valid: "matches evidence",
 }
 const plural = (count, one) => `${count.toLocaleString("en")} ${one}${count === 1 ? "" : "s"}`
 const shortened = (text, length) =>
@@ -1222,7 +1222,7 @@ function drawAnswer(root, data, desk) {
       add?.click()
       if (add) return ""
       return issueCards.has(root.issueAt) && why.querySelector(".reason")
-        ? `No sentence of the evidence belongs to issue ${root.issueAt}.`
+        ? `There's no evidence sentence for issue ${root.issueAt}.`
         : "Nothing to insert. Press F to go to an issue."
     },
     onCorrection: () => {

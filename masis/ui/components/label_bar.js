@@ -214,7 +214,7 @@ class LabelBar {
       this.labelChunk(target.id, code)
       return
     }
-    this.set({ label: code }, `Labelled: ${this.textOf(code)}.`)
+    this.set({ label: code }, `Labeled: ${this.textOf(code)}.`)
     const isWrong = target.kind === "reference" && this.words.wrong_references.includes(code)
     if (isWrong && this.chunks.size && !this.given()?.right_reference) this.ask("right")
   }
@@ -241,7 +241,7 @@ class LabelBar {
     else delete chunks[id]
     const text = this.words.choices.evidence.find(([code]) => code === given?.label)?.[1]
     const says = given
-      ? `Labelled: ${id} ${given.conflicts_with ? `contradicts ${given.conflicts_with}` : `is ${text}`}.`
+      ? `Labeled: ${id} ${given.conflicts_with ? `contradicts ${given.conflicts_with}` : `is ${text}`}.`
       : `Label on ${id} removed.`
     desk.change({ chunks }, { now: true, says })
   }
@@ -278,7 +278,7 @@ class LabelBar {
     const row = this.rowOf(this.target)
     const offered = this.offered()
     if (!offered.length && !row?.right) {
-      this.say("The audit names no passage here.")
+      this.say("The audit doesn't cite a passage here.")
       return
     }
     const given = this.given() ?? NOTHING_GIVEN
@@ -295,7 +295,7 @@ class LabelBar {
         evidence: [...given.evidence, ...fresh].slice(0, this.words.most_passages),
         right_reference: given.right_reference ?? (needsRight ? row.right : null),
       },
-      `Labelled: ${this.textOf(label)}, with the audit's ` +
+      `Labeled: ${this.textOf(label)}, with the audit's ` +
         `${offered.length === 1 ? "passage" : "passages"}.`,
     )
   }
@@ -304,7 +304,7 @@ class LabelBar {
   // removes it.
   mark(stance) {
     if (this.target.kind === "evidence") {
-      this.say("Passages are named by labels on the answer.")
+      this.say("To cite a passage, label a claim in the answer.")
       return
     }
     const passage = this.selected() ?? this.underCursor()
@@ -320,7 +320,7 @@ class LabelBar {
       return
     }
     if (others.length >= this.words.most_passages) {
-      this.say(`A label names at most ${this.words.most_passages} passages.`)
+      this.say(`A label can have at most ${this.words.most_passages} passages.`)
       return
     }
     window.getSelection()?.removeAllRanges()
@@ -345,7 +345,7 @@ class LabelBar {
       given?.evidence?.at(-1)
     if (last) this.remove(last)
     else if (given?.right_reference) this.set({ right_reference: null }, "Right reference removed.")
-    else this.say("No passage is named.")
+    else this.say("No passages yet.")
   }
 
   clear() {
@@ -358,7 +358,7 @@ class LabelBar {
   setKind(kind) {
     const given = this.given()
     if (!given?.evidence?.some(({ stance }) => stance === "supports")) {
-      this.say("Name a passage that supports the words first (S).")
+      this.say("Add a passage that supports the words first (S).")
       return
     }
     const [, text] = this.words.kinds.find(([code]) => code === kind)
@@ -713,7 +713,7 @@ class LabelBar {
   passageList() {
     const given = this.given()
     if (!given?.evidence?.length && !given?.right_reference) return null
-    const list = named("ul", "bar-passages", "", { "aria-label": "Passages named" })
+    const list = named("ul", "bar-passages", "", { "aria-label": "Your passages" })
     given.evidence.forEach((passage, index) => {
       const item = make("li")
       const remove = this.control("bar-quiet", "Remove", "", `remove-${index}`, () =>
@@ -741,7 +741,7 @@ class LabelBar {
     const given = this.given()
     const row = named("div", "bar-row", "", { role: "group", "aria-label": "Passages" })
     row.append(
-      make("span", "dim", "Select words or ↑ ↓:"),
+      make("span", "dim", "Select words, or press ↑ ↓:"),
       this.control(
         "bar-choice tone-good",
         capitalized(stances.supports.text),
@@ -839,7 +839,7 @@ class LabelBar {
     const { text } = this.words.missing
     desk.change(
       { missing: isMissing ? "" : null },
-      { now: true, says: isMissing ? `Labelled: ${text.toLowerCase()}.` : "Label removed." },
+      { now: true, says: isMissing ? `Labeled: ${text.toLowerCase()}.` : "Label removed." },
     )
     if (isMissing) {
       this.view.reveal(this.missing, true)

@@ -89,7 +89,7 @@ class ReportFields(NamedEvidence):
     @model_validator(mode="after")
     def _whole(self) -> Self:
         if (self.start is None) != (self.end is None) or (self.start is None) == bool(self.text):
-            raise ValueError("give both start and end with the quoted text, or none of them")
+            raise ValueError("give both start and end with the quoted text, or neither")
         return self
 
 
@@ -422,7 +422,7 @@ def doubts(
     ]
     if invalid:
         cited = ", ".join(f"“{shorten(reference, 60)}”" for reference in invalid)
-        yield f"it cites {cited}, which names no evidence"
+        yield f"it cites {cited}, which doesn't match any evidence"
     index = evidence_index(case.evidence)
     status = {
         without_markers(sentence.text, index): sentence.status for sentence in before.sentences
