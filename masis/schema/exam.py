@@ -25,7 +25,7 @@ FAULTY_ACCEPTED_MOST = 0
 FAULTY_CONFIRMED_MOST = 0
 """The most faulty passages that the verifier may call supported in otherwise unflagged answers."""
 SOUND_FLAGGED_MOST = 2
-"""The most correct answers that a model may flag.
+"""The most sound answers that a model may flag.
 
 If it flags more than one in eight, reviewers stop believing its flags.
 """
