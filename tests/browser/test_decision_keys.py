@@ -214,7 +214,7 @@ def test_a_field_focused_by_a_key_is_visible_above_the_form_footer(draw: Drawn) 
     page.locator(".label-row select").first.focus()
     assert stands_above()
     page.locator("select:focus").select_option(index=2)  # what confirms it makes the foot higher
-    says(page).to_contain_text("Labelled")
+    says(page).to_contain_text("Labeled")
     assert stands_above()
 
 
