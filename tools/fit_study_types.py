@@ -352,7 +352,7 @@ def page(training: Sample, data: Path, crossed: Sequence[float]) -> str:
             f"The accuracy is {right.mean():.3f}. The range in parentheses is the middle 95% of"
             " 2,000 resamplings of the validation file."
         ),
-        f"The weights have {WEIGHTS.stat().st_size / 1e6:.2f} MB.",
+        f"The weights take up {WEIGHTS.stat().st_size / 1e6:.2f} MB.",
         f"Time per abstract, including the words the result is based on: {took:.2f} ms {LEAST}.",
         "",
         *_by_type(tested.kinds, guesses),

@@ -104,7 +104,7 @@ def start(file: Path, db: Path, thread: str | None) -> None:
         config = {"configurable": {"thread_id": thread}}
         if graph.get_state(config).next:
             raise click.UsageError(
-                f"thread {thread!r} is under way: resume it, or name another with --thread."
+                f"thread {thread!r} is in progress: resume it, or name another with --thread."
             )
         graph.invoke({**given, "retry_count": 0}, config)
         told(graph, config)

@@ -295,7 +295,7 @@ def _jobs(
                 raise InputError(
                     f"has the same id as cases[{first_place}] ({case.id[:80]!r}) but different"
                     " content",
-                    hint="Give each case an id of its own, or remove one of the two.",
+                    hint="Give each case its own id, or remove one of the two.",
                     field=f"cases[{number}].id",
                 )
         except InputError as error:

@@ -203,8 +203,8 @@ def _from_citations(audit: CitationAudit, evidence: Sequence[Evidence]) -> Itera
 
 
 _CHUNK_NUMBER_HINT = (
-    " All references here are numbers that fit the count of chunks, though the chunks have ids of"
-    " their own: where [1] means the first chunk, read the cases with --map evidence.id= (in Python"
+    " All references here are numbers that fit the count of chunks, though the chunks have their"
+    " own ids: where [1] means the first chunk, read the cases with --map evidence.id= (in Python"
     ' map={"evidence.id": None}).'
 )
 

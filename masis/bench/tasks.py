@@ -459,7 +459,7 @@ TASKS: tuple[Task, ...] = (
     Task("Pairs", _has("premise", "hypothesis", "label"), pair_rows, "not entailed"),
     DEMO_GOLD,
     Task(
-        "Labelled cases",
+        "Labeled cases",
         partial(_has_claim_labels, key="supported"),
         labeled_rows,
         "not supported",

@@ -28,10 +28,10 @@ GROUPS: dict[str, dict[str, Lazy]] = {
     "Audit": {
         "audit": Lazy("masis.cli.audit:audit", "Audit every case in a file and store the runs."),
         "bench": Lazy(
-            "masis.cli.models:bench", "Measure the auditor on labelled data against baselines."
+            "masis.cli.models:bench", "Measure the auditor on labeled data against baselines."
         ),
         "optimize": Lazy(
-            "masis.cli.models:optimize", "Compile a critic on labelled answers with DSPy."
+            "masis.cli.models:optimize", "Compile a critic on labeled answers with DSPy."
         ),
         "models": Lazy(
             "masis.cli.models:models",
@@ -93,7 +93,7 @@ GROUPS: dict[str, dict[str, Lazy]] = {
         ),
         "judge": Lazy(
             "masis.cli.judge:judge",
-            "Tell the judge what the team demands, and measure it.",
+            "Tell the judge what the team requires, and measure it.",
             True,
         ),
         "planted": Lazy(

@@ -95,7 +95,7 @@ from masis.views.numbers import dollars
     type=shared.COST,
     metavar="USD",
     help="Stop starting audits when the next one could exceed this total. Audits in progress are"
-    " finished.",
+    " allowed to finish.",
 )
 @shared.database_option
 @click.option(

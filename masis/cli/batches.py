@@ -138,7 +138,7 @@ def apply(action: str, values: dict[str, Any], yes: bool, desk: Desk, emit: Emit
     """Apply ACTION to many cases after a preview. Each case gets its own entry in the log.
 
     A case that is refused doesn't affect the others. Under a blind policy, only cases that you have
-    opened are decided. Ctrl-C stops after the current cases; what was recorded stays.
+    opened are decided. Ctrl-C stops after the current cases; recorded entries are kept.
 
       masis batch apply tag --name bridges --search bridge
       masis batch apply approve --field Medicine --quality 0.9-1
@@ -170,7 +170,7 @@ def _report(done: Batch, emit: Emit) -> None:
     emit(done, [batch_result(done, ACTIONS[done.action].done), *left_out_lines(done.kept)])
     say(f"The batch is {done.id}. Undo it with 'masis batch undo {done.id}'.")
     if done.state == "cancelled":
-        raise JobFailed("Stopped. What was recorded stays.")
+        raise JobFailed("Stopped. Recorded entries are kept.")
     if refused := sum(done.kept.get(why, 0) for why in ("refused", "changed")):
         raise JobFailed(f"{count_noun(refused, 'case')} refused, for the reasons listed above.")
 

@@ -98,8 +98,8 @@ def config() -> None:
 
     A value on the command line (--set, --model) overrides the environment
     (MASIS_MAX_ITERATIONS=2), which overrides the configuration file, which overrides the default.
-    The configuration file is the one named by MASIS_CONFIG, or else masis.toml in the current
-    folder, or else masis.toml in your configuration folder. Provider keys aren't settings and are
+    The configuration file is the one named by MASIS_CONFIG, otherwise masis.toml in the current
+    folder, otherwise masis.toml in your configuration folder. Provider keys aren't settings and are
     never shown.
     """
 

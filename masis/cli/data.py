@@ -446,7 +446,7 @@ encoding_option = click.option(
     type=click.Choice(ENCODINGS),
     help="The encoding of the rows; csv and parquet:"
     f" {', '.join(n for n, f in export_formats().items() if f.tabular)}. Default: the file's"
-    " extension, else jsonl.",
+    " extension, otherwise jsonl.",
 )
 out_option = shared.out_option("The file to write (a folder for hf); '-' for stdout.", folders=True)
 
@@ -495,7 +495,7 @@ def export(
 
     The other formats are data sets. They accept the filters of the queue, keep near-duplicate
     questions on one side of a split, and write a manifest next to the file with versions, filter,
-    counts, class balance, provenance, licences and digests.
+    counts, class balance, provenance, licenses and digests.
 
     An existing file is replaced only when the new one is complete. If --out is a device, a pipe or
     a symbolic link, the data is written through it. With the format decided and a folder as --out,
@@ -604,8 +604,8 @@ def _whole_lines(form: str, workbench: Workbench) -> Iterator[str]:
 CHANGES = {
     "added": "added",
     "removed": "removed",
-    "relabelled": "relabelled",
-    "moved": "moved to another side of the split",
+    "relabelled": "relabeled",
+    "moved": "moved to another split",
     "reaudited": "decided on another audit or answer",
 }
 """The kinds of differences between two versions, in words."""
@@ -710,9 +710,7 @@ def show(name: str, emit: Emit, workbench: Workbench) -> None:
     say(f"{name} is {workbench.store.datasets.count_lost(name)}.")
 
 
-@dataset.command(
-    short_help="List the differences between two versions: added, removed, relabelled."
-)
+@dataset.command(short_help="List the differences between two versions: added, removed, relabeled.")
 @click.argument("first")
 @click.argument("second")
 @click.option(
@@ -726,7 +724,7 @@ def show(name: str, emit: Emit, workbench: Workbench) -> None:
 @shared.json_option
 @shared.workbench_option
 def compare(first: str, second: str, limit: int, emit: Emit, workbench: Workbench) -> None:
-    """List the cases that were added, removed or relabelled between the versions FIRST and SECOND.
+    """List the cases that were added, removed or relabeled between the versions FIRST and SECOND.
 
     Each line has the difference, the id of the case, and its state and side of the split before
     and after.
@@ -824,7 +822,7 @@ by_option = click.option(
 )
 
 
-@guarantee.command("needed", short_help="Say how many labels have to be relabelled.")
+@guarantee.command("needed", short_help="Say how many labels have to be relabeled.")
 @click.argument("name")
 @rate_option
 @level_option
@@ -910,7 +908,7 @@ def show_guarantee(name: str, emit: Emit, workbench: Workbench) -> None:
 @shared.json_option
 @shared.workbench_option
 def withdraw_sample(name: str, by: str | None, emit: Emit, workbench: Workbench) -> None:
-    """Withdraw the undecided copies of the sample of the version NAME. It gives no guarantee then.
+    """Withdraw the undecided copies of the sample of the version NAME. It then gives no guarantee.
 
     masis dataset guarantee withdraw pilot-1
     """

@@ -118,7 +118,7 @@ def verify_log(
     emit: Emit,
     db: Path | None,
 ) -> None:
-    """Check that no decision was changed or removed, nor the case, run and answer it refers to.
+    """Check that no decision, and no case, run or answer that it refers to, was changed or removed.
     Print the length and the head of the log.
 
     Entries form a hash chain, so a changed entry can be named. Each entry has digests of its case,
@@ -310,7 +310,7 @@ def _differences_from_note(log: ReviewService, check: LogCheck, note: Path) -> I
 @click.option(
     "--include-decided",
     is_flag=True,
-    help="Also remove audits that people decided about. Their decisions are kept.",
+    help="Also remove audits that people decided on. Their decisions are kept.",
 )
 @click.option("--keep-waiting", is_flag=True, help="Keep audits that need review, however old.")
 @click.option(
@@ -342,7 +342,7 @@ def purge(
     """Remove audits and screenings past their retention period, with their results, iterations,
     drafts, events and grades.
 
-    Audits that people decided about are kept, unless you pass --include-decided. Audits that need
+    Audits that people decided on are kept, unless you pass --include-decided. Audits that need
     review are removed and counted, unless you pass --keep-waiting. Cases, corpora, decisions, the
     metrics of every audit and the execution log are always kept. The purge is recorded without the
     removed texts.
@@ -376,7 +376,7 @@ def purge(
     emit.lines(_plan_lines(workbench, plan, listed=listed))
     if old:
         critics = count_noun(len(old), "compiled critic or reviser", "compiled critics or revisers")
-        note = f"which may contain texts of cases; delete files that aren't in use from {folder}"
+        note = f"which may contain text from cases; delete files that aren't in use from {folder}"
         emit.lines((f"  keep    {critics}: {', '.join(old)}", f"          {note}"))
     if dry_run or not plan.goes:
         emit(record)
@@ -403,7 +403,7 @@ def purge(
     if gone is not None and gone.runs < plan.runs:
         say(
             f"{count_noun(plan.runs - gone.runs, 'run')} kept, because they were decided or resumed"
-            " meanwhile, or the purge was stopped."
+            " in the meantime, or the purge was stopped."
         )
     if done.lingers:
         say(
@@ -426,7 +426,7 @@ def _plan_lines(workbench: Workbench, plan: PurgePlan, *, listed: bool) -> Itera
     if plan.waiting:
         yield f"          {plan.waiting:,} of these need review (--keep-waiting keeps them)"
     reasons = {
-        "decided": "because people decided about them (--include-decided removes them too)",
+        "decided": "because people decided on them (--include-decided removes them too)",
         "waiting": "because they need review",
     }
     for why, number in plan.kept.items():
@@ -472,7 +472,7 @@ def _show_history(workbench: Workbench, emit: Emit, listed: bool) -> None:
 
 @click.group(cls=CommandGroup)
 def db() -> None:
-    """Back up and restore a database, redact texts, and apply the current acceptance rule.
+    """Back up and restore a database, redact text, and apply the current acceptance rule.
 
     masis db backup backups/ --keep 7
     masis db redact case bridge-01 --reason "asked by the person"
@@ -549,9 +549,9 @@ def restore(copy: Path, check: bool, replace: bool, yes: bool, emit: Emit, db: P
     emit({**plain(checked), "was_there": plain(aside)})
 
 
-@click.group(cls=CommandGroup, short_help="Remove the texts of a case or a decision on request.")
+@click.group(cls=CommandGroup, short_help="Remove the text of a case or a decision on request.")
 def redact() -> None:
-    """Permanently remove the texts of a case or of one decision, on request.
+    """Permanently remove the text of a case or of one decision, on request.
 
       masis db redact case bridge-01 --reason "asked for by the person named in it"
       masis db redact decision 3f5a09... --reason "names a patient" --by "Ada Lind"
@@ -601,7 +601,7 @@ def case(
     )
 
 
-@redact.command(short_help="Remove the texts of one log entry.")
+@redact.command(short_help="Remove the text of one log entry.")
 @click.argument("entry_id", metavar="ID")
 @reason_option
 @shared.by_option
@@ -619,7 +619,7 @@ def decision(
     The verdict and the entry's place in the chain are kept. Exit code 0: redacted. 1: the entry
     doesn't exist or is already redacted.
     """
-    shared.confirm(f"Permanently remove the texts of entry {entry_id}?", yes=yes)
+    shared.confirm(f"Permanently remove the text of entry {entry_id}?", yes=yes)
     record = workbench.reviews.redact_entry(shared.operator(by), entry_id, reason)
     emit(record)
     say(f"Entry {entry_id} is redacted. Entry {record.id} of the log records it.")

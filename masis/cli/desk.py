@@ -193,7 +193,7 @@ def _as_lines(view: CaseView) -> Iterator[str]:
                 answer_name(revision.iteration_number).capitalize(),
                 score_text(revision.quality_score),
             )
-            how = f"decide about it with --iteration {revision.iteration_number}"
+            how = f"decide it with --iteration {revision.iteration_number}"
             yield from ("", f"{name}, suggested by the audit (quality {quality}, {how})")
             yield from (f"  {line}" for line in revision.answer.splitlines())
     if view.history:
@@ -254,7 +254,7 @@ def _iteration_lines(iteration: Iteration) -> Iterator[str]:
 @click.option(
     "--acknowledge-citations",
     is_flag=True,
-    help="Keep references of the corrected answer that name no evidence.",
+    help="Keep references of the corrected answer that don't match any evidence.",
 )
 @click.option(
     "--saw",
@@ -307,7 +307,7 @@ def decide(
     desk: Desk,
     emit: Emit,
 ) -> None:
-    """Decide about CASE: approve, override, reject or escalate it.
+    """Decide CASE: approve, override, reject or escalate it.
 
     The rules are the same as on the page: override needs a corrected answer, override and reject
     need a reason, and to approve an answer with serious issues you need --acknowledge. If the
@@ -484,19 +484,19 @@ def _decide_file(
     "supporting",
     multiple=True,
     metavar="ID=WORDS",
-    help="Words of a chunk that support the labelled words. Repeatable.",
+    help="Words of a chunk that support the labeled words. Repeatable.",
 )
 @click.option(
     "--contradicted-by",
     "contradicting",
     multiple=True,
     metavar="ID=WORDS",
-    help="Words of a chunk that contradict the labelled words. Repeatable.",
+    help="Words of a chunk that contradict the labeled words. Repeatable.",
 )
 @click.option(
     "--kind",
     type=click.Choice(get_args(SupportKind)),
-    help="How the labelled words follow from the supporting ones.",
+    help="How the labeled words follow from the supporting ones.",
 )
 @click.option("--right-reference", metavar="ID", help="The chunk that should have been cited.")
 @click.option("--chunk", metavar="ID", help="Label this chunk of the evidence, not the answer.")
@@ -509,7 +509,7 @@ def _decide_file(
 @click.option(
     "--acknowledge-citations",
     is_flag=True,
-    help="Keep references of the corrected answer that name no evidence.",
+    help="Keep references of the corrected answer that don't match any evidence.",
 )
 @click.option(
     "--all-with-sentence",
@@ -537,7 +537,7 @@ def label(
     desk: Desk,
     emit: Emit,
 ) -> None:
-    """Label WORDS in the answer that you decided about, a chunk, or the case.
+    """Label WORDS in the answer that you decided, a chunk, or the case.
 
     LABEL is supported, partial, unsupported, contradicted or unverifiable; about a reference valid,
     fabricated, misattributed, redundant or contradicts; about a sentence uncited or exempt. Labels

@@ -37,7 +37,7 @@ _TEXT_LENGTH = 80
 
 @click.group(cls=CommandGroup)
 def judge() -> None:
-    """Tell the judge what this team demands: house rules, severities, and decided cases as
+    """Tell the judge what this team requires: house rules, severities, and decided cases as
     examples.
 
       masis judge new "prices 1"
@@ -183,7 +183,7 @@ def new(
 @click.option(
     "--force",
     type=RegisteredChoice(lambda: FORCES),
-    help="What the new rule demands of an answer.",
+    help="The type of the new rule.",
 )
 @click.option(
     "--severity",

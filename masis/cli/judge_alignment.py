@@ -31,16 +31,21 @@ _POLL_S = 0.2
 
 @click.command(cls=Command, short_help="Compare the audits with people's decisions.")
 @click.option("--choose", is_flag=True, help="Choose the cases again.")
-@click.option("--seen", is_flag=True, help="Also decisions made with the audit's verdict shown.")
+@click.option(
+    "--seen", is_flag=True, help="Also use decisions made with the audit's verdict visible."
+)
 @click.option("--dataset", default="", metavar="NAME", help="Only cases of this data set.")
 @click.option("--field", default="", metavar="NAME", help="Only cases of this field.")
-@click.option("--since", default="", metavar="DATE", help="Only decisions from this day on.")
+@click.option("--since", default="", metavar="DATE", help="Only decisions on this day or later.")
 @click.option("--until", default="", metavar="DATE", help="Only decisions before this day.")
 @click.option(
-    "--seed", type=click.IntRange(0, (1 << 31) - 1), metavar="N", help="Gives the halves."
+    "--seed",
+    type=click.IntRange(0, (1 << 31) - 1),
+    metavar="N",
+    help="The seed that determines the halves.",
 )
 @click.option(
-    "--half", type=click.Choice(list(HALVES)), default="first", help="The half to report about."
+    "--half", type=click.Choice(list(HALVES)), default="first", help="The half to report on."
 )
 @shared.by_option
 @shared.json_option
@@ -163,7 +168,7 @@ def try_version(name: str, yes: bool, by: str | None, emit: Emit, workbench: Wor
 
       masis judge try "prices 1" --yes
 
-    Cases, queue and figures stay as they are. Ctrl-C stops it; finished cases are kept, and the
+    Cases, the queue and figures don't change. Ctrl-C stops it; finished cases are kept, and the
     next trial audits the others. Exit code 1: a case couldn't be audited.
     """
     person, service = shared.operator(by), workbench.alignment

@@ -32,9 +32,9 @@ def minimal(
 ) -> None:
     """Verify claims of CASE again without the passages that decide them.
 
-    If the verdict stands without its passages, they weren't the reason for it. The passages are
-    those that a label on the claim names, or else those of the audit. The verifier of the audit
-    judges, so a model may be asked twice for each claim.
+    If the verdict stays the same without its passages, they weren't the only reason for it. The
+    passages are those that a label on the claim names, otherwise those of the audit. The verifier
+    of the audit judges, so a model may be asked twice for each claim.
 
       masis minimal bridge-01
       masis minimal bridge-01 --claim 2 --json
@@ -60,7 +60,7 @@ def _lines(results: Sequence[MinimalEvidence]) -> Iterator[str]:
         yield f"claim {result.claim}: {shorten(result.text, 100)}"
         for passage in result.passages:
             yield f"  without {passage.evidence_id}: {shorten(passage.text, 100)}"
-        change = "the passages decide it" if result.decisive else "the verdict stands"
+        change = "the passages decide it" if result.decisive else "the verdict stays the same"
         yield f"  {result.before} -> {result.after}: {change} ({result.judged_by})"
         if result.audited != result.before:
             yield f"  The audit's verdict was {result.audited}, among the other claims."

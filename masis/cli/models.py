@@ -176,7 +176,7 @@ def get(name: str, emit: Emit) -> None:
 @models.command("list", short_help="List the downloaded verifier models and exam results.")
 @shared.json_option
 def list_models(emit: Emit) -> None:
-    """List the verifier models in the Hub's cache with their licence, size and location.
+    """List the verifier models in the Hub's cache with their license, size and location.
 
     The list then shows every model that has taken the exam, with its result for the current prompts
     and addresses.
@@ -196,7 +196,7 @@ def list_models(emit: Emit) -> None:
             continue
         number += 1
         record = model_files.model_record(downloaded)
-        licence = record.licence or "licence not stated"
+        licence = record.licence or "license not stated"
         passed = exam_line(exam_standing(exam_settings(settings, record.name)))
         line = (
             f"{record.name}  {labels.words}  {licence}  {record.bytes / 1e6:,.0f} MB  {record.file}"
@@ -269,7 +269,7 @@ Half = Literal["report", "fit", "all"]
     "verifiers",
     multiple=True,
     metavar="MODEL",
-    help="Compare verifiers on the labelled claims instead: offline, local:..., a language "
+    help="Compare verifiers on the labeled claims instead: offline, local:..., a language "
     "model, or"
     " offline,MODEL. Can be repeated; each is measured on the same claims.",
 )
@@ -286,11 +286,11 @@ def bench(
     limit: int | None,
     emit: Emit,
 ) -> None:
-    """Measure the auditor on labelled data: precision, recall, F1, AUROC and coverage, each with an
+    """Measure the auditor on labeled data: precision, recall, F1, AUROC and coverage, each with an
     interval.
 
     The format of each FILE is detected by its keys: HAGRID, WiCE, SummEdits, ExpertQA, or cases
-    with labelled claims. The files in a folder are measured together. The auditor is compared with
+    with labeled claims. The files in a folder are measured together. The auditor is compared with
     three baselines: one always says "not supported", and two count shared words, in all evidence
     and in the three most similar sentences. Cases in our own format are also audited from end to
     end: which planted issues are found, how often a revision improves an answer, how often the loop
@@ -467,11 +467,11 @@ def optimize(
     show: str | None,
     emit: Emit,
 ) -> None:
-    """Compile a critic on labelled answers with DSPy, and store the program as the next version of
+    """Compile a critic on labeled answers with DSPy, and store the program as the next version of
     NAME.
 
     The program contains instructions and demonstrations for one model. It is measured on held-out
-    questions: finding a labelled issue raises the metric, and raising an issue that isn't labelled
+    questions: finding a labeled issue raises the metric, and raising an issue that isn't labeled
     lowers it. The path of the file is written to stdout. A critic from decisions also becomes a
     draft of a judge version ('masis judge').
 
@@ -524,7 +524,7 @@ def optimize(
     cases = _training_cases(source, db)
     parts = labelled.split_by_question(cases, held_out, seed)
     say(
-        f"{count_noun(len(cases), 'labelled answer')}, {sum(not case.clean for case in cases)} of"
+        f"{count_noun(len(cases), 'labeled answer')}, {sum(not case.clean for case in cases)} of"
         f" them with issues: {len(parts.train)} for training, {len(parts.held_out)} held out."
     )
     notice = "Stopping after the calls in progress. Nothing will be stored."
@@ -618,7 +618,7 @@ def _program_lines(program: Program) -> Iterator[str]:
     elif program.gain.mean > 0:
         yield (
             "The metric didn't clearly improve, because the interval of the gain includes 0. More"
-            " labelled answers would narrow it."
+            " labeled answers would narrow it."
         )
     else:
         yield "The metric didn't improve."

@@ -89,7 +89,7 @@ def _filter_options(command: shared.Body) -> shared.Body:
 @shared.json_option
 @shared.workbench_option
 def search(words: Names, by: str | None, emit: Emit, workbench: Workbench, **filters: Any) -> None:
-    """Search the texts of issues, reasons, notes, labels and comments for all WORDS, newest first.
+    """Search the text of issues, reasons, notes, labels and comments for all WORDS, newest first.
 
     masis modes search wrong dose --kind note --kind label
     masis modes search --uncoded --json | jq -r .text
@@ -116,8 +116,8 @@ def _observation_lines(rows: Sequence[CaseObservation], book: Codebook) -> Itera
     return table(("id", "case", "kind", "modes", "text"), cells)
 
 
-@modes.command(short_help="Propose groups of similar texts that have no code yet.")
-@click.option("--again", is_flag=True, help="Group the texts again instead of the stored groups.")
+@modes.command(short_help="Propose groups of similar observations that have no code yet.")
+@click.option("--again", is_flag=True, help="Group again instead of using the stored groups.")
 @click.option(
     "--suggest-names",
     "named",
@@ -136,9 +136,9 @@ def groups(
     masis modes groups
     masis modes groups --again --json | jq -r .name
 
-    The names are the kind of fault that most texts name, if one is likely, and the words that
+    The names are the kind of fault that most of them name, if one is likely, and the words that
     distinguish a group from the others, unless a model suggests some.
-    Confirm a group on the page "Failure modes", or apply a code to what you find with its words.
+    Confirm a group on the Failure modes page, or apply a code to what you find with its words.
     """
     person = shared.operator(by)
     proposal = workbench.modes.groups(person, again=again)

@@ -65,7 +65,7 @@ database_option = click.option(
     "--db",
     type=PATH,
     metavar="PATH",
-    help="The database. Default: MASIS_DB, or else masis.db in your data folder.",
+    help="The database. Default: MASIS_DB, otherwise masis.db in your data folder.",
 )
 url_option = click.option(
     "--url",
@@ -75,7 +75,7 @@ url_option = click.option(
 insecure_option = click.option(
     "--insecure",
     is_flag=True,
-    help="Allow http to another machine. Anyone on the network can read the token and all texts.",
+    help="Allow http to another machine. Anyone on the network can read the token and all text.",
 )
 iteration_option = click.option(
     "--iteration",
@@ -263,8 +263,8 @@ def reading_options(command: Body) -> Body:
     @click.option(
         "--system",
         metavar="NAME",
-        help="The system that gave the answers, such as v2, of rows that name none. Their ids are"
-        " then those of the questions.",
+        help="The system that gave the answers, such as v2, for rows that don't name one. Their"
+        " ids are then those of the questions.",
     )
     # wraps also copies __click_params__, the list to which click's decorators add.
     @functools.wraps(command)
@@ -430,8 +430,7 @@ def log_options(command: Body) -> Body:
         default="warning",
         show_default=True,
         help="The level of the log on stderr: error, warning (failures and retries), info (scores"
-        " and calls as well) or debug. Texts are logged only with debug and --set"
-        " log_texts=true.",
+        " and calls as well) or debug. Text is logged only with debug and --set log_texts=true.",
     )
     @log_format_option
     @functools.wraps(command)

@@ -42,7 +42,7 @@ def preference() -> None:
 _everyone = click.option(
     "--everyone",
     is_flag=True,
-    help="Include verdicts on questions that you haven't decided. You aren't blind any more, then.",
+    help="Include verdicts on questions that you haven't decided. You're no longer blind then.",
 )
 
 
@@ -61,7 +61,7 @@ def list_pairs(by: str | None, emit: Emit, workbench: Workbench) -> None:
     task = workbench.preferences.next(shared.operator(by))
     if task is None:
         say(
-            "No pair is open for you. Pairs need the answers of two systems to one question:"
+            "No pair is open for you. Pairs need answers from two systems to the same question:"
             " masis import answers.jsonl --system v2"
         )
         return
@@ -146,7 +146,7 @@ def results(everyone: bool, by: str | None, emit: Emit, workbench: Workbench) ->
       masis preference results
       masis preference results --everyone --json | jq .win_rates
 
-    They cover the questions of which you have decided every pair.
+    They cover the questions for which you've decided every pair.
     """
     found = workbench.preferences.results(shared.operator(by), everyone=everyone)
     lines = [

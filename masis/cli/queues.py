@@ -27,8 +27,8 @@ from masis.views.queues import WHOLE_WORDS, fill_text, left_text, policy_text
 def queues() -> None:
     """List, create and change the team's named queues.
 
-    A queue has the cases that a filter holds, and its own policy, rubric, label types, instructions
-    and people. Cases without a queue of their own are in the first one, "All cases".
+    A queue contains the cases that match a filter, and has its own policy, rubric, label types,
+    instructions and people. The first queue, "All cases", has every case.
 
       masis queues create Medical --field Medicine
       masis queues change Medical --reviewers 2 --audit-shown after --person Ada --person Ben
@@ -39,7 +39,7 @@ def queues() -> None:
 
 
 @queues.command("list", cls=Command, short_help="List the named queues with their figures.")
-@click.option("--archived", is_flag=True, help="List archived queues, too.")
+@click.option("--archived", is_flag=True, help="Also list archived queues.")
 @desk_options
 @shared.json_option
 def list_queues(archived: bool, desk: Desk, emit: Emit) -> None:
@@ -108,12 +108,12 @@ def _queue_lines(row: QueueFigures) -> Iterator[str]:
 
 @queues.command("create", cls=Command, short_help="Create a queue with the cases of a filter.")
 @click.argument("name")
-@click.option("--dry-run", is_flag=True, help="Only count the cases that the filter holds.")
+@click.option("--dry-run", is_flag=True, help="Only count the cases that match the filter.")
 @shared.filter_options("none, because decisions would change it", ())
 @desk_options
 @shared.json_option
 def create(name: str, dry_run: bool, case_filter: CaseFilter, desk: Desk, emit: Emit) -> None:
-    """Create the queue NAME with the cases that the filters hold, now and later.
+    """Create the queue NAME with the cases that match the filters, now and later.
 
     It starts with the team's policy. A filter by state can't fill a queue, because decisions change
     it.
@@ -234,8 +234,8 @@ def change(
 ) -> None:
     """Change the queue NAME. Options left out change nothing.
 
-    The filters say which cases it holds from now on, instead of those before. Cases that its people
-    have started to decide keep the policy of their first decision.
+    New filters replace the old ones. Cases that its people have started to decide keep the policy
+    of their first decision.
 
     masis queues change Legal --reviewers 3 --rule agree --agree 2 --audit-shown after
     masis queues change Legal --person Ada --person Ben
@@ -255,7 +255,7 @@ def change(
         with shared.spool_stdin(instructions) as path:
             changes["instructions"] = path.read_text(encoding="utf-8").strip()
     if team_rubric and (scores or guidelines is not None):
-        raise click.UsageError("Use either --team-rubric or a rubric of its own.")
+        raise click.UsageError("Use either --team-rubric or the queue's own rubric.")
     if team_rubric:
         changes["rubric"] = None
     elif scores or guidelines is not None:
@@ -300,13 +300,13 @@ def _member_filters(filters: dict[str, Any], row: QueueFigures, desk: Desk) -> d
     return {**kept, **order}
 
 
-@queues.command("archive", cls=Command, short_help="Close a queue. Its decisions stay.")
+@queues.command("archive", cls=Command, short_help="Close a queue. Its decisions are kept.")
 @click.argument("name")
 @click.option("--restore", is_flag=True, help="Open it again.")
 @desk_options
 @shared.json_option
 def archive(name: str, restore: bool, desk: Desk, emit: Emit) -> None:
-    """Close the queue NAME, so that nothing is decided in it any more. Its decisions stay.
+    """Close the queue NAME, so that nothing is decided in it anymore. Its decisions are kept.
 
     masis queues archive Legal
     masis queues archive Legal --restore

@@ -187,7 +187,7 @@ role_option = click.option(
     "--role",
     type=click.Choice(ROLES),
     required=True,
-    help="The highest role of the token. It never exceeds the owner's current role.",
+    help="The maximum role of the token. It never exceeds the owner's current role.",
 )
 
 
@@ -226,11 +226,11 @@ def create(label: str, by: str, role: Role, days: int, workbench: Workbench, emi
     )
 
 
-@token.command("list", cls=Command, short_help="List all tokens, without their texts.")
+@token.command("list", cls=Command, short_help="List all tokens, without their secret text.")
 @shared.workbench_option
 @shared.json_option
 def list_tokens(workbench: Workbench, emit: Emit) -> None:
-    """List all tokens, newest first, without their texts.
+    """List all tokens, newest first, without their secret text.
 
     masis token list
     """

@@ -282,7 +282,7 @@ def ingest(
     A program sends cases with POST /v1/cases and polls the address in the 202 response for the
     results.
 
-    The sources are listed in a TOML file (--sources, or else MASIS_SOURCES, or else
+    The sources are listed in a TOML file (--sources, otherwise MASIS_SOURCES, otherwise
     masis.sources.toml) with the digest of their token, their limits, and the rules that select
     which of their cases are queued. The ingest settings choose the models and the daily budget; the
     webhook settings name the address to notify when a case needs review or is decided. See
@@ -314,8 +314,8 @@ def ingest(
 
     if not is_loopback(address) and not insecure:
         raise SettingsError(
-            f"--address {address}: tokens and texts would travel unencrypted. Listen on"
-            " 127.0.0.1 behind a proxy that adds TLS, or pass --insecure."
+            f"--address {address}: tokens and text would travel unencrypted. Listen on 127.0.0.1"
+            " behind a proxy that adds TLS, or pass --insecure."
         )
     known_sources = read_sources(sources_file(sources))
     workbench = shared.open_workbench(database_path(db))

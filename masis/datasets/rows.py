@@ -218,7 +218,7 @@ def _readable_names(names: list[str]) -> list[str]:
         readable = [name for name in readable if name.startswith("samples/")] or readable
     if not readable:
         raise InputError(
-            "holds no file that can be read", hint=f"Name files {', '.join((*_DATA, *DOCUMENTS))}."
+            "has no file that can be read", hint=f"Name files {', '.join((*_DATA, *DOCUMENTS))}."
         )
     return readable
 
@@ -362,7 +362,7 @@ def _json_line_rows(stream: BinaryIO) -> Iterator[DataRow]:
     for number, content, end in read_lines(stream, max_bytes=MAX_LINE_BYTES):
         try:
             if content is None:
-                hint = "Put each case on a line of its own, or split the case."
+                hint = "Put each case on a separate line, or split the case."
                 raise InputError(f"is longer than {MAX_LINE_BYTES // 2**20} MiB", hint=hint)
             yield DataRow(number, end, parse_object(content))
         except InputError as error:

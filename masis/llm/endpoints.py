@@ -46,8 +46,8 @@ def complete_ref(ref: ModelRef, role: str, settings: Settings) -> ModelRef:
         return replace(ref, name=known.strong if role in JUDGES else known.plain)
     if not ref.name:
         raise SettingsError(
-            f"{role}: {str(ref)!r} names no model. Write {ref.provider}:NAME with a name the server"
-            " knows."
+            f"{role}: {str(ref)!r} doesn't name a model. Write {ref.provider}:NAME with a name the"
+            " server knows."
         )
     return ref
 

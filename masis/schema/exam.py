@@ -1,4 +1,4 @@
-"""The result of a model's exam: known faults found or missed, and sound answers flagged."""
+"""The result of a model's exam: known faults found or missed, and correct answers flagged."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ class ExamResult(Record):
                 f"it called {self.confirmed.count} of {self.confirmed.of} faulty passages supported"
             )
         if self.flagged.count > SOUND_FLAGGED_MOST:
-            reasons.append(f"it flagged {self.flagged.count} of {self.flagged.of} sound answers")
+            reasons.append(f"it flagged {self.flagged.count} of {self.flagged.of} correct answers")
         if self.failed_calls > FAILED_CALLS_MOST * max(1, self.calls):
             reasons.append(f"{self.failed_calls} of {self.calls} replies couldn't be read")
         return tuple(reasons)

@@ -72,7 +72,7 @@ _TOO_COMMON = frozenset(
 
 _EVIDENCE_SHAPE = 'Write it as [{"id": "1", "text": "..."}, ...].'
 _HINTS_FOR_MISSING = {
-    "id": 'Give each case an id of its own, for example "id": "case-1".',
+    "id": 'Give each case its own id, for example "id": "case-1".',
     "query": 'Add the question as "query": "...".',
     "evidence": f"Add the retrieved chunks. {_EVIDENCE_SHAPE}",
 }
@@ -230,7 +230,7 @@ def _explain_one(detail: ErrorDetails) -> InputError:
             hint, field = "Write both halves, or the character itself.", context["path"]
         case "repeated_evidence_id":
             problem = f"repeats the id {context['id']} of evidence[{context['first']}]"
-            hint, field = "Give each chunk an id of its own.", f"evidence[{context['second']}].id"
+            hint, field = "Give each chunk its own id.", f"evidence[{context['second']}].id"
         case _:
             message = detail["msg"].removeprefix("Value error, ").removeprefix("Input ")
             problem, hint = f"is {_shown_value(detail['input'])}: {message}", "Correct it."
@@ -260,7 +260,7 @@ def _missing_field(field: str, record: Any) -> InputError:
     if field.startswith("evidence["):
         return InputError(
             "is missing",
-            hint='Give each chunk an id of its own, for example "id": "1".',
+            hint='Give each chunk its own id, for example "id": "1".',
             field=field,
         )
     return InputError("is missing", hint=_HINTS_FOR_MISSING.get(field, "Add it."), field=field)

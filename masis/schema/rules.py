@@ -546,7 +546,7 @@ class ReviewCodeRow:
 
 REVIEW_CODES: dict[ReviewCode, ReviewCodeRow] = {
     "invalid_reference": ReviewCodeRow(
-        "fabricated citation", "bad", "wrong", "a reference names no evidence"
+        "fabricated citation", "bad", "wrong", "a reference doesn't match any evidence"
     ),
     "hallucination": ReviewCodeRow(
         "hallucination", "bad", "wrong", "critic or citations report a hallucination"

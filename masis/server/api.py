@@ -141,26 +141,26 @@ def add_cases(call: ApiCall, body: records.NewCases) -> records.AddedCases:
 
 @endpoint("GET", "/cases/{case:path}", "read", "see pages, figures and reports")
 def show_case(call: ApiCall) -> records.CaseDetail:
-    """Return a case with its newest audit and its log, as far as this person may see them."""
+    """Return a case with its newest audit and its log, limited to what this person may see."""
     return records.CaseDetail.of(call.desk.show(call.path["case"]))
 
 
 @endpoint("PUT", "/cases/{case:path}/lease", "decide", "take or release cases")
 def take_case(call: ApiCall) -> Lease:
-    """Take a case for decision, or extend the lease on it."""
+    """Reserve a case for a decision, or extend the lease on it."""
     return call.workbench.team.claim(call.actor, call.path["case"])
 
 
 @endpoint("DELETE", "/cases/{case:path}/lease", "decide", "take or release cases")
 def release_case(call: ApiCall) -> records.Done:
-    """Give back a case that was taken for decision."""
+    """Release a reserved case."""
     call.workbench.team.release(call.actor, call.path["case"])
     return records.Done()
 
 
 @endpoint("POST", "/queue/next", "decide", "take or release cases", example={"order": "risk"})
 def take_next(call: ApiCall, body: records.NextCase) -> Lease | None:
-    """Take the next case of a queue that this person may decide; ``null`` if there is none."""
+    """Reserve the next case of a queue that this person may decide; ``null`` if there is none."""
     case_filter = records.CaseQuery(**body.model_dump(exclude={"after"})).case_filter()
     return call.workbench.team.claim_next(call.actor, case_filter, body.after)
 
@@ -183,7 +183,7 @@ def skip_case(call: ApiCall) -> records.Changed:
     example={"verdict": "reject", "reason": "unsupported", "token": "chosen-by-the-client"},
 )
 def decide(call: ApiCall, body: records.NewDecision) -> LogEntry:
-    """Decide about an answer of a case."""
+    """Decide an answer of a case."""
     return call.desk.decide(call.path["case"], **_arguments(body))
 
 
@@ -218,7 +218,7 @@ def add_labels(call: ApiCall, body: records.NewLabels) -> LogEntry:
 
 @endpoint("POST", "/decisions/{entry}/undo", "decide", "undo own decisions or auto-acceptances")
 def undo(call: ApiCall) -> LogEntry:
-    """Undo one entry of the decision log by another one."""
+    """Undo an entry of the decision log with another entry."""
     return call.desk.undo(call.path["entry"])
 
 
@@ -337,7 +337,7 @@ def list_queues(call: ApiCall, query: records.QueuesQuery) -> tuple[QueueFigures
     example={"cases": {"fields": ["Medicine"]}},
 )
 def preview_queue(call: ApiCall, body: records.QueueCases) -> QueuePreview:
-    """Count the cases that filters would hold as a queue, and those in other queues too."""
+    """Count the cases that match a queue's filters, and those also in other queues."""
     return call.desk.preview_queue(**body.filters())
 
 
@@ -438,7 +438,7 @@ def preference_results(call: ApiCall, query: records.ResultsQuery) -> records.Pr
 
 @endpoint("GET", "/preferences", "read", "see pages, figures and reports")
 def list_preferences(call: ApiCall, query: records.PreferenceQuery) -> PreferencePage:
-    """List preferences on questions of which you have decided every pair."""
+    """List preferences on questions for which you've decided every pair."""
     return call.workbench.preferences.find(
         call.actor,
         systems=query.systems,
@@ -635,7 +635,7 @@ def list_judge_examples(call: ApiCall) -> tuple[JudgeExample, ...]:
     example={"cases": ["case-1"]},
 )
 def estimate_judge_trial(call: ApiCall, body: records.CasesToTry) -> records.TrialCost:
-    """Return the most that audits of cases by a judge version may need; audits nothing."""
+    """Estimate the maximum cost of audits by a judge version, without running audits."""
     cost = call.workbench.judge.estimate(call.actor, call.path["version"], body.cases)
     return records.TrialCost(**cost._asdict())
 
@@ -725,25 +725,25 @@ def _chosen_split(call: ApiCall) -> DecidedSplit:
 
 @endpoint("POST", "/judge/versions/{version}/hold-out", "oversee", WRITE_VERSIONS)
 def hold_out_questions(call: ApiCall) -> JudgeVersion:
-    """Let a draft hold out the held-out half of the newest choice of cases."""
+    """Set a draft's held-out questions to the held-out half of the newest choice of cases."""
     return call.workbench.alignment.hold_out(call.actor, _version_in_path(call))
 
 
 @endpoint("GET", "/judge/versions/{version}/trial-plan", "read", "see pages, figures and reports")
 def plan_judge_trial(call: ApiCall) -> TrialPlan:
-    """Return what trying a version would audit, and the most that it may cost."""
+    """Return what a trial of a version would audit, and its maximum cost."""
     return call.workbench.alignment.plan(call.actor, _version_in_path(call))
 
 
 @endpoint("POST", "/judge/versions/{version}/trial", "oversee", TRY_VERSIONS)
 def start_judge_trial(call: ApiCall) -> records.TrialProgress:
-    """Start to try a version on its held-out cases. It goes on in the background."""
+    """Start a trial of a version on its held-out cases. It runs in the background."""
     return _trial_progress(call.workbench.alignment.start(call.actor, _version_in_path(call)))
 
 
 @endpoint("GET", "/judge/versions/{version}/trial", "read", "see pages, figures and reports")
 def show_judge_trial(call: ApiCall) -> records.TrialProgress | None:
-    """Return how far the last trial of a version on this server is; null if there was none."""
+    """Return the progress of the last trial of a version on this server; null if there was none."""
     task = call.workbench.alignment.latest_trial(_version_in_path(call))
     return None if task is None else _trial_progress(task)
 
@@ -835,13 +835,13 @@ def advance_batch(call: ApiCall) -> Batch:
 
 @endpoint("DELETE", "/batches/{batch}", "decide", "act on many cases at once")
 def cancel_batch(call: ApiCall) -> Batch:
-    """Stop a batch. Entries that were made stay."""
+    """Stop a batch. Its entries are kept."""
     return call.workbench.batches.cancel(call.actor, call.path["batch"])
 
 
 @endpoint("POST", "/batches/{batch}/undo", "decide", "undo own decisions or auto-acceptances")
 def undo_batch(call: ApiCall) -> Batch:
-    """Begin to undo a batch, each entry by a further one; ``advance`` undoes the rest."""
+    """Start undoing a batch, each entry by a further one; ``advance`` undoes the rest."""
     batches, batch = call.workbench.batches, call.path["batch"]
     batches.start_undo(call.actor, batch)
     return batches.advance(call.actor, batch)
@@ -855,7 +855,7 @@ def undo_batch(call: ApiCall) -> Batch:
     example={"sentence": "It was opened in 1932", "label": "supported"},
 )
 def label_sentence(call: ApiCall, body: records.NewSentenceLabel) -> Batch:
-    """Label a sentence of a case in every answer with it that this person decided."""
+    """Label a sentence of a case in every answer that has it and that this person decided."""
     batches = call.workbench.batches
     request = batches.sentence_request(
         call.actor, call.path["case"], body.label_record(), acknowledge=body.acknowledge
@@ -947,7 +947,7 @@ def list_minimal_evidence(call: ApiCall) -> tuple[MinimalEvidence, ...]:
 
 @endpoint("GET", "/audits/{run}", "read", "see pages, figures and reports")
 def show_audit(call: ApiCall) -> records.AuditJob:
-    """Return how far an audit is. Its results are part of its case."""
+    """Return the progress of an audit. Its results are part of its case."""
     return _job(call, call.path["run"])
 
 
@@ -1075,7 +1075,7 @@ def list_tokens(call: ApiCall) -> tuple[ApiToken, ...]:
     example={"label": "nightly import", "days": 30},
 )
 def create_token(call: ApiCall, body: records.NewApiToken) -> records.CreatedToken:
-    """Create a token that acts for this person. Its text is shown only in this answer."""
+    """Create a token that acts for this person. Its text is shown only in this response."""
     created = call.workbench.tokens.create(call.actor, body.label, role=body.role, days=body.days)
     return records.CreatedToken(text=created.text, token=created.token)
 

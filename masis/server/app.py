@@ -203,7 +203,7 @@ class Api:
             # Only wrong tokens count, so that a program with a valid one is never refused for
             # guesses of others.
             self._wrong_tokens.check(_address(request))
-            hint = "Create a token on the page Team, or with `masis token create`."
+            hint = "Create a token on the Team page, or with `masis token create`."
             raise RequestRefused(
                 401,
                 "the token is unknown, revoked or expired",

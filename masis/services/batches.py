@@ -402,7 +402,7 @@ class BatchService(Service):
         """Return the ids of the cases of a request, each once."""
         if (request.matching is None) == (not request.cases):
             raise InputError(
-                "must be named, or else a filter", hint="Give one of the two.", field="cases"
+                "must be named, or a filter given", hint="Give one of the two.", field="cases"
             )
         if request.matching is None:
             return list(dict.fromkeys(request.cases))

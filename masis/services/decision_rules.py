@@ -119,7 +119,7 @@ class DisagreementCause(NamedTuple):
 
 CAUSES: dict[AdjudicationCause, DisagreementCause] = {
     "slip": DisagreementCause("A slip", "a reviewer overlooked or mistook something"),
-    "ambiguous": DisagreementCause("Ambiguous text", "the texts can be read in two ways"),
+    "ambiguous": DisagreementCause("Ambiguous text", "the text can be read in two ways"),
     "gap": DisagreementCause(
         "A gap in the guideline", "the rubric doesn't say how to decide this", proposes=True
     ),
@@ -434,7 +434,8 @@ def _references_text(references: Sequence[str]) -> str:
     named = [f"“{shorten(reference, 60)}”" for reference in references[:REFERENCES_NAMED]]
     more = len(references) - len(named)
     listed = ", ".join(named) + (f" and {more:,} more" if more else "")
-    return f"{listed}, which {'names' if len(references) == 1 else 'name'} no evidence"
+    verb = "doesn't" if len(references) == 1 else "don't"
+    return f"{listed}, which {verb} match any evidence"
 
 
 def _problems_of_reason(decision: Decision, answer: DecidedAnswer) -> list[DecisionProblem]:

@@ -143,7 +143,7 @@ def fill_demo(
             Selection(CaseFilter(states=("needs_review", "accepted"))),
             description=(
                 "The verdicts of the demo's audits on each claim of the undecided answers. No"
-                " person has labelled them, and data sets leave out simulated decisions."
+                " person has labeled them, and data sets leave out simulated decisions."
             ),
         )
     return FillResult(len(audits), decisions)

@@ -978,7 +978,9 @@ def as_names(values: Sequence[str], field: str) -> Sequence[str]:
 
     """
     if isinstance(values, str):
-        raise InputError(f"is the text {values[:40]!r}", hint="Give a list of texts.", field=field)
+        raise InputError(
+            f"is the text {values[:40]!r}", hint="Give a list of strings.", field=field
+        )
     return values
 
 

@@ -301,7 +301,7 @@ def _first_fault(case: Case, kinds: Sequence[FaultKind], seed: int) -> FaultyAns
         if isinstance(faulty, FaultyAnswer):
             return faulty
         reason = faulty.reason
-    return reason if len(kinds) == 1 else "it has no place for a certain fault of these kinds"
+    return reason if len(kinds) == 1 else "it has no place for a fault of these kinds"
 
 
 def copy_of(case: Case, faulty: FaultyAnswer, case_id: str) -> Case:

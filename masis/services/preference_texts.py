@@ -12,7 +12,7 @@ from masis.trust.agreement import AgreementEstimate
 from masis.trust.paired import WinRate
 from masis.views.numbers import percent
 
-TOO_FEW = f"too few to tell: fewer than {LEAST_DECISIVE} verdicts name a winner"
+TOO_FEW = f"too few to tell: fewer than {LEAST_DECISIVE} verdicts prefer an answer"
 NOT_SHOWN = "no difference shown"
 
 

@@ -83,7 +83,7 @@ def member_queue(store: Store, actor: Actor, name: str) -> ReviewQueue | None:
     if not queue.admits(actor.name):
         raise NotAllowed(
             f"You aren't one of the people of the queue {queue.name!r}. A lead can add you on the"
-            " page Team, under Queues."
+            " Team page, under Queues."
         )
     return queue
 
@@ -114,12 +114,12 @@ def assert_member(store: Store, actor: Actor, case_id: str, name: str) -> Review
             if is_over and not actor.may("oversee"):
                 raise NotAllowed(
                     f"The queue {queue.name!r} has decided case {case_id!r}, and you aren't one of"
-                    " its people. A lead can add you on the page Team, under Queues, or change the"
+                    " its people. A lead can add you on the Team page, under Queues, or change the"
                     " verdict."
                 )
         elif store.team.waits_in(case_id, queue):
             raise NotAllowed(
                 f"Case {case_id!r} waits in the queue {queue.name!r}, and you aren't one of its"
-                " people. A lead can add you on the page Team, under Queues."
+                " people. A lead can add you on the Team page, under Queues."
             )
     return None

@@ -260,9 +260,9 @@ class QueueService(Service):
                 return before
             if queue.version != before.version:
                 raise Conflict(
-                    f"{before.name!r} was changed meanwhile: version {before.version} is in force,"
-                    f" and your change is of version {queue.version}. Look at it and change it"
-                    " again."
+                    f"{before.name!r} was changed in the meantime: version {before.version} is in"
+                    f" force, and your change is to version {queue.version}. Look at it and change"
+                    " it again."
                 )
             known = () if queue.archived else self._store.team.queues()
             name = _check_queue_name(queue.name, [row for row in known if row.id != queue.id])

@@ -208,5 +208,7 @@ def result_lines(result: Reassessment) -> list[str]:
     ]
     if result.skipped:
         skipped = count_noun(result.skipped, "case")
-        lines.append(f"{skipped} skipped because they couldn't be read or were changed meanwhile.")
+        lines.append(
+            f"{skipped} skipped because they couldn't be read or were changed in the meantime."
+        )
     return lines

@@ -326,7 +326,7 @@ class RelabellingService(Service):
 
         Raises:
             InputError: All reviewers decided a drawn case themselves.
-            StoreError: A labeled answer isn't stored any more.
+            StoreError: A labeled answer is no longer stored.
 
         """
         reviews, draw = ReviewService(self._store, self.access), random.Random(plan.seed)
@@ -348,7 +348,7 @@ class RelabellingService(Service):
                 answer = reviews.answer_of(self._store.relabelling.decision(label.entry_seq))
             except Removed as error:
                 raise Conflict(
-                    f"the answer of case {label.case_id!r} isn't stored any more."
+                    f"the answer of case {label.case_id!r} is no longer stored."
                 ) from error
             copy = relabel_copy(case, answer, unused_id(self._store, case, answer, draw))
             self._store.relabelling.add(copy, label, plan.version)
@@ -497,10 +497,10 @@ def guarantee_text(state: GuaranteeState) -> str:
         return "Withdrawn: the sample gives no guarantee."
     if state.status == "lapsed":
         return (
-            "Lapsed: cases of this version were redacted or lost their audit since, so it isn't"
-            " the same data set any more."
+            "Lapsed: cases of this version were redacted or lost their audit since, so it's no"
+            " longer the same data set."
         )
-    found = f"{state.wrong:,} of {n:,} relabelled ones were wrong, which bounds the share by"
+    found = f"{state.wrong:,} of {n:,} relabeled ones were wrong, which bounds the share by"
     bound = f"{state.bound:.2%} (exact {plan.method} bound)"
     says = "Holds:" if state.status == "holds" else "Fails: it isn't shown that"
     return f"{says} {stated}. {found} {bound}."

@@ -592,7 +592,7 @@ def _checked_address(url: str, insecure: bool) -> str:
     if parts.scheme.lower() == "http" and not is_loopback(parts.hostname) and not insecure:
         raise SettingsError(
             f"{parts.scheme}://{parts.hostname}: over http, everyone on the way can read the token"
-            " and all texts. Use https, or pass insecure=True (--insecure) if the network is safe."
+            " and all text. Use https, or pass insecure=True (--insecure) if the network is safe."
         )
     return url.rstrip("/")
 
@@ -629,7 +629,7 @@ def _error_in(response: httpx2.Response, url: str) -> MasisError:
         )
     if about.get("kind") == "RequestRefused" and about.get("status") in (401, 403):
         if about["status"] == 401:
-            hint = f"Set {TOKEN}, or pass token=...; the page Team creates tokens."
+            hint = f"Set {TOKEN}, or pass token=...; the Team page creates tokens."
         else:
             hint = str(about.get("hint", ""))
         return NotAllowed(f"{_as_sentence(about.get('problem'))} {hint}".strip())

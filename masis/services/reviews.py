@@ -675,7 +675,7 @@ class ReviewService(Service):
                 return None
             if entry.decision is None:
                 raise Conflict(
-                    f"the decision about case {case_id!r} has been redacted. Decide it again."
+                    f"the decision on case {case_id!r} has been redacted. Decide it again."
                 )
             run = self._run_of(entry.decision)
         return DecisionInForce(

@@ -136,4 +136,4 @@ class RubricProposalService(Service):
     def _assert_open(self, entry_id: str) -> None:
         """Raise StoreError unless an entry proposes a sentence that waits."""
         if entry_id not in {entry.id for entry in self._store.proposals.open()}:
-            raise Conflict("the proposal was accepted, dismissed or undone meanwhile.")
+            raise Conflict("the proposal has already been accepted, dismissed or undone.")

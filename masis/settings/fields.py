@@ -262,7 +262,7 @@ class Settings(Record):
     )
     cache: bool = CALLS(
         False,
-        "replies contain texts of cases, so a second copy is stored only on request",
+        "replies contain text from cases, so a second copy is stored only on request",
         "Whether replies are stored in the database, so that you don't pay twice for the same"
         " call on a case.",
     )
@@ -290,7 +290,7 @@ class Settings(Record):
     local_contradicted_from: Share = LOCAL(
         0.8,
         "flags must be right, so this is above the 0.5 that such models are trained for",
-        "A claim is contradicted from this probability on. Applies only to models that"
+        "A claim is contradicted if this probability is reached. Applies only to models that"
         " recognize contradictions.",
     )
     local_threads: Annotated[int, Field(ge=1, le=64)] = LOCAL(
@@ -351,7 +351,7 @@ class Settings(Record):
     draft_max_revisions: Annotated[int, Field(ge=1, le=4)] = DRAFTS(
         1,
         "DRAFT-CRITIQUE-CONFIG",
-        "The most revisions of a draft. Each one is checked again.",
+        "The maximum number of revisions of a draft. Each one is checked again.",
     )
     draft_min_length: Annotated[int, Field(ge=0)] = DRAFTS(
         50,
@@ -441,13 +441,13 @@ class Settings(Record):
     max_iterations: Annotated[int, Field(ge=1, le=5)] = LOOP(
         3,
         "REQ-CRITIC-016",
-        "The most versions of an answer that are audited, including the original.",
+        "The maximum number of audited versions of an answer, including the original.",
     )
     min_iterations: Annotated[int, Field(ge=1, le=5)] = LOOP(
         1,
         "REQ-CRITIC-017",
-        "The fewest versions that are audited, unless the reviser changes nothing. 2 revises"
-        " once even if no serious issue is left.",
+        "The minimum number of audited versions, unless the reviser changes nothing. 2 revises once"
+        " even if no serious issue is left.",
     )
     output_validator: Annotated[str, Field(min_length=1, max_length=100)] = LOOP(
         "pydantic",
@@ -474,28 +474,28 @@ class Settings(Record):
     call_deadline_s: Seconds = LOOP(
         15.0,
         "REQ-CRITIC-NFR-001, REQ-CRITIC-NFR-002",
-        "The most seconds for one call to a model, including retries.",
+        "The maximum time for one call to a model, including retries, in seconds.",
     )
     iteration_deadline_s: Seconds = LOOP(
         35.0,
         "REQ-CRITIC-NFR-003",
-        "The most seconds for one iteration, including its revision.",
+        "The maximum time for one iteration, including its revision, in seconds.",
     )
     loop_deadline_s: Seconds = LOOP(
         90.0,
         "REQ-CRITIC-NFR-004",
-        "The most seconds for a whole run. The result consists of the steps that are finished"
-        " by then.",
+        "The maximum time for a whole run, in seconds. The result consists of the steps that are"
+        " finished by then.",
     )
     judge_samples: Annotated[int, Field(ge=1, le=9)] = LOOP(
         1,
         "samples of a judge vary, and their spread shows by how much",
-        "How often critic and evaluator judge each answer, if they are models.",
+        "How often the critic and the evaluator judge each answer, if they are models.",
     )
     sample_temperature: Annotated[float, Field(ge=0, le=2)] = LOOP(
         0.7,
         "samples of a judge vary, and their spread shows by how much",
-        "The temperature of critic and evaluator if they judge more than once.",
+        "The temperature of the critic and the evaluator if they judge more than once.",
     )
 
     screening_graders: str = SCREENING(
@@ -516,7 +516,7 @@ class Settings(Record):
     screening_least_rounds: Annotated[int, Field(ge=1, le=100)] = SCREENING(
         1,
         "a screening that is searched further adds a round even if an earlier one was sufficient",
-        "The fewest rounds of a screening, however good the first ones are.",
+        "The minimum number of rounds of a screening, no matter how good the first ones are.",
     )
     screening_required_first: Share = SCREENING(
         0.70,
@@ -552,7 +552,7 @@ class Settings(Record):
     screening_page: bool = SCREENING(
         True,
         "a team that only audits answers doesn't need it",
-        "Whether the workbench has the page Screening. Commands and the API have it anyway.",
+        "Whether the workbench has the Screening page. Commands and the API have it anyway.",
     )
     screening_memory: bool = SCREENING(
         False,
@@ -562,7 +562,7 @@ class Settings(Record):
     screening_memory_bound: Annotated[float, Field(ge=0, le=0.1)] = SCREENING(
         0.05,
         "memory must not move the threshold far",
-        "The most by which memory moves the required average, up or down.",
+        "The maximum amount by which memory moves the required average, up or down.",
     )
     screening_criteria: Annotated[str, Field(max_length=10_000)] = SCREENING(
         "",
@@ -601,7 +601,8 @@ class Settings(Record):
         0.35,
         "between the steps of the scales from 0.8 to 0.5 and from 0.9 (a sentence without a"
         " citation) to 0.5",
-        "A run needs review if citation engine, critic and evaluator differ by more than this.",
+        "A run needs review if the citation engine, the critic and the evaluator differ by more"
+        " than this.",
     )
     draft_unanswered: bool = REVIEW(
         False,
@@ -684,7 +685,7 @@ class Settings(Record):
     ingest_cost_a_day: Annotated[float, Field(ge=0, le=100_000)] = INGEST(
         5.0,
         "a program that never stops sending must not spend without limit",
-        "The most US dollars that those audits may cost a day (UTC). The remaining cases wait"
+        "The maximum cost of those audits per day (UTC), in US dollars. The remaining cases wait"
         " for the next day. 0: no limit.",
     )
 

@@ -109,8 +109,8 @@ def _shown_setting(name: str, value: Any) -> Any:
 
 HEAD = """
 Settings of MASIS Workbench. Every setting is listed with its default, commented out: take the '#'
-before a name away and change the value. What is left commented out follows the defaults, also
-those of later versions.
+before a name away and change the value. What is left commented out follows the defaults,
+including those of later versions.
 
 A value comes, strongest first, from the command line (--set max_iterations=2), the environment
 (MASIS_MAX_ITERATIONS=2), this file, the defaults. Any setting may also be written above all

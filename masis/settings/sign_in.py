@@ -77,7 +77,7 @@ class Oidc(_SignInSection):
     name_claim: str = "preferred_username"
     roles_claim: str = ""
     roles: dict[str, Role] = Field(default_factory=dict)
-    label: str = "your organisation"
+    label: str = "your organization"
     scope: str = "openid email profile"
     prompt: str = "select_account"
 

@@ -284,7 +284,7 @@ class StoredJobs(StorePart, Generic[E, P]):
             if job["state"] == "running" and not self._is_lost(job):
                 holder = Owner(*json.loads(job["owner"]))
                 raise StoreError(
-                    f"{self.kind} {job_id!r} is under way in process {holder.pid} on {holder.host}."
+                    f"{self.kind} {job_id!r} is running in process {holder.pid} on {holder.host}."
                     " Wait for it, or cancel it."
                 )
             update_job(

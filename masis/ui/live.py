@@ -83,7 +83,7 @@ def draw_task(
     *,
     says: str,
     requires: Permission = "audit",
-    stopped: str = "What has arrived so far is stored.",
+    stopped: str = "Results so far are stored.",
 ) -> bool:
     """Draw the progress of a background task for ``show_live``, and return whether it is running.
 

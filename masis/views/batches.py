@@ -117,7 +117,7 @@ class BatchSummary:
         if len(self.failures) > FAILURES_SHOWN:
             yield (
                 f"{len(self.failures) - FAILURES_SHOWN} more kinds of failures are listed on the"
-                " pages of the cases."
+                " case pages."
             )
         for alike, count in self.warnings.most_common(FAILURES_SHOWN):
             yield f"{count_noun(count, 'warning')}: {self.examples[alike]}"

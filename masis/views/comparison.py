@@ -19,9 +19,9 @@ Of = Literal["first", "chosen"]
 """Which answer's issues are compared: the original one, or the one that each run chose."""
 
 SIDE: dict[Side, Word] = {
-    "left": Word("Only left", "warn"),
+    "left": Word("Left only", "warn"),
     "both": Word("In both", "calm"),
-    "right": Word("Only right", "warn"),
+    "right": Word("Right only", "warn"),
 }
 
 

@@ -67,7 +67,7 @@ def exam_figures(result: ExamResult) -> tuple[ExamFigure, ...]:
         _exam_figure("Faulty answers accepted", result.accepted),
         _exam_figure("Faulty answers flagged", result.found),
         _exam_figure("Faulty passages called supported", result.confirmed),
-        _exam_figure("Sound answers flagged", result.flagged),
+        _exam_figure("Correct answers flagged", result.flagged),
     )
 
 
@@ -91,7 +91,7 @@ def exam_lines(result: ExamResult) -> Iterator[str]:
         yield f"  {figure.title:<34}{figure.counted:<10}95% interval {figure.interval}"
     for kind in result.kinds:
         faulty = f"{kind.found} of {kind.faulty} faulty ones flagged" if kind.faulty else ""
-        sound = f"{kind.flagged} of {kind.sound} sound ones flagged" if kind.sound else ""
+        sound = f"{kind.flagged} of {kind.sound} correct ones flagged" if kind.sound else ""
         yield f"  {kind.kind:<20}{faulty:<28}{sound}".rstrip()
     yield f"  {exam_effort(result)}"
     for line in exam_conditions(result):

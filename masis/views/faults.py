@@ -55,4 +55,4 @@ def fault_words(fault: PlantedFault) -> str:
 
 def revealed_words(fault: PlantedFault) -> str:
     """Tell a reviewer, after they decide a copy, that its fault was planted."""
-    return f"This was a copy of a sound answer with a planted fault. {fault_words(fault)}"
+    return f"This was a copy of a correct answer with a planted fault. {fault_words(fault)}"

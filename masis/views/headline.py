@@ -146,7 +146,7 @@ _SENTENCES: dict[str, str] = {
 
 _WHY_UNDECIDED = {
     "language": "the verifier doesn't support the language",
-    "instruction": "the evidence gives orders to its reader",
+    "instruction": "the evidence contains instructions to its reader",
     "limits": "over the limits",
     "quotation": "no valid quotation",
     "either_way": "can be read either way",

@@ -75,7 +75,8 @@ def raised_issues(iteration: Iteration) -> tuple[Issue, ...]:
             type="contradiction",
             rule="source_conflict",
             severity="low",
-            description="The critic names sources that disagree. See whether the answer says so.",
+            description="The critic names sources that disagree. Check whether the answer mentions"
+            " it.",
             reason=conflict,
             suggestion="",
         )

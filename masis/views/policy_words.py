@@ -6,7 +6,7 @@ from masis.schema.team import MachineShown, PolicyRule, QueuePolicy, RubricScore
 
 RULES: dict[PolicyRule, tuple[str, str]] = {
     "adjudicated": (
-        "The verdict that all agree on, or else an adjudication",
+        "Unanimous verdict, otherwise adjudication",
         (
             "Reviewers agree if they give the same verdict on the same answer or correction. Every"
             " disagreement takes a lead's time. Adjudicators give a reason unless they approve as"
@@ -14,14 +14,14 @@ RULES: dict[PolicyRule, tuple[str, str]] = {
         ),
     ),
     "agree": (
-        "The verdict that enough of them agree on, or else an adjudication",
+        "Verdict that enough of them agree on, otherwise adjudication",
         (
             "Needs fewer adjudications. If this many reviewers give the same verdict and answer,"
             " they settle the case and outvote the others."
         ),
     ),
     "first": (
-        "The first decision, with the others to measure agreement",
+        "First decision; the others measure agreement",
         (
             "Needs no adjudication. One person settles each case. The other decisions show how"
             " reliable that is."
@@ -30,11 +30,11 @@ RULES: dict[PolicyRule, tuple[str, str]] = {
 }
 ALL_OF_THEM = "This is the same as the rule above, because {0} of {0} reviewers are all of them."
 SYSTEMS: dict[SystemsShown, tuple[str, str]] = {
-    "always": ("Always", "The pages Review and Compare name the system of each answer."),
+    "always": ("Always", "The Review and Compare pages show which system gave each answer."),
     "after": (
         "After their preference",
         (
-            "Until a reviewer has decided all pairs of a question on the page Preference, Compare"
+            "Until a reviewer has decided all pairs of a question on the Preference page, Compare"
             " doesn't show its answers and Review doesn't name the system."
         ),
     ),
@@ -72,7 +72,7 @@ def rule_text(policy: QueuePolicy) -> str:
     if policy.rule == "first":
         return "the first decision"
     agreeing = f"{policy.agree} of {policy.reviewers}" if policy.rule == "agree" else "all"
-    return f"the one that {agreeing} agree on, or else an adjudication"
+    return f"the one that {agreeing} agree on, otherwise an adjudication"
 
 
 def read_scores(lines: str) -> tuple[RubricScore, ...]:

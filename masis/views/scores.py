@@ -188,7 +188,7 @@ def origin_frame(origins: Sequence[ScoreOrigin]) -> pd.DataFrame:
     ]
     import pandas as pd  # on use, because commands only need the rules
 
-    return pd.DataFrame(rows, columns=["Score", "Value", "How it came about"])
+    return pd.DataFrame(rows, columns=["Score", "Value", "How it was calculated"])
 
 
 def measured_frame(origins: Sequence[ScoreOrigin]) -> pd.DataFrame:

@@ -29,7 +29,7 @@ def usage_text(usage: Usage) -> str:
 
 def unpaid_replies(usage: Usage) -> list[str]:
     """Describe replies that used no tokens because they came from the cache or a recording."""
-    from_cache = f"{count_noun(usage.cached_calls, 'reply', 'replies')} from the cache, unpaid"
+    from_cache = f"{count_noun(usage.cached_calls, 'reply', 'replies')} from the cache, at no cost"
     return [
         *([from_cache] if usage.cached_calls else []),
         *(

@@ -73,7 +73,7 @@ def judge_version_text(judge: JudgeUse) -> str:
 def verifier_files(run: Run) -> list[str]:
     """List the model files that judged on this machine, with license and digest."""
     return [
-        f"{model.file} ({model.licence or 'licence not stated'}, sha256 {model.sha256[:12]})"
+        f"{model.file} ({model.licence or 'license not stated'}, sha256 {model.sha256[:12]})"
         for model in run.versions.local_models
     ]
 
@@ -82,9 +82,9 @@ def earlier_rule_text(run: Run) -> str:
     """Say that an earlier acceptance rule judged this run, and how to apply the current one."""
     judged = "said that it needs review" if run.needs_review else "accepted it"
     return (
-        f"Acceptance rule {run.acceptance.rule} {judged}; the current rule is {RULE_VERSION}."
-        " To apply the current rule to all stored audits, use Reassess on the page Health or"
-        " `masis db reassess`."
+        f"Acceptance rule {run.acceptance.rule} {judged}; the current rule is {RULE_VERSION}. To"
+        " apply the current rule to all stored audits, use Reassess on the Health page or `masis db"
+        " reassess`."
     )
 
 

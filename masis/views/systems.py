@@ -32,10 +32,10 @@ from masis.views.numbers import NOTHING, dollars, percent
 from masis.views.words import Word
 
 CONCLUSION: dict[Conclusion, Word] = {
-    "better": Word("Better", "good", "The difference is larger than chance explains"),
-    "worse": Word("Worse", "bad", "The difference is larger than chance explains"),
+    "better": Word("Better", "good", "The difference is larger than chance alone would explain"),
+    "worse": Word("Worse", "bad", "The difference is larger than chance alone would explain"),
     "no_difference": Word(
-        "No difference shown", "calm", "Chance explains a difference of this size"
+        "No difference shown", "calm", "A difference of this size could be due to chance"
     ),
     "too_few": Word(
         "Too few to tell", "calm", "Too few questions, or the answers differ on too few of them"
@@ -109,7 +109,7 @@ def verdict_head(comparison: SystemComparison) -> str:
     first, second = comparison.first.name, comparison.second.name
     if not row.questions:
         return (
-            f"Nothing can be said yet: no question has an audited or decided answer of both"
+            "Nothing can be said yet: no question has an audited or decided answer from both"
             f" {first} and {second}."
         )
     if row.conclusion == "too_few":
@@ -182,8 +182,8 @@ def open_text(comparison: SystemComparison) -> str:
         f"Too few to tell means that fewer than {LEAST_DECISIVE} questions differ, so that chance"
         " can't be ruled out even if one system wins them all"
         if row.conclusion == "too_few"
-        else "No difference shown means that chance explains a difference of this size, not that"
-        " the systems are equal"
+        else "No difference shown means that a difference of this size could be due to chance, not"
+        " that the systems are equal"
     )
     sides = [
         f"{100 * abs(bound):.1f} points {word}"
@@ -230,7 +230,7 @@ def basis_title(comparison: SystemComparison, basis: MeasureBasis) -> str:
     if not comparison.basis.answers:
         return "Judged by the audit alone"
     mixed = comparison.basis.by_audit
-    return "Judged by people, or else by the audit" if mixed else "Judged by people"
+    return "Judged by people, otherwise by the audit" if mixed else "Judged by people"
 
 
 def basis_note(comparison: SystemComparison, basis: MeasureBasis) -> str:
@@ -239,7 +239,7 @@ def basis_note(comparison: SystemComparison, basis: MeasureBasis) -> str:
         return basis_text(comparison)
     if basis == "amount":
         return ""
-    rests = "These rows count the audit's issues, whatever people decided."
+    rests = "These rows count the audit's issues, regardless of people's decisions."
     return f"{rests} {accuracy_text(comparison)}".strip()
 
 
@@ -322,7 +322,7 @@ FEWEST_QUESTIONS = 5
 WITHOUT_PARTS: dict[GroupName, str] = {
     "reason": "Nobody has given a reason for rejecting or correcting an answer.",
     "field": "No question has a field. Import it as `metadata.field`, or map a column to it.",
-    "mode": "No answer has a failure mode. Add one on the page of a case (key Y).",
+    "mode": "No answer has a failure mode. Add one on a case page (key Y).",
     "cause": "No answer has a known cause. Label what is wrong with it (key L on its page), or"
     " choose a reason when you reject it.",
 }

@@ -14,16 +14,16 @@ from masis.views.marks import cited_claims, contradicting_chunks, written_refere
 from masis.views.words import REFERENCE, LabelData, label, model_words, verdict_word
 
 LONGEST_CLAIM = 300
-WITHOUT_PASSAGE = "The check found it right without a passage to cite."
+WITHOUT_PASSAGE = "The check confirmed it, but there's no passage to cite."
 """Shown for a supported claim without a specific chunk, usually one about a gap in the evidence."""
 
 RESOLVED: dict[ResolvedBy, str] = {
-    "exact": "It names {id} exactly.",
-    "normalised": "It names {id}, apart from case and blanks.",
+    "exact": "It matches {id} exactly.",
+    "normalised": "It matches {id}, ignoring case and spaces.",
     "suffix": "{written} means {id}, the only id that ends in {number}.",
-    "given": "A citation supplied with the answer names {id}.",
+    "given": "A citation supplied with the answer refers to {id}.",
     "position": "{written} means {id}, number {number} in the list of evidence.",
-    "source": "It names the source of {id}.",
+    "source": "It matches the source of {id}.",
 }
 SUPPORTS = {
     "supports": "{id} supports this",

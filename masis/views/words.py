@@ -188,7 +188,7 @@ def status_label(
 
 
 RUN_STATE: dict[str, Word] = {
-    "running": Word("Under way", "busy"),
+    "running": Word("In progress", "busy"),
     "finished": Word("Finished", "good"),
     "interrupted": Word(
         "Interrupted", "warn", "It stopped in the middle; what was finished is stored"
@@ -204,14 +204,14 @@ ENTRY: dict[EntryKind, Word] = {
     "adjudication": Word(
         "Adjudication", "calm", "The final verdict on a case whose reviewers disagree"
     ),
-    "assign": Word("Assigned", "calm", "Gives a case to a reviewer"),
-    "unassign": Word("Unassigned", "calm", "Takes a case from a reviewer"),
-    "tag": Word("Tagged", "calm", "Gives a case a tag"),
-    "untag": Word("Tag removed", "calm", "Takes a tag from a case"),
+    "assign": Word("Assigned", "calm", "Assigns a case to a reviewer"),
+    "unassign": Word("Unassigned", "calm", "Cancels a reviewer's assignment to a case"),
+    "tag": Word("Tagged", "calm", "Adds a tag to a case"),
+    "untag": Word("Tag removed", "calm", "Removes a tag from a case"),
     "skip": Word("Skipped", "calm", "Leaves a case undecided"),
     "comment": Word("Comment", "calm", "A note about a case"),
     "code": Word("Coded", "calm", "Applies a failure mode to a case or to words about it"),
-    "uncode": Word("Code removed", "calm", "Takes a failure mode from a case"),
+    "uncode": Word("Code removed", "calm", "Removes a failure mode from a case"),
     "guarantee": Word(
         "Guarantee", "calm", "A guaranteed threshold of auto-acceptance was applied or ended"
     ),
@@ -247,7 +247,9 @@ VERDICT: dict[str, Word] = {
 _EITHER_WAY = Word(
     "either way", "calm", "It can be read in two ways, and the verdict depends on which"
 )
-_SOURCES_DISAGREE = Word("sources disagree", "warn", "One chunk supports it, another denies it")
+_SOURCES_DISAGREE = Word(
+    "sources disagree", "warn", "One chunk supports it, another contradicts it"
+)
 
 
 def verdict_word(check: ClaimCheck) -> Word:
@@ -264,14 +266,12 @@ REFERENCE: dict[str, Word] = {
     "fabricated": RULE["fabricated_reference"],
     "misattributed": RULE["misattributed_reference"],
     "redundant": RULE["redundant_reference"],
-    "unsupported": Word(
-        "does not support this", "bad", "The evidence it names does not support this"
-    ),
-    "contradicts": Word("contradicts this", "bad", "The evidence it names contradicts this"),
+    "unsupported": Word("does not support this", "bad", "The cited evidence does not support this"),
+    "contradicts": Word("contradicts this", "bad", "The cited evidence contradicts this"),
     "valid": Word(
-        "names evidence",
+        "matches evidence",
         "calm",
-        "Names evidence of this case, which may or may not support the sentence",
+        "Matches evidence of this case, which may or may not support the sentence",
     ),
 }
 
@@ -303,10 +303,10 @@ PASSAGE_MISSING = Word(
 """The label on a case whose evidence is incomplete."""
 
 STANCE: dict[Stance, Word] = {
-    "supports": Word("supports", "good", "The passage supports the labelled words"),
-    "contradicts": Word("contradicts", "bad", "The passage contradicts the labelled words"),
+    "supports": Word("supports", "good", "The passage supports the labeled words"),
+    "contradicts": Word("contradicts", "bad", "The passage contradicts the labeled words"),
 }
-"""How a passage that a label names bears on the labelled words."""
+"""How a passage that a label names bears on the labeled words."""
 
 REPORT_STANCE: dict[str, dict[Stance, str]] = {
     "words": {"supports": "supports the words", "contradicts": "contradicts the words"},
@@ -324,7 +324,7 @@ SUPPORT_KIND: dict[SupportKind, Word] = {
     "paraphrase": Word("paraphrase", "calm", "The answer says it in other words"),
     "inference": Word("inference", "calm", "The answer follows from the passage by reasoning"),
 }
-"""How labelled words follow from the passages that support them."""
+"""How labeled words follow from the passages that support them."""
 
 MISSING_FIGURE = Word(
     "not in the evidence", "calm", "A figure that isn't in the evidence; it may be calculated"
@@ -418,7 +418,7 @@ COURSE: dict[str, Word] = {
 STOPPED: dict[TerminationReason, str] = {
     "no_issues": "no serious issue was left",
     "convergence": "no further revision improved the answer enough",
-    "max_iterations": "it reached the largest number of iterations",
+    "max_iterations": "it reached the maximum number of iterations",
     "error": "a step failed",
     "cancelled": "a person stopped it",
     "no_answer": "the system gave no answer",

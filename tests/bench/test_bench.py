@@ -133,7 +133,7 @@ def test_cases_with_labeled_claims_are_measured(tmp_path: Path) -> None:
     ]
     report = run_bench(write(tmp_path / "l.jsonl", rows), half="all", bootstrap=0)
     assert (report.task, report.readings[0].n, report.readings[0].positives) == (
-        "Labelled cases",
+        "Labeled cases",
         10,
         5,
     )

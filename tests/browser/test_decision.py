@@ -149,7 +149,7 @@ def test_nothing_moves_a_button_while_it_is_pressed(
     correction = found.get_by_label("Corrected answer")
     bare = "It is red. It is old. It is high. It is long."
     correction.fill(f"Bridge 12 is 112 metres long [chunk_1]. {bare}")
-    expect(found.get_by_text("Cites nothing")).to_have_count(4)
+    expect(found.get_by_text("No citation")).to_have_count(4)
     reasons = found.get_by_role("group", name="Reasons")
     reasons.get_by_text("The evidence contradicts it").click(delay=40)
     found.get_by_label("Note").fill("Measured.")

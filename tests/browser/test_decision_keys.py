@@ -180,7 +180,7 @@ def test_a_fast_key_sequence_is_sent_in_full_and_enter_decides_nothing(draw: Dra
     assert not draw.sent("decisions")
     page.keyboard.press("l")
     page.keyboard.press("1")
-    says(page).to_contain_text("Labelled: supported")
+    says(page).to_contain_text("Labeled: supported")
     page.keyboard.press("Control+Enter")
     (sent,) = draw.sent("decisions")
     assert (sent["fields"]["verdict"], bool(sent["fields"]["reason"])) == ("reject", True)
@@ -215,7 +215,7 @@ def test_a_field_focused_by_a_key_is_visible_above_the_form_footer(draw: Drawn) 
     page.locator(".label-row select").first.focus()
     assert stands_above()
     page.locator("select:focus").select_option(index=2)  # what confirms it makes the foot higher
-    says(page).to_contain_text("Labelled")
+    says(page).to_contain_text("Labeled")
     assert stands_above()
 
 
@@ -419,7 +419,7 @@ def test_a_reported_issue_isnt_called_missed_if_the_audit_is_hidden_or_absent(
 def test_a_suggested_name_must_be_confirmed_before_it_is_recorded(draw: Drawn) -> None:
     page = draw(reviewer="", suggested_name="ada")
     page.keyboard.press("a")
-    says(page).to_contain_text("You decide as ada. Press Enter to confirm")
+    says(page).to_contain_text("You're deciding as ada. Press Enter to confirm")
     expect(page.get_by_label("Your name")).to_be_focused()
     assert not draw.sent("decisions")
     page.keyboard.press("Enter")
@@ -945,7 +945,9 @@ def test_the_issues_left_in_a_revision_are_those_of_its_audit(draw: Drawn) -> No
     audited = {"name": "revision 2", "issues": [], "serious": []}
     more = {"draft": draft, "view": view, "serious": SERIOUS}
     page = draw(check={**checked, "audited": audited}, **more)
-    expect(page.locator(".untouched")).to_have_text("The audit of revision 2 leaves no issue.")
+    expect(page.locator(".untouched")).to_have_text(
+        "According to its audit, revision 2 has no issues."
+    )
     page.get_by_label("Corrected answer").press("End")
     page.keyboard.type(" So.")  # another text, which has no audit
     expect(page.locator(".untouched")).to_contain_text("missing point isn't in the correction")
@@ -954,7 +956,7 @@ def test_the_issues_left_in_a_revision_are_those_of_its_audit(draw: Drawn) -> No
     place = {**draw.data["place"], "case": "other"}
     page = draw(check={**checked, "audited": left}, place=place, **more)
     expect(page.locator(".untouched")).to_have_text(
-        "The audit of revision 2 leaves 2 issues: safety · uncited."
+        "According to its audit, revision 2 still has 2 issues: safety · uncited."
     )
     error = {"message": "Read them.", "field": "corrected", "confirms": "correction 1"}
     draw.answers["decisions"] = (422, {"error": error})
@@ -974,7 +976,9 @@ def test_a_note_on_a_revision_doesnt_check_its_text_again(draw: Drawn) -> None:
     page.keyboard.press("t")
     page.keyboard.type("As the audit suggests.")
     expect(page.get_by_text("checking…")).to_have_count(0)
-    expect(page.locator(".untouched")).to_have_text("The audit of revision 2 leaves no issue.")
+    expect(page.locator(".untouched")).to_have_text(
+        "According to its audit, revision 2 has no issues."
+    )
     page.keyboard.press("Control+Enter")
     (sent,) = draw.sent("decisions")
     assert sent["left"] == []
@@ -993,7 +997,9 @@ def test_a_question_about_a_correction_is_about_its_text_once_it_is_checked(draw
     draw.answers["decisions"] = (422, {"error": error})
     page.keyboard.press("Control+Enter")
     says(page).to_have_text(question)
-    expect(page.locator(".untouched")).to_have_text("The audit of revision 2 leaves no issue.")
+    expect(page.locator(".untouched")).to_have_text(
+        "According to its audit, revision 2 has no issues."
+    )
     expect(page.get_by_role("alert")).to_be_hidden()
 
 
@@ -1170,7 +1176,7 @@ def test_every_control_of_the_label_bar_is_in_view_without_the_reasons(draw: Dra
     # the bar is highest on a reference with its right one, a passage and its kinds
     for key in ("2", "2", "ArrowDown", "ArrowDown", "s", "a"):
         page.keyboard.press(key)
-    expect(page.get_by_role("list", name="Passages named")).to_contain_text("Right reference")
+    expect(page.get_by_role("list", name="Your passages")).to_contain_text("Right reference")
     expect(page.locator(".bar-status")).to_contain_text("The label bar is open")
     for shown in (*page.locator(".label-bar button").all(), page.locator(".bar-status")):
         expect(shown).to_be_in_viewport(ratio=1)
@@ -1192,7 +1198,7 @@ def test_a_report_leads_to_its_passages_and_leaves_the_answer_in_view(draw: Draw
     assert box
     assert box["x"] > 700
     form.get_by_role("radio", name="incomplete").check()
-    form.get_by_role("button", name="Report it and name passages").click()
+    form.get_by_role("button", name="Report and add passages").click()
     expect(page.locator(".label-bar")).to_contain_text("Reported issue")
     says(page).to_contain_text("Reported: incomplete, medium, the whole answer.")
 
@@ -1205,7 +1211,7 @@ def test_the_passages_of_a_report_say_what_they_are_about(draw: Drawn) -> None:
     def report(key: str, name: str) -> None:
         page.keyboard.press(key)
         page.get_by_role("radio", name=name).check()
-        page.get_by_role("button", name="Report it and name passages").click()
+        page.get_by_role("button", name="Report and add passages").click()
 
     report("m", "misattributed")
     expect(bar.get_by_role("button", name="Contradicts the words")).to_be_visible()
@@ -1226,7 +1232,7 @@ def test_the_passages_of_a_report_say_what_they_are_about(draw: Drawn) -> None:
     page.keyboard.press("c")
     expect(status).to_contain_text("S names the passage")
     page.keyboard.press("s")
-    expect(bar.get_by_role("list", name="Passages named")).to_contain_text(
+    expect(bar.get_by_role("list", name="Your passages")).to_contain_text(
         "chunk_2 says what is missing “Bridge 1 was opened in 1931.”"
     )
     expect(bar.get_by_role("button", name="quotation")).to_have_count(0)
@@ -1409,7 +1415,9 @@ def test_a_key_pressed_while_a_revision_is_taken_is_refused_and_loses_nothing(dr
     message = {"text": "Choose a reason.", "tone": "calm", "where": "reason", "narrowed": False}
     draw.waiting.pop().fulfill(json={"desk": desk, "message": message})
     expect(page.get_by_label("Corrected answer")).to_have_value("Revised.")
-    says(page).to_contain_text("Choose a reason. A key that you pressed meanwhile had no effect.")
+    says(page).to_contain_text(
+        "Choose a reason. A key that you pressed in the meantime had no effect."
+    )
 
 
 def test_typed_text_that_a_revision_replaces_comes_back_by_undo(draw: Drawn) -> None:
@@ -1523,7 +1531,7 @@ def test_a_digit_beyond_the_reasons_of_a_verdict_says_how_many_it_has(draw: Draw
     page = draw(reasons=reasons)
     for key in ("x", "4"):
         page.keyboard.press(key)
-    says(page).to_contain_text("4 is no reason. This verdict has 3 reasons.")
+    says(page).to_contain_text("There's no reason 4. This verdict has 3 reasons.")
 
 
 def test_a_missing_point_is_added_if_new_sentences_have_most_of_its_words(draw: Drawn) -> None:

@@ -140,7 +140,7 @@ def test_a_file_with_custom_columns_is_imported_and_audited(
     tab = open_tab(demo)
     page = tab.open("/import")
     page.locator("input[type=file]").set_input_files(str(file))
-    expect(page.get_by_text("The first row fits no known format")).to_be_visible()
+    expect(page.get_by_text("The first row doesn't fit a known format")).to_be_visible()
     begin = page.get_by_role("button", name="Import the cases")
     # question and answer are proposed by their names, which are German
     expect(begin).to_be_enabled()

@@ -84,7 +84,7 @@ def test_a_decision_on_a_revision_leaves_the_label_bar_closed_and_says_why(
     message = form.locator(".message[role=status]")
     form.page.keyboard.press("l")
     expect(message).to_contain_text("The form is about another answer.")
-    form.get_by_role("button", name="Name passages").click()
+    form.get_by_role("button", name="Add passages").click()
     expect(message).to_contain_text("The form is about another answer")
     expect(form.page.locator(".label-bar")).to_have_count(0)
 

@@ -41,7 +41,7 @@ def test_two_proposed_rules_are_told_tried_compared_and_adopted(
             expect(page.get_by_text("24 cases chosen.")).to_be_visible()
             press("See where the judge differs")
             expect(page.get_by_role("heading", name="False flags (4)")).to_be_visible()
-            page.get_by_role("radio", name="3 Tell").click(delay=40)
+            page.get_by_role("radio", name="3 Write rules").click(delay=40)
             tab.settle()
             page.get_by_role("textbox", name="Name", exact=True).fill("team 1")
             press("Write a new draft")

@@ -116,7 +116,7 @@ def test_claims_references_and_chunks_are_labelled_by_keys_alone(
         "The 🌉 bridge opened in 1931."
     )
     press(page, "y")
-    expect(shown.get_by_role("list", name="Passages named")).to_contain_text("c1 contradicts")
+    expect(shown.get_by_role("list", name="Your passages")).to_contain_text("c1 contradicts")
     expect(shown.get_by_role("button", name="contradicted")).to_have_attribute(
         "aria-pressed", "true"
     )
@@ -241,7 +241,7 @@ def test_words_of_a_folded_chunk_are_named_with_the_mouse_and_taken_back(
     select_in(page, "c4", "grey, says the 🌉 survey")
     shown.get_by_role("button", name="Supports").click(delay=40)
     shown.get_by_role("button", name="inference").click(delay=40)
-    passages = shown.get_by_role("list", name="Passages named")
+    passages = shown.get_by_role("list", name="Your passages")
     expect(passages).to_contain_text("c4 supports “grey, says the 🌉 survey”")
     # each step can be undone alone, and Remove takes the passage away
     press(page, "u")

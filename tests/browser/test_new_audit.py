@@ -171,13 +171,13 @@ def test_saved_and_unconfirmed_text_survives_a_reload(demo: str, open_tab: OpenT
     expect(understood.get_by_text("Half a question")).to_be_visible()
     page.reload()
     tab.settle()
-    expect(page.get_by_text("This is your draft of")).to_be_visible()
+    expect(page.get_by_text("This is your draft from")).to_be_visible()
     question.evaluate("area => { area.dataset.drawnOnce = 'yes' }")
     page.get_by_label("Answer").fill("An answer")
     page.get_by_label("Answer").blur()
     question.press("End")
     question.press_sequentially(" that goes on", delay=30)
-    expect(page.get_by_text("This is your draft of")).to_be_hidden()
+    expect(page.get_by_text("This is your draft from")).to_be_hidden()
     expect(question).to_have_value("Half a question that goes on")
     assert question.get_attribute("data-drawn-once") == "yes", "the field was rebuilt"
 

@@ -308,7 +308,7 @@ def test_two_runs_are_compared_swapped_and_opened(served: str, open_tab: OpenTab
     page = tab.open(f"/compare?case={FABRICATED}")
     expect(page.get_by_role("table", name="Different settings")).to_contain_text("strictness")
     only_right = (
-        page.get_by_text(re.compile(r"Only left: \d+")).inner_text().replace("left", "right")
+        page.get_by_text(re.compile(r"Left only: \d+")).inner_text().replace("left", "right")
     )
     page.get_by_role("button", name="Swap left and right").click(delay=40)
     expect(page.get_by_text(only_right)).to_be_visible()

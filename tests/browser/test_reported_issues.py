@@ -364,7 +364,7 @@ def test_pasted_text_is_audited_as_a_new_version(server: ReviewServer, open_tab:
     page.get_by_role("button", name="Open the earlier version").click(delay=40)
     expect(page.get_by_text("A newer version with more evidence")).to_be_visible(timeout=20_000)
     expect(page.get_by_text("Superseded", exact=True).first).to_be_visible()
-    expect(page.get_by_text("Decide about that one")).to_be_visible()
+    expect(page.get_by_text("Decide that one instead")).to_be_visible()
     expect(page.get_by_role("button", name="Audit with this text")).to_have_count(0)
     tab.settle()
     page.get_by_role("button", name="Open the newer version").click(delay=40)

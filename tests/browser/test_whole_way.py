@@ -122,7 +122,7 @@ def overridden(panel: Locator, note: str) -> None:
     panel.get_by_label("Corrected answer").fill(f"{CORRECTED} It is red.")
     for checked in ("2 references", "0 fabricated", "1 uncited"):
         expect(panel.locator(".foot .check")).to_contain_text(checked)
-    expect(panel.locator(".editor")).to_contain_text("Cites nothing: It is red.")
+    expect(panel.locator(".editor")).to_contain_text("No citation: It is red.")
     panel.get_by_label("Corrected answer").fill(CORRECTED)
     reasons = panel.get_by_role("group", name="Reasons")
     reason = reasons.get_by_text("The evidence contradicts it")

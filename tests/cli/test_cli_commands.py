@@ -268,7 +268,7 @@ WRONG: list[tuple[str, int, str]] = [
     ("audit cases.jsonl --address auto", 2, "--address is only allowed with --engine ray"),
     ("audit .", 2, ". is a folder. Name one JSON Lines file in it."),
     ("audit nothing.jsonl", 2, "nothing.jsonl: doesn't exist. Check the name and the folder."),
-    ("import backups --dry-run", 1, "backups: holds no file that can be read. Name files"),
+    ("import backups --dry-run", 1, "backups: has no file that can be read. Name files"),
     ("import nothing.jsonl", 2, "nothing.jsonl: doesn't exist. Check the name and the folder."),
     ("import cases.jsonl --as raags", 2, "Did you mean 'ragas'?"),
     ("import cases.jsonl --map anser=x", 2, "Did you mean answer=x?"),

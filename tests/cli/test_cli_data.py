@@ -101,7 +101,7 @@ def test_expertqa_and_hagrid_are_read_without_edits(
     )
     assert f"{len(rows) - without} cases imported." in result.stderr
     assert f"{without} errors, listed above" in result.stderr
-    assert result.stderr.count("evidence: is empty: 'references' holds nothing") == 5
+    assert result.stderr.count("evidence: is empty: 'references' has no content") == 5
 
 
 def peak_mib(*arguments: str | Path) -> float:

@@ -74,7 +74,7 @@ def test_a_dry_run_lists_exactly_the_runs_that_a_purge_removes(masis: Masis, aud
     assert "older than 30 days" in dry.stdout
     assert "remove  3 runs" in dry.stdout
     assert "1 of these need review (--keep-waiting keeps them)" in dry.stdout
-    assert "1 more because people decided about them (--include-decided" in dry.stdout
+    assert "1 more because people decided on them (--include-decided" in dry.stdout
     assert "This was a dry run" in dry.stderr
     would = read(masis("purge", "--dry-run", "--json", "--db", audited))["plan"]
     assert (would["runs"], would["waiting"]) == (3, 1)

@@ -111,7 +111,7 @@ def test_unknown_labels_and_citations_are_refused_with_a_suggestion(
     override = ("override", "--corrected-answer", "It is long [9].", "--reason", "unclear")
     refused = masis("decide", "a", *override, *at)
     assert refused.exit_code == 1
-    assert "cites “9”, which names no evidence" in refused.stderr
+    assert "cites “9”, which doesn't match any evidence" in refused.stderr
     assert "(--acknowledge-citations) to keep it" in refused.stderr
     kept = masis("decide", "a", *override, "--acknowledge-citations", "--json", *at)
     assert json.loads(kept.stdout)["decision"]["extra"]["citations_kept"] == ["9"]

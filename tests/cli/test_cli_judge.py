@@ -132,7 +132,7 @@ def test_a_version_takes_the_exam_of_its_own(
     assert masis(*shown, "--judge", "short 1").exit_code == 1
     taken = masis("models", "exam", "offline", "--judge", "short 1", "--yes")
     assert taken.exit_code == 1, "it flags every sound answer, which is too many"
-    assert "it flagged 15 of 16 sound answers" in taken.stderr
+    assert "it flagged 15 of 16 correct answers" in taken.stderr
     assert masis(*shown).exit_code == 0, "which says nothing about the default judge"
     assert masis("models", "exam", "offline", "--judge", "nothing").exit_code != 0
 

@@ -70,7 +70,7 @@ def test_the_rule_the_rubric_and_the_filter_of_a_queue_are_changed_by_command(
     masis(*change, *own, "--guidelines", guide, *at)
     shown = masis("queues", "show", "Medical", *at).stdout
     for line in (
-        "verdict      the one that 2 of 3 agree on, or else an adjudication",
+        "verdict      the one that 2 of 3 agree on, otherwise an adjudication",
         "Clarity: 1-5 | how well it reads",
         "Tone: plain, harsh",
         "| Check doses.",

@@ -144,7 +144,7 @@ def test_each_document_in_a_folder_or_zip_is_a_case_and_others_are_named(
         assert sorted(row.case.id for row in rows if row.case) == ["a", "more/a"]
         (problem,) = [str(problem) for row in rows for problem in row.problems]
         assert problem.startswith(
-            f"{place}/README.md, line 1: holds no sources that can be recognized. Put the"
+            f"{place}/README.md, line 1: has no sources that can be recognized. Put the"
         )
     (folder / "rows.jsonl").write_text('{"query": "Why?", "evidence": ["So."]}\n')
     # documents next to data files are taken as their description

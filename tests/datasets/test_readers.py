@@ -129,7 +129,7 @@ def test_a_compressed_stream_is_rejected_with_a_hint() -> None:
 
 
 def test_an_empty_folder_and_a_missing_file_are_rejected(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"holds no file that can be read\. Name files"):
+    with pytest.raises(InputError, match=r"has no file that can be read\. Name files"):
         list(read_any(tmp_path))
     with pytest.raises(InputError, match=r"nothing\.jsonl: does not exist\. Check the name"):
         list(read_any(tmp_path / "nothing.jsonl"))

@@ -74,10 +74,10 @@ Hint = bytes | tuple[str, Content] | Callable[[bytes], bytes] | str
 """How the hint fixes the file: new content, another file, a change, or the suggested map."""
 
 WRONG: list[tuple[str, str, Content, str, Hint]] = [
-    ("empty", "f.jsonl", b"", "f.jsonl: holds no case. Put one case on each line", LINE),
-    ("blank lines", "f.jsonl", b"\n \n", "f.jsonl: holds no case.", lambda c: c + LINE),
-    ("only a byte order mark", "f.jsonl", b"\xef\xbb\xbf", "f.jsonl: holds no case.", lambda c: c + LINE),
-    ("an empty list", "f.json", b"[]", "f.json: holds no case.", b"[" + LINE + b"]"),
+    ("empty", "f.jsonl", b"", "f.jsonl: has no cases. Put one case on each line", LINE),
+    ("blank lines", "f.jsonl", b"\n \n", "f.jsonl: has no cases.", lambda c: c + LINE),
+    ("only a byte order mark", "f.jsonl", b"\xef\xbb\xbf", "f.jsonl: has no cases.", lambda c: c + LINE),
+    ("an empty list", "f.json", b"[]", "f.json: has no cases.", b"[" + LINE + b"]"),
     ("UTF-16", "f.jsonl", LINE.decode().encode("utf-16"), "f.jsonl: is UTF-16. Save it as UTF-8: iconv",
      _recoded("utf-16")),
     ("UTF-16 as CSV", "f.csv", TABLE.decode().encode("utf-16"), "f.csv: is UTF-16.", _recoded("utf-16")),
@@ -152,7 +152,7 @@ WRONG: list[tuple[str, str, Content, str, Hint]] = [
     ("packed with xz", "f.jsonl.xz", lzma.compress(LINE), "f.jsonl.xz: is compressed with xz. Unpack it first: unxz",
      lzma.decompress),
     ("a broken zip", "f.zip", b"PK\x03\x04junk", "f.zip: isn't a readable zip file", _zip(("a.jsonl", LINE))),
-    ("a zip without a file to read", "f.zip", _zip(("a.txt", LINE)), "holds no file that can be read. Name files",
+    ("a zip without a file to read", "f.zip", _zip(("a.txt", LINE)), "has no file that can be read. Name files",
      _zip(("a.jsonl", LINE))),
     ("a zip bomb", "f.zip", lambda: _zip(("a.json", _far_apart())),
      "f.zip: unpacks to more than is allowed. Unpack it", ("a.json", _far_apart)),
@@ -168,7 +168,7 @@ WRONG: list[tuple[str, str, Content, str, Hint]] = [
      ("f.jsonl", LINE)),
     ("a PDF", "f.pdf", b"%PDF-1.7", "f.pdf: is a PDF. Name a file of JSON Lines", ("f.jsonl", LINE)),
     ("a document without sources", "f.md", b"# Why?\n\nSo.\n",
-     "f.md, line 1: holds no sources that can be recognized. Put the question",
+     "f.md, line 1: has no sources that can be recognized. Put the question",
      lambda c: c + b"\n## Sources\n\n1. So it is.\n"),
 ]  # fmt: skip
 
@@ -333,6 +333,6 @@ def test_a_file_without_a_case_in_ten_thousand_rows_is_abandoned(tmp_path: Path)
     path.write_bytes(b"[" + b"{}," * 10_001 + b"{}]")
     assert (
         _read(path)[-1]
-        == "f.json: holds no case in its first 10,000 rows. Correct the problems above. The rest"
+        == "f.json: has no cases in its first 10,000 rows. Correct the problems above. The rest"
         " wasn't read."
     )

@@ -369,7 +369,7 @@ def test_the_oldest_cached_scores_are_evicted(nli: Path, monkeypatch: pytest.Mon
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("", "names no model"),
+        ("", "doesn't name a model"),
         ("no such folder", "no such folder"),
         ("./nowhere", "no such folder or file"),
         ("nameonly", "no such folder"),

@@ -112,7 +112,7 @@ def test_finished_shards_arent_read_again(file: Path) -> None:
 def test_a_missing_input_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="does not exist"):
         parts_of(str(tmp_path / "none.jsonl"))
-    with pytest.raises(InputError, match="holds no file that can be read"):
+    with pytest.raises(InputError, match="has no file that can be read"):
         parts_of(str(tmp_path))
 
 

@@ -92,8 +92,8 @@ def test_a_full_model_string_is_parsed(
         ("OpenAI:gpt-4o", r"Did you mean 'openai:gpt-4o'\?"),
         ("", r"there is no model ''\. There are: offline, openai"),
         ("zzz:m", r"a table \[providers\.zzz\]|a table \[providers\.NAME\]"),
-        ("ollama", r"'ollama' names no model\. Write ollama:NAME"),
-        ("openai:", "names no model"),
+        ("ollama", r"'ollama' doesn't name a model\. Write ollama:NAME"),
+        ("openai:", "doesn't name a model"),
         (
             "openai:gpt-4o",
             (

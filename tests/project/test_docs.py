@@ -40,6 +40,14 @@ FENCE = re.compile(r"^```(\S*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LANGUAGES = {"sh", "python", "toml", "json", "text", "{toctree}", "{eval-rst}"}
 """``sh`` and ``python`` blocks are executed; ``text`` is output or a layout."""
 LINK = re.compile(r"!?\[(?:[^\]\[]|\[[^\]]*\])*\]\(([^)\s]+)\)")
+OTHER_WORDING = re.compile(
+    r"\b(?:(?:re|un)?labell\w+|licences?|afterwards|recognis\w+|organis\w+|summaris\w+"
+    r"|neighbour\w*|behaviour\w*|favour\w*|honour\w*)\b"
+    r"|\bpages? \W{0,2}(?:Compare|Decisions|Failure modes|Health|Judge|Metrics|Preference|Queue"
+    r"|Review|Screening|Settings|Team|Trust)\b"
+    r"|\bor else\b"
+)
+"""British spellings; "the page Team" for "the Team page"; "or else" for "otherwise"."""
 SERVERS = {"demo", "serve", "ingest", "mcp"}
 LARGEST_PICTURE = 400_000
 MOST_WORDS = 50_000
@@ -90,6 +98,17 @@ def test_every_link_and_anchor_resolves() -> None:
             ):
                 broken.append(f"{page.name}: {target}")
     assert not broken, "\n".join(broken)
+
+
+def test_words_are_american_and_pages_are_named_in_one_way() -> None:
+    # docs/cli.md, configuration.md and api.md have the text of the commands, settings and endpoints.
+    found = []
+    for page in [*PAGES, *OTHERS]:
+        text = page.read_text(encoding="utf-8")
+        if page.stem != "cli":  # the help of a command is in a fence
+            text = re.sub(r"`[^`\n]*`", "", FENCE.sub("", text))
+        found += [f"{page.name}: {match[0]}" for match in OTHER_WORDING.finditer(text)]
+    assert not found, "\n".join(found)
 
 
 def test_every_image_is_used_and_small_enough() -> None:

@@ -404,7 +404,7 @@ def test_a_misspelled_field_of_a_label_or_a_request_names_the_right_one(
         assert one.decision is not None
         assert [label.label for label in one.decision.labels] == ["supported"]
         for values in (("case-1", ["a"]), (["case-1"], "a")):
-            with pytest.raises(InputError, match="list of texts"):
+            with pytest.raises(InputError, match="list of strings"):
                 desk.tag(*values)  # type: ignore[arg-type]
         with pytest.raises(InputError, match=r"limit.*1,000"):
             desk.queue(limit=5000)

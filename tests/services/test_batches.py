@@ -167,7 +167,7 @@ def test_too_many_matches_are_refused(
 
 def test_a_request_names_cases_or_a_filter(workbench: Workbench) -> None:
     for wrong in ({}, {"cases": IDS, "matching": CaseFilter()}):
-        with pytest.raises(InputError, match="cases: must be named, or else a filter"):
+        with pytest.raises(InputError, match="cases: must be named, or a filter given"):
             workbench.batches.preview(ADA, BatchRequest(action="tag", names=("x",), **wrong))
 
 

@@ -204,7 +204,7 @@ def test_imports_are_held_to_the_rules_of_decisions(
         entry["decision"]["extra"]["signed_in_by"] = "forged"
     file.write_text(json.dumps(line))
     (result,) = imported(desk, file)
-    assert "cites “c9”, which names no evidence" in str(result.error)
+    assert "cites “c9”, which doesn't match any evidence" in str(result.error)
     types = LabelTypes(types=(LabelType(name="harsh"),))
     desk.workbench.team.put_in_force(CLEO, types)
     (result,) = imported(desk, file, acknowledge_citations=True)

@@ -24,7 +24,7 @@ WRONG: dict[str, Any] = {
     "corrected_answer": "It was opened in 1932 [1]. It is painted grey [99].",
 }
 SAYS = (
-    r"^corrected_answer: the corrected answer cites “99”, which names no evidence\. Correct the"
+    r"^corrected_answer: the corrected answer cites “99”, which doesn't match any evidence\. Correct the"
     r" citation, or set acknowledge_citations=True \(--acknowledge-citations\) to keep it\.$"
 )
 
@@ -67,7 +67,7 @@ def test_an_adjudication_asks_about_unknown_citations(desk: Desk) -> None:
     desk.decide("case-0", "approve")
     Desk(desk.workbench, reviewer="Ben").decide("case-0", "reject", reason="unclear")
     cleo = Desk(desk.workbench, reviewer="Cleo")
-    with pytest.raises(InputError, match="cites “99”, which names no evidence"):
+    with pytest.raises(InputError, match="cites “99”, which doesn't match any evidence"):
         cleo.adjudicate("case-0", "override", **WRONG)
     final = cleo.adjudicate("case-0", "override", **WRONG, acknowledge_citations=True)
     assert final.decision.extra["citations_kept"] == ["99"]

@@ -453,7 +453,7 @@ def test_a_dismissed_group_of_hidden_notes_isnt_listed(desk: Workbench) -> None:
 
 def test_a_group_without_texts_cant_be_dismissed(desk: Workbench) -> None:
     group = ProposedGroup(id="x", name="x", observations=2, cases=2, patterns=(999_999,))
-    with pytest.raises(InputError, match="no texts any more"):
+    with pytest.raises(InputError, match="no longer has any text"):
         desk.modes.dismiss_group(ADA, group)
 
 

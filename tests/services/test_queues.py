@@ -166,7 +166,7 @@ def test_two_queues_cant_have_one_name(workbench: Workbench) -> None:
 def test_two_leads_who_change_a_queue_at_once_get_a_conflict(workbench: Workbench) -> None:
     seen = set_up(workbench, "Legal", LEGAL)
     first = workbench.queues.change(CLEO, seen.model_copy(update={"people": ("Ada",)}))
-    with pytest.raises(Conflict, match="version 2 is in force, and your change is of version 1"):
+    with pytest.raises(Conflict, match="version 2 is in force, and your change is to version 1"):
         workbench.queues.change(DI, seen.model_copy(update={"instructions": "Read."}))
     assert workbench.queues.get(ADA, "legal") == first
     assert workbench.queues.change(DI, first) == first

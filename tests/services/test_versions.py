@@ -119,7 +119,7 @@ def test_a_wrong_text_can_be_replaced_by_another_version(workbench: Workbench) -
     [
         ({}, "no text was pasted"),
         ({"1": " \n"}, "no text was pasted"),
-        ({"2": "Another text."}, "'2' isn't evidence without a text in case 'case-1'"),
+        ({"2": "Another text."}, "'2' isn't evidence without text in case 'case-1'"),
         ({"9": "A text."}, "'9' isn't evidence"),
         ({"1": "x" * (LONGEST_TEXT + 1)}, "has 200,001 characters"),
     ],

@@ -357,7 +357,7 @@ def test_a_run_of_a_live_process_isnt_interrupted(
 ) -> None:
     started(store, a_case())
     assert store.runs.mark_lost() == ()
-    with pytest.raises(StoreError, match=f"under way in process {this_process().pid}"):
+    with pytest.raises(StoreError, match=f"running in process {this_process().pid}"):
         store.runs.resume("run-1")
 
 

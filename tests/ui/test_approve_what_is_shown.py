@@ -516,7 +516,7 @@ def test_a_doubtful_correction_asks_once_and_is_recorded_on_resubmission(
     body = {**right(workbench, verdict="override"), "fields": fields}
     before = workbench.reviews.current(CASE)
     error = refused(client, body)
-    assert "“chunk_77”, which names no evidence" in error["message"]
+    assert "“chunk_77”, which doesn't match any evidence" in error["message"]
     assert workbench.reviews.current(CASE) == before
     # another correction is asked about again
     other = {**body, "fields": {**fields, "corrected": f"{corrected} No."}}

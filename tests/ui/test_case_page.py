@@ -344,13 +344,13 @@ def test_audit_again_offers_to_bypass_cached_replies(
 def test_audit_again_says_which_audit_it_replaces(
     audited_workbench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert "The new audit is by **offline**, like the one shown." in texts(
+    assert "The new audit will use **offline**, like the one shown." in texts(
         open_page("review", case=CASE)
     )
     monkeypatch.setenv("MASIS_CRITIC", "openai:gpt-5")
     st.cache_resource.clear()
     said = texts(open_page("review", case=CASE))
-    assert " and replaces the one by **offline**. The current audit stays available under" in said
+    assert " and replace the one by **offline**. The current audit stays available under" in said
 
 
 def test_audit_again_offers_other_settings_and_leads_to_the_comparison(

@@ -235,7 +235,7 @@ def test_the_decision_records_the_iteration_seen_and_what_was_shown(run: Run) ->
     assert (labels["reference"].text, labels["reference"].note) == ("z", "agrees with the audit")
     key = next(row["key"] for row in rows if row["verdict"] == "valid")
     (changed,) = target_labels(run.iterations[0], {key: LabelFields(label="unsupported")})
-    assert changed.note == "the audit says names evidence"
+    assert changed.note == "the audit says matches evidence"
     for label in decision.labels:
         assert run.iterations[0].answer[label.start : label.end] == label.text
 

@@ -181,7 +181,7 @@ def test_a_final_correction_that_cites_what_does_not_exist_is_asked_about_once(
     desk = opened(client)
     fields = taken(desk, 0, corrected="Stump [chunk_77].")
     error = record(client, desk, fields, 422)
-    assert "cites “chunk_77”, which names no evidence" in error["message"]
+    assert "cites “chunk_77”, which doesn't match any evidence" in error["message"]
     assert error["field"] == "corrected"
     assert workbench.cases.summary(CASE).state == "needs_adjudication"
     # another correction is asked about again

@@ -96,7 +96,11 @@ def test_every_picture_has_its_table_and_a_file_that_no_spreadsheet_runs(
     files = {button.label: button for button in app.get("download_button") if "CSV" in button.label}
     assert files
     drawn = drawn_on(app)
-    for part in ("stopped by people: how grave", "Where is something wrong?", "Decisions by week"):
+    for part in (
+        "that people rejected or corrected",
+        "Where is something wrong?",
+        "Decisions by week",
+    ):
         assert part in drawn
     for key in shown:
         assert f"picture-rows-{key}" in drawn, key
@@ -222,11 +226,11 @@ def test_decisions_with_a_visible_verdict_arent_evidence_for_the_audit(
     app = open_page("metrics")
     said = texts(app)
     assert "Unknown so far." in said
-    assert f":material/warning: 2 answers decided with its verdict in view. {IN_VIEW}" in said
+    assert f":material/warning: 2 answers decided with its verdict visible. {IN_VIEW}" in said
     decide(audited_workbench, AUDITED[2], "escalate", iteration=1, machine_shown=["scores"])
     said = texts(open_page("metrics"))
     assert (
-        "2 answers decided with its verdict in view (1 escalation left out, as it doesn't judge "
+        "2 answers decided with its verdict visible (1 escalation left out, as it doesn't judge "
         "the answer)" in said
     )
     app = open_page("metrics")
@@ -458,7 +462,7 @@ def test_a_listed_run_shows_its_headline_and_case_status_without_constant_column
     columns, rows = run_table((one, other), None, {case.id: case})
     named = [each["title"] for each in columns]
     assert "Iterations" in named
-    assert "Ended because" not in named
+    assert "End reason" not in named
     newest, older = (dict(zip(named, cells(each), strict=True)) for each in rows)
     assert newest["Question"]["quote"] == "Cites [9], which doesn't exist"
     assert older["Question"]["quote"] == ""  # another audit's

@@ -107,7 +107,7 @@ def test_a_mode_is_defined_nested_and_merged(audited_workbench: Workbench) -> No
     assert merged is not None
     assert merged.code == top
     page = press(page, "modes-undo-merge")
-    assert "is a mode of its own again" in texts(page)
+    assert "is a separate mode again" in texts(page)
     own = audited_workbench.modes.codebook(ADA).find("wrong-date")
     assert own is not None
     assert own.code == "wrong-date"

@@ -79,11 +79,11 @@ def test_a_draft_survives_a_new_session_and_can_be_discarded(workbench: Workbenc
         {"question": "Half a", "settings": {"strictness": "strict"}},
     )
     app = page()
-    assert "This is your draft of" in texts(app)
+    assert "This is your draft from" in texts(app)
     assert "1 setting changed" in texts(app)
     press(app, "Discard draft")
     assert not draft(workbench)["question"]
-    assert "This is your draft of" not in texts(app)
+    assert "This is your draft from" not in texts(app)
 
 
 def test_starting_stores_the_case_and_opens_the_audit(workbench: Workbench) -> None:

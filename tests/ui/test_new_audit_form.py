@@ -95,9 +95,9 @@ def test_every_option_is_valid_and_includes_the_default() -> None:
     [
         ("", "drafted from the evidence"),
         ("It is long.", "uncited"),
-        ("It is long [1].", "Each names a chunk"),
+        ("It is long [1].", "Each one matches a chunk"),
         ("It is long [1][9].", "No chunk has the id 9"),
-        ("It is long [8][9].", "None names a chunk"),
+        ("It is long [8][9].", "None of them matches a chunk"),
     ],
 )
 def test_the_answer_is_previewed_before_its_audit(answer: str, words: str) -> None:

@@ -217,14 +217,14 @@ def test_the_overview_estimates_the_duration_of_a_batch(
 
 def test_recorded_replies_are_counted_separately_without_tokens_or_cost() -> None:
     cached, replayed = Usage(cached_calls=2, cost_usd=0.0), Usage(replayed_calls=1, cost_usd=0.0)
-    assert usage_text(cached) == "2 replies from the cache, unpaid"
+    assert usage_text(cached) == "2 replies from the cache, at no cost"
     assert usage_text(replayed) == "1 recorded reply"
     answered = {"source": "replay", "tries": 1, "cost_usd": 0.0}
     event = Event(run_id="r", case_id="c", seq=1, at="", kind="call_finished", data=answered)
     assert spent_so_far([]) == ""
     assert spent_so_far([event, event]) == "2 recorded replies; no model was called"
     both = Usage(calls=1, tries=1, prompt_tokens=10, cost_usd=0.01, cached_calls=1)
-    assert usage_text(both) == "1 call, 10 tokens, 1 reply from the cache, unpaid, $0.0100"
+    assert usage_text(both) == "1 call, 10 tokens, 1 reply from the cache, at no cost, $0.0100"
 
 
 def test_two_systems_that_answered_the_same_questions_are_offered_for_comparison(

@@ -73,7 +73,7 @@ def test_a_failing_page_shows_a_message_and_logs_the_cause(
 
     monkeypatch.setattr("masis.ui.queue.overview.show_overview", broken)
     app = open_page()
-    assert "This page couldn't be drawn" in texts(app)
+    assert "This page couldn't be displayed" in texts(app)
     assert "didn't change any stored data" in texts(app)
     assert "a secret of the case" not in texts(app)
     assert "a secret of the case" in caplog.text

@@ -112,7 +112,7 @@ def test_the_sources_of_both_answers_are_one_list(served: Workbench) -> None:
     served.cases.add_one(ANA, answer_of(NAMES[1], 0, evidence=more))
     task = served.preferences.next(ANA)
     assert task is not None
-    side = "left only" if len(task.left.evidence) == 2 else "right only"
+    side = "Left only" if len(task.left.evidence) == 2 else "Right only"
     assert list_sources(task) == [
         {"id": "1", "text": "Shared.", "of": ""},
         {"id": "2", "text": "Alone.", "of": side},

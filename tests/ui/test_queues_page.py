@@ -55,7 +55,7 @@ def test_a_queue_is_made_of_the_listed_cases(audited_workbench: Workbench) -> No
     assert "whole words of the case" not in said(app)
     assert "1 case matches this filter." in said(app)
     assert "Left out, because decisions change it: status." in said(app)
-    [name] = [field for field in app.text_input if field.placeholder == "Its name"]
+    [name] = [field for field in app.text_input if field.placeholder == "Queue name"]
     name.set_value("Medical")
     press(app, "Create queue")
     [queue] = audited_workbench.queues.all(ADA)
@@ -142,7 +142,7 @@ def test_a_queue_is_created_from_the_team_page_with_the_filter_of_the_list(
 ) -> None:
     assert "There is only “All cases”." in said(opened("team", view="queues"))
     app = opened("queue", fill=NEW_QUEUE, field="Medicine")
-    [name] = [field for field in app.text_input if field.placeholder == "Its name"]
+    [name] = [field for field in app.text_input if field.placeholder == "Queue name"]
     name.set_value(HOSTILE[:60])
     press(app, "Create queue")
     [queue] = audited_workbench.queues.all(ADA)

@@ -83,7 +83,7 @@ def test_the_plan_explains_why_the_rest_is_kept(
     monkeypatch.setattr(retention_page, "LISTED", 2)
     app = open_page("retention")
     drawn = {(each.label, each.value, each.delta) for each in app.metric}
-    assert ("Stay", "1", "because people decided on them") in drawn
+    assert ("Kept", "1", "because people decided on them") in drawn
     assert ("Would be removed", f"{len(AUDITED) - 1} audits") in {each[:2] for each in drawn}
     assert f"and {len(AUDITED) - 3} more" in texts(app)
     assert "event" in parts_words(plan)
@@ -92,10 +92,10 @@ def test_the_plan_explains_why_the_rest_is_kept(
 
 
 def test_blind_reviewers_see_no_endings_or_scores_here(old: Workbench) -> None:
-    assert "Ended because" in str(shown(open_page("retention")))
+    assert "End reason" in str(shown(open_page("retention")))
     old.team.put_in_force(Actor(name="Lead"), QueuePolicy(machine="after"))
     app = open_page("retention")
-    assert not {"Ended because", "Quality", "Improvement"} & set(shown(app))
+    assert not {"End reason", "Quality", "Improvement"} & set(shown(app))
     assert "How audits ended is left out" in texts(app)
 
 

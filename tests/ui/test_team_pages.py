@@ -537,7 +537,7 @@ def test_an_unchanged_rule_says_so_and_the_policy_names_the_needed_role(
 ) -> None:
     audited_workbench.team.put_in_force(ADA, QueuePolicy(reviewers=reviewers))
     app = opened("team")
-    rule = next(each for each in app.radio if each.label == "Verdict that counts")
+    rule = next(each for each in app.radio if each.label == "How the verdict is decided")
     assert rule.proto.captions[1].startswith(says)
     assert "anyone who types a name can set the policy and adjudicate" in texts(app)
 

@@ -585,17 +585,17 @@ TWO_IN_A_SENTENCE = [
         (
             "It is 120 metres long [1] and it has nine lanes [2].",
             TWO_IN_A_SENTENCE,
-            ["names evidence", "names evidence"],
+            ["matches evidence", "matches evidence"],
         ),
         (
             "It is 120 metres long [2] and it has nine lanes [1].",
             TWO_IN_A_SENTENCE,
-            ["names evidence", "contradicts this"],
+            ["matches evidence", "contradicts this"],
         ),
         (
             "It is 120 metres long and it has nine lanes [2][1].",
             TWO_IN_A_SENTENCE,
-            ["names evidence", "contradicts this"],
+            ["matches evidence", "contradicts this"],
         ),
         (
             "By [1], It is 120 metres long and it has nine lanes.",
@@ -605,7 +605,7 @@ TWO_IN_A_SENTENCE = [
         (
             "It is 120 metres long and it has nine lanes [1-2].",
             TWO_IN_A_SENTENCE,
-            ["contradicts this", "names evidence"],
+            ["contradicts this", "matches evidence"],
         ),
     ],
 )
@@ -746,7 +746,7 @@ def test_score_tables_show_their_inputs(run: Run) -> None:
     assert ":green[▲" in shown.loc["Quality", "Iteration 2, suggested"]
     table = origin_frame(score_origins(run, 0))
     assert len(table) == len(SCORE)
-    assert table["How it came about"].str.contains("fabricated").any()
+    assert table["How it was calculated"].str.contains("fabricated").any()
     assert set(measured_frame(score_origins(run, 0))["Score"]) <= {
         word.text for word in SCORE.values()
     }

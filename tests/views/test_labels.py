@@ -105,7 +105,7 @@ def test_labels_on_chunks_and_the_case_and_reported_issues_have_words() -> None:
 def test_a_label_has_the_words_of_the_form_and_of_the_answer() -> None:
     answer = "It is grey (Source 1)."
     case = CASE.model_copy(update={"answer": answer})
-    note = "the audit says names evidence"
+    note = "the audit says matches evidence"
     cited = TargetLabel(
         target="reference",
         start=answer.index("1"),

@@ -683,8 +683,8 @@ STYLES: tuple[MarkerStyle, ...] = (
         example="[[1]](https://a.example/report)",
         explanation=(
             "A link cites the chunks that have its address. If chunks have web addresses and none"
-            " of them is this one, the link is a fabrication, whatever its label. Otherwise the"
-            " label counts."
+            " of them is this one, the link is a fabrication, regardless of its label. Otherwise"
+            " the label counts."
         ),
     ),
     MarkerStyle(
@@ -783,7 +783,7 @@ STYLES: tuple[MarkerStyle, ...] = (
         write=lambda names: "".join(f"<cite>{name}</cite>" for name in names),
         example="<cite>chunk_1</cite>",
         explanation=(
-            "Between `<cite>`, `<ref>`, `<source>`, `<doc>`, `<chunk>` and the like, also with"
+            "Between `<cite>`, `<ref>`, `<source>`, `<doc>`, `<chunk>` and the like, including with"
             " brackets (LongCite)."
         ),
     ),

@@ -160,7 +160,7 @@ _DECLARED = (
     ReportMetric(
         "failed",
         "A failed step",
-        "Audits of which a step failed.",
+        "Audits in which a step failed.",
         "share",
         "ended_by_error",
         report_name="error_rate",

@@ -216,7 +216,7 @@ def _check_replies(runs: Sequence[Run]) -> None:
     raise InputError(
         f"The exam was not finished: {problem}".rstrip(". "),
         hint=(
-            "Test the model on the page Health or with `masis health`, then start the exam again."
+            "Test the model on the Health page or with `masis health`, then start the exam again."
             " Give a slow server more time with the setting call_deadline_s."
         ),
     )

@@ -104,7 +104,7 @@ def read_any(
             if count > MOST_ROWS_WITHOUT_CASE and not seen:
                 hint = "Correct the problems above. The rest wasn't read."
                 raise InputError(
-                    f"holds no case in its first {MOST_ROWS_WITHOUT_CASE:,} rows", hint=hint
+                    f"has no cases in its first {MOST_ROWS_WITHOUT_CASE:,} rows", hint=hint
                 )
             if isinstance(row.value, dict):
                 unmatched -= {
@@ -130,7 +130,7 @@ def read_any(
                         f"has the same id as line {first} ({shorten(case.id, 80)!r}) but different"
                         " content"
                     )
-                    hint = "Give each case an id of its own, or remove one of the two."
+                    hint = "Give each case its own id, or remove one of the two."
                     read = read._replace(
                         case=None, problems=(InputError(problem, hint=hint, field="id"),)
                     )
@@ -152,7 +152,7 @@ def read_any(
             'Put one case on each line: {"id": ..., "query": ..., "answer": ..., "evidence":'
             " [...]}."
         )
-        yield MappedRow(1, 0, None, (InputError("holds no case", hint=hint, file=source_name),))
+        yield MappedRow(1, 0, None, (InputError("has no cases", hint=hint, file=source_name),))
     elif unmatched or unused:
         paths = (path for field in unused for path in getattr(chosen, field))
         keys = ", ".join(map(repr, sorted({*unmatched, *paths})))

@@ -336,9 +336,7 @@ class _RowReader:
         if reply is None and self._no_answer is not None:
             return None, evidence, []
         if reply is None:
-            self._add_problem(
-                f"holds no reply of {profile.converter}", "reply", "Check the profile."
-            )
+            self._add_problem(f"has no reply of {profile.converter}", "reply", "Check the profile.")
             return answer, evidence, []
         # The row may have the texts of sources of which the reply has only the address.
         beside = _evidence_items(evidence) if evidence else []
@@ -417,7 +415,7 @@ class _RowReader:
         if value is None:
             if (key := name_elsewhere("evidence", self._row)) is not None:
                 hint = "Add the retrieved chunks, or remove the row."
-                self._add_problem(f"is empty: {key!r} holds nothing", "evidence", hint)
+                self._add_problem(f"is empty: {key!r} has no content", "evidence", hint)
             else:
                 self._add_problem(
                     f"is missing or empty (the row holds {_key_list(self._row)})", "evidence"

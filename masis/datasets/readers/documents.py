@@ -91,7 +91,7 @@ def read_document_file(content: bytes, name: str) -> dict[str, Any]:
     part_names = {"query": "question", "answer": "answer", "evidence": "sources"}
     if missing := [part_names[field] for field in part_names if not row.get(field)]:
         raise InputError(
-            f"holds no {' and no '.join(missing)} that can be recognized",
+            f"has no {' and no '.join(missing)} that can be recognized",
             hint=(
                 "Put the question into the first heading, the answer under it, and the sources into"
                 " footnotes ([^1] in the answer, [^1]: text at the end) or under a heading Sources,"

@@ -302,9 +302,7 @@ def _with_ids(form: Form, items: Iterable[FoundChunk | InputError], above: int) 
     for chunk in chunks_found:
         if chunk.id and taken.setdefault(chunk.id, chunk.line) != chunk.line:
             problem = f"repeats the id {shorten(chunk.id, NAME_SHOWN)} of line {taken[chunk.id]}"
-            errors.append(
-                InputError(problem, hint="Give each chunk an id of its own.", line=chunk.line)
-            )
+            errors.append(InputError(problem, hint="Give each chunk its own id.", line=chunk.line))
     free_ids = (name for number in count(1) if (name := str(number)) not in taken)
     chunks: dict[str, Evidence] = {}
     assigned: list[str] = []

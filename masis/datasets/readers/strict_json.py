@@ -121,7 +121,7 @@ def _malformed_json(error: json.JSONDecodeError, content: bytes) -> InputError:
         hint = f"The line is cut off, or its object is spread over several lines. {_ONE_OBJECT}"
     elif error.msg.startswith("Extra data"):
         problem = f"holds more than one JSON value (the second {where})"
-        hint = "Put each on a line of its own."
+        hint = "Put each on a separate line."
     elif rest.startswith("'") or error.msg.startswith("Expecting property name"):
         hint = _QUOTED
     elif error.msg.startswith("Invalid control character"):

@@ -42,7 +42,7 @@ def __getattr__(name: str) -> Any:
 def part(name: str) -> Any:
     """Import a module of this package that needs DSPy. Raises MissingExtra."""
     require(
-        "DSPy is needed, in an environment of its own since it brings an older openai",
+        "DSPy is needed, in a separate environment, because it brings an older openai",
         "dspy",
         "dspy",
     )

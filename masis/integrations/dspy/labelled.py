@@ -142,7 +142,7 @@ def split_by_question(
         train += [case for name in kind[cut:] for case in members[name]]
     if not train or not measured:
         raise InputError(
-            f"{len(cases)} labelled answers to {len(members)} questions can't be split",
+            f"{len(cases)} labeled answers to {len(members)} questions can't be split",
             hint="Label more answers, or choose another --held-out.",
         )
     # Alternate flawed and clean answers, because BootstrapFewShot keeps the first that succeed as

@@ -178,7 +178,7 @@ def plain_evidence(chunks: Iterable[Any]) -> list[Json]:
         if by_id.setdefault(chunk.id, plain)["text"] != chunk.text:
             raise InputError(
                 f"the id {chunk.id!r} names two different texts",
-                hint="Give each chunk an id of its own.",
+                hint="Give each chunk its own id.",
                 field=f"evidence[{index}]",
             )
     return list(by_id.values())

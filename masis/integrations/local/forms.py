@@ -324,7 +324,7 @@ def labels_of(config: Mapping[str, Any], name: str, path: str) -> OutputLabels:
     marks = marks_of(config, name, path)
     if config.get("auto_map") and not marks.architecture.endswith((_SEQUENCE, _TOKENS)):
         raise _unsupported_model(
-            path, marks, "auto_map: this model brings code of its own, which is not run."
+            path, marks, "auto_map: this model brings its own code, which is not run."
         )
     form = next((form for form in FORMS if form.matches(marks)), None)
     if form is None and marks.architecture:

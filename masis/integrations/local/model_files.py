@@ -92,7 +92,8 @@ def parse_name(text: str) -> LocalModelName:
     location, digest = (pinned["where"], pinned["digest"]) if pinned else (text, "")
     if not location:
         raise SettingsError(
-            f"{PREFIX}: names no model. Write {PREFIX}:FOLDER or {PREFIX}:ORG/NAME (of the hub)."
+            f"{PREFIX}: doesn't name a model. Write {PREFIX}:FOLDER or {PREFIX}:ORG/NAME (of the"
+            " hub)."
         )
     path = Path(location).expanduser()
     # A name such as "org/model" may be a folder or a repository. An existing folder comes first.
@@ -320,7 +321,7 @@ def describe_model(record: LocalModel, tells: str) -> list[str]:
         f"Model      {record.name}",
         f"Tells      {tells}",
         (
-            f"Licence    "
+            f"License    "
             f"{record.licence or 'not stated in its card. Check its page before you use it'}"
         ),
         f"Languages  {languages}",

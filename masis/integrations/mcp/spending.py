@@ -91,8 +91,8 @@ class Spending:
         if self.is_exhausted and self.total.unpriced:
             raise SpendingLimit(
                 "a model whose price is not known was asked, so that the limit of --max-cost can't"
-                " be kept. Set its price in the table prices of the configuration, 0 for a model of"
-                " your own, and start the server again."
+                " be kept. Set its price in the table prices of the configuration, 0 for your own"
+                " model, and start the server again."
             )
         if self.is_exhausted:
             raise SpendingLimit(

@@ -86,7 +86,7 @@ def parts_of(place: str) -> list[InputFile]:
             parts.append(_input_file(file, str(inside), f"{place.rstrip('/')}/{inside}"))
     if not parts:
         raise InputError(
-            f"holds no file that can be read ({', '.join(_READ)})", hint="Name a file.", file=place
+            f"has no file that can be read ({', '.join(_READ)})", hint="Name a file.", file=place
         )
     return parts
 

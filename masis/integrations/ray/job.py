@@ -333,7 +333,7 @@ class Auditor:
             return failed_row(case, message, origin, tries=tries)
 
         if case is None:
-            return failed(problem or "holds no case", 0)
+            return failed(problem or "has no cases", 0)
         while True:
             usd = (
                 (estimate(case, self.work.settings).cost_usd or 0.0)

@@ -118,7 +118,7 @@ class ServerCapabilities:
                 if failed.parameter in self.without:
                     return ""
                 self.without |= {failed.parameter}
-                return f"{failed.parameter!r} is not sent any more"
+                return f"{failed.parameter!r} is no longer sent"
             # The reply was cut off by thoughts, which count against the same token limit.
             if failed.trouble == "cut_off" and failed.tokens.thought and call.room < MAX_ROOM:
                 # Another call has raised the limit since this one was sent, so just try again.

@@ -56,8 +56,8 @@ def with_texts(case: Case, texts: Mapping[str, str], case_id: str, number: int) 
     refused = partial(InputError, field="evidence")
     for name, text in new.items():
         if name not in fillable(case):
-            hint = f"You can add a text to: {', '.join(fillable(case)) or 'none'}."
-            raise refused(f"{name!r} isn't evidence without a text in case {case.id!r}", hint=hint)
+            hint = f"You can add text to: {', '.join(fillable(case)) or 'none'}."
+            raise refused(f"{name!r} isn't evidence without text in case {case.id!r}", hint=hint)
         if len(text) > LONGEST_TEXT:
             hint = f"Paste the part that matters, up to {LONGEST_TEXT:,}."
             raise refused(f"the text of {name!r} has {len(text):,} characters", hint=hint)

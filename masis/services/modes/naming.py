@@ -78,7 +78,7 @@ def critic_of(settings: Settings) -> Asker:
     if model == OFFLINE:
         raise InputError(
             "no language model is set as critic",
-            hint="Choose one on the page Settings, or name the group yourself.",
+            hint="Choose one on the Settings page, or name the group yourself.",
             field="model",
         )
     return registry.model_in_role(model, "critic", RunControl(), settings)

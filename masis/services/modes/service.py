@@ -373,7 +373,7 @@ class ModeService(Service):
         """
         with self._store.transaction():
             if group not in _in_force(self._store.team.history(GroupDismissal)):
-                raise Conflict("the dismissal of this group was taken back meanwhile.")
+                raise Conflict("the dismissal of this group has already been undone.")
             record = GroupDismissal(group=group, taken_back=True)
             self._store.team.put_in_force(name_of(actor), record)
 
@@ -1050,7 +1050,7 @@ def _in_force(
 
 def _outdated_group() -> InputError:
     return InputError(
-        "the group has no texts any more", hint="Propose the groups again.", field="group"
+        "the group no longer has any text", hint="Propose the groups again.", field="group"
     )
 
 

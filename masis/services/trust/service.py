@@ -778,9 +778,9 @@ class TrustService:
         if error <= 0:
             raise InputError(
                 f"earlier samples of this auditor have used up the {1 - certainty:.0%} error that"
-                f" {certainty:.0%} certainty allows",
+                f" {certainty:.0%} confidence allows",
                 hint=(
-                    f"Choose a certainty below {1 - spent:.0%}, or change the auditor or its"
+                    f"Choose a confidence level below {1 - spent:.0%}, or change the auditor or its"
                     " prompts."
                 ),
             )
@@ -923,7 +923,7 @@ class TrustService:
         self._log_guarantee(
             actor,
             proposed.model_dump(mode="json"),
-            f"At most {proposed.tolerance:.1%} faulty at {proposed.certainty:.0%} certainty",
+            f"At most {proposed.tolerance:.1%} faulty at {proposed.certainty:.0%} confidence",
         )
         return proposed
 

@@ -152,7 +152,7 @@ def _auto_accept_summary(missed: MissReport, watch: GuaranteeWatch | None) -> st
     applied = watch.guarantee
     promise = (
         f"at most {applied.tolerance:.1%} of the answers accepted by guarantee {applied.plan} are"
-        f" faulty, with {applied.certainty:.0%} certainty"
+        f" faulty, with {applied.certainty:.0%} confidence"
     )
     if watch.lapsed:
         return f"No longer. The guarantee ({promise}) has lapsed because {watch.lapsed}. {passed}"
@@ -262,7 +262,7 @@ def _next_step(report: MachineReport, missed: MissReport, watch: GuaranteeWatch 
         steps.append(f"Audit more answers for a random sample: {missing}.")
     steps.append(
         f"Draw {needed} at random for blind decisions (Guarantee). If none of them is faulty, at"
-        " most 2% of the accepted answers are faulty, with 95% certainty."
+        " most 2% of the accepted answers are faulty, with 95% confidence."
     )
     return "\n".join(f"{number}. {step}" for number, step in enumerate(steps, start=1))
 

@@ -306,7 +306,8 @@ class Runs(StoredJobs[Event, RunProgress]):
             if row["state"] == "finished":
                 if read_run(connection, row) != run:
                     raise Conflict(
-                        f"run {run.id!r} is finished with another result, which stays as it is."
+                        f"run {run.id!r} has already finished with a different result, which isn't"
+                        " changed."
                     )
                 return
             write_result(connection, row["seq"], run, kept)

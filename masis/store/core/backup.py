@@ -272,8 +272,8 @@ def _set_aside(database: Path, stamp: str) -> Path:
     except sqlite3.DatabaseError as error:
         if error.sqlite_errorname.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
             raise DatabaseBusy(
-                f"{database}: is in use, nothing was restored. End `masis serve` and whatever else"
-                " has it open first."
+                f"{database}: is in use, nothing was restored. Stop `masis serve` and everything"
+                " else that has it open first."
             ) from error
         # Otherwise it is damaged, which may be the reason for restoring a backup.
     for suffix in ("", *BESIDE):

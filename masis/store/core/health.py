@@ -86,7 +86,7 @@ def _database_problems(connection: sqlite3.Connection) -> Iterator[str]:
     damaged = (row[0] for row in connection.execute("PRAGMA quick_check(10)"))
     yield from (f"the file is damaged: {text}" for text in damaged if text != "ok")
     for table, row, parent, _ in connection.execute("PRAGMA foreign_key_check").fetchmany(10):
-        yield f"row {row} of {table} refers to a row of {parent} that is gone"
+        yield f"row {row} of {table} refers to a row of {parent} that doesn't exist"
     yield from states.problems(connection)
     if unread := [f"run {name!r}" for name in _damaged_runs(connection)]:
         yield f"{', '.join(unread[:10])} can't be read ({len(unread)} in all)"

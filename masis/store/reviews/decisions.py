@@ -320,8 +320,8 @@ def _under_policy(
         if not work.pending:
             raise Conflict(
                 f"all {policy.reviewers} decisions on case {case['id']!r} are made, and the"
-                " reviewers can see each other's. To change the verdict, adjudicate the case on"
-                " the page Team."
+                " reviewers can see each other's. To change the verdict, adjudicate the case on the"
+                " Team page."
             )
         if (own := made.get(decision.reviewer)) is not None:
             _undo_own(connection, decision, case["seq"], own, at)
@@ -354,7 +354,7 @@ def _in_its_queue(
         queue = named_queue(connection, decision.queue)
         if queue.archived:
             raise Conflict(
-                f"the queue {queue.name!r} is archived, so nothing is decided in it any more. Open"
+                f"the queue {queue.name!r} is archived, so nothing is decided in it anymore. Open"
                 " the case from another queue. Your draft is kept."
             )
         hidden = is_filled_by_audit(queue.cases) and _is_hidden_sample(connection, decision, case)
@@ -407,8 +407,8 @@ def _assert_not_superseded(connection: sqlite3.Connection, decision: Decision, c
     query = "SELECT 1 FROM decision_log WHERE case_seq = ? AND kind = 'new_version'"
     if connection.execute(query, [case]).fetchone() is not None:
         raise Conflict(
-            f"case {decision.case_id!r} has a newer version with more evidence. Decide on that one;"
-            " the page of this case links to it."
+            f"case {decision.case_id!r} has a newer version with more evidence. Decide that one"
+            " instead; this case's page links to it."
         )
 
 
@@ -451,7 +451,7 @@ def _run_seq(connection: sqlite3.Connection, decision: Decision, case: int) -> i
         "SELECT * FROM jobs WHERE id = ? AND kind = 'run'", [decision.run_id]
     ).fetchone()
     if run is None:
-        raise UnknownRecord(f"there is no run {decision.run_id!r} to decide about.")
+        raise UnknownRecord(f"there is no run {decision.run_id!r} to decide on.")
     if run["case_seq"] != case:
         raise Conflict(f"run {decision.run_id!r} doesn't belong to case {decision.case_id!r}.")
     if decision.kind != "undo":

@@ -32,8 +32,8 @@ def show_exam(workbench: Workbench) -> None:
     st.header("Exam", anchor="exam")
     st.caption(
         "The models judge 32 short answers, 16 of them with one known fault, just as in an audit."
-        " Until they have passed, no answer passes without a person. A result holds for these"
-        " models together, at their addresses and with these prompts."
+        " Until they pass, every answer needs a person. A result applies only to this combination"
+        " of models, addresses and prompts."
     )
     left, right = st.columns(2, gap="large")
     with left:
@@ -118,8 +118,8 @@ def _draw_exam_result(standing: ExamStanding) -> None:
         columns=["Exam", "Answers", "95% interval"],
     )
     st.table(figures, border="horizontal", alt="Result of the exam")
-    with st.expander("By kind of answer, and what the result holds for"):
-        titles = ["Kind", "Faulty, flagged", "Faulty, accepted", "Sound, flagged"]
+    with st.expander("By kind of answer, with the models and prompts it applies to"):
+        titles = ["Kind", "Faulty, flagged", "Faulty, accepted", "Correct, flagged"]
         kinds = pd.DataFrame(exam_kinds(result), columns=titles)
         st.table(kinds, border="horizontal", alt="Result of the exam by kind of answer")
         st.text("\n".join((exam_effort(result), *exam_conditions(result))))

@@ -198,7 +198,7 @@ def show_reassessment(workbench: Workbench) -> None:
         st.markdown(
             f"An earlier acceptance rule judged {count_noun(waiting, 'audit')}. Its results remain"
             f" in force. Reassessing applies rule {RULE_VERSION} to the stored iterations. It"
-            " audits nothing again and doesn't change people's decisions."
+            " doesn't repeat audits and doesn't change people's decisions."
         )
     if waiting > MOST_REASSESSED_HERE:
         st.markdown(
@@ -224,12 +224,12 @@ def show_reassessment(workbench: Workbench) -> None:
         if reassessment is not None and not reassessment.applied:
             shown |= {
                 "disabled": unnamed,
-                "why": "Each change is an entry of the decision log, with your name.",
+                "why": "Each change becomes an entry in the decision log, under your name.",
             }
             label = f"Reassess {count_noun(waiting, 'audit')}"
             action(label, "reassess-do", "", _reassess, workbench, True, type="primary", **shown)
             if unnamed:
-                st.caption("Type your name first: each change is an entry of the decision log.")
+                st.caption("Type your name first. The decision log records it with each change.")
 
 
 def _reassess(workbench: Workbench, apply: bool) -> None:

@@ -37,9 +37,9 @@ REQUESTED_PLAN_VALID_S = 1800.0
 """How long a plan that was requested by a click is reused."""
 
 PLAN_HIDDEN = (
-    "The policy hides the work of others or the audits' results while cases are undecided. What"
-    " would be removed depends on both, so only signed-in leads and admins see it here. The owner"
-    " of the database file can use `masis purge --dry-run`."
+    "The policy hides the work of others or the audits' results while cases are undecided. The list"
+    " of records to remove depends on both, so only signed-in leads and admins see it here. The"
+    " owner of the database file can use `masis purge --dry-run`."
 )
 
 LISTED = 50
@@ -62,8 +62,8 @@ def show_retention(workbench: Workbench) -> None:
     )
     st.markdown(
         f"Audits and screenings are stored {period} (`retention_days`).{automatic} Those that"
-        " people decided are never removed unless you choose so here. Cases, decisions, the"
-        " metrics of every audit and the execution log always stay."
+        " people decided are never removed unless you choose that here. Cases, decisions, the"
+        " metrics of every audit and the execution log are always kept."
     )
     rule = _draw_rule_controls(days)
     st.header("Expired records")
@@ -146,7 +146,7 @@ def _draw_rule_controls(days: int) -> RetentionRule:
         )
         title, about = (
             "Include audits that people decided on",
-            "The decisions stay; their audits are removed.",
+            "The decisions are kept; their audits are removed.",
         )
         decided = box("decided", False, title, about)
         waiting = box(
@@ -168,7 +168,7 @@ def _show_plan(plan: PurgePlan) -> None:
     if not plan.goes:
         metrics = [("Would be removed", "nothing", f"of {in_all}")]
     metrics += [
-        ("Stay", f"{plan.kept[why]:,}", because)
+        ("Kept", f"{plan.kept[why]:,}", because)
         for why, because in KEPT.items()
         if why in plan.kept
     ]
@@ -340,7 +340,8 @@ def _draw_execution_log(workbench: Workbench) -> None:
     page = workbench.store.executions.page(address.number("page"), EXECUTIONS)
     if not page.total:
         st.caption(
-            "No audit has ended yet. Each one adds a line here, which stays when it is removed."
+            "No audit has ended yet. Each one adds a line here, which is kept even if the audit is"
+            " removed."
         )
         return
     every = command_markdown("masis export --format executions")
@@ -361,7 +362,7 @@ def _draw_execution_log(workbench: Workbench) -> None:
 
 
 RESULT_COLUMNS = [
-    column("Ended because"),
+    column("End reason"),
     column("Iterations", "figure"),
     column("Quality", "figure"),
     column("Improvement", "figure", hide="hide-narrow"),

@@ -48,7 +48,7 @@ def _draw_all_settings(workbench: Workbench) -> None:
     # Read again, to find out whether a file or variable has changed since the server started.
     loaded = load()
     st.markdown(
-        "These apply to every audit without settings of its own. To change one, write it to"
+        "These apply to every audit that doesn't have its own settings. To change one, write it to"
         " `masis.toml` in the folder where you start the server (`max_iterations = 2`) or to the"
         " environment (`MASIS_MAX_ITERATIONS=2`), and restart the server. You can change settings"
         " for a single audit under **New audit** or with `masis audit --set max_iterations=2`."
@@ -257,7 +257,7 @@ def show_verifier(workbench: Workbench) -> None:
             key="verifier-name",
             max_chars=LONGEST_NAME,
             placeholder=f"{PREFIX}:ORG/NAME, {PREFIX}:/folder or PROVIDER:MODEL",
-            help="docs/models.md names some to begin with, with their licences.",
+            help="docs/models.md lists some to start with, and their licenses.",
         ).strip()
     first = chosen != OFFLINE and st.checkbox(
         "Offline checks first",
@@ -322,6 +322,6 @@ def _draw_download(workbench: Workbench, name: str) -> None:
         st.text(download.failed)
     st.caption(
         "This model isn't on this machine yet. It is downloaded once to the cache of the Hugging"
-        " Face hub, and its licence is shown then. No code from its repository is run."
+        " Face hub, and its license is shown then. No code from its repository is run."
     )
     action("Download", "verifier-download", "download", start, requires="configure")

@@ -488,8 +488,8 @@ def _draw_measures(comparison: SystemComparison) -> None:
             description="Differences of shares with their 95% intervals",
         )
         st.caption(
-            f"Left of zero, {escape_markdown(comparison.second.name)} has fewer such answers, which"
-            " is better. Lines are 95% intervals over the shared questions."
+            f"Left of zero means that {escape_markdown(comparison.second.name)} has fewer of these"
+            " answers, which is better. Lines are 95% intervals over the shared questions."
         )
 
 
@@ -586,8 +586,9 @@ def _draw_release_check(comparison: SystemComparison) -> None:
     with st.expander("Release check", icon=":material/rule:"):
         st.markdown(
             f"This command has exit code 1 if {escape_markdown(comparison.second.name)} is worse"
-            " than chance explains, if it has more regressions than the limit (now set to as many"
-            " as there are), or if no question can be compared. Otherwise it has exit code 0."
+            " than chance alone would explain, if it has more regressions than the limit (now set"
+            " to as many as there are), or if no question can be compared. Otherwise it has exit"
+            " code 0."
         )
         st.code(gate_command(comparison), language=None)
         st.markdown("The same in pytest, with the fixture of the package's plugin:")

@@ -108,7 +108,7 @@ const drawEvidenceOf = evidence => {
     section.append(details)
   }
   if (evidence.more > 0)
-    section.append(make("p", "dim", `and ${evidence.more} more, on the page of the case`))
+    section.append(make("p", "dim", `and ${evidence.more} more, on the case page`))
   return section
 }
 

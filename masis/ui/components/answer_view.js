@@ -10,7 +10,7 @@ const referenceWords = {
   redundant: "redundant",
   unsupported: "does not support this",
   contradicts: "contradicts this",
-  valid: "names evidence",
+  valid: "matches evidence",
 }
 const plural = (count, one) => `${count.toLocaleString("en")} ${one}${count === 1 ? "" : "s"}`
 const shortened = (text, length) =>

@@ -18,13 +18,13 @@ export default function ({ data, parentElement }) {
     if (data.headline.others) line.append(make("span", "dim others", data.headline.others))
   }
   root.append(title, line)
-  const fold = make("button", "fold", "Whole question")
+  const fold = make("button", "fold", "Show full question")
   fold.type = "button"
   fold.setAttribute("aria-expanded", "false")
   fold.onclick = () => {
     const open = title.classList.toggle("open")
     fold.setAttribute("aria-expanded", String(open))
-    fold.textContent = open ? "Fold the question" : "Whole question"
+    fold.textContent = open ? "Collapse question" : "Show full question"
   }
   fold.hidden = true
   line.prepend(fold)

@@ -61,8 +61,9 @@ const auditedIssues = ({ name, issues }) =>
     "p",
     "dim untouched",
     issues.length
-      ? `The audit of ${name} leaves ${plural(issues.length, "issue")}: ${issues.join(" · ")}.`
-      : `The audit of ${name} leaves no issue.`,
+      ? `According to its audit, ${name} still has ${plural(issues.length, "issue")}: ` +
+          `${issues.join(" · ")}.`
+      : `According to its audit, ${name} has no issues.`,
   )
 
 // Finds the words of the answer between two offsets in the correction. If the correction has them
@@ -146,7 +147,7 @@ const citationProblems = check => {
       ...check.fabricated.flatMap(reference => [make("span", "ref-bad", reference), " "]),
     )
   for (const sentence of check.uncited)
-    addRow("Cites nothing: ", outsideText("span", "uncited", sentence))
+    addRow("No citation: ", outsideText("span", "uncited", sentence))
   const more = check.uncited_count - check.uncited.length
   if (more > 0) rows.push(make("p", "dim", `and ${more} more`))
   return rows

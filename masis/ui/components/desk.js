@@ -901,7 +901,7 @@ class Desk {
       withStop(
         `${place === null ? "Reported" : "Changed"}: ${report.type}, ${report.severity}, ` +
           aboutWords(report),
-      ) + (namesPassages ? "" : " L names passages."),
+      ) + (namesPassages ? "" : " Press L to add passages."),
     )
     const at = place ?? issues.length - 1
     this.labelBar.suggest(at)
@@ -956,7 +956,8 @@ class Desk {
     // without a name, the server asks for one
     if (!this.isNamed() && verdict && this.reviewerName()) {
       this.showMessage(
-        `You decide as ${this.reviewerName()}. Press Enter to confirm, or type another name.`,
+        `You're deciding as ${this.reviewerName()}. Press Enter to confirm, or type another ` +
+          "name.",
         "warn",
       )
       this.askName()
@@ -1100,7 +1101,7 @@ class Desk {
             `${key}:${label}`,
             choices[part.kind].find(([code]) => code === label)[1],
             part.text,
-            "labelled by you",
+            "labeled by you",
           )
         : null
     })
@@ -1328,7 +1329,8 @@ class Desk {
           !this.fields.verdict
             ? "Choose a verdict first. Digits choose its reasons."
             : offered.length
-              ? `${digitOf(place)} is no reason. This verdict has ${plural(offered.length, "reason")}.`
+              ? `There's no reason ${digitOf(place)}. ` +
+                `This verdict has ${plural(offered.length, "reason")}.`
               : "This verdict has no reasons to choose from.",
         )
       }
@@ -1770,10 +1772,10 @@ class Desk {
   offlineMessage() {
     const text =
       this.busy === "decisions"
-        ? "The server doesn't answer. Your decision is sent again until it's recorded. " +
+        ? "The server doesn't answer. Your decision will be resent until it's recorded. " +
           "Keep this page open."
         : this.busy
-          ? "The server doesn't answer. The page goes on as soon as it does."
+          ? "The server doesn't answer. The page will continue when the server is back."
           : "The server doesn't answer. Your draft is stored in this browser."
     return { text, tone: "warn" }
   }
@@ -1804,7 +1806,7 @@ class Desk {
   }
 
   lostKeyText() {
-    return this.hasRefusedKey ? " A key that you pressed meanwhile had no effect." : ""
+    return this.hasRefusedKey ? " A key that you pressed in the meantime had no effect." : ""
   }
 
   drawMessage() {
@@ -2031,7 +2033,9 @@ class Desk {
           make("b", "", ` Drops ${check.dropped.map(reference => `[${reference}]`).join(", ")}.`),
         )
       for (const { reference, before, after } of check.cited_less)
-        row.append(make("b", "", ` Cites [${reference}] ${after} instead of ${before} times.`))
+        row.append(
+          make("b", "", ` Cites [${reference}] ${plural(after, "time")} instead of ${before}.`),
+        )
       el.citationProblems.append(row)
     }
     const text = isApproved ? this.base() : this.fields.corrected
@@ -2108,7 +2112,7 @@ class Desk {
       el.reportList.replaceChildren(
         ...issues.map((report, place) => {
           const item = this.reportItem(report)
-          const name = button("quiet", "Name passages", "", () =>
+          const name = button("quiet", "Add passages", "", () =>
             this.labelBar.show({ key: `report:${place}`, kind: "report", place }),
           )
           const edit = button("quiet", "Edit", "", () => this.editReport(place))
@@ -2182,7 +2186,7 @@ class Desk {
         row.key,
         select.value && { ...given, label: select.value },
         select.value
-          ? `Labelled: ${select.selectedOptions[0].textContent.toLowerCase()} ` +
+          ? `Labeled: ${select.selectedOptions[0].textContent.toLowerCase()} ` +
               `(audit: ${row.machine.text}).`
           : "Label removed.",
       )

@@ -233,7 +233,7 @@ class LabelBar {
       this.labelChunk(target.id, code)
       return
     }
-    this.set({ label: code }, `Labelled: ${this.textOf(code)}.`)
+    this.set({ label: code }, `Labeled: ${this.textOf(code)}.`)
     const isWrong = target.kind === "reference" && this.words.wrong_references.includes(code)
     if (isWrong && this.chunks.size && !this.given()?.right_reference) this.ask("right")
   }
@@ -259,7 +259,7 @@ class LabelBar {
     if (given) chunks[id] = given
     else delete chunks[id]
     const says = given
-      ? `Labelled: ${id}, ${this.textOfChunkLabel(given)}.`
+      ? `Labeled: ${id}, ${this.textOfChunkLabel(given)}.`
       : `Label on ${id} removed.`
     desk.change({ chunks }, { now: true, says })
   }
@@ -301,7 +301,7 @@ class LabelBar {
     const row = this.rowOf(this.target)
     const offered = this.offered()
     if (!offered.length && !row?.right) {
-      this.say("The audit names no passage here.")
+      this.say("The audit doesn't cite a passage here.")
       return
     }
     const given = this.given() ?? NOTHING_GIVEN
@@ -318,7 +318,7 @@ class LabelBar {
         evidence: [...given.evidence, ...fresh].slice(0, this.words.most_passages),
         right_reference: given.right_reference ?? (needsRight ? row.right : null),
       },
-      `Labelled: ${this.textOf(label)}, with the audit's ` +
+      `Labeled: ${this.textOf(label)}, with the audit's ` +
         `${offered.length === 1 ? "passage" : "passages"}.`,
     )
   }
@@ -327,7 +327,7 @@ class LabelBar {
   // removes it.
   mark(stance) {
     if (this.target.kind === "evidence") {
-      this.say("Passages are named by labels on the answer.")
+      this.say("To cite a passage, label a claim in the answer.")
       return
     }
     const passage = this.selected() ?? this.underCursor()
@@ -347,7 +347,7 @@ class LabelBar {
       return
     }
     if (others.length >= this.words.most_passages) {
-      this.say(`A label names at most ${this.words.most_passages} passages.`)
+      this.say(`A label can have at most ${this.words.most_passages} passages.`)
       return
     }
     window.getSelection()?.removeAllRanges()
@@ -370,7 +370,7 @@ class LabelBar {
       given?.evidence?.at(-1)
     if (last) this.remove(last)
     else if (given?.right_reference) this.set({ right_reference: null }, "Right reference removed.")
-    else this.say("No passage is named.")
+    else this.say("No passages yet.")
   }
 
   clear() {
@@ -383,7 +383,7 @@ class LabelBar {
   setKind(kind) {
     const given = this.given()
     if (!given?.evidence?.some(({ stance }) => stance === "supports")) {
-      this.say("Name a passage that supports the words first (S).")
+      this.say("Add a passage that supports the words first (S).")
       return
     }
     const [, text] = this.words.kinds.find(([code]) => code === kind)
@@ -766,7 +766,7 @@ class LabelBar {
   passageList() {
     const given = this.given()
     if (!given?.evidence?.length && !given?.right_reference) return null
-    const list = named("ul", "bar-passages", "", { "aria-label": "Passages named" })
+    const list = named("ul", "bar-passages", "", { "aria-label": "Your passages" })
     given.evidence.forEach((passage, index) => {
       const item = make("li")
       const remove = this.control("bar-quiet", "Remove", "", `remove-${index}`, () =>
@@ -803,7 +803,7 @@ class LabelBar {
         () => this.mark(stance),
       )
     row.append(
-      make("span", "dim", "Select words or ↑ ↓:"),
+      make("span", "dim", "Select words, or press ↑ ↓:"),
       stanceControl("supports", "good"),
       ...(isOmission ? [] : [stanceControl("contradicts", "bad")]),
       this.control("bar-choice", "Right reference", "R", "right", () => this.askRight()),
@@ -887,7 +887,7 @@ class LabelBar {
     const { text } = this.words.missing
     desk.change(
       { missing: isMissing ? "" : null },
-      { now: true, says: isMissing ? `Labelled: ${text.toLowerCase()}.` : "Label removed." },
+      { now: true, says: isMissing ? `Labeled: ${text.toLowerCase()}.` : "Label removed." },
     )
     if (isMissing) {
       this.view.reveal(this.missing, true)

@@ -37,7 +37,7 @@ class IssueForm {
     })
     el.problem = named("p", "problem", "", { role: "alert" })
     el.save = button("primary", "Report this issue", "Ctrl ↵", () => this.save())
-    el.passages = button("quiet", "Report it and name passages", "", () => this.save(true))
+    el.passages = button("quiet", "Report and add passages", "", () => this.save(true))
     el.cancel = button("quiet", "Cancel", "Esc", () => this.cancel())
     const block = (title, control) => {
       const element = make("div", "block")

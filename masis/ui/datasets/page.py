@@ -38,8 +38,8 @@ _GUARANTEE_ERROR = "dataset-guarantee-error"
 KINDS = {
     "added": "added",
     "removed": "removed",
-    "relabelled": "relabelled",
-    "moved": "on another side of the split",
+    "relabelled": "relabeled",
+    "moved": "moved to another split",
     "reaudited": "about another audit or answer",
 }
 
@@ -49,7 +49,7 @@ def show_datasets(workbench: Workbench) -> None:
     st.title("Dataset versions")
     st.markdown(
         "A version records the cases, decisions and audits of a data set. It can be written again"
-        " byte for byte, whatever is decided later, and compared with another version."
+        " byte for byte, no matter what is decided later, and compared with another version."
     )
     if name := st.session_state.pop(_FROZEN, None):
         st.success(f"{escape_markdown(name)} is frozen.", icon=":material/check_circle:")
@@ -150,7 +150,9 @@ def _draw_version(workbench: Workbench, name: str, versions: tuple[DatasetVersio
             )
         if workbench.access.allows(user, "oversee"):
             with st.popover("Remove", icon=":material/delete:"):
-                st.markdown("Cases and decisions stay; this version can't be rebuilt afterwards.")
+                st.markdown(
+                    "Cases and decisions are kept; this version can't be rebuilt afterward."
+                )
                 st.button(
                     f"Remove {name}",
                     key="dataset-remove",
@@ -199,7 +201,7 @@ def _draw_guarantee_state(workbench: Workbench, name: str, state: GuaranteeState
         st.progress((total - state.remaining) / total)
         st.caption(
             "The result is shown when all are labeled, so that nobody can stop at a convenient"
-            " moment. The cases are in these people's queues, under ids of their own."
+            " moment. The cases are in these people's queues, under separate ids."
         )
         st.button(
             "Withdraw the sample",
@@ -227,14 +229,16 @@ def _draw_guarantee_state(workbench: Workbench, name: str, state: GuaranteeState
 def _draw_label_sample_form(workbench: Workbench, name: str) -> None:
     """Draw the form of a new sample. It says how many labels are needed before work begins."""
     st.markdown(
-        "Show that at most a stated share of the labels is wrong: other people label a random"
-        " sample again, without seeing the labels. A label is wrong if the class of the verdict"
+        "Guarantee that at most a stated share of the labels is wrong. Other people relabel a"
+        " random sample without seeing the labels. A label is wrong if the class of the verdict"
         " differs (approved, corrected or rejected, escalated), or if both people labeled the same"
         " words differently."
     )
     left, middle, right = st.columns(3)
     rate = left.number_input("Wrong at most (%)", 0.1, 50.0, 3.0, 0.5, key="guarantee-rate") / 100
-    level = middle.number_input("Confidence (%)", 50.0, 99.9, 95.0, 0.5, key="guarantee-level")
+    level = middle.number_input(
+        "Confidence level (%)", 50.0, 99.9, 95.0, 0.5, key="guarantee-level"
+    )
     rate, level = round(rate, 6), round(level / 100, 6)
     offer = workbench.relabelling.offer(actor(), name, rate=rate, level=level)
     st.text(offer_text(offer, rate, level))

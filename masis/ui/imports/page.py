@@ -509,10 +509,10 @@ def _draw_format_choice(form: ImportForm, reading: FileReading) -> None:
     if len(fits) > 1 and not reading.format:
         st.caption(f"The first row fits {count_noun(len(fits), 'format')}. Choose one.")
     elif not fits:
-        st.caption("The first row fits no known format. Choose the column of each field.")
+        st.caption("The first row doesn't fit a known format. Choose the column of each field.")
     elif reading.format in fits:
         st.caption(
-            "Detected by the first row."
+            "Detected from the first row."
             if len(fits) == 1
             else "As chosen for files with these columns."
         )

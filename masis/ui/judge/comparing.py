@@ -27,7 +27,7 @@ def show_comparison(workbench: Workbench) -> None:
     show_message()
     version = chosen_version(workbench)
     if version is None:
-        st.markdown("**No version yet.** Write rules first, under *3 Tell*.")
+        st.markdown("**No version yet.** Write rules first, in step 3.")
         return
     try:
         compared = workbench.alignment.compare(actor(), version)
@@ -125,7 +125,7 @@ def _draw_decision(workbench: Workbench, version: JudgeVersion, compared: JudgeC
         st.text(f"{version.name} is {version.state}. {JUDGE_STATES[version.state].meaning}.")
         return
     st.caption(
-        "If you adopt it, audits from now on use it. Models must retake the exam, and guarantees"
+        "If you adopt it, all new audits will use it. Models must retake the exam, and guarantees"
         " measured with the previous judge no longer apply."
     )
     with st.container(horizontal=True):

@@ -20,7 +20,7 @@ def show_history(workbench: Workbench) -> None:
     show_message()
     versions = workbench.judge.versions(actor())
     if not versions:
-        st.markdown("**No version yet.** Write rules first, under *3 Tell*.")
+        st.markdown("**No version yet.** Write rules first, in step 3.")
         return
     opened = linked_table(
         [
@@ -57,7 +57,7 @@ def show_history(workbench: Workbench) -> None:
             "Return to the default judge",
             key="judge-retire",
             icon=":material/undo:",
-            **button_state("oversee", help="The adopted version is retired and stays on record."),
+            **button_state("oversee", help="The adopted version is retired but stays on record."),
         )
         if retire and run_action(lambda: workbench.judge.retire(actor(), adopted.id)):
             st.session_state[MESSAGE_KEY] = f"{escape_markdown(adopted.name)} retired."

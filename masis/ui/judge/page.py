@@ -17,8 +17,8 @@ from masis.views.markdown import escape_markdown
 
 STEPS = {
     "choose": "1 Choose",
-    "see": "2 See",
-    "tell": "3 Tell",
+    "see": "2 Review differences",
+    "tell": "3 Write rules",
     "try": "4 Try",
     "compare": "5 Compare",
     "history": "Versions",
@@ -30,7 +30,7 @@ def show_judge(workbench: Workbench) -> None:
     """Draw the page: the judge that audits use now, and the step in the address."""
     st.title("Judge")
     st.markdown(
-        "Tell the judge what your team demands, and measure it against cases that people have"
+        "Tell the judge what your team requires, and measure it against cases that people have"
         " decided. Half of them are held out: no rules may be based on them, so they show whether a"
         " version really decides as your team does."
     )

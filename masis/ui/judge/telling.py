@@ -268,7 +268,7 @@ def _draw_rule_form(
         )
         with st.container(horizontal=True):
             force = st.selectbox(
-                "Demand",
+                "Type of rule",
                 list(FORCES),
                 index=list(FORCES).index(rule.force) if rule else 0,
                 format_func=lambda name: FORCES[name].words,
@@ -449,9 +449,9 @@ def _draw_severities(workbench: Workbench, version: JudgeVersion) -> None:
 def _draw_examples(workbench: Workbench, version: JudgeVersion, cases: Sequence[str]) -> None:
     content = version.content
     st.caption(
-        "The judge is shown the most similar ones of these decided cases with their verdicts."
-        " When it judges a case, the judge never sees another answer to the same question, or a"
-        " held-out question."
+        "The judge is shown the most similar of these decided cases with their verdicts. When it"
+        " judges a case, the judge never sees another answer to the same question, or a held-out"
+        " question."
     )
     with st.form(f"judge-examples-{version.id}", border=False):
         chosen = st.multiselect(

@@ -23,7 +23,7 @@ def show_trial(workbench: Workbench) -> None:
     """Draw what a trial would audit and cost, its progress, and its problems."""
     version = chosen_version(workbench)
     if version is None:
-        st.markdown("**No version yet.** Write rules first, under *3 Tell*.")
+        st.markdown("**No version yet.** Write rules first, in step 3.")
         return
     task = workbench.alignment.latest_trial(version)
     if task is not None and not task.over:

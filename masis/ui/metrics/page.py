@@ -118,7 +118,7 @@ def run_table(
         ),
         (column("Judged by", hide="hide-narrow"), lambda run: models_words(run.models)),
         (
-            column("Ended because", hide="hide-medium"),
+            column("End reason", hide="hide-medium"),
             lambda run: stopped.get(run.termination or "", run.termination),
         ),
     ]
@@ -236,10 +236,7 @@ def show_metrics(workbench: Workbench) -> None:
         draw_topic(report, "cost", "These audits")
     else:
         judged = f"by {RECORDED}" if has_replayed(models) else "offline"
-        st.markdown(
-            f"Nothing: no model was called. The answers were checked {judged}, which costs no"
-            " money."
-        )
+        st.markdown(f"Nothing: no model was called. The answers were checked {judged}, at no cost.")
     internals = st.expander(
         "How the audits ran: times, iterations, scores",
         key="metrics-run",
@@ -505,8 +502,9 @@ def _draw_people_figures(workbench: Workbench, facets: Facets) -> None:
         "Adjudications",
         f"{work.adjudications:,}",
         f"{work.adjudications - work.escalations:,} settled a case on which reviewers differed,"
-        f" {work.escalations:,} escalated it; median time {work.median_adjudication_time}. They are"
-        " counted apart from the decisions; the log lists those undone since, too.",
+        f" {work.escalations:,} escalated it; median time {work.median_adjudication_time}. They're"
+        " counted separately from decisions. The log also lists adjudications that were undone"
+        " later.",
         "decisions",
         {"kind": "adjudication"},
     )
@@ -522,7 +520,7 @@ def _draw_people_figures(workbench: Workbench, facets: Facets) -> None:
         LinkedFigure(
             "Time per decision",
             work.median_time,
-            _TIME_MEANING + (" Team has each person's." if show_each else ""),
+            _TIME_MEANING + (" The Team page shows each person's." if show_each else ""),
             "team" if show_each else "",
         ),
         *(details if alone else ()),
@@ -557,14 +555,14 @@ def _draw_people_figures(workbench: Workbench, facets: Facets) -> None:
         st.markdown(agreement_summary(report))
         if report.seen is None or not report.seen.n:
             return
-        compared, seen, how = report.seen, {"seen": "too"}, ", verdict in view"
+        compared, seen, how = report.seen, {"seen": "too"}, ", verdict visible"
         escalated = work.verdicts.get("escalate", 0)
         without = (
             f" ({count_noun(escalated, 'escalation')} left out, as it doesn't judge the answer)"
             if escalated
             else ""
         )
-        answers = f"{count_noun(compared.n, 'answer')} decided with its verdict in view{without}."
+        answers = f"{count_noun(compared.n, 'answer')} decided with its verdict visible{without}."
         st.caption(f":material/warning: {answers} {IN_VIEW}")
     faulty, right = compared.confusion.get("nothing found", (0, 0))
     passed = (
@@ -583,8 +581,9 @@ def _draw_people_figures(workbench: Workbench, facets: Facets) -> None:
             " decide"
         )
         sure = (
-            "That says nothing about faulty answers that nobody chose. Random spot checks of passed"
-            " answers would show how many the audit misses, but none has been decided."
+            "That says nothing about faulty answers that nobody picked for review. Random spot"
+            " checks of passed answers would show how many the audit misses, but none has been"
+            " decided."
         )
     draw_figures(
         [
@@ -691,7 +690,7 @@ def _draw_runs(workbench: Workbench, measure_filter: MeasureFilter) -> None:
                 args=(PICKED,),
             )
         if not page.total:
-            st.caption("No audit is in this list.")
+            st.caption("This list has no audits.")
             return
         case_ids = {run.case_id for run in page.rows if run.case_id is not None}
         cases = {case_id: workbench.cases.summary(case_id) for case_id in case_ids}

@@ -190,7 +190,7 @@ def _standing_picture(facets: Facets) -> Picture:
     return Picture(
         "standing",
         f"Where {count_noun(sum(facets.standings.values()), 'case')} stand",
-        "All cases by their status now, whatever time is chosen. Each is counted once.",
+        "All cases by their status now, regardless of the chosen time. Each is counted once.",
         rows,
         pictures.bar_chart,
         ("Status", len(rows)),
@@ -204,7 +204,7 @@ def _stopped_picture(counts: Sequence[StoppedCount]) -> Picture:
     stopped = sum(picture_row["Cases"] for picture_row in rows)
     return Picture(
         "stopped",
-        f"{count_noun(stopped, 'answer')} stopped by people: how grave",
+        f"Severity of {count_noun(stopped, 'answer')} that people rejected or corrected",
         "Answers that people rejected or corrected, by the worst issue that the audit found.",
         rows,
         pictures.stacked_chart,
@@ -222,7 +222,7 @@ def _stopped_picture(counts: Sequence[StoppedCount]) -> Picture:
 def _issue_picture(rows: Sequence[pictures.Row]) -> Picture:
     return Picture(
         "issues",
-        "What is wrong: kinds of issues",
+        "Issues by type",
         "Cases whose original answer has issues of this kind, by the most severe of them. A case"
         " with several kinds counts for each.",
         rows,
@@ -270,7 +270,7 @@ def _course_picture(report: MetricsReport) -> Picture:
 
 def _choose_origin(chosen: Origin) -> None:
     st.segmented_control(
-        "Where from",
+        "Origin",
         list(ORIGINS),
         format_func=lambda origin: ORIGINS[origin][0],
         required=True,

@@ -153,7 +153,7 @@ def draw_topic(report: MetricsReport, topic: Topic, description: str) -> None:
     for need in sorted(unmet_needs(report) & needed - {"calls"}):
         st.caption(NOT_MEASURED[need])
     if charts:
-        newest = report.spread_over and f" Histograms are of the newest {report.spread_over:,}."
+        newest = report.spread_over and f" Histograms show the newest {report.spread_over:,}."
         st.caption(f"Click a bar or a point to list its audits.{newest or ''}")
 
 

@@ -32,7 +32,7 @@ def show_case_codes(workbench: Workbench, case_id: str) -> None:
         st.caption(
             f"Failure modes: {escape_markdown(', '.join(names))}"
             if names
-            else "None so far. A failure mode names why an answer fails, in your team's words."
+            else "None so far. A failure mode describes why an answer fails, in your team's words."
         )
     if opens:
         # The title names the case, because the desk may open the next one before the page follows.

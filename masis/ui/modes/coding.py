@@ -303,7 +303,7 @@ def _draw_actions(workbench: Workbench, book: Codebook, rows: tuple[CaseObservat
                     "oversee",
                     disabled=not marked or not mode or book.find(mode) is not None,
                     help=f"Choose rows of “{escape_markdown(source.name)}” and type the name of the"
-                    " new mode. Codes that others applied stay.",
+                    " new mode. Codes that others applied are kept.",
                 ),
             )
         if marked:

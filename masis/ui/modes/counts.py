@@ -40,13 +40,13 @@ def show_counts(workbench: Workbench) -> None:
         st.markdown(
             f"**No coded row has a cause.** A cause ({named}) says where a fault comes from. It"
             " follows from the type of the coded row: the rule of an issue, the reason of a"
-            " decision, or a label on the page of the case. Codes of whole cases have none."
+            " decision, or a label on the case page. Codes of whole cases have none."
         )
         return
     if not counts:
         st.markdown(
             "**Nothing to count yet.** Code some rows, or confirm a group. Then each mode has a"
-            " count here that leads to its cases."
+            " count here that links to its cases."
         )
         return
     _draw_counts(book, counts, FACETS[facet].name if facet != "mode" else "")

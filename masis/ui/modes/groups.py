@@ -225,7 +225,7 @@ def _draw_confirm(workbench: Workbench, book: Codebook, group: ProposedGroup, ex
                 ),
             )
     if model is None:
-        st.caption("To have names suggested, set a language model as critic on the page Settings.")
+        st.caption("To have names suggested, set a language model as critic on the Settings page.")
 
 
 def _draw_join(workbench: Workbench, book: Codebook, group: ProposedGroup) -> None:

@@ -98,7 +98,7 @@ def unmerge(workbench: Workbench, code: str) -> None:
     def act() -> str:
         book = workbench.modes.unmerge(actor(), code)
         mode = book.find(code)
-        return f"“{mode.name if mode else code}” is a mode of its own again."
+        return f"“{mode.name if mode else code}” is a separate mode again."
 
     attempt(act)
 

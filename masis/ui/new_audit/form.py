@@ -104,7 +104,7 @@ def case_of(question: str, pasted: PastedEvidence, answer: str) -> Case:
     if not pasted.chunks:
         raise InputError(
             "There is no evidence",
-            hint="Paste the results of the retrieval, one chunk after the other.",
+            hint="Paste the retrieved chunks, one after the other.",
         )
     content: dict[str, Any] = {
         "query": question.strip(),
@@ -296,9 +296,9 @@ def _answer_line(answer: str, pasted: PastedEvidence, attached: int = 0) -> Line
         )
     )
     if not invalid:
-        return f"An answer with {count}.", "Each names a chunk."
+        return f"An answer with {count}.", "Each one matches a chunk."
     if len(invalid) == len({citation.reference for citation in citations}):
-        rest = "None names a chunk. Are the ids the same in answer and evidence?"
+        rest = "None of them matches a chunk. Are the ids the same in answer and evidence?"
     else:
         named = ", ".join(invalid[:IDS_NAMED])
         rest = f"No chunk has the id {named}{', …' if len(invalid) > IDS_NAMED else ''}."

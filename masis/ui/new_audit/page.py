@@ -182,7 +182,7 @@ def _draw_typed_form(workbench: Workbench, form: AuditForm) -> None:
         # a container even without content, so that the fields below don't move
         with st.container(horizontal=True, vertical_alignment="center"):
             if form.saved_at and (form.question or form.evidence or form.answer or form.large):
-                st.caption(f"This is your draft of {moment(form.saved_at)} UTC.")
+                st.caption(f"This is your draft from {moment(form.saved_at)} UTC.")
                 st.button(
                     "Discard draft", type="tertiary", icon=":material/delete:", on_click=_fill_form
                 )
@@ -195,8 +195,8 @@ def _draw_typed_form(workbench: Workbench, form: AuditForm) -> None:
             "Evidence",
             rows=11,
             hint=(
-                "Paste the results of the retrieval. Separate chunks with blank lines, or start"
-                " each with [id] or Source 1:. You can also paste CSV or JSON Lines."
+                "Paste the retrieved chunks. Separate them with blank lines, or start each with"
+                " [id] or Source 1:. You can also paste CSV or JSON Lines."
             ),
             placeholder="[1] The first chunk.\n\n[2] The second one.",
         )
@@ -306,7 +306,7 @@ def _store_upload(name: str, key: str) -> None:
     else:
         form.refused = InputError(
             f"The file {shown} has {count_noun(len(text), 'character')}",
-            hint=f"This field can have {LONGEST[name]:,} at most.",
+            hint=f"This field can hold at most {LONGEST[name]:,}.",
         )
 
 
@@ -331,7 +331,7 @@ def _start_audit_of(case_id: str) -> None:
         if unnamed := next((role for role in ROLES if form.settings.get(role) == ""), None):
             raise InputError(
                 f"The {ROLE[unnamed].lower()} has no model",
-                hint="Name it under Settings, or choose one from the list.",
+                hint="Set one under Settings, or choose one from the list.",
             )
         if case_id:
             case = workbench.store.cases.get(case_id)
@@ -346,7 +346,7 @@ def _start_audit_of(case_id: str) -> None:
         form.refused = error
     except MasisError as error:
         form.refused = InputError(
-            str(error), hint="No audit was started." if case_id else "Your texts are stored."
+            str(error), hint="No audit was started." if case_id else "Your text is saved."
         )
     else:
         address.set_param("job", run_id)

@@ -1,4 +1,4 @@
-"""The chart of the page Preference."""
+"""The chart of the Preference page."""
 
 from __future__ import annotations
 

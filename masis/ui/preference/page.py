@@ -75,8 +75,8 @@ def show_preference(workbench: Workbench) -> None:
 def _show_pair(workbench: Workbench) -> None:
     st.markdown(
         "Which answer is better? The sides are shuffled, and nothing shows which system wrote an"
-        " answer. The audit's marks aren't shown here, so that they don't decide for you; you find"
-        " them on the cases once you've decided."
+        " answer. The audit's marks aren't shown here, so they don't influence you. You can see"
+        " them on each case after you decide."
     )
     me = actor()
     if not workbench.access.allows(me, "decide"):
@@ -148,9 +148,9 @@ def list_sources(task: PreferenceTask) -> list[dict[str, str]]:
             "of": (
                 ""
                 if (chunk_id, text) in left and (chunk_id, text) in right
-                else "left only"
+                else "Left only"
                 if (chunk_id, text) in left
-                else "right only"
+                else "Right only"
             ),
         }
         for chunk_id, text in {**left, **right}
@@ -159,7 +159,7 @@ def list_sources(task: PreferenceTask) -> list[dict[str, str]]:
 
 def _explain_pairs() -> None:
     st.info(
-        "There is nothing to compare yet. A pair needs the answers of two systems to the same"
+        "There is nothing to compare yet. A pair needs answers from two systems to the same"
         " question: import the file of each system under its name.",
         icon=":material/compare_arrows:",
     )
@@ -239,7 +239,7 @@ def _cached_results(key: _ResultsKey) -> PreferenceResults:
 
 def _show_results(workbench: Workbench) -> None:
     me = actor()
-    state = button_state("oversee", help="You aren't blind for the pairs you haven't decided then.")
+    state = button_state("oversee", help="You'll no longer be blind for pairs you haven't decided.")
     wants_all = address.value("everyone") == "yes"
     everyone = wants_all and workbench.access.allows(me, "oversee")
     st.toggle(
@@ -254,14 +254,14 @@ def _show_results(workbench: Workbench) -> None:
     found = _cached_results(key)
     if not found.verdicts:
         if not progress.total:
-            text = "There is nothing to compare yet. Import the answers of two systems first."
+            text = "There is nothing to compare yet. Import answers from two systems first."
         elif everyone:
             text = "Nobody has decided a pair yet."
         else:
             text = (
                 f"You have decided {progress.decided:,} of {count_noun(progress.total, 'pair')}."
-                " Results show the questions of which you have decided every pair, so that nobody's"
-                " verdict can influence yours."
+                " Results cover only questions for which you've decided every pair, so that"
+                " nobody's verdict can influence yours."
             )
         st.info(text, icon=":material/thumbs_up_down:")
         if progress.decided < progress.total and workbench.access.allows(me, "decide"):
@@ -439,8 +439,8 @@ def _draw_export(workbench: Workbench) -> None:
     st.subheader("Training data", anchor=False)
     st.caption(
         "A preference pair is a question with the answer that more reviewers prefer and the other"
-        " one, for training a model. The file has a line for each pair and names no system. Pairs"
-        " without a preferred answer are left out."
+        " one, for training a model. The file has a line for each pair and doesn't name systems."
+        " Pairs without a preferred answer are left out."
     )
 
     def make() -> io.BytesIO:

@@ -177,7 +177,7 @@ def _ask_modes(workbench: Workbench, _action: BatchAction) -> dict[str, Any]:
     """Draw the failure modes to choose from."""
     names = {mode.code: mode.name for mode in workbench.modes.codebook(actor()).in_use}
     if not names:
-        st.caption("The codebook is empty. Add modes on the page Failure modes.")
+        st.caption("The codebook is empty. Add modes on the Failure modes page.")
     chosen = st.multiselect(
         "Failure modes",
         list(names),

@@ -197,7 +197,7 @@ def _draw_queue_line(workbench: Workbench) -> None:
     figures = workbench.queues.figures(user, queue.id)
     facts = [left_text(figures).capitalize(), policy_text(queue).capitalize()]
     if queue.archived:
-        facts = ["This queue is archived. Nothing is decided in it any more"]
+        facts = ["This queue is archived. Nothing is decided in it anymore"]
     elif not queue.admits(user.name):
         facts.append("You aren't a member of this queue. A lead can add you on the Team page")
     elif not figures.cases:
@@ -785,7 +785,7 @@ def show_nothing_yet(workbench: Workbench) -> None:
     st.markdown(
         "A case is a question, the evidence a retrieval system found for it, and the answer a model"
         " wrote from that evidence. An audit checks every citation and every claim of the answer"
-        " against the evidence. Then you decide about the answer. There are three ways to start:"
+        " against the evidence. Then you decide the case. There are three ways to start:"
     )
     demo, paste, bulk = st.columns(3, gap="medium")
     with demo.container(border=True, height="stretch"):

@@ -47,7 +47,7 @@ def draw_new_queue(workbench: Workbench, case_filter: CaseFilter, *, key: str) -
     if not _draw_held_cases(workbench, case_filter):
         return
     with st.form(key, clear_on_submit=True, border=False):
-        name = st.text_input("Make a queue of these cases", max_chars=60, placeholder="Its name")
+        name = st.text_input("Make a queue of these cases", max_chars=60, placeholder="Queue name")
         sent = st.form_submit_button("Create queue", **button_state("oversee"))
     if sent:
         made: list[ReviewQueue] = []
@@ -89,14 +89,14 @@ def _draw_cancel(queue_id: str) -> None:
 def _draw_held_cases(workbench: Workbench, case_filter: CaseFilter, queue_id: str = "") -> bool:
     """Draw what a queue with this filter would hold, and return whether it can have the filter."""
     if case_filter.queue:
-        st.caption("A queue can't be filled by another one. Choose “All cases” above.")
+        st.caption("A queue's filter can't refer to another queue. Choose “All cases” above.")
         return False
     try:
         preview = workbench.queues.preview(actor(), case_filter, queue_id)
     except MasisError as error:
         st.caption(escape_markdown(str(error)))
         return False
-    common = [f"{count:,} of them also in “{name}”" for name, count in preview.common.items()]
+    common = [f"{count:,} of them are also in “{name}”" for name, count in preview.common.items()]
     verb = "matches" if preview.cases == 1 else "match"
     holds = f"{count_noun(preview.cases, 'case')} {verb} this filter"
     st.caption(escape_markdown(f"{', '.join([holds, *common])}."))

@@ -360,8 +360,8 @@ def _draw_first_steps(workbench: Workbench) -> None:
         st.caption(PRODUCT)
         st.text(case.query)
         st.markdown(
-            "1. The answer is shown next to its evidence. A citation that is struck through names"
-            " evidence that doesn't exist.\n2. Click a mark to highlight the sentence of the"
+            "1. The answer is shown next to its evidence. A citation that is struck through refers"
+            " to evidence that doesn't exist.\n2. Click a mark to highlight the sentence of the"
             " evidence that supports or contradicts it.\n3. See the changes of the revision, then"
             " decide: approve, override, reject or escalate."
         )
@@ -416,8 +416,8 @@ def show_unaudited(workbench: Workbench, facets: Facets) -> None:
     with st.container(border=True):
         st.markdown(f"**{count_noun(unaudited, 'case has', 'cases have')} not been audited**")
         st.caption(
-            "The audits run in the background, one after the other. You can leave this page"
-            " meanwhile."
+            "The audits run in the background, one after the other. You can leave this page in the"
+            " meantime."
         )
         if costs := batch_costs(workbench, unaudited):
             st.text(costs)
@@ -431,8 +431,8 @@ def show_unaudited(workbench: Workbench, facets: Facets) -> None:
                 key=LIMIT,
                 width=260,
                 help=(
-                    "An audit doesn't start if the total could pass this limit. The remaining cases"
-                    " stay unaudited."
+                    "An audit doesn't start if the total could exceed this limit. The remaining"
+                    " cases stay unaudited."
                 ),
             )
         st.button(
@@ -522,7 +522,7 @@ def _draw_batch_summary(workbench: Workbench, batch: BatchProgress) -> None:
     cases = count_noun(batch.done, "case was", "cases were")
     words = [f"**In the last batch, {cases} audited{f' for {price}' if price else ''}.**"]
     if batch.limit_reached:
-        words.append("It stopped because one more audit could have passed the cost limit.")
+        words.append("It stopped because one more audit could have exceeded the cost limit.")
     if batch.failed:
         words.append(FAILURES.format(count_noun(batch.failed, "case")))
     with st.container(border=True, key="batch-summary"):

@@ -192,7 +192,7 @@ def _draw_near_duplicates(page: _Page) -> None:
             label=f"{count_noun(count, 'more case')} {has} nearly the same answer",
             icon=":material/content_copy:",
             query_params={"similar": address.in_words([case_id])},
-            help="List these cases. There you can select several and decide about them at once.",
+            help="List these cases. There you can select several and decide them together.",
         )
 
 
@@ -274,7 +274,7 @@ def _draw_unknown_case(case_id: str) -> None:
     st.title("There is no such case")
     st.text(case_id[:500])
     st.markdown(
-        "The case may be in another database, or the link you followed may have lost a part of its"
+        "The case may be in another database, or the link you followed may have lost part of its"
         " id."
     )
 
@@ -442,9 +442,9 @@ def _replacement_text(run: Run, settings: Settings) -> str:
     )
     by = f"**{escape_markdown(after)}**"
     if before == after:
-        audit = f"The new audit is by {by}, like the one shown."
+        audit = f"The new audit will use {by}, like the one shown."
     else:
-        audit = f"The new audit is by {by} and replaces the one by **{escape_markdown(before)}**."
+        audit = f"The new audit will use {by} and replace the one by **{escape_markdown(before)}**."
     return f"{audit} The current audit stays available under More > Audit shown."
 
 
@@ -707,7 +707,9 @@ def _draw_audit_outcome(run: Run, index: int, case_id: str, *, busy: bool) -> No
                 text.text("\n".join(lines))
     if may_revise_anyway(run):
         missing = unusable_model(served_workbench().settings)
-        explanation = missing or "Audit again and ask for a revision, whatever the checks find."
+        explanation = missing or (
+            "Audit again and ask for a revision, no matter what the checks find."
+        )
         st.button(
             "Revise once anyway",
             icon=":material/edit_note:",
@@ -776,7 +778,7 @@ def _draw_audit_progress(case_id: str, hidden: bool) -> bool:
             st.markdown("**Auditing**", width="content")
             so_far = " · ".join(filter(None, [shown["live"], shown["spent"]]))
             st.text(
-                so_far or "The result will appear on this page. You can leave it meanwhile.",
+                so_far or "The result will appear on this page. You can leave it in the meantime.",
                 width="stretch",
             )
             if (

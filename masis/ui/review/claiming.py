@@ -55,7 +55,7 @@ def claim_notice(
         )
     if view.state == "superseded":
         return ClaimNotice(
-            "A newer version has replaced this case. Decide about that one.", closed=True
+            "A newer version has replaced this case. Decide that one instead.", closed=True
         )
     named = workbench.queues.get(actor, queue) if queue else None
     if named is not None and (gone := _gone_from(workbench, actor, named, case_id)):
@@ -105,7 +105,7 @@ def claim_notice(
     if me in work.decided_by:
         others = count_noun(work.pending, "other reviewer")
         return ClaimNotice(
-            f"Your decision is recorded. You can correct it until {others} have decided, too."
+            f"Your decision is recorded. You can correct it until {others} have decided."
         )
     try:
         claim(case_id)

@@ -101,7 +101,7 @@ class ReportFields(NamedEvidence):
     @model_validator(mode="after")
     def _whole(self) -> Self:
         if (self.start is None) != (self.end is None) or (self.start is None) == bool(self.text):
-            raise ValueError("give both start and end with the quoted text, or none of them")
+            raise ValueError("give both start and end with the quoted text, or neither")
         return self
 
 
@@ -493,7 +493,7 @@ def doubts(
     invalid = [name for name in dict.fromkeys(found) if name not in known][:OFFENDERS_NAMED]
     if invalid:
         cited = ", ".join(f"“{shorten(reference, 60)}”" for reference in invalid)
-        yield f"it cites {cited}, which names no evidence"
+        yield f"it cites {cited}, which doesn't match any evidence"
     index = evidence_index(case.evidence)
     status = {
         without_markers(sentence.text, index): sentence.status for sentence in before.sentences

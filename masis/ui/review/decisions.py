@@ -356,7 +356,7 @@ def _draw_decision_exports(workbench: Workbench) -> None:
         return
     blind = workbench.cases.hides_machine_from(user)
     if blind:
-        st.caption(f"{MACHINE_HIDDEN} Auto-accepted cases aren't exported meanwhile.")
+        st.caption(f"{MACHINE_HIDDEN} Auto-accepted cases aren't exported until then.")
     include_accepted = not blind and st.checkbox(
         "Include auto-accepted cases", key="export-accepted", persist_state="session"
     )

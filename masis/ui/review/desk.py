@@ -449,7 +449,8 @@ class OpenDesk:
         )
         is_suggested = self.index == run.best
         origin = "Suggested by the audit" if is_suggested else "Not suggested by the audit"
-        changed = f"Against the original: {count_noun(removed, 'word')} removed, {added:,} added."
+        words = count_noun(removed, "word")
+        changed = f"Compared with the original: {words} removed, {added:,} added."
         return f"{origin}. {changed} D shows the changes, V the original."
 
     def _standing(self, history: list[Data]) -> Data | None:

@@ -205,7 +205,7 @@ class DeskAnswer(Record):
 
 @endpoint("POST", "/desk/open", "read", "see pages, figures and reports")
 def open_answer(call: ApiCall, body: Move) -> DeskAnswer:
-    """Open an answer at the desk, or the next case of its list; this takes the case."""
+    """Open an answer at the desk, or the next case of its list; this reserves the case."""
     if body.to == "here":
         return DeskAnswer(desk=body.open(call).data())
     if body.place.adjudication:
@@ -392,8 +392,8 @@ def _record_final(
         field = "corrected" if problem.field == "corrected_answer" else "other"
         if problem.code == "citations_unknown":
             raise FormRefused(
-                f"Nothing was recorded: {problem.message}. Press Ctrl Enter again to record it as"
-                " it is.",
+                f"Nothing was recorded: {problem.message}. Press Ctrl Enter again to record it"
+                " anyway.",
                 field=field,
                 confirms=confirms,
             )
@@ -481,7 +481,7 @@ def _checked_decision(desk: OpenDesk, body: DecisionForm, fields: FormFields) ->
         check = f" Check the correction: {'; '.join(doubts)}." if doubts else ""
         read = " Read the serious issues that are left." if left else ""
         raise FormRefused(
-            f"Nothing was recorded.{check}{read} Press Ctrl Enter again to record it as it is.",
+            f"Nothing was recorded.{check}{read} Press Ctrl Enter again to record it anyway.",
             field="corrected",
             confirms=confirms,
         )
@@ -543,7 +543,7 @@ def undo_entry(call: ApiCall, body: UndoneEntry) -> DeskAnswer:
     """Undo a decision or a skip, open its case, and put a decision's entries into the form."""
     if not call.actor.name:
         raise FormRefused(
-            "Type your name first. It's recorded with an undo, too.", field="reviewer"
+            "Type your name first. It's also recorded with an undo.", field="reviewer"
         )
     reviews = call.workbench.reviews
     undone = reviews.get(clean(body.entry, 64)).decision

@@ -34,7 +34,7 @@ def show_run_comparison(workbench: Workbench) -> None:
         st.text(case_id[:500])
         return
     if workbench.team.machine_hidden(actor(), case_id):
-        st.title("Hidden until your decision")
+        st.title("Hidden until you decide")
         st.markdown("Your team's policy hides the results of audits until you've decided the case.")
         return
     runs = workbench.runs.for_case(case_id)
@@ -171,7 +171,7 @@ def _show_comparison(left: Run, right: Run, of: Of) -> None:
     CHANGES(
         data={
             "pieces": [change._asdict() for change in changes],
-            "key": None if is_same else {"out": "only left", "in": "only right"},
+            "key": None if is_same else {"out": "Left only", "in": "Right only"},
             "description": "The chosen answers compared",
         },
         key="comparison-answers",

@@ -18,7 +18,7 @@ RUN_COLUMNS = [
     column("Quality", "figure"),
     column("Confidence", "figure", hide="hide-medium"),
     column("Overall", "figure", hide="hide-medium"),
-    column("Ended because", hide="hide-medium"),
+    column("End reason", hide="hide-medium"),
 ]
 
 

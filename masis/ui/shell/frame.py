@@ -62,7 +62,7 @@ def add_styles() -> None:
     st.html(with_selectors(_STYLES))
 
 
-FAILED = "This page couldn't be drawn"
+FAILED = "This page couldn't be displayed"
 
 
 def demo_notice(workbench: Workbench) -> None:
@@ -88,7 +88,7 @@ def crash_page() -> Iterator[None]:
         with st.container(key="page-failed"):
             st.title(FAILED)
             st.markdown(
-                "An unexpected error occurred. Drawing this page didn't change any stored data."
+                "An unexpected error occurred. Displaying this page didn't change any stored data."
                 " Load it again. If it fails again, the details are in the server's log."
             )
             st.text(f"{type(error).__name__}, {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC")

@@ -43,18 +43,22 @@ NOTE = Key("T", "T", "Write a note")
 LABELS = Key(
     "L", "L", "Label the claim, reference or chunk that you chose last, or that has the focus"
 )
-MISSING = Key("Shift+L", "Shift L", "Say that a needed passage is missing from the evidence")
+MISSING = Key("Shift+L", "Shift L", "Mark a needed passage as missing from the evidence")
 LABEL_WORDS = Key("M", "M", "Report an issue in the words selected in the answer, or in a sentence")
-INSERT = Key("I", "I", "Insert the evidence's sentence on the issue of F, or the citation it lacks")
+INSERT = Key(
+    "I", "I", "Insert the evidence sentence for the current issue (F), or its missing citation"
+)
 REPORT = Key("Shift+M", "Shift M", "Report an issue with the whole answer")
 CODE = Key("Y", "Y", "Add a failure mode to the case, or remove one")
 WITHOUT_PASSAGES = Key(
     "Z", "Z", "Verify claims without the passages that decide them, to see if they're the reason"
 )
-SUBMIT = Key("Ctrl+Enter", "Ctrl Enter", "Submit and open the next case, also while typing")
+SUBMIT = Key("Ctrl+Enter", "Ctrl Enter", "Submit and open the next case, even while typing")
 LEAVE = Key("Esc", "Esc", "Leave a field")
 UNDO = Key(
-    "U", "U", "Undo the last step here, or the decision on this case, or the previous one or skip"
+    "U",
+    "U",
+    "Undo the last step, then the decision on this case, then your previous decision or skip",
 )
 NEXT = Key("N", "N", "Next case to review, or the next case in the list")
 SKIP = Key("S", "S", "Skip the case without deciding it")
@@ -103,10 +107,10 @@ PREVIOUS = Key("K", "K or P", "Previous case that needs your adjudication")
 CHOOSE = Key("A", "A X E", "Choose approve, reject or escalate, and type the reason")
 CHANGE = Key("M", "M", "Change the verdict of a settled case, or cancel the change")
 UNDO_FINAL = Key(
-    "U", "U", "Undo the last step here, or your final verdict shown, or the one recorded last"
+    "U", "U", "Undo the last step, then your final verdict on this case, then your previous one"
 )
 RECORD = Key(
-    "Ctrl+Enter", "Ctrl Enter", "Record the final verdict and open the next case, also while typing"
+    "Ctrl+Enter", "Ctrl Enter", "Record the final verdict and open the next case, even while typing"
 )
 NEXT_PAIR = Key("N", "N", "Next question with both answers, or the first one")
 PREVIOUS_PAIR = Key("P", "P", "Previous question with both answers")

@@ -53,7 +53,7 @@ class Reach(NamedTuple):
             )
             raise SettingsError(
                 f"{by}: without sign-in, others could read every case and decide under any name."
-                " Name a sign-in file (--sign-in FILE, docs/security.md), or use --insecure if"
+                " Pass a sign-in file (--sign-in FILE, docs/security.md), or use --insecure if"
                 " that's intended. Every page then shows a warning."
             )
         if self.insecure and self.sign_in is not None:

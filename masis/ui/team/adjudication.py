@@ -98,7 +98,7 @@ def _draw_question(view: CaseView, parts: Sequence[str]) -> None:
     with st.container(key="adjudicated-question", gap="xsmall"):
         st.text(shorten(question, LONGEST_QUESTION))
         if len(question) > LONGEST_QUESTION:
-            with st.popover("Whole question", type="tertiary"):
+            with st.popover("Show full question", type="tertiary"):
                 st.text(question)
         difference = (
             f" · the reviewers differ in the {escape_markdown(', '.join(parts))}" if parts else ""

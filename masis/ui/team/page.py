@@ -68,7 +68,7 @@ PAIRS_SAID = 3
 CHOICES: dict[str, str] = {
     "reviewers": "Reviewers per case",
     "share": "Share of cases with several reviewers",
-    "rule": "Verdict that counts",
+    "rule": "How the verdict is decided",
     "agree": "Reviewers who have to agree",
     "machine": "When reviewers see the audit",
     "systems": "When reviewers see which system answered",
@@ -532,7 +532,7 @@ def _draw_assignment(workbench: Workbench) -> None:
         st.rerun()  # to update the numbers of assigned cases above
     text, given = st.session_state.get(_GIVEN, ("", {}))
     if text:
-        st.success(f"{escape_markdown(text)}. Each is an entry of the decision log.")
+        st.success(f"{escape_markdown(text)}. Each is an entry in the decision log.")
     undo = given and st.button(
         "Undo", key="give-back", icon=":material/undo:", help="Undo just these assignments"
     )
@@ -619,8 +619,8 @@ def _draw_policy(workbench: Workbench) -> None:
         )
         st.caption(
             f"{unset}{_version_text(workbench, policy_now)} Cases with a decision keep their number"
-            " of reviewers and their rule for the verdict. When reviewers see the audit changes at"
-            f" once for all cases. {_permission_text(workbench)}"
+            " of reviewers and their rule for the verdict. A change to when reviewers see the audit"
+            f" takes effect immediately for all cases. {_permission_text(workbench)}"
         )
         costs = (
             "Each reviewer adds a decision to every shared case. Two are enough to measure"
@@ -634,7 +634,7 @@ def _draw_policy(workbench: Workbench) -> None:
                 key=keys["share"],
                 format="%d %%",
                 help=(
-                    "The other cases are decided by one person each. A part of the cases is enough"
+                    "The other cases are decided by one person each. A share of the cases is enough"
                     " to measure agreement."
                 ),
                 disabled=chosen["reviewers"] == 1,
@@ -651,8 +651,8 @@ def _draw_policy(workbench: Workbench) -> None:
         _draw_policy_options("machine", titles, MACHINE, keys["machine"])
         _draw_policy_options("systems", titles, SYSTEMS, keys["systems"])
         lease_help = (
-            "Nobody else can decide the case meanwhile. If its reviewer is inactive for longer,"
-            " others can."
+            "While it's reserved, nobody else can decide the case. If its reviewer is inactive for"
+            " longer, others can."
         )
         _draw_policy_number("lease_minutes", titles, keys, 24 * 60, help=lease_help)
         if "share" in changed:
@@ -857,7 +857,7 @@ def _draw_proposals(workbench: Workbench) -> None:
                 key=f"proposal-{key}",
             )
             cases = count_noun(touched.total, "decided case")
-            with st.expander(f"Touches {cases} with the same reason or label"):
+            with st.expander(f"Affects {cases} with the same reason or label"):
                 rows = [
                     row({"text": case, "href": address.link("review", case=case)})
                     for case in touched.ids
@@ -866,7 +866,7 @@ def _draw_proposals(workbench: Workbench) -> None:
                     linked_table(
                         [column("Case", "main")],
                         rows,
-                        description="Decisions that the sentence would touch",
+                        description="Decisions the sentence would affect",
                         key=f"touched-{key}",
                     )
                 if (more := touched.total - len(rows)) > 0:
@@ -964,11 +964,11 @@ def read_types(lines: str) -> tuple[LabelType, ...]:
             types.append(LabelType(name=name, guidance=guidance))
         except ValidationError as error:
             raise ValueError(
-                f"“{line.strip()[:80]}” isn't a label type. A name has 1 to 60 characters, guidance"
-                f" up to 500. {LABEL_TYPES_HELP}"
+                f"“{line.strip()[:80]}” isn't a label type. Names can have 1 to 60 characters, and"
+                f" guidance up to 500. {LABEL_TYPES_HELP}"
             ) from error
     if not types:
-        raise ValueError(f"There is no label type. Name at least one. {LABEL_TYPES_HELP}")
+        raise ValueError(f"There is no label type. Add at least one. {LABEL_TYPES_HELP}")
     return tuple(types)
 
 

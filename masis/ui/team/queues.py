@@ -28,9 +28,10 @@ MOST_VERSIONS = 20
 def draw_queues(workbench: Workbench) -> None:
     """Draw the table of the named queues, and the form of the chosen one."""
     st.caption(
-        "A queue has the cases that a filter holds, and its own policy, rubric, label types,"
-        f" instructions and people. “{FIRST_QUEUE_NAME}” has every case, under the team's policy,"
-        " and can't be archived. A case waits in each of its queues for decisions made there."
+        "A queue contains the cases that match a filter, and has its own policy, rubric, label"
+        f" types, instructions and people. “{FIRST_QUEUE_NAME}” has every case, under the team's"
+        " policy, and can't be archived. A case stays open in each of its queues until it's decided"
+        " there."
     )
     me = actor()
     queues = workbench.queues.all(me, archived=True)
@@ -124,7 +125,7 @@ def _draw_setup(workbench: Workbench, queue: ReviewQueue) -> None:
             icon=":material/unarchive:" if queue.archived else ":material/archive:",
             **button_state("oversee"),
         )
-        st.caption("The decisions, labels and versions of an archived queue stay.")
+        st.caption("The decisions, labels and versions of an archived queue are kept.")
         if archive and run_action(
             lambda: workbench.queues.archive(actor(), queue.id, restore=queue.archived)
         ):
@@ -144,7 +145,7 @@ def _ask_changes(workbench: Workbench, queue: ReviewQueue) -> dict[str, Any]:
     )
     reviewers = st.number_input("Reviewers per case", 1, MOST_REVIEWERS, policy.reviewers)
     rule = st.selectbox(
-        "Verdict that counts",
+        "How the verdict is decided",
         list(RULES),
         list(RULES).index(policy.rule),
         format_func=lambda option: RULES[option][0],
@@ -165,7 +166,7 @@ def _ask_changes(workbench: Workbench, queue: ReviewQueue) -> dict[str, Any]:
         placeholder="All of the team's",
     )
     instructions = st.text_area(
-        "Instructions, folded above the form of each case",
+        "Instructions, collapsed above each case's form",
         queue.instructions,
         max_chars=20_000,
         height=120,

@@ -57,13 +57,13 @@ def _draw_form(workbench: Workbench) -> None:
         st.container(horizontal=True, vertical_alignment="bottom"),
     ):
         label = st.text_input(
-            "What it is for",
+            "Purpose",
             key="token-label",
             max_chars=LONGEST_LABEL,
             placeholder="nightly import",
         )
         role = st.selectbox(
-            "Highest role",
+            "Maximum role",
             ROLES[: ROLES.index(own) + 1],
             index=ROLES.index(own),
             key="token-role",

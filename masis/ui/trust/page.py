@@ -432,7 +432,7 @@ def _draw_agreement_figures(comparison: MachineComparison, key: str) -> None:
     constant = (
         ""
         if comparison.constant is None
-        else f" Giving all of them one verdict would agree in {comparison.constant:.0%}."
+        else f" Always giving the same verdict would agree in {comparison.constant:.0%}."
     )
     noun = f"{key if key in PARTS else 'answer'}s"
     flagged = f"Faulty {noun} flagged"
@@ -583,10 +583,11 @@ def _draw_calibration(comparison: MachineComparison) -> None:
         description="Observed against predicted share of faulty answers",
     )
     st.caption(
-        "On the line, people found 70% of the answers with a probability of 70% faulty. The average"
-        f" distance from the line (expected calibration error) is {comparison.calibration or 0:.3f}"
-        f" over {comparison.n:,} answers. A perfectly calibrated score would have up to"
-        f" {comparison.error_floor or 0:.3f} by chance. Bars are 95% intervals."
+        "On the line, of the answers with a probability of 70%, people found 70% faulty. The"
+        " average distance from the line (expected calibration error) is"
+        f" {comparison.calibration or 0:.3f} over {comparison.n:,} answers. A perfectly calibrated"
+        f" score would have up to {comparison.error_floor or 0:.3f} by chance. Bars are 95%"
+        " intervals."
     )
     _draw_data_download(pd.DataFrame(rows), "calibration")
 
@@ -790,8 +791,8 @@ def _show_missed(report: MissReport) -> None:
 
 def _show_guarantee(workbench: Workbench, watch: GuaranteeWatch | None) -> None:
     st.markdown(
-        "Choose the share of faulty answers that you tolerate among the auto-accepted ones, and how"
-        " certain you want to be. A random sample, decided blind, then shows which answers can be"
+        "Choose the share of faulty answers that you tolerate among the auto-accepted ones, and the"
+        " confidence level. A random sample, decided blind, then shows which answers can be"
         " accepted. Answers with a serious issue are never accepted."
     )
     if watch is not None:
@@ -829,7 +830,7 @@ def _show_sample_plan(workbench: Workbench, state: PlanState, watch: GuaranteeWa
     st.markdown(f"**Sample {plan.version}**, drawn by {escape_markdown(plan.by)} on {plan.at[:10]}")
     st.text(
         f"{len(plan.case_ids):,} of {plan.pool:,} answers of auditor {plan.auditor};"
-        f" {plan.tolerance:.1%} tolerated at {plan.certainty:.0%} certainty. {plan.left_out:,}"
+        f" {plan.tolerance:.1%} tolerated at {plan.certainty:.0%} confidence. {plan.left_out:,}"
         " other answers had already been decided and aren't covered."
     )
     if plan.left_out > MOST_LEFT_OUT * (plan.left_out + plan.pool):
@@ -906,7 +907,8 @@ def _draw_sample_form(workbench: Workbench) -> None:
             / 100
         )
         certainty = (
-            two.number_input("Certainty (%)", 50.0, 99.9, 95.0, 0.5, key="sample-certainty") / 100
+            two.number_input("Confidence level (%)", 50.0, 99.9, 95.0, 0.5, key="sample-certainty")
+            / 100
         )
         offer = workbench.trust.offer(
             auditor, tolerance=round(tolerance, 6), certainty=round(certainty, 6)
@@ -915,7 +917,7 @@ def _draw_sample_form(workbench: Workbench) -> None:
         if not offer.least:
             st.text(
                 f"Earlier samples of this auditor used up the allowed error ({offer.spent:.1%})."
-                " Choose a lower certainty."
+                " Choose a lower confidence level."
             )
             return
         # The key has the minimum, so that a new minimum makes a new field that starts with it.
@@ -1079,7 +1081,7 @@ def _show_reviewers(key: _CacheKey) -> None:
     number = address.number("who", 0)
     if 1 <= number <= len(reviewers) and (chosen := reviewers[number - 1]).differing:
         name = escape_markdown(chosen.reviewer)
-        _draw_case_list(chosen.differing, f"Settled with another verdict than {name}'s")
+        _draw_case_list(chosen.differing, f"Settled with a different verdict than {name}'s")
 
 
 def _draw_data_download(frame: pd.DataFrame, name: str) -> None:

@@ -159,7 +159,10 @@ def _show_recall(report: RecallReport, *, lead: bool) -> None:
     for reviewer in report.reviewers:
         beside = []
         if reviewer.knew_source:
-            beside.append(f"had decided the original of {reviewer.knew_source:,}")
+            beside.append(
+                "had already decided the original of"
+                f" {count_noun(reviewer.knew_source, 'copy', 'copies')}"
+            )
         if reviewer.escalated:
             beside.append(f"escalated {reviewer.escalated:,}, left out")
         rows.append(
@@ -168,7 +171,7 @@ def _show_recall(report: RecallReport, *, lead: bool) -> None:
     st.subheader("Recall", anchor=False)
     if not rows:
         st.caption(
-            "No copies have been decided yet. Their results are shown here afterwards."
+            "No copies have been decided yet. Their results will be shown here."
             if lead
             else "You haven't decided a copy yet, or other reviewers still have to decide it."
         )

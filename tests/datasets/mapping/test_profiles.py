@@ -292,7 +292,7 @@ def test_chunk_text_and_id_are_read_from_the_chosen_keys(tmp_path: Path) -> None
 
 def test_a_first_row_without_evidence_is_reported_and_doesnt_decide_the_format() -> None:
     rows = [{"question": "Why?", "answer": "So.", "contexts": held} for held in ([], ["So."])]
-    with pytest.raises(InputError, match=r"line 1, evidence: is empty: 'contexts' holds nothing"):
+    with pytest.raises(InputError, match=r"line 1, evidence: is empty: 'contexts' has no content"):
         read_cases(rows)
     assert suggest(rows).format == "hf-rag"
     rows = [

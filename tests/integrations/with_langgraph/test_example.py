@@ -91,7 +91,7 @@ def test_a_new_process_resumes_after_a_decision(db: Path) -> None:
 def test_resuming_an_unknown_thread_is_reported(db: Path) -> None:
     run_command("start", str(EXAMPLE / "ferry.json"), "--db", str(db))
     second = run_command("start", str(EXAMPLE / "ferry.json"), "--db", str(db), expect=2)
-    assert "is under way" in second["stderr"]
+    assert "is in progress" in second["stderr"]
     assert (
         "thread_id: isn't known"
         in run_command("resume", "nobody", "--db", str(db), expect=1)["stderr"]
