@@ -39,12 +39,17 @@ REASON_CODES = "reason_codes"
 
 
 class ReviewReasonChoice(NamedTuple):
-    """One reason; ``rules`` are the audit rules whose issues suggest it."""
+    """One reason; ``rules`` are the audit rules whose issues suggest it.
+
+    ``labels`` are the reviewer's own labels on parts of the answer and the types of reported issues
+    that suggest it.
+    """
 
     code: str
     text: str
     verdicts: tuple[Verdict, ...]
     rules: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
 
 
 _FAULT: tuple[Verdict, ...] = ("override", "reject")
@@ -57,32 +62,44 @@ REASONS: dict[str, ReviewReasonChoice] = {
             "Cites evidence that does not exist",
             _FAULT,
             ("fabricated_reference",),
+            ("fabricated", "fabricated citation"),
         ),
         ReviewReasonChoice(
             "wrong_citation",
             "Cites the wrong evidence",
             _FAULT,
             ("misattributed_reference", "redundant_reference"),
+            ("misattributed", "redundant"),
         ),
         ReviewReasonChoice(
-            "contradicted", "The evidence contradicts it", _FAULT, ("contradicted_claim",)
+            "contradicted",
+            "The evidence contradicts it",
+            _FAULT,
+            ("contradicted_claim",),
+            ("contradicted", "contradicts"),
         ),
         ReviewReasonChoice(
             "unsupported",
             "Says more than the evidence",
             _FAULT,
             ("unsupported_claim", "partly_supported_claim"),
+            ("unsupported", "partial"),
         ),
-        ReviewReasonChoice("uncited", "Claims without a citation", _FAULT, ("uncited_sentence",)),
+        ReviewReasonChoice(
+            "uncited", "Claims without a citation", _FAULT, ("uncited_sentence",), ("uncited",)
+        ),
         ReviewReasonChoice(
             "incomplete",
             "A point that matters is missing",
             _FAULT,
             ("missing_information", "dropped_content"),
+            ("incomplete",),
         ),
         ReviewReasonChoice("misses_the_question", "Does not answer the question", _FAULT),
         ReviewReasonChoice("unclear", "Unclear or badly argued", _FAULT),
-        ReviewReasonChoice("unsafe", "Could harm somebody", _FAULT, ("critic_safety",)),
+        ReviewReasonChoice(
+            "unsafe", "Could harm somebody", _FAULT, ("critic_safety",), ("unsafe",)
+        ),
         ReviewReasonChoice("findings_wrong", "The issues raised are wrong", ("approve",)),
         ReviewReasonChoice("findings_harmless", "The issues raised are harmless", ("approve",)),
         ReviewReasonChoice("checked", "Checked against the evidence", ("approve",)),
