@@ -216,7 +216,7 @@ class TeamService(Service):
 
         A case keeps the policy of its first decision, which ``work`` hides from others. If the
         policy in force asks for another number of reviewers, nothing on the page says how many
-        decide this case. Blind reviewers aren't told, because their pages must not depend on the
+        decide this case. It's 0 for blind reviewers, because their pages must not depend on the
         decisions of others.
         """
         work = self._store.team.work(case_id)

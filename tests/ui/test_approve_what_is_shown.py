@@ -470,8 +470,8 @@ def test_a_taken_revision_leaves_the_issues_of_its_own_audit(
     [
         ("original", "approved as it stands"),
         ("revision", "approved with the suggested revision"),
-        ("taken", "approved with the suggested revision"),
-        ("typed", "approved with own correction"),
+        ("taken", "replaced with the suggested revision"),
+        ("typed", "replaced with own correction"),
     ],
 )
 def test_the_answer_that_is_valid_after_a_decision_is_named_wherever_it_is_shown(

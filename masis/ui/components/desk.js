@@ -22,6 +22,8 @@ const MIN_CASE_MS = 1000
 // is pressed until the page reacts
 const REPEATED_PRESS_MS = 2000
 const ADVANCE_KEY = "masis-advance"
+const NAME_KEY = "masis-reviewer" // stored by reviewer.js
+const NAME_FOLLOWS_MS = 5000
 // The decisions and skips of this window, newest last. U undoes them one by one.
 const decided = []
 const GLYPH = { approve: "✓", override: "✎", reject: "✕", escalate: "↗" }
@@ -73,6 +75,7 @@ class Desk {
     this.steps = []
     this.dock = 0 // the height of the docked editor of the correction
     this.pressedAt = -Infinity // the last press on Submit
+    this.nameDeadline = performance.now() + NAME_FOLLOWS_MS
     this.build()
     this.reading = make("div")
     this.answerRoot = make("div", "root")
@@ -666,7 +669,7 @@ class Desk {
     const reason = this.isClosed()
       ? `Nothing was recorded. ${this.data.notice.text}`
       : this.readingTimeLeft() && this.confirming
-        ? "Nothing was recorded. Read the serious issues listed here, then press again."
+        ? "Nothing was recorded. Read the list, then press again."
         : this.readingTimeLeft()
           ? "Nothing was recorded, because this answer has only just appeared. " +
             "Read it, then press again."
@@ -956,14 +959,18 @@ class Desk {
         `You decide as ${this.reviewerName()}. Press Enter to confirm, or type another name.`,
         "warn",
       )
+      this.askName()
       this.el.name.focus()
       this.el.name.select()
       return
     }
     const open = this.confirming || this.wasAsked === verdict ? [] : this.openSerious()
-    if (open.length && verdict === "approve") {
-      this.ask(open)
-      return
+    if (verdict === "approve" && !this.confirming) {
+      const listed = open.length ? open : this.unconfirmedClaims()
+      if (listed.length) {
+        this.ask(listed)
+        return
+      }
     }
     this.left = open
     const { data, token } = this
@@ -1003,6 +1010,22 @@ class Desk {
 
   reviewerName() {
     return this.data.reviewer || wellFormed(this.el.name.value).trim()
+  }
+
+  // Returns whether the browser is about to tell the server the reviewer's name, as after a reload
+  // (reviewer.js). The field for it would only flash up. If the server doesn't take the name, the
+  // field appears.
+  isNameComing() {
+    const left = this.nameDeadline - performance.now()
+    if (left < 0 || !readStored(NAME_KEY)) return false
+    this.nameTimer ??= setTimeout(() => this.hasLeft || this.draw(), left + 50)
+    return true
+  }
+
+  // Shows the field for the name even if the browser has stored one.
+  askName() {
+    this.nameDeadline = -Infinity
+    this.draw()
   }
 
   // Returns whether decisions have a name.
@@ -1096,7 +1119,16 @@ class Desk {
     return [...given.filter(Boolean), ...reported]
   }
 
-  // Asks for confirmation that these serious issues stay open.
+  // Returns the claims of an answer of which the audit confirmed none, as rows of the question,
+  // unless the reviewer has labelled one as supported.
+  unconfirmedClaims() {
+    const given = this.fields.labels[this.labels.base] ?? {}
+    const { unconfirmed } = this.data
+    return unconfirmed.some(({ key }) => given[key]?.label === "supported") ? [] : unconfirmed
+  }
+
+  // Asks for confirmation that these serious issues stay open, or that an answer is approved whose
+  // claims are all unconfirmed.
   ask(open) {
     const { verdict } = this.fields
     if (verdict === "override") this.wasAsked = verdict
@@ -1199,6 +1231,7 @@ class Desk {
   }
 
   focusField(field) {
+    if (field === "reviewer") this.askName()
     const target = {
       corrected: this.el.corrected,
       other: this.el.other,
@@ -1328,7 +1361,7 @@ class Desk {
       j: () => this.go("next"),
       p: () => this.go("back"),
       k: () => this.go("back"),
-      t: () => this.focusText(shiftKey ? "note" : "other"),
+      t: () => this.focusText(shiftKey ? "other" : "note"),
       b: () => this.restartCorrection(),
       m: () => this.toggleChange(),
     }
@@ -1444,7 +1477,7 @@ class Desk {
     el.reasonBlock = make("div", "block")
     const reasonHead = make("div", "row")
     el.reasonTitle = make("div", "label", "Reason")
-    el.reasonKey = named("kbd", "", "T", { "aria-hidden": "true" })
+    el.reasonKey = named("kbd", "", "⇧ T", { "aria-hidden": "true" })
     el.numberHint = make("span", "dim small while-typing", "Esc, then a number")
     reasonHead.append(el.reasonTitle, el.reasonKey, el.numberHint)
     el.other = named("textarea", "text own-words", "", {
@@ -1515,7 +1548,8 @@ class Desk {
     el.labels = make("details", "labels block")
     el.labelsTitle = make("summary", "label")
     el.labelRows = make("div", "label-rows")
-    el.labels.append(el.labelsTitle, el.labelRows)
+    el.chunkLabels = named("ul", "reports", "", { "aria-label": "Labels on chunks" })
+    el.labels.append(el.labelsTitle, el.labelRows, el.chunkLabels)
     el.nameBlock = make("div", "block name-block")
     el.name = named("input", "text", "", {
       id: "name",
@@ -1645,8 +1679,6 @@ class Desk {
     for (const part of [el.change, el.answers, el.usual, el.starts, el.causeBlock, this.sides])
       part.hidden = !final
     for (const part of [el.skip, el.advance.parentElement]) part.hidden = Boolean(final)
-    el.back.lastChild.textContent = final ? "P" : "K"
-    el.noteKey.textContent = final ? "⇧ T" : "T"
     el.correctedKey.textContent = final ? "O" : "W"
     el.reasonKey.hidden = !final
     el.numberHint.hidden = Boolean(final)
@@ -1691,7 +1723,7 @@ class Desk {
     this.drawLabels()
     this.drawReported()
     this.labelBar.draw()
-    el.nameBlock.hidden = Boolean(data.reviewer)
+    el.nameBlock.hidden = Boolean(data.reviewer) || this.isNameComing()
     el.submit.firstChild.textContent = this.submitWords()
     el.submit.disabled = Boolean(this.busy)
     // What is typed while another case or a revision is on its way would be lost or misplaced.
@@ -1710,7 +1742,7 @@ class Desk {
             : "Saving the draft…"
     this.drawHistory()
     el.skip.disabled = !data.go.waiting
-    el.next.classList.toggle("primary", !open)
+    el.next.classList.toggle("primary", !open && (!final || data.go.waiting))
     const made = this.madeHere()
     const escalated = made.filter(each => each.verdict === "escalate").length
     const now = [
@@ -1769,6 +1801,12 @@ class Desk {
     return this.isFinal ? this.side().digest : this.data.shown.digest
   }
 
+  // Returns whether the form is about another answer than the one shown: an adjudication shows the
+  // original, and a taken decision may be about a revision.
+  isOtherAnswer() {
+    return this.digest !== this.data.shown.digest
+  }
+
   correction() {
     return this.fields.corrected ?? ""
   }
@@ -1808,8 +1846,8 @@ class Desk {
     }
   }
 
-  // Asks for confirmation before serious issues are left open. The log records that they were
-  // listed.
+  // Draws the question before serious issues are left open, or before nothing in an approved answer
+  // is confirmed. The log records which serious issues were listed.
   drawAsk() {
     const { el, data, confirming } = this
     el.ask.hidden = confirming?.verdict !== this.fields.verdict
@@ -1818,7 +1856,7 @@ class Desk {
       return
     }
     if (el.ask.childElementCount) return
-    const { open, verdict } = confirming
+    const { open, verdict, ids } = confirming
     const count = open.length
     const list = make("ul", "serious")
     for (const issue of open.slice(0, 8)) {
@@ -1832,15 +1870,21 @@ class Desk {
       list.append(item)
     }
     if (count > 8) list.append(make("li", "dim", `and ${count - 8} more`))
+    const approve = "Approve anyway? Press A again, or submit."
+    const issues = count === 1 ? "One serious issue is" : `${count} serious issues are`
+    const claims = count === 1 ? "The only claim" : `None of the ${count} claims`
+    const openWords =
+      verdict === "approve"
+        ? `${issues} open in ${data.about.name}. ${approve}`
+        : `${issues} left in your correction.`
     el.ask.append(
       make(
         "p",
         "",
-        `${count === 1 ? "One serious issue is" : `${count} serious issues are`} ` +
-          (verdict === "approve"
-            ? `open in ${data.about.name}. Approve anyway? Press A again, or submit. `
-            : "left in your correction. ") +
-          "The decision records that you saw this list. Press U to cancel.",
+        (ids.length
+          ? `${openWords} The decision records that you saw this list.`
+          : `${claims} of ${data.about.name} is ${count === 1 ? "not " : ""}confirmed. ${approve}`) +
+          " Press U to cancel.",
       ),
       list,
     )
@@ -1985,8 +2029,14 @@ class Desk {
       el.check.append(item)
     }
     count(check.references, check.references === 1 ? "reference" : "references", "calm", "•")
-    count(check.fabricated_count, "fabricated", "bad", "✕")
-    count(check.uncited_count, "uncited", "warn", "~")
+    // A blind form counts what the correction adds. A zero would say that the answer has none.
+    const counts = [
+      [check.fabricated_count, "fabricated", "bad", "✕"],
+      [check.uncited_count, "uncited", "warn", "~"],
+    ]
+    for (const [number, word, tone, glyph] of counts)
+      if (!check.only_added) count(number, word, tone, glyph)
+      else if (number) count(number, `${word}, added by you`, tone, glyph)
     if (!this.isChecked) el.check.append(make("span", "dim", "checking…"))
     if (check.changed.length) {
       const row = outsideText("p", "dim changed", "Changes: ")
@@ -2011,22 +2061,30 @@ class Desk {
 
   drawLabels() {
     const { el, fields, labels } = this
-    el.labels.hidden = !labels.rows.length
+    el.labels.hidden = !labels.rows.length && !fields.missing && isEqual(fields.chunks, {})
     const given = fields.labels[labels.base] ?? {}
-    const count = Object.keys(given).length
+    const counts = [
+      [Object.keys(given).length, "on claims and references"],
+      [Object.keys(fields.chunks).length, "on chunks"],
+      [fields.missing === null ? 0 : 1, "on the evidence"],
+    ]
+    const says = counts.filter(([count]) => count).map(([count, where]) => `${count} ${where}`)
     el.labelsTitle.replaceChildren(
       make(
         "span",
         "",
-        count
-          ? `Labels on single claims and references: ${count} given`
-          : "Label single claims and references",
+        says.length ? `Labels given: ${says.join(", ")}` : "Label single claims and references",
       ),
       named("kbd", "", "L", { "aria-hidden": "true" }),
     )
-    this.markLabelled(this.digest === this.data.shown.digest ? given : {})
+    this.markLabelled(this.isOtherAnswer() ? {} : given)
     if (isOutdated(el.labelRows, labels))
       el.labelRows.replaceChildren(...labels.rows.map(row => this.labelRow(row)))
+    el.chunkLabels.replaceChildren(
+      ...Object.entries(fields.chunks).map(([id, chunk]) =>
+        outsideText("li", "", `${id}: ${this.labelBar.textOfChunkLabel(chunk)}`),
+      ),
+    )
     for (const select of el.labelRows.querySelectorAll("select")) {
       const label = given[select.dataset.key]
       select.value = label?.label ?? ""
@@ -2058,11 +2116,7 @@ class Desk {
     const issues = this.reportedIssues()
     el.report.hidden = data.final ? !issues.length : !data.answer.trim()
     el.reportButtons.hidden = Boolean(data.final)
-    // without an audit, or with one that is hidden from this reviewer, the page can't tell what the
-    // audit missed
-    el.reportTitle.textContent = this.labels.base
-      ? "Issues that the audit missed"
-      : "Issues that you found"
+    el.reportTitle.textContent = data.reporting.title
     el.reportList.hidden = !issues.length
     const open = this.isOpen()
     if (isOutdated(el.reportList, issues)) {
@@ -2092,7 +2146,7 @@ class Desk {
     }
     // the answer marks the issues of the open form, or else those of the recorded decision
     const reported = open ? issues : data.reporting.standing
-    const shown = this.digest === data.shown.digest ? reported : []
+    const shown = this.isOtherAnswer() ? [] : reported
     const drawnAs = JSON.stringify([open, shown])
     if (this.lastReported === drawnAs) return
     this.lastReported = drawnAs
