@@ -41,14 +41,16 @@ REASON_CODES = "reason_codes"
 class ReviewReasonChoice(NamedTuple):
     """One reason.
 
-    ``rules`` are the audit rules whose issues suggest it. ``about_issues`` says that it judges the
-    issues of the audit, so that only people who see an audit are offered it.
+    ``rules`` are the audit rules whose issues suggest it. ``labels`` are the reviewer's own labels
+    on parts of the answer and the types of reported issues that suggest it. ``about_issues`` says
+    that it judges the issues of the audit, so that only people who see an audit are offered it.
     """
 
     code: str
     text: str
     verdicts: tuple[Verdict, ...]
     rules: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
     about_issues: bool = False
 
 
@@ -62,32 +64,44 @@ REASONS: dict[str, ReviewReasonChoice] = {
             "Cites evidence that does not exist",
             _FAULT,
             ("fabricated_reference",),
+            ("fabricated", "fabricated citation"),
         ),
         ReviewReasonChoice(
             "wrong_citation",
             "Cites the wrong evidence",
             _FAULT,
             ("misattributed_reference", "redundant_reference"),
+            ("misattributed", "redundant"),
         ),
         ReviewReasonChoice(
-            "contradicted", "The evidence contradicts it", _FAULT, ("contradicted_claim",)
+            "contradicted",
+            "The evidence contradicts it",
+            _FAULT,
+            ("contradicted_claim",),
+            ("contradicted", "contradicts"),
         ),
         ReviewReasonChoice(
             "unsupported",
             "Says more than the evidence",
             _FAULT,
             ("unsupported_claim", "partly_supported_claim"),
+            ("unsupported", "partial"),
         ),
-        ReviewReasonChoice("uncited", "Claims without a citation", _FAULT, ("uncited_sentence",)),
+        ReviewReasonChoice(
+            "uncited", "Claims without a citation", _FAULT, ("uncited_sentence",), ("uncited",)
+        ),
         ReviewReasonChoice(
             "incomplete",
             "A point that matters is missing",
             _FAULT,
             ("missing_information", "dropped_content"),
+            ("incomplete",),
         ),
         ReviewReasonChoice("misses_the_question", "Does not answer the question", _FAULT),
         ReviewReasonChoice("unclear", "Unclear or badly argued", _FAULT),
-        ReviewReasonChoice("unsafe", "Could harm somebody", _FAULT, ("critic_safety",)),
+        ReviewReasonChoice(
+            "unsafe", "Could harm somebody", _FAULT, ("critic_safety",), ("unsafe",)
+        ),
         ReviewReasonChoice(
             "findings_wrong", "The issues raised are wrong", ("approve",), about_issues=True
         ),

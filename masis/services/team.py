@@ -216,8 +216,8 @@ class TeamService(Service):
 
         A case keeps the policy of its first decision, which ``work`` hides from others. If the
         policy in force asks for another number of reviewers, nothing on the page says how many
-        decide this case. A reviewer from whom the policy hides the audit isn't told: they decide
-        without knowing what others did.
+        decide this case. It's 0 for blind reviewers, because their pages must not depend on the
+        decisions of others.
         """
         work = self._store.team.work(case_id)
         if work.pending != 1 or work.policy is None or actor.name in work.decided_by:

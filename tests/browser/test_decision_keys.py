@@ -690,7 +690,8 @@ def test_a_button_and_a_key_take_the_revision_as_the_correction(draw: Drawn) -> 
 
 def test_a_missing_reason_focuses_the_suggested_one(draw: Drawn) -> None:
     offered = [
-        {"code": each, "text": each, "suggested": each == "second"} for each in ("first", "second")
+        {"code": each, "text": each, "suggested": each == "second", "labels": []}
+        for each in ("first", "second")
     ]
     page = draw(
         reasons=dict.fromkeys(DECIDE, offered),
@@ -1256,6 +1257,39 @@ def test_taking_a_revision_says_that_it_corrects_the_original(draw: Drawn) -> No
     shown = {**draw.data["iterations"], "at": 1}
     page = draw(iterations=shown, place={**draw.data["place"], "case": "other"})
     expect(page.get_by_role("button", name="Correct the original with revision 2")).to_be_visible()
+    expect(page.get_by_text("Approve judges only revision 2.")).to_be_visible()
+    # it says that it replaces a text of the reviewer's own
+    taken = {**draw.data, "draft": TAKEN, "saved_at": "2027-01-01T10:00:00.000Z"}
+    message = {"text": "Revision 2 is the correction now.", "tone": "calm"}
+    draw.answers["revision"] = {"desk": taken, "message": message}
+    for own, says_more in (("Mine.", True), (None, False)):
+        draft = {**draw.data["blank"], "verdict": "override", "corrected": own}
+        draw(draft=draft, place={**draw.data["place"], "case": f"own {own}"})
+        taken["place"] = {**draw.data["place"], "case": f"own {own}"}
+        page.keyboard.press("Escape")
+        page.keyboard.press("Shift+W")
+        says(page).to_contain_text("Revision 2 is the correction now.")
+        own_replaced = says(page)
+        (own_replaced.to_contain_text if says_more else own_replaced.not_to_contain_text)(
+            "It has replaced your own correction, which U brings back."
+        )
+
+
+def test_own_labels_and_reports_suggest_reasons(draw: Drawn, desk_data: dict[str, Any]) -> None:
+    report = {"type": "incomplete", "severity": "low", "start": None, "end": None, "text": ""}
+    labels, digest = desk_data["labels"], desk_data["shown"]["digest"]
+    key = next(row["key"] for row in labels["rows"] if row["kind"] == "reference")
+    given = {
+        "labels": {labels["base"]: {key: {"label": "misattributed"}}},
+        "reported": {digest: [report]},
+        "verdict": "reject",
+    }
+    reasons = forms.reasons(None)  # the audit suggests none
+    page = draw(reasons=reasons, draft={**desk_data["blank"], **given})
+    suggested = page.get_by_role("group", name="Reasons").locator(".suggested")
+    expect(suggested).to_have_count(2)
+    expect(suggested.nth(0)).to_contain_text("Cites the wrong evidence")
+    expect(suggested.nth(1)).to_contain_text("A point that matters is missing")
 
 
 def test_a_correction_that_changes_the_serious_issues_isnt_asked_about(draw: Drawn) -> None:

@@ -249,7 +249,7 @@ def test_a_new_reason_is_offered_and_recorded_without_another_change(
     assert f'"reason_code":"{new.code}"' in exported.stdout.replace(" ", "")
     # The page's form also offers it.
     form = decision_form.reasons(None)["reject"]
-    assert {"code": new.code, "text": new.text, "suggested": False} in form
+    assert {"code": new.code, "text": new.text, "suggested": False, "labels": ()} in form
     assert form[-1]["code"] == OTHER
     assert set(REASONS) >= FORM_ONLY
 

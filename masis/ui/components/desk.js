@@ -1226,7 +1226,9 @@ class Desk {
     const answer = await this.act("revision", { fields: this.fields, token: this.token })
     if (!answer?.message) return
     this.steps.push({ before, after: replaced(this.fields) })
-    this.showMessage(`${answer.message.text}${this.lostKeyText()}`, "calm", true)
+    const isReplaced = before.corrected !== null && before.corrected !== this.fields.corrected
+    const own = isReplaced ? " It has replaced your own correction, which U brings back." : ""
+    this.showMessage(`${answer.message.text}${own}${this.lostKeyText()}`, "calm", true)
   }
 
   focusField(field) {
@@ -1468,6 +1470,7 @@ class Desk {
     el.about = make("p", "about dim small")
     el.take = button("quiet take", "", "⇧ W", () => this.takeRevision())
     el.take.setAttribute("aria-keyshortcuts", "Shift+W")
+    el.takeHint = make("p", "dim small")
     el.notice = named("div", "notice", "", { role: "note" })
     el.form = make("div", "form")
     el.restored = make("p", "restored dim")
@@ -1598,6 +1601,7 @@ class Desk {
       el.about,
       el.verdicts,
       el.take,
+      el.takeHint,
       el.notice,
       el.standing,
       el.change,
@@ -1691,6 +1695,10 @@ class Desk {
     el.take.firstChild.textContent = data.iterations.at
       ? `Correct the original with ${data.revision}`
       : `Take ${data.revision} as correction`
+    el.takeHint.hidden = el.take.hidden || !data.iterations.at
+    el.takeHint.textContent =
+      `Both make ${data.revision} the answer. Approve judges only ${data.revision}. A correction ` +
+      "also records what is wrong with the original."
     el.notice.hidden = !data.notice || data.notice.text === this.localMessage?.text
     el.notice.className = `notice message tone-${data.notice?.tone ?? "calm"}`
     el.notice.textContent = data.notice?.text ?? ""
@@ -1960,7 +1968,14 @@ class Desk {
 
   drawReasons() {
     const { el, data, fields } = this
-    const offered = data.reasons[fields.verdict] ?? []
+    const given = new Set([
+      ...Object.values(fields.labels[this.labels.base] ?? {}).map(({ label }) => label),
+      ...this.reportedIssues().map(({ type }) => type),
+    ])
+    const offered = (data.reasons[fields.verdict] ?? []).map(reason => ({
+      ...reason,
+      suggested: reason.suggested || reason.labels.some(label => given.has(label)),
+    }))
     el.reasonBlock.hidden = !offered.length
     const needed = data.verdicts.some(
       verdict => verdict.code === fields.verdict && verdict.needs_reason,

@@ -634,7 +634,10 @@ def _kept_citations_text(kept: int, total: int) -> str:
 
 
 def reasons(iteration: Iteration | None) -> dict[str, list[Data]]:
-    """Return the reasons for each verdict, with those that the issues of an iteration suggest."""
+    """Return the reasons for each verdict, with those that the issues of an iteration suggest.
+
+    The form also suggests a reason for each label and report that the reviewer gives (``labels``).
+    """
     rules = {issue.rule for issue in iteration.issues} if iteration else set()
     return {
         verdict: [
@@ -642,6 +645,7 @@ def reasons(iteration: Iteration | None) -> dict[str, list[Data]]:
                 "code": reason.code,
                 "text": reason.text,
                 "suggested": reason.code in suggest_reasons(verdict, rules),
+                "labels": reason.labels,
             }
             for reason in reasons_for(verdict, sees_issues=iteration is not None)
         ]
