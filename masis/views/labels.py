@@ -42,13 +42,22 @@ class LabelLine(NamedTuple):
     reports: bool
 
 
-def label_lines(decision: Decision | None, case: Case | None, run: Run | None) -> list[LabelLine]:
+def chunk_name(evidence_id: str | None) -> str:
+    """Name a chunk by its id; many ids start with "chunk" themselves."""
+    name = evidence_id or ""
+    return name if name.lower().startswith("chunk") else f"chunk {name}"
+
+
+def label_lines(
+    decision: Decision | None, case: Case | None, run: Run | None, *, with_causes: bool = True
+) -> list[LabelLine]:
     """Return the labels of a decision in words.
 
     Args:
         decision: The decision. None, for a redacted one, has no labels.
         case: The case, or None if it isn't known.
         run: A run of the case that the reader may see, or None.
+        with_causes: Whether to name the causes of faults, which the reviewer hasn't chosen.
 
     Returns:
         A line for each label. The cause of a fault is named if the decided answer is that of
@@ -60,7 +69,7 @@ def label_lines(decision: Decision | None, case: Case | None, run: Run | None) -
     audit = _audit_of_answer(decision, case, run)
     causes = (
         causes_of_labels(decision.labels, audit)
-        if audit is not None
+        if audit is not None and with_causes
         else [None] * len(decision.labels)
     )
     return [
@@ -99,7 +108,7 @@ def _label_text(target: TargetLabel, audit: CitationAudit | None) -> str:
         says = word.text if word and target.conflicts_with is None else target.label
         if target.conflicts_with is not None:
             says = f"contradicts {target.conflicts_with}"
-        return f"chunk {target.evidence_id}: {says}{note}"
+        return f"{chunk_name(target.evidence_id)}: {says}{note}"
     if target.reports:
         about = f"“{target.text}”" if target.text else "the whole answer"
         return f"{about}: {target.label}, {target.severity}{note}"

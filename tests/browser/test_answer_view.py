@@ -653,6 +653,50 @@ def test_a_correction_lists_the_issues_it_leaves_unchanged(
     assert len(left(answer.replace("1960 [c8]", "1960"))) == len(everything) - 1
 
 
+def test_a_missing_point_is_said_only_by_what_a_correction_adds(
+    mount: Callable[..., Mounted], fabricated: Any
+) -> None:
+    listed = """Changes:
+- a scan for unknown certificates, due on 15 March [c4]
+- an external alert 21 days before a certificate expires [c4]"""
+    says = "The external alert is due on 15 March"
+    point = {"claim": -1, "placed": False, "also": [], "number": 1, "evidence": []}
+    insert = {"text": f"{says} [c4].", "says": says, "after": ""}
+    issue = {**fabricated["issues"][0], **point, "description": f"{says}.", "insert": insert}
+    mounted = mount("answer_view")
+    page, button = mounted.page, mounted.page.get_by_role("button", name="Insert into")
+    # in a list, and in one sentence that has all words of the point about other things
+    for answer in (listed, " ".join(listed.replace("]\n-", "];").split())):
+        pieces = [{"text": answer, "sentence": 0}]
+        version = {**fabricated, "version": answer, "pieces": pieces, "blocks": []}
+        mounted.draw({**version, "issues": [issue]})
+        page.evaluate("view.stepIssue(1)")
+        for old, new, is_said in (
+            ("", "", False),
+            ("before a", "before, a", False),
+            ("a scan", "the scan", False),
+            ("unknown certificates", "certificates", False),
+            ("an external", "a second external", False),
+            ("expires", "expires, due on 15 March", True),
+            ("an external alert", "External alerting, from 15 March on,", True),
+            ("expires [c4]", "expires [c4]. The external alert is due on 15 March [c4].", True),
+            ("expires [c4]", "expires [c4]. The external alert is due on 16 March [c4].", False),
+        ):
+            assert old in answer
+            corrected = answer.replace(old, new, 1)
+            left = page.evaluate(
+                """text => {
+                    window.correction = text
+                    view.onCorrection()
+                    return view.untouched(text).left.length
+                }""",
+                corrected,
+            )
+            assert (left == 0) == is_said, corrected
+            if not is_said:  # what it lacks can be inserted
+                expect(button).to_be_visible()
+
+
 def test_an_issue_marks_the_claim_even_if_the_critic_quotes_the_sentence(
     mount: Callable[..., Mounted], fabricated: Any
 ) -> None:

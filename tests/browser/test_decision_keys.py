@@ -563,8 +563,80 @@ def test_i_inserts_the_sentence_that_contradicts_a_claim_or_says_that_there_is_n
     draw(view=draw.with_words("1950"), draft=draw.data["blank"])
     page.keyboard.press("f")
     page.keyboard.press("i")
-    says(page).to_have_text("No sentence of the evidence belongs to issue 1.")
+    says(page).to_have_text("There is nothing to insert for issue 1. Press O to correct its words.")
     expect(field).to_have_value(corrected)
+
+
+def test_points_of_one_sentence_are_inserted_in_order_even_after_it_was_changed(
+    draw: Drawn,
+) -> None:
+    first, second = f"{CASE.answer}".split(" It was")
+    second = f"It was{second}"
+    says = ("Two lanes of traffic are carried by the river", "Nobody paints the railing")
+    bullets = f"Known:\n- {first[:-1]}\n- {second[:-1]}"
+    bullet = f"- {first[:-1]}"
+    for answer, after, corrected, expected in (
+        (f"{first} {second}", first, "", f"{first} {{0}} {{1}} {second}"),
+        # changed, removed, or an item of a list without a full stop
+        (f"{first} {second}", first, f"{first[:-13]} high. {second}", ""),
+        (
+            f"{first} {second}",
+            second,
+            f"{first} Nobody knows.",
+            f"{first} {{0}} {{1}} Nobody knows.",
+        ),
+        (bullets, bullet, "", f"Known:\n{bullet}\n- {{0}} {{1}}\n- {second[:-1]}"),
+    ):
+        texts = [f"{each} [chunk_2]." for each in says]
+        view = draw.with_words("It", claim=-1, placed=False)
+        view["issues"] = [
+            {
+                **view["issues"][0],
+                "number": number,
+                "claim": -number,
+                "description": point,
+                "insert": {"text": text, "says": point, "after": after},
+            }
+            for number, (point, text) in enumerate(zip(says, texts, strict=True), 1)
+        ]
+        view |= {"pieces": [{"text": answer, "sentence": 0}], "version": f"{answer}{corrected}"}
+        draft = forms.FormFields(verdict="override", corrected=corrected) if corrected else None
+        blank = draw.data["blank"]
+        place = {**draw.data["place"], "case": view["version"]}
+        fields = draft.model_dump(mode="json") if draft else blank
+        page = draw(view=view, answer=answer, draft=fields, place=place)
+        for head in page.locator(".issue-head").all():
+            head.click()
+            page.keyboard.press("i")
+        expected = expected or f"{corrected[: -len(second) - 1]} {{0}} {{1}} {second}"
+        expect(page.get_by_label("Corrected answer")).to_have_value(expected.format(*texts))
+
+
+def test_i_cites_what_supports_an_uncited_sentence(draw: Drawn, desk_data: dict[str, Any]) -> None:
+    answer = (
+        "It is red and old. It is 101 metres long [chunk_1]. It is red. He says “no.” It is old"
+    )
+    pieces = [{"text": each, "sentence": 0} for each in (answer[:52], "It is red.", answer[62:])]
+    pieces[1] |= {"issues": [1], "sentence": 1}
+    assert "".join(each["text"] for each in pieces) == answer
+    page, field = draw.page, draw.page.get_by_label("Corrected answer")
+    for words in ("It is red", "He says “no.”", "It is old"):
+        cites = {"text": "[chunk_2]", "says": f"{words} [chunk_2]", "after": words, "cites": True}
+        issue = {**draw.with_words("1950", insert=cites)["issues"][0], "number": 1}
+        shown = {"pieces": pieces, "blocks": [], "issues": [issue], "version": words}
+        view = {**desk_data["view"], **shown}
+        draw(view=view, answer=answer, draft=desk_data["blank"])
+        page.keyboard.press("f")
+        page.get_by_role("button", name="Insert the citation").click(delay=40)
+        before, _, after = answer.rpartition(words)
+        expect(field).to_have_value(f"{before}{words} [chunk_2]{after}")
+        says(page).to_contain_text("Inserted a citation: [chunk_2]")
+        expect(page.get_by_role("button", name="Insert the citation")).to_be_hidden()
+        field.fill(answer.replace(words, words[:-4]))
+        page.keyboard.press("Escape")
+        page.keyboard.press("i")
+        says(page).to_have_text("You've already changed the words of this issue.")
+        page.get_by_role("button", name="Discard draft").click()
 
 
 SERIOUS = [
@@ -978,6 +1050,38 @@ def test_labels_on_chunks_are_counted_with_the_others(draw: Drawn) -> None:
     for key in ("l", "1", "Enter", "Shift+L"):
         page.keyboard.press(key)
     expect(title).to_contain_text("1 on claims and references, 1 on chunks, 1 on the evidence")
+
+
+def test_an_approval_of_an_answer_without_a_confirmed_claim_is_asked_about(draw: Drawn) -> None:
+    claim = next(row for row in draw.data["labels"]["rows"] if row["kind"] == "claim")
+    row = {"ids": [], "number": "", "severity": "", "text": claim["text"]}
+    row["labels"] = [{"text": "not confirmed", "tone": "calm", "title": ""}]
+    rows = [{**row, "key": claim["key"]}, {**row, "key": ""}]
+    page = draw(unconfirmed=rows)
+    alert = page.get_by_role("alert")
+    page.keyboard.press("a")
+    expect(alert).to_contain_text("None of the 2 claims of the original answer is confirmed.")
+    expect(alert.locator("li")).to_have_count(2)
+    page.keyboard.press("u")
+    says(page).to_contain_text("Not approved. Nothing was recorded.")
+    assert draw.sent("decisions") == []
+    page = draw(unconfirmed=rows[:1])
+    page.keyboard.press("a")
+    expect(alert).to_contain_text("The only claim of the original answer is not confirmed.")
+    expect(page.locator(".panel")).to_have_attribute("data-ready", "true")
+    page.keyboard.press("a")
+    assert [each["acknowledged"] for each in draw.sent("decisions")] == [[]]
+
+
+def test_a_claim_that_the_reviewer_labelled_as_supported_is_confirmed(draw: Drawn) -> None:
+    claim = next(row for row in draw.data["labels"]["rows"] if row["kind"] == "claim")
+    row = {"ids": [], "number": "", "severity": "", "text": claim["text"], "labels": []}
+    page = draw(unconfirmed=[{**row, "key": claim["key"]}])
+    page.locator(".labels summary").click()
+    page.locator(f"[data-key='{claim['key']}']").select_option("supported")
+    page.keyboard.press("Escape")
+    page.keyboard.press("a")
+    assert len(draw.sent("decisions")) == 1
 
 
 def test_a_label_is_shown_in_the_answer_until_it_is_removed(draw: Drawn) -> None:
@@ -1501,6 +1605,54 @@ def test_a_decision_can_be_undone_after_its_new_draft_was_discarded(draw: Drawn)
     page.get_by_role("button", name="Undo the decision").click(delay=40)
     until(lambda: "undo" in draw.acts(), page, "the decision is undone")
     assert draw.sent("undo")[0]["entry"] == standing["id"]
+
+
+def test_deciding_again_starts_with_the_entries_of_the_decision(
+    draw: Drawn, desk_data: dict[str, Any]
+) -> None:
+    labels = {desk_data["labels"]["base"]: {desk_data["labels"]["rows"][0]["key"]: {"label": "x"}}}
+    given = {"verdict": "reject", "reason": "unsupported", "note": "Noted.", "labels": labels}
+    entries = {**desk_data["blank"], **given}
+    for key, verdict, reason in (
+        ("a", "approve", ""),
+        ("x", "reject", "unsupported"),
+        ("t", "reject", "unsupported"),
+    ):
+        draft = draw.data["blank"]
+        place = {**draw.data["place"], "case": key}
+        page = draw(standing={**STANDING, "entries": entries}, draft=draft, place=place)
+        expect(page.get_by_label("Note")).to_be_hidden()
+        page.keyboard.press(key)
+        expect(page.get_by_label("Note")).to_have_value("Noted.")
+        expect(page.get_by_text("The form has the entries of your decision.")).to_be_visible()
+        page.get_by_label("Note").fill("Noted again.")
+        page.keyboard.press("Escape")
+        until(lambda: draw.sent("draft"), page, "the draft is saved")
+        saved = draw.sent("draft")[-1]["fields"]
+        assert [saved["verdict"], saved["reason"], saved["labels"]] == [verdict, reason, labels]
+        page.get_by_role("button", name="Discard draft").click(delay=40)
+        expect(page.get_by_label("Note")).to_be_hidden()
+
+
+def test_two_tabs_of_a_case_have_the_same_entries(draw: Drawn) -> None:
+    page = draw()
+    page.evaluate(
+        """fields => {
+            const kept = { at: 1, reviewer: "Ada", token: "other", fields }
+            const [key, newValue] = ["masis-draft:bridge", JSON.stringify(kept)]
+            window.dispatchEvent(new StorageEvent("storage", { key, newValue }))
+        }""",
+        {**draw.data["blank"], "note": "From the other tab", "verdict": "reject"},
+    )
+    says(page).to_contain_text("This case is open in another tab, too.")
+    field = page.get_by_label("Note")
+    expect(field).to_have_value("From the other tab")
+    field.press("End")
+    field.press_sequentially(", and this one")
+    page.keyboard.press("Escape")
+    until(lambda: draw.sent("draft"), page, "the draft is saved")
+    saved = draw.sent("draft")[-1]["fields"]
+    assert (saved["note"], saved["verdict"]) == ("From the other tab, and this one", "reject")
 
 
 def test_the_card_of_the_chunk_that_is_labelled_is_outlined(draw: Drawn) -> None:

@@ -252,14 +252,17 @@ function drawAnswer(root, data, desk) {
     if (!issue.insert || desk.isFinal || !data.audited) return row
     const add = plainButton(
       "link insert",
-      isMissing(issue) ? "Insert into the correction" : "Insert the evidence’s sentence",
+      isMissing(issue)
+        ? "Insert into the correction"
+        : `Insert the ${issue.insert.cites ? "citation" : "evidence’s sentence"}`,
     )
     add.append(make("kbd", "", "I"))
     add.title = issue.insert.text
     // A missing point may be said in other words. A sentence that contradicts the answer has most
     // words in common with it, so only the sentence itself counts.
     const { says } = issue.insert
-    const isSaid = text => (isMissing(issue) ? containsStatement(text, says) : text.includes(says))
+    const isSaid = text =>
+      isMissing(issue) ? addsPoint(whole, text, says, "sentence") : text.includes(says)
     add.onclick = () => desk.insert(issue.insert, isSaid, issue.number)
     add.hideIfInserted = () => {
       add.hidden = isSaid(desk.correction())
@@ -1186,7 +1189,7 @@ function drawAnswer(root, data, desk) {
     const { number } = issue
     if (isMissing(issue)) {
       const point = issue.insert?.says ?? issue.description
-      return !containsStatement(corrected, point) && !addsStatement(whole, corrected, point)
+      return !addsPoint(whole, corrected, point, "words")
     }
     const own = piecesOf(number)
     const first = data.pieces.indexOf(own[0])
@@ -1292,13 +1295,15 @@ function drawAnswer(root, data, desk) {
       showVersion(answer.dataset.version === "corrected" ? "audited" : "corrected")
       return true
     },
+    // What can be inserted into a correction, to recognize it there
+    insertions: data.issues.flatMap(({ insert }) => (insert && !insert.cites ? [insert.text] : [])),
     // Inserts what the evidence says about the chosen issue. Returns why it can't, or "".
     insertChosen: () => {
       const add = why.querySelector(".insert")
       add?.click()
       if (add) return ""
       return issueCards.has(root.issueAt) && why.querySelector(".reason")
-        ? `No sentence of the evidence belongs to issue ${root.issueAt}.`
+        ? `There is nothing to insert for issue ${root.issueAt}. Press O to correct its words.`
         : "Nothing to insert. Press F to go to an issue."
     },
     onCorrection: () => {

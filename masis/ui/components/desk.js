@@ -98,6 +98,7 @@ class Desk {
     )
     listen(window, "pagehide", () => this.saveOnLeaving())
     listen(document, "visibilitychange", () => this.save())
+    listen(window, "storage", event => this.onOtherTab(event))
     this.resizes = new ResizeObserver(() => this.placeEditor())
     if (this.column?.previousElementSibling)
       this.resizes.observe(this.column.previousElementSibling)
@@ -229,6 +230,7 @@ class Desk {
     this.left = [] // serious issues that were sent with the decision, for the question about it
     this.reopened = false
     this.restored = ""
+    this.repeats = false // the form started with the entries of the decision
     this.hasCaret = false
   }
 
@@ -472,6 +474,19 @@ class Desk {
     this.change({}, { now: true })
   }
 
+  // Takes over what another tab of this browser enters about the same case. Otherwise, the tab that
+  // saves last would replace the draft of the other one.
+  onOtherTab({ key, newValue }) {
+    if (!newValue || !this.formPlace || key !== this.storageKey() || this.dirty || this.busy) return
+    const { fields, reviewer } = JSON.parse(newValue)
+    const { data } = this
+    const namesOf = entries => Object.keys(entries).toSorted()
+    const isSameForm = isEqual(namesOf(fields), namesOf(data.blank)) // not the adjudication's
+    if (!isSameForm || (reviewer ?? "") !== data.reviewer) return
+    this.fill(fields)
+    this.showMessage("This case is open in another tab, too. Both tabs have the same entries.")
+  }
+
   fill(fields) {
     this.fields = { ...this.data.blank, ...fields }
     this.el.other.value = this.fields.other
@@ -595,43 +610,57 @@ class Desk {
     selectRange(corrected, range)
   }
 
-  // Returns where a missing point is inserted: after the sentence that cites the same evidence, or
-  // else after the sentence with the caret, or else at the end.
+  // Returns where a missing point is inserted: after the sentence that cites the same evidence and
+  // what was inserted there before, or else after the sentence with the caret, or else at the end.
   insertionPoint(after) {
     const { corrected } = this.el
     const text = this.fields.corrected ?? this.base()
-    const index = after ? text.lastIndexOf(after) : -1
-    if (index >= 0) {
+    let end = after ? endOfSentence(text, this.base(), after) : -1
+    if (end >= 0) {
+      const separators = [" ", separatorAfter(text.slice(0, end))]
+      const inserted = this.view.insertions.flatMap(each => separators.map(blank => blank + each))
+      const nextAt = place => inserted.find(each => text.startsWith(each, place))
+      for (let next = nextAt(end); next; next = nextAt(end)) end += next.length
       // of a long sentence, the last 60 characters without the word that this cuts
-      const shown = after.length > 60 ? `…${after.slice(-60).replace(/^\S*\s/, "")}` : after
-      return { end: index + after.length, where: `after “${shown}”` }
+      const words = text.slice(0, end).split(SENTENCE_BREAK).at(-1)
+      const shown = words.length > 60 ? `…${words.slice(-60).replace(/^\S*\s/, "")}` : words
+      return { end, where: `after “${shown}”` }
     }
     const stop = this.hasCaret ? text.slice(corrected.selectionEnd).search(/[.!?](\s|$)/) : -1
     if (stop < 0) return { end: text.trimEnd().length, where: "at the end of the correction" }
     return { end: corrected.selectionEnd + stop + 1, where: "after the sentence with the caret" }
   }
 
-  // Inserts a sentence of the evidence on an issue, with its citation, unless the correction has it
-  // (`isSaid`).
-  insert({ text, after }, isSaid, number) {
+  // Inserts a sentence of the evidence on an issue, with its citation, or only the citation that a
+  // sentence lacks (`cites`), unless the correction has it (`isSaid`).
+  insert({ text, after, cites }, isSaid, number) {
     // It records nothing, so it needs no time for reading.
     if (this.isClosed() ? this.refuseIfBlocked() : this.refuseIfBusy()) return
+    this.reopen()
     const before = this.fields.corrected ?? this.base()
     if (isSaid(before)) {
-      this.showMessage("The correction already says this.")
+      this.showMessage(
+        `The ${this.fields.corrected === null ? "answer" : "correction"} already says this.`,
+      )
       return
     }
-    const { end, where } = this.insertionPoint(after)
-    const corrected = `${before.slice(0, end)} ${text}${before.slice(end)}`
-    this.reopened = true
+    const { end, where } = cites
+      ? { end: endOfUncited(before, after), where: "a citation" }
+      : this.insertionPoint(after)
+    if (end < 0) {
+      this.showMessage("You've already changed the words of this issue.")
+      return
+    }
+    const inserted = `${cites ? " " : separatorAfter(before.slice(0, end))}${text}`
+    const corrected = `${before.slice(0, end)}${inserted}${before.slice(end)}`
     this.confirming = null
     this.el.corrected.value = corrected
     const isOpen = this.view.untouched(corrected).left.some(issue => issue.number === number)
     const says =
       `Inserted ${where}: ${text}` +
       (isOpen ? ` Issue ${number} is still open, because its words are unchanged.` : "")
-    this.change({ verdict: "override", corrected }, { now: true, says, inserted: ` ${text}` })
-    selectRange(this.el.corrected, [end, end + 1 + text.length])
+    this.change({ verdict: "override", corrected }, { now: true, says, inserted })
+    selectRange(this.el.corrected, [end, end + inserted.length])
   }
 
   // If the form can't decide now, shows why and returns true.
@@ -640,7 +669,7 @@ class Desk {
     const reason = this.isClosed()
       ? `Nothing was recorded. ${this.data.notice.text}`
       : this.readingTimeLeft() && this.confirming
-        ? "Nothing was recorded. Read the serious issues listed here, then press again."
+        ? "Nothing was recorded. Read the list, then press again."
         : this.readingTimeLeft()
           ? "Nothing was recorded, because this answer has only just appeared. " +
             "Read it, then press again."
@@ -744,7 +773,7 @@ class Desk {
   choose(verdict) {
     if (this.refuseIfBusy()) return
     if (this.refuseVerdict(verdict)) return
-    if (!this.isOpen()) this.reopened = true
+    if (!this.isOpen()) this.reopen(verdict)
     const isOther = this.fields.verdict !== verdict
     if (isOther) this.confirming = null
     if (!this.data.final || !isOther) {
@@ -754,6 +783,19 @@ class Desk {
     this.change({ verdict, taken: "", ...this.textsFor(verdict) }, { now: true })
     this.fill(this.fields)
     this.draw()
+  }
+
+  // Opens the form of a decided case with the entries of the reviewer's own decision, because the next
+  // decision replaces it with its labels and reports. Another verdict has reasons of its own.
+  reopen(verdict = null) {
+    const { entries } = this.data.standing ?? {}
+    const isAgain = entries && !this.isOpen() && !this.hasInput()
+    this.reopened = true
+    if (!isAgain) return
+    const isOther = verdict && verdict !== entries.verdict
+    const own = pick(["verdict", "reason", "also", "other", "corrected"], this.data.blank)
+    this.fill(isOther ? { ...entries, ...own } : entries)
+    this.repeats = true
   }
 
   // The form is open unless the case has a decision and nothing new has been entered.
@@ -850,6 +892,7 @@ class Desk {
       )
       return
     }
+    this.reopen()
     const issues = [...this.reportedIssues()]
     if (place === null) issues.push(report)
     else issues[place] = report
@@ -867,7 +910,7 @@ class Desk {
   }
 
   setReported(issues, says) {
-    this.reopened = true
+    this.reopen()
     const { [this.digest]: _, ...others } = this.fields.reported
     // `reporting` is cleared here: once the report is added, closing the dialog must not save or
     // clear it as a draft
@@ -922,9 +965,12 @@ class Desk {
       return
     }
     const open = this.confirming || this.wasAsked === verdict ? [] : this.openSerious()
-    if (open.length && verdict === "approve") {
-      this.ask(open)
-      return
+    if (verdict === "approve" && !this.confirming) {
+      const listed = open.length ? open : this.unconfirmedClaims()
+      if (listed.length) {
+        this.ask(listed)
+        return
+      }
     }
     this.left = open
     const { data, token } = this
@@ -1073,7 +1119,16 @@ class Desk {
     return [...given.filter(Boolean), ...reported]
   }
 
-  // Asks for confirmation that these serious issues stay open.
+  // Returns the claims of an answer of which the audit confirmed none, as rows of the question,
+  // unless the reviewer has labelled one as supported.
+  unconfirmedClaims() {
+    const given = this.fields.labels[this.labels.base] ?? {}
+    const { unconfirmed } = this.data
+    return unconfirmed.some(({ key }) => given[key]?.label === "supported") ? [] : unconfirmed
+  }
+
+  // Asks for confirmation that these serious issues stay open, or that an answer is approved whose
+  // claims are all unconfirmed.
   ask(open) {
     const { verdict } = this.fields
     if (verdict === "override") this.wasAsked = verdict
@@ -1164,7 +1219,7 @@ class Desk {
 
   async takeRevision() {
     if (this.refuseIfBlocked()) return
-    this.reopened = true
+    this.reopen("override")
     const replaced = fields => pick(["verdict", "corrected", "reason", "also"], fields)
     const before = replaced(this.fields)
     const answer = await this.act("revision", { fields: this.fields, token: this.token })
@@ -1329,7 +1384,7 @@ class Desk {
       "]": () => this.showIteration(at + 1),
       w: () => (shiftKey ? this.takeRevision() : this.onVerdictKey("override")),
       t: () => {
-        this.reopened = true
+        this.reopen()
         this.draw()
         this.el.note.focus()
       },
@@ -1490,7 +1545,8 @@ class Desk {
     el.labels = make("details", "labels block")
     el.labelsTitle = make("summary", "label")
     el.labelRows = make("div", "label-rows")
-    el.labels.append(el.labelsTitle, el.labelRows)
+    el.chunkLabels = named("ul", "reports", "", { "aria-label": "Labels on chunks" })
+    el.labels.append(el.labelsTitle, el.labelRows, el.chunkLabels)
     el.nameBlock = make("div", "block name-block")
     el.name = named("input", "text", "", {
       id: "name",
@@ -1645,8 +1701,10 @@ class Desk {
     el.deciding.hidden = !open
     const hasInput = this.hasInput()
     this.drawMessage()
-    el.restored.hidden = !(this.restored && hasInput)
-    el.restored.textContent = `Draft of ${this.restored} restored.`
+    el.restored.hidden = !((this.restored || this.repeats) && hasInput)
+    el.restored.textContent = this.repeats
+      ? "The form has the entries of your decision. The next one replaces it."
+      : `Draft of ${this.restored} restored.`
     this.drawVerdicts()
     if (final) this.drawFinal()
     else this.drawReasons()
@@ -1735,6 +1793,12 @@ class Desk {
     return this.isFinal ? this.side().digest : this.data.shown.digest
   }
 
+  // Returns whether the form is about another answer than the one shown: an adjudication shows the
+  // original, and a taken decision may be about a revision.
+  isOtherAnswer() {
+    return this.digest !== this.data.shown.digest
+  }
+
   correction() {
     return this.fields.corrected ?? ""
   }
@@ -1774,8 +1838,8 @@ class Desk {
     }
   }
 
-  // Asks for confirmation before serious issues are left open. The log records that they were
-  // listed.
+  // Draws the question before serious issues are left open, or before nothing in an approved answer
+  // is confirmed. The log records which serious issues were listed.
   drawAsk() {
     const { el, data, confirming } = this
     el.ask.hidden = confirming?.verdict !== this.fields.verdict
@@ -1784,7 +1848,7 @@ class Desk {
       return
     }
     if (el.ask.childElementCount) return
-    const { open, verdict } = confirming
+    const { open, verdict, ids } = confirming
     const count = open.length
     const list = make("ul", "serious")
     for (const issue of open.slice(0, 8)) {
@@ -1798,15 +1862,21 @@ class Desk {
       list.append(item)
     }
     if (count > 8) list.append(make("li", "dim", `and ${count - 8} more`))
+    const approve = "Approve anyway? Press A again, or submit."
+    const issues = count === 1 ? "One serious issue is" : `${count} serious issues are`
+    const claims = count === 1 ? "The only claim" : `None of the ${count} claims`
+    const openWords =
+      verdict === "approve"
+        ? `${issues} open in ${data.about.name}. ${approve}`
+        : `${issues} left in your correction.`
     el.ask.append(
       make(
         "p",
         "",
-        `${count === 1 ? "One serious issue is" : `${count} serious issues are`} ` +
-          (verdict === "approve"
-            ? `open in ${data.about.name}. Approve anyway? Press A again, or submit. `
-            : "left in your correction. ") +
-          "The decision records that you saw this list. Press U to cancel.",
+        (ids.length
+          ? `${openWords} The decision records that you saw this list.`
+          : `${claims} of ${data.about.name} is ${count === 1 ? "not " : ""}confirmed. ${approve}`) +
+          " Press U to cancel.",
       ),
       list,
     )
@@ -1944,8 +2014,14 @@ class Desk {
       el.check.append(item)
     }
     count(check.references, check.references === 1 ? "reference" : "references", "calm", "•")
-    count(check.fabricated_count, "fabricated", "bad", "✕")
-    count(check.uncited_count, "uncited", "warn", "~")
+    // A blind form counts what the correction adds. A zero would say that the answer has none.
+    const counts = [
+      [check.fabricated_count, "fabricated", "bad", "✕"],
+      [check.uncited_count, "uncited", "warn", "~"],
+    ]
+    for (const [number, word, tone, glyph] of counts)
+      if (!check.only_added) count(number, word, tone, glyph)
+      else if (number) count(number, `${word}, added by you`, tone, glyph)
     if (!this.isChecked) el.check.append(make("span", "dim", "checking…"))
     if (check.changed.length) {
       const row = outsideText("p", "dim changed", "Changes: ")
@@ -1986,9 +2062,14 @@ class Desk {
       ),
       named("kbd", "", "L", { "aria-hidden": "true" }),
     )
-    this.markLabelled(this.digest === this.data.shown.digest ? given : {})
+    this.markLabelled(this.isOtherAnswer() ? {} : given)
     if (isOutdated(el.labelRows, labels))
       el.labelRows.replaceChildren(...labels.rows.map(row => this.labelRow(row)))
+    el.chunkLabels.replaceChildren(
+      ...Object.entries(fields.chunks).map(([id, chunk]) =>
+        outsideText("li", "", `${id}: ${this.labelBar.textOfChunkLabel(chunk)}`),
+      ),
+    )
     for (const select of el.labelRows.querySelectorAll("select")) {
       const label = given[select.dataset.key]
       select.value = label?.label ?? ""
@@ -2020,11 +2101,7 @@ class Desk {
     const issues = this.reportedIssues()
     el.report.hidden = data.final ? !issues.length : !data.answer.trim()
     el.reportButtons.hidden = Boolean(data.final)
-    // without an audit, or with one that is hidden from this reviewer, the page can't tell what the
-    // audit missed
-    el.reportTitle.textContent = this.labels.base
-      ? "Issues that the audit missed"
-      : "Issues that you found"
+    el.reportTitle.textContent = data.reporting.title
     el.reportList.hidden = !issues.length
     const open = this.isOpen()
     if (isOutdated(el.reportList, issues)) {
@@ -2054,7 +2131,7 @@ class Desk {
     }
     // the answer marks the issues of the open form, or else those of the recorded decision
     const reported = open ? issues : data.reporting.standing
-    const shown = this.digest === data.shown.digest ? reported : []
+    const shown = this.isOtherAnswer() ? [] : reported
     const drawnAs = JSON.stringify([open, shown])
     if (this.lastReported === drawnAs) return
     this.lastReported = drawnAs

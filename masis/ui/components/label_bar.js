@@ -52,9 +52,9 @@ class LabelBar {
 
   // The parts that J and K go through: those of the answer and the reported issues, or the chunks.
   // Parts of another answer than the one shown are labelled in the list of the form.
-  targets() {
-    if (this.target?.kind === "evidence") return [...this.chunks.keys()].map(id => this.chunk(id))
-    if (this.desk.digest !== this.desk.data.shown.digest) return []
+  targets(kind = this.target?.kind) {
+    if (kind === "evidence") return [...this.chunks.keys()].map(id => this.chunk(id))
+    if (this.desk.isOtherAnswer()) return []
     return [
       ...this.words.rows.map(({ key, kind }) => ({ key, kind })),
       ...this.desk
@@ -131,12 +131,14 @@ class LabelBar {
     const suggested = isSuggested && `report:${made.place}`
     const target =
       targets.find(each => each.key === (suggested || key)) ?? (key ? null : this.firstOf(targets))
-    if (target) this.show(target)
-    else
-      desk.showMessage(
-        `There is no claim or reference to label. ${desk.isFinal ? "" : "M labels words. "}` +
-          "L labels the chunk that has the focus.",
-      )
+    if (target) {
+      this.show(target)
+      return
+    }
+    const why = desk.isOtherAnswer() ? "The form is about another answer." : this.words.nothing
+    desk.showMessage(
+      `${why} ${desk.isFinal ? "" : "M labels words. "}L labels the chunk that has the focus.`,
+    )
   }
 
   // Returns the first part that the audit doubts and that has no label yet, or else the first one.
@@ -154,14 +156,18 @@ class LabelBar {
   show(target) {
     const { desk } = this
     if (desk.refuseIfClosed()) return
+    if (!this.targets(target.kind).some(each => each.key === target.key)) {
+      desk.showMessage("The form is about another answer, so no passage can be named here.")
+      return
+    }
     if (!this.target) this.cameFrom = desk.answerRoot.getRootNode().activeElement
     else if (target.key !== this.target.key) this.cameFrom = null
     this.target = target
     this.asks = ""
     this.cursor = null
     this.status.textContent = ""
+    desk.reopen()
     desk.el.panel.classList.add("labelling")
-    desk.reopened = true
     if (this.rowOf(target)) this.view.showTarget(target.key)
     this.view.reasons.prepend(this.element)
     this.markCard(target)
@@ -200,7 +206,7 @@ class LabelBar {
   set(change, says) {
     const { desk, target } = this
     if (desk.refuseIfBusy()) return
-    desk.reopened = true
+    desk.reopen()
     if (target.kind === "report") {
       const reports = [...desk.reportedIssues()]
       reports[target.place] = this.complete({ ...reports[target.place], ...change })
@@ -248,15 +254,19 @@ class LabelBar {
   setChunk(id, given) {
     const { desk } = this
     if (desk.refuseIfBusy()) return
-    desk.reopened = true
+    desk.reopen()
     const chunks = { ...desk.fields.chunks }
     if (given) chunks[id] = given
     else delete chunks[id]
-    const text = this.words.choices.evidence.find(([code]) => code === given?.label)?.[1]
     const says = given
-      ? `Labelled: ${id} ${given.conflicts_with ? `contradicts ${given.conflicts_with}` : `is ${text}`}.`
+      ? `Labelled: ${id}, ${this.textOfChunkLabel(given)}.`
       : `Label on ${id} removed.`
     desk.change({ chunks }, { now: true, says })
+  }
+
+  textOfChunkLabel({ label, conflicts_with: other }) {
+    if (other) return `contradicts ${other}`
+    return this.words.choices.evidence.find(([code]) => code === label)[1]
   }
 
   // Asks for a chunk: the right reference, or the one that the labelled chunk contradicts.
@@ -833,10 +843,8 @@ class LabelBar {
       for (const choice of buttons) {
         const { code } = choice.dataset
         const isGiven = given?.label === code
-        const [, text] = this.words.choices.evidence.find(([known]) => known === code)
         choice.setAttribute("aria-pressed", String(isGiven))
-        choice.firstChild.textContent =
-          isGiven && given.conflicts_with ? `contradicts ${given.conflicts_with}` : text
+        choice.firstChild.textContent = this.textOfChunkLabel(isGiven ? given : { label: code })
       }
     }
   }
@@ -874,7 +882,7 @@ class LabelBar {
     const { desk } = this
     if (desk.refuseIfClosed()) return
     if (desk.refuseIfBusy()) return
-    desk.reopened = true
+    desk.reopen()
     const isMissing = desk.fields.missing === null
     const { text } = this.words.missing
     desk.change(

@@ -121,7 +121,8 @@ def _valid_label(key: str, posted: object) -> LabelFields | None:
     """Return a posted label if it's one that its target can have."""
     fields = read_if_valid(LabelFields, posted)
     kind = key.partition(":")[0]
-    return fields if fields and fields.label in LABEL_CHOICES.get(kind, ()) else None
+    is_known = kind in PART_LABELS and fields is not None and fields.label in LABEL_CHOICES[kind]
+    return fields if is_known else None
 
 
 def _valid_labels(posted: object) -> dict[str, dict[str, LabelFields]]:
@@ -387,7 +388,8 @@ def keep_recorded(
 def recorded_rows(decision: Decision, iteration: Iteration | None, case: Case) -> list[Data]:
     """Return the parts of a decided answer that can be labelled.
 
-    A part without a verdict of the audit is one that the decision has labelled.
+    A part without a verdict of the audit is one that the decision has labelled. Chunks are labelled
+    on their cards.
     """
     rows = label_rows(iteration, case) if iteration else []
     known = {row["key"] for row in rows}
@@ -404,7 +406,7 @@ def recorded_rows(decision: Decision, iteration: Iteration | None, case: Case) -
             "right": None,
         }
         for label_ in decision.labels
-        if label_.target in LABEL_CHOICES and not label_.reports and _key_of(label_) not in known
+        if label_.target in PART_LABELS and not label_.reports and _key_of(label_) not in known
     ]
 
 

@@ -45,7 +45,7 @@ LABELS = Key(
 )
 MISSING = Key("Shift+L", "Shift L", "Say that a needed passage is missing from the evidence")
 LABEL_WORDS = Key("M", "M", "Report an issue in the words selected in the answer, or in a sentence")
-INSERT = Key("I", "I", "Insert the evidence's sentence on the issue of F, with its citation")
+INSERT = Key("I", "I", "Insert the evidence's sentence on the issue of F, or the citation it lacks")
 REPORT = Key("Shift+M", "Shift M", "Report an issue with the whole answer")
 CODE = Key("Y", "Y", "Add a failure mode to the case, or remove one")
 WITHOUT_PASSAGES = Key(
