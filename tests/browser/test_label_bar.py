@@ -296,7 +296,9 @@ def test_a_reported_issue_names_passages_in_a_narrow_dark_window(
     (label,) = labels_of(server, "report")
     assert label.reports
     assert quoted(label) == [("c2", "The bridge is 120 metres long. It is narrow.", "contradicts")]
-    expect(found.locator(".standing")).to_contain_text("c2 contradicts: “The bridge is 120")
+    expect(found.locator(".standing")).to_contain_text(
+        "c2 contradicts the words: “The bridge is 120"
+    )
     tab.assert_clean()
 
 
@@ -330,7 +332,7 @@ def test_a_lead_takes_over_a_reviewers_labels_with_their_passages(
         decided = lead.page.get_by_role("region", name="Decision")
         expect(decided).to_have_attribute("data-ready", "true")
         side = lead.page.locator(".side", has_text="Ada")
-        expect(side).to_contain_text("c1 contradicts: “The 🌉 bridge opened in 1931.”")
+        expect(side).to_contain_text("c1 contradicts the words: “The 🌉 bridge opened in 1931.”")
         press(lead.page, "1", "Control+Enter")
 
         def verdicts() -> list[Decision]:

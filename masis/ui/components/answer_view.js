@@ -168,11 +168,14 @@ function drawAnswer(root, data, desk) {
     const pane = evidence.getBoundingClientRect()
     const head = isNarrow() ? 0 : why.offsetHeight + 14
     const room = pane.height - head
-    const isCardInView = card && card.offsetHeight <= room
-    const { top } = (isCardInView ? card : element).getBoundingClientRect()
-    // Shows the card from its head, or if it's too long centers the passage with its context
-    const margin = isCardInView ? 0 : (room - element.offsetHeight) / 2
-    const goal = evidence.scrollTop + top - pane.top - head - Math.max(margin, 0)
+    const isWhole = card && card.offsetHeight <= room
+    const { top, bottom } = (isWhole ? card : element).getBoundingClientRect()
+    // Shows the card from its head, with the heading if both fit. If it's too long, centers the
+    // passage with its context.
+    const margin = isWhole ? 0 : (room - element.offsetHeight) / 2
+    const fitsAtTop = isWhole && evidence.scrollTop + bottom - pane.top <= pane.height
+    const start = evidence.scrollTop + top - pane.top - head - Math.max(margin, 0)
+    const goal = fitsAtTop ? 0 : start
     evidence.scrollTo({
       top: Math.max(0, goal),
       behavior: opening || reducesMotion() ? "auto" : "smooth",

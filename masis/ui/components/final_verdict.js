@@ -253,7 +253,7 @@ const FINAL_VERDICT = {
     el.reasonTitle.textContent = this.titleOf("Reason", "other", this.isOptional())
     el.other.setAttribute("aria-label", el.reasonTitle.textContent)
     el.other.maxLength = 2000
-    el.other.placeholder = "Type it, or press the number of one below"
+    el.other.placeholder = "In here, type it or press the number of a usual one"
     el.noteTitle.textContent = `${this.titleOf("Note", "note", true)} `
     const usual = final.reasons[fields.verdict] ?? []
     if (
