@@ -60,6 +60,8 @@ def test_a_taken_decision_shows_its_label_on_a_chunk_and_l_labels_the_answer(
     decide(workbench, CASE, "reject", ADA.name, iteration=1, labels=(label,))
     decide(workbench, CASE, "approve", "Ben", iteration=1)
     form = mounted_form(mount, workbench)
+    form.page.keyboard.press("m")
+    expect(form.locator(".message[role=status]")).to_contain_text("no final verdict to change")
     form.page.keyboard.press("1")
     given = form.get_by_role("list", name="Labels on chunks")
     expect(given.get_by_role("listitem")).to_have_text([f"{chunk}: irrelevant"])

@@ -131,7 +131,11 @@ const FINAL_VERDICT = {
   // that were made before somebody else settled the case are shown instead.
   toggleChange() {
     const { final, blank } = this.data
-    if (!final.can || final.open || this.refuseIfBusy()) return
+    if (!final.can || this.refuseIfBusy()) return
+    if (final.open) {
+      this.showMessage("This case has no final verdict to change yet.")
+      return
+    }
     if (this.fields.changing) {
       this.load(blank)
       return
