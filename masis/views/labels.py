@@ -9,12 +9,20 @@ from masis.audit.citations.label_causes import audit_decided_answer, causes_of_l
 from masis.schema.audit import CitationAudit
 from masis.schema.case import Case
 from masis.schema.causes import CAUSES, Cause
-from masis.schema.labels import TargetLabel, is_fault
+from masis.schema.labels import Stance, TargetLabel, is_fault
 from masis.schema.review import Decision
+from masis.schema.rules import OMISSIONS
 from masis.schema.run import Run
 from masis.schema.wording import shorten
 from masis.views.headline import written_markers
-from masis.views.words import CHUNK_LABEL, PART_LABELS, PASSAGE_MISSING, STANCE, SUPPORT_KIND
+from masis.views.words import (
+    CHUNK_LABEL,
+    PART_LABELS,
+    PASSAGE_MISSING,
+    REPORT_STANCE,
+    STANCE,
+    SUPPORT_KIND,
+)
 
 LONGEST_PASSAGE = 400
 
@@ -121,7 +129,7 @@ def _name_part(target: TargetLabel, audit: CitationAudit | None) -> str:
 
 def _details(target: TargetLabel, cause: Cause | None) -> list[str]:
     details = [
-        f"{passage.evidence_id} {STANCE[passage.stance].text}:"
+        f"{passage.evidence_id} {_stance_text(target, passage.stance)}:"
         f" “{shorten(passage.text, LONGEST_PASSAGE)}”"
         for passage in target.evidence
     ]
@@ -133,6 +141,14 @@ def _details(target: TargetLabel, cause: Cause | None) -> list[str]:
         row = CAUSES[cause]
         details.append(f"derived cause: {row.name.lower()} ({row.meaning})")
     return details
+
+
+def _stance_text(target: TargetLabel, stance: Stance) -> str:
+    if not target.reports:
+        return STANCE[stance].text
+    omits = target.label in OMISSIONS
+    subject = "omission" if omits else "words" if target.target == "span" else "answer"
+    return REPORT_STANCE[subject].get(stance, STANCE[stance].text)
 
 
 def flat_lines(lines: Sequence[LabelLine]) -> list[str]:

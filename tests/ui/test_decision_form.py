@@ -4,6 +4,7 @@ becomes of it.
 
 from __future__ import annotations
 
+from itertools import cycle
 from typing import Any
 
 import pytest
@@ -408,6 +409,19 @@ def test_a_recorded_correction_is_compared_with_its_answer() -> None:
     assert (
         forms.correction(decision.model_copy(update={"corrected_answer": None}), None, case) == []
     )
+
+
+def test_an_approval_asks_about_the_claims_if_the_audit_confirmed_none(run: Run) -> None:
+    original = run.iterations[0]
+    assert any(check.verified for check in original.claims)
+    assert forms.unconfirmed_rows(original) == forms.unconfirmed_rows(None) == []
+    verdicts = cycle(["unverifiable", "unscored"])
+    doubtful = tuple(
+        check.model_copy(update={"verdict": next(verdicts)}) for check in original.claims
+    )
+    rows = forms.unconfirmed_rows(original.model_copy(update={"claims": doubtful}))
+    assert [row["text"] for row in rows] == [check.claim.text for check in doubtful]
+    assert rows[0]["key"] in {row["key"] for row in label_rows(original, CASE)}
 
 
 def test_serious_issues_about_the_same_words_are_listed_once_before_an_approval(run: Run) -> None:

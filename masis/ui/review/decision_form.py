@@ -22,15 +22,26 @@ from masis.schema.audit import CitationAudit, Issue
 from masis.schema.base import Record
 from masis.schema.case import Case, Severity
 from masis.schema.labels import SERIOUS_SEVERITIES, TargetLabel
-from masis.schema.review import Decision, LogEntry, Verdict, answer_name, decision_outcome
+from masis.schema.review import (
+    Decision,
+    LogEntry,
+    Verdict,
+    answer_digest,
+    answer_name,
+    decision_outcome,
+)
+from masis.schema.rules import OMISSIONS
 from masis.schema.run import Iteration, Run
 from masis.schema.team import LabelTypes
 from masis.schema.wording import count_noun, shorten
 from masis.services import decision_rules
 from masis.services.decision_rules import (
     OTHER,
+    REASON_CODE,
+    REASON_CODES,
     is_unchanged,
     label_key,
+    own_words,
     reasons_for,
     reasons_given,
     seen_issues,
@@ -55,7 +66,8 @@ from masis.views.labels import label_lines
 from masis.views.log_entries import entry_texts
 from masis.views.numbering import SEVERITIES, numbered_issues, worst_of
 from masis.views.numbers import moment_utc
-from masis.views.words import DECIDE, Word, label, rule_word
+from masis.views.verdicts import target_key
+from masis.views.words import DECIDE, VERDICT, Word, label, rule_word
 
 LONGEST_NAME = 80
 MOST_REASONS = 10
@@ -310,6 +322,28 @@ def fields_of_labels(decision: Decision, answer: str) -> Data:
     return {**labels_of(decision), "reported": {answer: reported} if reported else {}}
 
 
+def entries_of(decision: Decision, answer: str | None) -> FormFields:
+    """Return a decision as entries of the form.
+
+    ``answer`` is the answer that it's about, or None if it was removed. Its labels need it.
+    """
+    codes = decision.extra.get(REASON_CODES, [decision.extra.get(REASON_CODE, "")])
+    known = {reason.code for reason in reasons_for(decision.verdict)} if decision.verdict else set()
+    reasons = [code for code in codes if code in known]
+    labels = {}
+    if decision.labels and answer is not None:
+        labels = fields_of_labels(decision, answer_digest(answer))
+    return FormFields(
+        verdict=decision.verdict,
+        reason=next(iter(reasons), ""),
+        also=tuple(reasons[1:]),
+        other=own_words(decision.reason, reasons),
+        note=decision.note,
+        corrected=decision.corrected_answer,
+        **labels,
+    )
+
+
 @lru_cache(maxsize=16)  # called after every pause in typing for the same answer
 def sentence_places(answer: str) -> tuple[tuple[int, int], ...]:
     """Return the start and end of each sentence, without the markers of headings and lists."""
@@ -329,7 +363,10 @@ def reporting(answer: str, types: LabelTypes, standing: Decision | None) -> Data
         if row["start"] is None or answer[row["start"] : row["end"]] == row["text"]
     ]
     return {
-        "types": [{"name": type_.name, "guidance": type_.guidance} for type_ in types.types],
+        "types": [
+            {"name": type_.name, "guidance": type_.guidance, "omits": type_.name in OMISSIONS}
+            for type_ in types.types
+        ],
         "severities": SEVERITIES,
         "serious": SERIOUS_SEVERITIES,
         "sentences": list(sentence_places(answer)),
@@ -377,6 +414,30 @@ def serious_rows(run: Run | None, index: int) -> list[Data]:
                 }
             )
     return rows
+
+
+def unconfirmed_rows(iteration: Iteration | None) -> list[Data]:
+    """Return the claims of an answer as the question before an approval lists them.
+
+    There are none if the audit confirmed at least one claim. ``key`` is that of the claim's label,
+    or "" if the claim has no place in the answer.
+    """
+    claims = iteration.claims if iteration else ()
+    if any(check.verified for check in claims):
+        return []
+    return [
+        {
+            "ids": [],
+            "key": ""
+            if check.claim.start is None or check.claim.end is None
+            else target_key("claim", check.claim.start, check.claim.end),
+            "number": "",
+            "labels": [label(VERDICT[check.verdict])],
+            "severity": "",
+            "text": shorten(check.claim.text, EXCERPT),
+        }
+        for check in claims
+    ]
 
 
 def revision_of(run: Run | None, text: str) -> int | None:

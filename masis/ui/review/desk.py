@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar, Self
 
+from masis.errors import Removed
 from masis.schema.base import Record
 from masis.schema.review import Decision, answer_digest
 from masis.schema.run import Run
@@ -298,6 +299,7 @@ class OpenDesk:
                 "note": self._about_answer(),
             },
             "serious": forms.serious_rows(run, self.index),
+            "unconfirmed": forms.unconfirmed_rows(iteration),
             "notice": self.notice._asdict() if self.notice else None,
             "revision": forms.shown_name(run, self.revision) if self.revision else "",
             "iterations": {
@@ -461,4 +463,15 @@ class OpenDesk:
         if entry.decision.kind != "decision":
             return None
         # Once all reviewers have decided, only an adjudication changes the case, as the notice says
-        return {**row, "undoable": not (self.notice and self.notice.adjudicate)}
+        undoable = not (self.notice and self.notice.adjudicate)
+        return {**row, "undoable": undoable, "entries": self._entries_of(entry.decision)}
+
+    def _entries_of(self, decision: Decision) -> Data | None:
+        """Return the person's own decision as entries of the form, if it's on the answer shown."""
+        try:
+            answer = self.workbench.reviews.answer_of(decision)
+        except Removed:
+            return None
+        if decision.reviewer != self.actor.name or answer != self.answer:
+            return None
+        return forms.entries_of(decision, answer).model_dump(mode="json")

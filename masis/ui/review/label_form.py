@@ -17,6 +17,7 @@ from masis.schema.audit import ClaimCheck
 from masis.schema.base import Record
 from masis.schema.case import Case, Evidence
 from masis.schema.labels import (
+    FAULTS,
     LABEL_CHOICES,
     MOST_PASSAGES,
     SERIOUS_FAULTS,
@@ -37,6 +38,7 @@ from masis.views.words import (
     NOT_JUDGED,
     PART_LABELS,
     PASSAGE_MISSING,
+    REPORT_STANCE,
     STANCE,
     SUPPORT_KIND,
     label,
@@ -190,7 +192,8 @@ def label_rows(iteration: Iteration, case: Case) -> list[Data]:
     """Return the parts of an iteration that can be labelled, each with the machine's verdict.
 
     ``offered`` holds the audit's own passages (``_offered_passages``), and ``right`` the chunk
-    that it considers the right one to cite, or None.
+    that it considers the right one to cite, or None. ``doubtful`` says that the audit found a fault
+    in the part or couldn't confirm it.
     """
     chunks = {chunk.id: chunk for chunk in case.evidence}
     citations = iteration.citation_audit.citations
@@ -214,6 +217,8 @@ def label_rows(iteration: Iteration, case: Case) -> list[Data]:
                 else "",
                 "machine": label(PART_LABELS[target.kind][target.verdict]),
                 "verdict": target.verdict,
+                "doubtful": target.verdict in FAULTS[target.kind]
+                or (target.kind == "claim" and target.verdict != "supported"),
                 "offered": [passage.model_dump() for passage in offered],
                 "right": _right_reference(target, checks, offered, iteration),
             }
@@ -311,7 +316,8 @@ def label_words() -> Data:
 
     ``choices`` lists code, word and meaning by the kind of target, as ``kinds`` does. ``serious``
     holds the codes that an approval asks about.
-    ``stances`` holds the words of a passage's stances.
+    ``stances`` holds the words of a passage's stances, and ``report_stances`` those of a reported
+    issue, by what its passages are about.
     """
     tables = {**PART_LABELS, "evidence": CHUNK_LABEL}
     return {
@@ -323,6 +329,7 @@ def label_words() -> Data:
         "wrong_references": _WRONG_REFERENCES,
         "serious": {kind: sorted(codes) for kind, codes in SERIOUS_FAULTS.items()},
         "stances": {stance: label(word) for stance, word in STANCE.items()},
+        "report_stances": REPORT_STANCE,
         "kinds": [(kind, word.text, word.meaning) for kind, word in SUPPORT_KIND.items()],
         "missing": label(PASSAGE_MISSING),
         "most_passages": MOST_PASSAGES,
@@ -394,6 +401,7 @@ def recorded_rows(decision: Decision, iteration: Iteration | None, case: Case) -
             "where": "",
             "machine": label(NOT_JUDGED),
             "verdict": "",
+            "doubtful": False,
             "offered": [],
             "right": None,
         }

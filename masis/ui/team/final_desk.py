@@ -311,6 +311,7 @@ class FinalDesk(OpenDesk):
             "notice": None if self.can_adjudicate else self._notice(),
             "revision": "",
             "serious": [],
+            "unconfirmed": [],  # the reviewers have read the answer
             "standing": self._final_row(),
             "go": {"waiting": self.waiting > 0, "says": left},
             "final": {
