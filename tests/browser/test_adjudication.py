@@ -13,7 +13,7 @@ from playwright.sync_api import expect
 
 from masis.schema.team import QueuePolicy
 from masis.services import Workbench, demo_cases
-from tests.browser.conftest import Tab, serving, until
+from tests.browser.conftest import Tab, bottom, serving, top, until
 from tests.browser.test_dialog_keys import BURST_OVER
 from tests.cases import with_copied_figure
 from tests.reviewing import ADA, decide
@@ -178,6 +178,9 @@ def test_a_lead_adjudicates_with_the_keyboard_and_sees_the_recorded_verdict(
         page.reload()
         expect(corrected).to_have_value(f"{expected} Indeed. So.")
         expect(panel).to_have_attribute("data-ready", "true")
+        # the editor doesn't cover what the correction is compared with
+        editor = panel.locator(".editor")
+        until(lambda: bottom(sides.first) <= top(editor), page, "a decision above the editor")
         page.keyboard.press("4")
         expect(reason).to_have_value("Mine.")
         # at once: B begins the correction of the decision again that was taken just now

@@ -60,6 +60,8 @@ def test_a_taken_decision_shows_its_label_on_a_chunk_and_l_labels_the_answer(
     decide(workbench, CASE, "reject", ADA.name, iteration=1, labels=(label,))
     decide(workbench, CASE, "approve", "Ben", iteration=1)
     form = mounted_form(mount, workbench)
+    form.page.keyboard.press("m")
+    expect(form.locator(".message[role=status]")).to_contain_text("no final verdict to change")
     form.page.keyboard.press("1")
     given = form.get_by_role("list", name="Labels on chunks")
     expect(given.get_by_role("listitem")).to_have_text([f"{chunk}: irrelevant"])
@@ -99,3 +101,30 @@ def test_l_says_that_the_policy_hides_what_it_would_label(
     form.page.keyboard.press("1")
     form.page.keyboard.press("l")
     expect(form.locator(".message[role=status]")).to_contain_text("The policy hides the audit")
+
+
+def test_a_taken_correction_keeps_what_another_reviewer_reported(
+    mount: Mount, workbench: Workbench
+) -> None:
+    chunks = [chunk.id for chunk in workbench.cases.open(CASE).case.evidence[:2]]
+    report = TargetLabel(target="answer", label="other", severity="low", note="Too short.")
+    of_ada = (TargetLabel(target="evidence", evidence_id=chunks[0], label="irrelevant"), report)
+    of_ben = (TargetLabel(target="evidence", evidence_id=chunks[1], label="relevant"),)
+    decide(workbench, CASE, "reject", ADA.name, iteration=1, labels=of_ada)
+    corrected = {"corrected_answer": "Shorter.", "labels": of_ben}
+    decide(workbench, CASE, "override", "Ben", iteration=1, **corrected)
+    form = mounted_form(mount, workbench)
+    page = form.page
+    add = page.get_by_role("button", name="issues and labels")
+    expect(add).to_have_count(0)  # a verdict says which answer they are about
+    page.keyboard.press("2")
+    expect(add).to_have_text("Add Ada’s issues and labels")
+    add.click()
+    expect(form.get_by_role("list", name="Labels on chunks").get_by_role("listitem")).to_have_text(
+        [f"{chunks[1]}: relevant", f"{chunks[0]}: irrelevant"]
+    )
+    reported = form.get_by_role("region", name="Issues you report")
+    expect(reported.get_by_text("Too short.")).to_be_visible()
+    expect(add).to_have_count(0)
+    page.keyboard.press("u")
+    expect(reported).to_be_hidden()

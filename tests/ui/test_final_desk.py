@@ -10,6 +10,7 @@ from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 from masis.schema.actor import Actor
+from masis.schema.codebook import FailureMode
 from masis.schema.labels import LabelPassage, TargetLabel
 from masis.schema.review import Decision, decision_outcome
 from masis.schema.team import QueuePolicy
@@ -18,6 +19,7 @@ from masis.services import Workbench
 from masis.ui.review import desk_api  # noqa: F401 (adds its endpoints to the table)
 from masis.ui.team.final_desk import decisions_on, differences
 from masis.views.log_entries import adopted_decision_text
+from masis.views.words import ENTRY
 from tests.reviewing import decide
 from tests.ui.conftest import AUDITED
 
@@ -471,3 +473,18 @@ def test_a_side_names_a_chunk_once_and_no_cause_that_nobody_chose(
     lines = opened(client, third)["final"]["sides"][0]["lines"]
     assert f"{chunk}: relevant" in lines
     assert not any("cause" in line for line in lines)
+
+
+def test_an_adjudication_shows_what_reviewers_wrote_beside_their_decisions(
+    workbench: Workbench, client: TestClient
+) -> None:
+    workbench.modes.add_mode(ADA, FailureMode(code="wrong-date", name="A wrong date"))
+    workbench.modes.apply_to_cases(ADA, ["wrong-date"], [CASE])
+    workbench.team.comment(ADA, CASE, "Two sources say so.")
+    workbench.team.comment(CLEO, CASE, "I'm looking.")
+    desk = opened(client)
+    ada, ben = desk["final"]["sides"]
+    assert "Comment: Two sources say so." in ada["lines"]
+    assert not [line for line in ben["lines"] if line.startswith("Comment")]
+    (coded,) = (row for row in desk["history"] if row["what"] == ENTRY["code"].text)
+    assert coded["why"] == "A wrong date"

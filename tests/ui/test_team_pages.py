@@ -23,7 +23,7 @@ from masis.services.team import EmptyQueue
 from masis.ui.components import linked_table
 from masis.ui.components.linked_table import column, row
 from masis.ui.queue.case_list import ASSIGNED_TO_YOU, case_row
-from masis.ui.shell.keys import adjudication_keys, page_key_map
+from masis.ui.shell.keys import adjudication_keys, key_map, page_key_map
 from masis.ui.shell.reviewer import TAKEN_CASE_KEY
 from masis.ui.team.final_desk import differences
 from masis.ui.team.leases import explain_empty_queue
@@ -273,6 +273,17 @@ def test_an_escalated_case_is_marked_and_stays_listed(audited_workbench: Workben
     assert "1 is assigned to you" not in [
         link.proto.label for link in opened("overview").get("page_link")
     ]  # she decided it
+
+
+def test_keys_that_act_on_a_hidden_audit_arent_listed() -> None:
+    for made in (key_map, adjudication_keys):
+        every, blind = (
+            {shown for group in made(sees_audit=sees) for shown, _ in group["keys"]}
+            for sees in (True, False)
+        )
+        assert {"F", "Shift F", "Y"} <= every
+        assert not {"F", "Shift F", "I", "Shift W", "Z", "D", "[", "]"} & blind
+        assert {"L", "U", "H or ?"} <= blind
 
 
 def test_adjudication_keys_are_listed_on_its_page_and_named_on_lists() -> None:

@@ -1452,6 +1452,7 @@ class Desk {
     }
     const covered = docked ? editor.offsetHeight : 0
     if (this.dock === covered) return
+    const appears = !this.dock
     this.dock = covered
     document.documentElement.style.setProperty("--masis-dock", `${covered}px`)
     // So that the covered part can be scrolled into view
@@ -1459,6 +1460,8 @@ class Desk {
       ?.closest(".st-key-review, .st-key-adjudication")
       ?.style.setProperty("padding-bottom", `${covered}px`)
     window.dispatchEvent(new Event("resize"))
+    // also with a restored draft, whose decision nobody has taken just now
+    if (appears && this.isFinal) requestAnimationFrame(() => this.hasLeft || this.showSides())
   }
 
   build() {

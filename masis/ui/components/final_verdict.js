@@ -66,6 +66,37 @@ const FINAL_VERDICT = {
     this.showSides()
   },
 
+  // Returns the label fields with those of a reviewer whose decision isn't taken, or null if it adds
+  // none. What the form has already stays. Only labels on the same answer can be added.
+  withLabelsOf(side) {
+    const { fields, digest } = this
+    if (!fields.verdict || side.digest !== digest) return null
+    const { base, rows } = this.labels
+    const added = (own, theirs) => ({
+      ...own,
+      ...Object.fromEntries(Object.entries(theirs).filter(([name]) => !(name in own))),
+    })
+    const onParts = Object.entries(side.labels[side.labelled.base] ?? {})
+    const known = onParts.filter(([key]) => rows.some(row => row.key === key))
+    const labels = added(fields.labels[base] ?? {}, Object.fromEntries(known))
+    const own = this.reportedIssues()
+    const theirs = side.reported[digest] ?? []
+    const reported = [...own, ...theirs.filter(issue => !own.some(each => isEqual(each, issue)))]
+    const more = {
+      labels: Object.keys(labels).length ? { ...fields.labels, [base]: labels } : fields.labels,
+      chunks: added(fields.chunks, side.chunks),
+      missing: fields.missing ?? side.missing,
+      reported: reported.length ? { ...fields.reported, [digest]: reported } : fields.reported,
+    }
+    return isEqual(more, pick(LABEL_FIELDS, fields)) ? null : more
+  },
+
+  addLabelsOf(side) {
+    const more = this.withLabelsOf(side)
+    if (!more || this.refuseIfBusy()) return
+    this.change(more, { now: true, says: `Added ${side.name}’s issues and labels.` })
+  },
+
   load(fields, says = "") {
     this.change(fields, { now: true, says })
     this.fill(this.fields)
@@ -131,7 +162,11 @@ const FINAL_VERDICT = {
   // that were made before somebody else settled the case are shown instead.
   toggleChange() {
     const { final, blank } = this.data
-    if (!final.can || final.open || this.refuseIfBusy()) return
+    if (!final.can || this.refuseIfBusy()) return
+    if (final.open) {
+      this.showMessage("This case has no final verdict to change yet.")
+      return
+    }
     if (this.fields.changing) {
       this.load(blank)
       return
@@ -305,6 +340,10 @@ const FINAL_VERDICT = {
       const words = lines.length ? `${name}'s decision` : name.toLowerCase()
       const title = isTaken ? "In the form" : `Take ${words}`
       head.append(button("take-side", title, index + 1, () => this.take(version)))
+      if (lines.length && !isTaken && this.withLabelsOf(version))
+        head.append(
+          button("quiet", `Add ${name}’s issues and labels`, "", () => this.addLabelsOf(version)),
+        )
     }
     side.append(head)
     const texts = [version.other, version.note, version.corrected]

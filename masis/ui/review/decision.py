@@ -82,7 +82,8 @@ def answer_place() -> None:
 
 def draw_desk(desk: OpenDesk) -> None:
     """Draw the desk, and follow it to the answer that it opens."""
-    groups = keys.adjudication_keys() if desk.place.adjudication else keys.key_map()
+    map_of = keys.adjudication_keys if desk.place.adjudication else keys.key_map
+    groups = map_of(sees_audit=not desk.view.machine_hidden)
     data = {**desk.data(), "suggested_name": suggested_name(), "keys": groups}
     opened = _DESK(data=data, key=_KEY, on_open_change=_follow).open
     if opened and opened.get("search"):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from functools import lru_cache, partial
 from typing import Annotated, Any, Literal, NamedTuple, Self, cast
@@ -654,18 +654,22 @@ def reasons(iteration: Iteration | None) -> dict[str, list[Data]]:
 
 
 def history(
-    entries: Sequence[LogEntry], case: Case | None = None, run: Run | None = None
+    entries: Sequence[LogEntry],
+    case: Case | None = None,
+    run: Run | None = None,
+    modes: Callable[[Sequence[str]], Sequence[str]] = tuple,
 ) -> list[Data]:
     """Return the log entries of a case as rows of its history, in the same order.
 
     ``run`` is the audit that the person sees; it and the case name the cause of labelled faults.
+    ``modes`` returns the names of failure modes by their codes.
     """
     undone = {
         entry.decision.undoes for entry in entries if entry.decision and entry.decision.undoes
     }
     words = entry_texts(entries)
     return [
-        _history_row(entry, words[entry.id], entry.id in undone)
+        _history_row(entry, words[entry.id], entry.id in undone, modes)
         | _describe_labels(entry.decision, case, run)
         for entry in entries
     ]
@@ -700,8 +704,14 @@ def with_audits(rows: list[Data], runs: Sequence[RunSummary]) -> list[Data]:
     return sorted([*rows, *audits], key=lambda row: str(row["at"]), reverse=True)
 
 
-def _history_row(entry: LogEntry | None, what: Word, undone: bool) -> Data:
+def _history_row(
+    entry: LogEntry | None,
+    what: Word,
+    undone: bool,
+    modes: Callable[[Sequence[str]], Sequence[str]] = tuple,
+) -> Data:
     decision = entry.decision if entry else None
+    named = (*decision.assignees, *decision.tags, *modes(decision.codes)) if decision else ()
     return {
         "id": entry.id if entry else "",
         "at": entry.at if entry else "",
@@ -709,11 +719,7 @@ def _history_row(entry: LogEntry | None, what: Word, undone: bool) -> Data:
         "who": decision.reviewer if decision else "",
         "what": what.text,
         "tone": what.tone,
-        "why": (
-            (decision.reason or ", ".join((*decision.assignees, *decision.tags)))
-            if decision
-            else ""
-        ),
+        "why": (decision.reason if decision else "") or ", ".join(named),
         "note": decision.note if decision else "",
         "undone": undone,
         "outcome": decision_outcome(decision) if decision else "",

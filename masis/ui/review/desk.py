@@ -274,7 +274,9 @@ class OpenDesk:
         draft = self.workbench.drafts.get(self.actor, self.subject)
         fields = read_form(self.fields_type, draft.values)
         iteration = run.iterations[self.index] if run else None
-        history = forms.history(view.history, view.case, run)
+        has_codes = any(entry.decision and entry.decision.codes for entry in view.history)
+        modes = self.workbench.modes.codebook(self.actor).names_of if has_codes else tuple
+        history = forms.history(view.history, view.case, run, modes)
         return {
             "place": self.place.model_dump(),
             "reviewer": self.actor.name,

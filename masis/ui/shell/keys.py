@@ -143,10 +143,11 @@ GROUPS: tuple[tuple[str, tuple[Key, ...]], ...] = (
     ),
 )
 
+CONFIRM = Key("Y", "Y", "Confirm the audit's passage, with its verdict unless you chose a label")
 LABEL_BAR: tuple[Key, ...] = (
     Key("1", "1–6", "Choose the label"),
     Key("0", "0", "Remove the label"),
-    Key("Y", "Y", "Confirm the audit's passage, with its verdict unless you chose a label"),
+    CONFIRM,
     Key("ArrowDown", "↓ ↑", "Step through the sentences of the evidence; Shift adds the next one"),
     Key("S", "S", "The selected words or the sentence support it; S again removes them"),
     Key("C", "C", "The selected words or the sentence contradict it"),
@@ -162,6 +163,11 @@ _LABELLING = "While you label (L)"
 _CHOOSE = (TAKE_SIDE, TYPE_REASON, TYPE_NOTE, CHOOSE, OVERRIDE._replace(shown="O"), BEGIN_AGAIN)
 _ADJUDICATION = (*_CHOOSE, LABELS, MISSING, RECORD, LEAVE, UNDO_FINAL, CHANGE)
 _BESIDE = (NEXT_TO_ADJUDICATE, PREVIOUS, NEXT_ISSUE, PREVIOUS_ISSUE, TURN, HELP)
+_OF_AUDIT = frozenset(
+    {TAKE, INSERT, WITHOUT_PASSAGES, NEXT_ISSUE, PREVIOUS_ISSUE, DIFF}
+    | {ITERATION_BACK, ITERATION_FORWARD, CONFIRM}
+)
+"""The keys that act on the issues, passages and revisions of an audit."""
 _ROWS = (NEXT_ROW, PREVIOUS_ROW, ENDS, OPEN)
 _SELECTION = (SELECT_ROW, SELECT_RANGE, ROW_ACTIONS)
 _PAGE_KEYS: dict[str, tuple[Key, ...]] = {
@@ -178,18 +184,24 @@ _WITHOUT_LISTS = frozenset({"new", "settings", "health"})
 """Pages without a table whose rows can be opened."""
 
 
-def key_map() -> list[KeyGroup]:
-    """Return all keys of the case page in groups."""
-    groups = [_key_group(title, keys) for title, keys in GROUPS]
-    return [*groups, _key_group(_LABELLING, LABEL_BAR)]
+def key_map(*, sees_audit: bool = True) -> list[KeyGroup]:
+    """Return the keys of the case page in groups, for a reader who may see the audit or not."""
+    return _case_keys(GROUPS, sees_audit=sees_audit)
 
 
-def adjudication_keys() -> list[KeyGroup]:
-    """Return all keys of an adjudication in groups."""
+def adjudication_keys(*, sees_audit: bool = True) -> list[KeyGroup]:
+    """Return the keys of an adjudication in groups, for a reader who may see the audit or not."""
+    groups = (("Adjudicate", _ADJUDICATION), ("View and navigate", _BESIDE))
+    return _case_keys(groups, sees_audit=sees_audit)
+
+
+def _case_keys(
+    groups: tuple[tuple[str, tuple[Key, ...]], ...], *, sees_audit: bool
+) -> list[KeyGroup]:
+    """Return the keys of a form; without the audit, some have nothing to act on."""
     return [
-        _key_group("Adjudicate", _ADJUDICATION),
-        _key_group("View and navigate", _BESIDE),
-        _key_group(_LABELLING, LABEL_BAR),
+        _key_group(title, tuple(key for key in keys if sees_audit or key not in _OF_AUDIT))
+        for title, keys in (*groups, (_LABELLING, LABEL_BAR))
     ]
 
 

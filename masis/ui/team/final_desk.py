@@ -147,6 +147,12 @@ class FinalDesk(OpenDesk):
         return True
 
     @cached_property
+    def comments(self) -> tuple[tuple[str, str], ...]:
+        """The comments on the case with their authors, oldest first."""
+        made = self.workbench.team.comments(self.actor, self.case_id)
+        return tuple((comment.reviewer, comment.note) for _, comment in made)
+
+    @cached_property
     def waiting(self) -> int:
         """The number of cases that this person can adjudicate."""
         return self.workbench.team.adjudications(self.actor, size=1).total
@@ -345,6 +351,7 @@ class FinalDesk(OpenDesk):
         """Return a reviewer's decision, with the changes of its correction to the answer."""
         lines = [f"Reason: {decision.reason}" if decision.reason else "No reason given"]
         lines += [f"Note: {decision.note}"] if decision.note else []
+        lines += [f"Comment: {text}" for by, text in self.comments if by == decision.reviewer]
         lines += [f"{name}: {value}" for name, value in decision.rubric_scores.items()]
         labels = label_lines(decision, self.view.case, self.run, with_causes=False)
         lines += flat_lines(labels)
