@@ -194,7 +194,7 @@ class ReviewService(Service):
     def _unknown_citations(self, decision: Decision, before: str = "") -> tuple[str, ...]:
         """Return the references of a correction that name no evidence, without those of ``before``.
 
-        A reviewer from whom the audit is hidden isn't told about those of the answer itself.
+        A reviewer from whom the audit is hidden gets none about the answer itself.
         """
         corrected = decision.corrected_answer
         if decision.verdict != "override" or not corrected:
