@@ -249,7 +249,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         names: tuple[str, ...] = getattr(item, "fixturenames", ())
         if "public_data" in names:
             item.add_marker(pytest.mark.soak)
-        if any(hasattr(getattr(item, "module", None), each) for each in ("AppTest", "open_page")):
+        if any(hasattr(getattr(item, "module", None), name) for name in ("AppTest", "open_page")):
             item.add_marker(pytest.mark.apptest)
         if "public_data" in names or (
             config.getoption("--soak") and item.get_closest_marker("soak")

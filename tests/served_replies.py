@@ -51,8 +51,8 @@ class Request:
         contents += [message["content"] for message in self.body.get("messages", ())]
         return [
             text
-            for each in contents
-            for text in ([each] if isinstance(each, str) else _texts(each))
+            for content in contents
+            for text in ([content] if isinstance(content, str) else _texts(content))
         ]
 
     @property
@@ -183,7 +183,9 @@ def sensible(
             return {"claims": _claims(answer)}
         case "checked_claims_reply":
             rows = {row["sentence"]: row for row in map(json.loads, answer.splitlines())}
-            claims = [each | _verdict(rows[each["sentence"]], chunks) for each in _claims(answer)]
+            claims = [
+                claim | _verdict(rows[claim["sentence"]], chunks) for claim in _claims(answer)
+            ]
             return {"claims": claims, "missing": []}
         case "verdicts_reply":
             rows = [json.loads(line) for line in "".join(request.fences("CLAIMS")).splitlines()]
@@ -209,7 +211,7 @@ def filled(schema: Json, root: Json) -> Any:
         return filled(schema["anyOf"][0], root)
     match schema.get("type"):
         case "object":
-            return {name: filled(each, root) for name, each in schema["properties"].items()}
+            return {name: filled(inner, root) for name, inner in schema["properties"].items()}
         case "array":
             return []
         case "number":
@@ -294,7 +296,7 @@ def _verdict(row: Json, chunks: list[tuple[str, str]]) -> Json:
         for id_ in cited
     ]
     return {
-        "evidence": [each | {"claim_words": ""} for each in bearing],
+        "evidence": [passage | {"claim_words": ""} for passage in bearing],
         "calculation": "",
         "reasoning": "" if bearing else "Nothing supports it.",
         "verdict": "supported" if bearing else "unsupported",
@@ -360,11 +362,11 @@ def _with_numbers(value: Any, schema: Json, root: Json, given: Any) -> Any:
         return given
     if isinstance(value, dict):
         return {
-            key: _with_numbers(each, schema["properties"][key], root, given)
-            for key, each in value.items()
+            key: _with_numbers(item, schema["properties"][key], root, given)
+            for key, item in value.items()
         }
     if isinstance(value, list) and "items" in schema:
-        return [_with_numbers(each, schema["items"], root, given) for each in value]
+        return [_with_numbers(item, schema["items"], root, given) for item in value]
     return value
 
 

@@ -280,7 +280,9 @@ class ModelServer:
             "reasoning_effort" in body or "effort" in body.get("output_config", {})
         ):
             return status(400, "This model does not support the effort parameter.", code_name="x")
-        if "system" in self.refuses and any(each["role"] == "system" for each in body["messages"]):
+        if "system" in self.refuses and any(
+            message["role"] == "system" for message in body["messages"]
+        ):
             return status(400, "System role not supported", code_name="x")
         if "cache_control" in self.refuses and "cache_control" in json.dumps(body["messages"]):
             return status(400, "cache_control: Extra inputs are not permitted", code_name="x")
@@ -440,10 +442,10 @@ def _broken(schema: Json, where: str, depth: int) -> Iterator[str]:
             yield f"{where}: 'required' must hold every key of properties"
     if schema.get("type") == "array" and "items" not in schema:
         yield f"{where}: array without items"
-    for name, each in (schema.get("properties", {}) | schema.get("$defs", {})).items():
-        yield from _broken(each, f"{where}.{name}", depth + 1)
-    for each in (*schema.get("anyOf", ()), *([schema["items"]] if "items" in schema else [])):
-        yield from _broken(each, where, depth + 1)
+    for name, part in (schema.get("properties", {}) | schema.get("$defs", {})).items():
+        yield from _broken(part, f"{where}.{name}", depth + 1)
+    for part in (*schema.get("anyOf", ()), *([schema["items"]] if "items" in schema else [])):
+        yield from _broken(part, where, depth + 1)
 
 
 def random_faults(share: float, seed: int, names: Collection[str] = FAULTS) -> Script:

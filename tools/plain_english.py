@@ -69,6 +69,9 @@ PLAINER_WORDS = {
 WORDS_ARE_DATA = ("masis/bench/",)
 """Folders in which such a word is a stored name: a metric in published results."""
 
+OTHER_FOLDERS = ("tests", "tools", "benchmarks")
+"""Folders outside the package. Their variables are checked as well."""
+
 VAGUE_VARIABLES = frozenset({"each"})
 """Names of variables that don't say what they hold. Name the thing: ``for claim in claims``."""
 
@@ -168,7 +171,7 @@ def word_candidates(file: str, text: str) -> Iterator[Candidate]:
 
 
 def candidates(root: Path) -> Iterator[Candidate]:
-    """Yield all places to reword in the package."""
+    """Yield all places to reword in the package, its tests, tools and benchmarks."""
     all_definitions: list[Definition] = []
     for path in sorted((root / "masis").rglob("*")):
         if path.suffix in (".py", ".js", ".css", ".sql"):
@@ -179,6 +182,10 @@ def candidates(root: Path) -> Iterator[Candidate]:
                 all_definitions += definitions(file, text)
                 yield from variable_candidates(file, text)
     yield from name_candidates(all_definitions)
+    for folder in OTHER_FOLDERS:
+        for path in sorted((root / folder).rglob("*.py")):
+            text, file = path.read_text(encoding="utf-8"), str(path.relative_to(root))
+            yield from variable_candidates(file, text)
 
 
 def main() -> int:

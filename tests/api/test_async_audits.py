@@ -31,8 +31,12 @@ def outcome(run: Run) -> object:
     once a process.
     """
     return [
-        (each.quality_score, each.answer, [(check.verdict, check.support) for check in each.claims])
-        for each in run.iterations
+        (
+            iteration.quality_score,
+            iteration.answer,
+            [(check.verdict, check.support) for check in iteration.claims],
+        )
+        for iteration in run.iterations
     ]
 
 
@@ -108,5 +112,5 @@ def test_awaited_critiques_give_the_same_results() -> None:
             return list(await asyncio.gather(*critiques))
 
         found = asyncio.run(several())
-    assert {each.is_valid for each in found} == {alone.is_valid}
-    assert {each.confidence for each in found} == {alone.confidence}
+    assert {critique.is_valid for critique in found} == {alone.is_valid}
+    assert {critique.confidence for critique in found} == {alone.confidence}

@@ -61,7 +61,7 @@ def test_results_are_in_the_order_of_the_cases() -> None:
             first_may_end.set()
         return cost(0)
 
-    assert [each.job.number for each in done_of(audit=audit, at_once=2)] == list(range(12))
+    assert [finished.job.number for finished in done_of(audit=audit, at_once=2)] == list(range(12))
 
 
 def test_no_audit_starts_after_a_stop() -> None:
@@ -75,7 +75,7 @@ def test_no_audit_starts_after_a_stop() -> None:
         return cost(0)
 
     done = done_of(audit=audit, at_once=4, stopping=stop.is_set)
-    assert sorted(begun) == [each.job.number for each in done] == [0, 1, 2, 3]
+    assert sorted(begun) == [finished.job.number for finished in done] == [0, 1, 2, 3]
 
 
 def test_an_abandoned_iteration_cancels_audits_and_reads_no_more_cases() -> None:
@@ -119,7 +119,7 @@ def test_audits_that_might_exceed_the_limit_wait_for_running_ones() -> None:
     # 10 are spent: 2 may begin at 10 dollars each
     done = done_of(audit=audit, at_once=4, budget=Spent(31.0))
     assert most == 4  # once the first have shown that they cost less
-    assert not any(isinstance(each.outcome, OverBudget) for each in done)
+    assert not any(isinstance(finished.outcome, OverBudget) for finished in done)
 
 
 def priced(server: ModelServer) -> masis.Settings:
@@ -263,7 +263,7 @@ def test_a_frame_with_other_column_names_is_explained_once() -> None:
         f"T-{n}" for n in range(5)
     ]
     # it says nothing of a row
-    assert "id" not in masis.suggest([{**each, "ticket_id": "T-1"} for each in rows]).names
+    assert "id" not in masis.suggest([{**row, "ticket_id": "T-1"} for row in rows]).names
 
 
 def test_masis_audit_stays_a_function_after_modules_of_its_package_are_imported() -> None:
@@ -313,7 +313,7 @@ def test_a_cancelled_task_starts_no_further_audit_and_stops_those_in_progress(
 def test_read_cases_returns_a_list_and_names_every_invalid_line(tmp_path: Path) -> None:
     file = tmp_path / "cases.jsonl"
     good = [case.to_json_dict() for case in cases(2)]
-    file.write_text("".join(json.dumps(each) + "\n" for each in good))
+    file.write_text("".join(json.dumps(record) + "\n" for record in good))
     assert masis.read_cases(file) == cases(2)
     file.write_text(json.dumps(good[0]) + "\n{}\nnot json\n")
     with pytest.raises(InputError, match=r"problems: .*line 2.*line 3"):

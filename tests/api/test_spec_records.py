@@ -194,7 +194,7 @@ def test_sources_arent_truncated_and_reply_limits_match_the_spec() -> None:
 def test_the_temperatures_of_the_spec_are_sent() -> None:
     verdicts = script.verdicts(script.verdict(1, "supported", ("1", "supports", "C")))
     _, asker = judged(verdicts, "A is C.")
-    sent = {each.file: each.temperature for each in asker.requests}
+    sent = {request.file: request.temperature for request in asker.requests}
     wanted = {"claims_extract": 0.1, "claims_verify": 0.1, "completeness": 0.2, "reviser": 0.3}
     assert {prompt: sent[prompt] for prompt in wanted} == wanted
 

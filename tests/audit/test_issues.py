@@ -25,7 +25,7 @@ from masis.schema.issue_groups import about_same_words
 from masis.schema.rules import CRITIC_LOOP_TYPE, DRAFT_CRITIQUE_TYPE, IssueType, rule_of
 from masis.settings import Settings
 from tests.audit.factories import EVIDENCE, check, citations
-from tests.rules import each
+from tests.rules import for_each
 
 ANSWER = "The bridge is 120 metres long [chunk_99]. It opened in 1931."
 SETTINGS = Settings()
@@ -406,7 +406,7 @@ SENTENCE = (0, MARKED.index("."))
 LAST_CLAIM = (MARKED.index("cost"), MARKER[0] - 1)
 
 
-@each(
+@for_each(
     {
         "the sentence as unsupported": ("unsupported_claim", SENTENCE, {}),
         "the sentence as contradicted": ("contradicted_claim", SENTENCE, {}),

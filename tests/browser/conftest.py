@@ -177,12 +177,12 @@ def until(wanted: Callable[[], object], page: Page, what: str, seconds: int = 30
 
 def top(part: Locator) -> float:
     """Return the distance from the window's top edge to the part's top edge, in pixels."""
-    return float(part.evaluate("each => each.getBoundingClientRect().top"))
+    return float(part.evaluate("element => element.getBoundingClientRect().top"))
 
 
 def bottom(part: Locator) -> float:
     """Return the distance from the window's top edge to the part's bottom edge, in pixels."""
-    return float(part.evaluate("each => each.getBoundingClientRect().bottom"))
+    return float(part.evaluate("element => element.getBoundingClientRect().bottom"))
 
 
 @contextmanager

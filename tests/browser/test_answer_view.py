@@ -26,7 +26,7 @@ def audited_answer(case_id: str) -> Any:
     """What the page of a demo case hands to the component, the case audited and its first iteration
     shown.
     """
-    case = next(each for each in demo_cases() if each.id == case_id)
+    case = next(case for case in demo_cases() if case.id == case_id)
     return for_browser(answer_view(case, run_audit(case), 0))
 
 
@@ -38,7 +38,7 @@ def fabricated() -> Any:
     The swapped one is in the words of the evidence: of the answer's own words it could be a figure
     of something else.
     """
-    case = next(each for each in demo_cases() if each.id == FABRICATED)
+    case = next(case for case in demo_cases() if case.id == FABRICATED)
     own = "Service and retrofit revenue grew by 41.2% to NOK 2,184 million in 2023"
     assert own in (case.answer or "")
     copied = "Service and retrofit revenue was NOK 2,184 million, an increase of 41.2%"
@@ -138,9 +138,9 @@ def test_a_correction_starts_at_the_worst_issue_with_its_evidence_highlighted(
         "() => { const { start, end } = view.showFaulty(); return [start, end] }"
     )
     words = "".join(
-        each["text"] for each in fabricated["pieces"] if 1 in each.get("issues", ())
+        piece["text"] for piece in fabricated["pieces"] if 1 in piece.get("issues", ())
     ).strip()
-    assert "".join(each["text"] for each in fabricated["pieces"])[slice(*chosen)] == words
+    assert "".join(piece["text"] for piece in fabricated["pieces"])[slice(*chosen)] == words
     expect(answer_page.locator(".why-panel")).to_contain_text("Issue 1")
 
 
@@ -177,7 +177,9 @@ def test_an_adjudication_opens_at_the_worst_issue_without_scrolling_the_page(
     for passage in (".evidence .lit-against", ".answer .chosen"):
         expect(mounted.page.locator(passage).first).to_be_in_viewport()
     assert mounted.page.evaluate("window.scrollY") == 0
-    legend, left = (mounted.page.locator(each).bounding_box() for each in (".legend", ".left"))
+    legend, left = (
+        mounted.page.locator(selector).bounding_box() for selector in (".legend", ".left")
+    )
     assert legend
     assert left
     assert legend["y"] >= left["y"] or legend["y"] + legend["height"] <= left["y"], (
@@ -258,7 +260,7 @@ def test_a_contradicted_claim_highlights_the_contradicting_evidence(answer_page:
     expect(lit).to_be_in_viewport(ratio=1)
     expect(reasons).to_contain_text("contradicted")
     words, head, pane = (
-        each.bounding_box() for each in (lit, reasons, answer_page.locator(".evidence"))
+        element.bounding_box() for element in (lit, reasons, answer_page.locator(".evidence"))
     )
     assert words
     assert head
@@ -545,8 +547,8 @@ def test_a_missing_point_is_shown_with_its_passage_and_can_be_inserted(
         "also": [],
     }
     cards = [
-        {**each, "pieces": [{"text": "It speaks of ice.", "claims": [-9]}]}
-        for each in fabricated["evidence"]
+        {**chunk, "pieces": [{"text": "It speaks of ice.", "claims": [-9]}]}
+        for chunk in fabricated["evidence"]
     ]
     mounted = mount("answer_view")
     mounted.draw({**fabricated, "issues": [*fabricated["issues"], missing], "evidence": cards})
@@ -579,20 +581,20 @@ def test_a_correction_lists_the_issues_it_leaves_unchanged(
     mounted = mount("answer_view")
     data = answer_view(case, run_audit(case), 0)
     mounted.draw(data)
-    number = {each["label"]["text"]: each["number"] for each in data["issues"]}
-    assert [each["label"]["text"] for each in data["issues"]].count("fabricated") == 2
+    number = {issue["label"]["text"]: issue["number"] for issue in data["issues"]}
+    assert [issue["label"]["text"] for issue in data["issues"]].count("fabricated") == 2
 
     def left(corrected: str) -> list[int]:
         asked = """corrected => {
             const { count, left } = view.untouched(corrected)
-            return [count, ...left.map(each => each.number)]
+            return [count, ...left.map(element => element.number)]
         }"""
         count, *numbers = mounted.page.evaluate(asked, corrected)
         assert count == len(data["issues"])
         return sorted(numbers)
 
     answer = case.answer or ""
-    everything = sorted(each["number"] for each in data["issues"])
+    everything = sorted(issue["number"] for issue in data["issues"])
     assert left(answer) == everything
     assert number["contradicted"] not in left(answer.replace("210", "120"))
     assert len(left(answer.replace("1960 [c8]", "1960"))) == len(everything) - 1
@@ -612,7 +614,7 @@ def test_an_issue_marks_the_claim_even_if_the_critic_quotes_the_sentence(
     mounted.draw({**fabricated, "pieces": pieces, "blocks": [], "issues": issues})
     asked = """corrected => {
         const [correct, untouched] = [view.showFaulty(), view.untouched(corrected)]
-        return [correct.start, correct.end, correct.answer, ...untouched.left.map(each => each.number)]
+        return [correct.start, correct.end, correct.answer, ...untouched.left.map(element => element.number)]
     }"""
     expected = [0, len("A has two"), "A has two, and B has three.", 2]
     assert mounted.page.evaluate(asked, "A has one, and B has three.") == expected

@@ -86,16 +86,16 @@ def test_cases_are_rejected_and_undone_by_keyboard(
     press("Enter")
     expect(dialog).to_contain_text("Rejected 2 cases.")
     made = decisions(folder)
-    assert [(each.case_id, each.verdict, each.reviewer) for each in made] == [
+    assert [(entry.case_id, entry.verdict, entry.reviewer) for entry in made] == [
         ("bridge-00", "reject", "Ada"),
         ("bridge-01", "reject", "Ada"),
     ]
-    assert {each.machine_shown for each in made} == {("state", "headline")}
-    assert len({each.extra[BATCH] for each in made}) == 1
+    assert {entry.machine_shown for entry in made} == {("state", "headline")}
+    assert len({entry.extra[BATCH] for entry in made}) == 1
     dialog.get_by_role("button", name="Undo 2 entries").focus()
     press("Enter")
     expect(dialog).to_contain_text("Undone: 2 of 2 entries.")
-    assert [each.kind for each in decisions(folder)[2:]] == ["undo", "undo"]
+    assert [decision.kind for decision in decisions(folder)[2:]] == ["undo", "undo"]
     dialog.get_by_role("button", name="Close", exact=True).last.focus()
     press("Enter")
     expect(dialog).to_have_count(0)
@@ -139,7 +139,7 @@ def test_all_that_match_are_tagged_and_the_log_undoes_the_batch(
     dialog = page.get_by_role("dialog")
     dialog.get_by_role("button", name=f"Undo {CASES} entries").click()
     expect(dialog).to_contain_text(f"Undone: {CASES} of {CASES} entries.")
-    assert [each.kind for each in decisions(folder)[-CASES:]] == ["untag"] * CASES
+    assert [decision.kind for decision in decisions(folder)[-CASES:]] == ["untag"] * CASES
 
 
 def test_a_case_links_to_the_others_with_nearly_the_same_answer(

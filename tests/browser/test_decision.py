@@ -215,7 +215,7 @@ def test_notices_dont_move_the_verdict_buttons_and_the_browser_remembers_the_nam
     expect(found.get_by_label("Note")).to_have_value(NOTE)
     assert (drafted(server, "Grace"), drafted(server, "Grace H")) == (None, NOTE)
     leases = server.workbench.store.team.leases()
-    assert [each.reviewer for each in leases if each.case_id == "bridge-10"] == ["Grace H"]
+    assert [lease.reviewer for lease in leases if lease.case_id == "bridge-10"] == ["Grace H"]
 
 
 def drafted(server: ReviewServer, name: str) -> Any:

@@ -110,11 +110,11 @@ class Drawn:
     def with_words(self, *words: str, **more: Any) -> dict[str, Any]:
         """The answer with one issue about each of these words, and further fields of all issues."""
         view, text, pieces, at = self.data["view"], CASE.answer or "", [], 0
-        for number, each in enumerate(words, start=1):
-            start = text.index(each, at)
-            pieces += [{"text": text[at:start]}, {"text": each, "issues": [number]}]
-            at = start + len(each)
-        pieces = [{"sentence": 0, **each} for each in (*pieces, {"text": text[at:]})]
+        for number, word in enumerate(words, start=1):
+            start = text.index(word, at)
+            pieces += [{"text": text[at:start]}, {"text": word, "issues": [number]}]
+            at = start + len(word)
+        pieces = [{"sentence": 0, **piece} for piece in (*pieces, {"text": text[at:]})]
         issue = {**view["issues"][0], "also": [], "reference": None, "placed": True}
         for name in ("claim", "insert"):
             issue.pop(name, None)
@@ -264,7 +264,7 @@ def test_keys_are_off_while_another_control_has_the_focus_until_esc(
         says(page).to_contain_text("Keys are off while another control has the focus. Press Esc")
     page.keyboard.press("Escape")
     page.keyboard.press("a")
-    assert [each["fields"]["verdict"] for each in draw.sent("decisions")] == ["approve"]
+    assert [request["fields"]["verdict"] for request in draw.sent("decisions")] == ["approve"]
 
 
 def test_o_focuses_the_correction_and_typing_there_triggers_no_shortcut(draw: Drawn) -> None:
@@ -283,7 +283,7 @@ def test_the_correction_field_fits_its_text_and_selects_the_issue(
 ) -> None:
     draw.page.evaluate("""() => {
           const columns = ["", ""].map(() => Object.assign(document.createElement("div"), { style: "flex: 1" }))
-          for (const each of columns) each.dataset.testid = "stColumn"
+          for (const column of columns) column.dataset.testid = "stColumn"
           const row = document.createElement("div")
           Object.assign(row, { className: "st-key-review", style: "display: flex" })
           document.getElementById("host").before(row)
@@ -588,7 +588,7 @@ def test_a_button_and_a_key_take_the_revision_as_the_correction(draw: Drawn) -> 
 
 def test_a_missing_reason_focuses_the_suggested_one(draw: Drawn) -> None:
     offered = [
-        {"code": each, "text": each, "suggested": each == "second"} for each in ("first", "second")
+        {"code": code, "text": code, "suggested": code == "second"} for code in ("first", "second")
     ]
     page = draw(
         reasons=dict.fromkeys(DECIDE, offered),

@@ -77,7 +77,7 @@ def hostile_cases() -> list[Case]:
             for number in range(2_000)
         ],
     }
-    return [Case.model_validate(each) for each in (everywhere, plain, long, many)]
+    return [Case.model_validate(record) for record in (everywhere, plain, long, many)]
 
 
 class Hostile(NamedTuple):
@@ -91,14 +91,16 @@ def replied(run: Run) -> Run:
 
     def spoilt(value: Any) -> Any:
         if isinstance(value, dict):
-            return {name: MARKUP if name in SAID else spoilt(each) for name, each in value.items()}
-        return [spoilt(each) for each in value] if isinstance(value, list) else value
+            return {name: MARKUP if name in SAID else spoilt(item) for name, item in value.items()}
+        return [spoilt(item) for item in value] if isinstance(value, list) else value
 
     data = run.model_dump(mode="json")
     data["models"] = {role: f"{role} {MARKUP}" for role in data["models"]}
     data["review_reasons"] = [{"code": "low_confidence", "message": MARKUP}]
     data["warnings"] = [{"code": "w", "step": None, "iteration": 1, "message": MARKUP}]
-    return Run.model_validate({**data, "iterations": [spoilt(each) for each in data["iterations"]]})
+    return Run.model_validate(
+        {**data, "iterations": [spoilt(iteration) for iteration in data["iterations"]]}
+    )
 
 
 SAID = {

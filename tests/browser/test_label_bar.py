@@ -75,20 +75,20 @@ def press(page: Page, *keys: str) -> None:
 
 
 def labels_of(server: ReviewServer, case_id: str) -> list[TargetLabel]:
-    made = [each for each in server.decisions(case_id) if each.verdict is not None]
+    made = [decision for decision in server.decisions(case_id) if decision.verdict is not None]
     return list(made[-1].labels)
 
 
 def by_words(labels: list[TargetLabel], words: str) -> TargetLabel:
-    return next(each for each in labels if each.text.startswith(words))
+    return next(label for label in labels if label.text.startswith(words))
 
 
 def quoted(label: TargetLabel) -> list[tuple[str, str, str]]:
     """Chunk, words and stance of each passage, with the words read from the stored chunk."""
-    texts = {each["id"]: each["text"] for each in EVIDENCE}
+    texts = {chunk["id"]: chunk["text"] for chunk in EVIDENCE}
     return [
-        (each.evidence_id, texts[each.evidence_id][each.start : each.end], each.stance)
-        for each in label.evidence
+        (chunk.evidence_id, texts[chunk.evidence_id][chunk.start : chunk.end], chunk.stance)
+        for chunk in label.evidence
     ]
 
 
@@ -176,9 +176,9 @@ def test_claims_references_and_chunks_are_labelled_by_keys_alone(
     reference = by_words(labels, "c3")
     assert (reference.label, reference.right_reference) == ("misattributed", "c2")
     assert {
-        (each.target, each.evidence_id, each.label, each.conflicts_with, each.note)
-        for each in labels
-        if each.target in ("evidence", "case")
+        (label.target, label.evidence_id, label.label, label.conflicts_with, label.note)
+        for label in labels
+        if label.target in ("evidence", "case")
     } == {
         ("evidence", "c4", "conflicting", "c1", ""),
         ("evidence", "c3", "irrelevant", None, ""),

@@ -64,7 +64,7 @@ def test_the_preview_never_replaces_an_id_that_is_being_typed(
     preview = mount("understood")
 
     def understood(*ids: str) -> dict[str, object]:
-        chunks = [{"id": each, "text": "It is long."} for each in ids]
+        chunks = [{"id": case_id, "text": "It is long."} for case_id in ids]
         said = {"title": "Understood", "question": "", "lines": [], "notes": [], "errors": []}
         return {**said, "chunks": chunks, "chunks_label": "Chunks", "more": "", "editable": True}
 

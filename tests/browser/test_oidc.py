@@ -139,9 +139,9 @@ def test_the_code_flow_signs_in_and_decisions_carry_issuer_and_subject(
     decided(page)
     expect(page.get_by_role("status").first).to_contain_text("Escalated ")
     (entry,) = [
-        each
-        for each in served.workbench.store.decisions.iterate()
-        if each.decision and each.decision.kind == "decision"
+        decision
+        for decision in served.workbench.store.decisions.iterate()
+        if decision.decision and decision.decision.kind == "decision"
     ]
     assert entry.decision.reviewer == "ro@example.org"
     assert entry.decision.extra[SIGNED_IN_BY].endswith("#sub-ro")

@@ -106,8 +106,8 @@ def select(page: Page, first: str, last: str) -> None:
     """
     places = page.evaluate(
         """([first, last]) => {
-            const found = [...document.querySelectorAll("*")].flatMap(each => each.shadowRoot ?? [])
-                .map(each => each.querySelector(".answer .text")).find(Boolean)
+            const found = [...document.querySelectorAll("*")].flatMap(element => element.shadowRoot ?? [])
+                .map(element => element.querySelector(".answer .text")).find(Boolean)
             const texts = document.createTreeWalker(found, NodeFilter.SHOW_TEXT)
             const at = {}
             while (texts.nextNode()) {
@@ -134,7 +134,7 @@ def select(page: Page, first: str, last: str) -> None:
 
 
 def labels_of(server: ReviewServer, case_id: str) -> list[TargetLabel]:
-    made = [each for each in server.decisions(case_id) if each.verdict is not None]
+    made = [decision for decision in server.decisions(case_id) if decision.verdict is not None]
     return list(made[-1].reported)
 
 
@@ -201,7 +201,7 @@ def test_words_selected_with_the_mouse_are_labelled_edited_and_recorded(
     found.get_by_role("button", name="Submit: reject").click(delay=40)
     expect(found.get_by_role("status").first).to_contain_text("Rejected")
     text = {"note": "The survey says 12.", "severity": "critical", "label": "unsupported"}
-    assert [each.model_dump(exclude_defaults=True) for each in labels_of(server, case_id)] == [
+    assert [label.model_dump(exclude_defaults=True) for label in labels_of(server, case_id)] == [
         {"target": "span", **whole("120 metres** long"), **text}
     ]
     # what stands is listed and marked, and an undo brings it back into the form
@@ -256,8 +256,8 @@ def test_issues_can_be_reported_with_the_keyboard_alone(
     # words selected by keyboard
     settle(page)  # a redraw would drop the selection
     page.evaluate("""() => {
-            const found = [...document.querySelectorAll("*")].flatMap(each => each.shadowRoot ?? [])
-                .map(each => each.querySelector(".answer .text")).find(Boolean)
+            const found = [...document.querySelectorAll("*")].flatMap(element => element.shadowRoot ?? [])
+                .map(element => element.querySelector(".answer .text")).find(Boolean)
             const texts = document.createTreeWalker(found, NodeFilter.SHOW_TEXT)
             while (texts.nextNode()) if (texts.currentNode.data.includes("painted")) break
             const node = texts.currentNode

@@ -61,9 +61,9 @@ class Served(NamedTuple):
 
     def entries(self, case_id: str) -> list[LogEntry]:
         return [
-            each
-            for each in self.workbench.store.decisions.iterate()
-            if each.decision and each.decision.case_id == case_id
+            decision
+            for decision in self.workbench.store.decisions.iterate()
+            if decision.decision and decision.decision.case_id == case_id
         ]
 
 

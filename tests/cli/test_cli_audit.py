@@ -177,8 +177,8 @@ def test_issues_are_written_as_a_table_to_a_csv_file(
     expected = [
         (run.case_id, issue.description)
         for run in runs_in(tmp_path / "runs.jsonl")
-        for each in run.iterations
-        for issue in each.issues
+        for iteration in run.iterations
+        for issue in iteration.issues
     ]
     assert expected
     assert [(row["case_id"], row["description"]) for row in rows] == expected

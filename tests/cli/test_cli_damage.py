@@ -125,7 +125,7 @@ def test_an_altered_run_stops_every_export_without_leaving_a_file(
     database, out = _decided(tmp_path / "decided.db"), tmp_path / "out" / "export"
     out.parent.mkdir()
     assert masis("export", "--format", form, "--out", out, "--db", database).exit_code == 0
-    before = sorted((each, each.stat().st_mtime_ns) for each in out.parent.rglob("*"))
+    before = sorted((path, path.stat().st_mtime_ns) for path in out.parent.rglob("*"))
     _altered(database, *ALTERED[how])
     result = masis("export", "--format", form, "--out", out, "--db", database)
     assert result.exit_code == 1
@@ -138,7 +138,7 @@ def test_an_altered_run_stops_every_export_without_leaving_a_file(
         " again" in result.stderr
     )
     assert "This is a bug" not in result.stderr
-    assert sorted((each, each.stat().st_mtime_ns) for each in out.parent.rglob("*")) == before
+    assert sorted((path, path.stat().st_mtime_ns) for path in out.parent.rglob("*")) == before
 
 
 @pytest.mark.parametrize("form", ["cases", "decided", "hf"])

@@ -97,7 +97,7 @@ def test_a_dry_run_lists_exactly_the_runs_that_a_purge_removes(masis: Masis, aud
     named = read(masis("purge", "--history", "--list", "--json", "--db", audited))["purges"][0][
         "removed"
     ]
-    assert [each["id"] for each in named] == [each["id"] for each in would["goes"]]
+    assert [record["id"] for record in named] == [record["id"] for record in would["goes"]]
     assert masis("verify-log", "--db", audited).exit_code == 0
     assert masis("health", "--db", audited).exit_code == 0
     assert "There is nothing to remove." in masis("purge", "--yes", "--db", audited).stderr

@@ -85,7 +85,7 @@ def test_a_case_with_a_taken_id_is_an_error_and_the_others_are_imported(
     assert "1 case imported" in result.stderr
     cured = masis("import", file, "--db", database, "--map", "id=")
     assert cured.exit_code == 0, cured.stderr
-    stored = {each.id: each.query for each in Workbench.open(database).store.cases.iterate()}
+    stored = {case.id: case.query for case in Workbench.open(database).store.cases.iterate()}
     # a and b stay; both are stored again with ids derived from their content
     assert len(stored) == 4
     assert stored["a"] != "Another?"

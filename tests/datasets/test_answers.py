@@ -20,7 +20,7 @@ from masis.datasets.mapping.reader import read_any
 from masis.errors import InputError
 from masis.schema.answers import no_answer_in, separate_thoughts
 from masis.schema.case import Case, case_of
-from tests.rules import each
+from tests.rules import for_each
 
 QUESTION = "How tall is the mill?"
 CHUNK = {"id": "1", "text": "The mill is 18 metres tall."}
@@ -65,7 +65,7 @@ WHOLE = (
 )
 
 
-@each(APART)
+@for_each(APART)
 def test_thoughts_are_separated_from_the_answer_by_their_markers(text: str) -> None:
     found = separate_thoughts(text)
     assert (found.answer, found.thoughts) == APART[text]
@@ -80,7 +80,7 @@ def test_thoughts_are_separated_from_the_answer_by_their_markers(text: str) -> N
     assert kept == found.answer
 
 
-@each(WHOLE)
+@for_each(WHOLE)
 def test_text_that_only_mentions_thought_markers_is_unchanged(text: str) -> None:
     assert separate_thoughts(text) == (text, "", ())
 
@@ -113,7 +113,10 @@ def test_offsets_into_the_answer_are_shifted_and_those_into_thoughts_dropped() -
     case = made(answer=text, citations=cited, labels=labels)
     assert case.answer == ANSWER
     assert case.model_reasoning == THOUGHT
-    assert [(each.start, each.end) for each in case.given_citations] == [(0, len(ANSWER)), (4, 4)]
+    assert [(citation.start, citation.end) for citation in case.given_citations] == [
+        (0, len(ANSWER)),
+        (4, 4),
+    ]
     assert case.labels
     assert case.labels.claims[0].start == 0
 
@@ -304,7 +307,9 @@ def test_gemini_supports_point_into_the_answer_after_thoughts(
         )
         case = read(tmp_path, row)
         assert case.answer
-        assert [case.answer[each.start : each.end] for each in case.given_citations] == [words]
+        assert [
+            case.answer[citation.start : citation.end] for citation in case.given_citations
+        ] == [words]
 
 
 REFUSED: dict[str, dict[str, Any]] = {
@@ -502,7 +507,7 @@ ANSWERED: tuple[dict[str, Any], ...] = (
 )
 
 
-@each(ANSWERED)
+@for_each(ANSWERED)
 def test_an_answer_that_hedges_breaks_off_or_mentions_errors_is_an_answer(
     row: dict[str, Any],
 ) -> None:

@@ -167,28 +167,28 @@ Outcome = Case | str
 
 
 def by_case(records: list[dict[str, Any]], folder: Path) -> list[Outcome]:
-    return [_outcome(lambda given=each: Case(**given)) for each in records]  # type: ignore[misc]
+    return [_outcome(lambda given=record: Case(**given)) for record in records]  # type: ignore[misc]
 
 
 def by_run_audit(records: list[dict[str, Any]], folder: Path) -> list[Outcome]:
     """``run_audit`` and ``audit_many`` read their input with ``case_of`` first."""
     assert audits.case_of is batch.case_of is case_of
-    return [_outcome(lambda given=each: case_of(given)) for each in records]  # type: ignore[misc]
+    return [_outcome(lambda given=record: case_of(given)) for record in records]  # type: ignore[misc]
 
 
 def by_read_cases(records: list[dict[str, Any]], folder: Path) -> list[Outcome]:
     return [
-        _outcome(lambda given=each: masis.read_cases([given], profile=OWN_FORMAT)[0])
-        for each in records
+        _outcome(lambda given=record: masis.read_cases([given], profile=OWN_FORMAT)[0])
+        for record in records
     ]  # type: ignore[misc]
 
 
 def by_frame(records: list[dict[str, Any]], folder: Path) -> list[Outcome]:
     """A frame can't represent a missing key."""
-    frames = [pd.DataFrame({key: [value] for key, value in each.items()}) for each in records]
+    frames = [pd.DataFrame({key: [value] for key, value in record.items()}) for record in records]
     return [
-        _outcome(lambda given=each: masis.read_cases(given, profile=OWN_FORMAT)[0])
-        for each in frames
+        _outcome(lambda given=frame: masis.read_cases(given, profile=OWN_FORMAT)[0])
+        for frame in frames
     ]  # type: ignore[misc]
 
 
@@ -198,10 +198,10 @@ def by_file(records: list[dict[str, Any]], folder: Path) -> list[Outcome]:
 
 
 def by_ingestion(records: list[dict[str, Any]], folder: Path) -> list[Outcome]:
-    found = [next(iter(read_body("json", json.dumps(each).encode()))) for each in records]
+    found = [next(iter(read_body("json", json.dumps(record).encode()))) for record in records]
     return [
-        each if isinstance(each, Case) else re.sub(r"^body.json, line 1, ", "", str(each))
-        for each in found
+        item if isinstance(item, Case) else re.sub(r"^body.json, line 1, ", "", str(item))
+        for item in found
     ]
 
 
@@ -228,14 +228,14 @@ def _by_command(command: list[str], records: list[dict[str, Any]], folder: Path)
     store.close()
     (keyless,) = (case for case in stored.values() if len(case.id) == 20)
     return [
-        errors.get(str(number)) or stored.get(str(id_text(each.get("id", keyless.id))), "")
-        for number, each in enumerate(records, 1)
+        errors.get(str(number)) or stored.get(str(id_text(record.get("id", keyless.id))), "")
+        for number, record in enumerate(records, 1)
     ]
 
 
 def _written(records: list[dict[str, Any]], folder: Path) -> Path:
     file = folder / "f.jsonl"
-    file.write_text("".join(json.dumps(each) + "\n" for each in records))
+    file.write_text("".join(json.dumps(record) + "\n" for record in records))
     return file
 
 
@@ -427,7 +427,7 @@ def test_several_chunk_columns_are_read_and_suggested_together(
         " Snippet B'" in refused.output
     )
     maps = ("query=Customer asked", "answer=Bot said", "evidence=Snippet A", "evidence=Snippet B")
-    arguments = [part for each in maps for part in ("--map", each)]
+    arguments = [part for mapping in maps for part in ("--map", mapping)]
     imported = CliRunner().invoke(
         main, ["import", str(file), "--db", str(tmp_path / "m.db"), *arguments]
     )
@@ -447,7 +447,7 @@ def test_numeric_markers_are_read_as_positions_if_the_map_says_so(tmp_path: Path
     suggestions = {
         issue.suggestion for issue in masis.run_audit(given, settings).iterations[0].issues
     }
-    assert any('map={"evidence.id": None}' in each for each in suggestions)
+    assert any('map={"evidence.id": None}' in suggestion for suggestion in suggestions)
     named = (
         masis.run_audit(given | {"answer": "So [doc-17]. Thus [2]."}, settings).iterations[0].issues
     )
@@ -628,8 +628,8 @@ def test_a_frame_is_read_and_audited_row_by_row() -> None:
 
 
 def test_an_ndjson_body_and_a_list_of_cases_are_read_the_same(tmp_path: Path) -> None:
-    lines = "".join(json.dumps(GOOD | {"id": each}) + "\n" for each in "ab").encode()
-    one = json.dumps({"cases": [GOOD | {"id": each} for each in "ab"]}).encode()
+    lines = "".join(json.dumps(GOOD | {"id": case_id}) + "\n" for case_id in "ab").encode()
+    one = json.dumps({"cases": [GOOD | {"id": case_id} for case_id in "ab"]}).encode()
     assert list(read_body("ndjson", lines)) == list(read_body("json", one))
     assert [row.case for row in read_any(io.BytesIO(lines))] == list(read_body("json", one))
 

@@ -232,10 +232,12 @@ def test_a_malicious_workbook_is_rejected_early(
     def changed(name: str, old: bytes, new: bytes) -> Path:
         made = tmp_path / f"{name}.xlsx"
         with zipfile.ZipFile(path) as source, zipfile.ZipFile(made, "w") as target:
-            for each in source.namelist():
+            for member in source.namelist():
                 target.writestr(
-                    each,
-                    source.read(each).replace(old, new) if "sheet1" in each else source.read(each),
+                    member,
+                    source.read(member).replace(old, new)
+                    if "sheet1" in member
+                    else source.read(member),
                 )
         return made
 

@@ -34,12 +34,12 @@ def attribute(key: str, value: Any) -> dict[str, Any]:
     if isinstance(value, list):
         return {
             "key": key,
-            "value": {"arrayValue": {"values": [attribute("", each)["value"] for each in value]}},
+            "value": {"arrayValue": {"values": [attribute("", item)["value"] for item in value]}},
         }
     if isinstance(value, dict):
         return {
             "key": key,
-            "value": {"kvlistValue": {"values": [attribute(*each) for each in value.items()]}},
+            "value": {"kvlistValue": {"values": [attribute(*item) for item in value.items()]}},
         }
     return {
         "key": key,

@@ -46,7 +46,7 @@ from masis.settings import Settings
 from tests.audit.factories import check, context, issue, verdict
 from tests.llm import canned
 from tests.llm.asking import PROMPT, WIRES, SampleReply, model_at
-from tests.rules import each
+from tests.rules import for_each
 from tests.serving_models import Behaviour, ModelServer, Request, broken_rules, says, status
 
 GOOD = {"reasons": ["a { in a text", 'and "quotes"'], "sound": True, "confidence": 0.7}
@@ -197,7 +197,7 @@ def test_translated_keywords_are_understood() -> None:
     )
 
 
-@each(range(1, len(WRITTEN) - 1))
+@for_each(range(1, len(WRITTEN) - 1))
 def test_a_truncated_text_confirms_no_repair(cut: int) -> None:
     with pytest.raises(RepairRefused):
         accepted_repair(WRITTEN[:cut])

@@ -304,7 +304,7 @@ def test_the_result_has_the_field_names_of_the_spec() -> None:
     for found in ways(ASKED, retriever):
         written = found.model_dump(by_alias=True)
         assert {"context", "searchResults", "draft", "critique"} <= written.keys()
-        assert [each["relevanceScore"] for each in written["searchResults"]] == [0.9, 0.4]
+        assert [result["relevanceScore"] for result in written["searchResults"]] == [0.9, 0.4]
         assert found.context.startswith("[bridges.md]\nThe bridge is 120 metres")
         assert "[2]\nThe bridge was opened" in found.context
         assert found.draft

@@ -91,7 +91,7 @@ def test_duplicates_are_merged_with_the_better_score() -> None:
             "a b",
         ]
     )
-    assert [(each.id, each.content, each.relevance_score) for each in found] == [
+    assert [(document.id, document.content, document.relevance_score) for document in found] == [
         ("chunk_1", "a b", 0.1),
         ("1", "x", 0.7),
     ]
@@ -106,13 +106,13 @@ def test_a_reused_id_with_another_text_is_renamed() -> None:
             {"id": "1", "text": "w"},
         ]
     )
-    assert [each.id for each in found] == ["1", "1#2", "1#2#2", "1#3"]
-    assert [each.content for each in found] == ["x", "y", "z", "w"]
+    assert [document.id for document in found] == ["1", "1#2", "1#2#2", "1#3"]
+    assert [document.content for document in found] == ["x", "y", "z", "w"]
 
 
 def test_equal_texts_with_different_ids_stay_separate() -> None:
     assert [
-        each.id for each in documents([{"id": "a", "text": "x"}, {"id": "b", "text": "x"}])
+        document.id for document in documents([{"id": "a", "text": "x"}, {"id": "b", "text": "x"}])
     ] == ["a", "b"]
 
 

@@ -42,7 +42,7 @@ def test_a_private_name_or_class_name_is_defined_only_once() -> None:
     one = "class Row: ...\ndef _read(): ...\n"
     other = "class Row: ...\nclass B:\n    def _read(self): ...\ndef _read(): ...\n"
     found = [*definitions("one.py", one), *definitions("other.py", other)]
-    assert sorted((each.place, each.problem) for each in name_candidates(found)) == [
+    assert sorted((candidate.place, candidate.problem) for candidate in name_candidates(found)) == [
         ("other.py:1", "Row is also a class at one.py:1"),
         ("other.py:4", "_read is also a function at one.py:2"),
     ]

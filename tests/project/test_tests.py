@@ -192,9 +192,9 @@ def test_every_integration_folder_is_run() -> None:
     """
     together = tomllib.loads((every_test.ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     [ours] = [
-        each
-        for each in together["project"]["optional-dependencies"]["test"]
-        if each.startswith("masis-")
+        requirement
+        for requirement in together["project"]["optional-dependencies"]["test"]
+        if requirement.startswith("masis-")
     ]
     folders = {
         path.parent.name.removeprefix("with_")
@@ -220,7 +220,7 @@ def test_durations_of_all_environments_are_stored_longest_first(
     kept = [
         json.loads(line) for line in every_test.DURATIONS.read_text(encoding="utf-8").splitlines()
     ]
-    assert [(each["test"], each["seconds"]) for each in kept] == [
+    assert [(row["test"], row["seconds"]) for row in kept] == [
         ("b.py::test", 2.0), ("a.py::test", 0.5), ("c.py::test", 0.1),
     ]  # fmt: skip
 

@@ -212,7 +212,7 @@ def test_a_new_endpoint_is_served_described_and_in_the_table_of_rights(
 
 
 def test_more_specific_paths_come_first() -> None:
-    paths = [each.path for each in in_matching_order(ENDPOINTS)]
+    paths = [endpoint.path for endpoint in in_matching_order(ENDPOINTS)]
     assert paths.index("/cases/{case:path}/lease") < paths.index("/cases/{case:path}")
 
 

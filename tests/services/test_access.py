@@ -116,7 +116,9 @@ STRICTEST: dict[str, Permission] = {}
 """The strictest permission that each use case requires for some calls, which CALLS makes."""
 for name, permission in USE_CASES:
     known = STRICTEST.get(name, "read")
-    STRICTEST[name] = max(known, permission, key=lambda each: ROLES.index(PERMISSIONS[each]))
+    STRICTEST[name] = max(
+        known, permission, key=lambda candidate: ROLES.index(PERMISSIONS[candidate])
+    )
 NEEDED = STRICTEST | {"ReviewService.submit": "decide"}
 
 CALLS: dict[str, Call] = {
@@ -530,7 +532,10 @@ def test_without_sign_in_a_name_suffices(tmp_path: Path) -> None:
 
 
 def test_each_role_includes_the_lower_ones() -> None:
-    granted = [{each for each in PERMISSIONS if SIGNED_IN[role].may(each)} for role in ROLES]
+    granted = [
+        {permission for permission in PERMISSIONS if SIGNED_IN[role].may(permission)}
+        for role in ROLES
+    ]
     assert granted[0] == {"read"}
     assert granted[1] == {"read", "decide", "audit"}
     assert granted[-1] == set(PERMISSIONS)

@@ -62,14 +62,14 @@ def test_each_case_gets_an_entry_of_its_own_that_names_the_batch(workbench: Work
     batch = applied(workbench, rejecting())
     assert (batch.state, batch.recorded, batch.kept) == ("applied", 5, {})
     made = entries(workbench)
-    assert [each.case_id for each in made] == list(IDS)
-    for each in made:
-        assert (each.verdict, each.reviewer) == ("reject", "Ada")
-        assert each.reason == "Says more than the evidence"
-        assert each.extra["reason_code"] == "unsupported"
-        assert each.extra[BATCH] == batch.id
-        assert each.extra["answer"] == "the original answer"
-        assert each.run_id == f"run-{each.case_id[5:]}"
+    assert [entry.case_id for entry in made] == list(IDS)
+    for entry in made:
+        assert (entry.verdict, entry.reviewer) == ("reject", "Ada")
+        assert entry.reason == "Says more than the evidence"
+        assert entry.extra["reason_code"] == "unsupported"
+        assert entry.extra[BATCH] == batch.id
+        assert entry.extra["answer"] == "the original answer"
+        assert entry.run_id == f"run-{entry.case_id[5:]}"
     assert workbench.cases.count(CaseFilter(states=("rejected",))) == 5
     assert workbench.store.check().ok
 
@@ -78,7 +78,7 @@ def test_a_decision_of_a_batch_records_what_the_list_showed_and_is_never_blind(
     workbench: Workbench,
 ) -> None:
     applied(workbench, rejecting())
-    assert {each.machine_shown for each in entries(workbench)} == {("state", "headline")}
+    assert {entry.machine_shown for entry in entries(workbench)} == {("state", "headline")}
     blind = workbench.store.database.value("SELECT sum(blind) FROM decision_payloads")
     assert blind == 0
     seconds = workbench.store.database.value("SELECT count(seconds) FROM decision_payloads")
@@ -134,7 +134,7 @@ def test_approving_serious_issues_needs_an_acknowledgement_of_those_listed(
         workbench.batches.start(ADA, request)
     batch = applied(workbench, request.model_copy(update={"acknowledge": True}))
     assert batch.recorded == 5
-    assert all(each.extra["issues_seen"] for each in entries(workbench))
+    assert all(entry.extra["issues_seen"] for entry in entries(workbench))
 
 
 def test_only_listed_serious_cases_can_be_acknowledged(
@@ -263,8 +263,8 @@ def test_undoing_a_batch_adds_one_entry_for_each_and_says_what_stays(
     decide(workbench, "case-1", "approve")  # replaces the entry of the batch
     undone = workbench.batches.run(ADA, workbench.batches.start_undo(ADA, batch.id).id)
     assert (undone.state, undone.undone, undone.not_undone) == ("undone", 4, {"replaced": 1})
-    undos = [each for each in entries(workbench) if each.kind == "undo"]
-    assert {each.extra[BATCH] for each in undos} == {batch.id}
+    undos = [entry for entry in entries(workbench) if entry.kind == "undo"]
+    assert {undo.extra[BATCH] for undo in undos} == {batch.id}
     assert workbench.cases.summary("case-0").state == "needs_review"
     assert workbench.cases.summary("case-1").state == "approved"
     again = workbench.batches.run(ADA, workbench.batches.start_undo(ADA, batch.id).id)
@@ -483,7 +483,7 @@ def test_the_same_sentence_is_labeled_once_in_every_case_one_has_decided(
     assert request.cases == ("case-0", "case-1", "case-8")
     batch = applied(workbench, request)
     assert batch.recorded == 3
-    made = {each.case_id: each.labels for each in entries(workbench) if each.labels}
+    made = {entry.case_id: entry.labels for entry in entries(workbench) if entry.labels}
     assert [made[case][0].text for case in ("case-0", "case-8")] == ["painted grey", "painted Grey"]
     assert (made["case-8"][0].start, made["case-8"][0].label) == (
         other.index("painted"),

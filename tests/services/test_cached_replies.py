@@ -120,5 +120,5 @@ def test_verifying_without_passages_asks_the_audits_model_and_its_replies_are_ca
     assert result.usage.prompt_tokens > 0
     assert (result.before, result.decisive) == ("supported", True)
     again = bench.minimal_evidence.verify(ADA, CASE.id)
-    assert [each.usage.calls for each in again] == [0] * len(results)
-    assert [each.after for each in again] == [each.after for each in results]
+    assert [result.usage.calls for result in again] == [0] * len(results)
+    assert [result.after for result in again] == [result.after for result in results]

@@ -83,15 +83,17 @@ def test_decisions_come_back_with_labels_and_final_verdicts_and_only_once(
 ) -> None:
     file = exported(source, tmp_path / f"decided.{ending}")
     results = imported(desk, file)
-    assert [(each.case, each.verdict, each.outcome, str(each.error)) for each in results] == [
+    assert [
+        (result.case, result.verdict, result.outcome, str(result.error)) for result in results
+    ] == [
         ("case-1", "override", "imported", "None"),
         ("case-2", "reject", "imported", "None"),
         ("case-2", "escalate", "imported", "None"),
         ("case-2", "reject", "imported", "None"),
     ]
-    assert [each.case_added for each in results] == [True, True, False, False]
-    made = [each.entry.decision for each in results if each.entry]
-    assert [(each.kind, each.reviewer) for each in made] == [
+    assert [result.case_added for result in results] == [True, True, False, False]
+    made = [result.entry.decision for result in results if result.entry]
+    assert [(entry.kind, entry.reviewer) for entry in made] == [
         ("decision", "Ada"),
         ("decision", "Ada"),
         ("decision", "Ben"),
@@ -111,7 +113,7 @@ def test_decisions_come_back_with_labels_and_final_verdicts_and_only_once(
     states = {row.id: row.state for row in desk.workbench.cases.find(CaseFilter()).rows}
     assert states == {"case-1": "overridden", "case-2": "rejected"}
     length = desk.workbench.store.decisions.head().length
-    assert {each.outcome for each in imported(desk, file)} == {"unchanged"}
+    assert {row.outcome for row in imported(desk, file)} == {"unchanged"}
     assert desk.workbench.store.decisions.head().length == length
     assert desk.workbench.store.decisions.verify().intact
 
@@ -150,19 +152,19 @@ def test_an_export_adds_nothing_to_its_own_database_or_after_an_undo(
 ) -> None:
     file = exported(source, tmp_path / "decided.jsonl")
     own = Desk(source, reviewer="Cleo")
-    assert {each.outcome for each in imported(own, file)} == {"unchanged"}
+    assert {row.outcome for row in imported(own, file)} == {"unchanged"}
     first, *_ = imported(desk, file)
     desk.workbench.reviews.undo(CLEO, first.entry.id)
     assert imported(desk, file)[0].outcome == "unchanged"
     assert desk.workbench.cases.summary("case-1").state == "new"
     # and back again: the way through another database doesn't make it a new decision
     back = exported(desk.workbench, tmp_path / "back.jsonl")
-    assert {each.outcome for each in imported(own, back)} == {"unchanged"}
+    assert {row.outcome for row in imported(own, back)} == {"unchanged"}
 
 
 def test_what_cannot_come_back_says_why(source: Workbench, desk: Desk, tmp_path: Path) -> None:
     file = exported(source, tmp_path / "all.jsonl", any_state=True)
-    results = {each.case: str(each.error) for each in imported(desk, file) if each.error}
+    results = {row.case: str(row.error) for row in imported(desk, file) if row.error}
     assert set(results) == {"case-3"}
     assert "no person's decision is in this row" in results["case-3"]
     table = exported(source, tmp_path / "decided.csv")
@@ -189,7 +191,7 @@ def test_the_refusal_of_a_shared_case_does_not_tell_whether_anybody_decided_it(
     desk.workbench.cases.add(CLEO, [case(1), case(2)])
     desk.workbench.team.put_in_force(CLEO, QueuePolicy(reviewers=2, rule="adjudicated"))
     Desk(desk.workbench, reviewer="Eve").decide("case-1", "escalate")
-    says = [str(each.error).replace(each.case, "") for each in imported(desk, file)]
+    says = [str(row.error).replace(row.case, "") for row in imported(desk, file)]
     assert len(set(says)) == 1
     assert "is shared between several reviewers here" in says[0]
 

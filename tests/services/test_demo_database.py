@@ -91,7 +91,9 @@ def test_simulated_decisions_are_marked_blind_and_never_exported(
     # whoever looks at the demo decides alone
     assert demo.store.team.in_force(QueuePolicy).reviewers == 1
     decided = {decision.case_id for _, decision in made}
-    assert not decided & {each.case["id"] for each in demo.store.outcomes.iterate(CaseFilter())}
+    assert not decided & {
+        outcome.case["id"] for outcome in demo.store.outcomes.iterate(CaseFilter())
+    }
     everything = demo.cases.count(CaseFilter())
     assert demo.exports.count(CaseFilter()) == everything - len(decided)
     (version,) = demo.store.datasets.list_all()
@@ -126,14 +128,14 @@ def test_the_demo_has_an_answer_audited_with_and_without_a_model(
     demo: Workbench,
 ) -> None:
     (case_id,) = demo_database.COMPARED
-    newest, earlier = (demo.runs.get(each.id) for each in demo.runs.for_case(case_id))
+    newest, earlier = (demo.runs.get(run.id) for run in demo.runs.for_case(case_id))
     assert set(earlier.models.values()) == {"offline"}
     shown = dict(differing(earlier, newest).set_index("Setting")["Right"])
     assert "recorded replies" in shown["Model of the verifier"]
 
 
 def test_the_demo_has_a_case_made_from_a_screening(demo: Workbench) -> None:
-    screened = {each.id: each for each in demo.store.screenings.newest()}
+    screened = {screening.id: screening for screening in demo.store.screenings.newest()}
     assert set(screened) == {f"demo-{name}" for name in demo_database.SCREENED}
     handed = demo.cases.find(CaseFilter(text="screening-demo-pad")).rows
     assert [row.standing for row in handed] == ["not_confirmed"]

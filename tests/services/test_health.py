@@ -47,7 +47,7 @@ def test_a_role_that_cant_start_is_named_with_a_reason(
         raise RuntimeError("a file of it is missing")
 
     monkeypatch.setattr(api_roles, f"Offline{role.capitalize()}", broken)
-    found = {each.name: each for each in health.check_roles(Settings())}
+    found = {check.name: check for check in health.check_roles(Settings())}
     # an offline part that is broken breaks its role wherever it is used
     assert "RuntimeError: a file of it is missing" in found[role].message
     assert found[role].hint
@@ -55,8 +55,8 @@ def test_a_role_that_cant_start_is_named_with_a_reason(
 
 @pytest.mark.spec("REQ-CRITIC-OBS-005")
 def test_an_unusable_model_fails_only_its_role() -> None:
-    found = {each.name: each for each in health.check_roles(Settings(critic="nobody:x"))}
-    assert [name for name, each in found.items() if not each.ok] == ["critic"]
+    found = {check.name: check for check in health.check_roles(Settings(critic="nobody:x"))}
+    assert [name for name, check in found.items() if not check.ok] == ["critic"]
     assert "nobody" in found["critic"].message
 
 
@@ -155,7 +155,7 @@ def test_a_missing_optional_library_isnt_a_failure(monkeypatch: pytest.MonkeyPat
     absent = (health.Integration("Door", "extra", "nothing_of_this_name.at_all", "x"),)
     monkeypatch.setattr(health, "INTEGRATIONS", absent)
     found = list(health.check_integrations(Settings(), try_them=True))
-    assert [(each.ok, each.absent, "not installed" in each.message) for each in found] == [
+    assert [(check.ok, check.absent, "not installed" in check.message) for check in found] == [
         (True, True, True)
     ]
 

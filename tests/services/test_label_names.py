@@ -107,7 +107,7 @@ def test_a_label_is_added_to_a_decision_with_labels_of_an_older_version(desk: De
     with pytest.raises(InputError, match=r"^labels\[0\]\.label: is 'quux'"):
         desk.label("case-0", [{"text": "grey", "label": "quux"}])
     entry = desk.label("case-0", [{"text": "grey", "label": "partial"}])
-    assert [each.label for each in entry.decision.labels] == ["agree", "partial"]
+    assert [label.label for label in entry.decision.labels] == ["agree", "partial"]
 
 
 def test_a_label_on_words_is_about_the_part_that_it_can_name(desk: Desk) -> None:
@@ -117,7 +117,7 @@ def test_a_label_on_words_is_about_the_part_that_it_can_name(desk: Desk) -> None
         {"text": "It is painted grey", "label": "missing citation"},
     ]
     entry = desk.decide("case-0", "reject", reason="uncited", labels=labels)
-    assert [(each.target, each.label) for each in entry.decision.labels] == [
+    assert [(label.target, label.label) for label in entry.decision.labels] == [
         ("claim", "supported"),
         ("reference", "fabricated"),
         ("sentence", "uncited"),
@@ -170,11 +170,13 @@ def test_label_studio_and_argilla_labels_are_translated_or_refused(
     file = tmp_path / "annotated.json"
     file.write_text(json.dumps(rows))
     first, second, third, fourth = desk.decide_all(read_decisions(file))
-    assert [(each.target, each.label, each.severity) for each in first.entry.decision.labels] == [
+    assert [
+        (label.target, label.label, label.severity) for label in first.entry.decision.labels
+    ] == [
         ("claim", "unsupported", None),
         ("answer", "incomplete", "low"),
     ]
-    assert [(each.label, each.note) for each in second.entry.decision.reported] == [
+    assert [(issue.label, issue.note) for issue in second.entry.decision.reported] == [
         ("unsafe", "no")
     ]
     assert "labels[0].label: is 'Hallucination'" in str(third.error)

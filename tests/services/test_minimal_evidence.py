@@ -289,7 +289,7 @@ def results(workbench: Workbench) -> tuple[MinimalEvidence, ...]:
     ],
 )
 def test_removed_words_overlap_and_glue_no_others(text: str, words: list[str], left: str) -> None:
-    assert remove_passages("1", text, [passage(text, each) for each in words]) == left
+    assert remove_passages("1", text, [passage(text, word) for word in words]) == left
 
 
 def test_words_that_are_not_at_their_place_stay() -> None:

@@ -172,14 +172,14 @@ def test_the_risk_order_ranks_by_tier_then_probability() -> None:
     unsure = reviewed("unconfirmed_claim", verdicts=("unverifiable",) * 40)
     accepted, long = reviewed(), reviewed(verdicts=("supported",) * 9)
     ranked = (worse, wrong, unsure, long, accepted)
-    assert [each["tier"] for each in ranked] == [
+    assert [row["tier"] for row in ranked] == [
         "must_look",
         "must_look",
         "not_certified",
         None,
         None,
     ]
-    risks = [each["risk"] for each in ranked]
+    risks = [row["risk"] for row in ranked]
     assert risks == sorted(set(risks), reverse=True)
     assert risks[2] < 2
     assert risks[-1] >= 0
@@ -188,7 +188,8 @@ def test_the_risk_order_ranks_by_tier_then_probability() -> None:
 def test_the_risk_order_ranks_severity_before_probability() -> None:
     def found(*severities: Severity, claims: int) -> dict[str, Any]:
         issues = tuple(
-            an_issue(each, source="citations", rule="fabricated_reference") for each in severities
+            an_issue(severity, source="citations", rule="fabricated_reference")
+            for severity in severities
         )
         claimed = tuple(a_check("unsupported") for _ in range(claims))
         iteration = an_iteration(invalid=()).model_copy(
@@ -204,7 +205,7 @@ def test_the_risk_order_ranks_severity_before_probability() -> None:
         found("high", claims=1),
         found("high", claims=9),
     )
-    assert [each["severity"] for each in (harms, doubtful, likely)] == ["critical", "high", "high"]
+    assert [row["severity"] for row in (harms, doubtful, likely)] == ["critical", "high", "high"]
     assert harms["likely"] < doubtful["likely"] < likely["likely"]
     assert harms["risk"] > likely["risk"] > doubtful["risk"]
 
@@ -330,9 +331,7 @@ class Copy:
 
     def ids(self, wanted: CaseFilter) -> list[str]:
         numbered = [
-            (number, *each)
-            for number, each in enumerate(self.rows)
-            if self.matches(each[0], wanted)
+            (number, *row) for number, row in enumerate(self.rows) if self.matches(row[0], wanted)
         ]
         keys: dict[str, Callable[..., Any]] = {
             "risk": lambda number, _row, risk, _disagreement, _doubt: (-risk, number),
@@ -345,7 +344,7 @@ class Copy:
             "newest": lambda number, *_: -number,
             "random": lambda _number, row, *_: self.drawn[row.id],
         }
-        return [each[1].id for each in sorted(numbered, key=lambda each: keys[wanted.order](*each))]
+        return [pair[1].id for pair in sorted(numbered, key=lambda pair: keys[wanted.order](*pair))]
 
     @staticmethod
     def matches(row: CaseSummary, wanted: CaseFilter) -> bool:
@@ -494,8 +493,8 @@ def a_filter(draw: random.Random, rows: list[CaseSummary]) -> dict[str, Any]:
     ]
     return {
         name: value
-        for each in draw.sample(conditions, draw.randrange(4))
-        for name, value in each.items()
+        for condition in draw.sample(conditions, draw.randrange(4))
+        for name, value in condition.items()
     }
 
 
@@ -518,13 +517,13 @@ def test_the_queue_matches_a_reference_implementation(bench: Workbench, number: 
         assert {page.total for page in paged} == {bench.cases.count(wanted)} == {len(expected)}
         whole = copy.ids(CaseFilter(order=wanted.order))
         case_id = draw.choice(whole)  # whether it matches or not
-        behind = [each for each in whole[whole.index(case_id) + 1 :] if each in expected]
-        before = [each for each in whole[: whole.index(case_id)] if each in expected]
+        behind = [other for other in whole[whole.index(case_id) + 1 :] if other in expected]
+        before = [other for other in whole[: whole.index(case_id)] if other in expected]
         assert bench.cases.neighbor(case_id, wanted, forward=True) == next(iter(behind), None)
         assert bench.cases.neighbor(case_id, wanted, forward=False) == next(reversed(before), None)
         without = draw.sample(expected, len(expected) // 3)
-        around = [each for each in (*behind, *before) if each not in without]
-        left = around or [each for each in expected if each == case_id and each not in without]
+        around = [other for other in (*behind, *before) if other not in without]
+        left = around or [other for other in expected if other == case_id and other not in without]
         assert bench.store.cases.following(case_id, wanted, without=without) == next(
             iter(left), None
         )
@@ -577,9 +576,9 @@ def test_cases_waiting_for_others_come_after_decidable_ones(filled: Workbench, o
         rows = [row.id for row in filled.cases.find_for(actor, wanted).rows]
         around = [
             filled.cases.neighbor(
-                each, wanted.model_copy(update={"viewer": actor.name}), forward=True
+                row, wanted.model_copy(update={"viewer": actor.name}), forward=True
             )
-            for each in rows
+            for row in rows
         ]
         assert around == [*rows[1:], None]
         return rows
@@ -587,8 +586,10 @@ def test_cases_waiting_for_others_come_after_decidable_ones(filled: Workbench, o
     first, *others = listed(ADA)
     submitted(filled, a_decision(a_case(first), f"run-{first}", verdict="escalate"))
     passed = {row.id for row in filled.cases.find(CaseFilter(standings=("nothing_found",))).rows}
-    last = [each for each in others if order == "risk" and each in passed]  # what needs nobody
-    assert listed(ADA) == [*(each for each in others if each not in last), first, *last]
+    last = [
+        case_id for case_id in others if order == "risk" and case_id in passed
+    ]  # what needs nobody
+    assert listed(ADA) == [*(case_id for case_id in others if case_id not in last), first, *last]
     assert listed(Actor(name="Ben")) == [first, *others], "somebody else can decide it"
 
 
@@ -596,7 +597,7 @@ def test_cases_waiting_for_others_come_after_decidable_ones(filled: Workbench, o
 def test_the_random_order_depends_only_on_the_seed(bench: Workbench, seed: int) -> None:
     bench.store.cases.add_many(a_case(f"c-{number}") for number in range(200))
     first, again, other = (
-        ids(bench, order="random", seed=each, size=200) for each in (seed, seed, 3)
+        ids(bench, order="random", seed=number, size=200) for number in (seed, seed, 3)
     )
     assert first == again != other
     assert sorted(first) == sorted(other)
@@ -737,7 +738,7 @@ def test_audit_results_suggest_a_reason() -> None:
 
 
 def test_reason_suggestions_use_existing_rules() -> None:
-    of_the_critic = {f"critic_{each}" for each in get_args(IssueType)}
+    of_the_critic = {f"critic_{issue_type}" for issue_type in get_args(IssueType)}
     assert {rule for reason in REASONS.values() for rule in reason.rules} <= set(
         RULE
     ) | of_the_critic

@@ -117,14 +117,14 @@ def test_an_interrupted_screening_continues(tmp_path: Path) -> None:
     assert desk.store.screenings.in_state("interrupted") == ("one",)
     before = list(desk.grader.graded_ids)
     assert desk.store.screenings.summary("one").why
-    kept = [each.round for each in desk.store.screenings.progress("one").progress.finished]
+    kept = [finished.round for finished in desk.store.screenings.progress("one").progress.finished]
     assert kept
     desk.grader = ScriptedGrader({}, SERIES)
     found = desk.screen(ADA, "another question", ["corpus:elsewhere"], screening_id="one")
     assert found.question == QUESTION
     assert not set(desk.grader.graded_ids) & set(before)
     assert list(found.rounds[: len(kept)]) == kept
-    assert [each.number for each in found.rounds] == list(range(len(found.rounds)))
+    assert [step.number for step in found.rounds] == list(range(len(found.rounds)))
     assert len(found.rounds) > 1
     numbers = [event.seq for event in desk.store.screenings.events("one")]
     assert numbers == sorted(set(numbers))
@@ -154,7 +154,7 @@ def test_an_override_changes_the_decision_and_can_be_undone(
     assert opened.screening.outcome == "evidence_insufficient"
     assert opened.machine == found
     (entry,) = desk.log(found.id)
-    assert [(each.id, each.value, each.at) for each in opened.overrides] == [
+    assert [(override.id, override.value, override.at) for override in opened.overrides] == [
         (entry.id, "discard", entry.at)
     ]
     back = desk.override(ADA, found.id, chosen, "recommendation", None, reason="")
@@ -212,7 +212,9 @@ def test_the_kept_set_becomes_a_case_with_sentence_chunks(
         known = chunk.model_extra or {}
         abstract = opened.abstracts[known["abstract_id"]]
         assert chunk.text == abstract.text
-        anchors = [chunk.text[each["start"] : each["end"]] for each in known["sentences"]]
+        anchors = [
+            chunk.text[sentence["start"] : sentence["end"]] for sentence in known["sentences"]
+        ]
         assert anchors[0] == "Background matters."
         assert chunk.source == f"https://pubmed.ncbi.nlm.nih.gov/{abstract.pmid}/"
     assert desk.hand_over(ADA, found.id) == case
@@ -279,7 +281,7 @@ def test_drift_is_reported_per_grader_and_reviewer(
 ) -> None:
     desk = Desk(tmp_path)
     found = [desk.screen(ADA, QUESTION, ["corpus:headache"]) for _ in range(13)]
-    judged = [(each.id, name) for each in found for name in each.kept]
+    judged = [(screening.id, name) for screening in found for name in screening.kept]
     assert len(judged) == 65
     for screening_id, abstract_id in judged[:60]:
         desk.agree(ADA, screening_id, abstract_id)
@@ -328,7 +330,9 @@ def test_an_agreement_changes_no_grade_and_can_be_undone(
     name = found.kept[0]
     opened = desk.agree(ADA, found.id, name, machine_shown=("grades",))
     assert opened.screening == opened.machine
-    assert [(each.abstract_id, each.reviewer) for each in opened.agreements] == [(name, "Ada")]
+    assert [(agreement.abstract_id, agreement.reviewer) for agreement in opened.agreements] == [
+        (name, "Ada")
+    ]
     (entry,) = desk.log(found.id)
     assert (entry.decision.kind, entry.decision.abstract_id) == ("agreement", name)
     assert entry.decision.about.grade
@@ -470,9 +474,9 @@ def test_corrections_are_logged_exported_and_undoable(
     assert grade.corrections == {"blinding": "stated"}
     assert grade.methodology_raw > before.methodology_raw
     kinds = [
-        each.decision.override.field
-        for each in desk.log(found.id)
-        if each.decision and each.decision.override
+        entry.decision.override.field
+        for entry in desk.log(found.id)
+        if entry.decision and entry.decision.override
     ]
     assert kinds == ["direction", "blinding"]
     assert desk.store.screening_log.check_subjects().broken == ()
@@ -753,7 +757,9 @@ def test_imported_decisions_become_overrides(tmp_path: Path) -> None:
         "Nothing said,,,\n"
     )
     records = [
-        each for each in read_abstracts(io.BytesIO(export.encode())) if isinstance(each, Abstract)
+        abstract
+        for abstract in read_abstracts(io.BytesIO(export.encode()))
+        if isinstance(abstract, Abstract)
     ]
     assert workbench.screenings.import_labels(ADA, found.id, records) == (1, 1, 1, 1)
     opened = workbench.screenings.open(found.id)

@@ -49,8 +49,8 @@ def events(calls: list[Call]) -> list[tuple[str, str, str | None]]:
     """Event, case and verdict of each call."""
     read = [json.loads(call.body) for call in calls]
     return [
-        (each["event"].removeprefix("case."), each["case"]["id"], each["case"]["verdict"])
-        for each in read
+        (event["event"].removeprefix("case."), event["case"]["id"], event["case"]["verdict"])
+        for event in read
     ]
 
 
@@ -202,7 +202,7 @@ def test_retry_waits_double_up_to_an_hour(
         for _ in range(webhook.TRIES + 2):
             sender.deliver()
     assert len(calls) == webhook.TRIES
-    assert [each.total_seconds() for each in waits[:3]] == [5, 10, 20]
+    assert [wait.total_seconds() for wait in waits[:3]] == [5, 10, 20]
     assert waits[-1] == timedelta(hours=1)
     assert sum(waits, timedelta()) > timedelta(hours=18)
 

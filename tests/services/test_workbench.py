@@ -332,7 +332,7 @@ def test_changed_settings_apply_to_every_service(
     monkeypatch.setattr(exams, "take_exam", lambda settings, **_: examined.append(settings))
     audited.exams.start(ADA)
     until(lambda: examined, "the exam")
-    assert [each.review_threshold for each in examined] == [1.0]
+    assert [record.review_threshold for record in examined] == [1.0]
     assert all(
         getattr(service, "_settings", strict) is strict for service in vars(audited).values()
     )

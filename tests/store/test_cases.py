@@ -188,7 +188,10 @@ def test_many_chunk_ids_are_searched_at_once(shared: Store) -> None:
         "a": (("one", "two"), 2),
         'q"uo\\te': (("one",), 1),
     }
-    assert found == {each: shared.evidence.cases_with([each])[each] for each in wanted}
+    assert found == {
+        document_id: shared.evidence.cases_with([document_id])[document_id]
+        for document_id in wanted
+    }
 
 
 def test_text_search_covers_evidence_and_ranks_cases(shared: Store) -> None:

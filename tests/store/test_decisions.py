@@ -404,23 +404,23 @@ def test_an_entry_older_than_its_predecessor_is_named(store: Store) -> None:
     assert [said.partition(" (")[0] for said in check.set_back] == ["entry 2"]
 
 
-@pytest.mark.parametrize("each", tamper.ATTACKS, ids=[each.name for each in tamper.ATTACKS])
+@pytest.mark.parametrize("attack", tamper.ATTACKS, ids=[row.name for row in tamper.ATTACKS])
 def test_attacks_are_detected_as_documented(
-    original: Path, tmp_path: Path, each: tamper.Attack
+    original: Path, tmp_path: Path, attack: tamper.Attack
 ) -> None:
     with Store.open(original) as store:
         noted = store.decisions.head()
-    found = tamper.detect(tamper.attack(original, tmp_path, each.change), noted).names()
-    assert (each.detected_by in found) if each.detected_by else not found
-    if each.detected_by == "note":
+    found = tamper.detect(tamper.attack(original, tmp_path, attack.change), noted).names()
+    assert (attack.detected_by in found) if attack.detected_by else not found
+    if attack.detected_by == "note":
         assert found == ["note"], (
             "were it found by anything else, the page would ask for a note in vain"
         )
-    if each.detected_by == "signatures":
+    if attack.detected_by == "signatures":
         assert "chain" not in found, (
             "a chain that was computed anew verifies: that is what the key is for"
         )
-    line = f"| {each.name} | {tamper.WORDS[each.detected_by]} |"
+    line = f"| {attack.name} | {tamper.WORDS[attack.detected_by]} |"
     assert line in (ROOT / "docs/security.md").read_text(encoding="utf-8")
 
 

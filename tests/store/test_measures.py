@@ -120,8 +120,8 @@ def test_figures_are_summed_by_day_week_and_month(store: Store) -> None:
 
     def by(period: Any) -> list[tuple[str | None, int]]:
         return [
-            (each.name, each.runs)
-            for each in store.measures.added_up(MeasureFilter(), period).periods
+            (total.name, total.runs)
+            for total in store.measures.added_up(MeasureFilter(), period).periods
         ]
 
     assert by("day") == [("2026-01-04", 1), ("2026-01-05", 1), ("2026-01-11", 1), ("2026-02-01", 1)]
@@ -135,7 +135,7 @@ def test_rates_are_grouped_by_model_period_and_data_set(store: Store) -> None:
     kept(store, 2, model="openai:gpt-4o", at="2026-03-01T00:00:00.000Z")
     measures = store.measures
     assert [
-        (each.name, each.runs) for each in measures.added_up(MeasureFilter(), "month").models
+        (model.name, model.runs) for model in measures.added_up(MeasureFilter(), "month").models
     ] == [
         ("offline", 1),
         ("openai:gpt-4o", 1),
@@ -147,7 +147,7 @@ def test_rates_are_grouped_by_model_period_and_data_set(store: Store) -> None:
     assert measures.added_up(MeasureFilter(datasets=("another",)), "month").total.runs == 0
     assert measures.count_names("critic") == {"offline": 1, "openai:gpt-4o": 1}
     assert [
-        each.name for each in measures.added_up(MeasureFilter(role="evaluator"), "month").models
+        model.name for model in measures.added_up(MeasureFilter(role="evaluator"), "month").models
     ] == [None]
 
 
@@ -157,7 +157,7 @@ def test_percentiles_are_observed_values(store: Store) -> None:
     found = spread(store, "critic_ms")
     assert (found.count, found.least, found.most, found.mean) == (100, 1.0, 100.0, 50.5)
     assert (found.p50, found.p95) == (50.0, 95.0)
-    assert [(each.low, each.high, each.count) for each in found.bins] == [
+    assert [(part.low, part.high, part.count) for part in found.bins] == [
         (None, 19.0, 19),
         (19.0, 39.0, 20),
         (39.0, 59.0, 20),
@@ -191,7 +191,7 @@ def test_percentiles_of_few_values_are_defined(store: Store, values: list[float]
     found = spread(store, "critic_ms")
     assert found.p50 == sorted(values)[(len(values) - 1) // 2]
     assert found.p95 == max(values)
-    assert sum(each.count for each in found.bins) == len(values)
+    assert sum(part.count for part in found.bins) == len(values)
 
 
 def test_all_normal_endings_count_as_converged(store: Store) -> None:

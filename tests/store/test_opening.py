@@ -374,8 +374,8 @@ def test_a_backup_is_consistent_during_writes(store: Store, tmp_path: Path) -> N
     finally:
         over.set()
         writer.join()
-    for each in made:
-        assert each.cases == each.runs == each.length >= 3, (
+    for copy in made:
+        assert copy.cases == copy.runs == copy.length >= 3, (
             "a case, its run and its decision are there or none is"
         )
         assert not list(tmp_path.glob("*.db-*")), "a backup is a single file"
@@ -512,10 +512,10 @@ def test_due_backups_are_made_and_missing_ones_reported(store: Store, tmp_path: 
     assert "there is none" in item.message
     assert make_if_due(service, settings, at) is not None
     assert make_if_due(service, settings, at + timedelta(hours=23)) is None
-    assert [each.ok for each in check_backups(service, settings, at + timedelta(hours=47))] == [
+    assert [check.ok for check in check_backups(service, settings, at + timedelta(hours=47))] == [
         True
     ]
-    assert [each.ok for each in check_backups(service, settings, at + timedelta(hours=49))] == [
+    assert [check.ok for check in check_backups(service, settings, at + timedelta(hours=49))] == [
         False
     ]
     assert make_if_due(service, settings, at + timedelta(hours=24)) is not None

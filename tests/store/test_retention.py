@@ -89,14 +89,16 @@ def purge(store: Store, rule: RetentionRule = RULE) -> set[str]:
     """The ids of the runs that went."""
     done = store.retention.remove(rule, by="Ada", how="command")
     return (
-        {each.id for each in store.purges.removals(done.seq) if each.kind == "run"}
+        {removal.id for removal in store.purges.removals(done.seq) if removal.kind == "run"}
         if done
         else set()
     )
 
 
 def planned(store: Store, rule: RetentionRule = RULE) -> set[str]:
-    return {each.id for each in store.retention.plan(rule).goes if each.kind == "run"}
+    return {
+        candidate.id for candidate in store.retention.plan(rule).goes if candidate.kind == "run"
+    }
 
 
 @pytest.fixture
@@ -249,7 +251,7 @@ def test_execution_log_and_figures_outlive_purged_runs(mixed: Store) -> None:
     before = list(mixed.executions.iterate())
     purge(mixed, ALL)
     assert list(mixed.executions.iterate()) == before
-    assert {each.run_id for each in before} >= {"run-accepted", "superseded", "cut"}
+    assert {run.run_id for run in before} >= {"run-accepted", "superseded", "cut"}
 
 
 def test_a_purge_is_logged_without_content(
@@ -260,11 +262,11 @@ def test_a_purge_is_logged_without_content(
     assert mixed.purges.history() == (done,)
     assert (done.by, done.how, done.rule, done.runs) == ("Grace", "page", RULE, 3)
     assert (done.parts, done.bytes) == (plan.parts, plan.bytes)
-    assert {each.id: each.bytes for each in mixed.purges.removals(done.seq)} == {
-        each.id: each.bytes for each in plan.goes
+    assert {removal.id: removal.bytes for removal in mixed.purges.removals(done.seq)} == {
+        candidate.id: candidate.bytes for candidate in plan.goes
     }
     told = json.dumps(
-        [done.model_dump(), *(each.model_dump() for each in mixed.purges.removals(done.seq))]
+        [done.model_dump(), *(removal.model_dump() for removal in mixed.purges.removals(done.seq))]
     )
     assert SECRET not in told
     assert mixed.retention.remove(RULE, by="Grace", how="page") is None
@@ -275,7 +277,7 @@ def test_a_runs_digest_matches_its_exported_line(mixed: Store) -> None:
     line = io.BytesIO()
     write_line(mixed.runs.get("run-accepted").model_dump_json(), line)
     purge(mixed)
-    digests = {each.id: each.digest for each in mixed.purges.removals(1)}
+    digests = {removal.id: removal.digest for removal in mixed.purges.removals(1)}
     assert (
         digests["run-accepted"] == hashlib.sha256(line.getvalue().removesuffix(b"\n")).hexdigest()
     )
@@ -299,12 +301,12 @@ def test_purged_content_leaves_no_bytes_in_the_file(path: Path) -> None:
         ]
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         assert SECRET.encode() in bytes_of(path)
-        assert any(each in bytes_of(path) for each in held)
+        assert any(secret in bytes_of(path) for secret in held)
         assert len(purge(store)) == 0  # they wait for nobody, but nothing accepted them either
         assert len(purge(store, ALL)) == 30
         left = bytes_of(path)
     assert SECRET.encode() not in left
-    assert not [each for each in held if each in left or each[20:60] in left]
+    assert not [secret for secret in held if secret in left or secret[20:60] in left]
 
 
 def test_a_purge_shrinks_the_file_or_says_why_not(
@@ -341,7 +343,7 @@ def test_a_stopped_purge_is_logged(path: Path, monkeypatch: pytest.MonkeyPatch) 
         )
         assert (done.runs, batches) == (10, [5, 10])
         assert store.retention.remove(ALL, by="Ada", how="command") is not None
-        assert [each.runs for each in store.purges.history()] == [10, 10]
+        assert [purge.runs for purge in store.purges.history()] == [10, 10]
 
 
 def test_a_full_disk_during_a_purge_is_reported(
@@ -366,9 +368,7 @@ def test_a_full_disk_during_a_purge_is_reported(
         (done,) = store.purges.history()
         assert (
             done.runs
-            == sum(
-                not each.readable for n in range(20) for each in store.runs.for_case(f"case-{n}")
-            )
+            == sum(not run.readable for n in range(20) for run in store.runs.for_case(f"case-{n}"))
             == 5
         )
         assert store.check().ok
@@ -405,7 +405,7 @@ def screenings(store: Store) -> Store:
 def test_screenings_without_human_entries_are_purged(screenings: Store) -> None:
     screenings.database.execute("UPDATE remembered_grades SET at = ?", [OLD])
     plan = screenings.retention.plan(RULE)
-    assert [(each.kind, each.id) for each in plan.goes] == [
+    assert [(candidate.kind, candidate.id) for candidate in plan.goes] == [
         ("screening", "old"),
         ("remembered_grades", ""),
     ]
@@ -696,7 +696,7 @@ def test_a_run_decided_during_a_purge_is_kept(path: Path, monkeypatch: pytest.Mo
                 )
 
         made = store.retention.remove(RULE, by="Ada", how="command", on_batch=decide)
-        assert [each.id for each in store.purges.removals(made.seq)] == ["run-1", "run-5"]
+        assert [removal.id for removal in store.purges.removals(made.seq)] == ["run-1", "run-5"]
         assert store.runs.get("run-3").final_answer
 
 

@@ -41,7 +41,7 @@ from tests.waiting import run_at_once
 
 
 def grader_of(found: Sequence[Abstract]) -> ScriptedGrader:
-    return ScriptedGrader({each.id: WEAK for each in found if each.title == "bad"})
+    return ScriptedGrader({abstract.id: WEAK for abstract in found if abstract.title == "bad"})
 
 
 def abstracts(good: int, bad: int) -> tuple[Abstract, ...]:
@@ -130,7 +130,7 @@ def test_a_screening_round_trips(store: Store) -> None:
         2,
         4,
     )
-    assert [each.id for each in store.screenings.newest()] == ["s1"]
+    assert [screening.id for screening in store.screenings.newest()] == ["s1"]
     assert store.check().ok
 
 
@@ -184,8 +184,8 @@ def test_an_entry_has_digests_of_screening_abstract_and_grade(store: Store) -> N
     screened(store, abstracts(2, 1))
     about = store.screening_log.append(says("discard")).decision
     assert all(
-        len(each or "") == 64
-        for each in (about.about.screening, about.about.abstract, about.about.grade)
+        len(subject or "") == 64
+        for subject in (about.about.screening, about.about.abstract, about.about.grade)
     )
     other = store.screening_log.append(says("discard", "a1")).decision
     assert other.about.screening == about.about.screening
@@ -254,7 +254,7 @@ def test_the_screening_log_can_be_filtered_and_paged(store: Store) -> None:
         )
     store.acceptances.reset(by="Ada", reason="New rubric.")
     page = store.screening_log.entries(ScreeningLogFilter(screening_id="s1", size=2))
-    assert (page.total, [each.seq for each in page.rows]) == (3, [3, 2])
+    assert (page.total, [row.seq for row in page.rows]) == (3, [3, 2])
     assert store.screening_log.entries(ScreeningLogFilter(kinds=("memory_reset",))).total == 1
     assert store.screening_log.entries(ScreeningLogFilter(reviewers=("Bo",))).total == 1
     assert store.screening_log.entries(ScreeningLogFilter(abstract_id="a0")).total == 2
@@ -291,7 +291,7 @@ def test_memory_survives_a_restart_and_a_reset_keeps_the_log(path: Path) -> None
         memory.replace("s1", [accepted("s1"), accepted("s1", 0.9)])
         memory.replace("s2", [accepted("s2")])
     with Store.open(path) as store:
-        assert [each.quality for each in store.acceptances.entries()] == [0.8, 0.9, 0.8]
+        assert [entry.quality for entry in store.acceptances.entries()] == [0.8, 0.9, 0.8]
         entry = store.acceptances.reset(by="Ada", reason="The rubric has changed.")
         assert entry.decision.extra == {"forgotten": 3}
         assert store.acceptances.entries() == ()
@@ -299,7 +299,7 @@ def test_memory_survives_a_restart_and_a_reset_keeps_the_log(path: Path) -> None
         screened(store, abstracts(2, 0), "s3")
         store.acceptances.replace("s3", [accepted("s3")])
         store.acceptances.replace("s1", [accepted("s1")])
-        assert [each.screening_id for each in store.acceptances.entries()] == ["s3"]
+        assert [entry.screening_id for entry in store.acceptances.entries()] == ["s3"]
         assert store.screening_log.verify().intact
 
 
@@ -405,7 +405,7 @@ def test_importing_a_file_twice_adds_nothing(store: Store) -> None:
         store.corpora.add_many("c", [an_abstract(1), an_abstract(2)], source="one.ris")
     summary = store.corpora.summary("c")
     assert (summary.abstracts, summary.identified, summary.duplicates) == (2, 4, 2)
-    assert [each.added for each in store.corpora.imports("c")] == [2, 0]
+    assert [imported.added for imported in store.corpora.imports("c")] == [2, 0]
 
 
 def test_an_interrupted_import_keeps_and_counts_its_records(store: Store) -> None:
@@ -423,10 +423,10 @@ def test_corpora_are_isolated(store: Store) -> None:
     store.corpora.add_many("one", [an_abstract(1, text="Asthma in children.")], source="x")
     store.corpora.add_many("two", [an_abstract(1, text="Asthma in adults.")], source="x")
     assert store.corpora.search("one", "adults", 5) == ()
-    assert [each.name for each in store.corpora.list_all()] == ["one", "two"]
+    assert [corpus.name for corpus in store.corpora.list_all()] == ["one", "two"]
     store.corpora.remove("one")
     assert store.database.value("PRAGMA secure_delete") == 1
-    assert [each.name for each in store.corpora.list_all()] == ["two"]
+    assert [corpus.name for corpus in store.corpora.list_all()] == ["two"]
     assert ids(store.corpora.search("two", "adults", 5)) == ["a-1"]
     assert store.check().ok
     store.corpora.add_many("one", [an_abstract(7)], source="x")
@@ -498,7 +498,7 @@ def test_search_pages_have_no_gaps_or_repeats(store: Store) -> None:
     pages = [
         ids(store.corpora.search("c", "asthma steroid", 7, offset)) for offset in range(0, 63, 7)
     ]
-    assert [each for page in pages for each in page] == whole
+    assert [row for page in pages for row in page] == whole
     assert store.corpora.search("c", "asthma", 0) == ()
 
 
@@ -596,7 +596,7 @@ def test_search_finds_the_right_abstract_among_thousands(store: Store, public_da
         )
     assert store.corpora.add_many("c", given, source="x").added == len(given)
     found = {case_id: ids(store.corpora.search("c", query, 5)) for case_id, query in asked.items()}
-    first = sum(each[:1] == [case_id] for case_id, each in found.items()) / len(asked)
-    among_five = sum(case_id in each for case_id, each in found.items()) / len(asked)
+    first = sum(ranked[:1] == [case_id] for case_id, ranked in found.items()) / len(asked)
+    among_five = sum(case_id in ranked for case_id, ranked in found.items()) / len(asked)
     # measured: .93 and .98
     assert (first > 0.9, among_five > 0.96) == (True, True), (first, among_five)

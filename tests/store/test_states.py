@@ -63,9 +63,9 @@ VERDICTS = {
     ],
 )
 def test_states_follow_the_table(runs: list[str], entries: list[tuple], state: str) -> None:
-    facts = [RunFact(seq, each) for seq, each in enumerate(runs, 1)]
+    facts = [RunFact(seq, run) for seq, run in enumerate(runs, 1)]
     assert (
-        derive_state(facts, [EntryFact(seq, *each) for seq, each in enumerate(entries, 1)]).state
+        derive_state(facts, [EntryFact(seq, *entry) for seq, entry in enumerate(entries, 1)]).state
         == state
     )
 

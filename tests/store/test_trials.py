@@ -160,7 +160,9 @@ def _came_to(run: Run) -> dict[str, Any]:
         "usage",
     }
     whole = run.model_dump(exclude={*own, "iterations", "draft", "loose_calls"})
-    iterations = [each.model_dump(exclude={"step_ms", "calls"}) for each in run.iterations]
+    iterations = [
+        iteration.model_dump(exclude={"step_ms", "calls"}) for iteration in run.iterations
+    ]
     return {**whole, "iterations": iterations, "draft": run.draft and run.draft.answer}
 
 
@@ -253,8 +255,10 @@ def _compared(path: Path, acknowledged: list[tuple[str, str]]) -> None:
         "runs",
         "decision_log WHERE kind = 'decision'",
     ):  # each case was audited or decided by one worker, once
-        each = f"SELECT count(*) AS times FROM {doubled} GROUP BY case_seq"
-        assert workbench.store.database.value(f"SELECT coalesce(max(times), 1) FROM ({each})") == 1
+        counted = f"SELECT count(*) AS times FROM {doubled} GROUP BY case_seq"
+        assert (
+            workbench.store.database.value(f"SELECT coalesce(max(times), 1) FROM ({counted})") == 1
+        )
     check = workbench.store.check()
     assert check.ok, check.problems
     assert workbench.store.decisions.check_subjects().broken == ()
@@ -330,7 +334,7 @@ def test_eight_concurrent_processes_lose_nothing(
                 waits.setdefault(kind, []).append(seconds)
         process.join()
     _compared(path, acknowledged)
-    longest = {kind: round(max(each), 2) for kind, each in waits.items()}
+    longest = {kind: round(max(seconds), 2) for kind, seconds in waits.items()}
     log.info(
         "%d acknowledged by eight processes, none lost; longest in seconds: %s",
         len(acknowledged),

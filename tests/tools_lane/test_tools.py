@@ -219,7 +219,7 @@ def test_trl_loads_chats_for_training(bench: Workbench, tmp_path: Path) -> None:
     found = loaded("trl", path, tmp_path)
     assert found["rows"] == exported.rows == 6
     for row, texts in zip(lines_of(path), found["texts"], strict=True):
-        asked, answered = (each["content"] for each in row["messages"])
+        asked, answered = (message["content"] for message in row["messages"])
         assert texts["text"] == f"<user>{asked}<assistant>{answered}"
 
 
@@ -232,9 +232,9 @@ def test_label_studio_accepts_tasks_predictions_and_annotations(
     assert (found["rows"], found["predictions"], found["annotations"]) == (exported.rows, 6, 6)
     tasks = json.loads(path.read_text(encoding="utf-8"))
     regions = [
-        each for task in tasks for part in ("predictions", "annotations") for each in task[part]
+        result for task in tasks for part in ("predictions", "annotations") for result in task[part]
     ]
-    assert found["regions"] == sum(len(each["result"]) for each in regions) > 12
+    assert found["regions"] == sum(len(region["result"]) for region in regions) > 12
 
 
 @pytest.mark.parametrize("encoding", ["csv", "parquet"])

@@ -32,7 +32,7 @@ def langchain() -> dict[str, Any]:
     found = [Document(text, metadata={"source": f"{n}.txt"}) for n, text in enumerate(TEXTS, 1)]
     return {
         "input": QUESTION,
-        "context": [each.model_dump(mode="json") for each in found],
+        "context": [document.model_dump(mode="json") for document in found],
         "answer": ANSWER,
     }
 

@@ -195,7 +195,7 @@ def test_only_a_lead_sees_reviewer_names(bench: Workbench, audited: Audited) -> 
     assert bench.trust.people(ADA, names=True).pairs[0].second == "Bo"
     (own,) = bench.trust.reviewers(ADA)
     assert (own.decisions, own.agreed.value) == (3, pytest.approx(2 / 3))
-    assert {each.reviewer for each in bench.trust.reviewers(ADA, others=True)} == {
+    assert {reviewer.reviewer for reviewer in bench.trust.reviewers(ADA, others=True)} == {
         "Ada",
         "Bo",
         "Cy",
@@ -385,7 +385,7 @@ def test_too_few_decisions_yield_no_score(n: int, faulty: int) -> None:
 
 def test_a_score_has_its_figures() -> None:
     truth, same = np.array([True, False] * 50), np.full(100, 0.5)
-    assert [each.n for each in reliability(truth, same)] == [100]
+    assert [part.n for part in reliability(truth, same)] == [100]
     assert calibration_error(truth, same) == 0.0
     assert yield_curve(truth, same)[25] == (0.5, 0.5)
 
@@ -623,10 +623,10 @@ def test_intervals_are_clustered_by_question() -> None:
     assert together.high - together.low > 1.8 * (alone.high - alone.low)
     ratings = np.column_stack([hit, ~hit]).astype(int)
     counted = [
-        UnitCounts.of(ratings, ratings[:, 0], each, 2)
-        for each in (np.arange(300), np.repeat(np.arange(60), 5))
+        UnitCounts.of(ratings, ratings[:, 0], units, 2)
+        for units in (np.arange(300), np.repeat(np.arange(60), 5))
     ]
-    mean = [each.estimate(lambda table: table[..., 1] / table.sum(-1)) for each in counted]
+    mean = [counts.estimate(lambda table: table[..., 1] / table.sum(-1)) for counts in counted]
     assert mean[1].high - mean[1].low > 1.8 * (mean[0].high - mean[0].low)
 
 
@@ -642,7 +642,7 @@ def test_pairs_list_their_disagreements() -> None:
     assert (first.first, first.second, first.differ, first.raw.n) == ("ann", "bo", (1, 4), 4)
     assert first.verdicts == {(0, 0): 1, (0, 1): 1, (1, 1): 1, (3, 0): 1}
     assert (first.kappa.n, first.weighted.n, first.weighted.value) == (4, 3, pytest.approx(0.4))
-    assert {(each.first, each.second) for each in others} == {("ann", "cy"), ("bo", "cy")}
+    assert {(pair.first, pair.second) for pair in others} == {("ann", "cy"), ("bo", "cy")}
 
 
 def test_spans_are_compared_by_character() -> None:
@@ -670,7 +670,7 @@ def test_thresholds_are_tested_strictest_first_until_one_fails() -> None:
     faulty = np.zeros(180, dtype=bool)
     faulty[60:66] = True
     found = try_thresholds((0.1, 0.2, 0.3), probability, faulty, 0.06, 0.05)
-    assert [(each.n, each.faulty, each.holds) for each in found] == [
+    assert [(attempt.n, attempt.faulty, attempt.holds) for attempt in found] == [
         (60, 0, True),
         (120, 6, False),
         (180, 6, False),

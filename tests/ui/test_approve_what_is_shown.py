@@ -293,8 +293,8 @@ def test_an_approval_records_the_listed_serious_issues(
     post(client, "decisions", right(workbench))
     made = newest_decision(workbench)
     assert decided_about(made) == "the original answer"
-    assert [each["id"] for each in made.extra["issues_seen"]] == [issue.id for issue in issues]
-    assert {each["severity"] for each in made.extra["issues_seen"]} <= {"critical", "high"}
+    assert [issue["id"] for issue in made.extra["issues_seen"]] == [issue.id for issue in issues]
+    assert {issue["severity"] for issue in made.extra["issues_seen"]} <= {"critical", "high"}
 
 
 def test_a_decision_without_an_iteration_is_about_the_original_answer(

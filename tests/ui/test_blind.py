@@ -198,11 +198,11 @@ def _protos(block: Any) -> Iterator[str]:
 PAGES: tuple[tuple[str, dict[str, str]], ...] = (
     ("overview", {}),
     *(("queue", {"order": order}) for order in ("risk", "disagreement", "newest")),
-    *(("queue", {"standing": each}) for each in ("waits", "decided", "to_review")),
+    *(("queue", {"standing": state}) for state in ("waits", "decided", "to_review")),
     ("queue", {"state": "approved,needs_adjudication,rejected"}),
     ("queue", {"reviewer": "Ben"}),
     ("queue", {"q": "trust"}),
-    *(("review", {"case": each}) for each in (OPEN, OWN, SETTLED, UNDONE)),
+    *(("review", {"case": case_id}) for case_id in (OPEN, OWN, SETTLED, UNDONE)),
     ("review", {"case": OPEN, "run": "RUN", "iteration": "1", "reviewer": "Ben"}),
     ("new", {"case": OPEN}),
     ("import", {}),
@@ -253,7 +253,7 @@ def test_pages_and_downloads_dont_reveal_other_decisions_to_a_blind_reviewer(
         st.cache_data.clear()
         files.clear()
         run = workbench.cases.summary(OPEN).run_id or ""
-        app = open_page(name, **{key: each.replace("RUN", run) for key, each in address.items()})
+        app = open_page(name, **{key: value.replace("RUN", run) for key, value in address.items()})
         return "\n".join([*shown(app), *files])
 
     assert differs(show) == ""

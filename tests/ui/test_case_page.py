@@ -136,7 +136,7 @@ def test_an_iteration_in_the_url_must_exist(workbench: Workbench, iteration: str
     assert app.session_state["iteration"] in (0, 1)
     assert app.session_state["iteration"] == (1 if iteration == "2" else 0)
     assert any(
-        "an iteration that doesn't exist in this audit" in each.value for each in app.info
+        "an iteration that doesn't exist in this audit" in info.value for info in app.info
     ) == (iteration != "2")
 
 
@@ -182,9 +182,9 @@ def test_the_count_of_remaining_cases_names_its_queue(
     workbench: Workbench, narrowed: dict[str, str], says: str
 ) -> None:
     (desk,) = (
-        json.loads(each.proto.json)
-        for each in page(**narrowed).get("bidi_component")
-        if "-desk" in each.proto.id
+        json.loads(component.proto.json)
+        for component in page(**narrowed).get("bidi_component")
+        if "-desk" in component.proto.id
     )
     assert desk["go"]["says"].endswith(says)
 
@@ -194,28 +194,28 @@ def test_an_unaudited_case_shows_its_answer_and_can_be_decided(
 ) -> None:
     app = page(case=next(case.id for case in workbench.store.cases.iterate() if case.id != CASE))
     assert "Audit now" in labels(app)
-    assert any(NOT_AUDITED in each.value for each in app.markdown)
+    assert any(NOT_AUDITED in markdown.value for markdown in app.markdown)
 
 
 def test_a_case_without_an_answer_cant_be_approved(workbench: Workbench) -> None:
-    case = next(each for each in workbench.store.cases.iterate() if each.answer)
+    case = next(case for case in workbench.store.cases.iterate() if case.answer)
     empty = case.model_copy(update={"id": "empty", "answer": None})
     workbench.cases.add_one(ADA, empty)
 
     def desk(case_id: str) -> dict[str, Any]:
         (data,) = (
-            json.loads(each.proto.json)
-            for each in page(case=case_id).get("bidi_component")
-            if "-desk" in each.proto.id
+            json.loads(component.proto.json)
+            for component in page(case=case_id).get("bidi_component")
+            if "-desk" in component.proto.id
         )
         return data
 
     without, with_one = desk("empty"), desk(CASE)
     assert without["about"]["name"] == "the case"
     assert without["about"]["note"].startswith("It has no answer.")
-    refused = {each["code"]: bool(each["refused"]) for each in without["verdicts"]}
+    refused = {verdict["code"]: bool(verdict["refused"]) for verdict in without["verdicts"]}
     assert refused == {"approve": True, "override": False, "reject": False, "escalate": False}
-    assert not any(each["refused"] for each in with_one["verdicts"])
+    assert not any(verdict["refused"] for verdict in with_one["verdicts"])
 
 
 def test_earlier_turns_of_a_conversation_are_collapsed_and_shown_as_text(
@@ -236,11 +236,11 @@ def test_earlier_turns_of_a_conversation_are_collapsed_and_shown_as_text(
     )
     workbench.cases.add_one(ADA, case)
     app = page(case="talk")
-    assert "Earlier in this conversation: 2 turns" in [each.label for each in app.expander]
-    shown = [each.value for each in app.text]
+    assert "Earlier in this conversation: 2 turns" in [expander.label for expander in app.expander]
+    shown = [text.value for text in app.text]
     assert "<b>Which</b> bridge?" in shown
     assert "The *Tay* bridge." in shown
-    assert not [each for each in page().expander if "conversation" in each.label]
+    assert not [expander for expander in page().expander if "conversation" in expander.label]
 
 
 def test_an_audit_without_a_revision_offers_one(
@@ -255,9 +255,13 @@ def test_an_audit_without_a_revision_offers_one(
             return case_id
 
     monkeypatch.setattr(case_page, "served_jobs", Jobs)
-    offered = [each for each in page(run=newest.id).button if each.label == "Revise once anyway"]
+    offered = [
+        button for button in page(run=newest.id).button if button.label == "Revise once anyway"
+    ]
     assert not offered, "this audit revised the answer"
-    button = next(each for each in page(run=older.id).button if each.label == "Revise once anyway")
+    button = next(
+        button for button in page(run=older.id).button if button.label == "Revise once anyway"
+    )
     button.click().run()
     assert [(settings.min_iterations, settings.max_iterations) for settings in asked] == [(2, 3)]
 
@@ -266,7 +270,7 @@ def test_a_running_audit_shows_its_issues_and_that_it_is_stopping(
     serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bench = serve(tmp_path / "live.db")
-    case = next(each for each in demo_cases() if each.id == CASE)
+    case = next(case for case in demo_cases() if case.id == CASE)
     bench.cases.add(ADA, [case])
     bench.audits.audit(ADA, case)
     bench.store.runs.start(
@@ -302,9 +306,9 @@ def test_a_revision_isnt_offered_without_a_model_and_the_page_says_why(
     assert "OPENAI_API_KEY" in why
     monkeypatch.setattr(case_page, "unusable_model", lambda _settings: why)
     shown = page(run=runs_of(workbench)[1].id)
-    button = next(each for each in shown.button if each.label == "Revise once anyway")
+    button = next(button for button in shown.button if button.label == "Revise once anyway")
     assert (button.disabled, button.help) == (True, why)
-    assert why in [each.value for each in shown.text]
+    assert why in [text.value for text in shown.text]
 
 
 def test_audit_again_offers_to_bypass_cached_replies(
@@ -471,9 +475,9 @@ def test_a_case_without_an_answer_says_why_and_collapses_the_reasoning(
     workbench = serve(path)
     app = page(case="none")
     assert not app.exception
-    assert any("No answer: refused" in each.value for each in app.warning)
-    assert "Model's reasoning, not audited" in [each.label for each in app.expander]
-    shown = [each.value for each in app.text]
+    assert any("No answer: refused" in warning.value for warning in app.warning)
+    assert "Model's reasoning, not audited" in [expander.label for expander in app.expander]
+    shown = [text.value for text in app.text]
     assert "I <b>can't</b> help [9]." in shown
     assert "Perhaps **20** metres [8]?" in shown
     if audited:

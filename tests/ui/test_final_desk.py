@@ -246,7 +246,7 @@ def test_a_draft_is_kept_with_the_texts_that_were_replaced(
     body = {"place": desk["place"], "fields": fields, "token": "t"}
     assert client.put("/api/v1/desk/draft", json=body).json()["saved_at"]
     draft = opened(client)["draft"]
-    assert [each["other"] for each in draft["aside"]] == ["Mine."]
+    assert [fields["other"] for fields in draft["aside"]] == ["Mine."]
     assert draft["corrected"] == "Stump."
     listed = workbench.drafts.with_drafts(CLEO, [CASE], lambda case_id: f"adjudication:{case_id}")
     assert listed == {CASE}
@@ -323,10 +323,10 @@ def test_an_approval_names_and_records_the_serious_issues_left_open(
     serious = [issue.id for issue in run.iterations[0].issues if issue.major]
     assert serious
     desk = opened(client)
-    assert [each["serious"] for each in desk["final"]["sides"]] == [len(serious)] * 2
+    assert [side["serious"] for side in desk["final"]["sides"]] == [len(serious)] * 2
     assert "approve" not in desk["final"]["optional"]  # no reviewer did
     record(client, desk, desk["blank"] | {"verdict": "approve", "other": "Both are too strict."})
-    assert [each["id"] for each in final_of(workbench).extra["issues_seen"]] == serious
+    assert [issue["id"] for issue in final_of(workbench).extra["issues_seen"]] == serious
 
 
 def test_entries_for_a_case_settled_by_another_lead_stay_a_draft(

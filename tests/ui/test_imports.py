@@ -71,7 +71,7 @@ def start(app: AppTest) -> AppTest:
 
 
 def box(app: AppTest, label: str):  # type: ignore[no-untyped-def]  # streamlit exports no name for it
-    return next(each for each in app.selectbox if each.label == label)
+    return next(select for select in app.selectbox if select.label == label)
 
 
 def test_a_file_of_another_tool_is_recognized_imported_and_offered_for_audit(
@@ -120,7 +120,9 @@ def test_unknown_columns_get_a_proposed_map_that_is_remembered(
     app = upload(open_page("import"), "own.jsonl", lines(OWN))
     assert box(app, "Format").value == COLUMNS
     assert box(app, "Question").value == "frage"
-    assert next(each for each in app.multiselect if each.label == "Evidence").value == ["quellen"]
+    assert next(select for select in app.multiselect if select.label == "Evidence").value == [
+        "quellen"
+    ]
     assert box(app, "Text of a chunk").value == "inhalt"
     assert box(app, "Answer (optional)").value == "antwort"
     box(app, "Id of a chunk").select("nr").run()
@@ -169,7 +171,9 @@ def test_the_chunk_separator_can_be_chosen_when_ambiguous(
     assert [chunk.text for chunk in case.evidence] == ["It is 120 m long", "it is quite red"]
     fresh = upload(open_page("import"), "own.jsonl", lines(OWN))
     assert not [
-        each for each in fresh.selectbox if each.label in ("Sheet", "Several chunks in one text")
+        select
+        for select in fresh.selectbox
+        if select.label in ("Sheet", "Several chunks in one text")
     ]
 
 
@@ -245,7 +249,7 @@ def test_text_from_files_is_never_rendered_as_markdown(workbench: Workbench) -> 
     app = upload(open_page("import"), f"{HOSTILE}.jsonl", lines(row, [HOSTILE]))
     start(app)
     rendered = [*app.markdown, *app.caption, *app.header, *app.error, *app.warning]
-    assert not any("example.org" in str(each.value) for each in rendered)
+    assert not any("example.org" in str(element.value) for element in rendered)
     assert not any(
-        "example.org" in each.label for each in (*app.button, *app.selectbox, *app.multiselect)
+        "example.org" in widget.label for widget in (*app.button, *app.selectbox, *app.multiselect)
     )

@@ -116,7 +116,7 @@ def test_chosen_settings_are_saved_and_used(workbench: Workbench) -> None:
         NOBODY_YET, AuditForm.SUBJECT, {"question": "How long?", "evidence": EVIDENCE}
     )
     app = page()
-    next(each for each in app.selectbox if each.label == "Maximum iterations").select(1)
+    next(select for select in app.selectbox if select.label == "Maximum iterations").select(1)
     app.run()
     assert draft(workbench)["settings"] == {"max_iterations": 1}
     press(app, "Start the audit")
@@ -129,7 +129,7 @@ def test_a_just_chosen_model_applies_to_all_roles(
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-a-test")  # so that a model is on offer
     app = page()
-    next(each for each in app.selectbox if each.label == "Critic").select("openai:gpt-4o")
+    next(select for select in app.selectbox if select.label == "Critic").select("openai:gpt-4o")
     # both reach the server at once: the page was drawn with the model before
     press(app, "Use the critic's model for all")
     assert {draft(workbench)["settings"][role] for role in ("drafter", "verifier", "reviser")} == {
@@ -199,7 +199,7 @@ def test_a_file_too_long_for_the_field_is_stored_separately(workbench: Workbench
         for n in range(2000)
     )
     app = page()
-    next(each for each in app.file_uploader if "evidence" in each.label).upload(
+    next(uploader for uploader in app.file_uploader if "evidence" in uploader.label).upload(
         "stations.txt", text.encode(), "text/plain"
     )
     app.run()

@@ -147,7 +147,7 @@ def test_blind_leads_and_admins_see_figures_but_not_their_audits(
     page = open_page("metrics", {"metrics-filters": True}, show="hallucination")
     assert bool(page.multiselect) == sees
     assert ("You see figures over all cases as a lead" in texts(page)) == sees
-    assert not [each for each in page.button_group if each.key == "metrics-list"]
+    assert not [group for group in page.button_group if group.key == "metrics-list"]
     assert "policy hides audit results from you" in texts(open_page("queue"))
 
 

@@ -116,8 +116,8 @@ def test_every_page_address_tool_and_command_has_one_row(signing: SignIn) -> Non
     there = {
         *places(),
         *(
-            f"{next(iter(each.methods - {'HEAD'}))} {each.path}"
-            for each in sign_in.sign_in_routes(signing)
+            f"{next(iter(route.methods - {'HEAD'}))} {route.path}"
+            for route in sign_in.sign_in_routes(signing)
         ),
     }  # type: ignore[operator]
     assert there <= set(REQUIRED), "a row of ACTS is missing"
@@ -223,8 +223,8 @@ def opened(
 
         monkeypatch.setattr(st, "navigation", chosen)
         app = AppTest.from_file(str(app_root() / "app.py"), default_timeout=30)
-        for key, each in (address or {}).items():
-            app.query_params[key] = each.replace("RUN", run)
+        for key, value in (address or {}).items():
+            app.query_params[key] = value.replace("RUN", run)
         app.run()
         assert not app.exception, name
         return app
@@ -296,7 +296,7 @@ def test_buttons_are_disabled_without_their_permission_and_viewers_change_nothin
         app = opened(viewer, name, address)
         monkeypatch.setattr(Access, "require", recorded)
         asked.clear()
-        button = next(each for each in app.button if each.key == key)
+        button = next(button for button in app.button if button.key == key)
         button.proto.disabled = False  # as a forged message has it
         button.click().run()
         required[key] = set(asked) if app.exception or "You can't" in texts(app) else set()
@@ -305,6 +305,6 @@ def test_buttons_are_disabled_without_their_permission_and_viewers_change_nothin
     for role in ROLES:
         for button in opened(signing.claims_of(role), name, address).button:
             refused = "You need the" in (button.help or "")
-            grants = all(allowed(role, each) for each in required.get(button.key, ()))
+            grants = all(allowed(role, permission) for permission in required.get(button.key, ()))
             assert refused or grants, (role, button.label, required[button.key])
             assert button.disabled or not refused

@@ -67,7 +67,7 @@ def lines(records: int) -> bytes:
         {"id": f"s-{number}", "title": f"Trial {number}", "text": text}
         for number, text in enumerate(texts_)
     )
-    return "".join(f"{json.dumps(each)}\n" for each in made).encode()
+    return "".join(f"{json.dumps(record)}\n" for record in made).encode()
 
 
 @pytest.fixture
@@ -88,7 +88,7 @@ def test_an_import_shows_its_progress(workbench: Workbench, reader: Stalled) -> 
     upload.wait(30)
     assert upload.over
     assert upload.share == 1
-    assert [(each.source, each.identified) for each in upload.done] == [
+    assert [(file.source, file.identified) for file in upload.done] == [
         ("a.jsonl", 3),
         ("b.jsonl", 4_000),
     ]
@@ -108,7 +108,7 @@ def test_an_unexpected_error_in_one_file_is_reported_and_others_are_kept(
         workbench, ADA, "mine", [("bad.ris", Broken()), ("b.jsonl", io.BytesIO(lines(2)))]
     )
     upload.wait(30)
-    assert [each.source for each in upload.done] == ["b.jsonl"]
+    assert [file.source for file in upload.done] == ["b.jsonl"]
     assert "bad.ris couldn't be imported (RuntimeError)" in str(upload.refused[0])
     assert not upload.errors
 
@@ -129,7 +129,7 @@ def test_a_rejected_file_counts_as_a_file_not_a_record(
     upload.wait(30)
     app = open_page("screening", {UNDER_WAY: upload})
     app.run()
-    assert [each.value for each in app.warning] == [
+    assert [warning.value for warning in app.warning] == [
         "2 files couldn't be imported.",
         "1 record couldn't be imported.",
     ]
@@ -142,7 +142,7 @@ def test_the_page_shows_a_running_import_and_uses_its_records(
 ) -> None:
     upload = _begun(workbench, ADA, "mine", [("b.jsonl", io.BytesIO(lines(4_000)))])
     app = open_page("screening", {UNDER_WAY: upload})
-    assert any("Importing b" in each.proto.text for each in app.get("progress"))
+    assert any("Importing b" in bar.proto.text for bar in app.get("progress"))
     assert app.button(key="screening-import").disabled
     reader.let_go.set()
     upload.wait(30)

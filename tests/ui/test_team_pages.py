@@ -60,7 +60,9 @@ def shown_rows(app: AppTest) -> str:
 def components(app: AppTest, name: str) -> list[Any]:
     """Return what the components of a name are given."""
     return [
-        json.loads(each.proto.json) for each in app.get("bidi_component") if name in each.proto.id
+        json.loads(component.proto.json)
+        for component in app.get("bidi_component")
+        if name in component.proto.id
     ]
 
 
@@ -108,7 +110,7 @@ def test_renaming_the_reviewer_keeps_the_open_case_and_its_draft(
         drafts.save(ADA, subject, {"note": subject})
     open_work = {TAKEN_CASE_KEY: CASE, "open-forms": {"new-audit"}}
     rename("Ada Lovelace", ADA.name, **open_work)
-    assert [each.reviewer for each in audited_workbench.store.team.leases()] == ["Ada Lovelace"]
+    assert [lease.reviewer for lease in audited_workbench.store.team.leases()] == ["Ada Lovelace"]
     for subject in (*subjects_of_case(CASE), "new-audit"):
         assert drafts.get(renamed, subject).values == {"note": subject}
         assert not drafts.get(ADA, subject).values
@@ -116,7 +118,7 @@ def test_renaming_the_reviewer_keeps_the_open_case_and_its_draft(
     assert drafts.get(ADA, case_subject("docs-02")).values
     assert "has taken case" not in shown_rows(opened("review", "Ada Lovelace", case=CASE))
     rename(ADA.name, "Ada Lovelace", **open_work)
-    assert [each.reviewer for each in audited_workbench.store.team.leases()] == [ADA.name]
+    assert [lease.reviewer for lease in audited_workbench.store.team.leases()] == [ADA.name]
     assert drafts.get(ADA, case_subject(CASE)).values == {"note": case_subject(CASE)}
 
 
@@ -136,7 +138,7 @@ def test_the_name_is_asked_only_before_the_first_case(
     app.text_input(key="name-first-field").input("Ada Lind")
     press(app, "Start reviewing")
     assert app.session_state["reviewer-name"] == "Ada Lind"
-    assert not [each for each in app.text_input if each.key == "name-first-field"]
+    assert not [field for field in app.text_input if field.key == "name-first-field"]
 
 
 def test_a_disagreement_is_listed_and_adjudicated(
@@ -174,7 +176,7 @@ def test_a_disagreement_is_listed_and_adjudicated(
     press(leads, "Adjudicate 1 case")
     assert leads.query_params["case"] == CASE
     assert not [
-        each for each in opened("team", "Ben").button if each.label.startswith("Adjudicate")
+        button for button in opened("team", "Ben").button if button.label.startswith("Adjudicate")
     ]
     audited_workbench.team.put_in_force(BEN, QueuePolicy(reviewers=2, machine="never"))
     blind = opened("team", "Cleo")
@@ -186,7 +188,7 @@ def test_a_disagreement_is_listed_and_adjudicated(
     case = audited_workbench.store.cases.get(CASE)
     data = shown_rows(app)
     (desk,) = components(app, "-desk")
-    sides = [(each["name"], each["label"]["text"]) for each in desk["final"]["sides"]]
+    sides = [(side["name"], side["label"]["text"]) for side in desk["final"]["sides"]]
     assert sides == [("Ada Lind", "Approved"), ("Ben", "Rejected")]
     assert desk["final"]["can"]
     for part in ("fabricated", (case.answer or "").splitlines()[0], case.evidence[-1].text[:23]):
@@ -208,9 +210,9 @@ def test_a_disagreement_is_listed_and_adjudicated(
     audited_workbench.reviews.adjudicate(cleo, final)
     cleos = next(row for row in cells(opened("team"), "team-progress") if row[0]["text"] == "Cleo")
     ways = [
-        parse_qs(each["href"].partition("?")[2])
-        for each in cleos[1:]
-        if isinstance(each, dict) and "href" in each
+        parse_qs(case["href"].partition("?")[2])
+        for case in cleos[1:]
+        if isinstance(case, dict) and "href" in case
     ]
     assert ways == [{"kind": ["adjudication"], "reviewer": ["Cleo"]}]
     assert len(audited_workbench.reviews.individual(CASE)) == 2
@@ -256,14 +258,16 @@ def test_an_escalated_case_is_marked_and_stays_listed(audited_workbench: Workben
     press(team, "give-escalated")
     assert team.query_params["view"] in ("assign cases", ["assign cases"])
     assert team.session_state["give-out-cases"] == [CASE]
-    next(each for each in team.multiselect if each.label == "Reviewers").set_value(
+    next(select for select in team.multiselect if select.label == "Reviewers").set_value(
         ["Ada Lind"]
     ).run()
     assert f"{CASE} isn't assigned to Ada Lind, who decided it already." in texts(team).replace(
         "\\", ""
     )
     assert team.button(key="give-out").disabled
-    next(each for each in team.multiselect if each.label == "Reviewers").set_value(["Emil"]).run()
+    next(select for select in team.multiselect if select.label == "Reviewers").set_value(
+        ["Emil"]
+    ).run()
     press(team, "Assign 1 case to Emil")
     assert audited_workbench.team.work(BEN, CASE).assignees == ("Emil",)
     assert "Emil" in shown_rows(team).partition("Escalated cases")[2]
@@ -324,7 +328,7 @@ def test_no_page_shows_a_hidden_audit_result(audited_workbench: Workbench) -> No
     ):
         said = texts(app)
         assert "fabricated" not in said.replace(CASE, "")
-        assert "iteration" not in [each.key for each in app.button_group]
+        assert "iteration" not in [group.key for group in app.button_group]
     said = texts(opened("review", case=CASE))
     assert NOT_AUDITED not in said
 
@@ -343,7 +347,7 @@ def test_summary_pages_hide_audit_results_from_blind_reviewers_and_say_why(
     for app in (queue, metrics, log, opened("overview")):
         assert "policy hides audit results from you" in texts(app)
     assert not open_page("metrics", drawer).multiselect
-    order = next(each for each in queue.selectbox if each.key == "order")
+    order = next(select for select in queue.selectbox if select.key == "order")
     assert (
         order.value,
         set(order.options) & {"Most serious first", "Most disagreement first"},
@@ -351,9 +355,11 @@ def test_summary_pages_hide_audit_results_from_blind_reviewers_and_say_why(
         "random",
         set(),
     )
-    assert not [each for each in queue.multiselect if each.label in ("Model", "Reason for review")]
-    assert not [each for each in queue.slider if each.label in ("Quality", "Confidence")]
-    pills = next(each for each in queue.button_group if each.key == "standing")
+    assert not [
+        select for select in queue.multiselect if select.label in ("Model", "Reason for review")
+    ]
+    assert not [slider for slider in queue.slider if slider.label in ("Quality", "Confidence")]
+    pills = next(group for group in queue.button_group if group.key == "standing")
     assert list(pills.options) == ["Needs review 5", "Not audited 2"]
     assert not [button for button in queue.button if button.key == "export-prepare"]
     everything = len(audited_workbench.cases.find(CaseFilter()).rows)
@@ -404,7 +410,7 @@ def test_a_reviewers_name_links_to_their_assigned_cases(
 
 def test_policy_rubric_and_assignments_are_set_on_the_page(audited_workbench: Workbench) -> None:
     app = opened("team")
-    assert next(each for each in app.button if each.key == "set-policy").disabled
+    assert next(button for button in app.button if button.key == "set-policy").disabled
     app.number_input[0].set_value(3).run()
     assert (app.number_input[0].label, app.number_input[0].value) == (
         "Reviewers per case :orange[(not set yet)]",
@@ -415,19 +421,20 @@ def test_policy_rubric_and_assignments_are_set_on_the_page(audited_workbench: Wo
     assert "not set yet" not in texts(app) + app.number_input[0].label
     assert audited_workbench.store.team.in_force(QueuePolicy).reviewers == 3
     done = "Version 1 is now in force. Reviewers per case: 1 → 3"
-    assert done in [each.value for each in app.success]
-    assert next(each for each in app.number_input if "have to agree" in each.label).disabled
+    assert done in [success.value for success in app.success]
+    assert next(field for field in app.number_input if "have to agree" in field.label).disabled
     assert not app.warning
-    captions = [text for each in app.radio for text in each.proto.captions]
+    captions = [text for radio in app.radio for text in radio.proto.captions]
     assert any("give a reason unless they approve as a reviewer did" in text for text in captions)
-    machine = next(each for each in app.radio if each.label.startswith("When reviewers"))
+    machine = next(radio for radio in app.radio if radio.label.startswith("When reviewers"))
     machine.set_value("after").run()
     warned = "undecided cases from everyone who hasn't decided them. That includes you"
     assert warned in app.warning[0].value
     press(app, "discard-policy")
     assert not app.warning
     assert (
-        next(each for each in app.radio if each.label.startswith("When reviewers")).value == "first"
+        next(radio for radio in app.radio if radio.label.startswith("When reviewers")).value
+        == "first"
     )
     assert app.button(key="set-policy").disabled
     assert app.button(key="set-rubric").disabled
@@ -440,7 +447,7 @@ def test_policy_rubric_and_assignments_are_set_on_the_page(audited_workbench: Wo
     typed(app, "Rubric-Scores", "Clarity")
     press(app, "Set this rubric")
     assert audited_workbench.store.team.in_force(Rubric).version == 1
-    warnings = "\n".join(str(each.value) for each in app.warning).replace("\\", "")
+    warnings = "\n".join(str(warning.value) for warning in app.warning).replace("\\", "")
     assert "isn't a score" in warnings
     assert "fabricated citation | cites evidence" in shown_rows(app)
     typed(app, "LabelTypes-Types", "too long | over 300 words\nrude")
@@ -450,7 +457,7 @@ def test_policy_rubric_and_assignments_are_set_on_the_page(audited_workbench: Wo
     press(app, "Set these label types")
     assert audited_workbench.store.team.in_force(LabelTypes).version == 1
     assert "two label types have the same name" in "\n".join(
-        str(each.value) for each in app.warning
+        str(warning.value) for warning in app.warning
     )
     audited_workbench.team.assign(ADA, ["docs-02"], ["Ben"])
     app.run()
@@ -537,7 +544,7 @@ def test_an_unchanged_rule_says_so_and_the_policy_names_the_needed_role(
 ) -> None:
     audited_workbench.team.put_in_force(ADA, QueuePolicy(reviewers=reviewers))
     app = opened("team")
-    rule = next(each for each in app.radio if each.label == "Verdict that counts")
+    rule = next(radio for radio in app.radio if radio.label == "Verdict that counts")
     assert rule.proto.captions[1].startswith(says)
     assert "anyone who types a name can set the policy and adjudicate" in texts(app)
 
@@ -549,7 +556,7 @@ def test_rubric_scores_round_trip(line: str) -> None:
 
 @pytest.mark.parametrize("line", ["rude", "too long | over 300 words", "a: b | c | d"])
 def test_label_types_round_trip(line: str) -> None:
-    assert [type_line(each) for each in read_types(f"\n{line}\n")] == [line]
+    assert [type_line(label_type) for label_type in read_types(f"\n{line}\n")] == [line]
 
 
 @pytest.mark.parametrize("lines", ["", " \n", "| guidance only", "n" * 61])
@@ -645,13 +652,13 @@ def test_a_case_can_be_assigned_to_a_known_reviewer(
 ) -> None:
     audited_workbench.team.assign(ADA, ["docs-02"], ["Ben"])
     app = opened("review", case=CASE)
-    field = next(each for each in app.multiselect if each.label == "Assign to")
+    field = next(select for select in app.multiselect if select.label == "Assign to")
     assert field.options == ["Ben"]
     field.select("Ben")
     press(app, "Assign")
     assert audited_workbench.team.work(ADA, CASE).assignees == ("Ben",)
     assert "Assign to Ben: done" in texts(app).replace("\\", "")
-    tags = next(each for each in app.multiselect if each.label == "Tags")
+    tags = next(select for select in app.multiselect if select.label == "Tags")
     tags.set_value(["urgent, drug"])
     press(app, "Tag")
     assert audited_workbench.team.work(ADA, CASE).tags == ("drug", "urgent")
@@ -662,13 +669,15 @@ def test_the_more_menu_starts_with_harmless_actions_and_ends_with_redaction(
 ) -> None:
     app = opened("review", case=CASE)
     shown = [
-        each.label
-        for each in app.button
-        if each.key in ("assign-me", "give-back", "redact-case-button")
+        button.label
+        for button in app.button
+        if button.key in ("assign-me", "give-back", "redact-case-button")
     ]
     assert shown[:2] == ["Assign to me", "Release this case"]
     assert (
-        next(each for each in app.expander if each.label == "Redact this case").proto.expanded
+        next(
+            expander for expander in app.expander if expander.label == "Redact this case"
+        ).proto.expanded
         is False
     )
     app.button(key="assign-me").click().run()
@@ -733,7 +742,7 @@ def test_rubric_names_arent_rendered_as_markdown(audited_workbench: Workbench) -
     audited_workbench.team.put_in_force(
         BEN, Rubric(scores=(RubricScore(name=name, categories=(name, "plain")),))
     )
-    [score] = [each for each in opened("review", case=CASE).button_group if "evil" in each.label]
+    [score] = [group for group in opened("review", case=CASE).button_group if "evil" in group.label]
     for label in (score.label, *score.options):
         assert "![i](" not in label
 

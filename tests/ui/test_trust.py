@@ -102,7 +102,7 @@ def test_a_flag_links_to_its_cases_and_a_filter_can_be_cleared(
     assert "No answer to compare yet" in texts(app)
     next(button for button in app.button if button.label.startswith("Clear filters")).click()
     app.run()
-    listed = next(each.value for each in app.markdown if ": the cases" in each.value)
+    listed = next(markdown.value for markdown in app.markdown if ": the cases" in markdown.value)
     assert listed == "**fabricated citation: the cases** (2)"
 
 
@@ -111,7 +111,7 @@ def test_a_claim_verdict_links_to_its_cases(
 ) -> None:
     found = audited_workbench.runs.get(str(audited_workbench.cases.summary("strategy-01").run_id))
     claim = next(
-        each.claim for each in found.iterations[0].claims if each.verdict == "contradicted"
+        claim.claim for claim in found.iterations[0].claims if claim.verdict == "contradicted"
     )
     label = {
         "target": "claim",
@@ -122,7 +122,7 @@ def test_a_claim_verdict_links_to_its_cases(
     }
     decide(audited_workbench, "strategy-01", "reject", "Bo", iteration=1, labels=[label])
     app = open_page("trust", level="claim", list="contradicted")
-    listed = next(each.value for each in app.markdown if ": the cases" in each.value)
+    listed = next(markdown.value for markdown in app.markdown if ": the cases" in markdown.value)
     assert listed == "**Contradicted: the cases** (1)"
 
 
@@ -131,7 +131,9 @@ def test_a_name_of_a_reviewer_is_no_markup(audited_workbench: Workbench) -> None
     decide(audited_workbench, AUDITED[0], "approve", "[x](//evil)")
     decide(audited_workbench, AUDITED[0], "reject", ":red[y]", reason="Unsupported")
     page = open_page("trust", view="people", pair="1")
-    listed = next(each.value for each in page.markdown if "Cases on which" in each.value)
+    listed = next(
+        markdown.value for markdown in page.markdown if "Cases on which" in markdown.value
+    )
     assert "\\[x\\]" in listed
     assert "\\:red\\[y\\]" in listed
 
@@ -146,7 +148,9 @@ def test_a_pair_of_reviewers_links_to_their_disagreements(
     assert differ in texts(open_page("trust", view="people", pair="1"))
     assert differ not in texts(open_page("trust", view="people", pair="2"))
     own = open_page("trust", {"reviewer-name": "Bo"}, view="own")
-    assert "1 min 41 s" in "\n".join(str(each.proto) for each in own.main if hasattr(each, "proto"))
+    assert "1 min 41 s" in "\n".join(
+        str(element.proto) for element in own.main if hasattr(element, "proto")
+    )
     for who in ("x", "9"):
         assert "Settled differently" not in texts(open_page("trust", view="own", who=who))
 
@@ -174,7 +178,7 @@ def test_decisions_with_a_visible_verdict_are_shown_separately(
     decide(audited_workbench, AUDITED[0], iteration=1, machine_shown=["scores"])
     app = open_page("trust", seen="too")
     assert "Unknown so far." in texts(app)
-    assert any(IN_VIEW in each.value for each in app.warning)
+    assert any(IN_VIEW in warning.value for warning in app.warning)
     assert "Left out: 0" not in texts(app)
     left = app.button(key="trust-blind").click().run()
     assert "seen" not in left.query_params
@@ -198,7 +202,7 @@ def test_links_use_the_name_of_the_section_they_open(
 
     pages = [open_page(name, {"reviewer-name": "Bo"}) for name in ("trust", "metrics")]
     for shown in pages:
-        drawn = "\n".join(str(each.proto) for each in shown.main if hasattr(each, "proto"))
+        drawn = "\n".join(str(element.proto) for element in shown.main if hasattr(element, "proto"))
         assert "Flags that were right" in drawn
         assert "Faulty answers flagged" in drawn
     assert "page-open-at" not in pages[0].session_state

@@ -58,7 +58,7 @@ def with_original(run: Run, **changes: Any) -> Run:
 
 
 def check(verdict: Any, text: str = "It grew by 14.2% [c2].", **fields: Any) -> ClaimCheck:
-    markers = tuple((each, each + 4) for each in [text.find("[c2]")] if each >= 0)
+    markers = tuple((start, start + 4) for start in [text.find("[c2]")] if start >= 0)
     return ClaimCheck(
         claim=Claim(text=text, markers=markers),
         verdict=verdict,
@@ -335,7 +335,7 @@ def test_without_serious_issues_the_headline_names_a_minor_one(
     run = with_original(clean, issues=(vague, vague, missing))
     run = run.model_copy(
         update={
-            "review_reasons": tuple(ReviewReason(code=each, message="Why.") for each in reasons)
+            "review_reasons": tuple(ReviewReason(code=reason, message="Why.") for reason in reasons)
         }
     )
     assert standing(run) == ("not_confirmed" if reasons else "nothing_found")
@@ -649,7 +649,7 @@ def test_repeated_critic_issues_count_once_as_in_the_list() -> None:
     changed = with_original(run, issues=cited)
     line, shown = headline(changed), answer_view(case, changed, 0)["issues"]
     assert line.others == "1 missing point · 1 less serious issue by the critic"
-    assert [(each["label"]["text"], len(each["also"])) for each in shown] == [
+    assert [(issue["label"]["text"], len(issue["also"])) for issue in shown] == [
         ("fabricated", 2),
         ("missing point", 1),
         ("incomplete", 0),
@@ -665,9 +665,9 @@ def test_words_count_once_by_their_worst_issue_and_failing_claims_count_separate
     first, second = {"sentence": 0, "start": 0, "end": 16}, {"sentence": 0, "start": 18, "end": 33}
 
     def of(verdict: Any, **claim: Any) -> ClaimCheck:
-        each = check(verdict)
-        return each.model_copy(
-            update={"claim": each.claim.model_copy(update={"cited": (), **claim})}
+        failed = check(verdict)
+        return failed.model_copy(
+            update={"claim": failed.claim.model_copy(update={"cited": (), **claim})}
         )
 
     claims = (

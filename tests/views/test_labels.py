@@ -34,7 +34,7 @@ def label(text: str, code: str, **more: Any) -> TargetLabel:
 
 
 def passage(chunk: str, text: str, stance: str) -> dict[str, Any]:
-    found = next(each for each in CASE.evidence if each.id == chunk)
+    found = next(candidate for candidate in CASE.evidence if candidate.id == chunk)
     at = found.text.index(text)
     return {
         "evidence_id": chunk,

@@ -92,8 +92,8 @@ def test_every_character_is_kept_and_no_word_is_hidden(text: str) -> None:
     pieces = pieces_of(text)
     assert "".join(piece["text"] for piece in pieces) == text
     hidden = "\0".join(piece["text"] for piece in pieces if piece.get("hidden"))
-    for each in hidden.split("\0"):
-        assert HIDEABLE.fullmatch(each) or each.strip().rstrip(".)").isdigit(), each
+    for part in hidden.split("\0"):
+        assert HIDEABLE.fullmatch(part) or part.strip().rstrip(".)").isdigit(), part
 
 
 @given(TEXTS)
@@ -103,11 +103,11 @@ def test_blocks_form_a_tree_in_text_order(text: str) -> None:
         return
     assert all(block["parent"] < place for place, block in enumerate(markup.blocks))
     assert [place for _, place in markup.leaves] == sorted(place for _, place in markup.leaves)
-    edges = [edge for each, _ in markup.leaves for edge in each]
+    edges = [edge for leaf, _ in markup.leaves for edge in leaf]
     assert edges == sorted(edges)
     assert all(
-        0 <= each.start < each.end <= len(text)
-        for each in (*markup.hidden, *(one for one, _ in markup.styles))
+        0 <= span.start < span.end <= len(text)
+        for span in (*markup.hidden, *(one for one, _ in markup.styles))
     )
 
 

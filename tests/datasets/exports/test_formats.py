@@ -131,9 +131,9 @@ def test_a_decided_case_has_its_answers_claims_and_other_decisions(
         ANSWER,
         ANSWER,
     )
-    assert [each["decision"]["reviewer"] for each in first["decisions"]] == ["Ben", "Ada"]
+    assert [decision["decision"]["reviewer"] for decision in first["decisions"]] == ["Ben", "Ada"]
     assert {"verdict", "start", "end", "text"} <= set(first["claims"][0])
-    assert any(each["status"] == "invalid" for each in first["citations"])
+    assert any(citation["status"] == "invalid" for citation in first["citations"])
     assert any(issue["rule"] == "fabricated_reference" for issue in first["issues"])
 
 
@@ -183,7 +183,7 @@ def test_pairs_are_exported_only_if_a_reviewer_chose_another_text(bench: Workben
 def test_spans_omit_a_rejected_answer_without_labels(bench: Workbench) -> None:
     found, manifest = rows(bench, "spans")
     by_type = {
-        (row["source_id"], row["reviewer"]): [each["label_type"] for each in row["labels"]]
+        (row["source_id"], row["reviewer"]): [label["label_type"] for label in row["labels"]]
         for row in found
     }
     assert by_type == {
@@ -197,7 +197,7 @@ def test_spans_omit_a_rejected_answer_without_labels(bench: Workbench) -> None:
 def test_label_studio_has_the_machine_claims_and_each_reviewers_labels(bench: Workbench) -> None:
     found, manifest = rows(bench, "label-studio")
     assert len(found[0]["predictions"][0]["result"]) >= 1
-    assert [each["ground_truth"] for each in found[0]["annotations"]] == [False, True]
+    assert [annotation["ground_truth"] for annotation in found[0]["annotations"]] == [False, True]
     assert '<Label value="contradicted"/>' in manifest["labelling_interface"]
 
 
@@ -231,21 +231,21 @@ def test_reported_issues_are_exported_with_severity_note_and_position(tmp_path: 
         ("answer", None, None, "", "incomplete", "medium", "no width"),
     ]
     (row,), manifest = rows(bench, "spans")
-    assert [(each["text"], each["label_type"]) for each in row["labels"]] == [
+    assert [(label["text"], label["label_type"]) for label in row["labels"]] == [
         ("red", "Evident Baseless Info")
     ]
-    assert [each["label"] for each in row["reported"]] == [label.label for label in labels]
+    assert [issue["label"] for issue in row["reported"]] == [label.label for label in labels]
     # this issue has no position in the answer
     assert manifest["counts"]["left_out"] == {"no label": 1}
     decided, _ = rows(bench, "decided")
     assert decided[0]["labels"] == [label.model_dump(mode="json") for label in labels]
     (task, _), manifest = rows(bench, "label-studio")
     regions = task["annotations"][0]["result"]
-    assert [each["type"] for each in regions] == ["labels", "labels", "choices"]
+    assert [region["type"] for region in regions] == ["labels", "labels", "choices"]
     assert regions[0]["meta"]["text"] == ["reviewer: Ada", "severity: critical", "note: none"]
     interface = ElementTree.fromstring(manifest["labelling_interface"])
     offered = {
-        kind: [each.attrib["value"] for each in interface.iter(kind)]
+        kind: [element.attrib["value"] for element in interface.iter(kind)]
         for kind in ("Label", "Choice")
     }
     assert {region["value"]["labels"][0] for region in regions[:2]} <= set(offered["Label"])
@@ -433,7 +433,7 @@ def test_different_questions_of_one_template_are_split_independently() -> None:
         len(
             set(
                 assign_splits(
-                    [f"What is the capital of {each}?" for each in countries],
+                    [f"What is the capital of {country}?" for country in countries],
                     SplitShares(34, 33, 33),
                 )
             )
@@ -494,10 +494,10 @@ def test_a_reimported_export_gives_the_same_cases(
     path = tmp_path / f"out{export_formats()[form].suffix}"
     exported = bench.exports.write_file(ADA, path, form, Selection(shares=SplitShares(100, 0, 0)))
     found = [
-        each.case for each in read_any(path / "data" / "train.jsonl" if form == "hf" else path)
+        record.case for record in read_any(path / "data" / "train.jsonl" if form == "hf" else path)
     ]
     assert None not in found
-    again = {each.id: each for each in found if each is not None}
+    again = {case.id: case for case in found if case is not None}
     assert len(again) == exported.manifest["counts"]["cases"] > 1
     for number, case in enumerate(again.values(), 1):
         stored = bench.store.cases.get(f"case-{number}")
@@ -506,7 +506,7 @@ def test_a_reimported_export_gives_the_same_cases(
         assert (case.query, case.answer) == (stored.query, stored.answer)
         names = {"id", "text", "source"}
         chunks = [
-            [each.model_dump(include=names) for each in kept.evidence] for kept in (case, stored)
+            [chunk.model_dump(include=names) for chunk in kept.evidence] for kept in (case, stored)
         ]
         assert chunks[0] == chunks[1]
         assert case.id == stored.id or form == "ragas"
@@ -517,7 +517,7 @@ def test_spans_of_several_reviewers_are_reimported_as_one_case_with_all_labels(
 ) -> None:
     bench.exports.write_file(ADA, tmp_path / "spans.jsonl", "spans")
     first = next(read_any(tmp_path / "spans.jsonl")).case
-    assert [each.verdict for each in first.labels.claims] == ["partial", "contradicted"]
+    assert [claim.verdict for claim in first.labels.claims] == ["partial", "contradicted"]
 
 
 def test_questions_of_any_length_are_read_whole(tmp_path: Path) -> None:

@@ -193,8 +193,16 @@ def assert_reported(bench: Workbench, rows: list[dict[str, Any]]) -> None:
             given_by.setdefault(row["entry_id"], []).append(found)
     for entry_id in {row["entry_id"] for row in rows}:
         assert given_by.get(entry_id, []) == [
-            (each.target, each.start, each.end, each.text, each.label, each.severity, each.note)
-            for each in entries[entry_id].reported
+            (
+                issue.target,
+                issue.start,
+                issue.end,
+                issue.text,
+                issue.label,
+                issue.severity,
+                issue.note,
+            )
+            for issue in entries[entry_id].reported
         ]
 
 
@@ -238,15 +246,15 @@ def test_offsets_in_every_export_select_the_labeled_words(
         for label in row["reported"]:
             assert assert_cuts(row["response"], label) or label["text"] == ""
     for task in exported(bench, "label-studio"):
-        for each in (*task["predictions"], *task["annotations"]):
-            for region in each["result"]:
+        for result in (*task["predictions"], *task["annotations"]):
+            for region in result["result"]:
                 if region["type"] == "choices":
                     assert region["value"]["choices"][0] in LabelTypes().names
                 else:
                     assert assert_cuts(task["data"]["text"], region["value"])
             ids = [
                 region["id"]
-                for region in each["result"]
+                for region in result["result"]
                 if region.get("meta", {"text": []})["text"][1:]
             ]
             assert len(set(ids)) == len(ids)

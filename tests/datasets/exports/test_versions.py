@@ -77,8 +77,8 @@ def add(bench: Workbench, number: int) -> None:
 
 
 def stored(path: Path) -> dict[str, bytes]:
-    files = [path] if path.is_file() else [each for each in path.rglob("*") if each.is_file()]
-    return {each.name: each.read_bytes() for each in files}
+    files = [path] if path.is_file() else [path for path in path.rglob("*") if path.is_file()]
+    return {file.name: file.read_bytes() for file in files}
 
 
 def change_everything(bench: Workbench) -> None:
@@ -94,8 +94,8 @@ def change_everything(bench: Workbench) -> None:
 
 CHOICES = [
     (form, encoding)
-    for form, each in export_formats().items()
-    for encoding in (("jsonl", "csv", "parquet") if each.tabular else ("jsonl",))
+    for form, export_format in export_formats().items()
+    for encoding in (("jsonl", "csv", "parquet") if export_format.tabular else ("jsonl",))
 ]
 
 
@@ -211,13 +211,13 @@ def test_a_comparison_lists_added_removed_relabeled_moved_and_reaudited_cases(
         ADA, "v2", "decided", Selection(CaseFilter(states=("rejected", "approved")))
     )
     found = bench.datasets.compare("v1", "v2")
-    assert {each.case_id: each.kinds for each in found.cases} == {
+    assert {case.case_id: case.kinds for case in found.cases} == {
         "case-1": ("removed",),
         "case-2": ("relabelled",),
         "case-3": ("reaudited",),
         "case-4": ("added",),
     }
-    assert next(each for each in found.cases if each.case_id == "case-2").was == (
+    assert next(case for case in found.cases if case.case_id == "case-2").was == (
         "approved",
         "train",
     )
@@ -239,7 +239,7 @@ def test_the_same_decision_made_again_isnt_a_relabel(bench: Workbench) -> None:
     decide(bench, "case-2", "approve", iteration=1, labels=supported())
     bench.datasets.freeze(ADA, "v2", "decided", Selection(shares=SplitShares(0, 0, 100)))
     found = bench.datasets.compare("v1", "v2").cases
-    assert {each.kinds for each in found} == {("moved",)}
+    assert {change.kinds for change in found} == {("moved",)}
 
 
 def test_a_taken_or_invalid_name_is_rejected(bench: Workbench) -> None:

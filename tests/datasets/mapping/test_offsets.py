@@ -76,7 +76,7 @@ def cohere(answer: str, *places: tuple[int, int]) -> dict[str, Any]:
 
 
 def covered(case: masis.Case) -> list[str]:
-    return [(case.answer or "")[each.start : each.end] for each in case.given_citations]
+    return [(case.answer or "")[citation.start : citation.end] for citation in case.given_citations]
 
 
 @pytest.mark.parametrize("make", [chat, responses, cohere])
@@ -91,7 +91,7 @@ def test_citations_in_utf16_units_cover_the_cited_text(make: Any, part: str) -> 
 def test_a_citation_valid_in_one_unit_only_decides_the_unit_of_all() -> None:
     text = "🌉🌉🌉🌉 aa bb cc dd"
     spans = [LabelSpan(*utf16(text, "aa")), LabelSpan(*utf16(text, "dd"))]
-    assert [text[each.start : each.end] for each in to_character_spans(text, spans)] == ["aa", "dd"]
+    assert [text[span.start : span.end] for span in to_character_spans(text, spans)] == ["aa", "dd"]
 
 
 @pytest.mark.parametrize("place", [(500, 512), (18, 36), (-3, 4), (9, 5)])

@@ -122,7 +122,7 @@ def wrong_sentences(answer: str, chunks: list[str]) -> list[str]:
         json.loads(chunk.partition("\n")[0])["id"]: chunk.partition("\n")[2] for chunk in chunks
     }
     found = []
-    for sentence in (each.strip() for each in SENTENCE.findall(answer)):
+    for sentence in (found.strip() for found in SENTENCE.findall(answer)):
         cited = re.findall(r"\[(chunk_\d)\]", sentence)
         said = set(NUMBER.findall(sentence.split("[")[0]))
         if cited and said - set(NUMBER.findall(texts.get(cited[0], ""))):

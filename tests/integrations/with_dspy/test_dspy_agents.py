@@ -193,6 +193,6 @@ def test_an_agent_behaves_like_a_dspy_module(server: ModelServer, tmp_path: Path
     both = dspy.Parallel(num_threads=2, disable_progress_bar=True)(
         [(critic, example), (loaded, example)]
     )
-    assert [each.overall_quality_score for each in both] == [0.6, 0.6]
+    assert [output.overall_quality_score for output in both] == [0.6, 0.6]
     copy = CriticAgent(lm=critic.for_run(RunControl())).deepcopy()
     assert copy(**asked).overall_quality_score == 0.6

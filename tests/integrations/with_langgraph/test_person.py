@@ -123,7 +123,7 @@ def test_storing_again_is_idempotent_and_a_fork_is_a_new_run(graph: Any, bench: 
     history = list(graph.get_state_history(thread()))
     before_keep = next(snapshot for snapshot in history if snapshot.next == ("keep",))
     graph.invoke(None, before_keep.config)
-    (case_id,) = {each["case_id"] for each in waiting(graph.get_state(thread())).values()}
+    (case_id,) = {request["case_id"] for request in waiting(graph.get_state(thread())).values()}
     assert len(bench.cases.open(case_id).runs) == 1
     before_critic = next(snapshot for snapshot in history if snapshot.next == ("critic",))
     graph.invoke(None, before_critic.config)

@@ -54,11 +54,11 @@ def test_a_folder_is_audited_like_single_cases_without_repeats(tmp_path: Path) -
     assert report.complete
     found = rows(tmp_path / "out")
     assert (found.pop(None)["outcome"], report.totals.failed) == ("failed", 1)
-    assert set(found) == {each["id"] for each in cases}
-    for each in cases:
+    assert set(found) == {record["id"] for record in cases}
+    for record in cases:
         alone, run = (
-            run_audit(Case.model_validate(each)),
-            Run.model_validate_json(found[each["id"]]["run_json"]),
+            run_audit(Case.model_validate(record)),
+            Run.model_validate_json(found[record["id"]]["run_json"]),
         )
         assert (run.final_answer, run.final_quality_score) == (
             alone.final_answer,

@@ -56,7 +56,7 @@ def result(out: Path) -> dict[str, tuple[Any, ...]]:
 
 def undisturbed(file: Path) -> dict[str, tuple[Any, ...]]:
     """What the audit of a file comes to where nothing dies."""
-    runs = {each.id: run_audit(each) for each in read_cases(file)}
+    runs = {case.id: run_audit(case) for case in read_cases(file)}
     return {name: judged(outcome_of(run), run) for name, run in runs.items()}
 
 
@@ -143,7 +143,7 @@ def test_a_killed_driver_can_be_rerun_and_leaves_no_process(tmp_path: Path, roun
         before = killed(started(out), out, random.Random(trial).randrange(1, 10))
         assert started(out).wait(240) == 0
         assert result(out) == expected
-        marked = {f"{each.parent.name}-{each.name[:6]}" for each in out.glob("_masis/done/*/*")}
+        marked = {f"{path.parent.name}-{path.name[:6]}" for path in out.glob("_masis/done/*/*")}
         again = [
             path
             for path, at in before.items()
