@@ -50,15 +50,15 @@ class ScriptedDrafter:
 class ContentVerifier(OfflineVerifier):
     """Extracts claims like the offline verifier and supports all of them.
 
-    Subclasses can override ``judged`` for other verdicts.
+    Subclasses can override ``judge_claim`` for other verdicts.
     """
 
     def verify(
         self, claims: Sequence[Claim], evidence: Sequence[Evidence], question: str = ""
     ) -> tuple[ClaimCheck, ...]:
-        return tuple(map(self.judged, claims))
+        return tuple(map(self.judge_claim, claims))
 
-    def judged(self, claim: Claim) -> ClaimCheck:
+    def judge_claim(self, claim: Claim) -> ClaimCheck:
         return ClaimCheck(claim=claim, verdict="supported", support=1.0, confidence=1.0)
 
 

@@ -29,7 +29,7 @@ from tests.served_replies import (
     Request,
     Script,
     faulty,
-    says,
+    reply_with,
     sensible,
     status,
 )
@@ -130,7 +130,7 @@ class ModelServer:
         async def serve() -> None:
             self._loop, self._ended = asyncio.get_running_loop(), asyncio.Event()
             server = await asyncio.start_server(
-                self._connected, "127.0.0.1", self.port, limit=2**24, backlog=512
+                self._on_connect, "127.0.0.1", self.port, limit=2**24, backlog=512
             )
             self.port = server.sockets[0].getsockname()[1]
             started.set()
@@ -142,7 +142,7 @@ class ModelServer:
 
         asyncio.run(serve())
 
-    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _on_connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
         self._tasks.add(task)
@@ -186,7 +186,7 @@ class ModelServer:
             self.counts["requests"] += 1
             if self.keep:
                 self.requests.append(request)
-            behaviour = self._refused(request) or self._script(request) or Behaviour()
+            behaviour = self._find_error(request) or self._script(request) or Behaviour()
             await asyncio.sleep(self.latency_s + behaviour.hang_s)
             reply = (
                 behaviour.body
@@ -235,7 +235,7 @@ class ModelServer:
         """Return the number of requests by reply, the tokens, and the most concurrent calls."""
         return dict(self.counts) | {"most_at_once": self.most_at_once}
 
-    def _refused(self, request: Request) -> Behaviour | None:
+    def _find_error(self, request: Request) -> Behaviour | None:
         """Return the error that the real API gives to such a request, or None if it accepts it."""
         body, wire = request.body, request.wire
         key = request.headers.get("x-api-key") or request.headers.get(
@@ -489,7 +489,7 @@ __all__ = [
     "broken_rules",
     "faulty",
     "random_faults",
-    "says",
+    "reply_with",
     "status",
 ]
 

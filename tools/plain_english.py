@@ -46,6 +46,7 @@ ALLOWED_NAMES = {
     "planted": "a group of commands, named as it is typed",
     "grounded": "public fixture of the pytest plug-in",
     "speed": "a noun",
+    "pubmed": "a noun",
     "embed": "a verb",
     "feed": "a verb",
     "seed": "a noun",
@@ -70,7 +71,7 @@ WORDS_ARE_DATA = ("masis/bench/",)
 """Folders in which such a word is a stored name: a metric in published results."""
 
 OTHER_FOLDERS = ("tests", "tools", "benchmarks")
-"""Folders outside the package. Their variables are checked as well."""
+"""Folders outside the package. Their functions and variables are checked as well."""
 
 VAGUE_VARIABLES = frozenset({"each"})
 """Names of variables that don't say what they hold. Name the thing: ``for claim in claims``."""
@@ -161,6 +162,18 @@ def variable_candidates(file: str, source: str) -> Iterator[Candidate]:
             yield Candidate(f"{file}:{node.lineno}", f"{name} doesn't say what it holds")
 
 
+def helper_candidates(file: str, source: str) -> Iterator[Candidate]:
+    """Yield the functions of a test or tool with a bare name, also those inside other functions.
+
+    Fixtures and properties can be nouns and adjectives.
+    """
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and is_bare_form(node.name):
+            decorators = " ".join(ast.unparse(decorator) for decorator in node.decorator_list)
+            if "fixture" not in decorators and "property" not in decorators:
+                yield Candidate(f"{file}:{node.lineno}", f"{node.name} is no verb phrase")
+
+
 def word_candidates(file: str, text: str) -> Iterator[Candidate]:
     """Yield the lines of a text that have a word to avoid."""
     pattern = re.compile(rf"(?<!\w)({'|'.join(PLAINER_WORDS)})(?!\w)", re.IGNORECASE)
@@ -186,6 +199,7 @@ def candidates(root: Path) -> Iterator[Candidate]:
         for path in sorted((root / folder).rglob("*.py")):
             text, file = path.read_text(encoding="utf-8"), str(path.relative_to(root))
             yield from variable_candidates(file, text)
+            yield from helper_candidates(file, text)
 
 
 def main() -> int:

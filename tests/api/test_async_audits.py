@@ -19,7 +19,7 @@ from tests.waiting import until_async
 ROLES = ("verifier", "critic", "reviser", "evaluator")
 
 
-def asked(server: ModelServer, **models: str) -> Settings:
+def settings_for_server(server: ModelServer, **models: str) -> Settings:
     table = {"address": server.address, "concurrency": 500, "adapts": False}
     return Settings.model_validate(
         {**(models or dict.fromkeys(ROLES, "here:m")), "providers": {"here": table}}
@@ -43,7 +43,7 @@ def outcome(run: Run) -> object:
 @pytest.mark.slow
 def test_100_concurrent_audits_give_the_same_results() -> None:
     with ModelServer(issues="none", latency_ms=600) as server:
-        settings = asked(server)
+        settings = settings_for_server(server)
         alone = masis.run_audit(CASE, settings)
 
         async def every() -> list[Run]:
@@ -68,7 +68,7 @@ def test_100_concurrent_audits_give_the_same_results() -> None:
 )
 def test_mixing_blocking_and_async_roles_gives_the_same_results(models: dict[str, str]) -> None:
     with ModelServer(issues="always") as server:
-        settings = asked(server, **models)
+        settings = settings_for_server(server, **models)
 
         async def several() -> list[Run]:
             return list(
@@ -81,7 +81,7 @@ def test_mixing_blocking_and_async_roles_gives_the_same_results(models: dict[str
 
 def test_cancelling_a_task_stops_only_its_audit() -> None:
     with ModelServer(issues="none", latency_ms=400) as server:
-        settings = asked(server)
+        settings = settings_for_server(server)
 
         async def one_of_two() -> Run:
             stopped = asyncio.create_task(masis.run_audit_async(CASE, settings))
@@ -101,7 +101,7 @@ def test_cancelling_a_task_stops_only_its_audit() -> None:
 def test_awaited_critiques_give_the_same_results() -> None:
     sources = [{"id": chunk.id, "content": chunk.text} for chunk in CASE.evidence]
     with ModelServer(issues="none", latency_ms=100) as server:
-        settings = asked(server)
+        settings = settings_for_server(server)
         alone = critique_draft(CASE.query, CASE.answer or "", sources, settings=settings)
 
         async def several() -> list[Any]:

@@ -122,7 +122,7 @@ def test_audits_that_might_exceed_the_limit_wait_for_running_ones() -> None:
     assert not any(isinstance(finished.outcome, OverBudget) for finished in done)
 
 
-def priced(server: ModelServer) -> masis.Settings:
+def priced_settings(server: ModelServer) -> masis.Settings:
     return masis.Settings.model_validate(
         {
             "providers": {"here": {"kind": "openai", "address": server.address}},
@@ -143,7 +143,7 @@ def test_earlier_spending_doesnt_count_toward_a_single_audit() -> None:
 
 def test_audit_many_respects_a_cost_limit_and_returns_a_run_per_case() -> None:
     with ModelServer(keep=False) as server:
-        settings = priced(server)
+        settings = priced_settings(server)
         one = masis.audit_many([case("a")], settings, progress=False)[0].usage.cost_usd
         assert one
         runs = masis.audit_many(
@@ -176,7 +176,7 @@ def case(name: str) -> masis.Case:
 
 def test_a_cost_limit_needs_a_price_and_an_amount() -> None:
     with ModelServer(keep=False) as server:
-        settings = priced(server).model_copy(update={"prices": {}})
+        settings = priced_settings(server).model_copy(update={"prices": {}})
         with pytest.raises(InputError, match="max_cost: no price is known for here:m"):
             masis.audit_many([case("a")], settings, progress=False, max_cost=1)
     with pytest.raises(InputError, match="max_cost: is 0"):
@@ -193,16 +193,18 @@ def test_ctrl_c_returns_finished_runs_and_starts_no_more(
     begun: list[str] = []
     begin = batch.audit_events
 
-    def counted(case: masis.Case, *rest: Any) -> Any:
+    def count_audit(case: masis.Case, *rest: Any) -> Any:
         begun.append(case.id)
         return begin(case, *rest)
 
-    def interrupted() -> Iterator[masis.Case]:
+    def yield_then_interrupt() -> Iterator[masis.Case]:
         yield from cases(2)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(batch, "audit_events", counted)
-    found = masis.audit_many(interrupted(), masis.Settings(max_iterations=1), concurrency=1)
+    monkeypatch.setattr(batch, "audit_events", count_audit)
+    found = masis.audit_many(
+        yield_then_interrupt(), masis.Settings(max_iterations=1), concurrency=1
+    )
     assert [run.case_id for run in found] == ["case-0", "case-1"]
     assert begun == ["case-0", "case-1"]
     assert "Interrupted. 2 audits finished" in capsys.readouterr().out

@@ -36,7 +36,7 @@ def objection(severity: str, type_: str = "factual", quote: str | None = None) -
     return Objection(type_, "test", severity, f"{severity} fault", "Because.", "Mend it.", quote)  # type: ignore[arg-type]
 
 
-def criticised(*objections: Objection, options: dict[str, object] | None = None) -> CritiqueResult:
+def criticize(*objections: Objection, options: dict[str, object] | None = None) -> CritiqueResult:
     """A draft whose claims hold, with these objections of a critic."""
     roles = scripted.roles(critic=scripted.ScriptedCritic([scripted.said(objections=objections)]))
     return critique_draft(QUERY, RIGHT, SOURCES, options, roles=roles)
@@ -53,15 +53,15 @@ def criticised(*objections: Objection, options: dict[str, object] | None = None)
 )
 def test_strictness_filters_reported_issues(strictness: str, kept: list[str]) -> None:
     grades = [objection(grade) for grade in ("critical", "high", "medium", "low")]
-    found = criticised(*grades, options={"strictness": strictness})
+    found = criticize(*grades, options={"strictness": strictness})
     assert [issue.severity for issue in found.issues] == kept
 
 
 @pytest.mark.spec("DRAFT-CRITIQUE-VALID")
 def test_a_draft_is_valid_without_high_issues() -> None:
-    assert criticised(objection("medium"), objection("low")).is_valid
-    assert not criticised(objection("high")).is_valid
-    assert not criticised(objection("critical")).is_valid
+    assert criticize(objection("medium"), objection("low")).is_valid
+    assert not criticize(objection("high")).is_valid
+    assert not criticize(objection("critical")).is_valid
 
 
 @pytest.mark.spec("DRAFT-CRITIQUE-OPTIONS")
@@ -85,8 +85,8 @@ def test_a_contradicted_claim_fails_the_enabled_checks(
 @pytest.mark.spec("DRAFT-CRITIQUE-OPTIONS", "DRAFT-CRITIQUE-COMPLETENESS")
 def test_missing_points_are_reported_only_if_completeness_is_checked() -> None:
     left_out = objection("medium", "missing_info")
-    assert [issue.type for issue in criticised(left_out).issues] == ["incomplete"]
-    assert criticised(left_out, options={"checkCompleteness": False}).issues == ()
+    assert [issue.type for issue in criticize(left_out).issues] == ["incomplete"]
+    assert criticize(left_out, options={"checkCompleteness": False}).issues == ()
 
 
 def test_fabricated_references_and_unsafe_advice_are_always_reported() -> None:
@@ -100,7 +100,7 @@ def test_fabricated_references_and_unsafe_advice_are_always_reported() -> None:
         QUERY, "The timeout is 60 seconds [99].", [*SOURCES, {"id": "2", "content": "Rain."}], off
     )
     assert [(issue.type, issue.severity) for issue in found.issues] == [("hallucination", "high")]
-    assert criticised(objection("critical", "safety"), options=off).issues != ()
+    assert criticize(objection("critical", "safety"), options=off).issues != ()
 
 
 @pytest.mark.spec("DRAFT-CRITIQUE-CONFIG", "DRAFT-CRITIQUE-OPTIONS")

@@ -33,7 +33,7 @@ SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 HIGH_SCORES = EvaluationJudgement(0.95, 0.95, 0.95, 0.95, 0.95)
 
 
-def evaluated(audit: CitationAudit, scores: Any = HIGH_SCORES, **critique: Any) -> Evaluation:
+def evaluate(audit: CitationAudit, scores: Any = HIGH_SCORES, **critique: Any) -> Evaluation:
     return evaluation.apply_evaluation_rules(
         scores, audit, verdict(audit, **critique), Settings(), JUDGED_BY
     )
@@ -57,7 +57,7 @@ def evaluated(audit: CitationAudit, scores: Any = HIGH_SCORES, **critique: Any) 
 def test_fabrication_and_uncited_sentences_cap_a_generous_evaluator(
     audit: CitationAudit, hallucination: bool, bound: float
 ) -> None:
-    result = evaluated(audit, hallucination_detected=hallucination)
+    result = evaluate(audit, hallucination_detected=hallucination)
     assert result.faithfulness == bound
     # The spec's formula rounds to three decimals.
     assert result.overall_score == pytest.approx(0.35 * bound + 0.65 * 0.95, abs=6e-4)
@@ -65,7 +65,7 @@ def test_fabrication_and_uncited_sentences_cap_a_generous_evaluator(
 
 @pytest.mark.spec("MASIS-EVAL-P6")
 def test_scales_are_normalized_before_caps() -> None:
-    result = evaluated(citations(uncited=5), EvaluationJudgement(95, 88, 72, 60, 80))
+    result = evaluate(citations(uncited=5), EvaluationJudgement(95, 88, 72, 60, 80))
     assert result.faithfulness == 0.5
     assert result.relevance == pytest.approx(0.88)
     assert result.overall_score == pytest.approx(
@@ -75,18 +75,18 @@ def test_scales_are_normalized_before_caps() -> None:
 
 @pytest.mark.spec("MASIS-EVAL-WEIGHTS")
 def test_the_overall_score_is_always_recomputed() -> None:
-    assert evaluated(citations(), EvaluationJudgement(1, 0, 0, 0, 0.99)).overall_score == 0.35
-    assert evaluated(citations(), EvaluationJudgement(0, 1, 0, 0, 0.99)).overall_score == 0.25
-    assert evaluated(citations(), EvaluationJudgement(0, 0, 1, 0, 0.99)).overall_score == 0.25
-    assert evaluated(citations(), EvaluationJudgement(0, 0, 0, 1, 0.99)).overall_score == 0.15
+    assert evaluate(citations(), EvaluationJudgement(1, 0, 0, 0, 0.99)).overall_score == 0.35
+    assert evaluate(citations(), EvaluationJudgement(0, 1, 0, 0, 0.99)).overall_score == 0.25
+    assert evaluate(citations(), EvaluationJudgement(0, 0, 1, 0, 0.99)).overall_score == 0.25
+    assert evaluate(citations(), EvaluationJudgement(0, 0, 0, 1, 0.99)).overall_score == 0.15
     assert (
-        evaluated(citations(), EvaluationJudgement(0.9, 0.8, 0.71, 0.63, 0.99)).overall_score
+        evaluate(citations(), EvaluationJudgement(0.9, 0.8, 0.71, 0.63, 0.99)).overall_score
         == 0.787
     )
 
 
 def test_a_dimension_without_a_number_makes_the_overall_score_unscored() -> None:
-    result = evaluated(citations(), EvaluationJudgement(0.9, "high", 0.9, 0.9))
+    result = evaluate(citations(), EvaluationJudgement(0.9, "high", 0.9, 0.9))
     assert result.relevance is None
     assert result.overall_score is None
     assert "relevance" in result.unscored.reason
@@ -94,12 +94,12 @@ def test_a_dimension_without_a_number_makes_the_overall_score_unscored() -> None
 
 
 def test_a_failed_evaluator_gives_no_scores() -> None:
-    result = evaluated(citations(), Unscored(reason="refused"))
+    result = evaluate(citations(), Unscored(reason="refused"))
     assert (result.faithfulness, result.overall_score) == (None, None)
 
 
 def test_an_applied_cap_is_recorded() -> None:
-    scores = {score.name: score for score in evaluated(citations(invalid=1)).scores}
+    scores = {score.name: score for score in evaluate(citations(invalid=1)).scores}
     assert scores["faithfulness"].raw == 0.95
     assert [rule.rule for rule in scores["faithfulness"].rules] == ["hallucination_cap"]
     assert [rule.rule for rule in scores["overall_score"].rules] == ["weighted_mean"]

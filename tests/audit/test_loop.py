@@ -817,7 +817,7 @@ def test_resuming_doesnt_repeat_an_unchanged_revision() -> None:
 SENTENCE = "The bridge is 120 metres long [chunk_1]. "
 
 
-def limited(case: Case, settings: Settings, **chosen_roles: Any) -> Run:
+def limit_and_audit(case: Case, settings: Settings, **chosen_roles: Any) -> Run:
     event_stream = loop.audit(
         case,
         roles(verifier=ContentVerifier(), **chosen_roles),
@@ -844,7 +844,7 @@ def reports_unchecked_input(run: Run) -> bool:
 
 
 def test_input_within_the_limits_is_checked_completely() -> None:
-    run = limited(factories.case(), Settings())
+    run = limit_and_audit(factories.case(), Settings())
     assert not reports_unchecked_input(run)
     assert not run.needs_review
 
@@ -868,7 +868,7 @@ def test_input_beyond_a_limit_is_reported_and_needs_review(
         )
         for number in range(40)
     ]
-    run = limited(factories.case(SENTENCE * 300, evidence=evidence), Settings(**changes))
+    run = limit_and_audit(factories.case(SENTENCE * 300, evidence=evidence), Settings(**changes))
     assert reports_unchecked_input(run)
     assert run.needs_review
     assert warning in " ".join(run.iterations[0].claim_report.unchecked)
@@ -931,7 +931,7 @@ def test_the_unchecked_rest_is_appended_to_the_revision_unchanged() -> None:
     full_answer = SENTENCE * 30
     settings = Settings(max_answer_characters=1_000, min_iterations=2)
     checked_answer = answer_within(full_answer, settings)
-    run = limited(
+    run = limit_and_audit(
         factories.case(full_answer),
         settings,
         reviser=ScriptedReviser([checked_answer.replace("120", "0120")]),

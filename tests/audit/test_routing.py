@@ -23,7 +23,14 @@ from masis.schema.case import Severity
 from masis.schema.run import Iteration, Run
 from masis.settings import Settings
 from tests.audit import factories
-from tests.audit.factories import EVIDENCE, JUDGED_BY, citations, claimed, issue, iteration
+from tests.audit.factories import (
+    EVIDENCE,
+    JUDGED_BY,
+    citations,
+    issue,
+    iteration,
+    iteration_with_claims,
+)
 from tests.scripted import ContentVerifier, ScriptedCritic, ScriptedReviser, roles, said, ticking
 
 SETTINGS = Settings()
@@ -137,7 +144,7 @@ def audited(
     issues: tuple[Issue, ...] = (),
 ) -> Iteration:
     """Return an iteration with this number, quality and answer."""
-    return claimed(answer, verdict, number=number, quality=quality, issues=issues)
+    return iteration_with_claims(answer, verdict, number=number, quality=quality, issues=issues)
 
 
 @pytest.mark.parametrize(
@@ -242,7 +249,10 @@ OLD = f"{LENGTH} {YEAR}"
 
 
 def lost_claims(answer: str, *earlier: Iteration) -> list[str]:
-    return [check.claim.text for check in dropped_claims(earlier or (claimed(OLD),), answer)]
+    return [
+        check.claim.text
+        for check in dropped_claims(earlier or (iteration_with_claims(OLD),), answer)
+    ]
 
 
 @pytest.mark.spec("REQ-CRITIC-012")
@@ -275,31 +285,36 @@ def test_a_claim_whose_number_changed_is_lost() -> None:
     "verdict", ["unsupported", "partial", "contradicted", "unscored", "unverifiable"]
 )
 def test_unsupported_claims_may_be_dropped(verdict: str) -> None:
-    assert lost_claims("Nothing is known.", claimed(OLD, verdict)) == []
+    assert lost_claims("Nothing is known.", iteration_with_claims(OLD, verdict)) == []
 
 
 def test_questioned_claims_may_be_dropped() -> None:
     issue_of_year = issue(start=OLD.index(YEAR), end=len(OLD))
-    assert lost_claims(LENGTH, claimed(OLD, issues=(issue_of_year,))) == []
+    assert lost_claims(LENGTH, iteration_with_claims(OLD, issues=(issue_of_year,))) == []
 
 
 def test_a_wrong_reference_doesnt_excuse_dropping_the_claim() -> None:
     issue_of_year = issue(start=OLD.index(YEAR), end=len(OLD), rule="misattributed_reference")
-    assert lost_claims(LENGTH, claimed(OLD, issues=(issue_of_year,))) == [YEAR]
+    assert lost_claims(LENGTH, iteration_with_claims(OLD, issues=(issue_of_year,))) == [YEAR]
 
 
 def test_a_claim_lost_earlier_is_still_reported_once() -> None:
-    assert lost_claims(LENGTH, claimed(OLD), claimed(OLD), claimed(LENGTH)) == [YEAR]
+    assert lost_claims(
+        LENGTH,
+        iteration_with_claims(OLD),
+        iteration_with_claims(OLD),
+        iteration_with_claims(LENGTH),
+    ) == [YEAR]
 
 
 def test_claims_in_scripts_without_spaces_are_separated() -> None:
     first, second = "大桥全长一百二十米。", "市长于去年主持通车。"
-    assert lost_claims(first, claimed(first + second)) == [second]
+    assert lost_claims(first, iteration_with_claims(first + second)) == [second]
 
 
 @pytest.mark.spec("REQ-CRITIC-012")
 def test_a_lost_claim_is_an_issue_that_names_its_evidence() -> None:
-    lost_checks = dropped_claims((claimed(OLD),), LENGTH)
+    lost_checks = dropped_claims((iteration_with_claims(OLD),), LENGTH)
     lost_checks = tuple(
         lost_check.model_copy(update={"sources": ("chunk_2",)}) for lost_check in lost_checks
     )
@@ -323,12 +338,16 @@ def test_paraphrases_count_as_kept_and_removals_are_noticed() -> None:
     paraphrase_count, kept_count, sentence_count, noticed_count = 0, 0, 0, 0
     for trap in traps:
         evidence_text = " ".join(trap["evidence"])
-        kept_count += sum(not lost_claims(evidence_text, claimed(claim)) for claim in trap["clean"])
+        kept_count += sum(
+            not lost_claims(evidence_text, iteration_with_claims(claim)) for claim in trap["clean"]
+        )
         paraphrase_count += len(trap["clean"])
         parts = [part for text in trap["evidence"] for part in text.split(". ")]
         for index, part in enumerate(parts):
             noticed_count += bool(
-                lost_claims(". ".join([*parts[:index], *parts[index + 1 :]]), claimed(part))
+                lost_claims(
+                    ". ".join([*parts[:index], *parts[index + 1 :]]), iteration_with_claims(part)
+                )
             )
         sentence_count += len(parts)
     assert kept_count / paraphrase_count >= 0.9
@@ -337,7 +356,7 @@ def test_paraphrases_count_as_kept_and_removals_are_noticed() -> None:
 
 def test_a_long_answer_is_compared_in_linear_time() -> None:
     words = "".join(f"Word{number} follows word{number + 1} here. " for number in range(4_000))
-    dropped_claims((claimed(OLD),), words * 2)
+    dropped_claims((iteration_with_claims(OLD),), words * 2)
 
 
 # An issue is fixed only if its words are gone or confirmed; until then it keeps its severity and
@@ -352,9 +371,9 @@ WITHOUT_MARKER = f"{RIGHT} {INVENTED}."
 class Undecided(ContentVerifier):
     """A verifier that confirms claims about the length and leaves all others undecided."""
 
-    def judged(self, claim: Claim) -> ClaimCheck:
+    def judge_claim(self, claim: Claim) -> ClaimCheck:
         verdict = "supported" if "120 metres" in claim.text else "unverifiable"
-        return super().judged(claim).model_copy(update={"verdict": verdict})
+        return super().judge_claim(claim).model_copy(update={"verdict": verdict})
 
 
 def run(
@@ -531,8 +550,8 @@ def test_a_contradiction_is_fixed_if_its_figure_or_negation_changed(
         start=0,
         end=len(WRONG),
     )
-    previous = claimed(WRONG, "contradicted", issues=(contradiction,))
-    revised_iteration = claimed(revised, verdict)
+    previous = iteration_with_claims(WRONG, "contradicted", issues=(contradiction,))
+    revised_iteration = iteration_with_claims(revised, verdict)
     new_issues: tuple[Issue, ...] = (contradiction,) if verdict == "contradicted" else ()
     open_issues = issues_still_open(
         previous, revised, audit_citations(revised, EVIDENCE), revised_iteration.claims, new_issues

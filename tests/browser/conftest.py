@@ -114,7 +114,9 @@ def open_tab(browser: Browser, warm: BrowserContext) -> Iterator[Callable[..., T
     """
     tabs: list[Tab] = []
 
-    def opened(base: str, *, width: int = 1440, height: int = 900, scheme: Scheme = "light") -> Tab:
+    def open_context(
+        base: str, *, width: int = 1440, height: int = 900, scheme: Scheme = "light"
+    ) -> Tab:
         context = browser.new_context(reduced_motion=STILL) if tabs else warm
         page = context.new_page()
         page.set_viewport_size({"width": width, "height": height})
@@ -127,7 +129,7 @@ def open_tab(browser: Browser, warm: BrowserContext) -> Iterator[Callable[..., T
         tabs.append(tab)
         return tab
 
-    yield opened
+    yield open_context
     try:
         for tab in tabs:
             tab.assert_clean()

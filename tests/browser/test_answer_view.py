@@ -202,18 +202,18 @@ def test_the_legend_toggles_one_kind_of_mark_in_one_case(
     mark = answer_page.locator(".text .ref-fabricated")
     key = answer_page.locator(".legend .key", has_text="fabricated")
 
-    def struck() -> bool:
+    def is_struck_through() -> bool:
         return "line-through" in str(
             mark.evaluate("element => getComputedStyle(element).textDecorationLine")
         )
 
-    assert struck()
+    assert is_struck_through()
     key.click(delay=40)
     expect(key).to_have_attribute("aria-pressed", "false")
-    assert not struck()
+    assert not is_struck_through()
     answer_page.get_by_role("button", name="Show all", exact=True).click(delay=40)
     expect(key).to_have_attribute("aria-pressed", "true")
-    assert struck()
+    assert is_struck_through()
     key.click(delay=40)
     for version, shown in ((f"{fabricated['version']}/again", "false"), ("another/0", "true")):
         answer_page.evaluate("data => window.draw(data)", {**fabricated, "version": version})
@@ -489,7 +489,7 @@ def test_counts_in_tables_have_thousands_separators(mount: Callable[..., Mounted
     table = mounted.draw({"columns": columns, "rows": [row], "description": "Reviewers"})
     assert table.locator("td").all_text_contents() == ["1,520", "–", "Ana"]
     table.get_by_role("link").click()
-    assert mounted.sent() == [("trigger", "open", "queue?assignee=Ana")], (
+    assert mounted.messages_sent() == [("trigger", "open", "queue?assignee=Ana")], (
         "a link that opens no row leads where it says"
     )
 
@@ -584,7 +584,7 @@ def test_a_correction_lists_the_issues_it_leaves_unchanged(
     number = {issue["label"]["text"]: issue["number"] for issue in data["issues"]}
     assert [issue["label"]["text"] for issue in data["issues"]].count("fabricated") == 2
 
-    def left(corrected: str) -> list[int]:
+    def numbers_left(corrected: str) -> list[int]:
         asked = """corrected => {
             const { count, left } = view.untouched(corrected)
             return [count, ...left.map(element => element.number)]
@@ -595,9 +595,9 @@ def test_a_correction_lists_the_issues_it_leaves_unchanged(
 
     answer = case.answer or ""
     everything = sorted(issue["number"] for issue in data["issues"])
-    assert left(answer) == everything
-    assert number["contradicted"] not in left(answer.replace("210", "120"))
-    assert len(left(answer.replace("1960 [c8]", "1960"))) == len(everything) - 1
+    assert numbers_left(answer) == everything
+    assert number["contradicted"] not in numbers_left(answer.replace("210", "120"))
+    assert len(numbers_left(answer.replace("1960 [c8]", "1960"))) == len(everything) - 1
 
 
 def test_an_issue_marks_the_claim_even_if_the_critic_quotes_the_sentence(

@@ -173,7 +173,7 @@ def test_a_day_of_use_has_no_errors_stable_memory_and_an_intact_log(
         assert not errors
         until(lambda: not bench.store.inbox.next_unaudited(0), "all are audited", seconds=300)
         until(lambda: not bench.store.inbox.due(1), "all is delivered")
-        logged = opened.logged() + (tmp_path / "server.log").read_text(encoding="utf-8")
+        logged = opened.read_log() + (tmp_path / "server.log").read_text(encoding="utf-8")
     assert not bench.store.inbox.waiting(1)
     assert {case.id for case in bench.store.cases.iterate()} == set(acknowledged)
     assert bench.store.check().log.intact

@@ -86,7 +86,7 @@ class Drawn:
         else:
             self.waiting.append(route)
 
-    def sent(self, path: str) -> list[Any]:
+    def bodies_sent(self, path: str) -> list[Any]:
         """The bodies sent to a path."""
         self.page.wait_for_timeout(50)
         return [body for name, body in self.requests if name == path]
@@ -168,7 +168,7 @@ def draw(mount: Callable[..., Mounted], desk_data: dict[str, Any]) -> Drawn:
     return Drawn(mounted, desk_data)
 
 
-def says(page: Page) -> Any:
+def expect_status(page: Page) -> Any:
     return expect(page.locator(".panel [role=status]").first)
 
 
@@ -176,12 +176,12 @@ def test_a_fast_key_sequence_is_sent_in_full_and_enter_decides_nothing(draw: Dra
     page = draw()
     for key in ("x", "3", "Enter"):
         page.keyboard.press(key)
-    assert not draw.sent("decisions")
+    assert not draw.bodies_sent("decisions")
     page.keyboard.press("l")
     page.keyboard.press("1")
-    says(page).to_contain_text("Labelled: supported")
+    expect_status(page).to_contain_text("Labelled: supported")
     page.keyboard.press("Control+Enter")
-    (sent,) = draw.sent("decisions")
+    (sent,) = draw.bodies_sent("decisions")
     assert (sent["fields"]["verdict"], bool(sent["fields"]["reason"])) == ("reject", True)
     assert list(sent["fields"]["labels"].values()) != [{}]
 
@@ -214,7 +214,7 @@ def test_a_field_focused_by_a_key_is_visible_above_the_form_footer(draw: Drawn) 
     page.locator(".label-row select").first.focus()
     assert stands_above()
     page.locator("select:focus").select_option(index=2)  # what confirms it makes the foot higher
-    says(page).to_contain_text("Labelled")
+    expect_status(page).to_contain_text("Labelled")
     assert stands_above()
 
 
@@ -224,18 +224,18 @@ def test_a_submitted_correction_isnt_shown_on_the_next_case(draw: Drawn) -> None
     page.keyboard.type("Bridge 1. ")
     editor = page.locator(".editor")
     page.keyboard.press("Control+Enter")
-    assert draw.sent("decisions")
+    assert draw.bodies_sent("decisions")
     expect(editor).to_be_visible()
     for key in ("n", "u", "s"):  # while the decision is being recorded, none of them does anything
         page.keyboard.press("Escape")
         page.keyboard.press(key)
-    says(page).to_contain_text("still being recorded")
+    expect_status(page).to_contain_text("still being recorded")
     assert draw.acts() == ["decisions"]
     place = {**draw.data["place"], "case": "next"}
     answer = {"desk": {**draw.data, "place": place}, "message": None, "entry": "e", "done": "Done"}
     draw.waiting.pop().fulfill(json=answer)
     expect(editor).to_be_hidden()
-    says(page).to_contain_text("Done.")
+    expect_status(page).to_contain_text("Done.")
 
 
 def test_a_key_held_down_decides_nothing(draw: Drawn) -> None:
@@ -261,10 +261,14 @@ def test_keys_are_off_while_another_control_has_the_focus_until_esc(
     assert not draw.requests
     expect(page.get_by_role("radio", name="Reject")).not_to_be_checked()
     if elsewhere != "input":  # there they are letters
-        says(page).to_contain_text("Keys are off while another control has the focus. Press Esc")
+        expect_status(page).to_contain_text(
+            "Keys are off while another control has the focus. Press Esc"
+        )
     page.keyboard.press("Escape")
     page.keyboard.press("a")
-    assert [request["fields"]["verdict"] for request in draw.sent("decisions")] == ["approve"]
+    assert [request["fields"]["verdict"] for request in draw.bodies_sent("decisions")] == [
+        "approve"
+    ]
 
 
 def test_o_focuses_the_correction_and_typing_there_triggers_no_shortcut(draw: Drawn) -> None:
@@ -327,7 +331,7 @@ def test_the_correction_field_fits_its_text_and_selects_the_issue(
     field.fill("Nothing of it is left.")
     page.keyboard.press("Escape")
     page.keyboard.press("o")
-    says(page).to_have_text("You've already changed the words of this issue.")
+    expect_status(page).to_have_text("You've already changed the words of this issue.")
     # of several places the nearest to where they stood, and for a missing point the place where it
     # would be inserted
     cites, other = answer.split(" It was")
@@ -366,18 +370,18 @@ def test_a_correction_links_to_each_issue_it_leaves_open(draw: Drawn) -> None:
 def test_an_unavailable_shortcut_explains_why(draw: Drawn) -> None:
     page = draw(read=False)
     page.keyboard.press("a")
-    says(page).to_contain_text("this answer has only just appeared")
+    expect_status(page).to_contain_text("this answer has only just appeared")
     page.keyboard.press("u")
-    says(page).to_contain_text("There is nothing to undo")
-    assert not draw.sent("decisions")
+    expect_status(page).to_contain_text("There is nothing to undo")
+    assert not draw.bodies_sent("decisions")
     page = draw(notice={"text": "Decided by Bo and Cy.", "tone": "calm", "closed": True})
     expect(page.locator(".notice")).to_have_text("Decided by Bo and Cy.")
     expect(page.get_by_role("radiogroup", name="Verdict")).to_be_hidden()
     expect(page.get_by_role("button", name="Submit")).to_be_hidden()
     page.keyboard.press("a")
-    says(page).to_have_text("Nothing was recorded. Decided by Bo and Cy.")
+    expect_status(page).to_have_text("Nothing was recorded. Decided by Bo and Cy.")
     expect(page.locator(".notice")).to_be_visible()
-    assert not draw.sent("decisions")
+    assert not draw.bodies_sent("decisions")
 
 
 def test_u_doesnt_undo_an_older_decision_if_the_last_one_is_final(draw: Drawn) -> None:
@@ -390,14 +394,14 @@ def test_u_doesnt_undo_an_older_decision_if_the_last_one_is_final(draw: Drawn) -
     expect(page.get_by_role("radio", name="Reject")).not_to_be_checked()
     for _ in range(2):
         page.keyboard.press("u")
-        says(page).to_have_text(f"{done}. This decision can't be undone.")
+        expect_status(page).to_have_text(f"{done}. This decision can't be undone.")
     assert "undo" not in draw.acts()
 
 
 def test_v_shows_a_recorded_correction_before_a_revision(draw: Drawn) -> None:
     page = draw()
     page.keyboard.press("v")
-    assert [body["place"]["iteration"] for body in draw.sent("open")] == ["2"]
+    assert [body["place"]["iteration"] for body in draw.bodies_sent("open")] == ["2"]
     draw(view={**draw.data["view"], "version": "corrected", "corrected": [["in", "Words."]]})
     expect(page.get_by_text("Words.")).to_be_visible()
     page.keyboard.press("v")
@@ -418,12 +422,12 @@ def test_a_reported_issue_isnt_called_missed_if_the_audit_is_hidden_or_absent(
 def test_a_suggested_name_must_be_confirmed_before_it_is_recorded(draw: Drawn) -> None:
     page = draw(reviewer="", suggested_name="ada")
     page.keyboard.press("a")
-    says(page).to_contain_text("You decide as ada. Press Enter to confirm")
+    expect_status(page).to_contain_text("You decide as ada. Press Enter to confirm")
     expect(page.get_by_label("Your name")).to_be_focused()
-    assert not draw.sent("decisions")
+    assert not draw.bodies_sent("decisions")
     page.keyboard.press("Enter")
-    says(page).to_contain_text("Decisions are recorded as ada")
-    assert [value["name"] for _, _, value in draw.mounted.sent()] == ["ada"]
+    expect_status(page).to_contain_text("Decisions are recorded as ada")
+    assert [value["name"] for _, _, value in draw.mounted.messages_sent()] == ["ada"]
     with page.expect_request("**/desk/decisions") as made:
         page.keyboard.press("Control+Enter")
     assert made.value.headers["x-masis-reviewer"] == "ada"
@@ -440,20 +444,20 @@ def test_an_action_is_confirmed_with_a_message_and_can_be_undone(draw: Drawn) ->
               (shadowRoot.activeElement ?? document.body).dispatchEvent(
                 new KeyboardEvent("keydown", { ...pressed, bubbles: true, composed: true, cancelable: true })) }"""
     )
-    says(page).to_contain_text("Undone: the reported issue.")
+    expect_status(page).to_contain_text("Undone: the reported issue.")
     page.keyboard.press("Shift+M")
     page.keyboard.press("1")
     page.keyboard.press("Control+Enter")
-    says(page).to_contain_text("medium, the whole answer.")
+    expect_status(page).to_contain_text("medium, the whole answer.")
     reported = page.get_by_role("region", name="Issues you report").get_by_role("listitem")
     expect(reported).to_have_count(1)
     page.keyboard.press("u")
-    says(page).to_contain_text("Undone: the reported issue.")
+    expect_status(page).to_contain_text("Undone: the reported issue.")
     expect(reported).to_have_count(0)
     page.keyboard.press("t")
     page.keyboard.type("a note")
     page.get_by_role("button", name="Discard draft").click()
-    says(page).to_contain_text("The draft was discarded.")
+    expect_status(page).to_contain_text("The draft was discarded.")
     page.keyboard.press("u")
     expect(page.get_by_label("Note")).to_have_value("a note")
 
@@ -463,7 +467,7 @@ def test_a_missing_point_is_inserted_after_the_sentence_citing_its_evidence(
 ) -> None:
     page = draw()
     page.keyboard.press("i")
-    says(page).to_contain_text("Nothing to insert")
+    expect_status(page).to_contain_text("Nothing to insert")
     cites, other = f"{CASE.answer}".split(" It was")
 
     def insert(text: str, says: str, after: str) -> None:
@@ -478,16 +482,16 @@ def test_a_missing_point_is_inserted_after_the_sentence_citing_its_evidence(
     insert(**lanes)
     field = page.get_by_label("Corrected answer")
     expect(field).to_have_value(f"{cites} {lanes['text']} It was{other}")
-    says(page).to_contain_text(f"Inserted after “{cites}”: Two lanes")
+    expect_status(page).to_contain_text(f"Inserted after “{cites}”: Two lanes")
     for again in (says_lanes, "By the river, two lanes of traffic are carried"):
         insert(f"{again} [chunk_2].", again, cites)
         expect(page.get_by_role("button", name="Insert into the correction")).to_be_hidden()
     insert("It is grey [chunk_2].", "It is grey", "")
     expect(field).to_have_value(f"{cites} {lanes['text']} It was{other} It is grey [chunk_2].")
-    says(page).to_contain_text("Inserted at the end of the correction")
+    expect_status(page).to_contain_text("Inserted at the end of the correction")
     page.keyboard.press("u")  # the last of them
     expect(field).to_have_value(f"{cites} {lanes['text']} It was{other}")
-    says(page).to_contain_text("Undone: the insertion.")
+    expect_status(page).to_contain_text("Undone: the insertion.")
     # a caret that somebody has put is where a point without a place goes
     field.press("Control+Home")
     insert("It is grey [chunk_2].", "It is grey", "")
@@ -504,7 +508,7 @@ def test_a_missing_point_is_inserted_after_the_sentence_citing_its_evidence(
     expect(field).to_have_value(typed.replace(f" {lanes['text']}", ""))
     for _ in range(2):  # what was typed is no step
         page.keyboard.press("u")
-        says(page).to_contain_text("Press “Discard draft” to remove it")
+        expect_status(page).to_contain_text("Press “Discard draft” to remove it")
     expect(field).to_have_value(typed.replace(f" {lanes['text']}", ""))
     page.get_by_role("button", name="Discard draft").click()
     expect(field).to_be_hidden()
@@ -528,12 +532,12 @@ def test_i_inserts_the_sentence_that_contradicts_a_claim_or_says_that_there_is_n
     corrected = f"{CASE.answer}".replace(first, f"{first} {source['text']}")
     expect(field).to_have_value(corrected)
     page.keyboard.press("i")
-    says(page).to_have_text("The correction already says this.")
+    expect_status(page).to_have_text("The correction already says this.")
     expect(field).to_have_value(corrected)
     draw(view=draw.with_words("1950"), draft=draw.data["blank"])
     page.keyboard.press("f")
     page.keyboard.press("i")
-    says(page).to_have_text("No sentence of the evidence belongs to issue 1.")
+    expect_status(page).to_have_text("No sentence of the evidence belongs to issue 1.")
     expect(field).to_have_value(corrected)
 
 
@@ -562,12 +566,12 @@ def test_undo_discards_the_current_draft_before_it_undoes_another_decision(
     page.keyboard.press(key)
     expect(page.get_by_role("alert")).to_be_hidden()
     expect(page.get_by_role("radio", name="Approve")).not_to_be_checked()
-    says(page).to_contain_text("Not approved")
+    expect_status(page).to_contain_text("Not approved")
     page.keyboard.press("u")  # what it would undo is named first
-    says(page).to_contain_text("Rejected the original answer of c0.")
+    expect_status(page).to_contain_text("Rejected the original answer of c0.")
     assert draw.acts() == []
     page.keyboard.press("u")
-    assert [body["entry"] for body in draw.sent("undo")] == ["e0"]
+    assert [body["entry"] for body in draw.bodies_sent("undo")] == ["e0"]
 
 
 def test_a_button_and_a_key_take_the_revision_as_the_correction(draw: Drawn) -> None:
@@ -582,7 +586,7 @@ def test_a_button_and_a_key_take_the_revision_as_the_correction(draw: Drawn) -> 
             "document.querySelector('#host').shadowRoot.querySelector('.message').replaceChildren()"
         )
         page.keyboard.press(key)
-        says(page).to_have_text("This answer has no revision.")
+        expect_status(page).to_have_text("This answer has no revision.")
     assert not draw.requests
 
 
@@ -597,7 +601,7 @@ def test_a_missing_reason_focuses_the_suggested_one(draw: Drawn) -> None:
     refused = {"message": "Choose a reason.", "field": "reason", "confirms": ""}
     draw.answers["decisions"] = (422, {"error": refused})
     page.keyboard.press("Control+Enter")
-    says(page).to_have_text("Choose a reason.")
+    expect_status(page).to_have_text("Choose a reason.")
     expect(page.get_by_role("checkbox", name="second")).to_be_focused()
 
 
@@ -609,7 +613,7 @@ def test_a_draft_is_shown_as_saved_after_typing_and_other_explains_how_to_leave(
     expect(page.locator(".saved")).to_be_empty()
     page.keyboard.press("0")
     expect(page.get_by_label("Reason in your own words")).to_be_focused()
-    says(page).to_contain_text("then press Esc")
+    expect_status(page).to_contain_text("then press Esc")
     page.keyboard.type("Sum")
     expect(page.locator(".saved")).to_contain_text("raft")
 
@@ -618,9 +622,9 @@ def test_several_reasons_are_chosen_by_digits_which_are_text_while_typing(
     draw: Drawn,
 ) -> None:
     page = draw.after_a_decision()
-    says(page).to_contain_text("Rejected the original answer of c0.")
+    expect_status(page).to_contain_text("Rejected the original answer of c0.")
     page.keyboard.press("x")
-    says(page).to_be_hidden()  # another act was made
+    expect_status(page).to_be_hidden()  # another act was made
     expect(page.get_by_text("Reasons", exact=True)).to_be_visible()
     for key in ("4", "1", "2", "1"):  # pressed again, it takes the reason back
         page.keyboard.press(key)
@@ -632,8 +636,8 @@ def test_several_reasons_are_chosen_by_digits_which_are_text_while_typing(
     page.keyboard.press("Escape")
     draw.answers["decisions"] = (422, {"error": {"message": "No.", "confirms": ""}})
     page.keyboard.press("Control+Enter")
-    says(page).to_have_text("No.")
-    (sent,) = draw.sent("decisions")
+    expect_status(page).to_have_text("No.")
+    (sent,) = draw.bodies_sent("decisions")
     assert sent["fields"]["reason"] == "unsupported"
     assert sent["fields"]["also"] == ["wrong_citation", "other"]
     hint = page.get_by_text("Esc, then a number")
@@ -649,7 +653,7 @@ def test_after_the_last_search_result_n_continues_with_the_full_queue(draw: Draw
     draw.answers["open"] = {"desk": None, "message": message}
     page = draw(go={"waiting": False, "says": "0 left in this search"})
     page.keyboard.press("n")
-    says(page).to_contain_text("No other case.")
+    expect_status(page).to_contain_text("No other case.")
     page.keyboard.press("n")
     expect(page.locator(".panel")).to_have_attribute("data-ready", "true")
     page.get_by_role("button", name="Continue with the whole queue").click()
@@ -663,11 +667,11 @@ def test_a_verdict_pressed_too_early_is_ignored_with_a_message(
     page.keyboard.press("x")
     page.keyboard.press("t")
     page.keyboard.type("a note")
-    says(page).to_contain_text("this answer has only just appeared")
+    expect_status(page).to_contain_text("this answer has only just appeared")
     expect(page.locator(".panel")).to_have_attribute("data-ready", "true")
     page.keyboard.press("Escape")
     page.keyboard.press("x")
-    says(page).to_be_hidden()
+    expect_status(page).to_be_hidden()
 
 
 def test_u_undoes_one_step_at_a_time(draw: Drawn) -> None:
@@ -677,13 +681,13 @@ def test_u_undoes_one_step_at_a_time(draw: Drawn) -> None:
     reasons = page.get_by_role("group", name="Reasons").get_by_role("checkbox", checked=True)
     for left, undone in ((1, "the further reason"), (0, "the reason")):
         page.keyboard.press("u")
-        says(page).to_have_text(f"Undone: {undone}.")
+        expect_status(page).to_have_text(f"Undone: {undone}.")
         expect(reasons).to_have_count(left)
     expect(page.get_by_role("radio", name="Reject")).to_be_checked()
     page.keyboard.press("u")
     expect(page.get_by_role("radio", name="Reject")).not_to_be_checked()
     page.keyboard.press("u")
-    says(page).to_have_text("There is nothing to undo.")
+    expect_status(page).to_have_text("There is nothing to undo.")
 
 
 def test_deleting_a_sentence_leaves_one_space(draw: Drawn) -> None:
@@ -707,13 +711,13 @@ def test_labelling_a_decided_case_offers_undo_for_the_newest_action_only(draw: D
     page.keyboard.press("1")
     page.keyboard.press("Control+Enter")
     expect(page.get_by_role("button", name="Undo")).to_have_count(1)
-    says(page).to_contain_text("the whole answer.")
+    expect_status(page).to_contain_text("the whole answer.")
     expect(page.get_by_role("dialog")).to_have_count(0)
     page.keyboard.press("u")
-    says(page).to_contain_text("Undone: the reported issue.")
+    expect_status(page).to_contain_text("Undone: the reported issue.")
     page = draw(standing={**standing, "undoable": False}, notice=settled)
     page.keyboard.press("u")
-    says(page).to_contain_text(settled["text"])
+    expect_status(page).to_contain_text(settled["text"])
     assert not draw.acts()
 
 
@@ -723,11 +727,13 @@ def test_a_server_in_trouble_is_shown_and_the_text_is_sent_once_it_answers(draw:
     page = draw()
     page.keyboard.press("t")
     page.keyboard.type("a note")
-    says(page).to_contain_text("The server doesn't answer. Your draft is stored in this browser.")
+    expect_status(page).to_contain_text(
+        "The server doesn't answer. Your draft is stored in this browser."
+    )
     expect(page.locator(".saved")).to_have_text("Not saved yet")
     draw.answers["draft"] = saved
     expect(page.locator(".saved")).to_have_text("Draft saved")
-    assert draw.sent("draft")[-1]["fields"]["note"] == "a note"
+    assert draw.bodies_sent("draft")[-1]["fields"]["note"] == "a note"
     expect(page.locator(".panel [role=status]").first).to_be_hidden()
 
 
@@ -773,11 +779,11 @@ def test_a_repeated_ctrl_enter_doesnt_record_the_next_cases_draft(draw: Drawn, o
     for _ in range(4):  # also more than two seconds after the case has opened
         let_page_time_pass(page, 600)
         page.keyboard.press("Control+Enter")
-    says(page).to_contain_text("has only just opened with an earlier draft")
-    assert not draw.sent("decisions")
+    expect_status(page).to_contain_text("has only just opened with an earlier draft")
+    assert not draw.bodies_sent("decisions")
     let_page_time_pass(page, 2100)
     page.keyboard.press("Control+Enter")
-    assert [body["fields"]["note"] for body in draw.sent("decisions")] == ["Wait."]
+    assert [body["fields"]["note"] for body in draw.bodies_sent("decisions")] == ["Wait."]
 
 
 def test_a_changed_draft_of_the_next_case_is_recorded_at_once(draw: Drawn) -> None:
@@ -788,7 +794,7 @@ def test_a_changed_draft_of_the_next_case_is_recorded_at_once(draw: Drawn) -> No
     page.keyboard.press("x")
     page.keyboard.press("3")
     page.keyboard.press("Control+Enter")
-    assert [body["fields"]["verdict"] for body in draw.sent("decisions")] == ["reject"]
+    assert [body["fields"]["verdict"] for body in draw.bodies_sent("decisions")] == ["reject"]
 
 
 def test_a_recorded_decision_can_be_undone_from_a_case_with_a_draft(draw: Drawn) -> None:
@@ -796,11 +802,11 @@ def test_a_recorded_decision_can_be_undone_from_a_case_with_a_draft(draw: Drawn)
     draw.answers["decisions"] = next_case(draw, **COMPLETE)
     for key in ("x", "3", "Control+Enter"):
         page.keyboard.press(key)
-    says(page).to_contain_text("Rejected the answer of c0.")
+    expect_status(page).to_contain_text("Rejected the answer of c0.")
     expect(page.get_by_role("button", name="Undo it there")).to_be_visible()
     expect(page.get_by_text("Draft of 1 Jan 2026 10:00 UTC restored.")).to_be_visible()
     page.keyboard.press("u")
-    assert [body["entry"] for body in draw.sent("undo")] == ["e0"]
+    assert [body["entry"] for body in draw.bodies_sent("undo")] == ["e0"]
 
 
 def test_a_correction_that_leaves_a_serious_issue_is_asked_about_once(draw: Drawn) -> None:
@@ -818,8 +824,8 @@ def test_a_correction_that_leaves_a_serious_issue_is_asked_about_once(draw: Draw
     alert = page.get_by_role("alert")
     expect(alert).to_contain_text("One serious issue is left in your correction.")
     expect(alert).to_contain_text("1 wrong safety")  # as numbered, with each of its words
-    says(page).to_have_text(question)  # one question is about both
-    (asked,) = draw.sent("decisions")
+    expect_status(page).to_have_text(question)  # one question is about both
+    (asked,) = draw.bodies_sent("decisions")
     assert (asked["left"], asked["confirmed"]) == (["i"], [])
     draw.requests.clear()
     del draw.answers["decisions"]
@@ -827,7 +833,7 @@ def test_a_correction_that_leaves_a_serious_issue_is_asked_about_once(draw: Draw
     expect(alert).to_be_hidden()
     expect(field).to_have_value(f"{text} More.")  # the correction is kept
     page.keyboard.press("Control+Enter")
-    (sent,) = draw.sent("decisions")
+    (sent,) = draw.bodies_sent("decisions")
     assert sent["fields"]["corrected"] == f"{text} More."
     assert (sent["left"], sent["confirmed"]) == ([], ["correction 1"])
 
@@ -861,7 +867,7 @@ def test_the_issues_left_in_a_revision_are_those_of_its_audit(draw: Drawn) -> No
     draw.requests.clear()
     expect(page.locator(".panel")).to_have_attribute("data-ready", "true")
     page.keyboard.press("Control+Enter")
-    (sent,) = draw.sent("decisions")
+    (sent,) = draw.bodies_sent("decisions")
     assert sent["acknowledged"] == ["i"]
 
 
@@ -874,7 +880,7 @@ def test_a_note_on_a_revision_doesnt_check_its_text_again(draw: Drawn) -> None:
     expect(page.get_by_text("checking…")).to_have_count(0)
     expect(page.locator(".untouched")).to_have_text("The audit of revision 2 leaves no issue.")
     page.keyboard.press("Control+Enter")
-    (sent,) = draw.sent("decisions")
+    (sent,) = draw.bodies_sent("decisions")
     assert sent["left"] == []
     assert sent["fields"]["note"] == "As the audit suggests."
 
@@ -890,7 +896,7 @@ def test_a_question_about_a_correction_is_about_its_text_once_it_is_checked(draw
     error = {"message": question, "field": "corrected", "confirms": "correction 1"}
     draw.answers["decisions"] = (422, {"error": error})
     page.keyboard.press("Control+Enter")
-    says(page).to_have_text(question)
+    expect_status(page).to_have_text(question)
     expect(page.locator(".untouched")).to_have_text("The audit of revision 2 leaves no issue.")
     expect(page.get_by_role("alert")).to_be_hidden()
 
@@ -906,7 +912,7 @@ def test_the_keys_of_a_question_work_although_a_field_had_the_focus(draw: Drawn)
     page.keyboard.press("u")
     expect(alert).to_be_hidden()
     expect(page.get_by_label("Note")).to_have_value("Fine.")
-    assert draw.sent("decisions") == []
+    assert draw.bodies_sent("decisions") == []
 
 
 def test_an_approval_against_own_findings_is_asked_about(draw: Drawn) -> None:
@@ -925,10 +931,10 @@ def test_an_approval_against_own_findings_is_asked_about(draw: Drawn) -> None:
     alert = page.get_by_role("alert")
     expect(alert).to_contain_text("2 serious issues are open in the original answer")
     expect(alert).to_contain_text("critical, reported by you")
-    assert draw.sent("decisions") == []
+    assert draw.bodies_sent("decisions") == []
     expect(page.locator(".panel")).to_have_attribute("data-ready", "true")
     page.keyboard.press("a")
-    (sent,) = draw.sent("decisions")
+    (sent,) = draw.bodies_sent("decisions")
     given = forms.labels_in(
         forms.FormFields.model_validate(sent["fields"]),
         draw.data["labels"]["base"],
@@ -961,7 +967,7 @@ def test_a_report_leads_to_its_passages_and_leaves_the_answer_in_view(draw: Draw
     form.get_by_role("radio", name="incomplete").check()
     form.get_by_role("button", name="Report it and name passages").click()
     expect(page.locator(".label-bar")).to_contain_text("Reported issue")
-    says(page).to_contain_text("Reported: incomplete, medium, the whole answer.")
+    expect_status(page).to_contain_text("Reported: incomplete, medium, the whole answer.")
 
 
 def test_missing_points_and_changed_words_are_counted_apart(draw: Drawn) -> None:
@@ -992,7 +998,7 @@ def test_a_correction_that_changes_the_serious_issues_isnt_asked_about(draw: Dra
     field = page.get_by_label("Corrected answer")
     field.fill(field.input_value().replace("1950", "1931"))
     page.keyboard.press("Control+Enter")
-    (sent,) = draw.sent("decisions")
+    (sent,) = draw.bodies_sent("decisions")
     assert sent["acknowledged"] == []
 
 
@@ -1000,10 +1006,10 @@ def test_u_after_a_skip_brings_the_skipped_case_back(draw: Drawn) -> None:
     page = draw()
     draw.answers["open"] = next_case(draw) | {"entry": "s0", "done": "Skipped c0. It comes back"}
     page.keyboard.press("s")
-    says(page).to_contain_text("Skipped c0. It comes back.")
+    expect_status(page).to_contain_text("Skipped c0. It comes back.")
     expect(page.get_by_role("button", name="Undo it there")).to_be_visible()
     page.keyboard.press("u")
-    assert [body["entry"] for body in draw.sent("undo")] == ["s0"]
+    assert [body["entry"] for body in draw.bodies_sent("undo")] == ["s0"]
 
 
 def test_u_names_a_skip_first_if_its_case_stayed_on_the_page(draw: Drawn) -> None:
@@ -1011,14 +1017,14 @@ def test_u_names_a_skip_first_if_its_case_stayed_on_the_page(draw: Drawn) -> Non
     stays = {"desk": draw.data, "message": None, "entry": "s0", "done": "Skipped c0"}
     draw.answers["open"] = stays
     page.keyboard.press("s")
-    until(lambda: bool(draw.sent("open")), page, "the next case is asked for")
+    until(lambda: bool(draw.bodies_sent("open")), page, "the next case is asked for")
     expect(page.locator(".panel")).to_have_attribute("data-ready", "true")
     page.keyboard.press("u")
-    says(page).to_contain_text("Skipped c0.")
-    assert not draw.sent("undo")
+    expect_status(page).to_contain_text("Skipped c0.")
+    assert not draw.bodies_sent("undo")
     page.keyboard.press("u")
-    until(lambda: bool(draw.sent("undo")), page, "the undo is sent")
-    assert [body["entry"] for body in draw.sent("undo")] == ["s0"]
+    until(lambda: bool(draw.bodies_sent("undo")), page, "the undo is sent")
+    assert [body["entry"] for body in draw.bodies_sent("undo")] == ["s0"]
 
 
 def test_the_link_that_led_to_a_case_doesnt_keep_its_keys(draw: Drawn) -> None:
@@ -1046,9 +1052,9 @@ def test_a_field_takes_no_text_while_its_decision_is_recorded(draw: Drawn) -> No
     page.keyboard.type("a note")
     page.keyboard.press("Control+Enter")  # it's never answered
     page.keyboard.type(" and more")
-    says(page).to_contain_text("Your last decision is still being recorded.")
+    expect_status(page).to_contain_text("Your last decision is still being recorded.")
     expect(note).to_have_value("a note")
-    assert [body["fields"]["note"] for body in draw.sent("decisions")] == ["a note"]
+    assert [body["fields"]["note"] for body in draw.bodies_sent("decisions")] == ["a note"]
 
 
 def test_no_field_keeps_the_focus_of_the_case_before(draw: Drawn) -> None:
@@ -1059,13 +1065,13 @@ def test_no_field_keeps_the_focus_of_the_case_before(draw: Drawn) -> None:
     page.keyboard.press("t")
     page.keyboard.type("a note")
     page.keyboard.press("Control+Enter")
-    says(page).to_contain_text("Rejected the answer of c0.")
+    expect_status(page).to_contain_text("Rejected the answer of c0.")
     page.keyboard.type("xyz")
     page.keyboard.press("t")
     expect(page.get_by_label("Note")).to_have_value("")
 
 
-def settled(data: dict[str, Any]) -> dict[str, Any]:
+def adjudicated_data(data: dict[str, Any]) -> dict[str, Any]:
     """The data of an adjudication with Cleo's final verdict."""
     row = {"id": "f1", "what": "Rejected", "tone": "bad", "who": "Cleo", "when": "", "why": "Why."}
     row |= {"note": "", "reported": [], "changes": [], "undoable": True, "settled": True}
@@ -1084,9 +1090,9 @@ def test_entries_for_a_case_settled_elsewhere_are_shown_by_m(
     page.keyboard.type("Mine.")
     changed = {"message": "This case has changed.", "field": "", "confirms": ""}
     draw.answers["decisions"] = (409, {"error": changed})
-    draw.answers["open"] = {"desk": settled(final_data), "message": None}
+    draw.answers["open"] = {"desk": adjudicated_data(final_data), "message": None}
     page.keyboard.press("Control+Enter")
-    says(page).to_have_text("This case has changed.")
+    expect_status(page).to_have_text("This case has changed.")
     expect(page.get_by_text("Final verdict (settled)")).to_be_visible()
     expect(reason).to_be_hidden()
     page.keyboard.press("m")
@@ -1101,15 +1107,15 @@ def test_entries_for_a_case_settled_elsewhere_are_shown_by_m(
 def test_a_final_verdict_is_undone_by_a_second_press(
     draw: Drawn, final_data: dict[str, Any]
 ) -> None:
-    draw.data = settled(final_data)
+    draw.data = adjudicated_data(final_data)
     page = draw()
     page.keyboard.press("u")
-    says(page).to_have_text("This undoes the final verdict. Press U again to confirm.")
+    expect_status(page).to_have_text("This undoes the final verdict. Press U again to confirm.")
     page.keyboard.press("Escape")
     page.keyboard.press("u")
-    assert not draw.sent("undo")
+    assert not draw.bodies_sent("undo")
     page.keyboard.press("u")
-    assert [body["entry"] for body in draw.sent("undo")] == ["f1"]
+    assert [body["entry"] for body in draw.bodies_sent("undo")] == ["f1"]
 
 
 def test_a_key_pressed_while_a_revision_is_taken_is_refused_and_loses_nothing(draw: Drawn) -> None:
@@ -1118,17 +1124,19 @@ def test_a_key_pressed_while_a_revision_is_taken_is_refused_and_loses_nothing(dr
     for key in ("x", "Shift+W", "3", "m", "u"):
         page.keyboard.press(key)
         if key not in ("x", "Shift+W"):
-            says(page).to_have_text("The page is still loading. Press again in a moment.")
+            expect_status(page).to_have_text("The page is still loading. Press again in a moment.")
             page.keyboard.press("Escape")
     page.get_by_role("radio", name="Approve").dispatch_event("click")
-    says(page).to_have_text("The page is still loading. Press again in a moment.")
+    expect_status(page).to_have_text("The page is still loading. Press again in a moment.")
     expect(page.get_by_role("radio", name="Reject")).to_be_checked()
     draft = forms.FormFields(verdict="override", corrected="Revised.").model_dump(mode="json")
     desk = {**draw.data, "draft": draft, "saved_at": "2026-01-02T10:00:00.000Z"}
     message = {"text": "Choose a reason.", "tone": "calm", "where": "reason", "narrowed": False}
     draw.waiting.pop().fulfill(json={"desk": desk, "message": message})
     expect(page.get_by_label("Corrected answer")).to_have_value("Revised.")
-    says(page).to_contain_text("Choose a reason. A key that you pressed meanwhile had no effect.")
+    expect_status(page).to_contain_text(
+        "Choose a reason. A key that you pressed meanwhile had no effect."
+    )
 
 
 def test_typed_text_that_a_revision_replaces_comes_back_by_undo(draw: Drawn) -> None:
@@ -1159,11 +1167,13 @@ def test_keys_pressed_while_the_next_case_loads_change_neither_draft(draw: Drawn
     draw.requests.clear()
     for key in ("n", "x", "3"):
         page.keyboard.press(key)
-    says(page).to_have_text("The page is still loading. Press again in a moment.")
+    expect_status(page).to_have_text("The page is still loading. Press again in a moment.")
     draw.waiting.pop().fulfill(json=next_case(draw, draft=draw.data["blank"]) | {"entry": ""})
-    says(page).to_have_text("A key that you pressed while this case was loading had no effect.")
+    expect_status(page).to_have_text(
+        "A key that you pressed while this case was loading had no effect."
+    )
     expect(page.get_by_role("radio", name="Reject")).not_to_be_checked()
-    assert not draw.sent("draft")
+    assert not draw.bodies_sent("draft")
 
 
 def test_a_draft_is_saved_only_for_its_own_case(draw: Drawn) -> None:
@@ -1173,7 +1183,7 @@ def test_a_draft_is_saved_only_for_its_own_case(draw: Drawn) -> None:
     page.keyboard.type("My note")  # the focus stays in the field, and nothing is saved yet
     draw(**next_case(draw, draft=draw.data["blank"])["desk"], read=False)
     expect(page.get_by_label("Note")).to_have_value("")
-    cases = {body["place"]["case"] for body in draw.sent("draft") if body["fields"]["note"]}
+    cases = {body["place"]["case"] for body in draw.bodies_sent("draft") if body["fields"]["note"]}
     assert cases <= {draw.data["place"]["case"]}
 
 
@@ -1219,17 +1229,17 @@ def test_a_gap_in_the_guideline_offers_a_sentence_for_the_rubric(
     sentence.fill("Round to whole metres.")
     page.locator("textarea.own-words").fill("It isn't supported.")
     page.keyboard.press("Control+Enter")
-    until(lambda: bool(draw.sent("decisions")), page, "the verdict is sent")
-    fields = draw.sent("decisions")[-1]["fields"]
+    until(lambda: bool(draw.bodies_sent("decisions")), page, "the verdict is sent")
+    fields = draw.bodies_sent("decisions")[-1]["fields"]
     assert (fields["cause"], fields["sentence"]) == ("gap", "Round to whole metres.")
 
 
 def test_a_digit_without_a_verdict_says_so_and_the_main_reason_is_marked(draw: Drawn) -> None:
     page = draw.after_a_decision()
     page.keyboard.press("9")
-    says(page).to_contain_text("Choose a verdict first.")
+    expect_status(page).to_contain_text("Choose a verdict first.")
     page.keyboard.press("u")  # names what the next press undoes
-    says(page).to_contain_text("Press U again to undo it")
+    expect_status(page).to_contain_text("Press U again to undo it")
     for key in ("x", "2", "1"):
         page.keyboard.press(key)
     marked = page.locator(".reason", has=page.locator(".main-reason:visible"))
@@ -1242,33 +1252,33 @@ def test_a_digit_beyond_the_reasons_of_a_verdict_says_how_many_it_has(draw: Draw
     page = draw(reasons=reasons)
     for key in ("x", "4"):
         page.keyboard.press(key)
-    says(page).to_contain_text("4 is no reason. This verdict has 3 reasons.")
+    expect_status(page).to_contain_text("4 is no reason. This verdict has 3 reasons.")
 
 
 def test_a_missing_point_is_added_if_new_sentences_have_most_of_its_words(draw: Drawn) -> None:
     point = "Two lanes of traffic cross the river since 1931"
     view = draw.with_words("It", description=point, claim=-1, placed=False)
 
-    def shown(added: str) -> Any:
+    def draw_correction(added: str) -> Any:
         draft = forms.FormFields(verdict="override", corrected=f"{CASE.answer} {added}")
         check = forms.check(draft.corrected or "", CASE, shown=CASE.answer)
         place = {**draw.data["place"], "case": added}
         page = draw(view=view, check=check, place=place, draft=draft.model_dump(mode="json"))
         return expect(page.locator(".untouched"))
 
-    shown("Traffic has two lanes. They cross it since 1931.").to_contain_text("is in the")
-    shown("Traffic has two lanes. They cross it since 1950.").to_contain_text("isn't in")
-    shown("It is a bridge.").to_contain_text("isn't in")
+    draw_correction("Traffic has two lanes. They cross it since 1931.").to_contain_text("is in the")
+    draw_correction("Traffic has two lanes. They cross it since 1950.").to_contain_text("isn't in")
+    draw_correction("It is a bridge.").to_contain_text("isn't in")
 
 
 def test_f_says_why_it_goes_nowhere(draw: Drawn) -> None:
     page = draw(view={**draw.data["view"], "version": "none", "issues": [], "issues_total": 0})
     page.keyboard.press("f")
-    says(page).to_have_text("There is no issue to go to in this answer.")
+    expect_status(page).to_have_text("There is no issue to go to in this answer.")
     page = draw(view=draw.with_words("101"))
     page.keyboard.press("f")
     page.keyboard.press("f")
-    says(page).to_have_text("This is the only issue of the answer.")
+    expect_status(page).to_have_text("This is the only issue of the answer.")
 
 
 def test_a_decision_can_be_undone_after_its_new_draft_was_discarded(draw: Drawn) -> None:
@@ -1276,10 +1286,10 @@ def test_a_decision_can_be_undone_after_its_new_draft_was_discarded(draw: Drawn)
     page = draw(standing=standing)
     page.keyboard.press("x")
     page.get_by_role("button", name="Discard draft").click(delay=40)
-    says(page).to_contain_text("The draft was discarded.")
+    expect_status(page).to_contain_text("The draft was discarded.")
     page.get_by_role("button", name="Undo the decision").click(delay=40)
     until(lambda: "undo" in draw.acts(), page, "the decision is undone")
-    assert draw.sent("undo")[0]["entry"] == standing["id"]
+    assert draw.bodies_sent("undo")[0]["entry"] == standing["id"]
 
 
 def test_the_card_of_the_chunk_that_is_labelled_is_outlined(draw: Drawn) -> None:

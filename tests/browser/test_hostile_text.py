@@ -22,7 +22,7 @@ from masis.schema.review import Decision
 from masis.schema.run import Run
 from masis.services import Workbench
 from tests.browser.conftest import Tab, serving
-from tests.reviewing import ADA, submitted, undone
+from tests.reviewing import ADA, submit, undone
 
 MARKUP = (
     "<script>window.hacked = 1</script>"
@@ -86,7 +86,7 @@ class Hostile(NamedTuple):
     run: str
 
 
-def replied(run: Run) -> Run:
+def answer_with_markup(run: Run) -> Run:
     """The run as if its models had answered with markup everywhere they may say something."""
 
     def spoilt(value: Any) -> Any:
@@ -122,10 +122,10 @@ def hostile(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Itera
     workbench = Workbench.open(folder / "hostile.db")
     workbench.cases.add(ADA, hostile_cases())
     runs = {case.id: workbench.audits.audit(ADA, case) for case in hostile_cases()}
-    said = replied(runs[IDS["plain"]].model_copy(update={"id": "said"}))
+    said = answer_with_markup(runs[IDS["plain"]].model_copy(update={"id": "said"}))
     workbench.store.runs.finish(said)
     for case_id in (IDS["markup"], IDS["plain"]):
-        submitted(
+        submit(
             workbench,
             Decision(
                 reviewer=MARKUP[:80],

@@ -17,7 +17,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from masis.services import Workbench
 from masis.services.reviews import SIGNED_IN_BY
-from tests.browser.test_sign_in import bridge, decided
+from tests.browser.test_sign_in import bridge, decide_case
 from tests.reviewing import ADA
 from tests.waiting import until
 from tools.browser import settle
@@ -136,7 +136,7 @@ def test_the_code_flow_signs_in_and_decisions_carry_issuer_and_subject(
     settle(page)
     page.goto(f"{served.base}/review?case=bridge-0")
     settle(page)
-    decided(page)
+    decide_case(page)
     expect(page.get_by_role("status").first).to_contain_text("Escalated ")
     (entry,) = [
         decision

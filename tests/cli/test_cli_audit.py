@@ -31,7 +31,7 @@ from tests.cli.running import Masis, case, lines, start
 from tests.llm.test_evidence_window import LONG_EVIDENCE as EVIDENCE
 from tests.llm.test_evidence_window import _refuse_long, audited
 from tests.reviewing import ADA
-from tests.served_replies import Request, says
+from tests.served_replies import Request, reply_with
 from tests.serving_models import ModelServer
 
 
@@ -338,7 +338,7 @@ def test_claims_without_a_verdict_are_a_warning_with_a_reason() -> None:
     def silent(request: Request) -> object:
         silent = {"claims": [], "verdicts": [], "missing": []}
         return (
-            says(silent)
+            reply_with(silent)
             if request.schema_name in ("checked_claims_reply", "verdicts_reply")
             else None
         )

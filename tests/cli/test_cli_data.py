@@ -234,7 +234,7 @@ def test_a_file_that_reveals_blinded_results_is_written_with_a_warning(
 ) -> None:
     audited = Path(shutil.copy(audited, tmp_path / "blind.db"))
 
-    def warned(*arguments: str) -> bool:
+    def warns(*arguments: str) -> bool:
         result = masis("export", *arguments, "--out", tmp_path / "out", "--db", audited)
         assert result.exit_code == 0, result.output
         return (
@@ -242,7 +242,7 @@ def test_a_file_that_reveals_blinded_results_is_written_with_a_warning(
             "reviewers" in result.stderr
         )
 
-    assert not warned("--format", "runs")
+    assert not warns("--format", "runs")
     workbench = Workbench.open(audited)
     workbench.team.put_in_force(Actor(name="Lead"), QueuePolicy(machine="after"))
     shown = (
@@ -250,15 +250,15 @@ def test_a_file_that_reveals_blinded_results_is_written_with_a_warning(
         ("--format", "executions"),
         ("--format", "claims", "--state", "any"),
     )
-    assert [warned(*arguments) for arguments in shown] == [True] * 3
+    assert [warns(*arguments) for arguments in shown] == [True] * 3
     hidden = (
         ("--format", "cases"),
         ("--format", "claims"),
         ("--format", "labels", "--state", "approved"),
     )
-    assert not any(warned(*arguments) for arguments in hidden)
+    assert not any(warns(*arguments) for arguments in hidden)
     workbench.team.put_in_force(Actor(name="Lead"), QueuePolicy(reviewers=2))
-    assert not warned("--format", "runs")
+    assert not warns("--format", "runs")
     workbench.close()
 
 

@@ -171,12 +171,12 @@ def test_ctrl_c_stops_a_purge_after_the_current_batch_and_the_same_command_resum
     monkeypatch.setattr("masis.store.retention.removal.BATCH", 1)
     move = ProgressBar.move
 
-    def interrupted(self: ProgressBar, to: int, note: str) -> None:
+    def interrupt(self: ProgressBar, to: int, note: str) -> None:
         os.kill(os.getpid(), signal.SIGINT)
         move(self, to, note)
 
     with monkeypatch.context() as patched:
-        patched.setattr(ProgressBar, "move", interrupted)
+        patched.setattr(ProgressBar, "move", interrupt)
         result = masis("purge", "--yes", "--json", "--db", audited)
     assert result.exit_code == 130
     assert read(result)["removed"]["runs"] == 1

@@ -346,13 +346,13 @@ def test_reading_a_large_file_can_be_interrupted(
     monkeypatch: pytest.MonkeyPatch,
     command: tuple[str, ...],
 ) -> None:
-    def interrupted(stream: BinaryIO, *, name: str) -> Iterator[Abstract | InputError]:
+    def yield_then_interrupt(stream: BinaryIO, *, name: str) -> Iterator[Abstract | InputError]:
         for number, abstract in enumerate(read_abstracts(stream, name=name)):
             if number == 700:
                 os.kill(os.getpid(), signal.SIGINT)
             yield abstract
 
-    monkeypatch.setattr(commands, "read_abstracts", interrupted)
+    monkeypatch.setattr(commands, "read_abstracts", yield_then_interrupt)
     result = masis(*command, many(tmp_path), "--db", database)
     assert result.exit_code == 130
     if command[0] == "screen":

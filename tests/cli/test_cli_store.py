@@ -168,14 +168,14 @@ def cases(tmp_path: Path) -> Path:
     return file
 
 
-def told(text: str) -> list[dict[str, object]]:
+def json_lines(text: str) -> list[dict[str, object]]:
     return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
 
 
 @pytest.mark.spec("REQ-CRITIC-OBS-002")
 def test_the_log_can_be_json(masis: Masis, cases: Path, tmp_path: Path) -> None:
     done = masis("audit", cases, "--db", tmp_path / "a.db", "--log", "info", "--log-format", "json")
-    events = [line["event"] for line in told(done.stderr)]
+    events = [line["event"] for line in json_lines(done.stderr)]
     assert events[0] == "run_started"
     assert events[-1] == "run_finished"
     assert "iteration_finished" in events
@@ -185,18 +185,18 @@ def test_the_log_format_option_outranks_the_setting(
     masis: Masis, cases: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MASIS_LOG_FORMAT", "json")
-    assert told(masis("audit", cases, "--db", tmp_path / "a.db", "--log", "info").stderr)
+    assert json_lines(masis("audit", cases, "--db", tmp_path / "a.db", "--log", "info").stderr)
     plain = masis(
         "audit", cases, "--db", tmp_path / "b.db", "--log", "info", "--log-format", "text"
     )
-    assert not told(plain.stderr)
+    assert not json_lines(plain.stderr)
     assert "ends after" in plain.stderr
 
 
 def test_a_clean_audit_logs_nothing_by_default(masis: Masis, cases: Path, tmp_path: Path) -> None:
     done = masis("audit", cases, "--db", tmp_path / "a.db", "--log-format", "json")
     assert done.exit_code == 0
-    assert not [line for line in told(done.stderr) if line["level"] == "INFO"]
+    assert not [line for line in json_lines(done.stderr) if line["level"] == "INFO"]
 
 
 @pytest.fixture(scope="module")

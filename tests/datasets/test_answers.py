@@ -95,7 +95,7 @@ def test_any_text_is_its_answer_plus_the_removed_parts(text: str) -> None:
     assert kept + text[at:] == found.answer
 
 
-def made(**fields: Any) -> Case:
+def case_with(**fields: Any) -> Case:
     return case_of({"query": QUESTION, "evidence": [CHUNK], **fields})
 
 
@@ -110,7 +110,7 @@ def test_offsets_into_the_answer_are_shifted_and_those_into_thoughts_dropped() -
     labels = {
         "claims": [{"text": ANSWER, "start": start, "end": len(text), "verdict": "supported"}]
     }
-    case = made(answer=text, citations=cited, labels=labels)
+    case = case_with(answer=text, citations=cited, labels=labels)
     assert case.answer == ANSWER
     assert case.model_reasoning == THOUGHT
     assert [(citation.start, citation.end) for citation in case.given_citations] == [
@@ -124,13 +124,13 @@ def test_offsets_into_the_answer_are_shifted_and_those_into_thoughts_dropped() -
 def test_a_case_is_identical_from_python_or_a_file_and_round_trips() -> None:
     text = f"<think>{THOUGHT}</think>{ANSWER}"
     case = Case(id="a", query=QUESTION, answer=text, evidence=[CHUNK])
-    assert case == made(id="a", answer=text)
+    assert case == case_with(id="a", answer=text)
     assert case_of(case.to_json_dict()) == case
     assert Case.model_validate(case.to_json_dict()).digest() == case.digest()
 
 
 def test_thoughts_are_not_audited() -> None:
-    run = masis.run_audit(made(answer=f"<think>{THOUGHT}</think>{ANSWER}"))
+    run = masis.run_audit(case_with(answer=f"<think>{THOUGHT}</think>{ANSWER}"))
     assert run.iterations[0].answer == ANSWER
     assert run.iterations[0].citation_audit.invalid_citations == ()
     assert "20 metres" not in run.model_dump_json()
@@ -527,7 +527,7 @@ def test_a_truncated_answer_is_noted(tmp_path: Path) -> None:
 
 
 def test_a_run_without_an_answer_says_so_in_repr_and_notebook() -> None:
-    run = masis.run_audit(made(id="m", error="It <b>broke</b>"))
+    run = masis.run_audit(case_with(id="m", error="It <b>broke</b>"))
     assert (
         repr(run)
         == "<Run of 'm': no answer, needs review: The call of the system failed: It <b>broke</b>>"
@@ -535,7 +535,7 @@ def test_a_run_without_an_answer_says_so_in_repr_and_notebook() -> None:
     html = run._repr_html_() or ""
     assert "There was no answer to audit." in html
     assert "<b>broke" not in html
-    (found,) = masis.audit_many([made(id="m", error="It broke")], progress=False)
+    (found,) = masis.audit_many([case_with(id="m", error="It broke")], progress=False)
     assert found.termination_reason == "no_answer"
 
 
@@ -548,19 +548,19 @@ def test_a_missing_answer_is_drafted() -> None:
         {"status": "ok"},
         {"status": 200},
     ):
-        case = made(**error)
+        case = case_with(**error)
         assert case.unanswered is None
         assert masis.run_audit(case).draft is not None
 
 
 def test_an_answer_under_another_key_isnt_a_failure() -> None:
     with pytest.raises(InputError, match="may hold it"):
-        made(response=ANSWER, finish_reason="length")
+        case_with(response=ANSWER, finish_reason="length")
 
 
 def test_a_case_with_both_answer_and_no_answer_is_rejected() -> None:
     with pytest.raises(InputError, match="but there is one"):
-        made(answer=ANSWER, no_answer={"code": "failed"})
+        case_with(answer=ANSWER, no_answer={"code": "failed"})
 
 
 def test_the_no_answer_message_is_bounded() -> None:
@@ -574,7 +574,7 @@ def test_the_no_answer_message_is_bounded() -> None:
 
 
 def test_a_refused_answer_is_drafted_only_on_request_and_needs_review() -> None:
-    case = made(no_answer={"code": "refused", "message": "I can't help."})
+    case = case_with(no_answer={"code": "refused", "message": "I can't help."})
     run = masis.run_audit(case, settings=masis.Settings().with_values({"draft_unanswered": True}))
     assert run.draft is not None
     assert run.iterations[0].claims

@@ -281,7 +281,7 @@ def test_shuffled_labels_belong_to_other_answers() -> None:
     assert unchanged == 0
 
 
-def decided(store: Store, number: int, **decision: Any) -> Case:
+def add_decided_case(store: Store, number: int, **decision: Any) -> Case:
     case = a_case(f"case-{number}", query=f"When was bridge {number} opened?")
     store.cases.add_many([case])
     run = a_run(case, f"run-{number}")
@@ -302,11 +302,11 @@ def test_decisions_become_labels(tmp_path: Path) -> None:
         target="claim", start=start, end=start + len(grey), text=grey, label="unsupported"
     )
     store.cases.add_many([a_case("undecided")])
-    decided(store, 1)
-    decided(store, 2, verdict="override", corrected_answer=opened, reason="not there")
-    decided(store, 3, verdict="reject", reason="bad")
-    decided(store, 4, verdict="reject", reason="bad", labels=(label,))
-    decided(store, 5, verdict="escalate", reason="unsure")
+    add_decided_case(store, 1)
+    add_decided_case(store, 2, verdict="override", corrected_answer=opened, reason="not there")
+    add_decided_case(store, 3, verdict="reject", reason="bad")
+    add_decided_case(store, 4, verdict="reject", reason="bad", labels=(label,))
+    add_decided_case(store, 5, verdict="escalate", reason="unsure")
     issue = TargetLabel(
         target="span",
         start=start,
@@ -315,8 +315,10 @@ def test_decisions_become_labels(tmp_path: Path) -> None:
         label="contradicted",
         severity="high",
     )
-    decided(store, 6, labels=(issue,))
-    decided(store, 7, labels=(TargetLabel(target="answer", label="unsafe", severity="high"),))
+    add_decided_case(store, 6, labels=(issue,))
+    add_decided_case(
+        store, 7, labels=(TargetLabel(target="answer", label="unsafe", severity="high"),)
+    )
     labelled_cases = {
         case.id: case for case in labelled.from_decisions(Workbench(store, Settings(), store.path))
     }

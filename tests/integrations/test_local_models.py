@@ -254,23 +254,23 @@ def test_a_nan_score_yields_no_verdict(tmp_path: Path, score: float) -> None:
 # thresholds
 
 
-def _scored(supports: float, contradicts: float | None = None, shared: float = 0.9) -> Window:
+def _window(supports: float, contradicts: float | None = None, shared: float = 0.9) -> Window:
     return Window("1", 0, 1, "x", shared, supports=supports, contradicts=contradicts)
 
 
 @pytest.mark.parametrize(
     ("windows", "verdict"),
     [
-        ([_scored(0.75)], "supported"),
-        ([_scored(0.74)], "unverifiable"),
-        ([_scored(0.11)], "unverifiable"),
-        ([_scored(0.10)], "unsupported"),
-        ([_scored(0.05), _scored(0.8)], "supported"),
-        ([_scored(0.05, 0.8)], "contradicted"),
-        ([_scored(0.15, 0.79)], "unverifiable"),
-        ([_scored(0.05, 0.95, shared=0.1)], "unsupported"),  # about something else
-        ([_scored(0.9, 0.0), _scored(0.0, 0.9)], "unverifiable"),  # the windows disagree
-        ([_scored(0.6, 0.3), _scored(0.0, 0.9)], "unverifiable"),
+        ([_window(0.75)], "supported"),
+        ([_window(0.74)], "unverifiable"),
+        ([_window(0.11)], "unverifiable"),
+        ([_window(0.10)], "unsupported"),
+        ([_window(0.05), _window(0.8)], "supported"),
+        ([_window(0.05, 0.8)], "contradicted"),
+        ([_window(0.15, 0.79)], "unverifiable"),
+        ([_window(0.05, 0.95, shared=0.1)], "unsupported"),  # about something else
+        ([_window(0.9, 0.0), _window(0.0, 0.9)], "unverifiable"),  # the windows disagree
+        ([_window(0.6, 0.3), _window(0.0, 0.9)], "unverifiable"),
     ],
 )
 def test_verdicts_follow_the_documented_thresholds(windows: list[Window], verdict: str) -> None:

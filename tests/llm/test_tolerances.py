@@ -34,7 +34,7 @@ from tests.llm import canned
 from tests.llm.asking import CASE, PROMPT, SampleReply, model_at, settings_for, settings_here
 from tests.rules import for_each
 from tests.served_replies import sensible
-from tests.serving_models import Behaviour, ModelServer, Request, says
+from tests.serving_models import Behaviour, ModelServer, Request, reply_with
 
 Change = Callable[[Any], Any]
 JsonObject = dict[str, Any]
@@ -55,7 +55,7 @@ def audited(change: Change, wire: str = "openai", issues: Any = "none", **script
 
     def reply(request: Request) -> Behaviour:
         changed = change(sensible(request, issues))
-        return changed if isinstance(changed, Behaviour) else says(changed)
+        return changed if isinstance(changed, Behaviour) else reply_with(changed)
 
     with ModelServer(reply, **script) as server:
         return masis.run_audit(
@@ -399,7 +399,7 @@ def test_a_record_after_a_thought_differs_from_one_inside_it() -> None:
 
 def test_tolerated_deviations_are_recorded() -> None:
     value = {"reasons": [], "sound": True, "confidence": 0.7}
-    with ModelServer([says({"result": value})]) as server:
+    with ModelServer([reply_with({"result": value})]) as server:
         model = model_at(server)
         assert model.ask(PROMPT, SampleReply, max_tokens=100).confidence == 0.7
     (call,) = model.control.calls.since()

@@ -213,7 +213,7 @@ def run(*, log_texts: bool = False, **given: Any) -> Run:
     return run_to_completion(work)
 
 
-def improved() -> dict[str, Any]:
+def improving_scores() -> dict[str, Any]:
     """Quality 0.4, then 0.8."""
     return {
         "critic": ScriptedCritic([said(0.4, objections=(MAJOR,)), said(0.8)]),
@@ -239,7 +239,7 @@ def test_a_warning_names_its_place_if_it_has_one(kept: Kept) -> None:
 
 @pytest.mark.spec("REQ-CRITIC-OBS-002", "REQ-CRITIC-025")
 def test_info_logs_start_end_scores_and_convergence(kept: Kept) -> None:
-    found = run(**improved())
+    found = run(**improving_scores())
     told = kept.at("INFO")
     assert told[0]["event"] == "run_started"
     assert told[0]["resumed_after"] == 0
@@ -285,7 +285,7 @@ def test_a_failed_step_is_logged_as_an_error(
 
 @pytest.mark.spec("REQ-CRITIC-OBS-004")
 def test_debug_logs_full_details(kept: Kept) -> None:
-    found = run(log_texts=True, **improved())
+    found = run(log_texts=True, **improving_scores())
     told: dict[str, Any] = {}
     for line in kept.at("DEBUG"):
         for name in ("critique", "issues", "revision", "changes"):
@@ -300,7 +300,7 @@ def test_debug_logs_full_details(kept: Kept) -> None:
 
 @pytest.mark.spec("REQ-CRITIC-SEC-003", "REQ-CRITIC-OBS-004")
 def test_the_log_has_no_texts_by_default(kept: Kept) -> None:
-    run(**improved())
+    run(**improving_scores())
     assert not [text for text in TEXTS for line in kept.lines if text in json.dumps(line)]
 
 

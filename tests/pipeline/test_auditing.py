@@ -164,12 +164,12 @@ def test_a_streamed_answer_is_forwarded_and_audited_as_a_whole() -> None:
     assert seen[0].answer == WRONG
 
     @masis.audited(on_result=seen.append)
-    async def streamed(question: str, evidence: list[Any]) -> AsyncIterator[str]:
+    async def stream_answer(question: str, evidence: list[Any]) -> AsyncIterator[str]:
         yield RIGHT[:10]
         yield RIGHT[10:]
 
     async def all_of_it() -> str:
-        return "".join([piece async for piece in streamed(QUESTION, CHUNKS)])
+        return "".join([piece async for piece in stream_answer(QUESTION, CHUNKS)])
 
     assert asyncio.run(all_of_it()) == RIGHT
     assert seen[1].answer == RIGHT

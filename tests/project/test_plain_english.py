@@ -8,6 +8,7 @@ from tools.plain_english import (
     ROOT,
     candidates,
     definitions,
+    helper_candidates,
     is_bare_form,
     name_candidates,
     variable_candidates,
@@ -63,3 +64,11 @@ def test_a_variable_or_parameter_named_each_is_reported_where_it_is_bound() -> N
         "a.py:3",
         "a.py:4",
     ]
+
+
+def test_a_helper_of_a_test_has_a_verb_unless_it_is_a_fixture() -> None:
+    source = (
+        "def audited(): ...\n@pytest.fixture\ndef decided(): ...\n"
+        "def test_it():\n    def stored(): ...\n    def store(): ...\n"
+    )
+    assert [candidate.place for candidate in helper_candidates("a.py", source)] == ["a.py:5"]

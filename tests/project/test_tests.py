@@ -336,12 +336,12 @@ def test_the_code_named_for_a_rule_exists() -> None:
                 f"{rule.id}: {file} is no file: name the one where a reader should begin"
             )
             if name:
-                assert name in _defined(ast.parse(path.read_text(encoding="utf-8"))), (
+                assert name in _defined_names(ast.parse(path.read_text(encoding="utf-8"))), (
                     f"{rule.id}: {place}"
                 )
 
 
-def _defined(body: ast.AST, within: str = "") -> set[str]:
+def _defined_names(body: ast.AST, within: str = "") -> set[str]:
     """Return the names that a module defines: classes, functions and variables, with members as
     ``Class.member``.
     """
@@ -350,7 +350,7 @@ def _defined(body: ast.AST, within: str = "") -> set[str]:
         if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             names |= {node.name, f"{within}{node.name}"}
             if isinstance(node, ast.ClassDef):
-                names |= _defined(node, f"{node.name}.")
+                names |= _defined_names(node, f"{node.name}.")
         elif isinstance(node, ast.AnnAssign | ast.Assign):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             assigned = [target.id for target in targets if isinstance(target, ast.Name)]

@@ -366,7 +366,7 @@ def test_a_failure_is_an_error_object_without_texts(
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError(answer)
 
-    def locked(*_: object, **__: object) -> None:
+    def raise_locked(*_: object, **__: object) -> None:
         raise sqlite3.OperationalError("database is locked")
 
     with served.client("Ada") as client:
@@ -375,7 +375,7 @@ def test_a_failure_is_an_error_object_without_texts(
         assert (failed.status_code, failed.json()["error"]["status"]) == (500, 500)
         assert answer not in failed.text + caplog.text
         assert "RuntimeError" in caplog.text
-        monkeypatch.setattr(served.workbench.team, "comment", locked)
+        monkeypatch.setattr(served.workbench.team, "comment", raise_locked)
         busy = client.post("/cases/case-1/comments", json={"text": "x"})
         assert busy.status_code >= 500
         assert "kind" in busy.json()["error"]

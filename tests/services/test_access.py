@@ -97,7 +97,7 @@ def made_elsewhere() -> Run:
     return a_run(a_case("case-2"), "run-9", needs_review=True)
 
 
-def screened() -> Screening:
+def run_screening() -> Screening:
     abstract = Abstract(id="a", title="A trial", text="It worked in 40 of 80 patients.")
     return masis.screen_abstracts("Does it work?", [abstract])
 
@@ -229,7 +229,7 @@ CALLS: dict[str, Call] = {
         who, "Does it work?", ["corpus:c"]
     ),
     "ScreeningService.store_screening": lambda desk, who: desk.screenings.store_screening(
-        who, screened(), []
+        who, run_screening(), []
     ),
     "ImportService.formats_of": lambda desk, who: desk.imports.formats_of(
         who, FILE, name="a.jsonl"

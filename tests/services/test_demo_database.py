@@ -34,7 +34,7 @@ def demo(demo_database: Path, tmp_path: Path) -> Iterator[Workbench]:
     workbench.close()
 
 
-def simulated(demo: Workbench) -> list[tuple[LogEntry, Decision]]:
+def simulated_decisions(demo: Workbench) -> list[tuple[LogEntry, Decision]]:
     found = [(entry, entry.decision) for entry in demo.store.decisions.iterate() if entry.decision]
     return [(entry, decision) for entry, decision in found if decision.extra.get("simulated")]
 
@@ -79,7 +79,7 @@ def test_the_demo_has_cases_in_every_state(demo: Workbench) -> None:
 def test_simulated_decisions_are_marked_blind_and_never_exported(
     demo: Workbench,
 ) -> None:
-    made = simulated(demo)
+    made = simulated_decisions(demo)
     assert len(made) == demo.store.decisions.count_simulated() > 60
     assert {decision.reviewer for _, decision in made} == SIMULATED
     assert all(decision.machine_shown == () for _, decision in made)
@@ -149,7 +149,7 @@ def test_the_demo_compares_two_systems_by_the_audit_alone(demo: Workbench) -> No
     assert counts == {"worse": 2, "better": 6, "both_wrong": 1, "both_right": 3}
     judged = [pair for name in LIST_NAMES for pair in comparison.list_questions(name)[0]]
     assert all(pair.first_audited and pair.second_audited for pair in judged)
-    decided = {decision.case_id for _, decision in simulated(demo)}
+    decided = {decision.case_id for _, decision in simulated_decisions(demo)}
     assert not decided & {case.id for case in demo_database.system_cases()}
     assert demo.preferences.progress(ADA).total == len(judged)
 

@@ -60,11 +60,11 @@ def test_a_desk_closes_only_a_database_it_opened(
     closed: list[Workbench] = []
     close = Workbench.close
 
-    def noted(workbench: Workbench) -> None:
+    def note_close(workbench: Workbench) -> None:
         closed.append(workbench)
         close(workbench)
 
-    monkeypatch.setattr(Workbench, "close", noted)
+    monkeypatch.setattr(Workbench, "close", note_close)
     with Desk(tmp_path / "own.db", reviewer="Ada") as own:
         assert own.queue() == ()
     assert closed == [own.workbench]

@@ -338,14 +338,14 @@ def test_job_status_never_waits_for_the_database(
     def watch(owner: object, name: str) -> None:
         read = getattr(owner, name)
 
-        def watched(*args: Any, **keys: Any) -> Any:
+        def watch_read(*args: Any, **keys: Any) -> Any:
             page = threading.Thread(target=jobs.batch)
             page.start()
             page.join(5)
             asked[name] = asked.get(name, True) and not page.is_alive()
             return read(*args, **keys)
 
-        monkeypatch.setattr(owner, name, watched)
+        monkeypatch.setattr(owner, name, watch_read)
 
     watch(workbench.audits, "resumable")
     watch(workbench.cases, "find")
@@ -490,7 +490,7 @@ def long_case(chunks: int = 200, sentences: int = 80) -> Case:
     return case_of(answer, evidence, case_id="long", query="When were the stations opened?")
 
 
-def begun(workbench: Workbench, run_id: str, events: int = 2) -> Callable[[], bool]:
+def when_begun(workbench: Workbench, run_id: str, events: int = 2) -> Callable[[], bool]:
     def has_begun() -> bool:
         try:
             return len(workbench.runs.events(run_id)) >= events
@@ -513,7 +513,7 @@ def test_worker_processes_are_killed_resumed_cancelled_and_closed(workbench: Wor
     jobs = Jobs(workbench, start)
     try:
         run_id = jobs.audit(ADA, "long")
-        until(begun(workbench, run_id), "the first step")
+        until(when_begun(workbench, run_id), "the first step")
         os.kill(workers[0].pid, signal.SIGKILL)
         over(jobs, "long")
         assert workbench.runs.summary(run_id).state == "interrupted"
@@ -532,13 +532,13 @@ def test_worker_processes_are_killed_resumed_cancelled_and_closed(workbench: Wor
         over(jobs, case_id)
         assert "no-such-model" in (jobs.failure("audit", case_id) or "")
         cancelled = jobs.audit(ADA, "longer")
-        until(begun(workbench, cancelled), "the first step")
+        until(when_begun(workbench, cancelled), "the first step")
         jobs.cancel(ADA, "audit", "longer")
         over(jobs, "longer")
         assert workbench.runs.get(cancelled).termination_reason == "cancelled"
         assert len(workers) <= 3
         closed = jobs.audit(ADA, "longer")
-        until(begun(workbench, closed), "the first step")
+        until(when_begun(workbench, closed), "the first step")
     finally:
         jobs.close()
     assert workbench.runs.summary(closed).state == "interrupted"

@@ -154,17 +154,19 @@ def test_a_wrong_label_is_another_class_of_verdict_or_another_label_on_the_same_
 ) -> None:
     from masis.trust.relabelling import is_wrong
 
-    def made(verdict: str, *labels: str) -> Decision:
+    def make_decision(verdict: str, *labels: str) -> Decision:
         marks = [TargetLabel(target="claim", start=0, end=3, text="The", label=x) for x in labels]
         return Decision(
             reviewer="Ada", case_id="c", run_id=None, verdict=verdict, labels=tuple(marks)
         )
 
-    assert is_wrong(made("approve"), made("reject"))
-    assert is_wrong(made("approve"), made("escalate"))
-    assert is_wrong(made("reject", "contradicted"), made("override", "unsupported"))
-    assert not is_wrong(made("reject"), made("override"))
-    assert not is_wrong(made("reject", "contradicted"), made("reject"))
+    assert is_wrong(make_decision("approve"), make_decision("reject"))
+    assert is_wrong(make_decision("approve"), make_decision("escalate"))
+    assert is_wrong(
+        make_decision("reject", "contradicted"), make_decision("override", "unsupported")
+    )
+    assert not is_wrong(make_decision("reject"), make_decision("override"))
+    assert not is_wrong(make_decision("reject", "contradicted"), make_decision("reject"))
 
 
 def test_copies_are_never_exported_as_labels(workbench: Workbench) -> None:

@@ -18,7 +18,7 @@ from masis.schema.review import Decision, LogEntry
 from masis.schema.team import PolicyRule, QueuePolicy, Rubric, RubricScore
 from masis.services import Workbench
 from masis.services.records import CaseFilter, DecisionFilter
-from tests.store.factories import a_case, a_decision, accepted, an_audited_case
+from tests.store.factories import a_case, a_decision, acceptance_of, an_audited_case
 
 ADA, BEN, CLEO = Actor(name="Ada"), Actor(name="Ben"), Actor(name="Cleo")
 ALL = CaseFilter(order="oldest")
@@ -702,7 +702,7 @@ def test_a_blind_queue_includes_accepted_cases(
     workbench: Workbench,
 ) -> None:
     an_audited_case(workbench.store, a_case("case-99"), "run-99")
-    workbench.store.decisions.append(accepted(workbench.store.runs.get("run-99")))
+    workbench.store.decisions.append(acceptance_of(workbench.store.runs.get("run-99")))
     assert workbench.store.cases.summary("case-99").state == "accepted"
     before = workbench.team.count_open(ADA, CaseFilter())
     share(workbench, machine="after")

@@ -34,12 +34,12 @@ from tests.store.factories import (
     a_case,
     a_decision,
     a_run,
-    accepted,
+    acceptance_of,
     an_event,
     an_iteration,
     an_undo,
 )
-from tests.store.test_screenings import abstracts, says, screened
+from tests.store.test_screenings import abstracts, make_decision, store_screening
 from tests.waiting import PATIENCE_S
 
 OLD, NEW, CUTOFF = (
@@ -95,7 +95,7 @@ def purge(store: Store, rule: RetentionRule = RULE) -> set[str]:
     )
 
 
-def planned(store: Store, rule: RetentionRule = RULE) -> set[str]:
+def planned_ids(store: Store, rule: RetentionRule = RULE) -> set[str]:
     return {
         candidate.id for candidate in store.retention.plan(rule).goes if candidate.kind == "run"
     }
@@ -104,7 +104,7 @@ def planned(store: Store, rule: RetentionRule = RULE) -> set[str]:
 @pytest.fixture
 def mixed(store: Store) -> Store:
     """One run of every kind, all of them old but one."""
-    store.decisions.append(accepted(run_of(store, "accepted")))
+    store.decisions.append(acceptance_of(run_of(store, "accepted")))
     run_of(store, "waits", waits=True)
     run_of(store, "again", run="superseded", waits=True)
     run_of(store, "again", run="newest", at=NEW)
@@ -137,7 +137,7 @@ def test_old_runs_are_purged_except_decided_and_waiting_ones(
     mixed: Store,
 ) -> None:
     plan = mixed.retention.plan(RULE)
-    assert planned(mixed) == {"run-accepted", "superseded", "cut"}
+    assert planned_ids(mixed) == {"run-accepted", "superseded", "cut"}
     assert plan.kept == {"decided": 3, "waiting": 1}
     assert (plan.runs_in_all, plan.parts.iterations, plan.parts.drafts, plan.parts.events) == (
         8,
@@ -146,7 +146,7 @@ def test_old_runs_are_purged_except_decided_and_waiting_ones(
         2,
     )
     assert purge(mixed) == {"run-accepted", "superseded", "cut"}
-    assert planned(mixed) == set()
+    assert planned_ids(mixed) == set()
     check = mixed.check()
     assert check.ok, check.problems
 
@@ -378,7 +378,7 @@ def test_a_full_disk_during_a_purge_is_reported(
 
 
 def a_screening(store: Store, screening_id: str, *, at: str = OLD) -> None:
-    screened(store, abstracts(2, 2), screening_id)
+    store_screening(store, abstracts(2, 2), screening_id)
     store.database.execute("UPDATE jobs SET ended_at = ? WHERE id = ?", [at, screening_id])
 
 
@@ -608,13 +608,13 @@ def test_an_impossible_redaction_is_explained(with_secret: Store) -> None:
 
 
 def test_an_interrupted_redaction_changes_nothing(with_secret: Store) -> None:
-    def fails() -> None:
+    def fail() -> None:
         with with_secret.transaction():
             with_secret.redactions.redact_case("case-1", by="Ada", reason="r")
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        fails()
+        fail()
     assert with_secret.cases.get("case-1") == a_secret_case()
     assert with_secret.runs.get("run-1").final_answer
     assert with_secret.check().ok
@@ -625,10 +625,10 @@ def test_redaction_keeps_the_logged_acceptance(store: Store) -> None:
     store.cases.add(case)
     run = a_run(case, needs_review=False)
     store.runs.finish(run)
-    store.decisions.append(accepted(run))
+    store.decisions.append(acceptance_of(run))
     assert store.redactions.redact_case("case-1", by="Ada", reason="r").entries == 0
     entry = store.decisions.get(store.decisions.entries().rows[-1].id).decision
-    assert entry.model_copy(update={"about": None}) == accepted(run)
+    assert entry.model_copy(update={"about": None}) == acceptance_of(run)
     assert store.cases.summary("case-1").state == "redacted"
     assert store.check().ok
 
@@ -639,8 +639,8 @@ def test_entries_of_both_logs_are_redacted_by_id(with_secret: Store) -> None:
         with_secret.redactions.redact_entry(entry.id, by="Ada", reason="name").decision is not None
     )
     assert with_secret.decisions.get(entry.id).decision is None
-    screened(with_secret, abstracts(0, 2))
-    said = with_secret.screening_log.append(says("keep"))
+    store_screening(with_secret, abstracts(0, 2))
+    said = with_secret.screening_log.append(make_decision("keep"))
     with_secret.redactions.redact_entry(said.id, by="Ada", reason="name")
     assert with_secret.screening_log.verify().redacted == 1
     with pytest.raises(UnknownRecord):
@@ -680,7 +680,9 @@ def fill(store: Store, runs: int) -> None:
                 )
                 store.runs.append_events(an_event(case, run.id, seq=seq) for seq in range(1, 7))
                 store.runs.finish(run)
-                store.decisions.append(accepted(run) if number % 2 else a_decision(case, run.id))
+                store.decisions.append(
+                    acceptance_of(run) if number % 2 else a_decision(case, run.id)
+                )
 
 
 @pytest.mark.slow

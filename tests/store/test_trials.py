@@ -189,7 +189,7 @@ def _results(
     process = CONTEXT.Process(target=work, args=(path, models, there))
     process.start()
     there.close()
-    reports = list(_received(here))
+    reports = list(_receive_all(here))
     process.join()
     assert process.exitcode == 0
     return reports
@@ -224,7 +224,7 @@ def _resume_all(path: Path, models: Settings, report: Connection) -> None:
         report.send((run.case_id.partition("-")[0], settings.critic, _came_to(run), kept))
 
 
-def _compared(path: Path, acknowledged: list[tuple[str, str]]) -> None:
+def _compare(path: Path, acknowledged: list[tuple[str, str]]) -> None:
     """Hold what was acknowledged against what is stored."""
     for part in path.parent.glob("*.part*"):
         part.unlink()
@@ -266,7 +266,7 @@ def _compared(path: Path, acknowledged: list[tuple[str, str]]) -> None:
     workbench.close()
 
 
-def _received(report: Connection) -> Iterator[tuple[Any, ...]]:
+def _receive_all(report: Connection) -> Iterator[tuple[Any, ...]]:
     try:
         while True:
             yield report.recv()
@@ -294,12 +294,12 @@ def test_kills_lose_no_acknowledged_write(tmp_path: Path, models: Settings, roun
         assert process.pid is not None
         os.kill(process.pid, signal.SIGKILL)
         process.join()
-        for kind, name, _ in _received(here):
+        for kind, name, _ in _receive_all(here):
             assert kind != "error", name
             acknowledged.append((kind, name))
         if kill % 25 == 24 or kill == rounds - 1:
             audits.resume(path)
-            _compared(path, acknowledged)
+            _compare(path, acknowledged)
             log.info(
                 "%d kills, %d acknowledged, none lost; resumed: %s",
                 kill + 1,
@@ -327,13 +327,13 @@ def test_eight_concurrent_processes_lose_nothing(
     acknowledged: list[tuple[str, str]] = []
     waits: dict[str, list[float]] = {}
     for here, process in pipes:
-        for kind, name, seconds in _received(here):
+        for kind, name, seconds in _receive_all(here):
             assert kind != "error", name
             if kind != "end":
                 acknowledged.append((kind, name))
                 waits.setdefault(kind, []).append(seconds)
         process.join()
-    _compared(path, acknowledged)
+    _compare(path, acknowledged)
     longest = {kind: round(max(seconds), 2) for kind, seconds in waits.items()}
     log.info(
         "%d acknowledged by eight processes, none lost; longest in seconds: %s",

@@ -36,7 +36,7 @@ from masis.store import Store
 from masis.ui.admin.health_reports import HealthReports, check_database
 from masis.ui.shell import reach, serve, served_database
 from masis.ui.shell.sign_in import ACTOR
-from tests.reviewing import submitted
+from tests.reviewing import submit
 from tests.ui.conftest import AUDITED, open_page
 
 OPEN, OWN, SETTLED, UNDONE, UNTOUCHED = AUDITED
@@ -79,9 +79,7 @@ def decide(workbench: Workbench, who: Actor, case_id: str, verdict: str, **given
         "reason": "read",
         "iteration": 1,
     }
-    return submitted(
-        workbench, Decision.model_validate({**content, "verdict": verdict, **given})
-    ).id
+    return submit(workbench, Decision.model_validate({**content, "verdict": verdict, **given})).id
 
 
 def settle(workbench: Workbench) -> None:
@@ -183,7 +181,7 @@ class _Ada:
         return ADA
 
 
-def shown(app: AppTest) -> Iterator[str]:
+def data_shown(app: AppTest) -> Iterator[str]:
     """Everything that a page hands to the browser."""
     yield from _protos(app._tree)
 
@@ -254,7 +252,7 @@ def test_pages_and_downloads_dont_reveal_other_decisions_to_a_blind_reviewer(
         files.clear()
         run = workbench.cases.summary(OPEN).run_id or ""
         app = open_page(name, **{key: value.replace("RUN", run) for key, value in address.items()})
-        return "\n".join([*shown(app), *files])
+        return "\n".join([*data_shown(app), *files])
 
     assert differs(show) == ""
 

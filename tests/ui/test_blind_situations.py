@@ -42,9 +42,9 @@ from masis.settings.sign_in import SignIn
 from masis.store import Store
 from masis.ui.shell import reach, served_database
 from tests.reviewing import having_seen
-from tests.store.factories import SETTINGS, a_case, a_run, accepted, an_iteration
+from tests.store.factories import SETTINGS, a_case, a_run, acceptance_of, an_iteration
 from tests.ui.conftest import open_page
-from tests.ui.test_blind import shown
+from tests.ui.test_blind import data_shown
 
 LEA = Actor(name="Lea", roles=("lead",), authenticated=True, signed_in_by="team")
 ADA, BEN = (Actor(name=name, roles=("reviewer",), authenticated=True) for name in ("Ada", "Ben"))
@@ -179,7 +179,7 @@ def audit(store: Store, number: int, run_id: str, *, clean: bool) -> None:
     run = a_run(case, run_id, iterations=(iteration,), needs_review=not clean, **times)
     store.runs.finish(run)
     if clean:
-        entry = accepted(run).model_copy(update={"reviewer": POLICY.name})
+        entry = acceptance_of(run).model_copy(update={"reviewer": POLICY.name})
         if store.cases.summary(case.id).state == "needs_review":
             store.decisions.append(entry)
 
@@ -374,7 +374,7 @@ def over_page(name: str, **address: str) -> Show:
         served_database._served[:] = [workbench.database]
         st.cache_resource.clear()
         st.cache_data.clear()
-        return "\n".join(shown(open_page(name, **address)))
+        return "\n".join(data_shown(open_page(name, **address)))
 
     return show
 

@@ -76,7 +76,7 @@ def page(**address: str) -> AppTest:
     return open_page(**({"case": CASE} | address))
 
 
-def drawn(app: AppTest) -> str:
+def component_data(app: AppTest) -> str:
     """What the components of a page are given."""
     return "\n".join(
         str(element.proto) for element in app.main if hasattr(element, "proto")
@@ -101,7 +101,9 @@ def test_the_newest_audit_is_shown_and_others_can_be_chosen(workbench: Workbench
 def test_the_headline_is_about_the_original_answer_whichever_iteration_is_shown(
     workbench: Workbench, iteration: str, whose: str
 ) -> None:
-    assert f"{whose}Cites [chunk_99], which doesn't exist" in drawn(page(iteration=iteration))
+    assert f"{whose}Cites [chunk_99], which doesn't exist" in component_data(
+        page(iteration=iteration)
+    )
 
 
 def test_a_decided_case_names_its_reviewer_and_shows_the_correction_first(
@@ -113,7 +115,7 @@ def test_a_decided_case_names_its_reviewer_and_shows_the_correction_first(
         "corrected_answer": "The turbines stand off Norway [chunk_4].",
     }
     decide(audited_workbench, CASE, "override", **given)
-    shown = drawn(page())
+    shown = component_data(page())
     assert (
         "Overridden by Ada with own correction: It cites nothing. The audit had found: Cites [chunk_99]"
         in shown
@@ -121,7 +123,7 @@ def test_a_decided_case_names_its_reviewer_and_shows_the_correction_first(
     assert re.search(r"corrected\W+(?:in|out|same)\W", shown)
     # what was asked for is shown
     for another in ({"iteration": "2"}, {"iteration": "1", "against": "2"}):
-        assert not re.search(r"corrected\W+(?:in|out|same)\W", drawn(page(**another)))
+        assert not re.search(r"corrected\W+(?:in|out|same)\W", component_data(page(**another)))
 
 
 def test_a_run_id_of_another_case_is_reported(workbench: Workbench) -> None:
@@ -402,16 +404,16 @@ def test_compare_shows_the_runs_in_the_url_or_the_two_newest(
     finished = list(audited_workbench.store.runs.for_case(CASE))
     first, second = two
 
-    def chosen(**address: str) -> tuple[str, str]:
+    def chosen_ids(**address: str) -> tuple[str, str]:
         monkeypatch.setattr(st, "query_params", address)
         left, right = chosen_runs(finished)
         return left.id, right.id
 
-    assert chosen() == (first.id, second.id)
-    assert chosen(left=second.id) == (second.id, first.id)
-    assert chosen(right=first.id) == (second.id, first.id)
-    assert chosen(left=first.id, right=second.id) == (first.id, second.id)
-    assert chosen(left="nowhere", right="%00") == (first.id, second.id)
+    assert chosen_ids() == (first.id, second.id)
+    assert chosen_ids(left=second.id) == (second.id, first.id)
+    assert chosen_ids(right=first.id) == (second.id, first.id)
+    assert chosen_ids(left=first.id, right=second.id) == (first.id, second.id)
+    assert chosen_ids(left="nowhere", right="%00") == (first.id, second.id)
 
 
 def test_the_history_shows_the_settings_of_each_run(

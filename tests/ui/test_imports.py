@@ -215,13 +215,13 @@ def test_a_stopped_import_reports_what_was_stored(
     reached, go_on = threading.Event(), threading.Event()
     whole = ImportService.add_file
 
-    def stalled(*arguments: object, **named: object) -> Iterator[ImportStep]:
+    def stall(*arguments: object, **named: object) -> Iterator[ImportStep]:
         for step in whole(*arguments, **named):  # type: ignore[arg-type]
             yield step
             reached.set()
             assert go_on.wait(30)
 
-    monkeypatch.setattr(ImportService, "add_file", stalled)
+    monkeypatch.setattr(ImportService, "add_file", stall)
     rows = [{**RAGAS, "user_input": f"How long is {number}?"} for number in range(1_200)]
     app = upload(open_page("import"), "ragas.jsonl", lines(*rows))
     app.button(key="start-import").click().run()

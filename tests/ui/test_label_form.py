@@ -199,13 +199,13 @@ def test_nothing_of_a_hidden_audit_is_offered(bench: Workbench) -> None:
     bench.cases.add(ADA, [CASE])
     bench.audits.audit(ADA, CASE)
 
-    def shown() -> dict[str, Any]:
+    def label_data() -> dict[str, Any]:
         desk = OpenDesk.open(bench, ADA, Place(case=CASE.id), CaseFilter(), lambda _: None)
         return desk.data()["labels"]
 
-    assert shown()["rows"]
+    assert label_data()["rows"]
     bench.team.put_in_force(ADA, QueuePolicy(machine="after"))
-    hidden = shown()
+    hidden = label_data()
     assert (hidden["base"], hidden["rows"]) == ("", [])
     assert hidden["choices"]["evidence"]  # chunks are labelled all the same
 

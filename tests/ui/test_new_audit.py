@@ -36,7 +36,7 @@ def draft(workbench: Workbench) -> dict[str, Any]:
     return dict(workbench.store.drafts.get(NOBODY_YET, AuditForm.SUBJECT).values)
 
 
-def finished(app: AppTest, workbench: Workbench) -> str:
+def wait_for_audit(app: AppTest, workbench: Workbench) -> str:
     """Wait for the audit the address names; its run's id."""
     named = app.query_params["job"]
     run_id = named if isinstance(named, str) else str(named[0])
@@ -93,7 +93,7 @@ def test_starting_stores_the_case_and_opens_the_audit(workbench: Workbench) -> N
     )
     app = page()
     press(app, "Start the audit")
-    run_id = finished(app, workbench)
+    run_id = wait_for_audit(app, workbench)
     shown_as_over(app)
     run = workbench.store.runs.get(run_id)
     assert workbench.store.cases.get(run.case_id).query == "How long?"
@@ -120,7 +120,7 @@ def test_chosen_settings_are_saved_and_used(workbench: Workbench) -> None:
     app.run()
     assert draft(workbench)["settings"] == {"max_iterations": 1}
     press(app, "Start the audit")
-    assert workbench.store.runs.get(finished(app, workbench)).settings["max_iterations"] == 1
+    assert workbench.store.runs.get(wait_for_audit(app, workbench)).settings["max_iterations"] == 1
     assert draft(workbench)["settings"] == {"max_iterations": 1}
 
 
@@ -153,7 +153,7 @@ def test_a_stored_case_in_the_url_can_be_audited(workbench: Workbench) -> None:
     case_id = next(iter(workbench.store.cases.iterate())).id
     app = page(case=case_id)
     press(app, "Start the audit")
-    run_id = finished(app, workbench)
+    run_id = wait_for_audit(app, workbench)
     assert workbench.store.runs.get(run_id).case_id == case_id
     assert "Audit it again" in labels(page(case=case_id))
 
@@ -174,7 +174,7 @@ def test_a_run_that_never_started_can_be_restarted(workbench: Workbench) -> None
     app = page(job="lost", case=case_id)
     assert "never started" in texts(app)
     press(app, "Start it again")
-    assert workbench.store.runs.get(finished(app, workbench)).case_id == case_id
+    assert workbench.store.runs.get(wait_for_audit(app, workbench)).case_id == case_id
 
 
 def test_an_interrupted_run_shows_its_progress_and_can_be_resumed(workbench: Workbench) -> None:
@@ -189,7 +189,7 @@ def test_an_interrupted_run_shows_its_progress_and_can_be_resumed(workbench: Wor
     app = page(job="cut")
     assert "Resume" in labels(app)
     press(app, "Resume")
-    assert finished(app, workbench) == "cut"
+    assert wait_for_audit(app, workbench) == "cut"
     assert workbench.store.runs.summary("cut").state == "finished"
 
 

@@ -55,11 +55,11 @@ def test_the_purge_preview_is_computed_once_per_rule(
 
     plan = Retention.plan
 
-    def counted(retention: Retention, rule: RetentionRule) -> PurgePlan:
+    def count_plan(retention: Retention, rule: RetentionRule) -> PurgePlan:
         looked.append(rule)
         return plan(retention, rule)
 
-    monkeypatch.setattr(Retention, "plan", counted)
+    monkeypatch.setattr(Retention, "plan", count_plan)
     app = press(open_page("retention"), name="Grace", word="not yet")
     assert len(looked) == 1
     app.checkbox(key="retention-decided").check().run()
@@ -92,14 +92,14 @@ def test_the_plan_explains_why_the_rest_is_kept(
 
 
 def test_blind_reviewers_see_no_endings_or_scores_here(old: Workbench) -> None:
-    assert "Ended because" in str(shown(open_page("retention")))
+    assert "Ended because" in str(column_titles(open_page("retention")))
     old.team.put_in_force(Actor(name="Lead"), QueuePolicy(machine="after"))
     app = open_page("retention")
-    assert not {"Ended because", "Quality", "Improvement"} & set(shown(app))
+    assert not {"Ended because", "Quality", "Improvement"} & set(column_titles(app))
     assert "How audits ended is left out" in texts(app)
 
 
-def shown(app: AppTest) -> list[str]:
+def column_titles(app: AppTest) -> list[str]:
     """Return the titles of the columns of the execution log."""
     (table,) = [
         component for component in app.get("bidi_component") if "executions" in component.proto.id

@@ -60,12 +60,12 @@ def empty_bench(tmp_path: Path, serve: Serve) -> Workbench:
 page = functools.partial(open_page, "screening")
 
 
-def shown(app: AppTest, name: str) -> str:
+def query_value(app: AppTest, name: str) -> str:
     found = app.query_params.get(name, "")
     return found if isinstance(found, str) else str(found[0])
 
 
-def stands(workbench: Workbench, screening_id: str) -> str:
+def outcome_of(workbench: Workbench, screening_id: str) -> str:
     return workbench.screenings.open(screening_id).screening.outcome
 
 
@@ -99,7 +99,7 @@ def test_a_demo_question_fills_the_form_and_survives_a_reload(workbench: Workben
 def test_a_start_without_a_question_asks_for_one_and_starts_nothing(workbench: Workbench) -> None:
     app = page()
     press(app, "start-screening")
-    assert not shown(app, "screening")
+    assert not query_value(app, "screening")
     assert len(workbench.store.screenings.newest()) == 3
 
 
@@ -129,7 +129,7 @@ def test_an_interrupted_screening_shows_its_rounds_and_can_be_resumed(workbench:
     until(
         lambda: workbench.store.screenings.summary("cut").state == "finished", "the screening ended"
     )
-    assert stands(workbench, "cut") in ("sufficient", "evidence_insufficient")
+    assert outcome_of(workbench, "cut") in ("sufficient", "evidence_insufficient")
 
 
 def test_an_unknown_screening_is_reported(workbench: Workbench) -> None:
@@ -236,14 +236,14 @@ def test_an_unusable_grader_is_reported_before_the_start(
     assert not app.exception
     assert "can't be called" in "\n".join(warning.value for warning in app.warning)
     press(app, "start-screening")
-    assert not shown(app, "screening")
+    assert not query_value(app, "screening")
     assert len(workbench.store.screenings.newest()) == 3
 
 
 def test_a_finished_screening_can_be_extended(workbench: Workbench) -> None:
     app = page(screening="ery")
     press(app, "search-further")
-    further = shown(app, "screening")
+    further = query_value(app, "screening")
     assert further not in ("", "ery")
     until(
         lambda: workbench.store.screenings.summary(further).state == "finished",
@@ -263,7 +263,7 @@ def test_a_result_shows_its_concepts_and_can_be_repeated_with_others(workbench: 
     app.text_input(key="again-b12-intervention").set_value("proton pump inhibitors = omeprazole")
     app.text_input(key="again-b12-outcome").set_value("vitamin B12 deficiency")
     press(app, "screen-again")
-    again = shown(app, "screening")
+    again = query_value(app, "screening")
     assert again not in ("", "b12")
     until(lambda: served_jobs().get(again) is None, "the screening ended")
     until(

@@ -14,7 +14,7 @@ from tests.reviewing import decide
 from tests.ui.conftest import AUDITED, open_page, texts
 
 
-def decided(workbench: Workbench) -> None:
+def decide_three(workbench: Workbench) -> None:
     for case, verdict in zip(AUDITED, ("reject", "reject", "approve"), strict=False):
         decide(workbench, case, verdict, "Bo", iteration=1, reason="Unsupported")
 
@@ -29,7 +29,7 @@ def test_every_view_explains_what_is_missing_before_the_first_decision(
 
 
 def test_figures_have_intervals_and_link_to_their_cases(audited_workbench: Workbench) -> None:
-    decided(audited_workbench)
+    decide_three(audited_workbench)
     app = open_page("trust", list="must_look")
     drawn = "\n".join(str(element.proto) for element in app.main if hasattr(element, "proto"))
     for part in (
@@ -52,7 +52,7 @@ def test_figures_have_intervals_and_link_to_their_cases(audited_workbench: Workb
 def test_missing_labels_are_requested_and_orders_are_compared_by_decisions(
     audited_workbench: Workbench,
 ) -> None:
-    decided(audited_workbench)
+    decide_three(audited_workbench)
     assert "Only labels that were imported with audited cases count" in texts(
         open_page("trust", source="gold", field="Nowhere")
     )
@@ -97,7 +97,7 @@ def test_a_sample_needs_enough_answers(audited_workbench: Workbench) -> None:
 def test_a_flag_links_to_its_cases_and_a_filter_can_be_cleared(
     audited_workbench: Workbench,
 ) -> None:
-    decided(audited_workbench)
+    decide_three(audited_workbench)
     app = open_page("trust", list="flag:invalid_reference", field="Nowhere")
     assert "No answer to compare yet" in texts(app)
     next(button for button in app.button if button.label.startswith("Clear filters")).click()
@@ -198,7 +198,7 @@ def test_a_score_needs_enough_decisions_of_both_kinds(
 def test_links_use_the_name_of_the_section_they_open(
     audited_workbench: Workbench,
 ) -> None:
-    decided(audited_workbench)
+    decide_three(audited_workbench)
 
     pages = [open_page(name, {"reviewer-name": "Bo"}) for name in ("trust", "metrics")]
     for shown in pages:

@@ -79,7 +79,7 @@ def absent(figure: str, text: str = "It grew by 14.2% [c2].") -> AbsentFigure:
     )
 
 
-def marked(words: str, text: str = "It grew by 14.2% [c2].") -> MarkedWords:
+def mark_words(words: str, text: str = "It grew by 14.2% [c2].") -> MarkedWords:
     start = text.index(words)
     return MarkedWords(claim_start=start, claim_end=start + len(words), claim_text=words)
 
@@ -170,11 +170,11 @@ def test_an_offline_headline_names_the_worst_issue_and_quotes_it(answer: str, te
             "14.2% isn't in the evidence; it may be calculated: “It grew by 14.2%”",
         ),
         (
-            check("unverifiable", marked=(marked("grew"),), judged_by="m"),
+            check("unverifiable", marked=(mark_words("grew"),), judged_by="m"),
             "The tagger finds no support for “grew”: “It grew by 14.2%”",
         ),
         (
-            check("supported", marked=(marked("It"), marked("grew")), judged_by="m"),
+            check("supported", marked=(mark_words("It"), mark_words("grew")), judged_by="m"),
             "The tagger finds no support for “It” and “grew”: “It grew by 14.2%”",
         ),
         (
@@ -680,12 +680,14 @@ def test_words_count_once_by_their_worst_issue_and_failing_claims_count_separate
     objection = critic("factual", "high").model_copy(update={"start": 0, "end": 33})
     graver = critic("safety", "critical").model_copy(update={"start": 0, "end": 33})
 
-    def counts(*claims: ClaimCheck, issues: tuple[Issue, ...] = (objection,)) -> dict[str, int]:
+    def count_kinds(
+        *claims: ClaimCheck, issues: tuple[Issue, ...] = (objection,)
+    ) -> dict[str, int]:
         found = headline(with_original(run, claims=claims, issues=issues)).counts
         return {kind: count for kind, count in found if kind != "uncertified"}
 
-    assert counts(*claims, undecided) == {"contradicted": 2, "partial": 1, "uncited": 1}
-    assert counts(*claims, issues=(graver,)) == {
+    assert count_kinds(*claims, undecided) == {"contradicted": 2, "partial": 1, "uncited": 1}
+    assert count_kinds(*claims, issues=(graver,)) == {
         "safety": 1,
         "contradicted": 1,
         "partial": 1,
@@ -693,7 +695,7 @@ def test_words_count_once_by_their_worst_issue_and_failing_claims_count_separate
     }
     line = headline(with_original(run, claims=claims, issues=(objection,)))
     assert line.others.startswith("1 more contradicted claim · 1 partly supported claim")
-    assert "uncited" not in counts(of("unsupported", sentence=1))
+    assert "uncited" not in count_kinds(of("unsupported", sentence=1))
 
 
 def test_a_stored_headline_is_worded_when_it_is_shown(

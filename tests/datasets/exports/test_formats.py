@@ -72,13 +72,13 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workbench]:
         )
         bench.cases.add_one(ADA, case)
         bench.audits.audit(ADA, case)
-    decide(bench, "case-1", "reject", "Ben", iteration=1, labels=labelled("partial"))
+    decide(bench, "case-1", "reject", "Ben", iteration=1, labels=label_claim("partial"))
     decide(
         bench,
         "case-1",
         "override",
         iteration=1,
-        labels=labelled("contradicted"),
+        labels=label_claim("contradicted"),
         corrected_answer=GOOD,
     )
     decide(bench, "case-2", "approve", iteration=1)
@@ -88,7 +88,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workbench]:
     bench.close()
 
 
-def labelled(label: str) -> tuple[TargetLabel, ...]:
+def label_claim(label: str) -> tuple[TargetLabel, ...]:
     """Return a label for the first claim of the answer."""
     words = ANSWER[: ANSWER.index(" It is")]
     return (TargetLabel(target="claim", start=0, end=len(words), text=words, label=label),)
@@ -600,8 +600,8 @@ def test_spans_say_who_wrote_an_imported_answer(tmp_path: Path) -> None:
 
 def test_claims_list_every_reviewers_label_and_the_merged_one(tmp_path: Path) -> None:
     bench = _one_case(tmp_path)
-    decide(bench, "case-1", "reject", "Ben", iteration=1, labels=labelled("partial"))
-    decide(bench, "case-1", "reject", iteration=1, labels=labelled("contradicted"))
+    decide(bench, "case-1", "reject", "Ben", iteration=1, labels=label_claim("partial"))
+    decide(bench, "case-1", "reject", iteration=1, labels=label_claim("contradicted"))
     found, _ = rows(bench, "claims")
     both = [row for row in found if row["start"] == 0]
     assert [row["reviewer"] for row in both] == ["Ben", "Ada"]
@@ -612,10 +612,10 @@ def test_claims_list_every_reviewers_label_and_the_merged_one(tmp_path: Path) ->
         ]
         # One label each is a tie.
         assert (row["merged_label"], row["merged_how"], row["merged_by"]) == (None, None, None)
-    decide(bench, "case-1", "reject", "Cleo", iteration=1, labels=labelled("partial"))
+    decide(bench, "case-1", "reject", "Cleo", iteration=1, labels=label_claim("partial"))
     row = rows(bench, "claims")[0][0]
     assert (row["merged_label"], row["merged_how"]) == ("partial", "majority")
-    final = {"kind": "adjudication", "labels": labelled("unsupported")}
+    final = {"kind": "adjudication", "labels": label_claim("unsupported")}
     decide(bench, "case-1", "reject", "Dora", iteration=1, **final)
     row = rows(bench, "claims")[0][0]
     assert (row["merged_label"], row["merged_how"]) == ("unsupported", "adjudication")
@@ -646,7 +646,7 @@ def test_judged_chunks_are_exported_for_trec_and_beir(tmp_path: Path) -> None:
     bench = _one_case(tmp_path, evidence=EVIDENCE)
     chunk = TargetLabel(target="evidence", evidence_id="other one", label="irrelevant")
     passage = {"evidence_id": "1", "start": 14, "end": 24, "text": "120 metres"}
-    (label,) = labelled("contradicted")
+    (label,) = label_claim("contradicted")
     named = label.model_dump() | {"evidence": [{**passage, "stance": "contradicts"}]}
     decide(
         bench,
@@ -702,7 +702,7 @@ def test_pending_labels_of_a_shared_case_are_in_no_merged_label_and_judge_no_chu
     policy = QueuePolicy(share=1.0, reviewers=2, rule="agree", agree=2)
     bench = _one_case(tmp_path, policy, evidence=EVIDENCE)
     chunk = TargetLabel(target="evidence", evidence_id="1", label="irrelevant")
-    labels = (*labelled("contradicted"), chunk)
+    labels = (*label_claim("contradicted"), chunk)
     decide(bench, "case-1", "reject", "Ben", iteration=1, labels=labels)
     everything = Selection(CaseFilter())
     assert all(row["labels"] == [] for row in rows(bench, "claims", everything)[0])

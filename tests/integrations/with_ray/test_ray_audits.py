@@ -29,7 +29,7 @@ pytestmark = [
 ]
 
 
-def numbered(number: int, name: str = "case") -> list[dict[str, Any]]:
+def numbered_cases(number: int, name: str = "case") -> list[dict[str, Any]]:
     return [case(f"{name}-{n}", query=f"How long is bridge {n}?") for n in range(number)]
 
 
@@ -42,7 +42,7 @@ def rows(out: Path) -> dict[str, dict[str, Any]]:
 
 
 def test_a_folder_is_audited_like_single_cases_without_repeats(tmp_path: Path) -> None:
-    cases = numbered(5)
+    cases = numbered_cases(5)
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a.jsonl").write_bytes(lines(*cases[:3]) + b"{broken\n")
     parquet.write_table(pyarrow.Table.from_pylist(cases[3:]), tmp_path / "in" / "b.parquet")
@@ -74,7 +74,9 @@ def test_a_case_that_kills_its_worker_is_skipped(
     tmp_path: Path,
 ) -> None:
     file = tmp_path / "cases.jsonl"
-    file.write_bytes(lines(*numbered(6), case("kills-1"), case("raises-1"), *numbered(6, "after")))
+    file.write_bytes(
+        lines(*numbered_cases(6), case("kills-1"), case("raises-1"), *numbered_cases(6, "after"))
+    )
     said: list[str] = []
 
     report = audit_on_ray(
