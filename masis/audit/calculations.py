@@ -15,7 +15,7 @@ from typing import NamedTuple
 from masis.audit.languages import MONTHS
 
 LONGEST = 400
-"""The most characters of a calculation that are read."""
+"""Maximum number of characters of a calculation that are read."""
 CONSTANTS = (
     *range(1, 13), *(24, 28, 30, 31, 52, 60, 90, 100, 180, 360, 365, 366, 1_000, 1_024, 3_600),
     *(32, 1.8, 273.15),  # temperatures

@@ -28,13 +28,13 @@ SAME_STATEMENT_SHARE = 0.7
 It is below 1 because rewording a statement doesn't fix it.
 """
 MAX_CARRIED = 500
-"""The most issues that are searched for in the next answer, serious ones first.
+"""Maximum number of issues that are searched for in the next answer, serious ones first.
 
 Each issue is compared with every sentence, so without a limit the time would grow with the square
 of the answer's length.
 """
 _MIN_WORDS = 3
-"""The fewest content words by which a flagged phrase can be recognized without its sentence.
+"""Minimum number of content words by which a flagged phrase can be recognized without its sentence.
 
 A shorter phrase is searched for together with its sentence.
 """

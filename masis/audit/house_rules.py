@@ -31,7 +31,7 @@ HOUSE_RULE = "house_"
 """The beginning of the rules of issues that break a house rule: ``house_price-currency``."""
 
 MOST_MATCHES = 20
-"""The most issues that one check raises. More of them wouldn't help a reviewer."""
+"""Maximum number of issues per check. More wouldn't help a reviewer."""
 
 SEVERITIES: tuple[Severity, ...] = ("low", "medium", "high", "critical")
 

@@ -130,7 +130,7 @@ def _severity_of(
 INSTRUCTION_IN_ANSWER = "instruction_in_answer"
 INSTRUCTION_IN_EVIDENCE = "instruction_in_evidence"
 MAX_INSTRUCTIONS = 20
-"""The most issues that one text raises. More of them wouldn't help a reviewer."""
+"""Maximum number of issues per text. More wouldn't help a reviewer."""
 
 
 def _from_instructions(answer: str, evidence: Sequence[Evidence]) -> Iterable[Issue]:

@@ -30,7 +30,9 @@ from masis.schema.registry import added_entry_point
 GROUP = "masis.output_validators"
 PYDANTIC = "pydantic"
 LONGEST_ANSWER = 100_000
-"""The most characters of a revision; the limit is twice the answer before it if that is more."""
+"""Maximum number of characters per revision; the limit is twice the answer before it if that is
+more.
+"""
 
 # Control characters except tab and line ends, halves of surrogate pairs, and noncharacters, which
 # break storage or display.

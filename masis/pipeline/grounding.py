@@ -24,9 +24,9 @@ from masis.schema.audit import CitationAudit, ClaimCheck
 from masis.settings import Settings
 
 MAX_QUOTED = 300
-"""The most characters of a sentence or chunk in a failure message."""
+"""Maximum number of characters of a sentence or chunk in a failure message."""
 MAX_SHOWN = 20
-"""The most issues in a failure message. The report contains all of them."""
+"""Maximum number of issues per failure message. The report contains all of them."""
 UNASKED = "What does the evidence say?"
 """The question if none is given. Only models read it."""
 

@@ -15,10 +15,11 @@ from masis.schema.causes import Cause
 from masis.schema.team import TeamRecord
 
 MOST_MODES = 300
-"""The most modes of a codebook. More than a person can choose from is no codebook any more."""
+"""Maximum number of modes per codebook. More than a person can choose from is no longer a codebook.
+"""
 
 MOST_CODES = 20
-"""The most codes of one log entry."""
+"""Maximum number of codes per log entry."""
 
 Code = Annotated[
     str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._-]*$", min_length=1, max_length=60)

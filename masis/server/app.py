@@ -57,10 +57,10 @@ ACTOR = "masis.actor"
 CSRF_HEADER, REVIEWER_HEADER = "x-masis-request", "x-masis-reviewer"
 
 LONGEST_BODY = 16_000_000
-"""The most bytes of a request, enough for 1,000 cases of an ordinary size."""
+"""Maximum size of a request body in bytes, enough for 1,000 cases of an ordinary size."""
 
 MOST_FIELDS = 100_000
-"""The most fields of a body, 100 for each of 1,000 cases.
+"""Maximum number of fields per request body: 100 for each of 1,000 cases.
 
 Each unknown field becomes an error of about 1 KB, so 16 MB of them would take more than 1 GB.
 """

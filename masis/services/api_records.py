@@ -41,7 +41,7 @@ from masis.services.tokens import DEFAULT_DAYS
 from masis.trust.agreement import AgreementEstimate
 
 MOST_CASES = 1_000
-"""The most cases that one request adds."""
+"""Maximum number of cases that a request can add."""
 
 
 class Me(Record):

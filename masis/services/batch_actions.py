@@ -57,10 +57,12 @@ from masis.store import Store
 from masis.store.reviews.batches import CaseFacts
 
 MOST_IN_BATCH = 10_000
-"""The most cases of one batch. Each is a transaction of its own, so others can write meanwhile."""
+"""Maximum number of cases per batch. Each is a transaction of its own, so others can write
+meanwhile.
+"""
 
 MOST_OF_CASE = 1_000
-"""The most observations of one case that a batch codes."""
+"""Maximum number of observations per case that a batch codes."""
 
 IN_LIST = ("state", "headline")
 """The parts of the machine's verdict that a list of cases shows, as decisions record them."""

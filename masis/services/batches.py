@@ -46,7 +46,9 @@ from masis.store import Store
 from masis.store.reviews.batches import BatchCase, PlannedCase, StoredBatch
 
 MOST_ACKNOWLEDGED = 50
-"""The most cases with serious issues of one batch, because a person must read all of the issues."""
+"""Maximum number of cases with serious issues per batch, because a person must read all of the
+issues.
+"""
 
 AT_ONCE = 20
 """The number of cases that one call of ``advance`` handles, which takes less than a second."""

@@ -47,10 +47,10 @@ LEVEL = 0.05
 """A difference of shares with a smaller p-value counts as shown."""
 
 MOST_LISTED = 200
-"""The most regressions and improvements that a comparison lists; the counts are of all."""
+"""Maximum number of regressions and improvements that a comparison lists; the counts are of all."""
 
 MOST_SYSTEMS = 8
-"""The most systems that one comparison takes."""
+"""Maximum number of systems per comparison."""
 
 POINTS_TO_SHOW = (5, 10)
 """The differences, in points, for which a comparison says how many questions would show them."""

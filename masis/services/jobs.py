@@ -70,10 +70,10 @@ SHUTDOWN_GRACE_S = 1.0
 """How long an exiting worker may take to send pending data; the server waits twice as long."""
 
 _IDLE_WORKERS = 2
-"""The most workers that stay alive without a job. Starting one takes about a second."""
+"""Maximum number of workers that stay alive without a job. Starting one takes about a second."""
 
 _FAILURES = 1000
-"""The most failed jobs whose error is remembered."""
+"""Maximum number of failed jobs whose error is remembered."""
 
 
 class QueuedJob(NamedTuple):

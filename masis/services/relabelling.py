@@ -45,7 +45,7 @@ WITHDRAWN = "A copy to label again, withdrawn before it was decided"
 
 _DRAW = "draw or withdraw a sample of labels to guarantee a dataset version"
 MOST_DRAWN = 2_000
-"""The most labels of one sample, because its copies are stored in one transaction."""
+"""Maximum number of labels per sample, because its copies are stored in one transaction."""
 
 
 class LabelOffer(NamedTuple):

@@ -28,7 +28,8 @@ LONGEST_TAG = 60
 LONGEST_REVIEWER = 200
 LONGEST_COMMENT = 10_000
 MOST_AT_ONCE = 1_000
-"""The most cases of one bulk action, because it is one transaction that blocks other writers."""
+"""Maximum number of cases per bulk action, because it is one transaction that blocks other writers.
+"""
 
 _TAKE = "take or release cases"
 _ASSIGN_SELF = "assign cases to oneself"

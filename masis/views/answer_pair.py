@@ -21,7 +21,7 @@ EVIDENCE_SHOWN = 20
 """The chunks shown for each answer; the case page has all."""
 
 LEAST_SAME = 0.4
-"""The least share of words in common for which a word diff is shown; with fewer, it reads as two
+"""Minimum share of words in common for which a word diff is shown; with fewer, it reads as two
 texts mixed up."""
 
 _BEARING = {"good": "bears out", "bad": "contradicts", "warn": "missing in"}

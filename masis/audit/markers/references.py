@@ -20,8 +20,8 @@ CITATION_NEEDED = "[citation needed]"
 literal mode.
 """
 LONGEST_RANGE = 50
-"""The most members of a range; a longer one is looked up by its two ends, because ``[1-99999]``
-isn't a hundred thousand references.
+"""Maximum number of references in a range. A longer range is looked up by its two ends, because
+``[1-99999]`` isn't a hundred thousand references.
 """
 
 

@@ -34,7 +34,7 @@ from masis.schema.reading import (
 from masis.schema.wording import shorten
 
 MOST_GROUPED_ROWS = 200_000
-"""The most rows (spans) in memory while they are grouped."""
+"""Maximum number of rows (spans) in memory while they are grouped."""
 
 MOST_ROWS_WITHOUT_CASE = 10_000
 """The number of rows without a case after which reading stops; a file may have millions of them."""

@@ -21,12 +21,12 @@ from masis.integrations.local.forms import Mark, OutputLabels
 from masis.integrations.local.model_files import ModelFolder
 
 LONGEST = 512
-"""The most tokens of evidence and claim together. A verifier's windows are sized so that most pairs
-fit.
+"""Maximum number of tokens of evidence and claim together. A verifier's windows are sized so that
+most pairs fit.
 """
 LONGEST_TAGGED = 4096
-"""The most tokens of passages and answer together. LettuceDetect's models were trained on this
-length.
+"""Maximum number of tokens of passages and answer together. LettuceDetect's models were trained on
+this length.
 """
 
 Array = np.ndarray[Any, np.dtype[Any]]

@@ -31,9 +31,11 @@ UNSUPPORTED_FROM = 0.5
 support.
 """
 MOST_PARTS = 4
-"""The most parts that passages are split into. More would take minutes on a CPU."""
+"""Maximum number of parts that passages are split into. More would take minutes on a CPU."""
 LEAST_PASSAGE = 32
-"""The fewest tokens that must be left for passages. If fewer are left, the answer is too long."""
+"""Minimum number of tokens that must be left for passages. If fewer are left, the answer is too
+long.
+"""
 MOST_SUPPORT = 0.5
 """The highest support of a claim. It's only used to order the queue, and doesn't confirm anything.
 """

@@ -50,10 +50,10 @@ from masis.schema.run import LocalModel
 from masis.settings import Settings
 
 MOST = 3
-"""The most windows scored for each claim."""
+"""Maximum number of windows scored for each claim."""
 WINDOW_WORDS = 180
-"""The most words of a window. With a claim that's about 300 tokens, within the 512 that most such
-models were trained on.
+"""Maximum number of words per window. With a claim that's about 300 tokens, within the 512 that
+most such models were trained on.
 """
 STRIDE = 0.5
 """The offset between windows as a share of a window. Text at the end of one is in the middle of the
@@ -182,7 +182,7 @@ def version_of(sha256: str) -> str:
 
 
 SHARED_LEAST = 0.3
-"""The least share of a claim's weighted words that a contradicting window must contain. Entailment
+"""Minimum share of a claim's weighted words that a contradicting window must contain. Entailment
 models call texts about different things contradictory, because SNLI and MNLI consist of pairs about
 one scene.
 """

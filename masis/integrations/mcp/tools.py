@@ -63,7 +63,7 @@ from masis.services.records import DEFAULT_ORDER, CaseFilter, OrderName, RunProg
 from masis.settings import Settings
 
 MOST_CLAIM = 5_000
-"""The most characters of a claim. Limits of questions, answers and evidence are in
+"""Maximum number of characters per claim. Limits of questions, answers and evidence are in
 ``masis/schema/limits.py``.
 """
 MOST_CLAIMS, MOST_LISTED = 100, 100

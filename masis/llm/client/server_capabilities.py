@@ -35,7 +35,7 @@ _UNSPACED = re.compile(
 )
 """Runs of Thai, Lao, Tibetan, Burmese, Khmer, kana and Han, which don't separate words."""
 MAX_CHARACTERS_PER_TOKEN = 4
-"""The most characters of those scripts per token; tokenizers have 1 to 3."""
+"""Maximum number of characters of those scripts per token; tokenizers have 1 to 3."""
 SMALLEST_CONTEXT = 256
 """Tokens that fit into every model's context, so a shorter prompt is never considered cut."""
 MODES_IN_WORDS: dict[ReplyMode, str] = {

@@ -21,7 +21,7 @@ from masis.schema.case import Evidence
 T = TypeVar("T")
 
 WINDOW = 600
-"""The most characters of one passage, which ends with a sentence if possible."""
+"""Maximum number of characters per passage. A passage ends with a sentence if possible."""
 MIN_EVIDENCE = 2 * WINDOW
 """Evidence isn't cut below this number of characters, because a call that still doesn't
 fit is too long for another reason.

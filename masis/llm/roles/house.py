@@ -24,7 +24,7 @@ VERSION = 1
 """Increase this with a change of the instructions, or of what the sections have."""
 
 MAX_QUESTION, MAX_ANSWER, MAX_REASON = 500, 1_500, 600
-"""The most characters of an example that are sent."""
+"""Maximum number of characters of an example that are sent."""
 
 _FILE = Path(__file__).parent / "house_rules.md"
 

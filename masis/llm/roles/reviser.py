@@ -43,11 +43,13 @@ from masis.schema.rules import GROUNDLESS
 PROMPT = "reviser"
 MIN_TOKENS, MAX_TOKENS = 2_000, 12_000
 MAX_ISSUES = 60
-"""The most issues that one revision is asked to resolve, the most serious first; the next audit
-finds the rest.
+"""Maximum number of issues that one revision is asked to resolve, the most serious first; the next
+audit finds the rest.
 """
 MAX_PRESERVED = 10
-"""The most preserved sentences to record, which are assertions in both answers word for word."""
+"""Maximum number of preserved sentences to record, which are assertions in both answers word for
+word.
+"""
 _BY_SEVERITY: tuple[Severity, ...] = ("critical", "high", "medium", "low")
 
 

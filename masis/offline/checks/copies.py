@@ -25,11 +25,12 @@ from masis.audit.sentences import SentenceUnit, split_sentences
 from masis.audit.text.comparison import sentence_form, without_capital
 
 MIN_WORDS_OF_COPY = 4
-"""The fewest words of a copy; a shorter claim may answer a question that the evidence asks."""
+"""Minimum number of words in a copy. A shorter claim may answer a question that the evidence asks.
+"""
 LONGEST_COMPARED = 120
 """The longest claim, in words, that is compared word by word with sentences that differ from it."""
 MAX_CHANGED_WORDS = 2
-"""The most words by which a near-copy may differ from its sentence."""
+"""Maximum number of words by which a near-copy may differ from its sentence."""
 
 # Quotation marks of English, German and French. Single marks are counted in `_count_quotes`.
 _QUOTES = frozenset('"“”„«»‹›')

@@ -61,9 +61,9 @@ _QUESTION_START = re.compile(
     re.IGNORECASE,
 )
 _COPY_SUPPORT = 0.97
-"""The least support of a claim that is a copy of the evidence."""
+"""Minimum support of a claim that is a copy of the evidence."""
 _FLAGGED_SUPPORT = 0.2
-"""The most support of a flagged claim. It makes the issue serious (DRAFT-CRITIQUE-SEVERITY) even if
+"""Maximum support of a flagged claim. It makes the issue serious (DRAFT-CRITIQUE-SEVERITY) even if
 the rest of the claim is close to the evidence.
 """
 OPPOSITE_STRENGTH = 0.9

@@ -23,10 +23,10 @@ PREVIEW_ROWS = 200
 """The number of rows in a preview."""
 
 _BATCH = 500
-"""The most rows whose cases are stored in one transaction."""
+"""Maximum number of rows whose cases are stored in one transaction."""
 
 _BATCH_BYTES = 4_000_000
-"""The most bytes of the file per transaction, except for a single case that is larger."""
+"""Maximum number of bytes of the file per transaction, except for a single case that is larger."""
 
 
 class ImportPreview(NamedTuple):

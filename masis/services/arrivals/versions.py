@@ -23,7 +23,7 @@ LONGEST_ID = 480
 """How many characters of the first version's id its versions' ids use; an id has at most 500."""
 
 LONGEST_TEXT = 200_000
-"""The most characters of one chunk's text."""
+"""Maximum number of characters of one chunk's text."""
 
 _DECIDED = ("approved", "overridden", "rejected")
 

@@ -77,13 +77,13 @@ TRY_VERSIONS = "try versions of the judge on decided cases"
 """Acts of several use cases."""
 
 MOST_LISTED = 100
-"""The most false flags, and the most misses, that a report lists. The newest ones come first."""
+"""Maximum number of false flags, and of misses, that a report lists. The newest ones come first."""
 
 LEAST_CASES = 2
 """With fewer decided questions, a half would be empty."""
 
 MOST_READ = 1_000
-"""The most cases that proposals are made from, each of which is read with its issues."""
+"""Maximum number of cases that proposals are made from, each of which is read with its issues."""
 
 AT_ONCE = 4
 """The audits of a trial that run at the same time. They mostly wait for models."""

@@ -62,7 +62,9 @@ from masis.trust.agreement import AgreementEstimate, UnitCounts, cohen_kappa, sh
 Ints = NDArray[np.int64]
 
 MOST_APPLIED = 5_000
-"""The most observations that codes are applied to in one batch. Each is an entry in the log."""
+"""Maximum number of observations that codes are applied to in one batch. Each is an entry in the
+log.
+"""
 
 _AT_ONCE = 100
 """Cases of one transaction, which takes about 100 ms of other writers' time."""

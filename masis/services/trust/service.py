@@ -50,7 +50,7 @@ MOST_LEFT_OUT = 0.2
 
 
 LEAST_CONSTANT = 5
-"""The fewest shared cases for the warning that a reviewer always gives the same verdict.
+"""Minimum number of shared cases for the warning that a reviewer always gives the same verdict.
 
 With fewer cases that happens by chance.
 """

@@ -67,7 +67,7 @@ PRODUCT = (
 )
 """What the product does, and why these answers need a person."""
 MOST_EXPORTED = 20_000
-"""The most cases that a page exports, as it has the file in memory until it's downloaded.
+"""Maximum number of cases that a page exports, as it has the file in memory until it's downloaded.
 
 The command line writes larger exports case by case.
 """

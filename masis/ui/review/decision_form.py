@@ -65,7 +65,7 @@ NEIGHBOURS = 3
 """The number of unchanged words shown on either side of a change."""
 
 MOST_REPORTED = 100
-"""The most issues that one decision reports."""
+"""Maximum number of issues that a decision can report."""
 
 
 # The markers before the text of a heading, list item or quotation, also several of them, such as

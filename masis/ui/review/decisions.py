@@ -39,7 +39,7 @@ CHECKED_AT_ONCE = 2_000
 """The longest log, in entries, that is verified whenever the page opens."""
 
 ENTRIES_COUNTED = 10_000
-"""The most entries that are counted for a filter when the page opens."""
+"""Maximum number of entries that are counted for a filter when the page opens."""
 
 KINDS: tuple[EntryKind, ...] = get_args(EntryKind)
 SOURCES: tuple[EntrySource, ...] = get_args(EntrySource)
