@@ -9,7 +9,7 @@ from typing import Any
 
 from masis.audit.claims import Verifier
 from masis.audit.context import AuditContext
-from masis.audit.critique import CritiqueJudgement, Objection
+from masis.audit.critique import CritiqueJudgement, RawIssue
 from masis.audit.evaluation import EvaluationJudgement
 from masis.audit.loop import Clock, Roles
 from masis.offline.roles.verifier import OfflineVerifier
@@ -18,7 +18,7 @@ from masis.schema.base import Unscored
 from masis.schema.case import Evidence
 
 JUDGED_BY = JudgedBy(model="scripted", version="1")
-MAJOR = Objection("factual", "test", "high", "It is wrong.", "Because.", "Mend it.")
+MAJOR = RawIssue("factual", "test", "high", "It is wrong.", "Because.", "Mend it.")
 
 
 def said(quality: Any = 0.8, **changes: Any) -> CritiqueJudgement:

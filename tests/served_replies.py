@@ -27,7 +27,7 @@ class Request:
     headers: dict[str, str]
     body: Json
     number: int = 0
-    under_way: int = 1
+    in_progress: int = 1
 
     @property
     def model(self) -> str:

@@ -103,7 +103,7 @@ class ModelServer:
         )
         self.requests: list[Request] = []
         self.counts: Counter[str] = Counter()
-        self.under_way = self.most_at_once = self.connections = 0
+        self.in_progress = self.most_at_once = self.connections = 0
         self._cached: set[bytes] = set()
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -177,11 +177,11 @@ class ModelServer:
         )
         if wire is None:
             return await self._send(writer, 404, {}, b'{"detail": "Not Found"}')
-        self.under_way += 1
-        self.most_at_once = max(self.most_at_once, self.under_way)
+        self.in_progress += 1
+        self.most_at_once = max(self.most_at_once, self.in_progress)
         try:
             request = Request(
-                wire, headers, json.loads(body), self.counts["requests"], self.under_way
+                wire, headers, json.loads(body), self.counts["requests"], self.in_progress
             )
             self.counts["requests"] += 1
             if self.keep:
@@ -194,7 +194,7 @@ class ModelServer:
                 else json.dumps(self._reply(request, behaviour)).encode()
             )
         finally:
-            self.under_way -= 1
+            self.in_progress -= 1
         return await self._answer(writer, behaviour, reply)
 
     async def _answer(
@@ -251,7 +251,7 @@ class ModelServer:
             return status(
                 404, f"model: {request.model}", code_name="not_found_error model_not_found"
             )
-        if self.at_most is not None and request.under_way > self.at_most:
+        if self.at_most is not None and request.in_progress > self.at_most:
             return status(
                 429, "Rate limit reached", code_name="rate_limit_exceeded", retry_after="0.05"
             )

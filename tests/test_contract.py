@@ -95,7 +95,7 @@ def test_the_types_and_severities_of_an_issue() -> None:
 def test_the_revisers_input() -> None:
     reviser = ScriptedReviser()
     result = run(
-        critic=ScriptedCritic((said(0.5, objections=(MAJOR,)), said(0.9))), reviser=reviser
+        critic=ScriptedCritic((said(0.5, raw_issues=(MAJOR,)), said(0.9))), reviser=reviser
     )
     context, critique, issues = reviser.seen[0]
     assert (context.answer, context.query, context.evidence) == (
@@ -120,7 +120,7 @@ MINOR = MAJOR._replace(rule="minor", severity="low", description="It could be sh
 @pytest.mark.spec("REQ-CRITIC-OBS-001-ISSUES")
 def test_issues_of_every_severity_are_counted() -> None:
     critic = ScriptedCritic(
-        (said(0.5, objections=(MAJOR, MINOR)), said(0.9, objections=(MINOR,)), said(0.9))
+        (said(0.5, raw_issues=(MAJOR, MINOR)), said(0.9, raw_issues=(MINOR,)), said(0.9))
     )
     events: list[Event] = []
     result = run(critic=critic, settings=Settings(strictness="strict"), on_event=events.append)
@@ -212,7 +212,7 @@ def test_the_literal_mode_applies_the_spec_s_two_expressions_exactly() -> None:
 @pytest.mark.spec("MASIS-CRITIC-METRICS", "MASIS-EVAL-METRICS", "CRITIC-LOOP-SEQUENTIAL")
 def test_the_record_keeps_the_findings_confidence_scores_and_times_of_each_iteration() -> None:
     reviser = ScriptedReviser(("The bridge is 120 metres long [chunk_1]. So it is.",))
-    critic = ScriptedCritic((said(0.6, objections=(MAJOR,)), said(0.9)))
+    critic = ScriptedCritic((said(0.6, raw_issues=(MAJOR,)), said(0.9)))
     case = Case.model_validate(CASE.model_dump() | {"answer": "The bridge is 120 metres long [7]."})
     first, second = run(case=case, critic=critic, reviser=reviser).iterations
     assert [len(iteration.citation_audit.invalid_citations) for iteration in (first, second)] == [

@@ -96,7 +96,7 @@ class _Side(NamedTuple):
 
 
 def check_calculation(text: str) -> Calculation:
-    """Return whether a calculation is right, as far as it can be read.
+    """Return whether the readable part of a calculation is right.
 
     Args:
         text: Sides joined by ``=``; semicolons or line breaks separate several calculations.

@@ -265,8 +265,8 @@ def _claim_grounding_issues(
 def _failing_verdict(check: ClaimCheck, bounds: Bounds) -> str | None:
     """Return the verdict that keeps a claim from passing, None if it passes.
 
-    The rule is that of acceptance, as far as the bounds allow. For a claim that the evidence both
-    supports and contradicts, the verdict is ``contradicted``.
+    The rule is that of acceptance, within the bounds. For a claim that the evidence both supports
+    and contradicts, the verdict is ``contradicted``.
     """
     if check.verdict == "unscored":
         return check.verdict

@@ -31,7 +31,7 @@ Log entries and addresses contain it, so a mode can be renamed without touching 
 
 
 _SIMILAR_NAMES = 0.8
-"""The share of equal letters from which on two names of modes count as similar."""
+"""The minimum share of equal letters for two names of modes to count as similar."""
 
 
 class FailureMode(Record):
@@ -248,8 +248,8 @@ class CaseObservation(Record):
         author: The reviewer; "" for the audit.
         cause: Where the fault comes from, if it's known.
         is_fault: Whether it says that something is wrong. Approvals and confirming labels don't.
-        codes: The codes of the failure modes that people applied to it, as far as the viewer may
-            see them.
+        codes: The codes of the failure modes that people applied to it, limited to what the viewer
+            may see.
 
     """
 

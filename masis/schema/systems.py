@@ -19,7 +19,7 @@ from masis.errors import InputError
 from masis.schema.base import Record
 
 UNNAMED = "unnamed"
-"""The system of cases that name none."""
+"""The system of cases that don't name one."""
 
 LONGEST_NAME = 100
 """Maximum length of a system's name, in characters."""

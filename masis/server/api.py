@@ -141,7 +141,7 @@ def add_cases(call: ApiCall, body: records.NewCases) -> records.AddedCases:
 
 @endpoint("GET", "/cases/{case:path}", "read", "see pages, figures and reports")
 def show_case(call: ApiCall) -> records.CaseDetail:
-    """Return a case with its newest audit and its log, as far as this person may see them."""
+    """Return a case with its newest audit and its log, limited to what this person may see."""
     return records.CaseDetail.of(call.desk.show(call.path["case"]))
 
 
@@ -183,7 +183,7 @@ def skip_case(call: ApiCall) -> records.Changed:
     example={"verdict": "reject", "reason": "unsupported", "token": "chosen-by-the-client"},
 )
 def decide(call: ApiCall, body: records.NewDecision) -> LogEntry:
-    """Decide about an answer of a case."""
+    """Decide an answer of a case."""
     return call.desk.decide(call.path["case"], **_arguments(body))
 
 

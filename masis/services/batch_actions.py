@@ -149,7 +149,7 @@ class BatchContext:
         return self.hides_results and machine_hidden(self.store, self.actor, case_id)
 
     def work(self, case_id: str) -> CaseWork:
-        """Return the team's state of a case, as far as the person may see it."""
+        """Return the team's state of a case, limited to what the person may see."""
         return self.team.work(self.actor, case_id)
 
     def newest_entry(self, case_id: str, kind: EntryKind) -> LogEntry:
@@ -244,7 +244,7 @@ def _check_decision(verdict: Verdict, context: BatchContext, facts: CaseFacts) -
 
 
 def _record_decision(verdict: Verdict, context: BatchContext, facts: CaseFacts) -> LogEntry:
-    """Decide about the original answer of a case.
+    """Decide the original answer of a case.
 
     The decision never counts as blind: the reviewer saw the list, or what they saw when they opened
     the case isn't known.
@@ -529,7 +529,7 @@ class _Coding(NamedTuple):
 
 
 def _new_codings(context: BatchContext, case_id: str) -> list[_Coding]:
-    """Return what a batch would apply to a case, as far as the person may see its observations."""
+    """Return what a batch would apply to the observations of a case that the person may see."""
     applied = context.store.modes.codes_of_case(case_id, context.actor.name)
     own = {(code.place, code.code) for code in applied if code.reviewer == context.actor.name}
     places: list[str | None] = [None]

@@ -95,7 +95,7 @@ class BatchPreview(Record):
         total: The number of chosen cases.
         included: The number of cases that would get an entry.
         left_out: The others, by the reason.
-        serious: The cases that need to be acknowledged, as far as they can be in one batch.
+        serious: The cases that need to be acknowledged and can be in one batch.
         digest: Identifies the included cases in their present versions. ``start`` refuses others.
 
     """

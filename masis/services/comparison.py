@@ -89,8 +89,8 @@ class _Pair(NamedTuple):
 
 
 class ComparedAnswer(NamedTuple):
-    """One answer of a pair, with the newest audit and the decision in force, as far as the viewer
-    may see them.
+    """One answer of a pair, with the newest audit and the decision in force, limited to what the
+    viewer may see.
     """
 
     case: Case
@@ -219,7 +219,7 @@ class ComparisonService:
 
     @requires("read")
     def open_answer(self, actor: Actor, case_id: str) -> ComparedAnswer:
-        """Return one answer of a pair with its newest audit, as far as this person may see it.
+        """Return one answer of a pair with its newest audit, limited to what this person may see.
 
         Raises:
             UnknownRecord: There is no such case.

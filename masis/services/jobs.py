@@ -133,7 +133,7 @@ class BatchProgress:
     """The queue's change number when the next case couldn't start; it's retried after a change."""
 
     @property
-    def under_way(self) -> bool:
+    def is_running(self) -> bool:
         """Whether an audit of the batch is running or may still start."""
         return bool(self.running) or not (self.exhausted or self.stopping)
 
@@ -219,7 +219,7 @@ class Jobs:
         """
         settings = settings or self.workbench.settings
         assert_listed(self.access, actor, settings, self.workbench.settings)
-        if running := self.workbench.runs.under_way(case_id):
+        if running := self.workbench.runs.find_running(case_id):
             return running
         return self._add(
             QueuedJob("audit", self._run_id(case_id, settings), case_id, settings, actor)
@@ -254,7 +254,7 @@ class Jobs:
         states, settings = self.workbench.store.cases.states(), self.workbench.settings
         budget = Budget(settings, max_cost)
         with self._changed:
-            if self._batch is not None and self._batch.under_way:
+            if self._batch is not None and self._batch.is_running:
                 return
             total = sum(states.get(state, 0) for state in UNAUDITED)
             self._batch = BatchProgress(
@@ -291,7 +291,7 @@ class Jobs:
                 )
             elif self._batch.day != today:
                 self._batch.day, self._batch.cases = today, self._arrived_ids()
-                self._batch.budget.renew()
+                self._batch.budget.reset()
             # More cases may have arrived, so only the budget can keep the batch at its end.
             self._batch.exhausted = self._batch.budget.exhausted
             self._announce()
@@ -408,7 +408,7 @@ class Jobs:
                 return None
             # Cases imported since the start are audited too, so more may be done than were counted.
             total = max(batch.total, batch.done + len(batch.running))
-            if not batch.under_way and not batch.stopping and not batch.limit_reached:
+            if not batch.is_running and not batch.stopping and not batch.limit_reached:
                 # Fewer are done than were counted if others audited some of the cases meanwhile.
                 total = batch.done
             # Copies of the collections, because other threads change them while the caller reads.
@@ -449,7 +449,7 @@ class Jobs:
                 entry.worker.cancel(entry.job)
         elif kind == "screening":
             self.workbench.screenings.cancel(actor, subject)
-        elif run_id := self.workbench.runs.under_way(subject):
+        elif run_id := self.workbench.runs.find_running(subject):
             self.workbench.audits.cancel(actor, run_id)
 
     def is_cancelling(self, kind: JobKind, job_id: str) -> bool:
@@ -687,7 +687,7 @@ class Jobs:
             batch.failed += 1
             self._note_failure(("audit", picked.case_id), picked.error)
             return None
-        if picked.case is not None and not batch.budget.begin(picked.case):
+        if picked.case is not None and not batch.budget.try_start(picked.case):
             batch.waiting_case, batch.checked_at = picked.case_id, seen
             # If the budget isn't exhausted, the case may start once the others' costs are known.
             batch.exhausted = batch.budget.exhausted

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 
-from masis.api.exam_results import examinee_of_run, unexamined_name
+from masis.api.exam_results import build_examinee_of_run, find_unexamined_name
 from masis.audit import acceptance
 from masis.audit.acceptance import RULE_VERSION, Acceptability
 from masis.errors import Removed, StaleVersion, StoreError
@@ -126,7 +126,9 @@ class ReassessmentService:
             run.termination_reason,
             self._settings,
             chosen=run.best,
-            unexamined=unexamined_name(examinee_of_run(run, self._settings), self._settings),
+            unexamined=find_unexamined_name(
+                build_examinee_of_run(run, self._settings), self._settings
+            ),
         )
         assessed = self._guarantees.reassess(by_rule, run, case, review_settings(self._settings))
         drawn = assessed.acceptance.passed and acceptance.drawn_for_spot_check(

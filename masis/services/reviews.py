@@ -171,7 +171,7 @@ class ReviewService(Service):
 
     @requires("read")
     def decided_answer(self, actor: Actor, decision: Decision) -> DecidedAnswer:
-        """Return what the rules need of the judged answer, as far as the actor may see it.
+        """Return what the rules need of the judged answer, limited to what the actor may see.
 
         Raises:
             UnknownRecord: There is no such run or iteration.
@@ -377,7 +377,8 @@ class ReviewService(Service):
             entry: The entry of the export.
             row: Its row. The case must be stored.
             file: The digest of the file.
-            keep_unknown: Whether references of a corrected answer that name no evidence are kept.
+            keep_unknown: Whether references of a corrected answer that don't name evidence are
+                kept.
 
         Returns:
             The entry here, and whether it is new. The same decision is recorded only once.

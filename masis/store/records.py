@@ -407,7 +407,7 @@ class ObservationFilter(Record):
         codes: Codes that were applied to the observation.
         uncoded: Only observations without a code, in cases that have none as a whole.
         faults_only: Only observations that say that something is wrong.
-        since: The time from which on, ISO 8601.
+        since: The earliest time, ISO 8601.
         until: The time before which, ISO 8601.
         viewer: The reviewer who sees them; services set it, callers never.
 

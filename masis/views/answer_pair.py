@@ -142,7 +142,7 @@ def pair_side(
 ) -> PairSide:
     """Return one answer with what is known of it; ``href`` leads to its case.
 
-    ``decision`` is the one in force, as far as the viewer may see it. It's shown only with the
+    ``decision`` is the one in force, limited to what the viewer may see. It's shown only with the
     judgement that it explains.
     """
     audited = run is not None and bool(run.iterations)

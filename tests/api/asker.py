@@ -58,7 +58,7 @@ def critique(*issues: Mapping[str, Any], quality: float = 0.9) -> dict[str, Any]
 def issue(
     type_: str, severity: str, description: str, suggestion: str, location: str, *ids: str
 ) -> dict[str, Any]:
-    """One objection."""
+    """One raw issue."""
     return canned.critic_issue(
         type=type_,
         severity=severity,

@@ -86,7 +86,7 @@ def test_cancelling_a_task_stops_only_its_audit() -> None:
         async def one_of_two() -> Run:
             stopped = asyncio.create_task(masis.run_audit_async(CASE, settings))
             other = asyncio.create_task(masis.run_audit_async(CASE, settings))
-            await until_async(lambda: server.under_way >= 2, "both wait for the model")
+            await until_async(lambda: server.in_progress >= 2, "both wait for the model")
             stopped.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await stopped

@@ -104,16 +104,16 @@ def test_an_abandoned_iteration_cancels_audits_and_reads_no_more_cases() -> None
 
 
 def test_audits_that_might_exceed_the_limit_wait_for_running_ones() -> None:
-    most, under_way, lock = 0, 0, threading.Lock()
+    most, running, lock = 0, 0, threading.Lock()
 
     def audit(job: BatchItem, cancelled: Callable[[], bool]) -> masis.Run:
-        nonlocal most, under_way
+        nonlocal most, running
         with lock:
-            under_way += 1
-            most = max(most, under_way)
+            running += 1
+            most = max(most, running)
         time.sleep(0.02)
         with lock:
-            under_way -= 1
+            running -= 1
         return cost(1.0)
 
     # 10 are spent: 2 may begin at 10 dollars each
@@ -135,7 +135,7 @@ def priced_settings(server: ModelServer) -> masis.Settings:
 
 def test_earlier_spending_doesnt_count_toward_a_single_audit() -> None:
     budget, audits = Budget(Settings(), 5.0, spent=2.6), 0
-    while budget.begin(case("a")):
+    while budget.try_start(case("a")):
         budget.record(Usage(calls=1, cost_usd=0.01))
         audits += 1
     assert audits == pytest.approx(240, abs=1)

@@ -90,7 +90,7 @@ def test_suggestions_come_from_the_issues() -> None:
     without = MAJOR._replace(
         suggestion="", description="It is unclear.", quote="The bridge is made of steel."
     )
-    critic = ScriptedCritic((said(0.5, objections=(MAJOR, without)),))
+    critic = ScriptedCritic((said(0.5, raw_issues=(MAJOR, without)),))
     found = critique_draft(QUERY, DRAFT, SOURCES, roles=roles(critic=critic))
     assert len(found.issues) == 2
     assert [issue.suggestion for issue in found.issues if issue.suggestion] == ["Mend it."]
@@ -152,7 +152,7 @@ def sentences(text: str) -> list[str]:
 
 
 def judge(verdicts: object, content: str) -> tuple[drafts.CritiqueResult, ScriptedAsker]:
-    """A draft with one claim, these verdicts on it and one objection, revised; and the model that
+    """A draft with one claim, these verdicts on it and one issue, revised; and the model that
     was asked.
     """
     replies = canned.ALL | {"claims_extract": script.claims("A is B."), "claims_verify": verdicts}

@@ -56,7 +56,7 @@ def citations(
 
 
 def judgement(**changes: Any) -> CritiqueJudgement:
-    """Return the judgement of a critic without objections."""
+    """Return the judgement of a critic without issues."""
     values: dict[str, Any] = {
         "confidence": 0.8,
         "hallucination_detected": False,

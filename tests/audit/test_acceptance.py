@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from masis.api import stepwise
 from masis.api.roles import build_roles, check_models
 from masis.audit import acceptance, claims, critique, loop, output_validation
-from masis.audit.critique import CritiqueJudgement, Objection
+from masis.audit.critique import CritiqueJudgement, RawIssue
 from masis.audit.evaluation import EvaluationJudgement
 from masis.audit.output_validation import LONGEST_ANSWER, OutputValidator, PydanticValidator
 from masis.errors import CriticFailed, InvalidRevision, SettingsError, StepError
@@ -437,15 +437,15 @@ number = st.sampled_from([0.0, 0.3, 0.69, 0.7, 0.9, 1.0, 85, -1, "many", None, f
 good_number = st.sampled_from([0.9, 0.95, 1.0])
 text_type = st.sampled_from(get_args(Issue.model_fields["type"].annotation))
 severity = st.sampled_from(["low", "medium", "high", "critical"])
-objection = st.tuples(text_type, severity).map(
-    lambda drawn: Objection(drawn[0], "test", drawn[1], "It is wrong.", "Because.", "Correct it.")
+raw_issue = st.tuples(text_type, severity).map(
+    lambda drawn: RawIssue(drawn[0], "test", drawn[1], "It is wrong.", "Because.", "Correct it.")
 )
 
 
 def judgement(numbers: st.SearchStrategy[Any]) -> st.SearchStrategy[CritiqueJudgement]:
     rarely = st.sampled_from([False, False, False, True])
-    objections = st.lists(objection, max_size=2).map(tuple)
-    fields = st.tuples(numbers, rarely, rarely, numbers, numbers, st.just("Read."), objections)
+    raw_issues = st.lists(raw_issue, max_size=2).map(tuple)
+    fields = st.tuples(numbers, rarely, rarely, numbers, numbers, st.just("Read."), raw_issues)
     return fields.map(lambda values: CritiqueJudgement(*values))
 
 
@@ -532,7 +532,7 @@ def run_with(*answers: str, validator: OutputValidator | None = None) -> Run:
     case = Case(id="bridge", query="How long?", answer=ANSWER, evidence=EVIDENCE)
     filled_roles = roles(
         critic=ScriptedCritic(
-            [said(0.4, objections=(MAJOR,)), said(0.6, objections=(MAJOR,)), said(0.9)]
+            [said(0.4, raw_issues=(MAJOR,)), said(0.6, raw_issues=(MAJOR,)), said(0.9)]
         ),
         reviser=ScriptedReviser(answers),
     )

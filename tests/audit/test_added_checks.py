@@ -16,12 +16,12 @@ from masis.views.headline import headline
 from tests.plugins import install_package
 
 CHECKS = """
-from masis.audit.critique import Objection
+from masis.audit.critique import RawIssue
 
 
 def metres(case, answer):
     if "metres" in answer:
-        yield Objection(
+        yield RawIssue(
             "factual", "", "high", f"{case.id} gives metres.", "The house writes feet.",
             "Convert it.", quote="120 metres",
         )

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from masis.audit import critique, evaluation, loop
 from masis.audit.context import AuditContext
-from masis.audit.critique import Objection
+from masis.audit.critique import RawIssue
 from masis.audit.evaluation import EvaluationJudgement
 from masis.audit.measures.scores import cap_score, multiply_score, normalize_score
 from masis.audit.sampling import SAMPLE, Sample, SampledCritic, SampledEvaluator
@@ -385,10 +385,10 @@ def test_a_split_hallucination_vote_is_reported_and_a_tie_counts_as_yes() -> Non
 
 
 def test_a_sample_without_flags_votes_through_its_issues() -> None:
-    contradiction = Objection(
+    contradiction = RawIssue(
         "contradiction", "critic_contradiction", "medium", "It is wrong.", "Because.", "Mend it."
     )
-    run = audited(ScriptedCritic((said(objections=(contradiction,)), said(), said())), 3)
+    run = audited(ScriptedCritic((said(raw_issues=(contradiction,)), said(), said())), 3)
     assert run.iterations[0].critique.hallucination_votes == (1, 3)
     assert run.iterations[0].critique.hallucination_detected
     assert "1 of 3 samples of the critic found a hallucination." in {
@@ -414,7 +414,7 @@ def test_without_valid_samples_there_is_no_score() -> None:
 
 
 def test_equal_issues_of_samples_are_merged_with_the_highest_severity() -> None:
-    minor_objection = Objection(
+    minor_objection = RawIssue(
         "factual", "test", "low", "It is wrong.", "Because.", "Mend it.", quote="120 metres"
     )
     serious_objection = minor_objection._replace(severity="high")
@@ -422,15 +422,15 @@ def test_equal_issues_of_samples_are_merged_with_the_highest_severity() -> None:
     judgement_of_samples = SampledCritic(
         ScriptedCritic(
             (
-                said(0.8, objections=(minor_objection,)),
-                said(0.8, objections=(serious_objection, other_objection)),
+                said(0.8, raw_issues=(minor_objection,)),
+                said(0.8, raw_issues=(serious_objection, other_objection)),
             )
         ),
         2,
     ).critique(None)
     assert not isinstance(judgement_of_samples, Unscored)
     assert {
-        (objection.type, objection.severity) for objection in judgement_of_samples.objections
+        (raw_issue.type, raw_issue.severity) for raw_issue in judgement_of_samples.raw_issues
     } == {
         ("factual", "high"),
         ("logical", "high"),

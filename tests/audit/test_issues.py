@@ -9,7 +9,7 @@ import pytest
 from masis.api.audits import audit_citations
 from masis.audit import claims, issues
 from masis.audit.claims import Strictness, one_check_each
-from masis.audit.critique import Objection
+from masis.audit.critique import RawIssue
 from masis.audit.text.assertions import citations_by_sentence, claim_within, is_assertion
 from masis.schema.audit import (
     Claim,
@@ -76,10 +76,10 @@ def test_an_unjudged_claim_is_neither_flagged_nor_revised() -> None:
     assert rule_of(found_issue.rule).is_undecided
 
 
-def raw_issue(
+def make_raw_issue(
     severity: Severity, type_: IssueType = "contradiction", quote: str | None = "90 metres"
-) -> Objection:
-    return Objection(
+) -> RawIssue:
+    return RawIssue(
         type_, f"critic_{type_}", severity, "It is wrong.", "Because.", "Mend it.", quote
     )
 
@@ -92,7 +92,7 @@ LENGTH = "The bridge is 90 metres long. It opened in 1931."
     [("low", "high"), ("medium", "high"), ("high", "high"), ("critical",) * 2],
 )
 def test_a_quoted_contradiction_is_at_least_serious(severity: Severity, expected: Severity) -> None:
-    (raised_issue,) = issues.raise_issues("critic", [raw_issue(severity)], LENGTH, ()).issues
+    (raised_issue,) = issues.raise_issues("critic", [make_raw_issue(severity)], LENGTH, ()).issues
     assert raised_issue.severity == expected
 
 
@@ -106,16 +106,19 @@ def test_unsupported_words_of_a_contradicted_claim_are_serious(
     earlier_issues = issues.merge_issues(
         audit_citations(LENGTH, EVIDENCE), (contradicted_check,), (), SETTINGS
     )
-    objections = [raw_issue("low", type_), raw_issue("low", type_, quote="It opened in 1931.")]
+    raw_issues = [
+        make_raw_issue("low", type_),
+        make_raw_issue("low", type_, quote="It opened in 1931."),
+    ]
     assert [
         issue.severity
-        for issue in issues.raise_issues("critic", objections, LENGTH, earlier_issues).issues
+        for issue in issues.raise_issues("critic", raw_issues, LENGTH, earlier_issues).issues
     ] == [
         "high",
         "low",
     ]
     assert [
-        issue.severity for issue in issues.raise_issues("critic", objections, LENGTH, ()).issues
+        issue.severity for issue in issues.raise_issues("critic", raw_issues, LENGTH, ()).issues
     ] == [
         "low",
         "low",
@@ -123,19 +126,19 @@ def test_unsupported_words_of_a_contradicted_claim_are_serious(
 
 
 def test_other_critic_issues_keep_their_severity() -> None:
-    objections = [
-        raw_issue("medium", quote=None),
-        raw_issue("medium", quote="80 metres"),
-        raw_issue("low", "ambiguity"),
+    raw_issues = [
+        make_raw_issue("medium", quote=None),
+        make_raw_issue("medium", quote="80 metres"),
+        make_raw_issue("low", "ambiguity"),
     ]
     assert [
-        issue.severity for issue in issues.raise_issues("critic", objections, LENGTH, ()).issues
+        issue.severity for issue in issues.raise_issues("critic", raw_issues, LENGTH, ()).issues
     ] == [
         "medium",
         "medium",
         "low",
     ]
-    conflict = raw_issue("medium")._replace(rule="source_conflict")
+    conflict = make_raw_issue("medium")._replace(rule="source_conflict")
     assert issues.raise_issues("critic", [conflict], LENGTH, ()).issues[0].severity == "medium"
 
 
@@ -229,15 +232,15 @@ def test_a_misattributed_reference_suggests_the_right_one() -> None:
 
 
 def test_a_critics_quote_is_located_in_the_answer() -> None:
-    objection = Objection("logical", "r", "high", "d", "w", "s", quote="opened  in 1931")
-    raised = issues.raise_issues("critic", [objection], ANSWER, ())
+    raw_issue = RawIssue("logical", "r", "high", "d", "w", "s", quote="opened  in 1931")
+    raised = issues.raise_issues("critic", [raw_issue], ANSWER, ())
     assert ANSWER[raised.issues[0].start : raised.issues[0].end] == "opened in 1931"
 
 
 def test_a_critics_quote_not_in_the_answer_becomes_a_note() -> None:
     raised = issues.raise_issues(
         "critic",
-        [Objection("logical", "r", "high", "d", "w", "s", quote="it collapsed")],
+        [RawIssue("logical", "r", "high", "d", "w", "s", quote="it collapsed")],
         ANSWER,
         (),
     )

@@ -20,7 +20,7 @@ from masis.audit.context import AuditContext
 from masis.audit.control.run_control import RunControl, RunPosition
 from masis.audit.critique import CritiqueJudgement
 from masis.audit.evaluation import EvaluationJudgement
-from masis.audit.limits import answer_within, evidence_within
+from masis.audit.limits import select_evidence, truncate_answer
 from masis.errors import ProviderFailed, ReviserFailed, StepError
 from masis.observers.observation import run_to_completion
 from masis.schema import limits
@@ -49,7 +49,7 @@ from tests.scripted import (
 )
 
 CASE = factories.case()
-ALWAYS_WRONG = said(0.5, objections=(MAJOR,))
+ALWAYS_WRONG = said(0.5, raw_issues=(MAJOR,))
 
 
 def run(
@@ -73,7 +73,7 @@ def run(
 
 
 def rising(*qualities: float) -> ScriptedCritic:
-    return ScriptedCritic([said(quality, objections=(MAJOR,)) for quality in qualities])
+    return ScriptedCritic([said(quality, raw_issues=(MAJOR,)) for quality in qualities])
 
 
 def answers(count: int) -> ScriptedReviser:
@@ -107,7 +107,7 @@ def test_the_summary_lists_quality_issues_and_changes_per_iteration() -> None:
 @pytest.mark.spec("REQ-CRITIC-015", "REQ-CRITIC-018", "REQ-CRITIC-008", "REQ-CRITIC-023")
 def test_iterations_are_separated_by_a_revision() -> None:
     audit_run = run(
-        critic=ScriptedCritic([said(0.5, objections=(MAJOR,)), said(0.8)]), reviser=answers(1)
+        critic=ScriptedCritic([said(0.5, raw_issues=(MAJOR,)), said(0.8)]), reviser=answers(1)
     )
     assert [iteration.answer for iteration in audit_run.iterations] == [
         CASE.answer,
@@ -486,7 +486,7 @@ def test_call_events_arrive_during_their_step() -> None:
 
 @pytest.mark.spec("REQ-CRITIC-NFR-012")
 def test_calls_are_recorded_per_iteration_and_summed_per_role() -> None:
-    judgements = (said(0.5, objections=(MAJOR,)), said(0.9))
+    judgements = (said(0.5, raw_issues=(MAJOR,)), said(0.9))
     run = run_with_models(roles_with_models(RecordingCritic(judgements), RecordingReviser()))
     assert [[call_.role for call_ in iteration.calls] for iteration in run.iterations] == [
         ["critic", "reviser"],
@@ -661,7 +661,7 @@ class Judges:
     def critique(self, context: AuditContext) -> CritiqueJudgement:
         self.asked["critique", context.answer] += 1
         quality = self.qualities[context.answer]
-        return said(quality, objections=() if quality > 0.85 else (MAJOR,))
+        return said(quality, raw_issues=() if quality > 0.85 else (MAJOR,))
 
     def evaluate(self, context: AuditContext, critique: Critique) -> EvaluationJudgement:
         self.asked["evaluation", context.answer] += 1
@@ -878,19 +878,19 @@ def test_input_beyond_a_limit_is_reported_and_needs_review(
 
 def test_a_long_answer_is_cut_at_a_sentence_end() -> None:
     settings = Settings(max_answer_characters=1_000)
-    assert answer_within(SENTENCE * 300, settings).endswith("[chunk_1].")
-    assert len(answer_within("word " * 300, settings)) == 1_000
+    assert truncate_answer(SENTENCE * 300, settings).endswith("[chunk_1].")
+    assert len(truncate_answer("word " * 300, settings)) == 1_000
 
 
 def test_cited_evidence_has_priority_and_unread_chunks_arent_fabricated() -> None:
     evidence = tuple(Evidence(id=str(number), text="x" * 400) for number in range(1, 10))
     audit = audit_citations("It is so [8]. And so [9].", evidence)
-    assert [chunk.id for chunk in evidence_within(evidence, audit, Settings(max_evidence=3))] == [
+    assert [chunk.id for chunk in select_evidence(evidence, audit, Settings(max_evidence=3))] == [
         "1",
         "8",
         "9",
     ]
-    shortened = evidence_within(evidence, audit, Settings(max_evidence_characters=1_000))
+    shortened = select_evidence(evidence, audit, Settings(max_evidence_characters=1_000))
     assert [(chunk.id, len(chunk.text)) for chunk in shortened] == [
         ("1", 200),
         ("8", 400),
@@ -930,7 +930,7 @@ def test_claims_arent_flagged_if_unread_evidence_might_support_them() -> None:
 def test_the_unchecked_rest_is_appended_to_the_revision_unchanged() -> None:
     full_answer = SENTENCE * 30
     settings = Settings(max_answer_characters=1_000, min_iterations=2)
-    checked_answer = answer_within(full_answer, settings)
+    checked_answer = truncate_answer(full_answer, settings)
     run = limit_and_audit(
         factories.case(full_answer),
         settings,

@@ -14,7 +14,7 @@ from masis.audit.acceptance import assess, fault_probability
 from masis.audit.carried import issues_still_open
 from masis.audit.citations import audit_citations
 from masis.audit.control import routing
-from masis.audit.critique import Objection
+from masis.audit.critique import RawIssue
 from masis.audit.revision import dropped_claims
 from masis.observers.observation import run_to_completion
 from masis.schema.audit import Claim, ClaimCheck, Issue, ReferenceCheck
@@ -495,13 +495,13 @@ def test_a_marker_removed_with_a_source_list_leaves_no_issue() -> None:
 
 
 def test_a_critic_issue_stays_open_until_its_words_change() -> None:
-    wrong = Objection(
+    wrong = RawIssue(
         "factual", "test", "high", "Nobody says so.", "No source.", "Drop it.", quote=INVENTED
     )
-    unclear = Objection(
+    unclear = RawIssue(
         "ambiguity", "unclear", "high", "Which spoons?", "Vague.", "Say which.", quote=INVENTED
     )
-    critic = ScriptedCritic([said(0.5, objections=(wrong, unclear)), said(0.9), said(0.9)])
+    critic = ScriptedCritic([said(0.5, raw_issues=(wrong, unclear)), said(0.9), said(0.9)])
     second, third = run(WITHOUT_MARKER, f"Yes. {WITHOUT_MARKER}", RIGHT, critic=critic).iterations[
         1:
     ]
@@ -513,7 +513,7 @@ def test_a_critic_issue_stays_open_until_its_words_change() -> None:
     assert second.critique.has_major_issues
     assert third.issues == ()
     repeating_critic = ScriptedCritic(
-        [said(0.5, objections=(wrong,)), said(0.9, objections=(wrong,))]
+        [said(0.5, raw_issues=(wrong,)), said(0.9, raw_issues=(wrong,))]
     )
     second = run(WITHOUT_MARKER, f"Yes. {WITHOUT_MARKER}", critic=repeating_critic).iterations[1]
     assert [

@@ -80,11 +80,11 @@ def test_the_reviser_doesnt_get_issues_of_undecided_rules(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     add_rule(monkeypatch, is_undecided=True)
-    objections = (MAJOR, MAJOR._replace(rule="stale_source"))
+    raw_issues = (MAJOR, MAJOR._replace(rule="stale_source"))
     reviser = ScriptedReviser()
     steps = loop.audit(
         case(),
-        roles(critic=ScriptedCritic([said(0.5, objections=objections)]), reviser=reviser),
+        roles(critic=ScriptedCritic([said(0.5, raw_issues=raw_issues)]), reviser=reviser),
         Settings(),
         run_id="r1",
         clock=ticking(),

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from masis.api.exam_results import ExamResults, examinee_of_run
+from masis.api.exam_results import ExamResults, build_examinee_of_run
 from masis.audit.acceptance import RULE_VERSION
 from masis.schema.case import Case, GoldLabels
 from masis.schema.run import Run
@@ -413,7 +413,7 @@ def test_recorded_replies_accept_only_with_a_passed_exam(
 ) -> None:
     settings = Settings()
     for run in runs.values():
-        passed = ExamResults().standing(examinee_of_run(run, settings)).passed
+        passed = ExamResults().standing(build_examinee_of_run(run, settings)).passed
         assert passed != ("model_not_examined" in {reason.code for reason in run.review_reasons})
         assert passed or run.needs_review
 

@@ -12,7 +12,7 @@ from typing import Any, cast
 import pytest
 
 from masis.api.roles import offered_models
-from masis.audit.critique import Objection
+from masis.audit.critique import RawIssue
 from masis.audit.issues import raise_issues
 from masis.cli.models import _draft_judge
 from masis.errors import InputError, SettingsError
@@ -72,8 +72,8 @@ def program_of(name: str = "careful", **changes: Any) -> Program:
 
 
 def issue_of(quote: str | None, kind: Any = "contradiction", answer: str = ANSWER) -> Issue:
-    objection = Objection(kind, f"critic_{kind}", "high", "It is wrong.", "Why.", "Mend it.", quote)
-    return raise_issues("critic", [objection], answer, ()).issues[0]
+    raw_issue = RawIssue(kind, f"critic_{kind}", "high", "It is wrong.", "Why.", "Mend it.", quote)
+    return raise_issues("critic", [raw_issue], answer, ()).issues[0]
 
 
 def labelled_answer(

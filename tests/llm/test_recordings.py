@@ -304,7 +304,7 @@ def test_a_replayed_run_names_its_recording_and_costs_nothing(
     assert not uses_models(settings)
     assert addresses(settings) == ()
     assert estimate(CASE, settings).cost_usd == 0
-    assert Budget(settings, 0.01).begin(CASE)
+    assert Budget(settings, 0.01).try_start(CASE)
     check = probe_model(models["critic"], settings)
     assert check.ok
     assert (

@@ -73,21 +73,21 @@ def test_one_call_yields_the_fields_of_both_specs() -> None:
     assert critique.unsupported_claims == ("It opened in 1931", "An owner is named.")
     assert critique.logical_gaps == ("Nothing follows.",)
     assert critique.conflicting_evidence == ("chunk_1 against chunk_2",)
-    objection = critique.objections[0]
-    assert (objection.type, objection.severity, objection.rule) == (
+    raw_issue = critique.raw_issues[0]
+    assert (raw_issue.type, raw_issue.severity, raw_issue.rule) == (
         "factual",
         "high",
         "critic_factual",
     )
-    assert objection.reason == "chunk_1 says 120 metres."
-    assert objection.evidence_ids == ("chunk_1",)
+    assert raw_issue.reason == "chunk_1 says 120 metres."
+    assert raw_issue.evidence_ids == ("chunk_1",)
 
 
 def test_a_quote_without_its_marker_is_located() -> None:
     critique = judgement(
         canned.critique(issues=[canned.critic_issue(location="the bridge is 90 metres long.")])
     )
-    (issue,) = issues.raise_issues("critic", critique.objections, OLD_ANSWER, ()).issues
+    (issue,) = issues.raise_issues("critic", critique.raw_issues, OLD_ANSWER, ()).issues
     assert (issue.start, issue.end) == (0, len("The bridge is 90 metres long [chunk_1]."))
 
 
@@ -103,7 +103,7 @@ def test_a_missing_point_needs_no_quote() -> None:
     critique = judgement(
         canned.critique(issues=[canned.critic_issue(type="missing_info", location=None)])
     )
-    assert issues.raise_issues("critic", critique.objections, OLD_ANSWER, ()).notes == ()
+    assert issues.raise_issues("critic", critique.raw_issues, OLD_ANSWER, ()).notes == ()
 
 
 def test_chunk_ids_are_matched_leniently_and_unknown_ones_reported() -> None:
@@ -112,7 +112,7 @@ def test_chunk_ids_are_matched_leniently_and_unknown_ones_reported() -> None:
             issues=[canned.critic_issue(evidence_ids=["[chunk_1]", "CHUNK 2", "chunk_77"])]
         )
     )
-    assert critique.objections[0].evidence_ids == ("chunk_1", "chunk_2")
+    assert critique.raw_issues[0].evidence_ids == ("chunk_1", "chunk_2")
     (note,) = critique.notes
     assert "chunk_77" in note
     assert "chunk_1" not in note.replace("chunk_77", "")
@@ -123,17 +123,17 @@ def test_duplicate_issues_are_merged() -> None:
         len(
             judgement(
                 canned.critique(issues=[canned.critic_issue(), canned.critic_issue()])
-            ).objections
+            ).raw_issues
         )
         == 1
     )
 
 
 def test_issue_types_are_matched_in_any_spelling() -> None:
-    (objection,) = judgement(
+    (raw_issue,) = judgement(
         canned.critique(issues=[canned.critic_issue(type="Missing info", severity=" HIGH ")])
-    ).objections
-    assert (objection.type, objection.severity) == ("missing_info", "high")
+    ).raw_issues
+    assert (raw_issue.type, raw_issue.severity) == ("missing_info", "high")
 
 
 @pytest.mark.spec("MASIS-CRITIC-P5")

@@ -159,8 +159,8 @@ def test_a_failing_observer_doesnt_affect_audits_or_others(
 
 
 def test_without_an_observer_nothing_is_collected() -> None:
-    with observation.observe(observation.AuditStart()) as under_way:
-        under_way.emit(observation.Replied("x"))
+    with observation.observe(observation.AuditStart()) as observed:
+        observed.emit(observation.Replied("x"))
     assert not observation._observers
 
 
@@ -184,7 +184,7 @@ class Kept(logging.Handler):
         line = self.format(record)
         assert "\n" not in line
         found = json.loads(line)
-        # calls that another test left under way may still report their end
+        # calls that another test left running may still report their end
         if found.get("run") == "r1":
             self.lines.append(found)
 
@@ -216,13 +216,13 @@ def run(*, log_texts: bool = False, **given: Any) -> Run:
 def improving_scores() -> dict[str, Any]:
     """Quality 0.4, then 0.8."""
     return {
-        "critic": ScriptedCritic([said(0.4, objections=(MAJOR,)), said(0.8)]),
+        "critic": ScriptedCritic([said(0.4, raw_issues=(MAJOR,)), said(0.8)]),
         "reviser": ScriptedReviser(),
     }
 
 
 def test_a_warning_names_its_place_if_it_has_one(kept: Kept) -> None:
-    always = ScriptedCritic([said(quality, objections=(MAJOR,)) for quality in (0.4, 0.6, 0.8)])
+    always = ScriptedCritic([said(quality, raw_issues=(MAJOR,)) for quality in (0.4, 0.6, 0.8)])
     run(
         critic=always,
         reviser=ScriptedReviser([f"It is 120 metres long, version {n} [chunk_1]." for n in (2, 3)]),
@@ -270,7 +270,7 @@ def test_one_iteration_is_singular(kept: Kept) -> None:
     [
         (CriticFailed("It is wrong."), "", "CRITIC-ERR-001", "critique"),
         (ProviderFailed("no route"), "", "CRITIC-ERR-003", "critique"),
-        (said(0.5, objections=(MAJOR,)), ReviserFailed("refused"), "CRITIC-ERR-002", "revision"),
+        (said(0.5, raw_issues=(MAJOR,)), ReviserFailed("refused"), "CRITIC-ERR-002", "revision"),
     ],
 )
 def test_a_failed_step_is_logged_as_an_error(

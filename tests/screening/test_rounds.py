@@ -57,7 +57,7 @@ def test_strong_evidence_converges_in_the_first_round() -> None:
 
 
 @pytest.mark.spec("AESOP-WEAK-REJECTED", "AESOP-ROUNDS")
-def test_weak_studies_are_rejected_and_the_round_limit_ends_as_insufficient() -> None:
+def test_weak_studies_are_rejected_and_the_outcome_at_the_round_limit_is_insufficient() -> None:
     source = ScriptedSource(*(abstracts(*page_ids(n)) for n in range(9)))
     screening, _ = run_screening(
         ScriptedGrader({}, default=WEAK), source, settings=Settings(screening_retrieve=5)

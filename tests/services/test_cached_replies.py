@@ -92,7 +92,7 @@ def test_redaction_removes_only_the_cases_cached_replies(bench: Workbench) -> No
     bench.store.redactions.redact_case(CASE.id, by="Ada", reason="asked for")
     assert count_replies(bench) == kept
     bench.store.replies_of(CASE.id).keep([reply])
-    assert count_replies(bench) == kept, "a call that was under way brings nothing back"
+    assert count_replies(bench) == kept, "a call that was in progress brings nothing back"
 
 
 def test_retention_removes_a_cases_cached_replies(bench: Workbench) -> None:

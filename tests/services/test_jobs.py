@@ -118,7 +118,7 @@ def over(jobs: Jobs, *case_ids: str) -> None:
 
 
 def batch_over(jobs: Jobs) -> None:
-    until(lambda: (batch := jobs.batch()) is not None and not batch.under_way, "the batch")
+    until(lambda: (batch := jobs.batch()) is not None and not batch.is_running, "the batch")
 
 
 def test_an_audit_runs_once_under_its_announced_id(
@@ -364,7 +364,7 @@ def test_a_stopped_batch_leaves_the_rest_unaudited(
     until(lambda: pool.begun, "the first of the batch")
     jobs.cancel_batch(ADA)
     batch = jobs.batch()
-    assert (batch.stopping, batch.under_way) == (True, True)
+    assert (batch.stopping, batch.is_running) == (True, True)
     pool.let_go()
     batch_over(jobs)
     assert len(pool.begun) == 1

@@ -67,7 +67,7 @@ def test_readers_never_wait(store: Store) -> None:
     with store.transaction():
         store.cases.add(a_case("case-2"))
         inside.wait()
-        inside.wait()  # all of them have read while the write is under way
+        inside.wait()  # all of them have read while the write is in progress
     for thread in threads:
         thread.join()
     assert counted == [1, 1, 1]

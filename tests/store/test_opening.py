@@ -170,10 +170,10 @@ def test_a_failed_migration_is_rolled_back_and_can_be_repeated(path: Path) -> No
     open_database(path, known=LATER).close()
 
 
-def _migrate_until_killed(path: Path, under_way: Any) -> None:
+def _migrate_until_killed(path: Path, has_started: Any) -> None:
     def stops(db: object) -> None:
         m002_made_up(db)
-        under_way.set()
+        has_started.set()
         time.sleep(60)
 
     stops.__name__ = m002_made_up.__name__
@@ -183,10 +183,10 @@ def _migrate_until_killed(path: Path, under_way: Any) -> None:
 def test_a_killed_migration_loses_no_row(path: Path) -> None:
     fill_database(path)
     context = multiprocessing.get_context("fork")
-    under_way = context.Event()
-    process = context.Process(target=_migrate_until_killed, args=(path, under_way))
+    has_started = context.Event()
+    process = context.Process(target=_migrate_until_killed, args=(path, has_started))
     process.start()
-    assert under_way.wait(30)
+    assert has_started.wait(30)
     process.kill()
     process.join()
     with Store.open(path) as store:

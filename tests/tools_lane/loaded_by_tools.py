@@ -47,7 +47,7 @@ def trl(path: Path) -> dict[str, Any]:
         if not is_conversational(row):
             raise SystemExit(f"not conversational: {sorted(row)}")
         if maybe_extract_prompt(row) != row:
-            raise SystemExit("the prompt is taken out of the answers: it stands in them as well")
+            raise SystemExit("the answers repeat the prompt")
     texts = [maybe_apply_chat_template(row, tokenizer) for row in rows]
     return {"rows": len(texts), "texts": texts}
 
@@ -66,7 +66,7 @@ def label_studio(path: Path) -> dict[str, Any]:
     regions = []
     for task in tasks:
         if not interface.validate_task({"data": task["data"]}):
-            raise SystemExit(f"a task lacks what the interface shows: {sorted(task['data'])}")
+            raise SystemExit(f"a task lacks a displayed field: {sorted(task['data'])}")
         for prediction in task["predictions"]:
             if errors := interface.validate_prediction(prediction, return_errors=True):
                 raise SystemExit(f"a prediction is refused: {errors[:3]}")

@@ -1,4 +1,4 @@
-"""A decision is about the answer that stood on the page: every way to decide about another one is
+"""A decision is about the answer that stood on the page: every way to decide another one is
 refused.
 """
 

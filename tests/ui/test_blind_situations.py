@@ -417,7 +417,7 @@ def signed_in_as_ada(monkeypatch: pytest.MonkeyPatch) -> None:
     """Serve pages to Ada, and answer any number of her requests."""
     monkeypatch.setattr(reach, "_served", [reach.Reach(sign_in=cast("SignIn", _Ada()))])
     monkeypatch.setattr(served_database, "_served", [])
-    monkeypatch.setattr(api, "BURST", 1_000_000)
+    monkeypatch.setattr(api, "REQUEST_BURST", 1_000_000)
 
 
 Pair = tuple[Path, Path]

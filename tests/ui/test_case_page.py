@@ -1,5 +1,5 @@
-"""The page of one case as Streamlit runs it: which audit, which iteration, which comparison, and
-what it takes.
+"""The page of one case as Streamlit runs it: which audit, iteration and comparison it shows, and
+which actions it accepts.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ CASE = "strategy-01"
 PASSED = "policy-01"
 
 
-class NothingUnderWay:
-    """Jobs of which none is under way and none failed."""
+class IdleJobs:
+    """Jobs of which none is running and none failed."""
 
     def is_auditing(self, _case_id: str) -> bool:
         return False
@@ -77,7 +77,7 @@ def page(**address: str) -> AppTest:
 
 
 def component_data(app: AppTest) -> str:
-    """What the components of a page are given."""
+    """Return the data passed to the page's components."""
     return "\n".join(
         str(element.proto) for element in app.main if hasattr(element, "proto")
     ).replace("\\'", "'")
@@ -162,9 +162,9 @@ def test_the_review_page_without_a_case_links_to_the_first_waiting_case(
 ) -> None:
     app = open_page("review")
     assert [title.value for title in app.title] == ["No case is open"]
-    kept = workbench.store.cases.get(CASE).model_copy(update={"id": "meanwhile"})
-    workbench.cases.add(ADA, [kept])
-    workbench.audits.audit(ADA, kept)  # one more waits than the button says
+    second_case = workbench.store.cases.get(CASE).model_copy(update={"id": "second"})
+    workbench.cases.add(ADA, [second_case])
+    workbench.audits.audit(ADA, second_case)  # one more waits than the button says
     next(button for button in app.button if button.label.startswith("Open the")).click().run()
     assert not app.exception
     assert "case" in app.query_params
@@ -249,11 +249,11 @@ def test_an_audit_without_a_revision_offers_one(
     workbench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     newest, older = runs_of(workbench)
-    asked: list[Settings] = []
+    started_settings: list[Settings] = []
 
-    class Jobs(NothingUnderWay):
+    class Jobs(IdleJobs):
         def audit(self, _actor: Actor, case_id: str, settings: Settings) -> str:
-            asked.append(settings)
+            started_settings.append(settings)
             return case_id
 
     monkeypatch.setattr(case_page, "served_jobs", Jobs)
@@ -265,7 +265,9 @@ def test_an_audit_without_a_revision_offers_one(
         button for button in page(run=older.id).button if button.label == "Revise once anyway"
     )
     button.click().run()
-    assert [(settings.min_iterations, settings.max_iterations) for settings in asked] == [(2, 3)]
+    assert [
+        (settings.min_iterations, settings.max_iterations) for settings in started_settings
+    ] == [(2, 3)]
 
 
 def test_a_running_audit_shows_its_issues_and_that_it_is_stopping(
@@ -280,7 +282,7 @@ def test_a_running_audit_shows_its_issues_and_that_it_is_stopping(
     )
     stopped: list[str] = []
 
-    class Jobs(NothingUnderWay):
+    class Jobs(IdleJobs):
         def is_auditing(self, _case_id: str) -> bool:
             return True
 
@@ -316,11 +318,11 @@ def test_a_revision_isnt_offered_without_a_model_and_the_page_says_why(
 def test_audit_again_offers_to_bypass_cached_replies(
     workbench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[Settings] = []
+    started_settings: list[Settings] = []
 
-    class Jobs(NothingUnderWay):
+    class Jobs(IdleJobs):
         def audit(self, _actor: Actor, _case_id: str, settings: Settings) -> str:
-            asked.append(settings)
+            started_settings.append(settings)
             return "run"
 
     reply = RecordedReply(
@@ -339,11 +341,11 @@ def test_audit_again_offers_to_bypass_cached_replies(
     for label, left in (("With the cached replies", reply), ("Ask the models again", None)):
         cache.keep([reply])
         app = page()
-        assert "Audit again" not in labels(app), "it is what the choice opens under"
+        assert "Audit again" not in labels(app), "with a cache, the button opens a menu instead"
         next(button for button in app.button if button.label == label).click().run()
         assert not app.exception
         assert cache.find(reply) == left
-    assert [settings.cache for settings in asked] == [True, True]
+    assert [settings.cache for settings in started_settings] == [True, True]
 
 
 def test_audit_again_says_which_audit_it_replaces(
@@ -354,14 +356,15 @@ def test_audit_again_says_which_audit_it_replaces(
     )
     monkeypatch.setenv("MASIS_CRITIC", "openai:gpt-5")
     st.cache_resource.clear()
-    said = texts(open_page("review", case=CASE))
-    assert " and replaces the one by **offline**. The current audit stays available under" in said
+    page_text = texts(open_page("review", case=CASE))
+    message = " and replaces the one by **offline**. The current audit stays available under"
+    assert message in page_text
 
 
 def test_audit_again_offers_other_settings_and_leads_to_the_comparison(
     audited_workbench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Jobs(NothingUnderWay):
+    class Jobs(IdleJobs):
         def audit(self, _actor: Actor, case_id: str, settings: Settings) -> str:
             case = audited_workbench.store.cases.get(case_id)
             return audited_workbench.audits.audit(ADA, case, settings=settings).id
@@ -386,23 +389,23 @@ def test_audit_again_offers_other_settings_and_leads_to_the_comparison(
 
 
 @pytest.fixture
-def two(audited_workbench: Workbench) -> tuple[Run, Run]:
-    """The run by default, and one that was told to be strict and literal."""
+def two_runs(audited_workbench: Workbench) -> tuple[Run, Run]:
+    """The run with default settings, and one with strict and literal settings."""
     first = audited_workbench.cases.open(CASE).run
     assert first is not None
-    told = audited_workbench.settings.model_copy(
+    strict_settings = audited_workbench.settings.model_copy(
         update={"strictness": "strict", "max_iterations": 1, "citation_mode": "literal"}
     )
     return first, audited_workbench.audits.audit(
-        ADA, audited_workbench.store.cases.get(CASE), settings=told
+        ADA, audited_workbench.store.cases.get(CASE), settings=strict_settings
     )
 
 
 def test_compare_shows_the_runs_in_the_url_or_the_two_newest(
-    audited_workbench: Workbench, two: tuple[Run, Run], monkeypatch: pytest.MonkeyPatch
+    audited_workbench: Workbench, two_runs: tuple[Run, Run], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     finished = list(audited_workbench.store.runs.for_case(CASE))
-    first, second = two
+    first, second = two_runs
 
     def chosen_ids(**address: str) -> tuple[str, str]:
         monkeypatch.setattr(st, "query_params", address)
@@ -417,10 +420,10 @@ def test_compare_shows_the_runs_in_the_url_or_the_two_newest(
 
 
 def test_the_history_shows_the_settings_of_each_run(
-    audited_workbench: Workbench, two: tuple[Run, Run]
+    audited_workbench: Workbench, two_runs: tuple[Run, Run]
 ) -> None:
     rows: list[Any] = [
-        run_row(run, right=two[1].id) for run in audited_workbench.store.runs.for_case(CASE)
+        run_row(run, right=two_runs[1].id) for run in audited_workbench.store.runs.for_case(CASE)
     ]
     newest, oldest = (row["cells"] for row in rows)
     (changed,) = newest[2]["below"]
@@ -432,16 +435,16 @@ def test_the_history_shows_the_settings_of_each_run(
     assert oldest[2]["below"] == ["default settings"]
     assert (newest[0]["below"], oldest[0]["below"]) == (["right"], [""])
     assert [row["marked"] for row in rows] == [True, False]
-    assert newest[0]["href"] == f"review?case={CASE}&run={two[1].id}"
+    assert newest[0]["href"] == f"review?case={CASE}&run={two_runs[1].id}"
 
 
 def test_two_runs_are_shown_side_by_side(
-    audited_workbench: Workbench, two: tuple[Run, Run]
+    audited_workbench: Workbench, two_runs: tuple[Run, Run]
 ) -> None:
     app = open_page("compare", case=CASE)
     assert [box.label for box in app.selectbox] == ["Left", "Right"]
     press(app, "Swap left and right")
-    assert app.selectbox[0].value == two[1].id
+    assert app.selectbox[0].value == two_runs[1].id
 
 
 @pytest.mark.parametrize(
@@ -496,7 +499,7 @@ def test_a_case_without_an_answer_says_why_and_collapses_the_reasoning(
         assert workbench.store.cases.summary("none").standing == "decided"
 
 
-def test_an_address_of_evidence_is_no_markup_in_its_link(tmp_path: Path, serve: Serve) -> None:
+def test_an_evidence_url_isnt_rendered_as_markup(tmp_path: Path, serve: Serve) -> None:
     workbench = serve(tmp_path / "missing.db")
     source = "https://example.org/:red[x]_**y**"
     case = case_of(

@@ -250,7 +250,9 @@ def test_a_draft_is_kept_with_the_texts_that_were_replaced(
     draft = open_desk(client)["draft"]
     assert [fields["other"] for fields in draft["aside"]] == ["Mine."]
     assert draft["corrected"] == "Stump."
-    listed = workbench.drafts.with_drafts(CLEO, [CASE], lambda case_id: f"adjudication:{case_id}")
+    listed = workbench.drafts.cases_with_drafts(
+        CLEO, [CASE], lambda case_id: f"adjudication:{case_id}"
+    )
     assert listed == {CASE}
 
 

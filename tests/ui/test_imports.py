@@ -55,7 +55,7 @@ def upload(app: AppTest, name: str, content: bytes) -> AppTest:
     return app
 
 
-def under_way(app: AppTest) -> FileImport:
+def running_import(app: AppTest) -> FileImport:
     value = app.query_params["import"]
     found = IMPORTS.get(value if isinstance(value, str) else value[0])
     assert found is not None
@@ -64,7 +64,7 @@ def under_way(app: AppTest) -> FileImport:
 
 def start(app: AppTest) -> AppTest:
     app.button(key="start-import").click().run()
-    under_way(app).wait(30)
+    running_import(app).wait(30)
     app.run()
     assert not app.exception
     return app
@@ -229,7 +229,7 @@ def test_a_stopped_import_reports_what_was_stored(
     app.run()
     app.button(key="stop-import").click().run()
     go_on.set()
-    begun = under_way(app)
+    begun = running_import(app)
     begun.wait(30)
     app.run()
     assert begun.stopped

@@ -74,7 +74,7 @@ def test_a_running_audit_shows_its_current_step() -> None:
     found = draw_timeline(events[: cut + 1], "running")
     assert found["end"] is None
     assert [step["state"] for step in found["groups"][0]["steps"]] == ["done", "done", "now"]
-    assert found["live"] == found["under_way"] == "Iteration 1, critique"
+    assert found["live"] == found["current_step"] == "Iteration 1, critique"
 
 
 def test_the_clock_runs_until_the_audit_has_finished() -> None:

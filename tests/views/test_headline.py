@@ -443,10 +443,10 @@ def test_the_critics_words_replace_quotations_that_dont_show_the_contradiction(
         "contradicted", f"{total} [c2].", contradictions=(conflict(total, theirs, "stated"),)
     )
     found = found.model_copy(update={"claim": found.claim.model_copy(update={"sentence": 0})})
-    objection = critic("logical", "high", "48 x 1,850 + 6,000 = 94,800.").model_copy(
+    raw_issue = critic("logical", "high", "48 x 1,850 + 6,000 = 94,800.").model_copy(
         update={"start": 0, "end": 5}
     )
-    line = headline(with_original(clean, claims=(found,), issues=(objection,)))
+    line = headline(with_original(clean, claims=(found,), issues=(raw_issue,)))
     assert (line.text, line.others) == (text, "")
 
 
@@ -461,10 +461,10 @@ def test_the_critics_words_replace_quotations_that_dont_show_the_contradiction(
 def test_the_critics_reason_isnt_put_into_the_mouth_of_one_chunk(
     clean: Run, ids: tuple[str, ...], said: str
 ) -> None:
-    objection = critic("safety", "critical", "It may do harm.").model_copy(
+    raw_issue = critic("safety", "critical", "It may do harm.").model_copy(
         update={"reason": "Ibuprofen is out, and so is ramipril.", "evidence_ids": ids}
     )
-    assert headline(with_original(clean, issues=(objection,))).text == f"It may do harm. {said}"
+    assert headline(with_original(clean, issues=(raw_issue,))).text == f"It may do harm. {said}"
 
 
 @pytest.mark.parametrize(
@@ -495,11 +495,11 @@ def test_the_critics_reason_isnt_put_into_the_mouth_of_one_chunk(
 def test_a_critic_headline_contrasts_answer_and_evidence(
     clean: Run, description: str, quote: str, reason: str, text: str
 ) -> None:
-    objection = critic("contradiction", "high", description)
-    objection = objection.model_copy(
+    raw_issue = critic("contradiction", "high", description)
+    raw_issue = raw_issue.model_copy(
         update={"quote": quote, "reason": reason, "evidence_ids": ("c2",)}
     )
-    assert headline(with_original(clean, issues=(objection,))).text == text
+    assert headline(with_original(clean, issues=(raw_issue,))).text == text
 
 
 @pytest.mark.parametrize(
@@ -528,7 +528,7 @@ def test_a_long_quotation_shows_the_faulty_words(
         "c2 says that free-tier keys may not be used in any commercial product or service, and may"
         " be suspended without notice"
     )
-    objection = critic("contradiction", "high", "The terms are misread.").model_copy(
+    raw_issue = critic("contradiction", "high", "The terms are misread.").model_copy(
         update={
             "quote": quote,
             "reason": f"{reason}.",
@@ -542,7 +542,7 @@ def test_a_long_quotation_shows_the_faulty_words(
     )
     found = check("contradicted", f"{quote} [c2].", contradictions=conflicts)
     found = found.model_copy(update={"claim": found.claim.model_copy(update={"sentence": 0})})
-    run = with_original(clean, claims=(found,) if at_fault else (), issues=(objection,))
+    run = with_original(clean, claims=(found,) if at_fault else (), issues=(raw_issue,))
     line = headline(run).text
     assert line.startswith(text)
     assert len(line) <= 2 * LONGEST_QUOTED + LONGEST_SAID
@@ -677,11 +677,11 @@ def test_words_count_once_by_their_worst_issue_and_failing_claims_count_separate
         of("partial"),
     )
     undecided = of("unverifiable", **second)
-    objection = critic("factual", "high").model_copy(update={"start": 0, "end": 33})
+    raw_issue = critic("factual", "high").model_copy(update={"start": 0, "end": 33})
     graver = critic("safety", "critical").model_copy(update={"start": 0, "end": 33})
 
     def count_kinds(
-        *claims: ClaimCheck, issues: tuple[Issue, ...] = (objection,)
+        *claims: ClaimCheck, issues: tuple[Issue, ...] = (raw_issue,)
     ) -> dict[str, int]:
         found = headline(with_original(run, claims=claims, issues=issues)).counts
         return {kind: count for kind, count in found if kind != "uncertified"}
@@ -693,7 +693,7 @@ def test_words_count_once_by_their_worst_issue_and_failing_claims_count_separate
         "partial": 1,
         "uncited": 1,
     }
-    line = headline(with_original(run, claims=claims, issues=(objection,)))
+    line = headline(with_original(run, claims=claims, issues=(raw_issue,)))
     assert line.others.startswith("1 more contradicted claim · 1 partly supported claim")
     assert "uncited" not in count_kinds(of("unsupported", sentence=1))
 

@@ -199,7 +199,7 @@ def _parse_round(match: Match, index: EvidenceIds) -> Parsed:
         body, offset = body[lead_match.end() :], offset + lead_match.end()
     if not body or body[0].isdecimal() or not _MAY_NAME_EVIDENCE.search(body):
         return None
-    return read_references(body, offset, index, round_=True) or None
+    return read_references(body, offset, index, is_parenthesized=True) or None
 
 
 # Links: [1](https://...), [[1]](https://...), [the report](https://...), <a href="...">1</a>,

@@ -131,7 +131,7 @@ def _identifier() -> Any:
 
 
 def within_languages(verifier: Any) -> Any:
-    """Return the verifier, restricted to the languages it names; unchanged if it names none."""
+    """Return the verifier, restricted to the languages it names, if it names any."""
     return verifier if getattr(verifier, "languages", None) is None else WithinLanguages(verifier)
 
 

@@ -457,7 +457,8 @@ class CriticAgent(Agent):
     ) -> Any:
         """Return a critique with the fields of ``CriticAgentOutput``.
 
-        ``objections`` are the issues that the critic itself raised, without the citation audit's.
+        ``critic_issues`` are the issues that the critic itself raised, without those of the
+        citation audit.
         If there is no critique, scores are None and ``unscored`` says why. That isn't an exception.
         """
         context = self._audit_context(
@@ -467,7 +468,7 @@ class CriticAgent(Agent):
         raised = issues.RaisedIssues((), ())
         if isinstance(judged, CritiqueJudgement):
             raised = issues.raise_issues(
-                "critic", judged.objections, context.answer, context.issues
+                "critic", judged.raw_issues, context.answer, context.issues
             )
         merged = (*context.issues, *raised.issues)
         verdict = apply_critique_rules(
@@ -475,7 +476,7 @@ class CriticAgent(Agent):
         )
         output = critique_of(verdict, merged)
         return dspy.Prediction(
-            **dict(output), objections=raised.issues, found=merged, verdict=verdict
+            **dict(output), critic_issues=raised.issues, found=merged, verdict=verdict
         )
 
 

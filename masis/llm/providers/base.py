@@ -150,7 +150,7 @@ class TryFailed(Exception):
 
     The message can be shown to users and contains no keys. ``parameter`` names the parameter that
     the server refuses, ``retry_after_s`` is the wait that it asks for, and ``raw`` is the model's
-    text as far as it arrived.
+    text that arrived.
     """
 
     trouble: FailureKind

@@ -186,11 +186,11 @@ class PassageSpan(NamedTuple):
 class CopyMatch(NamedTuple):
     """The spans of the evidence that have a claim word for word.
 
-    ``objection`` is a code for the reason not to confirm it, or empty.
+    ``veto`` is a code for the reason not to confirm it, or empty.
     """
 
     places: tuple[PassageSpan, ...]
-    objection: str = ""
+    veto: str = ""
 
 
 # Matches the space after an opening bracket or before punctuation, which `" ".join` has added.
@@ -267,7 +267,7 @@ class CopyIndex:
                 ]
             )
         )
-        objection, doubted_spans = "", []
+        veto, doubted_spans = "", []
         for words in forms:
             if _count_words(words) < MIN_WORDS_OF_COPY:
                 continue
@@ -275,9 +275,9 @@ class CopyIndex:
                 reason = self._objection(run, claim)
                 if not reason:
                     return CopyMatch((self._place(run),))
-                objection = objection or reason
+                veto = veto or reason
                 doubted_spans.append(self._place(run))
-        return CopyMatch(tuple(doubted_spans), objection) if doubted_spans else None
+        return CopyMatch(tuple(doubted_spans), veto) if doubted_spans else None
 
     def changes(self, claim: str, positions: Iterable[tuple[int, int]]) -> Iterator[WordChange]:
         """Yield the single change between a claim of one sentence and each near-copy of it.

@@ -27,7 +27,7 @@ FEWEST_WORDS = 4
 LONGEST_ANSWER = 20_000
 """The longest answer, in characters. Reviewers must read it all to find the fault."""
 MOST_EVIDENCE = 300_000
-"""Maximum length of the evidence, in characters, because each sentence is compared with all passages."""
+"""Maximum length of the evidence, in characters. Each sentence is compared with all passages."""
 
 
 @dataclass(frozen=True)

@@ -154,7 +154,8 @@ class ImportService(Service):
         To stop the import, stop iterating: stored cases stay. A file that ends with an error, or a
         batch that can't be stored, is a problem of the last step.
 
-        ``system`` names the system of rows that name none: their ids are then those of questions.
+        ``system`` names the system of rows that don't name one: their ids are then those of
+        questions.
 
         Raises:
             InputError: The system's name isn't valid.

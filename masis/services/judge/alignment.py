@@ -435,7 +435,7 @@ class AlignmentService:
     ) -> tuple[RuleProposal, ...]:
         """Return the proposals without examples that no version may have.
 
-        Such a case was decided about a revision, for example.
+        The decision on such a case is about a revision, for example.
         """
         named = {example.case_id for row in proposals for example in row.rule.examples}
         usable = {example.case_id for example in self._store.judges.examples(sorted(named))}
@@ -517,7 +517,7 @@ class AlignmentService:
 
     def _plan(self, rows: pd.DataFrame, version: JudgeVersion) -> _PlannedTrial:
         runs = rows["run_seq"].astype(int).tolist()
-        tried = self._store.judge_trials.find_tried(version.digest, runs)
+        tried = self._store.judge_trials.list_tried_runs(version.digest, runs)
         waiting = [seq for seq in runs if seq not in tried]
         trials: list[_Trial] = []
         left_out: Counter[str] = Counter()

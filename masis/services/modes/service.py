@@ -76,7 +76,7 @@ SIMILAR_PATTERNS = 200
 """How many patterns with shared words are compared by meaning."""
 
 SIMILAR = 0.7
-"""The cosine similarity of meaning from which on two texts count as similar."""
+"""The minimum cosine similarity for two texts to count as similar in meaning."""
 
 APPLY_CODES = "apply or remove failure modes"
 ADD_MODES = "add failure modes to the codebook"
@@ -401,7 +401,8 @@ class ModeService(Service):
 
     @requires("audit", "let a model name groups of notes")
     def suggest_name(self, actor: Actor, group: ProposedGroup) -> SuggestedName:
-        """Ask the model that is set as critic for a name of a group. A person decides about it.
+        """Ask the model that is set as critic for a name of a group. A person decides whether to
+        use it.
 
         It is sent ``TEXTS_SENT`` texts of the group, which the provider then has.
 

@@ -50,7 +50,7 @@ class Tokens(StorePart):
         return self._select("?", 1)
 
     def revoke(self, token_id: str, by: str) -> ApiToken:
-        """Revoke a token from now on. A token that is already revoked stays as it is.
+        """Revoke a token. A token that is already revoked stays as it is.
 
         Raises:
             UnknownRecord: There is no such token.

@@ -1,4 +1,4 @@
-// The desk: an answer with its evidence, and the form that decides about it. It talks to the desk's
+// The desk: an answer with its evidence, and the form to decide it. It talks to the desk's
 // API (desk_api.py). Each answer of the server carries what to show next. Typed text stays in the
 // browser's storage until the server confirms it, so that a killed server, browser or connection
 // loses nothing.
@@ -403,7 +403,7 @@ class Desk {
     return { place, queue, fields: this.fields, token: this.token, seen: this.data.seen }
   }
 
-  // Saves the form, and again if it changes meanwhile. Only one request is under way at a time.
+  // Saves the form, and again if it changes meanwhile. Only one request is in progress at a time.
   save() {
     clearTimeout(this.saveTimer)
     this.saving ??= this.saveChanges().finally(() => {
@@ -664,7 +664,7 @@ class Desk {
     )
   }
 
-  // If an action is under way, says so and returns true.
+  // If an action is in progress, says so and returns true.
   refuseIfBusy() {
     if (!this.busy) return false
     this.hasRefusedKey = true
@@ -814,7 +814,7 @@ class Desk {
     return this.isFinal && !this.isOpen() && this.refuse(this.settledMessage())
   }
 
-  // Opens the label of the claim, reference or chunk that the reader stands on.
+  // Opens the label of the current claim, reference or chunk.
   labelTarget(target) {
     this.labelBar.open(target)
   }

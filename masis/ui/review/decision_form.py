@@ -37,7 +37,7 @@ from masis.services.decision_rules import (
     seen_labels,
     suggest_reasons,
 )
-from masis.services.drafts import clean, read_if_valid
+from masis.services.drafts import read_if_valid, sanitize_text
 from masis.services.records import RunSummary
 from masis.settings import Settings
 from masis.ui.review.form_texts import Answer, Name, Note, OwnWords, Place
@@ -74,7 +74,7 @@ _BLOCK_MARKER = re.compile(r"(?:[ \t]*(?:#{1,6}|[-+*>]|\d{1,3}[.)])[ \t]+)+")
 
 
 class ReportFields(NamedEvidence):
-    """An issue that a reviewer reports, as far as it's filled in.
+    """An issue that a reviewer reports. It may be incomplete.
 
     Without ``start`` and ``end`` it's about the whole answer.
     """
@@ -112,7 +112,7 @@ class OpenReport(ReportFields):
 
 def _valid_reports(posted: object) -> dict[str, tuple[ReportFields, ...]]:
     read = {
-        clean(answer, 64): tuple(
+        sanitize_text(answer, 64): tuple(
             report
             for issue in issues[:MOST_REPORTED]
             if (report := read_if_valid(ReportFields, issue))

@@ -197,7 +197,7 @@ def _run_parameters(entry: LogEntry) -> dict[str, str]:
 
 
 def _opened_detail(workbench: Workbench, entry: LogEntry) -> dict[str, Any]:
-    """Return the details of an entry, with the case and the run as far as the reader may see them.
+    """Return the details of an entry, with the case and the run limited to what the reader may see.
 
     A run that a policy hides from the reader is left out.
     """

@@ -30,9 +30,9 @@ from masis.services.decision_rules import (
 from masis.services.drafts import (
     adjudication_subject,
     case_subject,
-    clean,
     read_form,
     rubric_subject,
+    sanitize_text,
 )
 from masis.services.records import CaseFilter
 from masis.ui.review import decision_form as forms
@@ -542,7 +542,7 @@ def undo_entry(call: ApiCall, body: UndoneEntry) -> DeskAnswer:
             "Type your name first. It's recorded with an undo, too.", field="reviewer"
         )
     reviews = call.workbench.reviews
-    undone = reviews.get(clean(body.entry, 64)).decision
+    undone = reviews.get(sanitize_text(body.entry, 64)).decision
     reviews.undo(call.actor, body.entry)
     case_id = undone.case_id if undone else body.place.case
     if undone is not None and undone.kind == "adjudication" and body.place.adjudication:

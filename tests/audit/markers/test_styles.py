@@ -38,8 +38,8 @@ from masis.audit.markers import (
 )
 from masis.audit.markers.damage import (
     count_empty_markers,
+    count_unclosed_markers,
     half_bracketed_ids,
-    unclosed_markers,
 )
 from masis.audit.markers.references import read_references
 from masis.audit.markers.styles import STYLES, StyleTable
@@ -260,7 +260,7 @@ def test_a_value_in_the_brackets_of_a_new_style_isnt_a_fabrication(
 def test_damage_to_a_new_style_in_brackets_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(styles, "STYLES", (*styles.STYLES, bracketed_style("<<", ">>")))
     assert count_empty_markers("It is long << >>. It opened [] then.") == 2
-    assert unclosed_markers("It is long <<c1 and old <<c2>>.", ["c1", "c2"]) == 1
+    assert count_unclosed_markers("It is long <<c1 and old <<c2>>.", ["c1", "c2"]) == 1
     assert [text for _, text in half_bracketed_ids("<<c1>>c2>>", ["c1", "c2"])] == ["<<c1", "c2>>"]
 
 
@@ -272,9 +272,9 @@ def test_a_partly_closed_bracket_counts_as_unclosed(
         styles, "STYLES", (*styles.STYLES, bracketed_style("<<", ">>"), SOURCE_BRACES)
     )
     for half_closed in ("<<3>", "{{src:3}", "<<3", "{{src:3"):
-        assert unclosed_markers(f"It is long {text.format(half_closed)}", ["2", "3"]) == 1
-    assert unclosed_markers(f"It is long {text.format('<<3>>')}", ["2", "3"]) == 0
-    assert unclosed_markers(f"It is long {text.format('{{src:3}}')}", ["2", "3"]) == 0
+        assert count_unclosed_markers(f"It is long {text.format(half_closed)}", ["2", "3"]) == 1
+    assert count_unclosed_markers(f"It is long {text.format('<<3>>')}", ["2", "3"]) == 0
+    assert count_unclosed_markers(f"It is long {text.format('{{src:3}}')}", ["2", "3"]) == 0
 
 
 def split_texts(text: str) -> list[str]:

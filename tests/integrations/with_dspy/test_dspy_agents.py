@@ -73,7 +73,7 @@ def test_a_fabricated_citation_lowers_confidence_and_is_an_issue(
     assert found.confidence == pytest.approx(0.3)
     assert found.hallucination_detected
     assert found.issues[0].severity == "critical"
-    assert [issue.rule for issue in found.objections] == ["critic_unsupported"]
+    assert [issue.rule for issue in found.critic_issues] == ["critic_unsupported"]
 
 
 @pytest.mark.parametrize("strict", [True, False])

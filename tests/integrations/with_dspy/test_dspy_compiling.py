@@ -138,7 +138,7 @@ def test_the_cost_limit_holds_for_every_optimizer(optimizer: str) -> None:
         session = compiling.Session(plan(optimizer, max_cost=0.03), settings)
         with pytest.raises(compiling.OptimizationStopped, match="limit"):
             compiling.compile_program(session, parts_of())
-        assert 0.018 <= (session.usage.cost_usd or 0) <= 0.045  # what was under way is finished
+        assert 0.018 <= (session.usage.cost_usd or 0) <= 0.045  # what was running is finished
 
 
 def test_a_cost_limit_needs_a_price(server: ModelServer) -> None:

@@ -33,7 +33,9 @@ def test_a_failing_critic_leaves_only_citation_findings(
         state = audited(settings_at(server)).invoke(state_with(WRONG))
     assert state["confidence"] is None
     assert state["critique"]["unscored"]["reason"]
-    assert state["critique"]["hallucination_detected"]  # chunk_9 names no evidence, whoever fails
+    assert state["critique"][
+        "hallucination_detected"
+    ]  # chunk_9 doesn't name evidence, whoever fails
     assert state["critique"]["needs_retry"]
     assert state["metrics"]["confidence_history"] == [None]
     assert state["metrics"]["evaluation"]["overall_score"] is None

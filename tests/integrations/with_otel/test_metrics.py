@@ -44,7 +44,7 @@ SPECIFIED = {
 
 def scripted_run() -> Run:
     """Return a run with quality 0.4, then 0.8; the second iteration has no issues."""
-    critic = ScriptedCritic([said(0.4, objections=(MAJOR,)), said(0.8)])
+    critic = ScriptedCritic([said(0.4, raw_issues=(MAJOR,)), said(0.8)])
     case = CASE.model_copy(update={"answer": "The bridge is 120 metres long [1]."})
     steps = loop.audit(
         case, roles(critic=critic, reviser=ScriptedReviser()), Settings(), run_id="r1"

@@ -236,7 +236,7 @@ def test_parallel_audits_have_separate_span_trees(seen: Exported) -> None:
 
 def test_a_failed_reviser_is_an_error_in_step_and_run(seen: Exported) -> None:
     failing = roles(
-        critic=ScriptedCritic([said(0.5, objections=(MAJOR,))]),
+        critic=ScriptedCritic([said(0.5, raw_issues=(MAJOR,))]),
         reviser=ScriptedReviser([ReviserFailed("no walrus sleeps here")]),
     )
     run_to_completion(loop.audit(CASE, failing, Settings(), run_id="r1"))

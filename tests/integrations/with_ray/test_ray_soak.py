@@ -149,7 +149,7 @@ def test_a_killed_driver_can_be_rerun_and_leaves_no_process(tmp_path: Path, roun
             for path, at in before.items()
             if path.stat().st_mtime_ns != at and path.stem in marked
         ]
-        assert len(again) <= 2  # the shards that were under way, one for each worker
+        assert len(again) <= 2  # the shards in progress, one for each worker
 
 
 def kill_driver(driver: subprocess.Popen[bytes], out: Path, shards: int) -> dict[Path, int]:
