@@ -21,7 +21,7 @@ JUDGED_BY = JudgedBy(model="scripted", version="1")
 MAJOR = RawIssue("factual", "test", "high", "It is wrong.", "Because.", "Mend it.")
 
 
-def said(quality: Any = 0.8, **changes: Any) -> CritiqueJudgement:
+def judgement_with(quality: Any = 0.8, **changes: Any) -> CritiqueJudgement:
     """Return a critic's judgment of this quality, by default without issues."""
     values: dict[str, Any] = {
         "confidence": quality,
@@ -66,7 +66,7 @@ class ContentVerifier(OfflineVerifier):
 class ScriptedCritic:
     """Returns its judgments in order, and repeats the last one."""
 
-    judgements: Sequence[CritiqueJudgement | Unscored | Exception] = (said(),)
+    judgements: Sequence[CritiqueJudgement | Unscored | Exception] = (judgement_with(),)
     judged_by: JudgedBy = JUDGED_BY
     seen: list[AuditContext] = field(default_factory=list)
     turns: Iterator[int] = field(default_factory=count)

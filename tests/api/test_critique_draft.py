@@ -38,7 +38,9 @@ def raw_issue(severity: str, type_: str = "factual", quote: str | None = None) -
 
 def criticize(*raw_issues: RawIssue, options: dict[str, object] | None = None) -> CritiqueResult:
     """A draft whose claims hold, with these issues of a critic."""
-    roles = scripted.roles(critic=scripted.ScriptedCritic([scripted.said(raw_issues=raw_issues)]))
+    roles = scripted.roles(
+        critic=scripted.ScriptedCritic([scripted.judgement_with(raw_issues=raw_issues)])
+    )
     return critique_draft(QUERY, RIGHT, SOURCES, options, roles=roles)
 
 
@@ -264,7 +266,10 @@ def test_a_draft_whose_critic_failed_isnt_valid() -> None:
 @pytest.mark.spec("DRAFT-CRITIQUE-REVISE")
 def test_any_issue_triggers_a_revision() -> None:
     reviser = scripted.ScriptedReviser(["The bridge is 120 metres long."])
-    judgements = [scripted.said(0.6, raw_issues=(raw_issue("medium"),)), scripted.said(0.9)]
+    judgements = [
+        scripted.judgement_with(0.6, raw_issues=(raw_issue("medium"),)),
+        scripted.judgement_with(0.9),
+    ]
     roles = scripted.roles(critic=scripted.ScriptedCritic(judgements), reviser=reviser)
     found = critique_draft("How long?", "It is long.", BRIDGE, {"autoRevise": True}, roles=roles)
     assert (found.is_valid, found.revised_draft, found.remaining_issues) == (
@@ -287,7 +292,7 @@ def test_any_issue_triggers_a_revision() -> None:
 def test_revisions_are_limited_and_the_best_one_is_kept(most: int) -> None:
     grades = ["high", "medium", "high", "high"]
     judgements = [
-        scripted.said(0.5 + n / 10, raw_issues=(raw_issue(grade),))
+        scripted.judgement_with(0.5 + n / 10, raw_issues=(raw_issue(grade),))
         for n, grade in enumerate(grades)
     ]
     reviser = scripted.ScriptedReviser([f"Revision {n} of it." for n in (1, 2, 3)])
@@ -301,8 +306,8 @@ def test_revisions_are_limited_and_the_best_one_is_kept(most: int) -> None:
 
 def test_a_worse_or_unjudged_revision_isnt_returned() -> None:
     worse = [
-        scripted.said(0.6, raw_issues=(raw_issue("medium"),)),
-        scripted.said(0.9, raw_issues=(raw_issue("high"),)),
+        scripted.judgement_with(0.6, raw_issues=(raw_issue("medium"),)),
+        scripted.judgement_with(0.9, raw_issues=(raw_issue("high"),)),
     ]
     roles = scripted.roles(critic=scripted.ScriptedCritic(worse))
     assert (
@@ -326,7 +331,7 @@ def test_a_worse_or_unjudged_revision_isnt_returned() -> None:
 
 def test_a_failing_reviser_is_reported_and_the_issues_are_kept() -> None:
     roles = scripted.roles(
-        critic=scripted.ScriptedCritic([scripted.said(raw_issues=(raw_issue("high"),))]),
+        critic=scripted.ScriptedCritic([scripted.judgement_with(raw_issues=(raw_issue("high"),))]),
         reviser=scripted.ScriptedReviser([ReviserFailed("it refused")]),
     )
     found = critique_draft("How long?", "It is long.", BRIDGE, {"autoRevise": True}, roles=roles)
@@ -338,7 +343,7 @@ def test_a_cancelled_critique_says_so() -> None:
     with pytest.raises(StepError):
         critique_draft(QUERY, WRONG, SOURCES, cancelled=lambda: True)
     reviser = scripted.ScriptedReviser()
-    critic = scripted.ScriptedCritic([scripted.said(raw_issues=(raw_issue("high"),))])
+    critic = scripted.ScriptedCritic([scripted.judgement_with(raw_issues=(raw_issue("high"),))])
     found = critique_draft(
         QUERY,
         WRONG,
@@ -352,7 +357,7 @@ def test_a_cancelled_critique_says_so() -> None:
 
 
 def test_a_loop_past_its_deadline_returns_its_issues() -> None:
-    critic = scripted.ScriptedCritic([scripted.said(raw_issues=(raw_issue("high"),))])
+    critic = scripted.ScriptedCritic([scripted.judgement_with(raw_issues=(raw_issue("high"),))])
     settings = Settings(loop_deadline_s=0.5)
     roles, clock = scripted.roles(critic=critic), scripted.ticking(1.0)
     found = critique_draft(

@@ -16,7 +16,7 @@ from masis.schema.case import Evidence
 from tests.api import asker as script
 from tests.llm import canned
 from tests.llm.scripted_asker import ScriptedAsker
-from tests.scripted import MAJOR, ScriptedCritic, roles, said
+from tests.scripted import MAJOR, ScriptedCritic, judgement_with, roles
 
 QUERY = "How long is the bridge?"
 DRAFT = "The bridge is 130 metres long. The bridge is made of steel."
@@ -90,7 +90,7 @@ def test_suggestions_come_from_the_issues() -> None:
     without = MAJOR._replace(
         suggestion="", description="It is unclear.", quote="The bridge is made of steel."
     )
-    critic = ScriptedCritic((said(0.5, raw_issues=(MAJOR, without)),))
+    critic = ScriptedCritic((judgement_with(0.5, raw_issues=(MAJOR, without)),))
     found = critique_draft(QUERY, DRAFT, SOURCES, roles=roles(critic=critic))
     assert len(found.issues) == 2
     assert [issue.suggestion for issue in found.issues if issue.suggestion] == ["Mend it."]

@@ -43,8 +43,8 @@ from tests.scripted import (
     ScriptedCritic,
     ScriptedEvaluator,
     ScriptedReviser,
+    judgement_with,
     roles,
-    said,
     ticking,
 )
 
@@ -532,7 +532,11 @@ def run_with(*answers: str, validator: OutputValidator | None = None) -> Run:
     case = Case(id="bridge", query="How long?", answer=ANSWER, evidence=EVIDENCE)
     filled_roles = roles(
         critic=ScriptedCritic(
-            [said(0.4, raw_issues=(MAJOR,)), said(0.6, raw_issues=(MAJOR,)), said(0.9)]
+            [
+                judgement_with(0.4, raw_issues=(MAJOR,)),
+                judgement_with(0.6, raw_issues=(MAJOR,)),
+                judgement_with(0.9),
+            ]
         ),
         reviser=ScriptedReviser(answers),
     )

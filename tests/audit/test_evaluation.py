@@ -26,7 +26,7 @@ from masis.schema.run import Run
 from masis.settings import Settings
 from tests.audit.factories import JUDGED_BY, citations, issue, judgement, verdict
 from tests.cases import case_of
-from tests.scripted import MAJOR, ScriptedCritic, ScriptedEvaluator, roles, said
+from tests.scripted import MAJOR, ScriptedCritic, ScriptedEvaluator, judgement_with, roles
 from tests.waiting import PATIENCE_S
 
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
@@ -357,7 +357,7 @@ def test_samples_are_numbered_in_result_order() -> None:
 
 
 def test_the_mean_is_used_and_the_spread_recorded() -> None:
-    critic = ScriptedCritic((said(0.9), said(0.8), said(0.7)))
+    critic = ScriptedCritic((judgement_with(0.9), judgement_with(0.8), judgement_with(0.7)))
     run = audited(critic, 3)
     critique = run.iterations[0].critique
     assert critique.overall_quality_score == pytest.approx(0.8)
@@ -369,15 +369,21 @@ def test_the_mean_is_used_and_the_spread_recorded() -> None:
 
 
 def test_a_large_spread_needs_review() -> None:
-    run = audited(ScriptedCritic((said(0.95), said(0.9), said(0.4))), 3)
+    run = audited(
+        ScriptedCritic((judgement_with(0.95), judgement_with(0.9), judgement_with(0.4))), 3
+    )
     assert "judges_disagree" in reasons(run)
     assert "judges_disagree" not in reasons(
-        audited(ScriptedCritic((said(0.95), said(0.9), said(0.4))), 3, max_judge_spread=0.6)
+        audited(
+            ScriptedCritic((judgement_with(0.95), judgement_with(0.9), judgement_with(0.4))),
+            3,
+            max_judge_spread=0.6,
+        )
     )
 
 
 def test_a_split_hallucination_vote_is_reported_and_a_tie_counts_as_yes() -> None:
-    critic = ScriptedCritic((said(0.9, hallucination_detected=True), said(0.9)))
+    critic = ScriptedCritic((judgement_with(0.9, hallucination_detected=True), judgement_with(0.9)))
     run = audited(critic, 2)
     assert run.iterations[0].critique.hallucination_detected
     assert run.iterations[0].critique.hallucination_votes == (1, 2)
@@ -388,7 +394,12 @@ def test_a_sample_without_flags_votes_through_its_issues() -> None:
     contradiction = RawIssue(
         "contradiction", "critic_contradiction", "medium", "It is wrong.", "Because.", "Mend it."
     )
-    run = audited(ScriptedCritic((said(raw_issues=(contradiction,)), said(), said())), 3)
+    run = audited(
+        ScriptedCritic(
+            (judgement_with(raw_issues=(contradiction,)), judgement_with(), judgement_with())
+        ),
+        3,
+    )
     assert run.iterations[0].critique.hallucination_votes == (1, 3)
     assert run.iterations[0].critique.hallucination_detected
     assert "1 of 3 samples of the critic found a hallucination." in {
@@ -398,7 +409,9 @@ def test_a_sample_without_flags_votes_through_its_issues() -> None:
 
 def test_failed_samples_are_excluded_and_reported() -> None:
     run = audited(
-        ScriptedCritic((said(0.8), CriticFailed("no reply"), Unscored(reason="refused", code="X"))),
+        ScriptedCritic(
+            (judgement_with(0.8), CriticFailed("no reply"), Unscored(reason="refused", code="X"))
+        ),
         3,
     )
     critique = run.iterations[0].critique
@@ -422,8 +435,8 @@ def test_equal_issues_of_samples_are_merged_with_the_highest_severity() -> None:
     judgement_of_samples = SampledCritic(
         ScriptedCritic(
             (
-                said(0.8, raw_issues=(minor_objection,)),
-                said(0.8, raw_issues=(serious_objection, other_objection)),
+                judgement_with(0.8, raw_issues=(minor_objection,)),
+                judgement_with(0.8, raw_issues=(serious_objection, other_objection)),
             )
         ),
         2,

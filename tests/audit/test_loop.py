@@ -43,13 +43,13 @@ from tests.scripted import (
     ScriptedDrafter,
     ScriptedEvaluator,
     ScriptedReviser,
+    judgement_with,
     roles,
-    said,
     ticking,
 )
 
 CASE = factories.case()
-ALWAYS_WRONG = said(0.5, raw_issues=(MAJOR,))
+ALWAYS_WRONG = judgement_with(0.5, raw_issues=(MAJOR,))
 
 
 def run(
@@ -73,7 +73,7 @@ def run(
 
 
 def rising(*qualities: float) -> ScriptedCritic:
-    return ScriptedCritic([said(quality, raw_issues=(MAJOR,)) for quality in qualities])
+    return ScriptedCritic([judgement_with(quality, raw_issues=(MAJOR,)) for quality in qualities])
 
 
 def answers(count: int) -> ScriptedReviser:
@@ -107,7 +107,8 @@ def test_the_summary_lists_quality_issues_and_changes_per_iteration() -> None:
 @pytest.mark.spec("REQ-CRITIC-015", "REQ-CRITIC-018", "REQ-CRITIC-008", "REQ-CRITIC-023")
 def test_iterations_are_separated_by_a_revision() -> None:
     audit_run = run(
-        critic=ScriptedCritic([said(0.5, raw_issues=(MAJOR,)), said(0.8)]), reviser=answers(1)
+        critic=ScriptedCritic([judgement_with(0.5, raw_issues=(MAJOR,)), judgement_with(0.8)]),
+        reviser=answers(1),
     )
     assert [iteration.answer for iteration in audit_run.iterations] == [
         CASE.answer,
@@ -326,7 +327,9 @@ def test_cancelling_before_the_first_step_keeps_the_original() -> None:
 def test_events_are_numbered_complete_and_free_of_text() -> None:
     events: list[Event] = []
     run(
-        critic=ScriptedCritic([ALWAYS_WRONG, said(0.9)]), reviser=answers(1), on_event=events.append
+        critic=ScriptedCritic([ALWAYS_WRONG, judgement_with(0.9)]),
+        reviser=answers(1),
+        on_event=events.append,
     )
     assert [event.seq for event in events] == list(range(1, len(events) + 1))
     steps = [(event.iteration, event.step) for event in events if event.kind == "step_finished"]
@@ -486,7 +489,7 @@ def test_call_events_arrive_during_their_step() -> None:
 
 @pytest.mark.spec("REQ-CRITIC-NFR-012")
 def test_calls_are_recorded_per_iteration_and_summed_per_role() -> None:
-    judgements = (said(0.5, raw_issues=(MAJOR,)), said(0.9))
+    judgements = (judgement_with(0.5, raw_issues=(MAJOR,)), judgement_with(0.9))
     run = run_with_models(roles_with_models(RecordingCritic(judgements), RecordingReviser()))
     assert [[call_.role for call_ in iteration.calls] for iteration in run.iterations] == [
         ["critic", "reviser"],
@@ -626,7 +629,7 @@ class DyingEvaluator(ScriptedEvaluator):
 def test_resuming_retries_a_failed_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bench = Workbench.open(tmp_path / "masis.db")
     bench.cases.add(ADA, [SIGHS])
-    critic = RecordingCritic((ProviderFailed("no answer"), said(0.9)))
+    critic = RecordingCritic((ProviderFailed("no answer"), judgement_with(0.9)))
     interrupt_audit(bench, monkeypatch, critic=critic, evaluator=DyingEvaluator())
     monkeypatch.setattr(
         audit_service, "build_roles", lambda *_, **__: roles_with_models(critic=critic)
@@ -661,7 +664,7 @@ class Judges:
     def critique(self, context: AuditContext) -> CritiqueJudgement:
         self.asked["critique", context.answer] += 1
         quality = self.qualities[context.answer]
-        return said(quality, raw_issues=() if quality > 0.85 else (MAJOR,))
+        return judgement_with(quality, raw_issues=() if quality > 0.85 else (MAJOR,))
 
     def evaluate(self, context: AuditContext, critique: Critique) -> EvaluationJudgement:
         self.asked["evaluation", context.answer] += 1

@@ -31,7 +31,14 @@ from tests.audit.factories import (
     iteration,
     iteration_with_claims,
 )
-from tests.scripted import ContentVerifier, ScriptedCritic, ScriptedReviser, roles, said, ticking
+from tests.scripted import (
+    ContentVerifier,
+    ScriptedCritic,
+    ScriptedReviser,
+    judgement_with,
+    roles,
+    ticking,
+)
 
 SETTINGS = Settings()
 
@@ -382,7 +389,7 @@ def run(
     """Return the run of an answer that a reviser rewrites to these texts in turn."""
     filled = roles(
         verifier=ContentVerifier() if confirming else Undecided(),
-        critic=critic or ScriptedCritic([said(0.9)]),
+        critic=critic or ScriptedCritic([judgement_with(0.9)]),
         reviser=ScriptedReviser(revisions),
     )
     work = loop.audit(
@@ -456,7 +463,7 @@ def test_a_fabricated_reference_counts_the_same_after_its_marker_is_removed() ->
 
 
 def test_a_carried_issue_is_counted_once_per_iteration() -> None:
-    critic = ScriptedCritic([said(0.5), said(0.7), said(0.9)])
+    critic = ScriptedCritic([judgement_with(0.5), judgement_with(0.7), judgement_with(0.9)])
     audit_run = run(FAULTY, WITHOUT_MARKER, WITHOUT_MARKER.replace("antique", "old"), critic=critic)
     third = audit_run.iterations[2]
     assert [
@@ -501,7 +508,9 @@ def test_a_critic_issue_stays_open_until_its_words_change() -> None:
     unclear = RawIssue(
         "ambiguity", "unclear", "high", "Which spoons?", "Vague.", "Say which.", quote=INVENTED
     )
-    critic = ScriptedCritic([said(0.5, raw_issues=(wrong, unclear)), said(0.9), said(0.9)])
+    critic = ScriptedCritic(
+        [judgement_with(0.5, raw_issues=(wrong, unclear)), judgement_with(0.9), judgement_with(0.9)]
+    )
     second, third = run(WITHOUT_MARKER, f"Yes. {WITHOUT_MARKER}", RIGHT, critic=critic).iterations[
         1:
     ]
@@ -513,7 +522,7 @@ def test_a_critic_issue_stays_open_until_its_words_change() -> None:
     assert second.critique.has_major_issues
     assert third.issues == ()
     repeating_critic = ScriptedCritic(
-        [said(0.5, raw_issues=(wrong,)), said(0.9, raw_issues=(wrong,))]
+        [judgement_with(0.5, raw_issues=(wrong,)), judgement_with(0.9, raw_issues=(wrong,))]
     )
     second = run(WITHOUT_MARKER, f"Yes. {WITHOUT_MARKER}", critic=repeating_critic).iterations[1]
     assert [

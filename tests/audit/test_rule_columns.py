@@ -15,7 +15,7 @@ from masis.schema.audit import Issue
 from masis.schema.rules import RULES, IssueRule, rule_of
 from masis.settings import Settings
 from tests.audit.factories import EVIDENCE, case, context, issue, iteration_with_claims, verdict
-from tests.scripted import MAJOR, ScriptedCritic, ScriptedReviser, roles, said, ticking
+from tests.scripted import MAJOR, ScriptedCritic, ScriptedReviser, judgement_with, roles, ticking
 
 LENGTH = "The bridge is 120 metres long [chunk_1]."
 YEAR = "It opened in 1931 [chunk_2]."
@@ -84,7 +84,7 @@ def test_the_reviser_doesnt_get_issues_of_undecided_rules(
     reviser = ScriptedReviser()
     steps = loop.audit(
         case(),
-        roles(critic=ScriptedCritic([said(0.5, raw_issues=raw_issues)]), reviser=reviser),
+        roles(critic=ScriptedCritic([judgement_with(0.5, raw_issues=raw_issues)]), reviser=reviser),
         Settings(),
         run_id="r1",
         clock=ticking(),

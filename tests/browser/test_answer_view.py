@@ -469,10 +469,15 @@ def test_the_queue_continues_at_the_next_row_when_a_case_has_left_it(
     ]
     rows = [{"cells": [cell], "open": cell["open"], "marked": False} for cell in cells]
     mounted = mount("linked_table", "row_keys")
-    mounted.draw({"columns": columns, "rows": rows, "description": "Cases", "head_stays": True})
+    mounted.draw({"columns": columns, "rows": rows, "description": "Cases", "sticky_header": True})
     mounted.page.evaluate("window.masisLeft = 'b'")
     table = mounted.draw(
-        {"columns": columns, "rows": [rows[0], rows[2]], "description": "Cases", "head_stays": True}
+        {
+            "columns": columns,
+            "rows": [rows[0], rows[2]],
+            "description": "Cases",
+            "sticky_header": True,
+        }
     )
     expect(table.get_by_role("link", name="c")).to_be_focused()
 

@@ -201,5 +201,5 @@ def rows_of(*ids: str, scope: str = "a list", **more: object) -> dict[str, objec
         "scope": scope,
     }
     columns = [{"title": "Question", "kind": "main", "hide": ""}]
-    data = {"columns": columns, "rows": rows, "description": "Cases", "head_stays": False}
+    data = {"columns": columns, "rows": rows, "description": "Cases", "sticky_header": False}
     return {**data, "choosing": choosing, **more}

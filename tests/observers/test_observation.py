@@ -25,7 +25,7 @@ from masis.schema.run import Event, Run
 from masis.schema.screening import Abstract
 from tests.cases import case_of
 from tests.llm.asking import settings_here
-from tests.scripted import MAJOR, ScriptedCritic, ScriptedReviser, roles, said
+from tests.scripted import MAJOR, ScriptedCritic, ScriptedReviser, judgement_with, roles
 from tests.serving_models import ModelServer
 
 CASE = case_of("So it is [1].", {"1": "So it is."}, query="How?")
@@ -216,13 +216,15 @@ def run(*, log_texts: bool = False, **given: Any) -> Run:
 def improving_scores() -> dict[str, Any]:
     """Quality 0.4, then 0.8."""
     return {
-        "critic": ScriptedCritic([said(0.4, raw_issues=(MAJOR,)), said(0.8)]),
+        "critic": ScriptedCritic([judgement_with(0.4, raw_issues=(MAJOR,)), judgement_with(0.8)]),
         "reviser": ScriptedReviser(),
     }
 
 
 def test_a_warning_names_its_place_if_it_has_one(kept: Kept) -> None:
-    always = ScriptedCritic([said(quality, raw_issues=(MAJOR,)) for quality in (0.4, 0.6, 0.8)])
+    always = ScriptedCritic(
+        [judgement_with(quality, raw_issues=(MAJOR,)) for quality in (0.4, 0.6, 0.8)]
+    )
     run(
         critic=always,
         reviser=ScriptedReviser([f"It is 120 metres long, version {n} [chunk_1]." for n in (2, 3)]),
@@ -270,7 +272,12 @@ def test_one_iteration_is_singular(kept: Kept) -> None:
     [
         (CriticFailed("It is wrong."), "", "CRITIC-ERR-001", "critique"),
         (ProviderFailed("no route"), "", "CRITIC-ERR-003", "critique"),
-        (said(0.5, raw_issues=(MAJOR,)), ReviserFailed("refused"), "CRITIC-ERR-002", "revision"),
+        (
+            judgement_with(0.5, raw_issues=(MAJOR,)),
+            ReviserFailed("refused"),
+            "CRITIC-ERR-002",
+            "revision",
+        ),
     ],
 )
 def test_a_failed_step_is_logged_as_an_error(

@@ -10,6 +10,7 @@ from tools.plain_english import (
     definitions,
     helper_candidates,
     is_bare_form,
+    limit_candidates,
     name_candidates,
     variable_candidates,
     word_candidates,
@@ -72,3 +73,14 @@ def test_a_helper_of_a_test_has_a_verb_unless_it_is_a_fixture() -> None:
         "def test_it():\n    def stored(): ...\n    def store(): ...\n"
     )
     assert [candidate.place for candidate in helper_candidates("a.py", source)] == ["a.py:5"]
+
+
+def test_a_limit_is_a_maximum_or_a_minimum() -> None:
+    source = (
+        'A = 1\n"""The most cases of a batch."""\nB = 2\n"""The fewest words of a copy."""\n'
+        'C = 3\n"""The most recent report."""\nD = 4\n"""Maximum number of cases per batch."""\n'
+    )
+    assert [candidate.problem for candidate in limit_candidates("a.py", source)] == [
+        "The most cases: begin with Maximum",
+        "The fewest words: begin with Minimum",
+    ]

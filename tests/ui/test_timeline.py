@@ -28,7 +28,7 @@ def draw_timeline(events: list[Event], state: str = "finished", why: str = "") -
     return build_timeline(events, state, events[-1].at if events else NOW, why)  # type: ignore[arg-type]
 
 
-def said(found: Shown) -> str:
+def timeline_text(found: Shown) -> str:
     return "\n".join(
         f"{step['name']}: {step['words']}" for group in found["groups"] for step in group["steps"]
     )
@@ -39,8 +39,8 @@ def test_every_step_is_listed_with_its_result_and_time() -> None:
     assert [group["title"] for group in found["groups"]] == ["Iteration 1", "Iteration 2"]
     first = found["groups"][0]
     assert [step["name"] for step in first["steps"]] == [STEP[name].text for name in list(STEP)[1:]]
-    assert "6 citations, 1 fabricated" in said(found)
-    assert "1 contradicted, 5 not confirmed" in said(found)
+    assert "6 citations, 1 fabricated" in timeline_text(found)
+    assert "1 contradicted, 5 not confirmed" in timeline_text(found)
     assert all(
         step["state"] == "done" and step["ms"] is not None
         for group in found["groups"]

@@ -1,4 +1,4 @@
-"""Labels in words: the passages, and the cause of a fault where the answer is at hand."""
+"""The wording of labels, their passages, and the cause of a fault if the answer is available."""
 
 from __future__ import annotations
 

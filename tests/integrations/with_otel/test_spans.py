@@ -28,7 +28,7 @@ from masis.settings import ROLES
 from tests.cases import case_of
 from tests.integrations.with_otel.conftest import Exported, Watch, attributes_of
 from tests.llm.asking import KEY, settings_here
-from tests.scripted import MAJOR, ScriptedCritic, ScriptedReviser, roles, said
+from tests.scripted import MAJOR, ScriptedCritic, ScriptedReviser, judgement_with, roles
 from tests.served_replies import Behaviour, Request
 from tests.serving_models import ModelServer
 
@@ -236,7 +236,7 @@ def test_parallel_audits_have_separate_span_trees(seen: Exported) -> None:
 
 def test_a_failed_reviser_is_an_error_in_step_and_run(seen: Exported) -> None:
     failing = roles(
-        critic=ScriptedCritic([said(0.5, raw_issues=(MAJOR,))]),
+        critic=ScriptedCritic([judgement_with(0.5, raw_issues=(MAJOR,))]),
         reviser=ScriptedReviser([ReviserFailed("no walrus sleeps here")]),
     )
     run_to_completion(loop.audit(CASE, failing, Settings(), run_id="r1"))
