@@ -58,7 +58,7 @@ def test_a_hostile_pattern_takes_linear_time() -> None:
 
 @pytest.mark.parametrize("pattern", ["(", "a)(b", r"(a)\1", "(?=a)", "((a{100}){100}){100}"])
 def test_a_pattern_that_cannot_be_matched_in_linear_time_is_refused(pattern: str) -> None:
-    with pytest.raises(InputError, match="no regular expression"):
+    with pytest.raises(InputError, match="isn't a supported regular expression"):
         assert_pattern(pattern)
 
 

@@ -156,6 +156,7 @@ class Desk {
     const before = this.data
     // not the data's case: if drawing an answer has failed, the form is still the one before
     const isSameCase = this.formPlace?.case === data.place.case
+    const isNamedNow = isSameCase && before.reviewer !== data.reviewer
     if (isSameCase && data.seen < before.seen) return
     if (!isSameCase) this.leaveForm()
     this.data = { ...data, ...this.fromPage }
@@ -172,6 +173,7 @@ class Desk {
     const isFilled = !isSameCase || (!this.dirty && data.saved_at > this.savedAt)
     if (!isSameCase) this.openForm()
     else if (isFilled) this.fill(data.draft)
+    if (isNamedNow && !this.dirty) this.recall()
     this.formPlace = data.place
     if (data.saved_at > this.savedAt) this.savedAt = data.saved_at
     this.draw()
@@ -459,7 +461,9 @@ class Desk {
     this.dirty = false
     const kept = JSON.parse(readStored(this.storageKey()) ?? "null")
     if (typeof kept?.fields !== "object" || data.tokens.includes(kept.token)) return
-    if (kept.reviewer && data.reviewer && kept.reviewer !== data.reviewer) return
+    // After a reload the page is drawn before it knows the name, and a text that was typed under a
+    // name waits for that name.
+    if (kept.reviewer && kept.reviewer !== data.reviewer) return
     if (data.saved_at && kept.at <= Date.parse(data.saved_at)) return
     this.fill(kept.fields)
     this.change({}, { now: true })
