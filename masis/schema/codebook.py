@@ -239,7 +239,7 @@ class CaseObservation(Record):
     """One thing that a person wrote, or that the audit found, about one case.
 
     Attributes:
-        id: Stays the same while the case has this observation, also if it's audited again.
+        id: Stays the same while the case has this observation, even if it's audited again.
         place: Where it is in the case: ``issue:KEY``, or ``ENTRY:note`` with the id of a log entry.
         run_id: The audit of an issue.
         entry_id: The log entry of everything else.

@@ -341,7 +341,7 @@ class JudgeVersion(Record):
     """A named version of the judge's guidance.
 
     Attributes:
-        id: Identifies the version, whatever its state.
+        id: Identifies the version, regardless of its state.
         digest: The digest of the whole content. ``content`` as people see it leaves out examples
             whose cases aren't decided any more.
         author: Who wrote it. ``created_at`` and ``changed_at`` are the times of the first and the

@@ -58,7 +58,7 @@ from masis.store.reviews.batches import CaseFacts
 
 MOST_IN_BATCH = 10_000
 """Maximum number of cases per batch. Each is a transaction of its own, so others can write
-meanwhile.
+in the meantime.
 """
 
 MOST_OF_CASE = 1_000

@@ -194,7 +194,7 @@ class BatchService(Service):
             names=context.names,
         )
         # The cases are planned before, because that may take longer than other writers should wait.
-        # A case that changes meanwhile has another version and isn't handled.
+        # A case that changes in the meantime has another version and isn't handled.
         with self._store.transaction():
             if (earlier := self._find_repeated(by, token, digest)) is not None:
                 return earlier
@@ -460,7 +460,7 @@ class BatchService(Service):
         """Make the entry of one case, or note why it has none. Call it in a transaction."""
         batches, action = self._store.batches, action_named(context.request.action)
         if not batches.has_outcome(context.batch, case.case_id, "waiting"):
-            return  # Another call has handled it meanwhile.
+            return  # Another call has handled it in the meantime.
         [facts] = batches.facts([case.case_id], context.actor.name)
         why: LeftOut | None = "changed" if facts.version != case.version else None
         why = why or action.check(context, facts)

@@ -321,7 +321,8 @@ class Desk:
     def show(self, case_id: str) -> CaseView:
         """Return a case with its newest audit and decisions, limited to what this reviewer may see.
 
-        A later ``decide`` records that it was shown, and fails if the case has changed meanwhile.
+        A later ``decide`` records that it was shown, and fails if the case has changed in the
+        meantime.
 
         Raises:
             UnknownRecord: There is no such case.

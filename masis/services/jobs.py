@@ -409,7 +409,8 @@ class Jobs:
             # Cases imported since the start are audited too, so more may be done than were counted.
             total = max(batch.total, batch.done + len(batch.running))
             if not batch.is_running and not batch.stopping and not batch.limit_reached:
-                # Fewer are done than were counted if others audited some of the cases meanwhile.
+                # Fewer are done than were counted if others audited some of the cases in the
+                # meantime.
                 total = batch.done
             # Copies of the collections, because other threads change them while the caller reads.
             return replace(
@@ -546,7 +547,7 @@ class Jobs:
                 self._picking = False
                 if (entry := self._first_waiting(kind)) is None:
                     entry = self._enqueue_next_case(batch, picked, seen)
-                elif picked is not None:  # A person has started a job meanwhile, which goes first.
+                elif picked is not None:  # A job that a person has started goes first.
                     batch.waiting_case = picked.case_id
                 self._changed.notify_all()  # Another thread may read the next case now.
                 if entry is not None:
@@ -678,7 +679,7 @@ class Jobs:
             # If the queue has changed since the read, more cases may have arrived.
             batch.exhausted = batch.exhausted or seen == self._changes
             return None
-        if ("audit", picked.case_id) in self._jobs:  # A person has started it meanwhile.
+        if ("audit", picked.case_id) in self._jobs:  # A person has started it in the meantime.
             batch.waiting_case = None
             return None
         if picked.error is not None:  # Only this case fails; the others are still audited.
@@ -715,7 +716,7 @@ class Jobs:
         """Yield the ids of unaudited cases that programs sent; None while there are no more."""
         after = 0
         while True:
-            # Read the cases one by one, because others may audit them meanwhile.
+            # Read the cases one by one, because others may audit them in the meantime.
             arrived = self.workbench.store.inbox.next_unaudited(after)
             if arrived is None:
                 yield None
@@ -726,7 +727,7 @@ class Jobs:
     def _result_of(self, job: QueuedJob) -> tuple[CaseSummary | None, Usage | None]:
         """Read the case's summary and the audit's usage; each is None if it can't be read."""
         case = usage = None
-        with contextlib.suppress(MasisError):  # The case was redacted meanwhile.
+        with contextlib.suppress(MasisError):  # The case was redacted in the meantime.
             case = self.workbench.cases.summary(job.subject)
         if uses_models(job.settings):
             # A run that didn't finish has no result, so its cost is unknown.
@@ -931,7 +932,7 @@ _exiting = threading.Lock()
 
 
 def on_worker_exit(send: Callable[[float], object]) -> None:
-    """Register a callback for the end of a worker process, also when it is terminated.
+    """Register a callback for the end of a worker process, even when it is terminated.
 
     The callback receives the seconds that it may take.
     """

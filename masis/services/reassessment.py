@@ -38,7 +38,8 @@ BATCH = 50
 class Reassessment:
     """Counts of the changes, and of the reasons for lost acceptances.
 
-    ``skipped`` runs couldn't be read or were changed meanwhile; the next reassessment retries them.
+    ``skipped`` runs couldn't be read or were changed in the meantime; the next reassessment retries
+    them.
     """
 
     total: int
@@ -147,7 +148,7 @@ class ReassessmentService:
                 self._store.runs.note_assessment(
                     stored.run_id, assessed.acceptance, assessed.reasons, drawn=waits and drawn
                 )
-            # A person has decided the case meanwhile, and their decision counts.
+            # A person has decided the case in the meantime, and their decision counts.
             except StaleVersion:
                 counts.skipped += 1
                 return

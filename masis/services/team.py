@@ -252,7 +252,8 @@ class TeamService(Service):
         cases = CaseService(self._store)
         blind = self._store.team.strictest_shown() != "first"
         if case_filter.queue:
-            # The queue has its own status of each case, whatever other queues have decided.
+            # The queue has its own status of each case, regardless of what other queues have
+            # decided.
             states = (*IN_A_QUEUE, *(("accepted",) if blind else ()))
             return cases.blind_filter(actor, case_filter).model_copy(
                 update={"states": states, "standings": (), "waits_in_queue": True}

@@ -167,7 +167,7 @@ def until(wanted: Callable[[], object], page: Page, what: str, seconds: int = 30
     """Wait for a condition that ``expect`` doesn't support, such as a position on the page or a
     record that the server has stored.
 
-    The page continues meanwhile. If the condition isn't true within ``seconds``, the test fails
+    The page continues in the meantime. If the condition isn't true within ``seconds``, the test fails
     with its name, ``what``.
     """
     deadline = time.monotonic() + seconds

@@ -139,7 +139,7 @@ def test_claims_references_and_chunks_are_labelled_by_keys_alone(
     expect(shown.get_by_role("group", name="Right reference")).to_be_visible()
     press(page, "2")
     expect(shown).to_contain_text("Right reference: c2")
-    press(page, "a")  # no verdict meanwhile
+    press(page, "a")  # no verdict in the meantime
     expect(shown.get_by_role("status")).to_contain_text("The label bar is open")
     press(page, "Enter")
     expect(shown).to_be_hidden()

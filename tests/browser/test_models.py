@@ -19,7 +19,7 @@ from tools.browser import settle
 OpenTab = Callable[..., Tab]
 KEY = "sk-loopback-0123456789abcdef"
 LATENCY_MS = 1_500
-"""A reply of a slow model, long enough to see what is shown meanwhile."""
+"""A reply of a slow model, long enough to see what is shown in the meantime."""
 
 
 def write_configuration(folder: Path, server: ModelServer) -> None:

@@ -647,7 +647,7 @@ def test_entries_of_both_logs_are_redacted_by_id(with_secret: Store) -> None:
         with_secret.redactions.redact_entry("nothing", by="Ada", reason="name")
 
 
-# Many runs, half of them decided, and others at work meanwhile
+# Many runs, half of them decided, and others at work in the meantime
 
 TEXT = " ".join(
     f"In the year {number} the bridge over the river {number * 7919 % 1009} was opened."

@@ -99,7 +99,7 @@ class WorkerPool:
 
     def close(self, patience_s: float) -> None:
         """Signal all running work to stop, and wait up to ``patience_s`` seconds for it."""
-        # Finished calls remove themselves from the dictionary meanwhile.
+        # Finished calls remove themselves from the dictionary in the meantime.
         for gone in list(self._running.values()):
             gone.set()
         self._pool.shutdown(wait=False, cancel_futures=True)

@@ -107,7 +107,8 @@ class ServerCapabilities:
     def learn(self, failed: TryFailed, call: Call) -> str | None:
         """Change the request format after the server refused ``call``; return the change in words.
 
-        None if there is nothing to change; empty if another call made the same change meanwhile.
+        None if there is nothing to change; empty if another call made the same change in the
+        meantime.
         """
         with self._lock:
             if (

@@ -66,7 +66,7 @@ def ask_within_context(
             sent = sum(len(chunk.text) for chunk in fitted.evidence)
             if sent // 2 < MIN_EVIDENCE:
                 raise
-            # Parallel calls may have learned a smaller room meanwhile, which is kept.
+            # Parallel calls may have learned a smaller room in the meantime, which is kept.
             rooms[asker.name] = min(rooms.get(asker.name, sent), sent // 2)
 
 

@@ -24,7 +24,7 @@ class CaseFacts(NamedTuple):
     """What decides whether an action may include a case, for one reviewer.
 
     Attributes:
-        state: The state as stored, also if a policy hides it.
+        state: The state as stored, even if a policy hides it.
         severity: The severity of the worst issue in the original answer.
         has_answer: Whether there is an answer to decide.
         answered: Whether that answer came with the case; otherwise the audit wrote it.

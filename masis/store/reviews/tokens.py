@@ -29,7 +29,7 @@ class Tokens(StorePart):
             )
 
     def find(self, digest: str) -> ApiToken | None:
-        """Return the token with this digest, also if it is revoked or has expired, or None."""
+        """Return the token with this digest, even if it is revoked or has expired, or None."""
         rows = self._select("digest = ?", digest)
         return rows[0] if rows else None
 

@@ -255,7 +255,7 @@ class Desk {
       if (entry || (path === "decisions" && text))
         decided.push({ entry, case: place.case, text, verdict: body.fields?.verdict, final })
       onAnswer?.()
-      // somebody has opened another case with the browser's buttons meanwhile
+      // somebody has opened another case with the browser's buttons in the meantime
       if (this.hasLeft || this.data.place.case !== place.case) return null
       if (answer.desk) this.move(answer.desk, body.to === "whole_queue")
       this.followsAnother = path !== "undo" && this.data.place.case !== place.case
@@ -405,7 +405,7 @@ class Desk {
     return { place, queue, fields: this.fields, token: this.token, seen: this.data.seen }
   }
 
-  // Saves the form, and again if it changes meanwhile. Only one request is in progress at a time.
+  // Saves the form, and again if it changes in the meantime. Only one request is in progress at a time.
   save() {
     clearTimeout(this.saveTimer)
     this.saving ??= this.saveChanges().finally(() => {
