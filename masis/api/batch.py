@@ -302,13 +302,13 @@ def _jobs(
             reported = InputError(
                 error.problem, hint=_COMMAND_LINE_HINT.sub("", error.hint), field=error.field
             )
-            on_problem(number, _with_hint(reported, row) if can_add_hint else reported)
+            on_problem(number, _add_key_hint(reported, row) if can_add_hint else reported)
             can_add_hint = False
         else:
             yield BatchItem(number, case)
 
 
-def _with_hint(error: InputError, row: Any) -> InputError:
+def _add_key_hint(error: InputError, row: Any) -> InputError:
     """Add the keys of a mapping that lacks a field to its error, since one of them may be the
     field.
     """

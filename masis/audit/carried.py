@@ -87,7 +87,7 @@ class StatementSpan(NamedTuple):
     keys: frozenset[str]
 
 
-def with_carried(
+def add_carried_penalty(
     audit: CitationAudit, issues: Sequence[Issue], invalid_penalty: float
 ) -> CitationAudit:
     """Return the citation audit with the cost of a fabricated reference in an earlier answer.
@@ -112,7 +112,7 @@ def with_carried(
     )
 
 
-def with_raised(issues: Sequence[Issue], raised: Sequence[Issue]) -> tuple[Issue, ...]:
+def merge_raised_issues(issues: Sequence[Issue], raised: Sequence[Issue]) -> tuple[Issue, ...]:
     """Return the issues of an iteration with those that the critic raised.
 
     A carried issue that the critic raised again is dropped.

@@ -226,7 +226,7 @@ def apply_house_rules(judgement: CritiqueJudgement, content: JudgeContent) -> Ru
     rulings: list[HouseRuling] = []
     for raw_issue in judgement.raw_issues:
         rule = _applicable_rule(raw_issue, content)
-        after = _after_rules(raw_issue, rule, by_type)
+        after = _apply_house_rule(raw_issue, rule, by_type)
         if after is None:
             dropped.append(raw_issue)
         else:
@@ -252,7 +252,7 @@ def apply_house_rules(judgement: CritiqueJudgement, content: JudgeContent) -> Ru
     )
 
 
-def _after_rules(
+def _apply_house_rule(
     raw_issue: RawIssue, rule: HouseRule | None, by_type: dict[IssueType, SeverityRule]
 ) -> RawIssue | None:
     """Return the issue as the rules leave it, or None if it's dropped."""

@@ -24,7 +24,7 @@ from pydantic_core import to_jsonable_python
 
 from masis import version
 from masis.audit import acceptance, claims, critique, evaluation, issues, limits
-from masis.audit.carried import issues_still_open, with_carried, with_raised
+from masis.audit.carried import add_carried_penalty, issues_still_open, merge_raised_issues
 from masis.audit.checks import run_checks
 from masis.audit.citations import audit_citations, carry_over_citations
 from masis.audit.claims import ClaimResults, Verifier
@@ -633,7 +633,7 @@ class AuditRun:
                 claim_results.checks,
                 found_issues,
             )
-            citation_audit = with_carried(
+            citation_audit = add_carried_penalty(
                 citation_audit, still_open, self.settings.invalid_citation_penalty
             )
             found_issues = tuple(issues.number_issues((*found_issues, *still_open)))
@@ -810,7 +810,7 @@ class AuditRun:
             raised = issues.raise_issues(
                 "critic", judgement.raw_issues, context.answer, context.issues
             )
-        merged_issues = with_raised(context.issues, raised.issues)
+        merged_issues = merge_raised_issues(context.issues, raised.issues)
         verdict = critique.apply_critique_rules(
             judgement,
             context.citation_audit,

@@ -425,7 +425,7 @@ P = TypeVar("P", bound=Mapping[str, object])
 _END_KEYS = ("closes", "ends")
 
 
-def with_markup(pieces: Sequence[P], markup: Markup) -> list[P]:
+def apply_markup(pieces: Sequence[P], markup: Markup) -> list[P]:
     """Cut pieces where the Markdown begins or ends, and add to each how it is shown.
 
     A citation marker stays whole and is shown as typed, because the audit refers to its characters.

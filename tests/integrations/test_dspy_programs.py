@@ -344,12 +344,12 @@ def test_compiled_instructions_and_examples_replace_the_default_prompt() -> None
     shared = question_and_evidence("How long?", (Evidence(id="1", text="It is 120 m long."),))
     original = compose("critic", "ab" * 16, shared, [answer_section(ANSWER)])
     examples = plugin.examples_of("critic", [{**case, "answer": "Another one.", "issues": []}])
-    changed = plugin.with_program(original, "critic", "Compare each number.", examples)
+    changed = plugin.apply_program(original, "critic", "Compare each number.", examples)
     assert changed.system == f"{original.frame}\n\nCompare each number."
     assert "Another one." in changed.shared.removesuffix(original.shared)
     assert changed.task == original.task
     with pytest.raises(InputError, match="can't be given other instructions"):
-        plugin.with_program(original, "reviser", "Compare each number.", examples)
+        plugin.apply_program(original, "reviser", "Compare each number.", examples)
 
 
 def test_a_critic_compiled_on_decisions_becomes_a_draft_that_audits_can_use(

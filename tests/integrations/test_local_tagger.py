@@ -24,7 +24,7 @@ from masis.integrations.local.tagger import (
     context_of,
     language_of,
     prompts,
-    without_stretches,
+    remove_stretches,
 )
 from masis.schema.audit import Claim, ClaimCheck
 from masis.schema.case import Evidence
@@ -224,7 +224,7 @@ def test_markers_are_skipped_and_offsets_refer_to_the_answer(tmp_path: Path) -> 
 def test_every_kept_character_has_its_offset(
     text: str, stretches: list[tuple[int, int]], expected: str
 ) -> None:
-    kept, offsets = without_stretches(text, stretches)
+    kept, offsets = remove_stretches(text, stretches)
     assert kept == expected
     assert [text[offset] for offset in offsets] == list(kept)
 

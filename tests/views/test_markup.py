@@ -19,7 +19,7 @@ from masis.views.answer import answer_view, unaudited_answer_view
 from masis.views.diff import word_changes
 from masis.views.markdown import MOST_MARKS, drawable
 from masis.views.marks import answer_pieces, reference_marks
-from masis.views.markup import Markup, find_markup, with_markup
+from masis.views.markup import Markup, apply_markup, find_markup
 from tests.cases import case_of
 
 HIDEABLE = re.compile(r"(?:[\s>#*+\-_~`|:\\\[\]]|\d{1,9}[.)](?=\s))*")
@@ -69,7 +69,7 @@ TEXTS = st.lists(PARTS, max_size=40).map("".join)
 
 def pieces_of(text: str) -> list[dict[str, Any]]:
     markup = find_markup(text)
-    return [{"text": text}] if markup is None else with_markup([{"text": text}], markup)
+    return [{"text": text}] if markup is None else apply_markup([{"text": text}], markup)
 
 
 def find(text: str) -> Markup:
@@ -293,7 +293,7 @@ def test_an_unaudited_answer_is_rendered(case: Case) -> None:
 
 def test_a_marker_is_never_cut_or_hidden() -> None:
     text = "See [*a*] and **[c1]**."
-    cut = with_markup(
+    cut = apply_markup(
         [{"text": "See "}, {"text": "[*a*]", "reference": "valid"}, {"text": " and **[c1]**."}],
         find(text),
     )
@@ -303,7 +303,7 @@ def test_a_marker_is_never_cut_or_hidden() -> None:
 
 def test_an_attached_citation_ends_once_after_its_words() -> None:
     text = "It is **120 metres** long."
-    cut = with_markup([{"text": text, "reference": "valid", "beside": ["c1"]}], find(text))
+    cut = apply_markup([{"text": text, "reference": "valid", "beside": ["c1"]}], find(text))
     assert [(piece["text"], piece["beside"]) for piece in cut if piece["beside"]] == [
         (" long.", ["c1"])
     ]

@@ -36,7 +36,7 @@ from masis.audit.control.run_control import RunBudget, RunControl
 from masis.audit.critique import CritiqueJudgement, apply_critique_rules
 from masis.errors import ProviderFailed, SettingsError, StepError
 from masis.integrations.dspy.contracts import CriticLoopOutput, RevisionAgentOutput, critique_of
-from masis.integrations.dspy.plugin import SHAPES, examples_of, with_program
+from masis.integrations.dspy.plugin import SHAPES, apply_program, examples_of
 from masis.integrations.dspy.programs import Role
 from masis.llm import registry
 from masis.llm.client.limits import Limiter
@@ -197,7 +197,7 @@ class FencedPrompt(dspy.Adapter):
         """
         engine = lm.engine
         examples = examples_of(self._role, [dict(demo.items()) for demo in demos])
-        prompt = with_program(self._prompt, self._role, signature.instructions, examples)
+        prompt = apply_program(self._prompt, self._role, signature.instructions, examples)
         temperature = lm_kwargs.get("temperature", lm.kwargs.get("temperature"))
         with engine.turn():
             prompt = prompt._replace(version=engine.version)

@@ -123,7 +123,7 @@ class LocalTagger(LocalRole):
             if has_spans
             else self.verify(claims, evidence)
         )
-        return self.with_missing(
+        return self.add_missing_points(
             one_check_each(claims, checks), query, answer, evidence, completeness=completeness
         )
 
@@ -197,7 +197,7 @@ class LocalTagger(LocalRole):
         own code uses the highest score instead, which marks everything that any part lacks. Raises
         StepError if the model fails.
         """
-        text, offsets = without_stretches(answer, markers)
+        text, offsets = remove_stretches(answer, markers)
         language = language_of(self.scorer.model.name, self.scorer.model.languages)
         parts = self._parts(passages, question, text, language)
         if parts is None:
@@ -273,7 +273,7 @@ class LocalTagger(LocalRole):
             yield passage[begin:last]
 
 
-def without_stretches(text: str, stretches: Sequence[tuple[int, int]]) -> tuple[str, list[int]]:
+def remove_stretches(text: str, stretches: Sequence[tuple[int, int]]) -> tuple[str, list[int]]:
     """Remove stretches from a text, and return the original offset of each remaining character.
 
     Spaces before a stretch are removed too, so that "long [1]." becomes "long.".

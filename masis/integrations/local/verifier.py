@@ -231,7 +231,7 @@ class LocalRole:
         """Return a claim for each sentence that asserts something."""
         return sentence_claims(audit)
 
-    def with_missing(
+    def add_missing_points(
         self,
         checks: tuple[ClaimCheck, ...],
         query: str,
@@ -299,7 +299,7 @@ class LocalVerifier(LocalRole):
     ) -> ClaimResults:
         """Check every claim and, if requested, list the missing points."""
         checks = one_check_each(claims, self.verify(claims, evidence))
-        return self.with_missing(checks, query, answer, evidence, completeness=completeness)
+        return self.add_missing_points(checks, query, answer, evidence, completeness=completeness)
 
     def _check(
         self,

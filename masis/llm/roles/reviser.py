@@ -112,7 +112,7 @@ def briefing(
     """Return the most serious issues by position and cause, and the critic's overall view."""
     most_serious = sorted(issues, key=lambda issue: _BY_SEVERITY.index(issue.severity))[:MAX_ISSUES]
     issue_rows = [
-        _issue_row(group, context.claims) for group in _by_position_and_cause(most_serious)
+        _issue_row(group, context.claims) for group in _group_by_position_and_cause(most_serious)
     ]
     raised = {text for issue in issues for text in (issue.quote, issue.description)}
     overview = {
@@ -124,7 +124,7 @@ def briefing(
     return issue_rows, overview
 
 
-def _by_position_and_cause(issues: Sequence[Issue]) -> list[list[Issue]]:
+def _group_by_position_and_cause(issues: Sequence[Issue]) -> list[list[Issue]]:
     """Group the issues, since citations, claims and critic often find the same fault in the same
     words.
     """

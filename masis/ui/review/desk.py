@@ -355,7 +355,7 @@ class OpenDesk:
         settings = self.workbench.settings
         return list(forms.doubts(corrected, self.answer, self.view.case, original, settings))
 
-    def with_kept_citations(self, decision: Decision) -> Decision:
+    def keep_unknown_citations(self, decision: Decision) -> Decision:
         """Return an override that says that its unknown references were seen and are kept."""
         corrected = decision.corrected_answer or ""
         unknown = unknown_citations(corrected, self.view.case, self.workbench.settings)

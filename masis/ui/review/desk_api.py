@@ -391,7 +391,7 @@ def _record_final(
     decision, answer = desk.decision_of(fields)
     confirms = _correction_question(fields)
     if confirms in body.confirmed:
-        decision = desk.with_kept_citations(decision)
+        decision = desk.keep_unknown_citations(decision)
     if problem := next(iter(problems(decision, answer)), None):
         field = "corrected" if problem.field == "corrected_answer" else "other"
         if problem.code == "citations_unknown":
@@ -494,7 +494,7 @@ def _checked_decision(desk: OpenDesk, body: DecisionForm, fields: FormFields) ->
             f"Nothing was recorded. You haven't seen all serious issues that are open in"
             f" {desk.answer_name}. Approve again to see them."
         )
-    return desk.with_kept_citations(decision) if confirms in body.confirmed else decision
+    return desk.keep_unknown_citations(decision) if confirms in body.confirmed else decision
 
 
 def _leaves_serious_issues(desk: OpenDesk, body: DecisionForm, fields: FormFields) -> bool:
