@@ -140,7 +140,7 @@ def import_cases(database: Path, count: int) -> tuple[Measured, str]:
             digest.update(line)
         process.stdin.close()
         while _state(process.pid) not in ("Z", None):
-            memory.sample(_stored(database))
+            memory.sample(_count_stored(database))
             time.sleep(min(0.2, count / 100_000))
 
     return measure(["import", "-", "--db", str(database)], count, follow), digest.hexdigest()
@@ -154,7 +154,7 @@ def _state(pid: int) -> str | None:
         return None
 
 
-def _stored(database: Path) -> int:
+def _count_stored(database: Path) -> int:
     """Return how many cases the database has so far."""
     if not database.exists():
         return 0

@@ -44,7 +44,7 @@ from masis.schema.calls import ReplyMode
 from masis.schema.case import Evidence
 from masis.schema.providers import ProviderKind
 from masis.settings import Settings
-from tests.served_replies import filled
+from tests.served_replies import fill_schema
 
 CALLS = 200
 LATENCY_MS = 100
@@ -106,9 +106,9 @@ class Instant:
 
     def __init__(self) -> None:
         schema = schemas.reply_schema(CritiqueReply).schema
-        reply = filled(schema, schema)
+        reply = fill_schema(schema, schema)
         reply["issues"] = [
-            filled(schema["properties"]["issues"]["items"], schema) for _ in range(5)
+            fill_schema(schema["properties"]["issues"]["items"], schema) for _ in range(5)
         ]
         self._text = json.dumps(reply)
 

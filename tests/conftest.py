@@ -69,7 +69,7 @@ def _is_loopback(address: Any) -> bool:
         return False
 
 
-def _guarded(real: Callable[..., Any]) -> Callable[..., Any]:
+def _guard_connect(real: Callable[..., Any]) -> Callable[..., Any]:
     def call(self: socket.socket, address: Any) -> Any:
         if not _is_loopback(address):
             raise NetworkRefused(f"tests reach only this machine, not {address!r}")
@@ -84,8 +84,8 @@ def pytest_configure() -> None:
     This applies to the whole process, so that it also covers module and session fixtures and
     threads that outlive their test. Each worker of pytest-xdist calls this hook.
     """
-    socket.socket.connect = _guarded(socket.socket.connect)
-    socket.socket.connect_ex = _guarded(socket.socket.connect_ex)
+    socket.socket.connect = _guard_connect(socket.socket.connect)
+    socket.socket.connect_ex = _guard_connect(socket.socket.connect_ex)
     for variable in [name for name in os.environ if name.endswith("_API_KEY")]:
         del os.environ[variable]
     gc.disable()  # until everything is imported and collected
@@ -187,10 +187,10 @@ def made_once(temporary: pytest.TempPathFactory, name: str, make: Callable[[Path
 @pytest.fixture(scope="session")
 def demo_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the database that ``masis demo`` creates, for tests to copy."""
-    return made_once(tmp_path_factory, "demo.db", _filled)
+    return made_once(tmp_path_factory, "demo.db", _fill_database)
 
 
-def _filled(path: Path) -> None:
+def _fill_database(path: Path) -> None:
     from masis.services import Actor, Workbench  # most tests need neither
     from masis.services.demo_database import fill_demo
 
@@ -249,7 +249,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         names: tuple[str, ...] = getattr(item, "fixturenames", ())
         if "public_data" in names:
             item.add_marker(pytest.mark.soak)
-        if any(hasattr(getattr(item, "module", None), each) for each in ("AppTest", "open_page")):
+        if any(hasattr(getattr(item, "module", None), name) for name in ("AppTest", "open_page")):
             item.add_marker(pytest.mark.apptest)
         if "public_data" in names or (
             config.getoption("--soak") and item.get_closest_marker("soak")

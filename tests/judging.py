@@ -20,7 +20,7 @@ from masis.schema.judge import HouseRule
 from masis.services import Workbench
 from masis.settings import Settings
 from tests.reviewing import decide
-from tests.served_replies import Behaviour, Request, says, sensible
+from tests.served_replies import Behaviour, Request, reply_with, sensible
 from tests.serving_models import ModelServer
 
 ADA, LEA = Actor(name="Ada"), Actor(name="Lea", roles=("lead",), authenticated=True)
@@ -85,7 +85,7 @@ VERDICTS: dict[str, tuple[str, str]] = {
 def read_as_a_judge(request: Request) -> Behaviour | None:
     """Return the reply of the scripted judge."""
     if "critique" not in request.schema_name:
-        return says(sensible(request, "none"))
+        return reply_with(sensible(request, "none"))
     answer = "".join(request.fences("ANSWER")[:1])
     rules = [json.loads(row) for row in "".join(request.fences("HOUSE_RULES")).splitlines()]
     named = {
@@ -99,7 +99,7 @@ def read_as_a_judge(request: Request) -> Behaviour | None:
         issues.append(an_issue_of("The figure is rounded.", answer, named.get("rounded", "")))
     if "costs" in answer and "currency" in named:
         issues.append(an_issue_of("The price has no currency.", answer, named["currency"]))
-    return says(
+    return reply_with(
         {
             "critique_reasoning": "Read sentence by sentence.",
             "issues": issues,

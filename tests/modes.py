@@ -12,7 +12,7 @@ from masis.schema.review import Decision, LogEntry
 from masis.services import Workbench
 from masis.services.records import ObservationFilter
 from masis.store import Store
-from tests.reviewing import submitted
+from tests.reviewing import submit
 from tests.store.factories import a_case, a_run, an_iteration
 
 ADA, BEN, CLEO = Actor(name="Ada"), Actor(name="Ben"), Actor(name="Cleo")
@@ -58,7 +58,7 @@ def reject(
         "reason": "unsupported",
         "labels": labels,
     }
-    return submitted(workbench, Decision.model_validate(content | keys))
+    return submit(workbench, Decision.model_validate(content | keys))
 
 
 def a_label(label: str = "unsupported", note: str = "", **keys: Any) -> TargetLabel:
@@ -75,7 +75,9 @@ def a_label(label: str = "unsupported", note: str = "", **keys: Any) -> TargetLa
     return TargetLabel.model_validate(content | keys)
 
 
-def found(workbench: Workbench, actor: Actor = ADA, **wanted: Any) -> list[CaseObservation]:
+def find_observations(
+    workbench: Workbench, actor: Actor = ADA, **wanted: Any
+) -> list[CaseObservation]:
     """Return the observations that a person finds, oldest first."""
     rows = workbench.modes.search(actor, ObservationFilter(**wanted, size=1000)).rows
     return list(reversed(rows))
@@ -83,4 +85,4 @@ def found(workbench: Workbench, actor: Actor = ADA, **wanted: Any) -> list[CaseO
 
 def texts(workbench: Workbench, actor: Actor = ADA, **wanted: Any) -> list[str]:
     """Return the texts that a person finds, oldest first."""
-    return [row.text for row in found(workbench, actor, **wanted)]
+    return [row.text for row in find_observations(workbench, actor, **wanted)]

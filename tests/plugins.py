@@ -28,7 +28,7 @@ def write_package(folder: Path, entry_points: str, files: Mapping[str, str]) -> 
 
 
 @contextmanager
-def installed(folder: Path, entry_points: str, files: Mapping[str, str]) -> Iterator[None]:
+def install_package(folder: Path, entry_points: str, files: Mapping[str, str]) -> Iterator[None]:
     """Install a package in this process, and remove it again at the end."""
     write_package(folder, entry_points, files)
     before = set(sys.modules)

@@ -13,7 +13,7 @@ from masis.services.decision_rules import kept_citations, seen_issues, seen_labe
 ADA = Actor(name="Ada")
 
 
-def submitted(workbench: Workbench, decision: Decision) -> LogEntry:
+def submit(workbench: Workbench, decision: Decision) -> LogEntry:
     """Submit a decision as the reviewer it names, answering the questions of the page."""
     return workbench.reviews.submit(Actor(name=decision.reviewer), having_seen(workbench, decision))
 
@@ -45,7 +45,7 @@ def decide(
         "run_id": run.id if run else None,
         "verdict": verdict,
     }
-    return submitted(workbench, Decision.model_validate({**content, "reason": "read", **given}))
+    return submit(workbench, Decision.model_validate({**content, "reason": "read", **given}))
 
 
 def undone(workbench: Workbench, case_id: str, reviewer: str) -> LogEntry:

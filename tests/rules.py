@@ -11,7 +11,7 @@ import pytest
 Thing = TypeVar("Thing")
 
 
-def each(
+def for_each(
     things: Iterable[Thing], name: Callable[[Thing], object] = repr
 ) -> Callable[[Callable[[Thing], None]], Callable[[], None]]:
     """Turn a test of one item into a single test of all items.

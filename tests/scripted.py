@@ -9,7 +9,7 @@ from typing import Any
 
 from masis.audit.claims import Verifier
 from masis.audit.context import AuditContext
-from masis.audit.critique import CritiqueJudgement, Objection
+from masis.audit.critique import CritiqueJudgement, RawIssue
 from masis.audit.evaluation import EvaluationJudgement
 from masis.audit.loop import Clock, Roles
 from masis.offline.roles.verifier import OfflineVerifier
@@ -18,10 +18,10 @@ from masis.schema.base import Unscored
 from masis.schema.case import Evidence
 
 JUDGED_BY = JudgedBy(model="scripted", version="1")
-MAJOR = Objection("factual", "test", "high", "It is wrong.", "Because.", "Mend it.")
+MAJOR = RawIssue("factual", "test", "high", "It is wrong.", "Because.", "Mend it.")
 
 
-def said(quality: Any = 0.8, **changes: Any) -> CritiqueJudgement:
+def judgement_with(quality: Any = 0.8, **changes: Any) -> CritiqueJudgement:
     """Return a critic's judgment of this quality, by default without issues."""
     values: dict[str, Any] = {
         "confidence": quality,
@@ -50,15 +50,15 @@ class ScriptedDrafter:
 class ContentVerifier(OfflineVerifier):
     """Extracts claims like the offline verifier and supports all of them.
 
-    Subclasses can override ``judged`` for other verdicts.
+    Subclasses can override ``judge_claim`` for other verdicts.
     """
 
     def verify(
         self, claims: Sequence[Claim], evidence: Sequence[Evidence], question: str = ""
     ) -> tuple[ClaimCheck, ...]:
-        return tuple(map(self.judged, claims))
+        return tuple(map(self.judge_claim, claims))
 
-    def judged(self, claim: Claim) -> ClaimCheck:
+    def judge_claim(self, claim: Claim) -> ClaimCheck:
         return ClaimCheck(claim=claim, verdict="supported", support=1.0, confidence=1.0)
 
 
@@ -66,7 +66,7 @@ class ContentVerifier(OfflineVerifier):
 class ScriptedCritic:
     """Returns its judgments in order, and repeats the last one."""
 
-    judgements: Sequence[CritiqueJudgement | Unscored | Exception] = (said(),)
+    judgements: Sequence[CritiqueJudgement | Unscored | Exception] = (judgement_with(),)
     judged_by: JudgedBy = JUDGED_BY
     seen: list[AuditContext] = field(default_factory=list)
     turns: Iterator[int] = field(default_factory=count)

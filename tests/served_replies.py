@@ -27,7 +27,7 @@ class Request:
     headers: dict[str, str]
     body: Json
     number: int = 0
-    under_way: int = 1
+    in_progress: int = 1
 
     @property
     def model(self) -> str:
@@ -51,8 +51,8 @@ class Request:
         contents += [message["content"] for message in self.body.get("messages", ())]
         return [
             text
-            for each in contents
-            for text in ([each] if isinstance(each, str) else _texts(each))
+            for content in contents
+            for text in ([content] if isinstance(content, str) else _texts(content))
         ]
 
     @property
@@ -130,7 +130,7 @@ class Behaviour:
 Script = Callable[[Request], Behaviour | None]
 
 
-def says(value: Any) -> Behaviour:
+def reply_with(value: Any) -> Behaviour:
     """Return a reply with this text, or with this value as JSON."""
     return Behaviour(
         text=value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
@@ -183,7 +183,9 @@ def sensible(
             return {"claims": _claims(answer)}
         case "checked_claims_reply":
             rows = {row["sentence"]: row for row in map(json.loads, answer.splitlines())}
-            claims = [each | _verdict(rows[each["sentence"]], chunks) for each in _claims(answer)]
+            claims = [
+                claim | _verdict(rows[claim["sentence"]], chunks) for claim in _claims(answer)
+            ]
             return {"claims": claims, "missing": []}
         case "verdicts_reply":
             rows = [json.loads(line) for line in "".join(request.fences("CLAIMS")).splitlines()]
@@ -194,22 +196,22 @@ def sensible(
             id_, text = chunks[0] if chunks else ("1", "Nothing is known.")
             said = _sentences(text)[0].rstrip(".")
             return {"reasoning_steps": [f"Chunk {id_} says it."], "answer": f"{said} [{id_}]."}
-    made = filled(request.schema, request.schema)
+    made = fill_schema(request.schema, request.schema)
     assert isinstance(made, dict)
     return made
 
 
-def filled(schema: Json, root: Json) -> Any:
+def fill_schema(schema: Json, root: Json) -> Any:
     """Return a simple value that matches a schema."""
     if "$ref" in schema:
-        return filled(root["$defs"][schema["$ref"].rsplit("/", 1)[1]], root)
+        return fill_schema(root["$defs"][schema["$ref"].rsplit("/", 1)[1]], root)
     if "enum" in schema:
         return schema["enum"][0]
     if "anyOf" in schema:
-        return filled(schema["anyOf"][0], root)
+        return fill_schema(schema["anyOf"][0], root)
     match schema.get("type"):
         case "object":
-            return {name: filled(each, root) for name, each in schema["properties"].items()}
+            return {name: fill_schema(inner, root) for name, inner in schema["properties"].items()}
         case "array":
             return []
         case "number":
@@ -294,7 +296,7 @@ def _verdict(row: Json, chunks: list[tuple[str, str]]) -> Json:
         for id_ in cited
     ]
     return {
-        "evidence": [each | {"claim_words": ""} for each in bearing],
+        "evidence": [passage | {"claim_words": ""} for passage in bearing],
         "calculation": "",
         "reasoning": "" if bearing else "Nothing supports it.",
         "verdict": "supported" if bearing else "unsupported",
@@ -331,24 +333,24 @@ def faulty(name: str, request: Request, made: Json | None = None) -> Behaviour:
     first = next(iter(made))
     match name:
         case "code fence":
-            return says(f"Here it is:\n```json\n{text}\n```\nI hope this helps.")
+            return reply_with(f"Here it is:\n```json\n{text}\n```\nI hope this helps.")
         case "missing field":
-            return says({key: value for key, value in made.items() if key != first})
+            return reply_with({key: value for key, value in made.items() if key != first})
         case "extra field":
-            return says(made | {"remark": "one more"})
+            return reply_with(made | {"remark": "one more"})
         case "wrong type":
-            return says(
+            return reply_with(
                 {key: {"value": value} if key == first else value for key, value in made.items()}
             )
         case "confidence 85" | "confidence -1" | "confidence high" | "confidence NaN":
             given = {"85": 85, "-1": -1, "high": "high", "NaN": float("nan")}[
                 name.removeprefix("confidence ")
             ]
-            return says(_with_numbers(made, request.schema, request.schema, given))
+            return reply_with(_with_numbers(made, request.schema, request.schema, given))
         case "a verdict too few" | "a verdict too many":
-            return says(_miscounted(made, more=name.endswith("many")))
+            return reply_with(_miscount_verdicts(made, more=name.endswith("many")))
         case "2 MB":
-            return says({"padding": "x" * 2_000_000} | made)
+            return reply_with({"padding": "x" * 2_000_000} | made)
     raise KeyError(name)
 
 
@@ -360,15 +362,15 @@ def _with_numbers(value: Any, schema: Json, root: Json, given: Any) -> Any:
         return given
     if isinstance(value, dict):
         return {
-            key: _with_numbers(each, schema["properties"][key], root, given)
-            for key, each in value.items()
+            key: _with_numbers(item, schema["properties"][key], root, given)
+            for key, item in value.items()
         }
     if isinstance(value, list) and "items" in schema:
-        return [_with_numbers(each, schema["items"], root, given) for each in value]
+        return [_with_numbers(item, schema["items"], root, given) for item in value]
     return value
 
 
-def _miscounted(made: Json, more: bool) -> Json:
+def _miscount_verdicts(made: Json, more: bool) -> Json:
     """Return a reply with one verdict too many or too few."""
     for rows, number in (("verdicts", "number"), ("claims", "sentence")):
         if given := made.get(rows):

@@ -29,7 +29,7 @@ from tests.served_replies import (
     Request,
     Script,
     faulty,
-    says,
+    reply_with,
     sensible,
     status,
 )
@@ -103,7 +103,7 @@ class ModelServer:
         )
         self.requests: list[Request] = []
         self.counts: Counter[str] = Counter()
-        self.under_way = self.most_at_once = self.connections = 0
+        self.in_progress = self.most_at_once = self.connections = 0
         self._cached: set[bytes] = set()
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -130,7 +130,7 @@ class ModelServer:
         async def serve() -> None:
             self._loop, self._ended = asyncio.get_running_loop(), asyncio.Event()
             server = await asyncio.start_server(
-                self._connected, "127.0.0.1", self.port, limit=2**24, backlog=512
+                self._on_connect, "127.0.0.1", self.port, limit=2**24, backlog=512
             )
             self.port = server.sockets[0].getsockname()[1]
             started.set()
@@ -142,7 +142,7 @@ class ModelServer:
 
         asyncio.run(serve())
 
-    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _on_connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
         self._tasks.add(task)
@@ -177,16 +177,16 @@ class ModelServer:
         )
         if wire is None:
             return await self._send(writer, 404, {}, b'{"detail": "Not Found"}')
-        self.under_way += 1
-        self.most_at_once = max(self.most_at_once, self.under_way)
+        self.in_progress += 1
+        self.most_at_once = max(self.most_at_once, self.in_progress)
         try:
             request = Request(
-                wire, headers, json.loads(body), self.counts["requests"], self.under_way
+                wire, headers, json.loads(body), self.counts["requests"], self.in_progress
             )
             self.counts["requests"] += 1
             if self.keep:
                 self.requests.append(request)
-            behaviour = self._refused(request) or self._script(request) or Behaviour()
+            behaviour = self._find_error(request) or self._script(request) or Behaviour()
             await asyncio.sleep(self.latency_s + behaviour.hang_s)
             reply = (
                 behaviour.body
@@ -194,7 +194,7 @@ class ModelServer:
                 else json.dumps(self._reply(request, behaviour)).encode()
             )
         finally:
-            self.under_way -= 1
+            self.in_progress -= 1
         return await self._answer(writer, behaviour, reply)
 
     async def _answer(
@@ -235,7 +235,7 @@ class ModelServer:
         """Return the number of requests by reply, the tokens, and the most concurrent calls."""
         return dict(self.counts) | {"most_at_once": self.most_at_once}
 
-    def _refused(self, request: Request) -> Behaviour | None:
+    def _find_error(self, request: Request) -> Behaviour | None:
         """Return the error that the real API gives to such a request, or None if it accepts it."""
         body, wire = request.body, request.wire
         key = request.headers.get("x-api-key") or request.headers.get(
@@ -251,7 +251,7 @@ class ModelServer:
             return status(
                 404, f"model: {request.model}", code_name="not_found_error model_not_found"
             )
-        if self.at_most is not None and request.under_way > self.at_most:
+        if self.at_most is not None and request.in_progress > self.at_most:
             return status(
                 429, "Rate limit reached", code_name="rate_limit_exceeded", retry_after="0.05"
             )
@@ -280,7 +280,9 @@ class ModelServer:
             "reasoning_effort" in body or "effort" in body.get("output_config", {})
         ):
             return status(400, "This model does not support the effort parameter.", code_name="x")
-        if "system" in self.refuses and any(each["role"] == "system" for each in body["messages"]):
+        if "system" in self.refuses and any(
+            message["role"] == "system" for message in body["messages"]
+        ):
             return status(400, "System role not supported", code_name="x")
         if "cache_control" in self.refuses and "cache_control" in json.dumps(body["messages"]):
             return status(400, "cache_control: Extra inputs are not permitted", code_name="x")
@@ -440,10 +442,10 @@ def _broken(schema: Json, where: str, depth: int) -> Iterator[str]:
             yield f"{where}: 'required' must hold every key of properties"
     if schema.get("type") == "array" and "items" not in schema:
         yield f"{where}: array without items"
-    for name, each in (schema.get("properties", {}) | schema.get("$defs", {})).items():
-        yield from _broken(each, f"{where}.{name}", depth + 1)
-    for each in (*schema.get("anyOf", ()), *([schema["items"]] if "items" in schema else [])):
-        yield from _broken(each, where, depth + 1)
+    for name, part in (schema.get("properties", {}) | schema.get("$defs", {})).items():
+        yield from _broken(part, f"{where}.{name}", depth + 1)
+    for part in (*schema.get("anyOf", ()), *([schema["items"]] if "items" in schema else [])):
+        yield from _broken(part, where, depth + 1)
 
 
 def random_faults(share: float, seed: int, names: Collection[str] = FAULTS) -> Script:
@@ -487,7 +489,7 @@ __all__ = [
     "broken_rules",
     "faulty",
     "random_faults",
-    "says",
+    "reply_with",
     "status",
 ]
 

@@ -28,7 +28,7 @@ from masis.schema.rules import CRITIC_LOOP_TYPE, IssueType
 from masis.schema.run import Event, Iteration, Run, TerminationReason
 from masis.settings import Settings
 from tests.audit.test_loop import CASE, run
-from tests.scripted import MAJOR, ScriptedCritic, ScriptedReviser, said
+from tests.scripted import MAJOR, ScriptedCritic, ScriptedReviser, judgement_with
 
 RECORDS: dict[type[BaseModel], str] = {
     Issue: "type severity description quote start end suggestion reason evidence_ids",
@@ -95,7 +95,8 @@ def test_the_types_and_severities_of_an_issue() -> None:
 def test_the_revisers_input() -> None:
     reviser = ScriptedReviser()
     result = run(
-        critic=ScriptedCritic((said(0.5, objections=(MAJOR,)), said(0.9))), reviser=reviser
+        critic=ScriptedCritic((judgement_with(0.5, raw_issues=(MAJOR,)), judgement_with(0.9))),
+        reviser=reviser,
     )
     context, critique, issues = reviser.seen[0]
     assert (context.answer, context.query, context.evidence) == (
@@ -120,7 +121,11 @@ MINOR = MAJOR._replace(rule="minor", severity="low", description="It could be sh
 @pytest.mark.spec("REQ-CRITIC-OBS-001-ISSUES")
 def test_issues_of_every_severity_are_counted() -> None:
     critic = ScriptedCritic(
-        (said(0.5, objections=(MAJOR, MINOR)), said(0.9, objections=(MINOR,)), said(0.9))
+        (
+            judgement_with(0.5, raw_issues=(MAJOR, MINOR)),
+            judgement_with(0.9, raw_issues=(MINOR,)),
+            judgement_with(0.9),
+        )
     )
     events: list[Event] = []
     result = run(critic=critic, settings=Settings(strictness="strict"), on_event=events.append)
@@ -212,7 +217,7 @@ def test_the_literal_mode_applies_the_spec_s_two_expressions_exactly() -> None:
 @pytest.mark.spec("MASIS-CRITIC-METRICS", "MASIS-EVAL-METRICS", "CRITIC-LOOP-SEQUENTIAL")
 def test_the_record_keeps_the_findings_confidence_scores_and_times_of_each_iteration() -> None:
     reviser = ScriptedReviser(("The bridge is 120 metres long [chunk_1]. So it is.",))
-    critic = ScriptedCritic((said(0.6, objections=(MAJOR,)), said(0.9)))
+    critic = ScriptedCritic((judgement_with(0.6, raw_issues=(MAJOR,)), judgement_with(0.9)))
     case = Case.model_validate(CASE.model_dump() | {"answer": "The bridge is 120 metres long [7]."})
     first, second = run(case=case, critic=critic, reviser=reviser).iterations
     assert [len(iteration.citation_audit.invalid_citations) for iteration in (first, second)] == [
@@ -232,7 +237,7 @@ def test_the_record_keeps_the_findings_confidence_scores_and_times_of_each_itera
 @pytest.mark.spec("MASIS-EVAL-ALWAYS")
 def test_an_answer_that_needs_review_has_scores_too() -> None:
     result = run(
-        critic=ScriptedCritic((said(0.1, hallucination_detected=True),)),
+        critic=ScriptedCritic((judgement_with(0.1, hallucination_detected=True),)),
         settings=Settings(max_iterations=1),
     )
     assert result.needs_review

@@ -32,7 +32,7 @@ TOKEN, DIGEST = new_token()
 SEND = {"authorization": f"Bearer {TOKEN}"}
 
 
-def nested(levels: int) -> Any:
+def nest_lists(levels: int) -> Any:
     return json.loads("[" * levels + "]" * levels)
 
 
@@ -54,7 +54,9 @@ def case_of_size(name: str, over: int) -> dict[str, Any]:
         "evidence_chunks": lambda: case(
             "a", evidence=[{"id": str(n), "text": "So."} for n in range(limits.CHUNKS + over)]
         ),
-        "nesting_levels": lambda: case("a", metadata={"deep": nested(limits.LEVELS - 2 + over)}),
+        "nesting_levels": lambda: case(
+            "a", metadata={"deep": nest_lists(limits.LEVELS - 2 + over)}
+        ),
     }[name]()
 
 
@@ -114,7 +116,7 @@ class Entries:
         return str(result.content[0].text) if result.is_error else None
 
     def api(self, record: dict[str, Any]) -> str | None:
-        return self._raised(lambda: masis.run_audit(record, Settings(depth="quick")))
+        return self._find_error(lambda: masis.run_audit(record, Settings(depth="quick")))
 
     def audited(self, record: dict[str, Any]) -> str | None:
         errors: list[Exception] = []
@@ -128,15 +130,15 @@ class Entries:
 
     def draft(self, record: dict[str, Any]) -> str | None:
         sources = [{"id": chunk["id"], "content": chunk["text"]} for chunk in record["evidence"]]
-        return self._raised(
+        return self._find_error(
             lambda: masis.critique_draft(record["query"], record["answer"], sources)
         )
 
     def new_audit(self, record: dict[str, Any]) -> str | None:
         pasted = PastedEvidence(Case.model_validate(record).evidence, None)
-        return self._raised(lambda: form.case_of(record["query"], pasted, record["answer"]))
+        return self._find_error(lambda: form.case_of(record["query"], pasted, record["answer"]))
 
-    def _raised(self, function: Callable[[], object]) -> str | None:
+    def _find_error(self, function: Callable[[], object]) -> str | None:
         try:
             function()
         except InputError as error:

@@ -135,7 +135,7 @@ def _offline(text: str) -> None:
     CopyIndex([text]).find("The dam is safe for ten years.")
 
 
-def _compared(text: str) -> None:
+def _compare_forms(text: str) -> None:
     sentence_form(text)
     quotation_forms(text, [(position, position + 1) for position in range(0, len(text), 50)])
     locate_quote(f"{text}x", text)
@@ -218,7 +218,7 @@ READERS: dict[Callable[[str], object], str] = {
         " 5-year-old x x ¦a case ¦will be ¦rats ¦retraction ¦male ¦registered "
     ),
     _offline: "1¦1,¦1.¦1,111¦May ¦20 may ¦A of ¦twenty ¦$¦Aa ¦a¦a'¦é¦1,111,¦(¦it's ¦and was ¦\"",
-    _compared: (
+    _compare_forms: (
         "re-\n¦'¦5'¦“¦*a ¦_a ¦`a¦, ¦a, the ¦1,000¦ -5¦a -"
         " ¦a—¦5-5¦.5¦e\u0301¦\u0301\u0316¦\u1100\u1161\u11a8¦twenty-¦a n't ¦aa & ¦( ¦ ! ¦\n"
         " ¦\ufb01¦ [1] "
@@ -243,7 +243,7 @@ class QuadraticTime(Exception):
 
 
 @contextlib.contextmanager
-def limited(length: int) -> Iterator[None]:
+def limit_time(length: int) -> Iterator[None]:
     """Raise QuadraticTime if the block needs more processor time than a text of this length may.
 
     Python runs the handler when a call into C returns, so a slow regular expression still finishes.
@@ -262,7 +262,7 @@ def limited(length: int) -> Iterator[None]:
 
 
 def read_repeated(reader: Callable[[str], object], piece: str, length: int) -> None:
-    with limited(length):
+    with limit_time(length):
         reader((piece * (length // len(piece) + 1))[:length])
 
 

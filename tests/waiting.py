@@ -34,10 +34,12 @@ def run_at_once(workers: Sequence[threading.Thread | BaseProcess]) -> None:
     """Start threads or processes and wait for all; raise AssertionError if one doesn't end."""
     for worker in workers:
         worker.start()
-    joined(workers)
+    join_all(workers)
 
 
-def joined(threads: Iterable[threading.Thread | BaseProcess], seconds: float = PATIENCE_S) -> None:
+def join_all(
+    threads: Iterable[threading.Thread | BaseProcess], seconds: float = PATIENCE_S
+) -> None:
     """Wait for threads to end; raise AssertionError if one doesn't."""
     for thread in threads:
         thread.join(seconds)

@@ -249,16 +249,16 @@ def _log_softmax(scores: Array) -> Array:
     return lowered
 
 
-def exported(fitted: Fitted, degree: float) -> dict[str, Array]:
+def export_weights(fitted: Fitted, degree: float) -> dict[str, Array]:
     """Return the weights in the format of `masis.screening.grading.designs`, quantized to integers.
 
     The score of a type is a sum of logarithms of probabilities. Their normalizing constants are the
     same for every type, so the four classifiers can be combined into one weight per type and input:
     that of the type plus those of its answers, divided by the temperature.
     """
-    weights, intercept = _joined(fitted.by_type, list(STUDY_TYPES))
+    weights, intercept = _join_weights(fitted.by_type, list(STUDY_TYPES))
     for ask, classifier in zip(QUESTIONS, fitted.by_question, strict=True):
-        weights_part, base = _joined(classifier, [ask(kind) for kind in STUDY_TYPES])
+        weights_part, base = _join_weights(classifier, [ask(kind) for kind in STUDY_TYPES])
         weights, intercept = (
             weights + QUESTION_WEIGHT * weights_part,
             intercept + QUESTION_WEIGHT * base,
@@ -276,7 +276,7 @@ def exported(fitted: Fitted, degree: float) -> dict[str, Array]:
     }
 
 
-def _joined(fitted: Any, answers: Sequence[str]) -> tuple[Array, Array]:
+def _join_weights(fitted: Any, answers: Sequence[str]) -> tuple[Array, Array]:
     """Return the weights and the intercept of a classifier for the given answers, in order."""
     rows = [list(fitted.classes_).index(answer) for answer in answers]
     return fitted.coef_[rows], fitted.intercept_[rows]
@@ -302,7 +302,7 @@ def baselines(training: Sample, tested: Sample) -> dict[str, float]:
     return figures
 
 
-def judged(path: Path) -> tuple[Array, Array, float]:
+def predict_types(path: Path) -> tuple[Array, Array, float]:
     """Return the types that the written weights predict for a file, with probability and time."""
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     model = load_classifier()
@@ -328,10 +328,10 @@ def _cost(rows: Sequence[Mapping[str, str]]) -> float:
 def page(training: Sample, data: Path, crossed: Sequence[float]) -> str:
     """Return the figures for the validation file in the format of the docs."""
     tested = read(data / VALIDATION)
-    guesses, sure, took = judged(data / VALIDATION)
+    guesses, sure, took = predict_types(data / VALIDATION)
     plain = baselines(training, tested)
     right = guesses == tested.kinds
-    spread = _resampled(tested.kinds, guesses)
+    spread = _resample(tested.kinds, guesses)
     lines = [
         f"Fitted on {len(training.kinds):,} abstracts and evaluated on {len(tested.kinds)}.",
         "",
@@ -364,7 +364,7 @@ def page(training: Sample, data: Path, crossed: Sequence[float]) -> str:
     return "\n".join(lines)
 
 
-def _resampled(kinds: Array, guesses: Array) -> Array:
+def _resample(kinds: Array, guesses: Array) -> Array:
     chance = np.random.default_rng(SEED)
     draws = [chance.integers(0, len(kinds), len(kinds)) for _ in range(2000)]
     figures: Array = np.percentile(
@@ -435,7 +435,7 @@ def main() -> int:
         deals = left_out(training)
         degree = temperature(training.kinds, deals)
         fitted = Fitted(training, np.arange(len(training.kinds)))
-    stored: dict[str, Any] = exported(fitted, degree)
+    stored: dict[str, Any] = export_weights(fitted, degree)
     np.savez_compressed(chosen.out, **stored)
     crossed = [weighted_f1(training.kinds, joined_scores(scores)) for scores in deals]
     print(

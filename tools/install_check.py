@@ -71,7 +71,7 @@ def seconds(python: Path, code: str, cwd: Path) -> float:
 
 
 def install(interpreter: str, file: Path, folder: Path) -> Path:
-    """Install a file into a new environment and return the environment's folder of programs."""
+    """Install a file into a new environment and return the folder of its executables."""
     subprocess.run([interpreter, "-m", "venv", str(folder)], check=True)
     python = folder / "bin" / "python"
     by = ["uv", "pip", "install", "-q", "--python", str(python)]

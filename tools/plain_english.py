@@ -9,7 +9,10 @@ names        functions and methods whose name is a bare participle or a third-pe
 variables    variables and parameters whose name says nothing of what they hold ("each")
 private      two different functions of the package that share a private name
 classes      two classes with the same name
+limits       docstrings of limits that begin with "The most" instead of "Maximum"
 words        words that have a plainer equivalent, in code, comments, docstrings, scripts and messages
+
+Tests, tools and benchmarks are checked for the names of their functions and variables.
 """
 
 from __future__ import annotations
@@ -28,7 +31,7 @@ IRREGULAR_PARTICIPLES = frozenset(
     """
     begun bent bought brought caught chosen dealt done drawn driven eaten fallen fed felt forgotten
     found gone grown heard held hidden kept known laid led left lent lost made meant met mistaken
-    paid proven seen sent sewn shaken shot shown sold sought spent spoken stolen struck sunk sworn
+    paid proven said seen sent sewn shaken shot shown sold sought spent spoken stolen struck sunk sworn
     taken taught thought thrown told torn understood won worn woven written
     """.split()
 )
@@ -46,6 +49,7 @@ ALLOWED_NAMES = {
     "planted": "a group of commands, named as it is typed",
     "grounded": "public fixture of the pytest plug-in",
     "speed": "a noun",
+    "pubmed": "a noun",
     "embed": "a verb",
     "feed": "a verb",
     "seed": "a noun",
@@ -63,11 +67,20 @@ PLAINER_WORDS = {
     "accused": "flagged",
     "accusation": "flag",
     "accusations": "flags",
+    "objection": "issue",
+    "objections": "issues",
+    "from which on": "the minimum",
 }
 """Words to avoid, and their plainer equivalents."""
 
 WORDS_ARE_DATA = ("masis/bench/",)
 """Folders in which such a word is a stored name: a metric in published results."""
+
+LIMITS_TO_REWORD = ("masis/screening/",)
+"""Folders whose docstrings of limits haven't been reworded yet."""
+
+OTHER_FOLDERS = ("tests", "tools", "benchmarks")
+"""Folders outside the package. Their functions and variables are checked as well."""
 
 VAGUE_VARIABLES = frozenset({"each"})
 """Names of variables that don't say what they hold. Name the thing: ``for claim in claims``."""
@@ -158,6 +171,28 @@ def variable_candidates(file: str, source: str) -> Iterator[Candidate]:
             yield Candidate(f"{file}:{node.lineno}", f"{name} doesn't say what it holds")
 
 
+def helper_candidates(file: str, source: str) -> Iterator[Candidate]:
+    """Yield the functions of a test or tool with a bare name, also those inside other functions.
+
+    Fixtures and properties can be nouns and adjectives.
+    """
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and is_bare_form(node.name):
+            decorators = " ".join(ast.unparse(decorator) for decorator in node.decorator_list)
+            if "fixture" not in decorators and "property" not in decorators:
+                yield Candidate(f"{file}:{node.lineno}", f"{node.name} is no verb phrase")
+
+
+def limit_candidates(file: str, source: str) -> Iterator[Candidate]:
+    """Yield the docstrings of limits that begin with "The most" or "The fewest" of something."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            text = str(node.value.value)
+            if match := re.match(r"The (most|fewest|least) (?:\w+s|share)\b", text):
+                better = "Maximum" if match[1] == "most" else "Minimum"
+                yield Candidate(f"{file}:{node.lineno}", f"{match[0]}: begin with {better}")
+
+
 def word_candidates(file: str, text: str) -> Iterator[Candidate]:
     """Yield the lines of a text that have a word to avoid."""
     pattern = re.compile(rf"(?<!\w)({'|'.join(PLAINER_WORDS)})(?!\w)", re.IGNORECASE)
@@ -168,7 +203,7 @@ def word_candidates(file: str, text: str) -> Iterator[Candidate]:
 
 
 def candidates(root: Path) -> Iterator[Candidate]:
-    """Yield all places to reword in the package."""
+    """Yield all places to reword in the package, its tests, tools and benchmarks."""
     all_definitions: list[Definition] = []
     for path in sorted((root / "masis").rglob("*")):
         if path.suffix in (".py", ".js", ".css", ".sql"):
@@ -178,7 +213,14 @@ def candidates(root: Path) -> Iterator[Candidate]:
             if path.suffix == ".py":
                 all_definitions += definitions(file, text)
                 yield from variable_candidates(file, text)
+                if not file.startswith(LIMITS_TO_REWORD):
+                    yield from limit_candidates(file, text)
     yield from name_candidates(all_definitions)
+    for folder in OTHER_FOLDERS:
+        for path in sorted((root / folder).rglob("*.py")):
+            text, file = path.read_text(encoding="utf-8"), str(path.relative_to(root))
+            yield from variable_candidates(file, text)
+            yield from helper_candidates(file, text)
 
 
 def main() -> int:

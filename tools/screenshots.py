@@ -133,13 +133,13 @@ def take(page: Page, folder: Path, name: str) -> None:
 def walk(page: Page, base: str) -> Iterator[str]:
     """Follow the tutorial (docs/first-case.md) and yield the name of each screenshot."""
 
-    def opened(address: str) -> None:
+    def open_page(address: str) -> None:
         page.goto(base + address)
         settle(page)
 
-    opened("/")
+    open_page("/")
     yield "overview"
-    opened(f"/review?case={SHOWN}")
+    open_page(f"/review?case={SHOWN}")
     page.set_viewport_size(WIDE)
     settle(page)
     yield "case"
@@ -150,7 +150,7 @@ def walk(page: Page, base: str) -> Iterator[str]:
     page.get_by_role("option", name="against iteration 3").click(delay=40)
     settle(page)
     yield "changes"
-    opened(f"/review?case={SHOWN}")
+    open_page(f"/review?case={SHOWN}")
     panel = page.get_by_role("region", name="Decision")
     panel.get_by_text("Override", exact=True).click(delay=40)
     panel.get_by_role("radiogroup", name="Reason").get_by_text("The evidence contradicts it").click(
@@ -168,11 +168,11 @@ def walk(page: Page, base: str) -> Iterator[str]:
     panel.get_by_label("Your name").fill(ADA.name)
     panel.get_by_role("button", name=re.compile("^Submit")).click(delay=40)
     page.get_by_role("button", name=re.compile("^Undo")).first.wait_for()
-    opened("/decisions")
+    open_page("/decisions")
     page.get_by_role("button", name="Export").click(delay=40)
     settle(page)
     yield "export"
-    opened("/new")
+    open_page("/new")
     page.get_by_label("Question").fill("How long is the Sonder bridge, and when was it opened?")
     page.get_by_label("Evidence", exact=True).fill(
         "[1] The Sonder bridge is 120 metres long.\n\n[2] It was opened in 1931."
@@ -186,7 +186,7 @@ def walk(page: Page, base: str) -> Iterator[str]:
     page.get_by_role("button", name="Review it").wait_for()
     settle(page)
     yield "audit"
-    opened("/trust")
+    open_page("/trust")
     yield "trust"
 
 

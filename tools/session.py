@@ -69,7 +69,7 @@ class Session:
         self._page = page
         self._components.clear()
         self._buttons.clear()
-        return await self._asked(message)
+        return await self._ask(message)
 
     async def post(self, component: str, name: str, value: Any) -> Answer:
         """Set a value of a component, found by part of its key. This reruns its fragment or page."""
@@ -91,7 +91,7 @@ class Session:
         request.fragment_id = self._components[component_id]
         state = request.widget_states.widgets.add()
         state.id, state.json_value = component_id, json.dumps({name: value})
-        return await self._asked(message)
+        return await self._ask(message)
 
     async def press(self, label: str) -> Answer:
         """Press a button by its label."""
@@ -106,9 +106,9 @@ class Session:
         )
         state = request.widget_states.widgets.add()
         state.id, state.trigger_value = self._buttons[label], True
-        return await self._asked(message)
+        return await self._ask(message)
 
-    async def _asked(self, message: BackMsg) -> Answer:
+    async def _ask(self, message: BackMsg) -> Answer:
         began = time.perf_counter()
         # as a page does, say what is here already: large messages that have not changed are then
         # only named
@@ -116,7 +116,7 @@ class Session:
         await self._connection.send(message.SerializeToString())
         size, texts, failed = 0, list[str](), False
         while True:
-            raw = await self._received(began)
+            raw = await self._receive(began)
             size += len(raw)
             got = self._whole(ForwardMsg.FromString(raw))
             kind = got.WhichOneof("type")
@@ -142,7 +142,7 @@ class Session:
             self._kept[got.hash] = got
         return got
 
-    async def _received(self, began: float) -> bytes:
+    async def _receive(self, began: float) -> bytes:
         remaining_s = PATIENCE_S - (time.perf_counter() - began)
         raw = await asyncio.wait_for(self._connection.recv(), timeout=max(remaining_s, 0.1))
         return raw if isinstance(raw, bytes) else raw.encode()

@@ -202,7 +202,7 @@ def _case(
         connection.execute("UPDATE jobs SET case_digest = ? WHERE case_seq = 1", [new])
 
 
-def _packed(
+def _repack(
     connection: sqlite3.Connection, table: str, condition: str, old_text: str, new_text: str
 ) -> None:
     [text] = connection.execute(f"SELECT payload FROM {table} WHERE {condition}").fetchone()
@@ -256,7 +256,7 @@ def swap_cases(connection: sqlite3.Connection) -> None:
 
 
 def edit_answer_of_iteration(connection: sqlite3.Connection) -> None:
-    _packed(
+    _repack(
         connection,
         "job_parts",
         "job_seq = 1 AND kind = 'iteration' AND number = 1",
@@ -266,11 +266,11 @@ def edit_answer_of_iteration(connection: sqlite3.Connection) -> None:
 
 
 def edit_final_answer(connection: sqlite3.Connection) -> None:
-    _packed(connection, "jobs", "seq = 1", '"final_answer":"', '"final_answer":"Not ')
+    _repack(connection, "jobs", "seq = 1", '"final_answer":"', '"final_answer":"Not ')
 
 
 def edit_result(connection: sqlite3.Connection) -> None:
-    _packed(connection, "jobs", "seq = 1", '"needs_review":true', '"needs_review":false')
+    _repack(connection, "jobs", "seq = 1", '"needs_review":true', '"needs_review":false')
 
 
 def empty_run(connection: sqlite3.Connection) -> None:

@@ -74,15 +74,15 @@ def audit_many(
     """Audit many cases and return their runs, in the order of the cases.
 
     All cases of a list or a frame are read first, and the error names every one that can't be read
-    before anything is audited; ``masis.audit`` goes on without them.
+    before anything is audited; ``masis.audit`` skips them.
 
     After Ctrl-C, no further audits start, those in progress are aborted, and only the finished runs
     are returned. A second Ctrl-C exits at once. A step that fails is recorded on its run and never
     raised.
 
     With ``max_cost``, an audit starts only if it can't exceed the limit: the first audits are
-    budgeted at their maximum cost, later ones at the average so far. Audits in progress are
-    finished. Each later case still gets a run, which cost nothing: it has no iterations, its
+    budgeted at their maximum cost, later ones at the average so far. Audits in progress are allowed
+    to finish. Each later case still gets a run, which cost nothing: it has no iterations, its
     ``termination_reason`` is ``cancelled``, and its warning says that the limit was reached.
 
     Args:
@@ -128,12 +128,12 @@ async def aaudit(
 
 
 class Options(NamedTuple):
-    """Options of the functions that audit many cases. Callers pass ``names`` as ``map``."""
+    """Options of the functions that audit many cases."""
 
     concurrency: int | None = None
     progress: bool = True
     max_cost: float | None = None
-    names: FieldMap | None = None
+    field_map: FieldMap | None = None
 
 
 def audit_to_table(
@@ -148,7 +148,7 @@ def audit_to_table(
     # Imported here because it loads pandas, which the commands don't need.
     from masis.views.tables import runs_to_pandas
 
-    rows, errors = list(_case_rows(cases, options.names)), dict[int, InputError]()
+    rows, errors = list(_case_rows(cases, options.field_map)), dict[int, InputError]()
     runs = audit_all(
         rows,
         settings,
@@ -179,7 +179,7 @@ def audit_all(
     audit_one: Callable[[BatchItem, Settings, Callable[[], bool]], Run],
     options: Options,
     *,
-    take: Callable[[Case], object] = lambda case: None,
+    on_case: Callable[[Case], object] = lambda case: None,
     on_problem: Callable[[int, InputError], None] | None = None,
     is_cancelled: Callable[[], bool] = lambda: False,
 ) -> dict[int, Run]:
@@ -191,7 +191,7 @@ def audit_all(
         settings: As for ``run_audit``.
         audit_one: Audits one case.
         options: The arguments of ``audit_many``.
-        take: Called with each case before it is audited; for a list or a frame, with all cases
+        on_case: Called with each case before it is audited; for a list or a frame, with all cases
             before the first is audited.
         on_problem: Called with the position and the error of a row that can't be read as a case;
             the others are audited. Without it the error is raised.
@@ -216,7 +216,7 @@ def audit_all(
         raise error
 
     def hand_over(job: BatchItem) -> BatchItem:
-        take(job.case)
+        on_case(job.case)
         return job
 
     # Read all cases before the first one is paid for.
@@ -302,13 +302,13 @@ def _jobs(
             reported = InputError(
                 error.problem, hint=_COMMAND_LINE_HINT.sub("", error.hint), field=error.field
             )
-            on_problem(number, _with_hint(reported, row) if can_add_hint else reported)
+            on_problem(number, _add_key_hint(reported, row) if can_add_hint else reported)
             can_add_hint = False
         else:
             yield BatchItem(number, case)
 
 
-def _with_hint(error: InputError, row: Any) -> InputError:
+def _add_key_hint(error: InputError, row: Any) -> InputError:
     """Add the keys of a mapping that lacks a field to its error, since one of them may be the
     field.
     """
@@ -323,10 +323,10 @@ def _with_hint(error: InputError, row: Any) -> InputError:
 
 
 def _cancelled_run(case: Case, settings: Settings, reason: str) -> Run:
-    """Return the run of a case that was not audited, as if it was cancelled before
-    its first step.
+    """Return the run of a case that wasn't audited, as if it was cancelled before its first step.
+
+    It asks no model.
     """
-    # Cancelled before its first step, so it asks no model.
     events = audit_events(case, settings, lambda: True)
     try:
         while True:
@@ -372,16 +372,16 @@ class Budget:
             )
         self.limit, self.exhausted = limit, False
         self._settings = settings
-        self._spent, self._before, self._ended, self._under_way = spent, spent, 0, 0
+        self._spent, self._before, self._ended, self._running = spent, spent, 0, 0
 
-    def begin(self, case: Case) -> bool:
-        """Return whether one more audit may start now.
+    def try_start(self, case: Case) -> bool:
+        """Count one more audit as started and return True, if it may start now.
 
         If it may not and ``exhausted`` is not set, it may start once the cost of those in progress
         is known.
         """
         if self.limit is not None:
-            # Only this batch's own audits tell what one costs; earlier ones may have had other
+            # Only this batch's own audits show what one costs. Earlier ones may have had other
             # settings.
             spent = self._spent - self._before
             cost_per_audit = (
@@ -389,21 +389,24 @@ class Budget:
                 if self._ended
                 else estimate(case, self._settings).cost_usd or 0.0
             )
-            if self.exhausted or self._spent + (self._under_way + 1) * cost_per_audit > self.limit:
+            if self.exhausted or self._spent + (self._running + 1) * cost_per_audit > self.limit:
                 # While audits are in progress, their cost may turn out lower than assumed.
-                self.exhausted = not self._under_way
+                self.exhausted = not self._running
                 return False
-        self._under_way += 1
+        self._running += 1
         return True
 
     def record(self, usage: Usage | None) -> None:
         """Count an audit that ended, with its usage; None if it has no result."""
-        self._under_way -= 1
+        self._running -= 1
         self._ended += 1
         self._spent += (usage.cost_usd if usage else None) or 0.0
 
-    def renew(self) -> None:
-        """Start over, as on a new day; the cost of audits in progress counts for the new period."""
+    def reset(self) -> None:
+        """Reset the amount spent, for example at the start of a day.
+
+        The cost of audits in progress counts for the new period.
+        """
         self._spent, self._before, self._ended, self.exhausted = 0.0, 0.0, 0, False
 
     def exhausted_message(self) -> str:
@@ -423,7 +426,7 @@ class BatchItem(NamedTuple):
         case: The case.
         end: Where it ends in its file, in bytes.
         skip: Whether it already has a run and only keeps its position.
-        judge: What a team tells the judge about the case; None for the default judge.
+        judge: The team's guidance for the judge on this case; None for the default judge.
 
     """
 
@@ -563,9 +566,10 @@ def _results(
 ) -> Iterator[ItemResult]:
     """Yield the result of each job in order.
 
-    At most ``at_once`` jobs run at a time. As many finished results can wait behind a slow job.
+    At most ``at_once`` jobs run at a time. Up to ``at_once`` further results can be buffered behind
+    a slow job.
     """
-    source, waiting, under_way = (
+    source, waiting, running = (
         iter(jobs),
         deque[tuple[BatchItem, Future[Outcome]]](),
         set[Future[Outcome]](),
@@ -575,11 +579,11 @@ def _results(
         """Wait until at least one job has ended, count its cost, and yield the results that are
         ready.
         """
-        nonlocal under_way
+        nonlocal running
         done: set[Future[Outcome]] = set()
         # In short steps, because Python handles signals in the main thread between them.
-        while under_way and not done:
-            done, under_way = wait(under_way, POLL_INTERVAL_S, FIRST_COMPLETED)
+        while running and not done:
+            done, running = wait(running, POLL_INTERVAL_S, FIRST_COMPLETED)
         for future in done:
             outcome = _worker_outcome(future)
             if budget is not None:
@@ -594,12 +598,12 @@ def _results(
     while not stopping():
         # Results are yielded in order. Without the second limit, one slow job would let finished
         # runs pile up in memory.
-        while len(under_way) >= at_once or len(waiting) >= 2 * at_once:
+        while len(running) >= at_once or len(waiting) >= 2 * at_once:
             yield from wait_for_one()
         job = next(source, None)
         if job is None or stopping():
             break
-        while not (job.skip or budget is None or budget.begin(job.case) or budget.exhausted):
+        while not (job.skip or budget is None or budget.try_start(job.case) or budget.exhausted):
             yield from wait_for_one()
         if job.skip or (budget is not None and budget.exhausted):
             waiting.append(
@@ -614,13 +618,13 @@ def _results(
             )
         else:
             future = submit(job)
-            under_way.add(future)
+            running.add(future)
             waiting.append((job, future))
         yield from pop_finished()
     while waiting:
         # Jobs that a pool has not started can still be cancelled; they get no result.
         if stopping():
-            under_way = {future for future in under_way if not future.cancel()}
+            running = {future for future in running if not future.cancel()}
             waiting = deque((job, future) for job, future in waiting if not future.cancelled())
         yield from wait_for_one()
 
@@ -650,7 +654,7 @@ _settings = Settings()  # set once per process, so that a job carries only its c
 
 
 def _begin_worker(settings: Settings, prepare: Callable[[Settings], None] | None) -> None:
-    """Leave Ctrl-C to the parent process, which decides about the audits in progress, and exit with
+    """Leave Ctrl-C to the parent process, which handles the audits in progress, and exit with
     it.
     """
     global _settings
@@ -659,10 +663,10 @@ def _begin_worker(settings: Settings, prepare: Callable[[Settings], None] | None
     _settings = settings
     if prepare is not None:
         prepare(settings)
-    threading.Thread(target=_leave_with_parent, daemon=True).start()
+    threading.Thread(target=_exit_with_parent, daemon=True).start()
 
 
-def _leave_with_parent() -> None:
+def _exit_with_parent() -> None:
     if parent := multiprocessing.parent_process():
         # The sentinel becomes ready when the parent ends, however it ended.
         multiprocessing.connection.wait([parent.sentinel])

@@ -329,7 +329,7 @@ class _RevisionRequestingCritic:
         if isinstance(judgement, Unscored):
             return judgement
         raised_issues = audit_issues.raise_issues(
-            "critic", judgement.objections, context.answer, context.issues
+            "critic", judgement.raw_issues, context.answer, context.issues
         ).issues
         reported_issues = [
             issue

@@ -36,7 +36,7 @@ class ExamResults:
     """The results of exams in one file, and those that come with the product."""
 
     def __init__(self, file: str | Path = "") -> None:
-        """Name the file; without a name it is ``exams.jsonl`` in the user's data folder."""
+        """Use a results file. The default is ``exams.jsonl`` in the user's data folder."""
         self.file = Path(file).expanduser() if file else data_folder() / "exams.jsonl"
 
     def add(self, result: ExamResult) -> None:
@@ -76,7 +76,7 @@ class ExamResults:
     def standing(self, examinee: Examinee) -> ExamStanding:
         """Return the newest result that counts for an examinee, else the newest of the same models.
 
-        A later exam counts, whatever an earlier one said. Raises the errors of ``all``.
+        The latest exam counts, regardless of earlier ones. Raises the errors of ``all``.
         """
         newest_first = self.all()[::-1]
         for result in newest_first:
@@ -96,14 +96,14 @@ class ExamResults:
 def examined_name(string: str) -> str:
     """Return the name under which a role's model takes the exam.
 
-    For two verifiers in a row it is the second, which decides what the offline checks leave open.
-    For recorded replies it is the model that gave them.
+    For two chained verifiers (``offline,MODEL``) it is the second, which decides what the offline
+    checks leave open. For recorded replies it is the model that gave them.
     """
     ref = ModelRef.parse(string)
     return ref.recorded_model if ref.is_replay else str(ref.alone)
 
 
-def examinee_of(
+def build_examinee(
     models: Mapping[str, str],
     prompts: Mapping[str, str],
     offline_rules: str | None,
@@ -118,8 +118,8 @@ def examinee_of(
         prompts: The version of the prompts of each role that a model fills.
         offline_rules: The version of the offline rules, which the other roles use.
         settings: The settings with the addresses of the models.
-        judge: The digest of what a team tells the judge; empty for the default judge. It is a part
-            of the prompts, so a judge version needs an exam of its own.
+        judge: The digest of the team's guidance for the judge; empty for the default judge. The
+            guidance is part of the prompts, so each judge version needs its own exam.
 
     """
     of_judge = f" judge/{judge}" if judge else ""
@@ -134,26 +134,23 @@ def examinee_of(
     )
 
 
-def examinee_of_run(run: Run, settings: Settings) -> Examinee:
+def build_examinee_of_run(run: Run, settings: Settings) -> Examinee:
     """Return the judging models of a run, with the addresses that these settings give."""
     versions = run.versions
-    return examinee_of(
+    return build_examinee(
         run.models, versions.prompts, versions.offline_rules, settings, judge=versions.judge
     )
 
 
-def unexamined_name(examinee: Examinee, settings: Settings) -> str:
+def find_unexamined_name(examinee: Examinee, settings: Settings) -> str:
     """Return the name of an examinee that has not passed the exam; empty if it has passed."""
     return "" if ExamResults(settings.exam_results).standing(examinee).passed else examinee.name
 
 
-def line_about(find: Callable[[], ExamStanding]) -> str:
-    """Return a line about the exam standing that ``find`` returns.
-
-    It is empty if the model can't be asked.
-    """
+def describe_exam_standing(load_standing: Callable[[], ExamStanding]) -> str:
+    """Return a line about an exam standing. It is empty if the model can't be asked."""
     try:
-        return exam_line(find())
+        return exam_line(load_standing())
     except InputError as error:  # a damaged file must not break a page
         return f"may have taken the exam; its results can't be read: {error}"
     except MasisError:  # reported where the model is chosen
@@ -161,7 +158,7 @@ def line_about(find: Callable[[], ExamStanding]) -> str:
 
 
 def _model_address(string: str, role: str, settings: Settings) -> str | None:
-    """Return the address of a role's model: empty on this machine, None for recorded replies."""
+    """Return the address of a role's model: "" for a local model, None for recorded replies."""
     try:
         ref = ModelRef.parse(string)
         if ref.is_replay:

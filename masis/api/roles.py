@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from masis.api.exam_results import ExamResults, examinee_of, unexamined_name
+from masis.api.exam_results import ExamResults, build_examinee, find_unexamined_name
 from masis.audit import loop, output_validation
 from masis.audit.checks import checks_named
 from masis.audit.control.run_control import RunControl
@@ -135,8 +135,8 @@ def build_roles(
             model for filler in by_role if (model := getattr(filler, "local_model", None))
         ),
         prompts=prompts,
-        unexamined=unexamined_name(
-            examinee_of(models, prompts, offline_rules, settings, judge=digest), settings
+        unexamined=find_unexamined_name(
+            build_examinee(models, prompts, offline_rules, settings, judge=digest), settings
         ),
         judge=judge,
     )
@@ -169,7 +169,7 @@ def exam_standing(settings: Settings, judge: JudgeBrief | None = None) -> ExamSt
     offline_rules = OFFLINE_RULES if OFFLINE in models.values() else None
     digest = judge.use.digest if judge else ""
     return ExamResults(settings.exam_results).standing(
-        examinee_of(models, prompts, offline_rules, settings, judge=digest)
+        build_examinee(models, prompts, offline_rules, settings, judge=digest)
     )
 
 

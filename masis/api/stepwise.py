@@ -140,8 +140,8 @@ def revise_once(case: Case, run: Run, settings: Settings) -> Revision:
     roles.control.calls.at("revision", last.iteration_number)
     context = AuditContext(
         case.query,
-        limits.answer_within(last.answer, settings),
-        limits.evidence_within(case.evidence, last.citation_audit, settings),
+        limits.truncate_answer(last.answer, settings),
+        limits.select_evidence(case.evidence, last.citation_audit, settings),
         last.citation_audit,
         last.claims,
         last.claim_report.missing,

@@ -330,7 +330,9 @@ def disagreement(iteration: Iteration) -> float:
 
 
 def _rate_answer(iteration: Iteration) -> dict[str, float]:
-    """Return how citation check, critic and evaluator rate an answer, as far as they did."""
+    """Return the available ratings of an answer by the citation check, the critic and the
+    evaluator.
+    """
     ratings = {"the citation check": iteration.citation_audit.penalty_factor}
     confidence = _raw_score(iteration.critique.scores, "confidence", iteration.critique.confidence)
     if confidence is not None:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from masis.audit.languages import MONTHS
 
 LONGEST = 400
-"""The most characters of a calculation that are read."""
+"""Maximum number of characters of a calculation that are read."""
 CONSTANTS = (
     *range(1, 13), *(24, 28, 30, 31, 52, 60, 90, 100, 180, 360, 365, 366, 1_000, 1_024, 3_600),
     *(32, 1.8, 273.15),  # temperatures
@@ -96,7 +96,7 @@ class _Side(NamedTuple):
 
 
 def check_calculation(text: str) -> Calculation:
-    """Return whether a calculation is right, as far as it can be read.
+    """Return whether the readable part of a calculation is right.
 
     Args:
         text: Sides joined by ``=``; semicolons or line breaks separate several calculations.

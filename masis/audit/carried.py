@@ -28,13 +28,13 @@ SAME_STATEMENT_SHARE = 0.7
 It is below 1 because rewording a statement doesn't fix it.
 """
 MAX_CARRIED = 500
-"""The most issues that are searched for in the next answer, serious ones first.
+"""Maximum number of issues that are searched for in the next answer, serious ones first.
 
 Each issue is compared with every sentence, so without a limit the time would grow with the square
 of the answer's length.
 """
 _MIN_WORDS = 3
-"""The fewest content words by which a flagged phrase can be recognized without its sentence.
+"""Minimum number of content words by which a flagged phrase can be recognized without its sentence.
 
 A shorter phrase is searched for together with its sentence.
 """
@@ -87,7 +87,7 @@ class StatementSpan(NamedTuple):
     keys: frozenset[str]
 
 
-def with_carried(
+def add_carried_penalty(
     audit: CitationAudit, issues: Sequence[Issue], invalid_penalty: float
 ) -> CitationAudit:
     """Return the citation audit with the cost of a fabricated reference in an earlier answer.
@@ -112,7 +112,7 @@ def with_carried(
     )
 
 
-def with_raised(issues: Sequence[Issue], raised: Sequence[Issue]) -> tuple[Issue, ...]:
+def merge_raised_issues(issues: Sequence[Issue], raised: Sequence[Issue]) -> tuple[Issue, ...]:
     """Return the issues of an iteration with those that the critic raised.
 
     A carried issue that the critic raised again is dropped.

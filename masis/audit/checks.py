@@ -1,6 +1,6 @@
 """Checks of an answer that other packages add.
 
-A check is a function of a case and an answer that yields the answer's problems as objections. Its
+A check is a function of a case and an answer that yields the answer's problems as raw issues. Its
 issues are merged with those of citations and claims: pages show them, the reviser gets them, and a
 serious one sends the case to a person. A package adds a check with an entry point of the group
 ``masis.checks`` (``docs/extending.md``), and the setting ``checks`` names the checks that run.
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from masis.audit.critique import Objection
+from masis.audit.critique import RawIssue
 from masis.audit.issues import raise_issues
 from masis.errors import SettingsError
 from masis.schema.audit import Issue
@@ -23,7 +23,7 @@ from masis.schema.registry import added_entry_point
 CHECKS_GROUP = "masis.checks"
 """The group of entry points by which a package adds a check."""
 
-AnswerCheck = Callable[[Case, str], Iterable[Objection]]
+AnswerCheck = Callable[[Case, str], Iterable[RawIssue]]
 """Yields the problems of an answer to a case. It must not depend on anything else, because an
 interrupted audit runs it again."""
 
@@ -58,10 +58,10 @@ def run_checks(
     for name, check in checks_named(names).items():
         rule = f"check_{name}"
         try:
-            objections = [objection._replace(rule=rule) for objection in check(case, answer)]
+            raw_issues = [raw_issue._replace(rule=rule) for raw_issue in check(case, answer)]
         except Exception as error:  # noqa: BLE001 (a plug-in's check may raise anything)
             description = f"The check {name} failed: {type(error).__name__}: {error}"
             suggestion = "Fix the check, or remove it from the setting checks."
-            objections = [Objection("ambiguity", rule, "high", description, "", suggestion)]
-        issues += raise_issues("checks", objections, answer, [*earlier_issues, *issues]).issues
+            raw_issues = [RawIssue("ambiguity", rule, "high", description, "", suggestion)]
+        issues += raise_issues("checks", raw_issues, answer, [*earlier_issues, *issues]).issues
     return tuple(issues)

@@ -24,7 +24,7 @@ NOT_RUN = Unscored(reason="the critic was not run: the depth of the audit is qui
 """The result if no critique was requested, which is neither a failure nor a score."""
 
 
-class Objection(NamedTuple):
+class RawIssue(NamedTuple):
     """One issue from the critic. ``quote`` must be in the answer word for word.
 
     ``house_rule`` is the id of the team's rule that the critic names (``house_rules.py``).
@@ -54,7 +54,7 @@ class CritiqueJudgement(NamedTuple):
     overall_quality_score: Any
     critique_confidence: Any
     critique_reasoning: str
-    objections: tuple[Objection, ...] = ()
+    raw_issues: tuple[RawIssue, ...] = ()
     unsupported_claims: tuple[str, ...] = ()
     logical_gaps: tuple[str, ...] = ()
     conflicting_evidence: tuple[str, ...] = ()
@@ -84,8 +84,8 @@ def is_hallucination(type_: IssueType, rule: str, severity: Severity) -> bool:
 def reports_hallucination(judgement: CritiqueJudgement) -> bool:
     """Return whether the critic reports a hallucination, by its flag or by one of its issues."""
     by_issue = (
-        is_hallucination(objection.type, objection.rule, objection.severity)
-        for objection in judgement.objections
+        is_hallucination(raw_issue.type, raw_issue.rule, raw_issue.severity)
+        for raw_issue in judgement.raw_issues
     )
     return judgement.hallucination_detected or any(by_issue)
 

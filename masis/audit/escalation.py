@@ -161,7 +161,7 @@ class EscalatingVerifier:
         claims_to_ask = [claims[position] for position in undecided]
         second_checks = one_check_each(claims_to_ask, self.second.verify(claims_to_ask, evidence))
         # Keep the figures that the first didn't find in the evidence and the words it marked,
-        # whatever the second decides.
+        # regardless of what the second decides.
         decided = {
             position: check.model_copy(
                 update={

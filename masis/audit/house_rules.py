@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from masis.audit.critique import CritiqueJudgement, Objection
+from masis.audit.critique import CritiqueJudgement, RawIssue
 from masis.audit.issues import raise_issues
 from masis.errors import InputError
 from masis.schema.audit import CitationAudit, Issue
@@ -31,17 +31,17 @@ HOUSE_RULE = "house_"
 """The beginning of the rules of issues that break a house rule: ``house_price-currency``."""
 
 MOST_MATCHES = 20
-"""The most issues that one check raises. More of them wouldn't help a reviewer."""
+"""Maximum number of issues per check. More wouldn't help a reviewer."""
 
 SEVERITIES: tuple[Severity, ...] = ("low", "medium", "high", "critical")
 
-# Private-use characters that mark the matches in a text, which are replaced in it before.
+# Private-use characters that mark the matches in a text. They are first removed from the text.
 _OPEN, _CLOSE, _NEITHER = "\ue000", "\ue001", "\ufffd"
 _MARKS = str.maketrans({_OPEN: _NEITHER, _CLOSE: _NEITHER})
 
 
 class _Violation(NamedTuple):
-    """One violation; ``quote`` are the words of the answer, or None if it's the whole answer."""
+    """One violation. ``quote`` is the text in the answer, or None if it's the whole answer."""
 
     description: str
     quote: str | None = None
@@ -68,7 +68,7 @@ def find_matches(pattern: str, text: str) -> list[PatternMatch]:
     """Return the matches of a pattern that aren't empty, in order.
 
     RE2 matches in time that is linear in the text, so no pattern and no answer can hold up an
-    audit. pyarrow contains it.
+    audit. pyarrow bundles RE2.
 
     Raises:
         InputError: The pattern isn't a regular expression of RE2.
@@ -88,7 +88,7 @@ def find_matches(pattern: str, text: str) -> list[PatternMatch]:
         ).as_py()
     except pa.ArrowInvalid as error:
         raise InputError(
-            f"is no regular expression that can be used here: {error}",
+            f"isn't a supported regular expression: {error}",
             hint="Patterns have no lookaround and no backreferences (github.com/google/re2).",
             field="pattern",
         ) from error
@@ -118,8 +118,8 @@ def check_house_rules(
         if rule.check is None or rule.severity is None:
             continue
         violations = list(_CHECKS[rule.check.kind](rule, rule.check, case, answer, audit))
-        objections = [
-            Objection(
+        raw_issues = [
+            RawIssue(
                 _TYPES[rule.check.kind],
                 f"{HOUSE_RULE}{rule.id}",
                 rule.severity,
@@ -130,7 +130,7 @@ def check_house_rules(
             )
             for violation in violations[:MOST_MATCHES]
         ]
-        issues += raise_issues("checks", objections, answer, [*earlier_issues, *issues]).issues
+        issues += raise_issues("checks", raw_issues, answer, [*earlier_issues, *issues]).issues
     return tuple(issues)
 
 
@@ -203,7 +203,7 @@ _TYPES: dict[CheckKind, IssueType] = {
     "banned_phrase": "ambiguity",
     "maximal_length": "ambiguity",
 }
-"""The types of their issues, which say nothing about the evidence."""
+"""The issue type that each check raises. None of them is about the evidence."""
 
 
 class RuledJudgement(NamedTuple):
@@ -221,77 +221,79 @@ def apply_house_rules(judgement: CritiqueJudgement, content: JudgeContent) -> Ru
     their type in the table, if it has one.
     """
     by_type = {row.type: row for row in content.severities}
-    remaining: list[Objection] = []
-    dropped: list[Objection] = []
+    remaining: list[RawIssue] = []
+    dropped: list[RawIssue] = []
     rulings: list[HouseRuling] = []
-    for objection in judgement.objections:
-        rule = _applicable_rule(objection, content)
-        after = _after_rules(objection, rule, by_type)
+    for raw_issue in judgement.raw_issues:
+        rule = _applicable_rule(raw_issue, content)
+        after = _apply_house_rule(raw_issue, rule, by_type)
         if after is None:
-            dropped.append(objection)
+            dropped.append(raw_issue)
         else:
             remaining.append(after)
         severity = after.severity if after else None
-        if severity != objection.severity:
-            rulings.append(_ruling(objection, severity, rule))
+        if severity != raw_issue.severity:
+            rulings.append(_ruling(raw_issue, severity, rule))
     if not dropped:
-        return RuledJudgement(judgement._replace(objections=tuple(remaining)), tuple(rulings))
+        return RuledJudgement(judgement._replace(raw_issues=tuple(remaining)), tuple(rulings))
     # The other fields repeat the words of issues, so they lose those of dropped ones.
-    gone = _texts_of(dropped) - _texts_of(remaining)
+    dropped_texts = _texts_of(dropped) - _texts_of(remaining)
     return RuledJudgement(
         judgement._replace(
-            objections=tuple(remaining),
+            raw_issues=tuple(remaining),
             unsupported_claims=tuple(
-                text for text in judgement.unsupported_claims if text not in gone
+                text for text in judgement.unsupported_claims if text not in dropped_texts
             ),
-            logical_gaps=tuple(text for text in judgement.logical_gaps if text not in gone),
+            logical_gaps=tuple(
+                text for text in judgement.logical_gaps if text not in dropped_texts
+            ),
         ),
         tuple(rulings),
     )
 
 
-def _after_rules(
-    objection: Objection, rule: HouseRule | None, by_type: dict[IssueType, SeverityRule]
-) -> Objection | None:
-    """Return the objection as the rules leave it, or None if it's dropped."""
+def _apply_house_rule(
+    raw_issue: RawIssue, rule: HouseRule | None, by_type: dict[IssueType, SeverityRule]
+) -> RawIssue | None:
+    """Return the issue as the rules leave it, or None if it's dropped."""
     if rule is None:
-        row = by_type.get(objection.type)
-        return objection if row is None else objection._replace(severity=row.severity)
+        row = by_type.get(raw_issue.type)
+        return raw_issue if row is None else raw_issue._replace(severity=row.severity)
     if rule.severity is None:
         return None
     if rule.force == "does_not_matter":
-        lower = min(objection.severity, rule.severity, key=SEVERITIES.index)
-        return objection._replace(severity=lower)
-    return objection._replace(
+        lower = min(raw_issue.severity, rule.severity, key=SEVERITIES.index)
+        return raw_issue._replace(severity=lower)
+    return raw_issue._replace(
         rule=f"{HOUSE_RULE}{rule.id}",
         severity=rule.severity,
-        reason=f"{reason_of(rule)}. {objection.reason}".rstrip(),
+        reason=f"{reason_of(rule)}. {raw_issue.reason}".rstrip(),
     )
 
 
-def _applicable_rule(objection: Objection, content: JudgeContent) -> HouseRule | None:
-    """Return the rule that an objection names, unless code checks it or it may not lower the issue.
+def _applicable_rule(raw_issue: RawIssue, content: JudgeContent) -> HouseRule | None:
+    """Return the rule that an issue names, unless code checks it or it may not lower the issue.
 
-    The name comes from a model, which a hostile answer may have talked into it.
+    The name comes from a model, and a hostile answer may have manipulated it.
     """
-    rule = content.rule(objection.house_rule) if objection.house_rule else None
+    rule = content.rule(raw_issue.house_rule) if raw_issue.house_rule else None
     if rule is None or rule.check is not None:
         return None
-    return rule if rule.force != "does_not_matter" or rule.may_lower(objection.type) else None
+    return rule if rule.force != "does_not_matter" or rule.may_lower(raw_issue.type) else None
 
 
-def _ruling(objection: Objection, after: Severity | None, rule: HouseRule | None) -> HouseRuling:
+def _ruling(raw_issue: RawIssue, after: Severity | None, rule: HouseRule | None) -> HouseRuling:
     """Return the record of a changed severity; without a rule, the severity table changed it."""
-    raised = after is not None and SEVERITIES.index(after) > SEVERITIES.index(objection.severity)
+    raised = after is not None and SEVERITIES.index(after) > SEVERITIES.index(raw_issue.severity)
     return HouseRuling(
         rule=rule.id if rule else "",
-        sentence=rule.sentence if rule else f"The severity table's row for {objection.type}",
+        sentence=rule.sentence if rule else f"The severity table's row for {raw_issue.type}",
         effect="dropped" if after is None else "raised" if raised else "lowered",
-        type=objection.type,
-        before=objection.severity,
+        type=raw_issue.type,
+        before=raw_issue.severity,
         after=after,
-        description=objection.description,
-        quote=objection.quote,
+        description=raw_issue.description,
+        quote=raw_issue.quote,
     )
 
 
@@ -311,10 +313,10 @@ def ruling_notes(rulings: Sequence[HouseRuling]) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _texts_of(objections: Sequence[Objection]) -> set[str]:
+def _texts_of(raw_issues: Sequence[RawIssue]) -> set[str]:
     return {
         text
-        for objection in objections
-        for text in (objection.quote, objection.description)
+        for raw_issue in raw_issues
+        for text in (raw_issue.quote, raw_issue.description)
         if text
     }

@@ -11,7 +11,7 @@ from itertools import count
 from typing import NamedTuple
 
 from masis.audit.claims import is_reported, severity
-from masis.audit.critique import SOURCE_CONFLICT, Objection
+from masis.audit.critique import SOURCE_CONFLICT, RawIssue
 from masis.audit.text.comparison import quotation_key
 from masis.audit.text.instructions import find_instructions, instruction_text
 from masis.audit.text.quotes import QuotePosition, locate_quote
@@ -63,7 +63,7 @@ def merge_issues(
 
 
 class RaisedIssues(NamedTuple):
-    """Objections as issues. Those with a quote that isn't in the answer are notes instead."""
+    """Raw issues as issues. Those with a quote that isn't in the answer are notes instead."""
 
     issues: tuple[Issue, ...]
     notes: tuple[str, ...]
@@ -71,11 +71,11 @@ class RaisedIssues(NamedTuple):
 
 def raise_issues(
     source: IssueSource,
-    objections: Iterable[Objection],
+    raw_issues: Iterable[RawIssue],
     answer: str,
     earlier_issues: Sequence[Issue],
 ) -> RaisedIssues:
-    """Return objections as issues, numbered after the earlier ones.
+    """Return raw issues as issues, numbered after the earlier ones.
 
     An issue whose quote isn't in the answer has no position.
     """
@@ -83,31 +83,31 @@ def raise_issues(
     contradicted_spans = [
         (issue.start, issue.end) for issue in earlier_issues if issue.type == "contradiction"
     ]
-    for objection in objections:
-        position = locate_quote(objection.quote, answer) if objection.quote else None
-        if objection.quote and position is None:
+    for raw_issue in raw_issues:
+        position = locate_quote(raw_issue.quote, answer) if raw_issue.quote else None
+        if raw_issue.quote and position is None:
             notes.append(
-                f"{objection.description} (quoted, but not in the answer: {objection.quote})"
+                f"{raw_issue.description} (quoted, but not in the answer: {raw_issue.quote})"
             )
         issues.append(
             _make_issue(
                 source,
-                objection.rule,
-                objection.description,
-                objection.reason,
-                objection.suggestion,
+                raw_issue.rule,
+                raw_issue.description,
+                raw_issue.reason,
+                raw_issue.suggestion,
                 position=position,
                 quote=answer[position.start : position.end] if position else None,
-                evidence_ids=objection.evidence_ids,
-                type_=objection.type,
-                severity=_severity_of(objection, position, contradicted_spans),
+                evidence_ids=raw_issue.evidence_ids,
+                type_=raw_issue.type,
+                severity=_severity_of(raw_issue, position, contradicted_spans),
             )
         )
     return RaisedIssues(tuple(number_issues(issues, len(earlier_issues) + 1)), tuple(notes))
 
 
 def _severity_of(
-    objection: Objection,
+    raw_issue: RawIssue,
     position: QuotePosition | None,
     contradicted_spans: Sequence[tuple[int | None, int | None]],
 ) -> Severity:
@@ -116,21 +116,21 @@ def _severity_of(
     They are contradicted if the critic says so, or if it finds no support for words that the claim
     check found contradicted (``contradicted_spans``).
     """
-    if objection.severity == "critical" or position is None or objection.rule == SOURCE_CONFLICT:
-        return objection.severity
-    if objection.type == "contradiction":
+    if raw_issue.severity == "critical" or position is None or raw_issue.rule == SOURCE_CONFLICT:
+        return raw_issue.severity
+    if raw_issue.type == "contradiction":
         return "high"
     overlaps = any(
         (start or 0) < position.end and position.start < (end or 0)
         for start, end in contradicted_spans
     )
-    return "high" if overlaps and objection.type in GROUNDLESS else objection.severity
+    return "high" if overlaps and raw_issue.type in GROUNDLESS else raw_issue.severity
 
 
 INSTRUCTION_IN_ANSWER = "instruction_in_answer"
 INSTRUCTION_IN_EVIDENCE = "instruction_in_evidence"
 MAX_INSTRUCTIONS = 20
-"""The most issues that one text raises. More of them wouldn't help a reviewer."""
+"""Maximum number of issues per text. More wouldn't help a reviewer."""
 
 
 def _from_instructions(answer: str, evidence: Sequence[Evidence]) -> Iterable[Issue]:

@@ -1,4 +1,4 @@
-"""Selects the parts of an answer and its evidence to check if they exceed the limits.
+"""Truncates an answer and its evidence to the parts that fit the limits.
 
 An audit checks the beginning of the answer, its first claims, and as much evidence as fits, cited
 chunks first. Warnings list the parts that weren't checked, and an answer that wasn't checked in
@@ -21,7 +21,7 @@ NOT_ALL_EVIDENCE = (
 )
 
 
-def answer_within(answer: str, settings: Settings) -> str:
+def truncate_answer(answer: str, settings: Settings) -> str:
     """Return the checked part of an answer: its beginning, up to the last sentence that fits."""
     limit = settings.max_answer_characters
     if len(answer) <= limit:
@@ -33,7 +33,7 @@ def answer_within(answer: str, settings: Settings) -> str:
     return answer[: max(ends) or limit]
 
 
-def evidence_within(
+def select_evidence(
     evidence: tuple[Evidence, ...], audit: CitationAudit, settings: Settings
 ) -> tuple[Evidence, ...]:
     """Return the evidence that an answer is checked against, in its order.
@@ -65,10 +65,10 @@ def evidence_within(
     return tuple(selected[number] for number in sorted(selected))
 
 
-def claims_within(
+def limit_claims(
     claims: Sequence[Claim], evidence: Sequence[Evidence], settings: Settings
 ) -> tuple[Claim, ...]:
-    """Return the first claims of the answer, which are checked.
+    """Return the claims to check: the first ones, up to the limit.
 
     They keep only citations of evidence that is checked.
     """
@@ -116,7 +116,7 @@ def append_unchecked_tail(revision: Revision, checked_answer: str, full_answer: 
     )
 
 
-def without_absence(checks: Iterable[ClaimCheck]) -> tuple[ClaimCheck, ...]:
+def withhold_absence_verdicts(checks: Iterable[ClaimCheck]) -> tuple[ClaimCheck, ...]:
     """Withhold verdicts that say evidence is missing, because not all of it was checked."""
     return tuple(
         (

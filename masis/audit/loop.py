@@ -24,7 +24,7 @@ from pydantic_core import to_jsonable_python
 
 from masis import version
 from masis.audit import acceptance, claims, critique, evaluation, issues, limits
-from masis.audit.carried import issues_still_open, with_carried, with_raised
+from masis.audit.carried import add_carried_penalty, issues_still_open, merge_raised_issues
 from masis.audit.checks import run_checks
 from masis.audit.citations import audit_citations, carry_over_citations
 from masis.audit.claims import ClaimResults, Verifier
@@ -597,10 +597,10 @@ class AuditRun:
         self.step_ms = dict(done.step_ms)
         self.control.budget.begin_iteration()
         yield from self._begin_step("citations", number)
-        checked_answer = limits.answer_within(answer, self.settings)
+        checked_answer = limits.truncate_answer(answer, self.settings)
         with self._time_step("citations"):
             citation_audit = self._audit_citations(checked_answer)
-        evidence = limits.evidence_within(self.case.evidence, citation_audit, self.settings)
+        evidence = limits.select_evidence(self.case.evidence, citation_audit, self.settings)
         yield self.reporter.step_finished(
             "citations", number, step_events.of_citations(citation_audit)
         )
@@ -633,7 +633,7 @@ class AuditRun:
                 claim_results.checks,
                 found_issues,
             )
-            citation_audit = with_carried(
+            citation_audit = add_carried_penalty(
                 citation_audit, still_open, self.settings.invalid_citation_penalty
             )
             found_issues = tuple(issues.number_issues((*found_issues, *still_open)))
@@ -703,7 +703,7 @@ class AuditRun:
             self.keep(more)
 
     def _audit_citations(self, answer: str) -> CitationAudit:
-        original = limits.answer_within(self.case.answer or "", self.settings)
+        original = limits.truncate_answer(self.case.answer or "", self.settings)
         attached = tuple(
             citation for citation in self.case.given_citations if citation.end <= len(original)
         )
@@ -738,7 +738,7 @@ class AuditRun:
                 case.query,
                 evidence,
                 completeness=self.settings.check_completeness,
-                select_claims=lambda all_claims: limits.claims_within(
+                select_claims=lambda all_claims: limits.limit_claims(
                     all_claims, evidence, self.settings
                 ),
             )
@@ -746,7 +746,7 @@ class AuditRun:
             checks = (
                 results.checks
                 if evidence == case.evidence
-                else limits.without_absence(results.checks)
+                else limits.withhold_absence_verdicts(results.checks)
             )
             return results._replace(checks=withdraw_instruction_support(checks, answer, evidence))
 
@@ -808,9 +808,9 @@ class AuditRun:
             if self.roles.judge is not None:
                 judgement, rulings = apply_house_rules(judgement, self.roles.judge.content)
             raised = issues.raise_issues(
-                "critic", judgement.objections, context.answer, context.issues
+                "critic", judgement.raw_issues, context.answer, context.issues
             )
-        merged_issues = with_raised(context.issues, raised.issues)
+        merged_issues = merge_raised_issues(context.issues, raised.issues)
         verdict = critique.apply_critique_rules(
             judgement,
             context.citation_audit,
@@ -895,8 +895,8 @@ class AuditRun:
         missing: tuple[MissingPoint, ...],
         found_issues: tuple[Issue, ...],
     ) -> AuditContext:
-        checked_answer = limits.answer_within(answer, self.settings)
-        evidence = limits.evidence_within(self.case.evidence, cited, self.settings)
+        checked_answer = limits.truncate_answer(answer, self.settings)
+        evidence = limits.select_evidence(self.case.evidence, cited, self.settings)
         steps = self.draft.reasoning_steps if self.draft else self.case.reasoning_steps
         return AuditContext(
             self.case.query,

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, Protocol
 from pydantic import BaseModel, ValidationError
 
 from masis.audit.context import AuditContext
-from masis.audit.markers import count_empty_markers, unclosed_markers
+from masis.audit.markers import count_empty_markers, count_unclosed_markers
 from masis.errors import InvalidRevision, StepError
 from masis.schema.audit import Revision
 from masis.schema.registry import added_entry_point
@@ -30,7 +30,9 @@ from masis.schema.registry import added_entry_point
 GROUP = "masis.output_validators"
 PYDANTIC = "pydantic"
 LONGEST_ANSWER = 100_000
-"""The most characters of a revision; the limit is twice the answer before it if that is more."""
+"""Maximum number of characters per revision; the limit is twice the answer before it if that is
+more.
+"""
 
 # Control characters except tab and line ends, halves of surrogate pairs, and noncharacters, which
 # break storage or display.
@@ -152,7 +154,7 @@ def faults(answer: str, context: AuditContext) -> Iterator[str]:
     if count_empty_markers(answer) > count_empty_markers(previous_answer):
         yield "it has an empty citation"
     names = {chunk.id for chunk in context.evidence}
-    if unclosed_markers(answer, names) > unclosed_markers(previous_answer, names):
+    if count_unclosed_markers(answer, names) > count_unclosed_markers(previous_answer, names):
         yield "it has a citation without a closing bracket"
 
 

@@ -86,7 +86,7 @@ def _claims_to_keep(iteration: Iteration) -> Iterator[ClaimCheck]:
 
 
 def may_replace(revised: Iteration, earlier: Iteration) -> bool:
-    """Return whether a revision may be chosen over an earlier answer, whatever its score.
+    """Return whether a revision may be chosen over an earlier answer, regardless of its score.
 
     It may if it has no more serious issues, keeps every supported claim together with the citations
     that support it, and cites something if the earlier answer cited any claim that isn't flagged. A

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from masis.audit.context import AuditContext
 from masis.audit.control.concurrency import run_concurrently
-from masis.audit.critique import Critic, CritiqueJudgement, Objection, reports_hallucination
+from masis.audit.critique import Critic, CritiqueJudgement, RawIssue, reports_hallucination
 from masis.audit.evaluation import DIMENSIONS, EvaluationJudgement, Evaluator
 from masis.audit.measures.scores import normalize_score
 from masis.audit.text.comparison import quotation_key
@@ -53,7 +53,7 @@ class SampledCritic(NamedTuple):
         return self.critic.judged_by
 
     def critique(self, context: AuditContext) -> CritiqueJudgement | Unscored:
-        """Return the mean of the samples, with the distinct objections of all of them."""
+        """Return the mean of the samples, with the distinct issues of all of them."""
         judgements, failures = _ask_samples(partial(self.critic.critique, context), self.times)
         if not judgements:
             return failures[0]
@@ -67,11 +67,11 @@ class SampledCritic(NamedTuple):
             >= len(judgements),
             needs_retry=2 * sum(judgement.needs_retry for judgement in judgements)
             >= len(judgements),
-            objections=_unique_objections(
+            raw_issues=_unique_raw_issues(
                 [
-                    objection
+                    raw_issue
                     for judgement in (nearest, *judgements)
-                    for objection in judgement.objections
+                    for raw_issue in judgement.raw_issues
                 ]
             ),
             unsupported_claims=_merge_texts(judgements, "unsupported_claims"),
@@ -160,17 +160,17 @@ def _nearest_to_mean(name: str, judgements: Sequence[JudgementT]) -> JudgementT:
     return judgements[distances.index(min(distances))]
 
 
-def _unique_objections(objections: Sequence[Objection]) -> tuple[Objection, ...]:
-    """Merge objections of the same type on the same words and keep the most serious."""
+def _unique_raw_issues(raw_issues: Sequence[RawIssue]) -> tuple[RawIssue, ...]:
+    """Merge raw issues of the same type on the same words and keep the most serious."""
     severities = ("critical", "high", "medium", "low")
-    unique: dict[tuple[str, str], Objection] = {}
-    for objection in objections:
-        key = (objection.type, quotation_key(objection.quote or objection.description))
+    unique: dict[tuple[str, str], RawIssue] = {}
+    for raw_issue in raw_issues:
+        key = (raw_issue.type, quotation_key(raw_issue.quote or raw_issue.description))
         earlier = unique.get(key)
-        if earlier is None or severities.index(objection.severity) < severities.index(
+        if earlier is None or severities.index(raw_issue.severity) < severities.index(
             earlier.severity
         ):
-            unique[key] = objection
+            unique[key] = raw_issue
     return tuple(unique.values())
 
 

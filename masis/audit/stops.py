@@ -88,11 +88,11 @@ _YEAR_BEFORE = re.compile(r"\d{3,4}\s\Z")
 # A Roman numeral, as in "Ludwig XIV."
 _ROMAN = re.compile(r"[IVXLC]+\Z")
 _WORDS_OF_A_TIME = 3
-"""The most words of a phrase such as "in June 1931"."""
+"""Maximum number of words of a phrase such as "in June 1931"."""
 _LONGEST_INDENT = 60
-"""The most characters before the number of a list item."""
+"""Maximum number of characters before the number of a list item."""
 _LONGEST_PART = 5
-"""The most characters in a part of an abbreviation with spaces."""
+"""Maximum number of characters in a part of an abbreviation with spaces."""
 _PART = rf"[^\W\d_][^\W_]{{0,{_LONGEST_PART - 1}}}"
 # The parts of an abbreviation with spaces, "z. B" before its last stop. The length of a part is
 # bounded, so that the search stays linear.

@@ -38,7 +38,7 @@ class BenchRow(NamedTuple):
 def group_keys(keys: Sequence[Iterable[str]]) -> list[str]:
     """Return for each row the smallest key of all rows connected with it through shared keys."""
     # Union-find: the smaller of two roots becomes the parent, so that the root of a group is its
-    # smallest key, whatever the order of the rows.
+    # smallest key, regardless of the order of the rows.
     parent: dict[str, str] = {}
 
     def root(key: str) -> str:

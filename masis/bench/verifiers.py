@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from masis.api.exam_results import line_about
+from masis.api.exam_results import describe_exam_standing
 from masis.api.roles import build_roles, exam_standing, resolve_model
 from masis.audit.claims import one_check_each
 from masis.bench import read_rows
@@ -144,7 +144,7 @@ def compare_verifiers(
             on_progress,
         )
         report = _verifier_report(verifier, [row for row, _ in rows], checks, usage, resamples)
-        exam = line_about(partial(exam_standing, exam_settings(settings, verifier)))
+        exam = describe_exam_standing(partial(exam_standing, exam_settings(settings, verifier)))
         reports.append(replace(report, exam=exam))
     faulty = sum(row.positive for row, _ in rows)
     groups = len({group for _, group in rows})

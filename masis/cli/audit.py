@@ -356,7 +356,8 @@ class _AuditJob:
 
     def __post_init__(self) -> None:
         self.workbench = Workbench.open(self.database, self.settings)
-        # Pinned once, so that a judge version that is adopted meanwhile doesn't split the batch.
+        # Pinned once, so that a judge version that is adopted in the meantime doesn't split the
+        # batch.
         self.settings = self.workbench.audits.pin(self.settings)
         self.summary = BatchSummary()
         self.with_models = uses_models(self.settings)

@@ -100,7 +100,7 @@ def plain(result: Any) -> Any:
 
 
 _MAX_CELL_WIDTH = 210
-"""The most characters in a table cell, which is the length of a long headline."""
+"""Maximum number of characters in a table cell, which is the length of a long headline."""
 
 MAX_QUESTION_LENGTH = 60
 """How many characters of a question a table shows."""

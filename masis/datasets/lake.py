@@ -305,7 +305,7 @@ def _case_columns(case: Case, origin: RecordOrigin) -> dict[str, Any]:
 # Repeated ids. Parts of a lake are audited in parallel, so only the whole lake shows repetitions.
 
 MOST_NAMED_IDS = 10
-"""The most repeated ids to name; the others are counted."""
+"""Maximum number of repeated ids to name; the others are counted."""
 
 
 class Repeats(NamedTuple):

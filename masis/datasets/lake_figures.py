@@ -1,7 +1,7 @@
 """The figures of a lake of audited cases, read directly from its Parquet files without an import.
 
-Only the required columns are read, some thousand rows at a time. In memory are sums for each day
-and model, and eight bytes per row for each distribution.
+Only the required columns are read, 50,000 rows at a time. Memory holds the sums for each day and
+model, and eight bytes per row for each distribution.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def _measure_frames(lake: Any, measure_filter: MeasureFilter) -> Iterator[pd.Dat
     )
     for batch in scanner.to_batches():
         rows = batch.to_pandas()
-        # Models differ between few runs, so each distinct text is parsed once and not each row.
+        # Most runs have the same models, so each distinct text is parsed only once.
         known = {
             text: json.loads(text).get(measure_filter.role)
             for text in rows["models"].dropna().unique()

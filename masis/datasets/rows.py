@@ -44,7 +44,7 @@ Larger files must be JSON Lines.
 """
 
 MOST_UNPACKED_BYTES = 8 * 1024**3
-"""The most bytes that a compressed file may unpack to."""
+"""Maximum number of bytes that a compressed file may unpack to."""
 
 MOST_EXPANSION = 200
 FREELY_UNPACKED_BYTES = 64 * 1024**2
@@ -54,7 +54,7 @@ Text typically compresses to a tenth of its size, a zip bomb to far less.
 """
 
 MOST_MEMBERS = 1000
-"""The most files in a zip or a folder."""
+"""Maximum number of files in a zip or a folder."""
 
 _ROW_LIST_KEYS = (
     "data",

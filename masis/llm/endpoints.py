@@ -28,7 +28,7 @@ than the writer (MASIS-CRITIC-P1).
 
 
 def complete_ref(ref: ModelRef, role: str, settings: Settings) -> ModelRef:
-    """Return the reference with the vendor's default model for the role if it names none.
+    """Return the reference with the vendor's default model for the role if it doesn't name one.
 
     Raises:
         SettingsError: The provider is unknown, or the model is missing. The message suggests the

@@ -24,9 +24,9 @@ from masis.schema.audit import CitationAudit, ClaimCheck
 from masis.settings import Settings
 
 MAX_QUOTED = 300
-"""The most characters of a sentence or chunk in a failure message."""
+"""Maximum number of characters of a sentence or chunk in a failure message."""
 MAX_SHOWN = 20
-"""The most issues in a failure message. The report contains all of them."""
+"""Maximum number of issues per failure message. The report contains all of them."""
 UNASKED = "What does the evidence say?"
 """The question if none is given. Only models read it."""
 
@@ -265,8 +265,8 @@ def _claim_grounding_issues(
 def _failing_verdict(check: ClaimCheck, bounds: Bounds) -> str | None:
     """Return the verdict that keeps a claim from passing, None if it passes.
 
-    The rule is that of acceptance, as far as the bounds allow. For a claim that the evidence both
-    supports and contradicts, the verdict is ``contradicted``.
+    The rule is that of acceptance, within the bounds. For a claim that the evidence both supports
+    and contradicts, the verdict is ``contradicted``.
     """
     if check.verdict == "unscored":
         return check.verdict

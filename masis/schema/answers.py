@@ -18,7 +18,7 @@ from masis.schema.literals import parse_value
 from masis.schema.wording import shorten
 
 LONGEST_MESSAGE = 500
-"""The most characters to keep of a system's message that replaces an answer."""
+"""Maximum number of characters to keep of a system's message that replaces an answer."""
 
 NoAnswerCode = Literal["refused", "failed"]
 """Why there is no answer.
@@ -333,7 +333,7 @@ _ERROR_KEYS = (
 _FILTERED = re.compile(r"content.?filter|content management policy|safety system", re.IGNORECASE)
 """Wording of an error that reports a filter's refusal (Azure, OpenAI)."""
 _MOST_LOOKED_AT = 200
-"""The most objects and lists to search for signs; a record may come from anywhere."""
+"""Maximum number of objects and lists to search for signs; a record may come from anywhere."""
 _MOST_DEPTH = 6
 _FAILED_CALL = re.compile(
     r"""\A\s{0,20}(?:

@@ -90,7 +90,7 @@ class CitationAudit(OneLine, Record):
     """The citations of an answer and its uncited sentences (MASIS-CRITIC-P3, MASIS-CRITIC-P4).
 
     Attributes:
-        invalid_citations: References that name no evidence, as written, in order of appearance.
+        invalid_citations: References that don't name evidence, as written, in order of appearance.
         carried_references: Invalid references of an earlier answer whose sentences are still
             unconfirmed although their markers were removed.
         penalty_factor: The factor by which the critic's confidence is multiplied.

@@ -52,8 +52,8 @@ def _stop_at_first_items(schema: Any) -> None:
 class CheckedModel(BaseModel):
     """A model whose lists are validated up to their first invalid item.
 
-    Each problem that pydantic reports takes 1.4 to 4 KB of memory, so a list of a million numbers
-    where records belong, a message of 2 MB, would take gigabytes.
+    Each problem that pydantic reports takes 1.4 to 4 KB of memory, so a 2 MB message with a
+    million numbers in place of records would take gigabytes.
     """
 
     @classmethod
@@ -95,7 +95,7 @@ class InvalidRecord(InputError, ValueError):
     """
 
     @classmethod
-    def of(cls, error: InputError) -> InvalidRecord:
+    def from_error(cls, error: InputError) -> InvalidRecord:
         """Return the same error as an instance of this class."""
         return cls(
             error.problem, hint=error.hint, file=error.file, line=error.line, field=error.field
@@ -117,9 +117,9 @@ class InputRecord(OpenRecord):
                 self._verify()
             # "from None": pydantic's own error repeats the same problem in its own words.
             except ValidationError as error:
-                raise InvalidRecord.of(explain(error)) from None
+                raise InvalidRecord.from_error(explain(error)) from None
             except InputError as error:
-                raise InvalidRecord.of(error) from None
+                raise InvalidRecord.from_error(error) from None
 
         # pydantic's own __init__ has this attribute: with it, model_validate doesn't call __init__.
         __init__.__pydantic_base_init__ = True

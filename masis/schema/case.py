@@ -352,9 +352,9 @@ class Case(InputRecord):
             )
             case._verify()
         except ValidationError as error:
-            raise InvalidRecord.of(explain(error)) from None
+            raise InvalidRecord.from_error(explain(error)) from None
         except InputError as error:
-            raise InvalidRecord.of(error) from None
+            raise InvalidRecord.from_error(error) from None
         return case
 
     @classmethod
@@ -466,7 +466,7 @@ class Case(InputRecord):
 
     @property
     def question(self) -> str:
-        """The id of the question, which is the case's own id if it names none."""
+        """The id of the question, which is the case's own id if the case doesn't name one."""
         named = self.question_id
         return named if isinstance(named, str) and 0 < len(named) <= 500 else self.id
 

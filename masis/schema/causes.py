@@ -81,7 +81,7 @@ _CAUSE_BY_TYPE: dict[str, Cause] = {
 def cause_of_label(
     label: TargetLabel, cited: Collection[str], *, passage_missing: bool = False
 ) -> Cause | None:
-    """Return where a labelled fault comes from, as far as the labels say.
+    """Return where a labelled fault comes from, according to the labels.
 
     Args:
         label: The label.
@@ -92,7 +92,7 @@ def cause_of_label(
         The cause: by the passages and the reference that the label names, else by the missing
         passage, else the default of its type in ``CAUSES``. A right reference that the words cite
         already shows nothing, and a reference that doesn't support its sentence is a wrong one. A
-        label that names no fault of the answer, such as ``passage_missing`` itself, has the
+        label that doesn't name a fault of the answer, such as ``passage_missing`` itself, has the
         default. A reported omission with a passage that says what is missing comes from the
         generation. None if nothing says where the fault comes from.
 

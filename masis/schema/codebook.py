@@ -15,10 +15,11 @@ from masis.schema.causes import Cause
 from masis.schema.team import TeamRecord
 
 MOST_MODES = 300
-"""The most modes of a codebook. More than a person can choose from is no codebook any more."""
+"""Maximum number of modes per codebook. More than a person can choose from is no longer a codebook.
+"""
 
 MOST_CODES = 20
-"""The most codes of one log entry."""
+"""Maximum number of codes per log entry."""
 
 Code = Annotated[
     str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._-]*$", min_length=1, max_length=60)
@@ -30,7 +31,7 @@ Log entries and addresses contain it, so a mode can be renamed without touching 
 
 
 _SIMILAR_NAMES = 0.8
-"""The share of equal letters from which on two names of modes count as similar."""
+"""The minimum share of equal letters for two names of modes to count as similar."""
 
 
 class FailureMode(Record):
@@ -238,7 +239,7 @@ class CaseObservation(Record):
     """One thing that a person wrote, or that the audit found, about one case.
 
     Attributes:
-        id: Stays the same while the case has this observation, also if it's audited again.
+        id: Stays the same while the case has this observation, even if it's audited again.
         place: Where it is in the case: ``issue:KEY``, or ``ENTRY:note`` with the id of a log entry.
         run_id: The audit of an issue.
         entry_id: The log entry of everything else.
@@ -247,8 +248,8 @@ class CaseObservation(Record):
         author: The reviewer; "" for the audit.
         cause: Where the fault comes from, if it's known.
         is_fault: Whether it says that something is wrong. Approvals and confirming labels don't.
-        codes: The codes of the failure modes that people applied to it, as far as the viewer may
-            see them.
+        codes: The codes of the failure modes that people applied to it, limited to what the viewer
+            may see.
 
     """
 

@@ -22,7 +22,7 @@ LONG_TEXT = 60
 """The length from which an unread text may be a part of the case; notes and labels are shorter."""
 
 MOST_COLUMNS = 200
-"""The most columns to offer for one row."""
+"""Maximum number of columns to offer for one row."""
 
 MOST_LEVELS = 3
 """The deepest nesting of objects whose columns are offered."""

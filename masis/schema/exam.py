@@ -21,11 +21,13 @@ The other roles need no exam: a revision is audited again, and a draft is never 
 """
 
 FAULTY_ACCEPTED_MOST = 0
-"""The most faulty answers that a model may accept. One of 16 would be a miss rate of 6%."""
+"""Maximum number of faulty answers a model may accept. One of 16 would be a miss rate of 6%."""
 FAULTY_CONFIRMED_MOST = 0
-"""The most faulty passages that the verifier may call supported in otherwise unflagged answers."""
+"""Maximum number of faulty passages that the verifier may call supported in otherwise unflagged
+answers.
+"""
 SOUND_FLAGGED_MOST = 2
-"""The most sound answers that a model may flag.
+"""Maximum number of sound answers that a model may flag.
 
 If it flags more than one in eight, reviewers stop believing its flags.
 """

@@ -1,4 +1,4 @@
-"""Translates pydantic's errors about a case into plain words, with the field's path and a hint."""
+"""Explains pydantic's errors about a case in plain English, with the field's path and a hint."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def explain_fields(
     Args:
         error: The error of the validation.
         fields: The fields of the request that its sender can set.
-        model: The model of the request, whose records within the request have fields of their own.
+        model: The model of the request. Its nested records have their own fields.
 
     """
     unknown = next(

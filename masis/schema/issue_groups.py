@@ -93,7 +93,7 @@ _WITHOUT_SOURCE = frozenset[IssueType](("unsupported", "hallucination"))
 and behind the marker a reader would miss it.
 """
 MARKER_GAP = 1
-"""The most characters between a sentence and the marker behind it."""
+"""Maximum number of characters between a sentence and the marker behind it."""
 
 
 # "revenue": a word of four letters or more.

@@ -21,19 +21,19 @@ from masis.schema.storable import refuse_unstorable
 from masis.schema.team import TeamRecord
 
 MOST_RULES = 60
-"""The most house rules of a version. All of them are sent with each call of the critic."""
+"""Maximum number of house rules per version. All of them are sent with each call of the critic."""
 
 MOST_EXAMPLES = 6
-"""The most cases that one rule names as its examples."""
+"""Maximum number of example cases per rule."""
 
 MOST_EXAMPLE_CASES = 5_000
-"""The most decided cases that examples are retrieved from."""
+"""Maximum number of decided cases that examples are retrieved from."""
 
 MOST_SHOWN = 8
-"""The most examples that are sent about one case, in addition to those that rules name."""
+"""Maximum number of examples that are sent about one case, in addition to those that rules name."""
 
 MOST_HELD_OUT = 20_000
-"""The most questions that a version holds out."""
+"""Maximum number of held-out questions per version."""
 
 CaseId = Annotated[str, Field(min_length=1, max_length=1000)]
 QuestionId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")]
@@ -341,7 +341,7 @@ class JudgeVersion(Record):
     """A named version of the judge's guidance.
 
     Attributes:
-        id: Identifies the version, whatever its state.
+        id: Identifies the version, regardless of its state.
         digest: The digest of the whole content. ``content`` as people see it leaves out examples
             whose cases aren't decided any more.
         author: Who wrote it. ``created_at`` and ``changed_at`` are the times of the first and the

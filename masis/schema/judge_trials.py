@@ -16,7 +16,7 @@ from masis.schema.calls import Usage
 from masis.schema.judge import CaseId, HouseRuling, QuestionId
 
 MOST_TRIED = 500
-"""The most cases of one trial, each of which is an audit."""
+"""Maximum number of cases per trial, each of which is an audit."""
 
 Half = Literal["first", "held_out"]
 """A half of the decided cases, by question."""

@@ -45,7 +45,7 @@ SupportKind = Literal["quotation", "paraphrase", "inference"]
 """How an answer follows from a passage: word for word, in other words, or by reasoning."""
 
 MOST_PASSAGES = 20
-"""The most passages that one label names."""
+"""Maximum number of passages per label."""
 
 
 class LabelPassage(Record):

@@ -24,7 +24,7 @@ PairVerdict = Literal["first", "second", "equal", "both_bad"]
 """A verdict regardless of the sides: which of two cases is better, the one added first or not."""
 
 LONGEST_REASON = 2_000
-"""The most characters of the reason for a preference."""
+"""Maximum length of the reason for a preference, in characters."""
 
 
 class VerdictChoice(NamedTuple):

@@ -16,7 +16,7 @@ PROVIDERS_GROUP = "masis.providers"
 """The group of entry points by which a package adds an API that models are reached by."""
 
 DEFAULT_KIND = "openai"
-"""The API of a provider's table that names none, because most servers have it."""
+"""The API of a provider whose table doesn't name one, because most servers have it."""
 
 _APIS = Path(__file__).parents[1] / "llm" / "providers" / "apis"
 # Only the names of the modules are read here, because importing them would load every provider.

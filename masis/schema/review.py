@@ -120,8 +120,8 @@ class SubjectDigests(Record):
     ``docs/running.md`` says which texts they cover.
 
     Attributes:
-        run: None if the entry names no finished run.
-        answer: None if the entry names no finished run.
+        run: None if the entry doesn't name a finished run.
+        answer: None if the entry doesn't name a finished run.
         cases: The number of cases at that time.
         team: The digest of the policies, rubrics and label types set at that time.
 

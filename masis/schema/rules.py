@@ -72,7 +72,7 @@ ReviewCode = Literal[
     "limit",
     "cancelled",
 ]
-"""The codes of ``REVIEW_CODES``; a test holds the two equal."""
+"""The codes of ``REVIEW_CODES``. A test checks that the two match."""
 ReviewTier = Literal["must_look", "not_certified"]
 ReviewStatus: TypeAlias = Literal["wrong", "not_confirmed", "no_answer"]
 
@@ -88,8 +88,8 @@ class TypeRow:
             types are one fault under several names.
         omission: Whether the type says that the answer leaves something out.
         is_about_statement: Whether the critic's issues of this type flag a statement, so that they
-            stay open while the next answer still makes it. The next audit decides about issues
-            of other types.
+            stay open while the next answer still makes it. The next audit determines the status of
+            issues of other types.
 
     """
 
@@ -166,12 +166,15 @@ KINDS: dict[str, Kind] = {
     "partial": Kind("partly supported claim", "partly supported claims", "bad", per_claim=True),
     "serious": Kind("serious issue by the critic", "serious issues by the critic", "bad"),
     "check": Kind("serious issue by an added check", "serious issues by added checks", "bad"),
-    "reason": Kind("reason to look", "reasons to look", "bad", is_issue=False),
+    "reason": Kind("reason for review", "reasons for review", "bad", is_issue=False),
     "figure": Kind(
         "figure not in the evidence", "figures not in the evidence", "calm", counted_in_line=True
     ),
     "marked": Kind(
-        "place marked by the tagger", "places marked by the tagger", "calm", counted_in_line=True
+        "passage marked by the tagger",
+        "passages marked by the tagger",
+        "calm",
+        counted_in_line=True,
     ),
     "missing": Kind("missing point", "missing points", "warn", prefix="Missing: ", minor=True),
     "uncited": Kind(
@@ -397,7 +400,7 @@ RULES: dict[str, IssueRule] = {
         is_undecided=True,
     ),
     "instruction_in_answer": IssueRule(
-        "instructs",
+        "instruction",
         "bad",
         "Instructs a reader, a model or a tool",
         "instruction",
@@ -405,10 +408,10 @@ RULES: dict[str, IssueRule] = {
         "high",
         review_code="instruction",
     ),
-    # Medium, because no revision of the answer repairs the evidence and the loop need not try. The
-    # acceptance rule refuses it anyway.
+    # Medium, because revising the answer can't fix the evidence, so the loop doesn't try. The
+    # answer isn't accepted anyway.
     "instruction_in_evidence": IssueRule(
-        "evidence instructs",
+        "instruction in evidence",
         "bad",
         "Evidence instructs a reader, a model or a tool",
         "instruction",
@@ -426,7 +429,7 @@ RULES: dict[str, IssueRule] = {
         "missing",
     ),
     "dropped_content": IssueRule(
-        "lost",
+        "dropped content",
         "warn",
         "An earlier version contained it, and the evidence supports it",
         "missing",
@@ -445,8 +448,8 @@ RULES: dict[str, IssueRule] = {
 }
 """The rules of the checks.
 
-The critic's other rules are named by their type (``critic_`` and the type), which decides about
-them together with their severity.
+The critic's other rules are named by their type (``critic_`` and the type), which determines with
+their severity how they are handled.
 """
 
 _UNDECLARED = IssueRule("", "warn", "", "serious", "logical")
@@ -517,15 +520,15 @@ is missing because the flags here name its causes.
 
 @dataclass(frozen=True, slots=True)
 class ReviewCodeRow:
-    """A reason why a person should look.
+    """A reason why a person should review an answer.
 
     Attributes:
         label: Its short name.
         tone: The tone of the label.
         status: The status of a case with this reason, whose name introduces the meaning.
-        meaning: What it says, as it follows after the status.
-        waivable: Whether a guarantee may waive it. It then is a doubt of a finished audit about the
-            original answer.
+        meaning: The explanation shown after the status.
+        waivable: Whether a guarantee may waive it. Only doubts that a finished audit has about the
+            original answer can be waived.
         about_answer: Whether it is specific to this answer, so that the headline may state it. A
             low score or an unread revision is true of most answers.
 
@@ -549,7 +552,10 @@ REVIEW_CODES: dict[ReviewCode, ReviewCodeRow] = {
         "fabricated citation", "bad", "wrong", "a reference doesn't match any evidence"
     ),
     "hallucination": ReviewCodeRow(
-        "hallucination", "bad", "wrong", "critic or citations report a hallucination"
+        "hallucination",
+        "bad",
+        "wrong",
+        "the critic or the citation check reports a hallucination",
     ),
     "contradicted_claim": ReviewCodeRow(
         "contradicted", "bad", "wrong", "the evidence contradicts a claim"
@@ -568,7 +574,7 @@ REVIEW_CODES: dict[ReviewCode, ReviewCodeRow] = {
     ),
     "safety": ReviewCodeRow("safety", "bad", "wrong", "a safety issue is open"),
     "instruction": ReviewCodeRow(
-        "instruction", "bad", "wrong", "text in answer or evidence instructs its reader"
+        "instruction", "bad", "wrong", "the answer or the evidence contains instructions"
     ),
     "insufficient_evidence": ReviewCodeRow(
         "too little evidence", "bad", "wrong", "the screening found too little"
@@ -695,7 +701,7 @@ REVIEW_CODES: dict[ReviewCode, ReviewCodeRow] = {
         "limit reached",
         "calm",
         "not_confirmed",
-        "serious issues were left at the limit of iterations",
+        "serious issues remained when the iteration limit was reached",
     ),
     "cancelled": ReviewCodeRow(
         "audit cancelled",

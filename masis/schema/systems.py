@@ -19,13 +19,13 @@ from masis.errors import InputError
 from masis.schema.base import Record
 
 UNNAMED = "unnamed"
-"""The system of cases that name none."""
+"""The system of cases that don't name one."""
 
 LONGEST_NAME = 100
-"""The most characters of a system's name."""
+"""Maximum length of a system's name, in characters."""
 
 LONGEST_DETAIL = 4_000
-"""The most characters of a system's prompt; the other details have at most 200."""
+"""Maximum length of a system's prompt, in characters; the other details have at most 200."""
 
 _LONGEST_QUESTION_ID = 380
 """How many characters of a question's id its cases' ids use; an id has at most 500."""

@@ -45,7 +45,7 @@ def with_article(noun: str) -> str:
 
 
 MOST_NAMED = 3
-"""The most figures or marked words that one sentence names."""
+"""Maximum number of figures or marked words that one sentence names."""
 LONGEST_MARKED = 60
 
 

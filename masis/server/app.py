@@ -3,8 +3,8 @@
 A request acts for
 
 1. the owner of the token in ``Authorization: Bearer TOKEN``, if it has one;
-2. else the person who signed in on the workbench, by the session cookie;
-3. without sign-in, whoever the header ``X-Masis-Reviewer`` names, as on the pages.
+2. otherwise the person who signed in on the workbench, by the session cookie;
+3. without sign-in, the person named in the header ``X-Masis-Reviewer``, as on the pages.
 
 A browser adds cookies to requests that another site's page makes. A request that comes from a
 browser and may change something therefore needs the header ``X-Masis-Request``, which such a page
@@ -53,26 +53,26 @@ from masis.settings.sign_in import SignIn, is_reserved
 log = logging.getLogger(__name__)
 
 ACTOR = "masis.actor"
-"""The key of a request's scope under which the sign-in gate leaves the signed-in person."""
+"""The scope key under which the sign-in gate stores the signed-in actor."""
 
 CSRF_HEADER, REVIEWER_HEADER = "x-masis-request", "x-masis-reviewer"
 
 LONGEST_BODY = 16_000_000
-"""The most bytes of a request, enough for 1,000 cases of an ordinary size."""
+"""Maximum size of a request body in bytes, enough for 1,000 cases of an ordinary size."""
 
 MOST_FIELDS = 100_000
-"""The most fields of a body, 100 for each of 1,000 cases.
+"""Maximum number of fields per request body: 100 for each of 1,000 cases.
 
 Each unknown field becomes an error of about 1 KB, so 16 MB of them would take more than 1 GB.
 """
 
 _FIELD = re.compile(rb'"\s*:')
 
-PER_SECOND, BURST = 50.0, 300
-"""How many requests each person may send. A person at the desk sends a few per second."""
+REQUESTS_PER_SECOND, REQUEST_BURST = 50.0, 300
+"""The number of requests that each person may send. A reviewer's page sends a few per second."""
 
 WRONG_TOKENS_PER_SECOND, WRONG_TOKENS = 0.2, 10
-"""How many requests with a wrong token a network address may send."""
+"""The number of requests with a wrong token that a network address may send."""
 
 
 class Server(NamedTuple):
@@ -91,7 +91,7 @@ class Api:
 
     def __init__(self, server: Server) -> None:
         self._server = server
-        self._requests = RateLimit(PER_SECOND, BURST)
+        self._requests = RateLimit(REQUESTS_PER_SECOND, REQUEST_BURST)
         self._wrong_tokens = RateLimit(WRONG_TOKENS_PER_SECOND, WRONG_TOKENS)
         routes: list[BaseRoute] = [Route("/openapi.json", self._describe, methods=["GET"])]
         routes += [
@@ -145,7 +145,7 @@ class Api:
     async def _answer(self, endpoint: ApiEndpoint, request: Request) -> Response:
         # The database and large bodies would block the event loop, which also serves the pages. So
         # everything but reading the body runs on threads.
-        call = await run_in_threadpool(self._admit, endpoint, request)
+        call = await run_in_threadpool(self._authorize, endpoint, request)
         body = b""
         if endpoint.body is not None:
             if content_type(request) != "application/json":
@@ -155,8 +155,8 @@ class Api:
             body = await read_body(request, LONGEST_BODY, "16 MB")
         return await run_in_threadpool(_respond, endpoint, call, request, body)
 
-    def _admit(self, endpoint: ApiEndpoint, request: Request) -> ApiCall:
-        """Return the call that a request makes, before its body is read.
+    def _authorize(self, endpoint: ApiEndpoint, request: Request) -> ApiCall:
+        """Authorize a request before its body is read, and return its call.
 
         Raises:
             RequestRefused: The person isn't known or sends too many requests.
@@ -166,7 +166,8 @@ class Api:
         actor = self._identify(request, endpoint.changes)
         self._requests.check(actor.name or _address(request))
         workbench = self._server.workbench()
-        # The services check it too. Here it comes before any look at the record that is named.
+        # The services check it too. Checking here as well rejects the request before the named
+        # record is read.
         workbench.access.require(actor, endpoint.requires, endpoint.words)
         return ApiCall(workbench, actor, self._server.jobs, dict(request.path_params))
 
@@ -200,8 +201,8 @@ class Api:
         current_role = sign_in.role_of if sign_in is not None else lambda _, recorded: recorded
         actor = self._server.workbench().tokens.actor_of(token, current_role)
         if actor is None:
-            # Only wrong tokens count, so that a program with a valid one is never refused for
-            # guesses of others.
+            # Only wrong tokens count, so that a program with a valid one is never rejected because
+            # of another client's guesses.
             self._wrong_tokens.check(_address(request))
             hint = "Create a token on the Team page, or with `masis token create`."
             raise RequestRefused(
@@ -216,7 +217,7 @@ class Api:
 def _respond(endpoint: ApiEndpoint, call: ApiCall, request: Request, body: bytes) -> Response:
     """Run an endpoint and return its response.
 
-    SQLite's errors become the errors that say what to do about them.
+    SQLite errors are converted to errors with a hint.
     """
     arguments: dict[str, BaseModel] = {}
     if endpoint.query is not None:
@@ -275,7 +276,7 @@ def _named_reviewer(request: Request) -> Actor:
         return Actor(browser=browser)
     if len(name) > 80 or not name.isprintable() or is_reserved(name):
         raise RequestRefused(
-            400, f"{REVIEWER_HEADER} isn't a name of a person", "Use 1 to 80 printable characters."
+            400, f"{REVIEWER_HEADER} isn't a valid name", "Use 1 to 80 printable characters."
         )
     return Actor(name=name, browser=browser)
 
@@ -285,7 +286,7 @@ def _address(request: Request) -> str:
 
 
 def query_values(model: type[BaseModel], request: Request) -> dict[str, Any]:
-    """Return a query as the model's fields: repeated values for a tuple, else a single one."""
+    """Convert query parameters to model fields. Tuple fields collect repeated parameters."""
     values: dict[str, Any] = {}
     for name, value in request.query_params.multi_items():
         if name in VIEWER_FIELDS:

@@ -46,7 +46,7 @@ log = logging.getLogger("masis.web")
 FORMS: dict[str, Form] = {"application/json": "json", "application/x-ndjson": "ndjson"}
 LONGEST_KEY = 200
 WRITTEN_AT_ONCE = 200
-"""The most requests that share a transaction."""
+"""Maximum number of requests that share a transaction."""
 
 READING_FAILS = "requests are stored, but reading them fails; see the log"
 

@@ -14,7 +14,7 @@ from masis.server.endpoints import ENDPOINTS, PREFIX, ApiEndpoint, File
 
 _REFERENCE = "#/components/schemas/{model}"
 _HIDDEN = frozenset({"viewer", "open_to", "undecided_by"})
-"""Fields of a filter that the server sets, whatever a request says."""
+"""Fields of a filter that the server sets, regardless of the request."""
 
 _ERROR = {
     "type": "object",

@@ -24,10 +24,10 @@ from masis.schema.case import Case
 
 PROTOBUF, JSON = "application/x-protobuf", "application/json"
 MOST_SPANS = 50_000
-"""The most spans in one request."""
+"""Maximum number of spans per request."""
 
 _REASONS = 3
-"""The most traces whose reason is reported."""
+"""Maximum number of traces whose reason is reported."""
 _SPANS = ("resourceSpans[].scopeSpans[].spans[] | [?type(@) == 'object']",)
 _KIND, _OPERATION = "openinference.span.kind", "gen_ai.operation.name"
 

@@ -28,7 +28,7 @@ _GENERAL: dict[Permission, str] = {
     "purge": "remove what retention stores",
     "configure": "change settings",
 }
-"""What each permission allows, for checks that name no act."""
+"""What each permission allows, for checks that don't name an act."""
 
 
 class Access(NamedTuple):

@@ -41,7 +41,7 @@ from masis.services.tokens import DEFAULT_DAYS
 from masis.trust.agreement import AgreementEstimate
 
 MOST_CASES = 1_000
-"""The most cases that one request adds."""
+"""Maximum number of cases that a request can add."""
 
 
 class Me(Record):
@@ -74,7 +74,7 @@ class CaseQuery(CaseFilter):
 
 
 class CaseDetail(Record):
-    """A case with its newest audit and its log, as far as the person may see them."""
+    """A case with its newest audit and its log, limited to what the person may see."""
 
     case: Case
     summary: CaseSummary
@@ -102,8 +102,8 @@ class CaseDetail(Record):
 class NewCases(Record):
     """Cases to add, in the format of JSON Lines files.
 
-    ``system`` names the system that gave the answers, of cases that name none. Their ids are then
-    those of the questions.
+    ``system`` names the system that gave the answers, of cases that don't name one. Their ids are
+    then those of the questions.
     """
 
     system: str | None = None
@@ -367,7 +367,7 @@ class NewAudits(Record):
 
 
 class AuditJob(Record):
-    """An audit as a job. It names no result, which the policy may hide from the person."""
+    """An audit as a job. It doesn't name a result, which the policy may hide from the person."""
 
     run: str
     case: str

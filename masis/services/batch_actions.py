@@ -57,10 +57,12 @@ from masis.store import Store
 from masis.store.reviews.batches import CaseFacts
 
 MOST_IN_BATCH = 10_000
-"""The most cases of one batch. Each is a transaction of its own, so others can write meanwhile."""
+"""Maximum number of cases per batch. Each is a transaction of its own, so others can write
+in the meantime.
+"""
 
 MOST_OF_CASE = 1_000
-"""The most observations of one case that a batch codes."""
+"""Maximum number of observations per case that a batch codes."""
 
 IN_LIST = ("state", "headline")
 """The parts of the machine's verdict that a list of cases shows, as decisions record them."""
@@ -147,7 +149,7 @@ class BatchContext:
         return self.hides_results and machine_hidden(self.store, self.actor, case_id)
 
     def work(self, case_id: str) -> CaseWork:
-        """Return the team's state of a case, as far as the person may see it."""
+        """Return the team's state of a case, limited to what the person may see."""
         return self.team.work(self.actor, case_id)
 
     def newest_entry(self, case_id: str, kind: EntryKind) -> LogEntry:
@@ -242,7 +244,7 @@ def _check_decision(verdict: Verdict, context: BatchContext, facts: CaseFacts) -
 
 
 def _record_decision(verdict: Verdict, context: BatchContext, facts: CaseFacts) -> LogEntry:
-    """Decide about the original answer of a case.
+    """Decide the original answer of a case.
 
     The decision never counts as blind: the reviewer saw the list, or what they saw when they opened
     the case isn't known.
@@ -527,7 +529,7 @@ class _Coding(NamedTuple):
 
 
 def _new_codings(context: BatchContext, case_id: str) -> list[_Coding]:
-    """Return what a batch would apply to a case, as far as the person may see its observations."""
+    """Return what a batch would apply to the observations of a case that the person may see."""
     applied = context.store.modes.codes_of_case(case_id, context.actor.name)
     own = {(code.place, code.code) for code in applied if code.reviewer == context.actor.name}
     places: list[str | None] = [None]

@@ -46,7 +46,9 @@ from masis.store import Store
 from masis.store.reviews.batches import BatchCase, PlannedCase, StoredBatch
 
 MOST_ACKNOWLEDGED = 50
-"""The most cases with serious issues of one batch, because a person must read all of the issues."""
+"""Maximum number of cases with serious issues per batch, because a person must read all of the
+issues.
+"""
 
 AT_ONCE = 20
 """The number of cases that one call of ``advance`` handles, which takes less than a second."""
@@ -93,7 +95,7 @@ class BatchPreview(Record):
         total: The number of chosen cases.
         included: The number of cases that would get an entry.
         left_out: The others, by the reason.
-        serious: The cases that need to be acknowledged, as far as they can be in one batch.
+        serious: The cases that need to be acknowledged and can be in one batch.
         digest: Identifies the included cases in their present versions. ``start`` refuses others.
 
     """
@@ -192,7 +194,7 @@ class BatchService(Service):
             names=context.names,
         )
         # The cases are planned before, because that may take longer than other writers should wait.
-        # A case that changes meanwhile has another version and isn't handled.
+        # A case that changes in the meantime has another version and isn't handled.
         with self._store.transaction():
             if (earlier := self._find_repeated(by, token, digest)) is not None:
                 return earlier
@@ -458,7 +460,7 @@ class BatchService(Service):
         """Make the entry of one case, or note why it has none. Call it in a transaction."""
         batches, action = self._store.batches, action_named(context.request.action)
         if not batches.has_outcome(context.batch, case.case_id, "waiting"):
-            return  # Another call has handled it meanwhile.
+            return  # Another call has handled it in the meantime.
         [facts] = batches.facts([case.case_id], context.actor.name)
         why: LeftOut | None = "changed" if facts.version != case.version else None
         why = why or action.check(context, facts)

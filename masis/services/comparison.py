@@ -49,10 +49,10 @@ LEVEL = 0.05
 """A difference of shares with a smaller p-value counts as shown."""
 
 MOST_LISTED = 200
-"""The most regressions and improvements that a comparison lists; the counts are of all."""
+"""Maximum number of regressions and improvements that a comparison lists; the counts are of all."""
 
 MOST_SYSTEMS = 8
-"""The most systems that one comparison takes."""
+"""Maximum number of systems per comparison."""
 
 POINTS_TO_SHOW = (5, 10)
 """The differences, in points, for which a comparison says how many questions would show them."""
@@ -95,8 +95,8 @@ _ValuesOf: TypeAlias = dict[int, frozenset[str]]
 
 
 class ComparedAnswer(NamedTuple):
-    """One answer of a pair, with the newest audit and the decision in force, as far as the viewer
-    may see them.
+    """One answer of a pair, with the newest audit and the decision in force, limited to what the
+    viewer may see.
     """
 
     case: Case
@@ -231,7 +231,7 @@ class ComparisonService:
 
     @requires("read")
     def open_answer(self, actor: Actor, case_id: str) -> ComparedAnswer:
-        """Return one answer of a pair with its newest audit, as far as this person may see it.
+        """Return one answer of a pair with its newest audit, limited to what this person may see.
 
         Raises:
             UnknownRecord: There is no such case.

@@ -290,8 +290,8 @@ when they approved the answer.
 """
 
 CITATIONS_KEPT = "citations_kept"
-"""Key in an entry's ``extra``: the references of the corrected answer that name no evidence, which
-the reviewer was shown and kept.
+"""Key in an entry's ``extra``: the references of the corrected answer that don't name evidence,
+which the reviewer was shown and kept.
 """
 
 REFERENCES_NAMED = 5
@@ -327,7 +327,7 @@ class DecidedAnswer:
     ``text`` is None if retention has removed it. ``serious`` has the open issues of severity high
     or critical; it is empty if the reviewer may not see them. ``final_needs_reason`` says why a
     final verdict needs a reason, or is "". ``unknown_citations`` are the references of the
-    decision's corrected answer that name no evidence (``unknown_citations``).
+    decision's corrected answer that don't name evidence (``unknown_citations``).
     """
 
     text: str | None
@@ -381,7 +381,7 @@ def seen_labels(labels: Iterable[TargetLabel]) -> dict[str, Any]:
 def unknown_citations(
     corrected: str, case: Case, settings: Settings | None = None
 ) -> tuple[str, ...]:
-    """Return the references of a corrected answer that name no evidence of its case.
+    """Return the references of a corrected answer that don't name evidence of its case.
 
     Only the answer's text and the evidence are read, and no audit.
     """

@@ -68,7 +68,7 @@ SYSTEMS = {
     "baseline": SystemDetails(model="town-writer", version="1.4", date="2026-09"),
     "candidate": SystemDetails(model="town-writer", version="2.0", date="2026-11"),
 }
-"""The systems whose answers to the same questions are compared. Nobody decides about them, and the
+"""The systems whose answers to the same questions are compared. Nobody decides them, and the
 offline checks audit them.
 """
 MISTAKEN = 0.08

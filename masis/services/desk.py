@@ -251,7 +251,7 @@ class Desk:
             self.workbench.settings,
             audit_one,
             options,
-            take=lambda case: self.workbench.cases.add_one(self.actor, case),
+            on_case=lambda case: self.workbench.cases.add_one(self.actor, case),
         )
         return list(found.values())
 
@@ -319,9 +319,10 @@ class Desk:
         return service.change(self.actor, changed_queue(service.get(self.actor, queue), changes))
 
     def show(self, case_id: str) -> CaseView:
-        """Return a case with its newest audit and decisions, as far as this reviewer may see them.
+        """Return a case with its newest audit and decisions, limited to what this reviewer may see.
 
-        A later ``decide`` records that it was shown, and fails if the case has changed meanwhile.
+        A later ``decide`` records that it was shown, and fails if the case has changed in the
+        meantime.
 
         Raises:
             UnknownRecord: There is no such case.
@@ -374,7 +375,7 @@ class Desk:
         final: bool = False,
         queue: str = "",
     ) -> LogEntry:
-        """Decide about an answer of a case, by the rules of the page.
+        """Decide an answer of a case, by the rules of the page.
 
         Args:
             case_id: The case.
@@ -383,7 +384,7 @@ class Desk:
                 ``other: WORD``. ``override`` and ``reject`` need a reason.
             note: Anything else worth recording.
             corrected_answer: The answer that an ``override`` uses instead.
-            iteration: The answer of the audit to decide about: 1 is the original one, 2 its first
+            iteration: The answer of the audit to decide: 1 is the original one, 2 its first
                 revision.
             labels: Labels on words of the answer, on chunks or on the case, and issues that the
                 audit missed (``LabelRecord``).
@@ -392,8 +393,8 @@ class Desk:
                 unknown, which never counts as blind.
             acknowledge: Confirm that open serious issues were seen, also those of ``labels``, to
                 approve the answer anyway.
-            acknowledge_citations: Confirm that the corrected answer is to keep references that name
-                no evidence.
+            acknowledge_citations: Confirm that the corrected answer is to keep references that
+                don't name evidence.
             version: The version of the case that was looked at (``summary.version``). By default
                 it's that of ``show``.
             token: An idempotency key: the same token makes no second decision.
@@ -493,7 +494,7 @@ class Desk:
 
         ``acknowledge`` confirms that serious issues were seen, as for ``decide``. A reviewer who
         approved an answer before they were shown the audit's issues now approves it again.
-        ``acknowledge_citations`` keeps references of the corrected answer that name no evidence.
+        ``acknowledge_citations`` keeps references of the corrected answer that don't name evidence.
 
         It raises the errors of ``decide``, and InputError if the reviewer hasn't decided the case.
         """

@@ -17,12 +17,12 @@ Form = TypeVar("Form", bound=BaseModel)
 _NOT_STORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
-def clean(value: object, longest: int) -> str:
-    """Return text without null bytes and unpaired surrogates, cut to ``longest`` characters.
+def sanitize_text(value: object, max_length: int) -> str:
+    """Return text without null bytes and unpaired surrogates, cut to ``max_length`` characters.
 
     A value that isn't text becomes "".
     """
-    return _NOT_STORABLE.sub("", value)[:longest] if isinstance(value, str) else ""
+    return _NOT_STORABLE.sub("", value)[:max_length] if isinstance(value, str) else ""
 
 
 def read_form(form: type[Form], posted: object) -> Form:
@@ -42,7 +42,7 @@ def read_form(form: type[Form], posted: object) -> Form:
 
 
 def read_if_valid(form: type[Form], posted: object) -> Form | None:
-    """Parse a part of a form, or return None if its fields contradict each other."""
+    """Parse a nested form. Returns None if its fields contradict each other."""
     if isinstance(posted, form):
         return posted
     try:
@@ -52,32 +52,32 @@ def read_if_valid(form: type[Form], posted: object) -> Form | None:
 
 
 def case_subject(case_id: str) -> str:
-    """Return the subject of a draft of a decision on a case."""
+    """Return the draft subject for a decision on a case."""
     return f"case:{case_id}"
 
 
 def adjudication_subject(case_id: str) -> str:
-    """Return the subject of a draft of the final verdict on a case."""
+    """Return the draft subject for the final verdict on a case."""
     return f"adjudication:{case_id}"
 
 
 def rubric_subject(case_id: str) -> str:
-    """Return the subject of a draft of rubric scores."""
+    """Return the draft subject for rubric scores."""
     return f"rubric:{case_id}"
 
 
 def comment_subject(case_id: str) -> str:
-    """Return the subject of a draft of a comment."""
+    """Return the draft subject for a comment."""
     return f"comment:{case_id}"
 
 
 def evidence_subject(case_id: str) -> str:
-    """Return the subject of a draft of pasted texts for missing evidence."""
+    """Return the draft subject for pasted texts of missing evidence."""
     return f"evidence:{case_id}"
 
 
 def subjects_of_case(case_id: str) -> tuple[str, ...]:
-    """Return the subjects of all possible drafts about a case."""
+    """Return the subjects of all drafts that a case can have."""
     return (
         case_subject(case_id),
         adjudication_subject(case_id),
@@ -88,7 +88,7 @@ def subjects_of_case(case_id: str) -> tuple[str, ...]:
 
 
 class DraftService(Service):
-    """The use cases of drafts.
+    """Use cases for drafts.
 
     A draft belongs to an actor and a subject, such as ``case:1`` or ``new-audit``. The drafts of a
     person without a name belong to their browser, so that nobody else ever sees them.
@@ -100,7 +100,7 @@ class DraftService(Service):
         return self._store.drafts.get(actor.draft_owner, subject)
 
     @requires("read")
-    def with_drafts(
+    def cases_with_drafts(
         self, actor: Actor, case_ids: Iterable[str], subject: Callable[[str], str] = case_subject
     ) -> frozenset[str]:
         """Return the cases on which the actor has a draft, by default of a decision.
@@ -128,10 +128,10 @@ class DraftService(Service):
     def save_form(
         self, actor: Actor, subject: str, values: Mapping[str, JsonValue], token: str = ""
     ) -> ReviewDraft:
-        """Replace a draft with the entries of a form, and return it; no entries remove it.
+        """Replace a draft with a form's values and return it. Empty values delete the draft.
 
-        A draft that arrives after the decision of its form, which has the same token, is ignored.
-        Else it would come back.
+        A draft that arrives after its form was submitted (with the same token) is ignored.
+        Otherwise it would reappear.
         """
         with self._store.transaction():
             if not self._store.decisions.has_token(token):

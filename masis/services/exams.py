@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from masis.api.exam_results import ExamResults, examinee_of_run, line_about
+from masis.api.exam_results import ExamResults, build_examinee_of_run, describe_exam_standing
 from masis.api.roles import exam_standing, probe_model
 from masis.bench.exam import estimate_exam, exam_settings, no_guidance, take_exam
 from masis.errors import InputError
@@ -138,11 +138,11 @@ class ExamService(Service):
 
     def line_for(self, settings: Settings, model: str = "") -> str:
         """Return the line of ``line`` under other settings, such as those of a new audit."""
-        return line_about(lambda: self._standing(settings, model))
+        return describe_exam_standing(lambda: self._standing(settings, model))
 
     def line_for_run(self, run: Run) -> str:
         """Return the line about the exam of the models that judged in a run."""
-        return line_about(lambda: self._status_of(run))
+        return describe_exam_standing(lambda: self._status_of(run))
 
     def line_for_auditor(self, auditor: str) -> str:
         """Return a line about the exam of an auditor, which is named by its digest.
@@ -151,7 +151,11 @@ class ExamService(Service):
         """
         run_id = self._store.trust.newest_run_of(auditor)
         # read within the call, because retention may have removed the run
-        return line_about(lambda: self._status_of(self._store.runs.get(run_id))) if run_id else ""
+        return (
+            describe_exam_standing(lambda: self._status_of(self._store.runs.get(run_id)))
+            if run_id
+            else ""
+        )
 
     def _exam_settings(self, settings: Settings, model: str) -> Settings:
         """Return the settings of an exam, which a judge version takes with its own rules."""
@@ -163,5 +167,5 @@ class ExamService(Service):
 
     def _status_of(self, run: Run) -> ExamStanding:
         return ExamResults(self._settings.exam_results).standing(
-            examinee_of_run(run, self._settings)
+            build_examinee_of_run(run, self._settings)
         )

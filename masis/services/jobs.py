@@ -70,10 +70,10 @@ SHUTDOWN_GRACE_S = 1.0
 """How long an exiting worker may take to send pending data; the server waits twice as long."""
 
 _IDLE_WORKERS = 2
-"""The most workers that stay alive without a job. Starting one takes about a second."""
+"""Maximum number of workers that stay alive without a job. Starting one takes about a second."""
 
 _FAILURES = 1000
-"""The most failed jobs whose error is remembered."""
+"""Maximum number of failed jobs whose error is remembered."""
 
 
 class QueuedJob(NamedTuple):
@@ -133,7 +133,7 @@ class BatchProgress:
     """The queue's change number when the next case couldn't start; it's retried after a change."""
 
     @property
-    def under_way(self) -> bool:
+    def is_running(self) -> bool:
         """Whether an audit of the batch is running or may still start."""
         return bool(self.running) or not (self.exhausted or self.stopping)
 
@@ -219,7 +219,7 @@ class Jobs:
         """
         settings = settings or self.workbench.settings
         assert_listed(self.access, actor, settings, self.workbench.settings)
-        if running := self.workbench.runs.under_way(case_id):
+        if running := self.workbench.runs.find_running(case_id):
             return running
         return self._add(
             QueuedJob("audit", self._run_id(case_id, settings), case_id, settings, actor)
@@ -254,7 +254,7 @@ class Jobs:
         states, settings = self.workbench.store.cases.states(), self.workbench.settings
         budget = Budget(settings, max_cost)
         with self._changed:
-            if self._batch is not None and self._batch.under_way:
+            if self._batch is not None and self._batch.is_running:
                 return
             total = sum(states.get(state, 0) for state in UNAUDITED)
             self._batch = BatchProgress(
@@ -291,7 +291,7 @@ class Jobs:
                 )
             elif self._batch.day != today:
                 self._batch.day, self._batch.cases = today, self._arrived_ids()
-                self._batch.budget.renew()
+                self._batch.budget.reset()
             # More cases may have arrived, so only the budget can keep the batch at its end.
             self._batch.exhausted = self._batch.budget.exhausted
             self._announce()
@@ -408,8 +408,9 @@ class Jobs:
                 return None
             # Cases imported since the start are audited too, so more may be done than were counted.
             total = max(batch.total, batch.done + len(batch.running))
-            if not batch.under_way and not batch.stopping and not batch.limit_reached:
-                # Fewer are done than were counted if others audited some of the cases meanwhile.
+            if not batch.is_running and not batch.stopping and not batch.limit_reached:
+                # Fewer are done than were counted if others audited some of the cases in the
+                # meantime.
                 total = batch.done
             # Copies of the collections, because other threads change them while the caller reads.
             return replace(
@@ -449,7 +450,7 @@ class Jobs:
                 entry.worker.cancel(entry.job)
         elif kind == "screening":
             self.workbench.screenings.cancel(actor, subject)
-        elif run_id := self.workbench.runs.under_way(subject):
+        elif run_id := self.workbench.runs.find_running(subject):
             self.workbench.audits.cancel(actor, run_id)
 
     def is_cancelling(self, kind: JobKind, job_id: str) -> bool:
@@ -546,7 +547,7 @@ class Jobs:
                 self._picking = False
                 if (entry := self._first_waiting(kind)) is None:
                     entry = self._enqueue_next_case(batch, picked, seen)
-                elif picked is not None:  # A person has started a job meanwhile, which goes first.
+                elif picked is not None:  # A job that a person has started goes first.
                     batch.waiting_case = picked.case_id
                 self._changed.notify_all()  # Another thread may read the next case now.
                 if entry is not None:
@@ -678,7 +679,7 @@ class Jobs:
             # If the queue has changed since the read, more cases may have arrived.
             batch.exhausted = batch.exhausted or seen == self._changes
             return None
-        if ("audit", picked.case_id) in self._jobs:  # A person has started it meanwhile.
+        if ("audit", picked.case_id) in self._jobs:  # A person has started it in the meantime.
             batch.waiting_case = None
             return None
         if picked.error is not None:  # Only this case fails; the others are still audited.
@@ -687,7 +688,7 @@ class Jobs:
             batch.failed += 1
             self._note_failure(("audit", picked.case_id), picked.error)
             return None
-        if picked.case is not None and not batch.budget.begin(picked.case):
+        if picked.case is not None and not batch.budget.try_start(picked.case):
             batch.waiting_case, batch.checked_at = picked.case_id, seen
             # If the budget isn't exhausted, the case may start once the others' costs are known.
             batch.exhausted = batch.budget.exhausted
@@ -715,7 +716,7 @@ class Jobs:
         """Yield the ids of unaudited cases that programs sent; None while there are no more."""
         after = 0
         while True:
-            # Read the cases one by one, because others may audit them meanwhile.
+            # Read the cases one by one, because others may audit them in the meantime.
             arrived = self.workbench.store.inbox.next_unaudited(after)
             if arrived is None:
                 yield None
@@ -726,7 +727,7 @@ class Jobs:
     def _result_of(self, job: QueuedJob) -> tuple[CaseSummary | None, Usage | None]:
         """Read the case's summary and the audit's usage; each is None if it can't be read."""
         case = usage = None
-        with contextlib.suppress(MasisError):  # The case was redacted meanwhile.
+        with contextlib.suppress(MasisError):  # The case was redacted in the meantime.
             case = self.workbench.cases.summary(job.subject)
         if uses_models(job.settings):
             # A run that didn't finish has no result, so its cost is unknown.
@@ -931,7 +932,7 @@ _exiting = threading.Lock()
 
 
 def on_worker_exit(send: Callable[[float], object]) -> None:
-    """Register a callback for the end of a worker process, also when it is terminated.
+    """Register a callback for the end of a worker process, even when it is terminated.
 
     The callback receives the seconds that it may take.
     """

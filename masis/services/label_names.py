@@ -1,6 +1,6 @@
 """Checks the names of labels: those that correct the audit, and the team's types of issues.
 
-``with_known_names`` is the only check. ``ReviewService`` calls it for each decision and each
+``use_known_names`` is the only check. ``ReviewService`` calls it for each decision and each
 adjudication, so it applies to pages, programs, commands, the API and files alike.
 """
 
@@ -73,7 +73,7 @@ A label is translated only if its meaning is certain. Otherwise the error says w
 """
 
 
-def with_known_names(
+def use_known_names(
     labels: Sequence[TargetLabel], types: LabelTypes, *, kept: int = 0
 ) -> tuple[TargetLabel, ...]:
     """Return labels with their own names, in place of other tools' words and other spellings.
@@ -93,7 +93,7 @@ def with_known_names(
     for number, label in enumerate(labels):
         field = "labels" if number < kept else f"labels[{number - kept}]"
         is_checked = label.reports or number >= kept
-        named.append(_with_known_name(label, types, field) if is_checked else label)
+        named.append(_use_known_name(label, types, field) if is_checked else label)
     return tuple(named)
 
 
@@ -106,7 +106,7 @@ def target_of(label: object) -> PartOfAnswer:
     return next((target for target in targets if _own_name(str(label), target)), "claim")
 
 
-def _with_known_name(label: TargetLabel, types: LabelTypes, field: str) -> TargetLabel:
+def _use_known_name(label: TargetLabel, types: LabelTypes, field: str) -> TargetLabel:
     if label.reports:
         name = _same_name(label.label, types.names)
         if not name:

@@ -159,7 +159,7 @@ class MinimalEvidenceService:
     ) -> tuple[MinimalEvidence, ...]:
         """Verify claims of the newest audit with and without their passages, and store the results.
 
-        The passages are those that a label on the claim names, as far as this person may see it
+        The passages are those that a label on the claim names, limited to what this person may see
         (their own label first), or else those of the audit. The claim is verified alone, by the
         verifier of the audit with its settings, once with all the evidence and once without the
         words of the passages.
@@ -185,7 +185,7 @@ class MinimalEvidenceService:
         case = self._store.cases.get(case_id)
         run, targets, settings = self._targets(actor, case, claim, iteration)
         audited = run.iterations[iteration - 1]
-        evidence = limits.evidence_within(case.evidence, audited.citation_audit, settings)
+        evidence = limits.select_evidence(case.evidence, audited.citation_audit, settings)
         results: list[MinimalEvidence] = []
         for target in targets:
             checks, usage = self._verdicts(case, target.check, target.passages, evidence, settings)
@@ -233,7 +233,7 @@ class MinimalEvidenceService:
                 field="claim",
             )
         settings = verifier_settings(run, self._settings)
-        evidence = limits.evidence_within(case.evidence, audited.citation_audit, settings)
+        evidence = limits.select_evidence(case.evidence, audited.citation_audit, settings)
         found: list[_ClaimToVerify] = []
         for number in numbers:
             check = audited.claims[number - 1]

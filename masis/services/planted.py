@@ -28,7 +28,7 @@ from masis.store.reviews.planted import PlantedCopy, PlantedDecision
 from masis.trust.faults import AuditOutcome, Recall, audit_outcome, recall_of, reviewer_found
 
 MOST_PLANTED = 200
-"""The most copies that are planted at once.
+"""Maximum number of copies that are planted at once.
 
 In a queue full of copies, reviewers would notice them and read more carefully than usual.
 """

@@ -399,7 +399,7 @@ class PreferenceService(Service):
     def export(self, actor: Actor, format_name: str = "pairs") -> PreferenceExport:
         """Return preferred and rejected answers for training, one row for each pair.
 
-        The answer that more reviewers prefer is the preferred one. The rows name no system.
+        The answer that more reviewers prefer is the preferred one. The rows don't name a system.
 
         Raises:
             InputError: Preferences don't have this format.

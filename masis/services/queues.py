@@ -177,7 +177,7 @@ class QueueService(Service):
 
     @requires("read")
     def has_case(self, actor: Actor, name: str, case_id: str) -> bool:
-        """Return whether a queue holds a case, as far as the actor may know it.
+        """Return whether a queue holds a case. If the actor may not know it, it doesn't.
 
         Raises:
             UnknownRecord: There is no such case or queue.
@@ -190,8 +190,9 @@ class QueueService(Service):
 
     @requires("read")
     def has_waiting(self, actor: Actor, name: str, case_id: str) -> bool:
-        """Return whether a case still needs decisions in a queue that isn't archived, as far as the
-        actor may know it.
+        """Return whether a case still needs decisions in a queue that isn't archived.
+
+        If the actor may not know it, it doesn't.
 
         Raises:
             UnknownRecord: There is no such case or queue.

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 
-from masis.api.exam_results import examinee_of_run, unexamined_name
+from masis.api.exam_results import build_examinee_of_run, find_unexamined_name
 from masis.audit import acceptance
 from masis.audit.acceptance import RULE_VERSION, Acceptability
 from masis.errors import Removed, StaleVersion, StoreError
@@ -38,7 +38,8 @@ BATCH = 50
 class Reassessment:
     """Counts of the changes, and of the reasons for lost acceptances.
 
-    ``skipped`` runs couldn't be read or were changed meanwhile; the next reassessment retries them.
+    ``skipped`` runs couldn't be read or were changed in the meantime; the next reassessment retries
+    them.
     """
 
     total: int
@@ -126,7 +127,9 @@ class ReassessmentService:
             run.termination_reason,
             self._settings,
             chosen=run.best,
-            unexamined=unexamined_name(examinee_of_run(run, self._settings), self._settings),
+            unexamined=find_unexamined_name(
+                build_examinee_of_run(run, self._settings), self._settings
+            ),
         )
         assessed = self._guarantees.reassess(by_rule, run, case, review_settings(self._settings))
         drawn = assessed.acceptance.passed and acceptance.drawn_for_spot_check(
@@ -145,7 +148,7 @@ class ReassessmentService:
                 self._store.runs.note_assessment(
                     stored.run_id, assessed.acceptance, assessed.reasons, drawn=waits and drawn
                 )
-            # A person has decided the case meanwhile, and their decision counts.
+            # A person has decided the case in the meantime, and their decision counts.
             except StaleVersion:
                 counts.skipped += 1
                 return

@@ -45,7 +45,7 @@ WITHDRAWN = "A copy to label again, withdrawn before it was decided"
 
 _DRAW = "draw or withdraw a sample of labels to guarantee a dataset version"
 MOST_DRAWN = 2_000
-"""The most labels of one sample, because its copies are stored in one transaction."""
+"""Maximum number of labels per sample, because its copies are stored in one transaction."""
 
 
 class LabelOffer(NamedTuple):
@@ -54,7 +54,7 @@ class LabelOffer(NamedTuple):
     Attributes:
         labels: The version's labels.
         left_out: Its cases without a person's label.
-        needed: The size of the sample by the expected number of wrong labels, from 0 on. None if
+        needed: The size of the sample by the expected number of wrong labels, from 0 up. None if
             even relabelling all labels can't show the rate.
         spent: The error that earlier samples of the same labels have used up.
 

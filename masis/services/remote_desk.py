@@ -1,6 +1,6 @@
 """A reviewer's desk on a team's server, over the JSON API (``masis.Desk("https://host")``).
 
-The server decides about rights, rules and results. An error of the server is raised here as the
+The server applies rights, rules and results. An error of the server is raised here as the
 same error that a desk on a file raises.
 """
 
@@ -264,9 +264,7 @@ class RemoteDesk(Desk):
         return self._ask(ReviewQueue, "PUT", f"/queues/{_quote_name(queue)}", changes)
 
     def show(self, case_id: str) -> CaseView:
-        """Return a case with its newest audit and decisions, as far as this reviewer may see
-        them.
-        """
+        """Return a case with what this reviewer may see of its newest audit and its decisions."""
         view = self._ask(records.CaseDetail, "GET", f"/cases/{_quote_name(case_id)}").view()
         self._seen[case_id] = view.summary.version
         self._shown[case_id] = () if view.machine_hidden or view.run is None else SHOWN
@@ -275,7 +273,7 @@ class RemoteDesk(Desk):
     # Decisions
 
     def decide(self, case_id: str, verdict: Verdict, **values: Any) -> LogEntry:
-        """Decide about an answer of a case. The arguments and errors are those of
+        """Decide an answer of a case. The arguments and errors are those of
         ``Desk.decide``.
         """
         entry = self._decide("decisions", case_id, verdict, **values)

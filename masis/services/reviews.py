@@ -43,7 +43,7 @@ from masis.services.decision_rules import (
     with_reason_code,
 )
 from masis.services.drafts import case_subject
-from masis.services.label_names import with_known_names
+from masis.services.label_names import use_known_names
 from masis.services.labels import check_quotations
 from masis.services.queue_rules import assert_member, label_types_of
 from masis.services.records import CaseFilter, CaseRedaction, DecisionFilter, ReviewQueue
@@ -114,7 +114,7 @@ class ReviewService(Service):
             shown: The ``answer_digest`` of the answer that the actor was shown; pages always pass
                 it.
             kept_labels: How many labels, from the first, the decision repeats from an earlier one
-                (``label_names.with_known_names``).
+                (``label_names.use_known_names``).
 
         Raises:
             NotAllowed: The actor's role doesn't allow decisions.
@@ -150,7 +150,7 @@ class ReviewService(Service):
                 own = self._with_revision(actor, own)
                 own = own.model_copy(update=self._policy_and_rubric(actor, own))
             if fresh:
-                own = self._with_seconds(self._with_label_types(own, kept_labels))
+                own = self._add_seconds(self._check_label_types(own, kept_labels))
             entry = self._store.decisions.append(own, seen_version=seen_version)
             if not fresh:
                 _assert_repeated(entry, own)
@@ -171,7 +171,7 @@ class ReviewService(Service):
 
     @requires("read")
     def decided_answer(self, actor: Actor, decision: Decision) -> DecidedAnswer:
-        """Return what the rules need of the judged answer, as far as the actor may see it.
+        """Return what the rules need of the judged answer, limited to what the actor may see.
 
         Raises:
             UnknownRecord: There is no such run or iteration.
@@ -236,7 +236,7 @@ class ReviewService(Service):
             raise UnknownRecord(f"run {run.id!r} has no iteration {number}.")
         return run.iterations[number - 1].answer, run.iterations[number - 1]
 
-    def _with_seconds(self, decision: Decision) -> Decision:
+    def _add_seconds(self, decision: Decision) -> Decision:
         """Add how long the reviewer had the case, if that's known.
 
         It is unknown for decisions that were imported from a file.
@@ -295,7 +295,7 @@ class ReviewService(Service):
                 return made if made.corrected_answer == final.corrected_answer else None
         return None
 
-    def _with_label_types(self, decision: Decision, kept: int = 0) -> Decision:
+    def _check_label_types(self, decision: Decision, kept: int = 0) -> Decision:
         """Check the labels of a decision, and record the version of the label types.
 
         The first ``kept`` labels repeat an earlier decision.
@@ -310,7 +310,7 @@ class ReviewService(Service):
         offered = types
         if decision.queue:
             offered = label_types_of(self._store.team.queue(decision.queue), types)
-        labels = with_known_names(decision.labels, offered, kept=kept)
+        labels = use_known_names(decision.labels, offered, kept=kept)
         decision = decision.model_copy(update={"labels": labels})
         evidence = self._store.cases.get(decision.case_id).evidence
         check_quotations(labels, self.answer_of(decision), evidence, kept=kept)
@@ -388,7 +388,7 @@ class ReviewService(Service):
             )
         )
         self._assert_valid(actor, final)
-        final = self._with_revision(actor, self._with_label_types(final, kept_labels))
+        final = self._with_revision(actor, self._check_label_types(final, kept_labels))
         entry = self._store.decisions.append(final, seen_version=seen_version)
         _assert_repeated(entry, final)  # the token may have been another verdict's
         return entry
@@ -407,7 +407,8 @@ class ReviewService(Service):
             entry: The entry of the export.
             row: Its row. The case must be stored.
             file: The digest of the file.
-            keep_unknown: Whether references of a corrected answer that name no evidence are kept.
+            keep_unknown: Whether references of a corrected answer that don't name evidence are
+                kept.
 
         Returns:
             The entry here, and whether it is new. The same decision is recorded only once.
@@ -450,7 +451,7 @@ class ReviewService(Service):
                     )
             else:
                 store.team.assert_free(decision.case_id, decision.reviewer)
-            return store.decisions.append(self._with_label_types(decision)), True
+            return store.decisions.append(self._check_label_types(decision)), True
 
     def _known_entry(self, entry: LogEntry) -> LogEntry | None:
         """Return the entry of a decision that was made here or imported earlier, or None."""

@@ -28,7 +28,8 @@ LONGEST_TAG = 60
 LONGEST_REVIEWER = 200
 LONGEST_COMMENT = 10_000
 MOST_AT_ONCE = 1_000
-"""The most cases of one bulk action, because it is one transaction that blocks other writers."""
+"""Maximum number of cases per bulk action, because it is one transaction that blocks other writers.
+"""
 
 _TAKE = "take or release cases"
 _ASSIGN_SELF = "assign cases to oneself"
@@ -268,7 +269,8 @@ class TeamService(Service):
         cases = CaseService(self._store)
         blind = self._store.team.strictest_shown() != "first"
         if case_filter.queue:
-            # The queue has its own status of each case, whatever other queues have decided.
+            # The queue has its own status of each case, regardless of what other queues have
+            # decided.
             states = (*IN_A_QUEUE, *(("accepted",) if blind else ()))
             return cases.blind_filter(actor, case_filter).model_copy(
                 update={"states": states, "standings": (), "waits_in_queue": True}

@@ -15,7 +15,7 @@ from pydantic import SecretStr
 from masis.errors import SettingsError
 
 SHORTEST_LOG_KEY = 32
-"""The fewest characters of a log key: 32 hexadecimal digits are 128 bits."""
+"""Minimum number of characters of a log key: 32 hexadecimal digits are 128 bits."""
 
 
 def environment_or(environment: Mapping[str, str] | None) -> Mapping[str, str]:

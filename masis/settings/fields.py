@@ -36,7 +36,7 @@ UNCHECKED: dict[Depth, str] = {
 }
 """What each depth leaves out; commands and pages show it before an audit."""
 THOROUGH_SAMPLES = 3
-"""The fewest samples with which a spread shows the outlier."""
+"""Minimum number of samples with which a spread shows the outlier."""
 Seconds = Annotated[float, Field(gt=0, le=3600)]
 
 MAX_COMPARED_CHARACTERS = 80

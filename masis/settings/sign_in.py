@@ -251,7 +251,7 @@ class SignIn:
 
     def claims_of(self, name: str) -> dict[str, Any]:
         """Return new claims for a person who has entered the right secret."""
-        person = self._current_content().people.get(name)  # None if removed meanwhile
+        person = self._current_content().people.get(name)  # None if removed in the meantime
         session = {
             "sid": secrets.token_hex(16),
             "secret": digest_of(person.secret if person and person.secret else ""),

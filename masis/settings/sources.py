@@ -195,7 +195,7 @@ def _from_json(value: Any) -> Any:
 
 
 def _path_in_table(variable: str, tables: Mapping[tuple[str, str], str]) -> Name | None:
-    """Return the path in a table that a variable means, or None if it names no such table."""
+    """Return the path in a table that a variable means, or None if it doesn't name such a table."""
     table, *parts = variable.removeprefix("MASIS_").split("__")
     if table.lower() not in TABLES_OF_TABLES or not 1 <= len(parts) <= 2 or not all(parts):
         return None

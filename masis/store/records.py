@@ -409,7 +409,7 @@ class ObservationFilter(Record):
         faults_only: Only observations that say that something is wrong.
         skip_explained: Leave out reasons chosen from the list whose entry has a note or a label
             on a fault, which say more precisely what is wrong.
-        since: The time from which on, ISO 8601.
+        since: The earliest time, ISO 8601.
         until: The time before which, ISO 8601.
         viewer: The reviewer who sees them; services set it, callers never.
 

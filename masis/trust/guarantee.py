@@ -35,8 +35,8 @@ Outcome = Literal["right", "faulty", "escalated", "open", "not_blind", "gone"]
 """The outcome of a drawn answer. Escalated, not blind and gone all count as faulty."""
 
 STEPS = 5
-"""The most thresholds that a plan tests. A threshold costs nothing unless it fails, but more than
-these would save few reviews.
+"""Maximum number of thresholds that a plan tests. A threshold costs nothing unless it fails, but
+more than these would save few reviews.
 """
 
 

@@ -38,15 +38,15 @@ FITTED_ON = ("likely", "confidence", "quality", "disagreement", "uncited", "inva
 """The columns of runs that the features are computed from."""
 
 LEAST_DECISIONS, LEAST_OF_EACH, FOLDS = 60, 15, 5
-"""The fewest decisions, the fewest faulty and right answers to fit a score on, and the number of
-folds of the cross-validation.
+"""Minimum numbers of decisions, and of faulty and right answers, to fit a score on, and the number
+of folds of the cross-validation.
 
 They are chosen, not measured: each fold has at least three answers of either kind. Held-out
 questions show whether a fitted score is better than the built-in order.
 """
 LEAST_ORDERED = 20
-"""The fewest decided answers for which orders are compared. With fewer, one answer moves a curve by
-more than 5 points.
+"""Minimum number of decided answers for which orders are compared. With fewer, one answer moves a
+curve by more than 5 points.
 """
 
 STRENGTHS = (0.01, 0.1, 1.0)

@@ -39,7 +39,7 @@ from masis.views.marks import (
     evidence_pieces,
     reference_marks,
 )
-from masis.views.markup import MarkupBlock, find_markup, with_markup
+from masis.views.markup import MarkupBlock, apply_markup, find_markup
 from masis.views.numbering import CLAIM_RULES, SEVERITIES, numbered_issues, worst_of
 from masis.views.story import no_issues_text
 from masis.views.verdicts import (
@@ -317,7 +317,7 @@ def _view_without_issues(
         "shown": shown,
         "question": case.query,
         "iteration": 0,
-        "pieces": with_markup(pieces, markup) if markup else pieces,
+        "pieces": apply_markup(pieces, markup) if markup else pieces,
         "blocks": list(markup.blocks) if markup else [],
         "claims": [],
         "references": [],
@@ -740,7 +740,7 @@ def _evidence_card(
     return {
         "id": chunk.id,
         "source": _EMPHASIS.sub(r"\2", chunk.source or ""),
-        "pieces": with_markup(pieces, markup) if markup else pieces,
+        "pieces": apply_markup(pieces, markup) if markup else pieces,
         "blocks": list(markup.blocks) if markup else [],
         "cited": cited,
         "cited_as": ""

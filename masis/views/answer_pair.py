@@ -23,7 +23,7 @@ EVIDENCE_SHOWN = 20
 """The chunks shown for each answer; the case page has all."""
 
 LEAST_SAME = 0.4
-"""The least share of words in common for which a word diff is shown; with fewer, it reads as two
+"""Minimum share of words in common for which a word diff is shown; with fewer, it reads as two
 texts mixed up."""
 
 _BEARING = {"good": "supports", "bad": "contradicts", "warn": "missing in"}
@@ -152,7 +152,7 @@ def pair_side(
 ) -> PairSide:
     """Return one answer with what is known of it; ``href`` leads to its case.
 
-    ``decision`` is the one in force, as far as the viewer may see it. It's shown only with the
+    ``decision`` is the one in force, limited to what the viewer may see. It's shown only with the
     judgement that it explains.
     """
     audited = run is not None and bool(run.iterations)

@@ -358,7 +358,7 @@ def _lines_by_kind(
     lines: list[tuple[str, _Line, int | None, range]] = [
         (kind, text, None, range(0)) for kind, text in _problem_lines(audit, (), markers)
     ]
-    objections: dict[int | None, Issue] = {}
+    critic_issues: dict[int | None, Issue] = {}
     # Several issues about the same words count once, under the most serious one.
     groups = about_same_words(issues)
     covered = {issue for group in groups for issue in _issues_counted_elsewhere(group)}
@@ -386,7 +386,7 @@ def _lines_by_kind(
             within = None if issue.start is None else bisect_right(starts, issue.start) - 1
             lines.append((kind, _issue_line(issue, markers), within, range(0)))
             if kind in ("safety", "serious"):
-                objections.setdefault(within, issue)
+                critic_issues.setdefault(within, issue)
     unquoted = audit.model_copy(update={"quotes": ()})
     lines += [
         (
@@ -396,7 +396,7 @@ def _lines_by_kind(
             range(check.claim.start or 0, (KINDS[kind].per_claim and check.claim.end) or 0),
         )
         for check in sorted(counting, key=gravest_first)
-        for kind, text in _problem_lines(unquoted, (check,), markers, objections)
+        for kind, text in _problem_lines(unquoted, (check,), markers, critic_issues)
     ]
     # KINDS is declared from the most serious kind to the least.
     gravity = [*KINDS]
@@ -510,7 +510,7 @@ def _problem_lines(
     audit: CitationAudit,
     claims: Sequence[ClaimCheck],
     markers: Mapping[str, str],
-    objections: Mapping[int | None, Issue] = MappingProxyType({}),
+    critic_issues: Mapping[int | None, Issue] = MappingProxyType({}),
 ) -> Iterator[tuple[str, _Line]]:
     """Yield kind and line of each problem with quotations, claims and citations, in answer order.
 
@@ -518,7 +518,7 @@ def _problem_lines(
         audit: The citations and quotations of the answer.
         claims: The checked claims.
         markers: The markers of the answer (``written_markers``).
-        objections: The critic's issues by sentence. They explain a contradiction that the quoted
+        critic_issues: The critic's issues by sentence. They explain a contradiction that the quoted
             words alone don't show.
 
     """
@@ -538,14 +538,14 @@ def _problem_lines(
         if check.verdict == "contradicted" or (
             check.verdict == "supported" and check.contradictions
         ):
-            objection = (
-                None if _shows_contradiction(check) else objections.get(check.claim.sentence)
+            critic_issue = (
+                None if _shows_contradiction(check) else critic_issues.get(check.claim.sentence)
             )
             yield (
                 "contradicted",
                 (
-                    _issue_line(objection, markers, check)
-                    if objection
+                    _issue_line(critic_issue, markers, check)
+                    if critic_issue
                     else _contradicted_line(check, markers)
                 ),
             )
@@ -763,8 +763,8 @@ def _single_line(text: str, longest: int) -> str:
 def written_markers(audit: CitationAudit) -> dict[str, str]:
     """Return the markers of an answer as it writes them, such as ``(Source 9)``.
 
-    The keys are the ids of the chunks that they cite, or the references that name no chunk. A
-    marker of several references, such as ``[1, 9]``, names none of them.
+    The keys are the ids of the chunks that they cite, or the references that don't name a chunk. A
+    marker of several references, such as ``[1, 9]``, doesn't name any of them.
     """
     places = Counter((citation.marker_start, citation.marker_end) for citation in audit.citations)
     markers: dict[str, str] = {}

@@ -30,7 +30,7 @@ than one iteration.
 """
 
 SAME_WORDS = 0.6
-"""The least share of common words (of the union) for which a reworded sentence is the same one."""
+"""Minimum share of common words (of the union) for which a reworded sentence is the same one."""
 
 # Most pairs compared to find rewordings; above that only keys are matched.
 _PAIRS = 20_000

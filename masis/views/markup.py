@@ -428,14 +428,14 @@ def without_markup(text: str) -> str:
     markup = find_markup(text)
     if markup is None:
         return text
-    parts = with_markup([{"text": text}], markup)
+    parts = apply_markup([{"text": text}], markup)
     return "".join(str(part["text"]) for part in parts if "hidden" not in part)
 
 
 _END_KEYS = ("closes", "ends")
 
 
-def with_markup(pieces: Sequence[P], markup: Markup) -> list[P]:
+def apply_markup(pieces: Sequence[P], markup: Markup) -> list[P]:
     """Cut pieces where the Markdown begins or ends, and add to each how it is shown.
 
     A citation marker stays whole and is shown as typed, because the audit refers to its characters.

@@ -45,9 +45,9 @@ def verdict(
     return canned.verdict(number, evidence=evidence, verdict=word, reasoning=issue)
 
 
-def verdicts(*each: Mapping[str, Any]) -> dict[str, Any]:
+def verdicts(*all_verdicts: Mapping[str, Any]) -> dict[str, Any]:
     """The verdicts on one batch."""
-    return {"verdicts": list(each)}
+    return {"verdicts": list(all_verdicts)}
 
 
 def critique(*issues: Mapping[str, Any], quality: float = 0.9) -> dict[str, Any]:
@@ -58,7 +58,7 @@ def critique(*issues: Mapping[str, Any], quality: float = 0.9) -> dict[str, Any]
 def issue(
     type_: str, severity: str, description: str, suggestion: str, location: str, *ids: str
 ) -> dict[str, Any]:
-    """One objection."""
+    """One raw issue."""
     return canned.critic_issue(
         type=type_,
         severity=severity,

@@ -19,7 +19,7 @@ from tests.waiting import until_async
 ROLES = ("verifier", "critic", "reviser", "evaluator")
 
 
-def asked(server: ModelServer, **models: str) -> Settings:
+def settings_for_server(server: ModelServer, **models: str) -> Settings:
     table = {"address": server.address, "concurrency": 500, "adapts": False}
     return Settings.model_validate(
         {**(models or dict.fromkeys(ROLES, "here:m")), "providers": {"here": table}}
@@ -31,15 +31,19 @@ def outcome(run: Run) -> object:
     once a process.
     """
     return [
-        (each.quality_score, each.answer, [(check.verdict, check.support) for check in each.claims])
-        for each in run.iterations
+        (
+            iteration.quality_score,
+            iteration.answer,
+            [(check.verdict, check.support) for check in iteration.claims],
+        )
+        for iteration in run.iterations
     ]
 
 
 @pytest.mark.slow
 def test_100_concurrent_audits_give_the_same_results() -> None:
     with ModelServer(issues="none", latency_ms=600) as server:
-        settings = asked(server)
+        settings = settings_for_server(server)
         alone = masis.run_audit(CASE, settings)
 
         async def every() -> list[Run]:
@@ -64,7 +68,7 @@ def test_100_concurrent_audits_give_the_same_results() -> None:
 )
 def test_mixing_blocking_and_async_roles_gives_the_same_results(models: dict[str, str]) -> None:
     with ModelServer(issues="always") as server:
-        settings = asked(server, **models)
+        settings = settings_for_server(server, **models)
 
         async def several() -> list[Run]:
             return list(
@@ -77,12 +81,12 @@ def test_mixing_blocking_and_async_roles_gives_the_same_results(models: dict[str
 
 def test_cancelling_a_task_stops_only_its_audit() -> None:
     with ModelServer(issues="none", latency_ms=400) as server:
-        settings = asked(server)
+        settings = settings_for_server(server)
 
         async def one_of_two() -> Run:
             stopped = asyncio.create_task(masis.run_audit_async(CASE, settings))
             other = asyncio.create_task(masis.run_audit_async(CASE, settings))
-            await until_async(lambda: server.under_way >= 2, "both wait for the model")
+            await until_async(lambda: server.in_progress >= 2, "both wait for the model")
             stopped.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await stopped
@@ -97,7 +101,7 @@ def test_cancelling_a_task_stops_only_its_audit() -> None:
 def test_awaited_critiques_give_the_same_results() -> None:
     sources = [{"id": chunk.id, "content": chunk.text} for chunk in CASE.evidence]
     with ModelServer(issues="none", latency_ms=100) as server:
-        settings = asked(server)
+        settings = settings_for_server(server)
         alone = critique_draft(CASE.query, CASE.answer or "", sources, settings=settings)
 
         async def several() -> list[Any]:
@@ -108,5 +112,5 @@ def test_awaited_critiques_give_the_same_results() -> None:
             return list(await asyncio.gather(*critiques))
 
         found = asyncio.run(several())
-    assert {each.is_valid for each in found} == {alone.is_valid}
-    assert {each.confidence for each in found} == {alone.confidence}
+    assert {critique.is_valid for critique in found} == {alone.is_valid}
+    assert {critique.confidence for critique in found} == {alone.confidence}

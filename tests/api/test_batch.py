@@ -61,7 +61,7 @@ def test_results_are_in_the_order_of_the_cases() -> None:
             first_may_end.set()
         return cost(0)
 
-    assert [each.job.number for each in done_of(audit=audit, at_once=2)] == list(range(12))
+    assert [finished.job.number for finished in done_of(audit=audit, at_once=2)] == list(range(12))
 
 
 def test_no_audit_starts_after_a_stop() -> None:
@@ -75,7 +75,7 @@ def test_no_audit_starts_after_a_stop() -> None:
         return cost(0)
 
     done = done_of(audit=audit, at_once=4, stopping=stop.is_set)
-    assert sorted(begun) == [each.job.number for each in done] == [0, 1, 2, 3]
+    assert sorted(begun) == [finished.job.number for finished in done] == [0, 1, 2, 3]
 
 
 def test_an_abandoned_iteration_cancels_audits_and_reads_no_more_cases() -> None:
@@ -104,25 +104,25 @@ def test_an_abandoned_iteration_cancels_audits_and_reads_no_more_cases() -> None
 
 
 def test_audits_that_might_exceed_the_limit_wait_for_running_ones() -> None:
-    most, under_way, lock = 0, 0, threading.Lock()
+    most, running, lock = 0, 0, threading.Lock()
 
     def audit(job: BatchItem, cancelled: Callable[[], bool]) -> masis.Run:
-        nonlocal most, under_way
+        nonlocal most, running
         with lock:
-            under_way += 1
-            most = max(most, under_way)
+            running += 1
+            most = max(most, running)
         time.sleep(0.02)
         with lock:
-            under_way -= 1
+            running -= 1
         return cost(1.0)
 
     # 10 are spent: 2 may begin at 10 dollars each
     done = done_of(audit=audit, at_once=4, budget=Spent(31.0))
     assert most == 4  # once the first have shown that they cost less
-    assert not any(isinstance(each.outcome, OverBudget) for each in done)
+    assert not any(isinstance(finished.outcome, OverBudget) for finished in done)
 
 
-def priced(server: ModelServer) -> masis.Settings:
+def priced_settings(server: ModelServer) -> masis.Settings:
     return masis.Settings.model_validate(
         {
             "providers": {"here": {"kind": "openai", "address": server.address}},
@@ -135,7 +135,7 @@ def priced(server: ModelServer) -> masis.Settings:
 
 def test_earlier_spending_doesnt_count_toward_a_single_audit() -> None:
     budget, audits = Budget(Settings(), 5.0, spent=2.6), 0
-    while budget.begin(case("a")):
+    while budget.try_start(case("a")):
         budget.record(Usage(calls=1, cost_usd=0.01))
         audits += 1
     assert audits == pytest.approx(240, abs=1)
@@ -143,7 +143,7 @@ def test_earlier_spending_doesnt_count_toward_a_single_audit() -> None:
 
 def test_audit_many_respects_a_cost_limit_and_returns_a_run_per_case() -> None:
     with ModelServer(keep=False) as server:
-        settings = priced(server)
+        settings = priced_settings(server)
         one = masis.audit_many([case("a")], settings, progress=False)[0].usage.cost_usd
         assert one
         runs = masis.audit_many(
@@ -176,7 +176,7 @@ def case(name: str) -> masis.Case:
 
 def test_a_cost_limit_needs_a_price_and_an_amount() -> None:
     with ModelServer(keep=False) as server:
-        settings = priced(server).model_copy(update={"prices": {}})
+        settings = priced_settings(server).model_copy(update={"prices": {}})
         with pytest.raises(InputError, match="max_cost: no price is known for here:m"):
             masis.audit_many([case("a")], settings, progress=False, max_cost=1)
     with pytest.raises(InputError, match="max_cost: is 0"):
@@ -193,16 +193,18 @@ def test_ctrl_c_returns_finished_runs_and_starts_no_more(
     begun: list[str] = []
     begin = batch.audit_events
 
-    def counted(case: masis.Case, *rest: Any) -> Any:
+    def count_audit(case: masis.Case, *rest: Any) -> Any:
         begun.append(case.id)
         return begin(case, *rest)
 
-    def interrupted() -> Iterator[masis.Case]:
+    def yield_then_interrupt() -> Iterator[masis.Case]:
         yield from cases(2)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(batch, "audit_events", counted)
-    found = masis.audit_many(interrupted(), masis.Settings(max_iterations=1), concurrency=1)
+    monkeypatch.setattr(batch, "audit_events", count_audit)
+    found = masis.audit_many(
+        yield_then_interrupt(), masis.Settings(max_iterations=1), concurrency=1
+    )
     assert [run.case_id for run in found] == ["case-0", "case-1"]
     assert begun == ["case-0", "case-1"]
     assert "Interrupted. 2 audits finished" in capsys.readouterr().out
@@ -263,7 +265,7 @@ def test_a_frame_with_other_column_names_is_explained_once() -> None:
         f"T-{n}" for n in range(5)
     ]
     # it says nothing of a row
-    assert "id" not in masis.suggest([{**each, "ticket_id": "T-1"} for each in rows]).names
+    assert "id" not in masis.suggest([{**row, "ticket_id": "T-1"} for row in rows]).names
 
 
 def test_masis_audit_stays_a_function_after_modules_of_its_package_are_imported() -> None:
@@ -313,7 +315,7 @@ def test_a_cancelled_task_starts_no_further_audit_and_stops_those_in_progress(
 def test_read_cases_returns_a_list_and_names_every_invalid_line(tmp_path: Path) -> None:
     file = tmp_path / "cases.jsonl"
     good = [case.to_json_dict() for case in cases(2)]
-    file.write_text("".join(json.dumps(each) + "\n" for each in good))
+    file.write_text("".join(json.dumps(record) + "\n" for record in good))
     assert masis.read_cases(file) == cases(2)
     file.write_text(json.dumps(good[0]) + "\n{}\nnot json\n")
     with pytest.raises(InputError, match=r"problems: .*line 2.*line 3"):

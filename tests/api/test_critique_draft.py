@@ -13,7 +13,7 @@ import pytest
 from pydantic import ValidationError
 
 from masis.api.draft_critique import critique_draft, metrics
-from masis.audit.critique import CritiqueJudgement, Objection
+from masis.audit.critique import CritiqueJudgement, RawIssue
 from masis.errors import InputError, ProviderFailed, ReviserFailed, StepError
 from masis.pipeline import query_with_critique
 from masis.schema.audit import Claim, ClaimCheck
@@ -32,13 +32,15 @@ RIGHT, WRONG = "The timeout is 60 seconds.", "The timeout is 30 seconds."
 BRIDGE = [{"id": "chunk_1", "content": "The bridge is 120 metres long.", "type": "doc"}]
 
 
-def objection(severity: str, type_: str = "factual", quote: str | None = None) -> Objection:
-    return Objection(type_, "test", severity, f"{severity} fault", "Because.", "Mend it.", quote)  # type: ignore[arg-type]
+def raw_issue(severity: str, type_: str = "factual", quote: str | None = None) -> RawIssue:
+    return RawIssue(type_, "test", severity, f"{severity} fault", "Because.", "Mend it.", quote)  # type: ignore[arg-type]
 
 
-def criticised(*objections: Objection, options: dict[str, object] | None = None) -> CritiqueResult:
-    """A draft whose claims hold, with these objections of a critic."""
-    roles = scripted.roles(critic=scripted.ScriptedCritic([scripted.said(objections=objections)]))
+def criticize(*raw_issues: RawIssue, options: dict[str, object] | None = None) -> CritiqueResult:
+    """A draft whose claims hold, with these issues of a critic."""
+    roles = scripted.roles(
+        critic=scripted.ScriptedCritic([scripted.judgement_with(raw_issues=raw_issues)])
+    )
     return critique_draft(QUERY, RIGHT, SOURCES, options, roles=roles)
 
 
@@ -52,16 +54,16 @@ def criticised(*objections: Objection, options: dict[str, object] | None = None)
     ],
 )
 def test_strictness_filters_reported_issues(strictness: str, kept: list[str]) -> None:
-    grades = [objection(grade) for grade in ("critical", "high", "medium", "low")]
-    found = criticised(*grades, options={"strictness": strictness})
+    grades = [raw_issue(grade) for grade in ("critical", "high", "medium", "low")]
+    found = criticize(*grades, options={"strictness": strictness})
     assert [issue.severity for issue in found.issues] == kept
 
 
 @pytest.mark.spec("DRAFT-CRITIQUE-VALID")
 def test_a_draft_is_valid_without_high_issues() -> None:
-    assert criticised(objection("medium"), objection("low")).is_valid
-    assert not criticised(objection("high")).is_valid
-    assert not criticised(objection("critical")).is_valid
+    assert criticize(raw_issue("medium"), raw_issue("low")).is_valid
+    assert not criticize(raw_issue("high")).is_valid
+    assert not criticize(raw_issue("critical")).is_valid
 
 
 @pytest.mark.spec("DRAFT-CRITIQUE-OPTIONS")
@@ -84,9 +86,9 @@ def test_a_contradicted_claim_fails_the_enabled_checks(
 
 @pytest.mark.spec("DRAFT-CRITIQUE-OPTIONS", "DRAFT-CRITIQUE-COMPLETENESS")
 def test_missing_points_are_reported_only_if_completeness_is_checked() -> None:
-    left_out = objection("medium", "missing_info")
-    assert [issue.type for issue in criticised(left_out).issues] == ["incomplete"]
-    assert criticised(left_out, options={"checkCompleteness": False}).issues == ()
+    left_out = raw_issue("medium", "missing_info")
+    assert [issue.type for issue in criticize(left_out).issues] == ["incomplete"]
+    assert criticize(left_out, options={"checkCompleteness": False}).issues == ()
 
 
 def test_fabricated_references_and_unsafe_advice_are_always_reported() -> None:
@@ -100,7 +102,7 @@ def test_fabricated_references_and_unsafe_advice_are_always_reported() -> None:
         QUERY, "The timeout is 60 seconds [99].", [*SOURCES, {"id": "2", "content": "Rain."}], off
     )
     assert [(issue.type, issue.severity) for issue in found.issues] == [("hallucination", "high")]
-    assert criticised(objection("critical", "safety"), options=off).issues != ()
+    assert criticize(raw_issue("critical", "safety"), options=off).issues != ()
 
 
 @pytest.mark.spec("DRAFT-CRITIQUE-CONFIG", "DRAFT-CRITIQUE-OPTIONS")
@@ -264,7 +266,10 @@ def test_a_draft_whose_critic_failed_isnt_valid() -> None:
 @pytest.mark.spec("DRAFT-CRITIQUE-REVISE")
 def test_any_issue_triggers_a_revision() -> None:
     reviser = scripted.ScriptedReviser(["The bridge is 120 metres long."])
-    judgements = [scripted.said(0.6, objections=(objection("medium"),)), scripted.said(0.9)]
+    judgements = [
+        scripted.judgement_with(0.6, raw_issues=(raw_issue("medium"),)),
+        scripted.judgement_with(0.9),
+    ]
     roles = scripted.roles(critic=scripted.ScriptedCritic(judgements), reviser=reviser)
     found = critique_draft("How long?", "It is long.", BRIDGE, {"autoRevise": True}, roles=roles)
     assert (found.is_valid, found.revised_draft, found.remaining_issues) == (
@@ -287,7 +292,7 @@ def test_any_issue_triggers_a_revision() -> None:
 def test_revisions_are_limited_and_the_best_one_is_kept(most: int) -> None:
     grades = ["high", "medium", "high", "high"]
     judgements = [
-        scripted.said(0.5 + n / 10, objections=(objection(grade),))
+        scripted.judgement_with(0.5 + n / 10, raw_issues=(raw_issue(grade),))
         for n, grade in enumerate(grades)
     ]
     reviser = scripted.ScriptedReviser([f"Revision {n} of it." for n in (1, 2, 3)])
@@ -301,8 +306,8 @@ def test_revisions_are_limited_and_the_best_one_is_kept(most: int) -> None:
 
 def test_a_worse_or_unjudged_revision_isnt_returned() -> None:
     worse = [
-        scripted.said(0.6, objections=(objection("medium"),)),
-        scripted.said(0.9, objections=(objection("high"),)),
+        scripted.judgement_with(0.6, raw_issues=(raw_issue("medium"),)),
+        scripted.judgement_with(0.9, raw_issues=(raw_issue("high"),)),
     ]
     roles = scripted.roles(critic=scripted.ScriptedCritic(worse))
     assert (
@@ -326,7 +331,7 @@ def test_a_worse_or_unjudged_revision_isnt_returned() -> None:
 
 def test_a_failing_reviser_is_reported_and_the_issues_are_kept() -> None:
     roles = scripted.roles(
-        critic=scripted.ScriptedCritic([scripted.said(objections=(objection("high"),))]),
+        critic=scripted.ScriptedCritic([scripted.judgement_with(raw_issues=(raw_issue("high"),))]),
         reviser=scripted.ScriptedReviser([ReviserFailed("it refused")]),
     )
     found = critique_draft("How long?", "It is long.", BRIDGE, {"autoRevise": True}, roles=roles)
@@ -338,7 +343,7 @@ def test_a_cancelled_critique_says_so() -> None:
     with pytest.raises(StepError):
         critique_draft(QUERY, WRONG, SOURCES, cancelled=lambda: True)
     reviser = scripted.ScriptedReviser()
-    critic = scripted.ScriptedCritic([scripted.said(objections=(objection("high"),))])
+    critic = scripted.ScriptedCritic([scripted.judgement_with(raw_issues=(raw_issue("high"),))])
     found = critique_draft(
         QUERY,
         WRONG,
@@ -352,7 +357,7 @@ def test_a_cancelled_critique_says_so() -> None:
 
 
 def test_a_loop_past_its_deadline_returns_its_issues() -> None:
-    critic = scripted.ScriptedCritic([scripted.said(objections=(objection("high"),))])
+    critic = scripted.ScriptedCritic([scripted.judgement_with(raw_issues=(raw_issue("high"),))])
     settings = Settings(loop_deadline_s=0.5)
     roles, clock = scripted.roles(critic=critic), scripted.ticking(1.0)
     found = critique_draft(

@@ -184,7 +184,9 @@ def test_verifying_many_claims_can_be_cancelled(
     with pytest.raises(StepError, match="stopped"):
         audits.verify_claims([TEXT] * 100, [CHUNK], cancelled=lambda: len(assessed) == 3)
     left.set()
-    until(lambda: all(each.name != "claims" for each in threading.enumerate()), "the check ends")
+    until(
+        lambda: all(thread.name != "claims" for thread in threading.enumerate()), "the check ends"
+    )
     assert len(assessed) == 3
     assert len(audits.verify_claims([TEXT] * 25, [CHUNK])) == 25
 

@@ -14,7 +14,7 @@ import pytest
 NOTEBOOK = Path(__file__).parents[2] / "examples" / "notebooks" / "audit.ipynb"
 
 
-def shown(code: str, names: dict[str, Any]) -> Any:
+def run_cell(code: str, names: dict[str, Any]) -> Any:
     """Run a cell; return the value of its last line, which a notebook shows."""
     tree = ast.parse(code)
     last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
@@ -37,7 +37,7 @@ def test_the_example_notebook_runs_and_matches_its_text(
     cells = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
     assert not any(cell.get("outputs") for cell in notebook["cells"])
     names: dict[str, Any] = {"__name__": "__main__"}
-    run, issues, checks, table, chart, _ = (shown(cell, names) for cell in cells)
+    run, issues, checks, table, chart, _ = (run_cell(cell, names) for cell in cells)
     assert "The Marle bridge is 120 metres long [1]." in run._repr_html_()
     assert set(issues["type"]) == {"hallucination", "contradiction"}
     assert [verdict for verdict, _ in checks] == ["supported", "contradicted"]

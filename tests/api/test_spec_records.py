@@ -16,7 +16,7 @@ from masis.schema.case import Evidence
 from tests.api import asker as script
 from tests.llm import canned
 from tests.llm.scripted_asker import ScriptedAsker
-from tests.scripted import MAJOR, ScriptedCritic, roles, said
+from tests.scripted import MAJOR, ScriptedCritic, judgement_with, roles
 
 QUERY = "How long is the bridge?"
 DRAFT = "The bridge is 130 metres long. The bridge is made of steel."
@@ -37,7 +37,7 @@ def names(model: type[BaseModel]) -> set[str]:
     return {field.alias or name for name, field in model.model_fields.items()}
 
 
-def needed(model: type[BaseModel]) -> set[str]:
+def required_fields(model: type[BaseModel]) -> set[str]:
     return {
         field.alias or name for name, field in model.model_fields.items() if field.is_required()
     }
@@ -46,7 +46,7 @@ def needed(model: type[BaseModel]) -> set[str]:
 @pytest.mark.spec("DRAFT-CRITIQUE-REQUEST")
 def test_a_request_has_the_fields_of_the_spec() -> None:
     assert names(drafts.DraftCritiqueRequest) == {"query", "draft", "sources", "options"}
-    assert needed(drafts.DraftCritiqueRequest) == {"query", "draft", "sources"}
+    assert required_fields(drafts.DraftCritiqueRequest) == {"query", "draft", "sources"}
     options = {
         "strictness",
         "checkFactual",
@@ -61,7 +61,7 @@ def test_a_request_has_the_fields_of_the_spec() -> None:
 @pytest.mark.spec("DRAFT-CRITIQUE-SOURCE")
 def test_a_source_has_the_fields_of_the_spec() -> None:
     assert names(drafts.SourceDocument) == {"id", "content", "type", "path", "relevanceScore"}
-    assert {"path", "relevanceScore"}.isdisjoint(needed(drafts.SourceDocument))
+    assert {"path", "relevanceScore"}.isdisjoint(required_fields(drafts.SourceDocument))
     assert drafts.SourceDocument.model_validate(SOURCES[1]).model_dump(by_alias=True) == SOURCES[1]
 
 
@@ -90,7 +90,7 @@ def test_suggestions_come_from_the_issues() -> None:
     without = MAJOR._replace(
         suggestion="", description="It is unclear.", quote="The bridge is made of steel."
     )
-    critic = ScriptedCritic((said(0.5, objections=(MAJOR, without)),))
+    critic = ScriptedCritic((judgement_with(0.5, raw_issues=(MAJOR, without)),))
     found = critique_draft(QUERY, DRAFT, SOURCES, roles=roles(critic=critic))
     assert len(found.issues) == 2
     assert [issue.suggestion for issue in found.issues if issue.suggestion] == ["Mend it."]
@@ -102,7 +102,7 @@ def test_an_issue_has_the_fields_of_the_spec() -> None:
     assert names(drafts.CritiqueIssue) == {
         "type", "severity", "description", "location", "suggestion", "relatedSource",
     }  # fmt: skip
-    assert needed(drafts.CritiqueIssue) == {"type", "severity", "description"}
+    assert required_fields(drafts.CritiqueIssue) == {"type", "severity", "description"}
     kinds = {"hallucination", "unsupported", "incomplete", "contradiction", "outdated"}
     assert set(get_args(drafts.DraftIssueType)) == kinds
     assert set(get_args(drafts.DraftSeverity)) == {"low", "medium", "high"}
@@ -151,8 +151,8 @@ def sentences(text: str) -> list[str]:
     return [f"{part.rstrip('.')}." for part in text.split(". ")]
 
 
-def judged(verdicts: object, content: str) -> tuple[drafts.CritiqueResult, ScriptedAsker]:
-    """A draft with one claim, these verdicts on it and one objection, revised; and the model that
+def judge(verdicts: object, content: str) -> tuple[drafts.CritiqueResult, ScriptedAsker]:
+    """A draft with one claim, these verdicts on it and one issue, revised; and the model that
     was asked.
     """
     replies = canned.ALL | {"claims_extract": script.claims("A is B."), "claims_verify": verdicts}
@@ -169,7 +169,7 @@ def judged(verdicts: object, content: str) -> tuple[drafts.CritiqueResult, Scrip
 @pytest.mark.spec("DRAFT-CRITIQUE-UNREADABLE")
 @pytest.mark.parametrize("reply", ["I can't tell.", {"verdicts": []}])
 def test_an_unreadable_verdict_has_no_score(reply: object) -> None:
-    found, _ = judged(reply, "A is C.")
+    found, _ = judge(reply, "A is C.")
     assert (found.is_valid, found.metadata.facts_verified, found.metadata.facts_unscored) == (
         False,
         0,
@@ -182,7 +182,7 @@ def test_an_unreadable_verdict_has_no_score(reply: object) -> None:
 def test_sources_arent_truncated_and_reply_limits_match_the_spec() -> None:
     long = "word " * 2_000 + "the very end"
     verdicts = script.verdicts(script.verdict(1, "supported", ("1", "supports", "word")))
-    _, asker = judged(verdicts, long)
+    _, asker = judge(verdicts, long)
     rooms = {"claims_extract": 500, "claims_verify": 200, "completeness": 300, "reviser": 1_000}
     for prompt, room in rooms.items():
         assert asker.requests_for(prompt)[0].max_tokens >= room, prompt
@@ -193,8 +193,8 @@ def test_sources_arent_truncated_and_reply_limits_match_the_spec() -> None:
 @pytest.mark.spec("DRAFT-CRITIQUE-TEMPERATURES")
 def test_the_temperatures_of_the_spec_are_sent() -> None:
     verdicts = script.verdicts(script.verdict(1, "supported", ("1", "supports", "C")))
-    _, asker = judged(verdicts, "A is C.")
-    sent = {each.file: each.temperature for each in asker.requests}
+    _, asker = judge(verdicts, "A is C.")
+    sent = {request.file: request.temperature for request in asker.requests}
     wanted = {"claims_extract": 0.1, "claims_verify": 0.1, "completeness": 0.2, "reviser": 0.3}
     assert {prompt: sent[prompt] for prompt in wanted} == wanted
 

@@ -56,7 +56,7 @@ def citations(
 
 
 def judgement(**changes: Any) -> CritiqueJudgement:
-    """Return the judgement of a critic without objections."""
+    """Return the judgement of a critic without issues."""
     values: dict[str, Any] = {
         "confidence": 0.8,
         "hallucination_detected": False,
@@ -155,7 +155,7 @@ def context(**changes: Any) -> AuditContext:
     return AuditContext(**(values | changes))
 
 
-def claimed(answer: str, verdict: str = "supported", **changes: Any) -> Iteration:
+def iteration_with_claims(answer: str, verdict: str = "supported", **changes: Any) -> Iteration:
     """Return an iteration of this answer, with a claim of this verdict for each sentence."""
     audit = audit_citations(answer, EVIDENCE)
     citations_of = citations_by_sentence(audit)

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from masis.api import stepwise
 from masis.api.roles import build_roles, check_models
 from masis.audit import acceptance, claims, critique, loop, output_validation
-from masis.audit.critique import CritiqueJudgement, Objection
+from masis.audit.critique import CritiqueJudgement, RawIssue
 from masis.audit.evaluation import EvaluationJudgement
 from masis.audit.output_validation import LONGEST_ANSWER, OutputValidator, PydanticValidator
 from masis.errors import CriticFailed, InvalidRevision, SettingsError, StepError
@@ -43,8 +43,8 @@ from tests.scripted import (
     ScriptedCritic,
     ScriptedEvaluator,
     ScriptedReviser,
+    judgement_with,
     roles,
-    said,
     ticking,
 )
 
@@ -57,7 +57,7 @@ def case_of(**changes: Any) -> Case:
     )
 
 
-def assessed(**changes: Any) -> acceptance.Acceptability:
+def assess(**changes: Any) -> acceptance.Acceptability:
     case_values = {
         name: changes.pop(name) for name in ("evidence", "screening", "answer") if name in changes
     }
@@ -71,11 +71,11 @@ MARKED = MarkedWords(claim_start=14, claim_end=18, claim_text="long")
 
 
 def codes(**changes: Any) -> list[str]:
-    return [reason.code for reason in assessed(**changes).reasons]
+    return [reason.code for reason in assess(**changes).reasons]
 
 
 def test_an_answer_that_passes_every_check_is_accepted() -> None:
-    assessment = assessed()
+    assessment = assess()
     assert assessment.reasons == ()
     assert assessment.acceptance.passed
     assert assessment.acceptance.rule == acceptance.RULE_VERSION
@@ -122,7 +122,7 @@ def test_an_answer_that_passes_every_check_is_accepted() -> None:
 )
 def test_anything_wrong_or_uncertain_needs_review(code: str, changes: dict[str, Any]) -> None:
     assert code in codes(**changes)
-    assert not assessed(**changes).acceptance.passed
+    assert not assess(**changes).acceptance.passed
 
 
 @pytest.mark.parametrize("verdict_", ["convergence", "no_issues"])
@@ -132,13 +132,13 @@ def test_a_normal_ending_isnt_a_review_reason(verdict_: str) -> None:
 
 def test_insufficient_screening_evidence_is_a_must_look_reason() -> None:
     assert codes(answer="It is long [1].", screening={"id": "s1", "outcome": "sufficient"}) == []
-    (reason,) = assessed(screening={"id": "s1", "outcome": "cancelled"}).reasons
+    (reason,) = assess(screening={"id": "s1", "outcome": "cancelled"}).reasons
     assert (reason.code, reason.tier) == ("insufficient_evidence", "must_look")
 
 
 def test_an_offline_draft_from_a_screening_isnt_certified() -> None:
     sufficient = {"id": "s1", "outcome": "sufficient"}
-    (reason,) = assessed(screening=sufficient).reasons
+    (reason,) = assess(screening=sufficient).reasons
     assert (reason.code, reason.tier) == ("screening_draft", "not_certified")
     with_model = Settings(review_uncited_answers=False, verifier="openai:gpt-4o")
     assert codes(screening=sufficient, settings=with_model) == []
@@ -148,7 +148,7 @@ def test_failed_claim_extraction_is_unscored() -> None:
     failed_report = claims.report(
         (), unscored=Unscored(reason="the server timed out", code="CRITIC-ERR-003")
     )
-    assessment = assessed(claims=(), claim_report=failed_report)
+    assessment = assess(claims=(), claim_report=failed_report)
     assert "unscored" in {reason.code for reason in assessment.reasons}
     assert not any("makes no claim" in reason.message for reason in assessment.reasons)
 
@@ -213,7 +213,7 @@ def test_words_flagged_by_the_critic_but_confirmed_by_the_verifier_are_a_disagre
     type_: str, severity: Any
 ) -> None:
     critic_issue = issue(severity, type=type_, start=4, end=10, quote="bridge")
-    reasons = assessed(issues=(critic_issue,)).reasons
+    reasons = assess(issues=(critic_issue,)).reasons
     (message,) = [reason.message for reason in reasons if reason.code == "disagreement"]
     assert message.startswith("The critic says that the evidence doesn't support “bridge”;")
 
@@ -237,7 +237,7 @@ def test_critic_issues_of_other_types_or_positions_arent_a_disagreement() -> Non
     critic_issue = issue("medium", type="unsupported", start=4, end=10, quote="bridge")
     messages = [
         reason.message
-        for reason in assessed(claims=(check(), other_check), issues=(critic_issue,)).reasons
+        for reason in assess(claims=(check(), other_check), issues=(critic_issue,)).reasons
     ]
     assert any("“bridge”" in message for message in messages)
 
@@ -257,16 +257,14 @@ def test_a_contradicted_claim_missed_by_a_confident_critic_is_a_disagreement(
     confidence: float, is_disagreement: bool
 ) -> None:
     contradicted_check = check("contradicted", 0.1)
-    reasons = assessed(
-        claims=(contradicted_check,), critique=verdict(confidence=confidence)
-    ).reasons
+    reasons = assess(claims=(contradicted_check,), critique=verdict(confidence=confidence)).reasons
     messages = [reason.message for reason in reasons if reason.code == "disagreement"]
     assert (
         any("“The bridge is long.” contradicted" in message for message in messages)
         is is_disagreement
     )
     critic_issue = issue("high", type="factual", start=4, end=10)
-    reasons = assessed(
+    reasons = assess(
         claims=(contradicted_check,),
         critique=verdict(confidence=confidence),
         issues=(critic_issue,),
@@ -290,7 +288,7 @@ def test_many_disputed_passages_are_counted_and_the_first_ones_quoted() -> None:
     ]
     (message,) = [
         reason.message
-        for reason in assessed(issues=tuple(critic_issues)).reasons
+        for reason in assess(issues=tuple(critic_issues)).reasons
         if reason.code == "disagreement"
     ]
     assert "“word 0”, “word 1”, “word 2” and 2 more" in message
@@ -301,7 +299,7 @@ def test_serious_issues_are_counted_as_on_the_pages() -> None:
     open_issues = [
         issue("high", source=source, start=start, end=end) for source, start, end in spans
     ]
-    reasons = assessed(claims=(check("unsupported", 0.1),), issues=tuple(open_issues)).reasons
+    reasons = assess(claims=(check("unsupported", 0.1),), issues=tuple(open_issues)).reasons
     assert "2 serious issues are open." in [reason.message for reason in reasons]
     iterations = [iteration(1, 0.4, issues=tuple(open_issues)), iteration(2, 0.9)]
     reasons = acceptance.assess(iterations, case_of(), "no_issues", SETTINGS).reasons
@@ -312,7 +310,7 @@ def test_serious_issues_are_counted_as_on_the_pages() -> None:
 
 
 def test_ratings_that_are_far_apart_are_said_in_words() -> None:
-    reasons = assessed(critique=verdict(confidence=0.05)).reasons
+    reasons = assess(critique=verdict(confidence=0.05)).reasons
     (message,) = [reason.message for reason in reasons if reason.code == "disagreement"]
     assert "the citation check rates it 1.00, the critic rates it 0.05" in message
 
@@ -351,12 +349,12 @@ def test_every_reason_has_a_tier() -> None:
         "contradicted_claim",
         "invalid_reference",
     } <= MUST_LOOK
-    assert assessed(claims=(check("unverifiable", None),)).reasons[0].tier == "not_certified"
-    assert assessed(claims=(check("unsupported", 0.1),)).reasons[0].tier == "must_look"
+    assert assess(claims=(check("unverifiable", None),)).reasons[0].tier == "not_certified"
+    assert assess(claims=(check("unsupported", 0.1),)).reasons[0].tier == "must_look"
 
 
 def test_a_figure_missing_from_the_evidence_is_uncertified_and_unwaivable() -> None:
-    assessment = assessed(claims=(check("unverifiable", 0.5, figures=(ABSENT,)),))
+    assessment = assess(claims=(check("unverifiable", 0.5, figures=(ABSENT,)),))
     reason = next(
         reason_ for reason_ in assessment.reasons if reason_.code == "figure_not_in_evidence"
     )
@@ -369,7 +367,7 @@ def test_a_figure_missing_from_the_evidence_is_uncertified_and_unwaivable() -> N
 
 
 def test_tagged_words_are_uncertified_and_unwaivable() -> None:
-    assessment = assessed(claims=(check("unverifiable", 0.5, marked=(MARKED,)),))
+    assessment = assess(claims=(check("unverifiable", 0.5, marked=(MARKED,)),))
     reason = next(reason_ for reason_ in assessment.reasons if reason_.code == "words_marked")
     assert (reason.tier, reason.message) == (
         "not_certified",
@@ -380,7 +378,7 @@ def test_tagged_words_are_uncertified_and_unwaivable() -> None:
 
 
 def test_an_unjudged_claim_is_uncertified_and_unwaivable() -> None:
-    assessment = assessed(claims=(check("unscored", None),))
+    assessment = assess(claims=(check("unscored", None),))
     assert [(reason.code, reason.tier) for reason in assessment.reasons] == [
         ("unscored", "not_certified")
     ]
@@ -439,15 +437,15 @@ number = st.sampled_from([0.0, 0.3, 0.69, 0.7, 0.9, 1.0, 85, -1, "many", None, f
 good_number = st.sampled_from([0.9, 0.95, 1.0])
 text_type = st.sampled_from(get_args(Issue.model_fields["type"].annotation))
 severity = st.sampled_from(["low", "medium", "high", "critical"])
-objection = st.tuples(text_type, severity).map(
-    lambda drawn: Objection(drawn[0], "test", drawn[1], "It is wrong.", "Because.", "Correct it.")
+raw_issue = st.tuples(text_type, severity).map(
+    lambda drawn: RawIssue(drawn[0], "test", drawn[1], "It is wrong.", "Because.", "Correct it.")
 )
 
 
 def judgement(numbers: st.SearchStrategy[Any]) -> st.SearchStrategy[CritiqueJudgement]:
     rarely = st.sampled_from([False, False, False, True])
-    objections = st.lists(objection, max_size=2).map(tuple)
-    fields = st.tuples(numbers, rarely, rarely, numbers, numbers, st.just("Read."), objections)
+    raw_issues = st.lists(raw_issue, max_size=2).map(tuple)
+    fields = st.tuples(numbers, rarely, rarely, numbers, numbers, st.just("Read."), raw_issues)
     return fields.map(lambda values: CritiqueJudgement(*values))
 
 
@@ -534,7 +532,11 @@ def run_with(*answers: str, validator: OutputValidator | None = None) -> Run:
     case = Case(id="bridge", query="How long?", answer=ANSWER, evidence=EVIDENCE)
     filled_roles = roles(
         critic=ScriptedCritic(
-            [said(0.4, objections=(MAJOR,)), said(0.6, objections=(MAJOR,)), said(0.9)]
+            [
+                judgement_with(0.4, raw_issues=(MAJOR,)),
+                judgement_with(0.6, raw_issues=(MAJOR,)),
+                judgement_with(0.9),
+            ]
         ),
         reviser=ScriptedReviser(answers),
     )

@@ -13,15 +13,15 @@ from masis.schema.case import Case
 from masis.settings import Settings
 from masis.views.answer import answer_view
 from masis.views.headline import headline
-from tests.plugins import installed
+from tests.plugins import install_package
 
 CHECKS = """
-from masis.audit.critique import Objection
+from masis.audit.critique import RawIssue
 
 
 def metres(case, answer):
     if "metres" in answer:
-        yield Objection(
+        yield RawIssue(
             "factual", "", "high", f"{case.id} gives metres.", "The house writes feet.",
             "Convert it.", quote="120 metres",
         )
@@ -48,7 +48,7 @@ CASE = Case.model_validate(
 @pytest.fixture(autouse=True)
 def package(tmp_path: Path) -> Iterator[None]:
     """Install a package that adds two checks."""
-    with installed(tmp_path / "site", ENTRY_POINTS, {"house_checks.py": CHECKS}):
+    with install_package(tmp_path / "site", ENTRY_POINTS, {"house_checks.py": CHECKS}):
         yield
 
 

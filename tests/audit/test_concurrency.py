@@ -105,12 +105,12 @@ def test_awaited_audits_are_queued_and_keep_their_context() -> None:
 
 
 def test_errors_of_a_coroutine_reach_the_waiting_thread() -> None:
-    async def fails() -> None:
+    async def fail() -> None:
         await asyncio.sleep(0)
         raise StepError("the server is gone")
 
     with pytest.raises(StepError, match="the server is gone"):
-        wait_for_coroutine(fails())
+        wait_for_coroutine(fail())
 
 
 def test_parallel_tasks_return_their_errors() -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from masis.audit import critique, evaluation, loop
 from masis.audit.context import AuditContext
-from masis.audit.critique import Objection
+from masis.audit.critique import RawIssue
 from masis.audit.evaluation import EvaluationJudgement
 from masis.audit.measures.scores import cap_score, multiply_score, normalize_score
 from masis.audit.sampling import SAMPLE, Sample, SampledCritic, SampledEvaluator
@@ -26,14 +26,14 @@ from masis.schema.run import Run
 from masis.settings import Settings
 from tests.audit.factories import JUDGED_BY, citations, issue, judgement, verdict
 from tests.cases import case_of
-from tests.scripted import MAJOR, ScriptedCritic, ScriptedEvaluator, roles, said
+from tests.scripted import MAJOR, ScriptedCritic, ScriptedEvaluator, judgement_with, roles
 from tests.waiting import PATIENCE_S
 
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 HIGH_SCORES = EvaluationJudgement(0.95, 0.95, 0.95, 0.95, 0.95)
 
 
-def evaluated(audit: CitationAudit, scores: Any = HIGH_SCORES, **critique: Any) -> Evaluation:
+def evaluate(audit: CitationAudit, scores: Any = HIGH_SCORES, **critique: Any) -> Evaluation:
     return evaluation.apply_evaluation_rules(
         scores, audit, verdict(audit, **critique), Settings(), JUDGED_BY
     )
@@ -57,7 +57,7 @@ def evaluated(audit: CitationAudit, scores: Any = HIGH_SCORES, **critique: Any) 
 def test_fabrication_and_uncited_sentences_cap_a_generous_evaluator(
     audit: CitationAudit, hallucination: bool, bound: float
 ) -> None:
-    result = evaluated(audit, hallucination_detected=hallucination)
+    result = evaluate(audit, hallucination_detected=hallucination)
     assert result.faithfulness == bound
     # The spec's formula rounds to three decimals.
     assert result.overall_score == pytest.approx(0.35 * bound + 0.65 * 0.95, abs=6e-4)
@@ -65,7 +65,7 @@ def test_fabrication_and_uncited_sentences_cap_a_generous_evaluator(
 
 @pytest.mark.spec("MASIS-EVAL-P6")
 def test_scales_are_normalized_before_caps() -> None:
-    result = evaluated(citations(uncited=5), EvaluationJudgement(95, 88, 72, 60, 80))
+    result = evaluate(citations(uncited=5), EvaluationJudgement(95, 88, 72, 60, 80))
     assert result.faithfulness == 0.5
     assert result.relevance == pytest.approx(0.88)
     assert result.overall_score == pytest.approx(
@@ -75,18 +75,18 @@ def test_scales_are_normalized_before_caps() -> None:
 
 @pytest.mark.spec("MASIS-EVAL-WEIGHTS")
 def test_the_overall_score_is_always_recomputed() -> None:
-    assert evaluated(citations(), EvaluationJudgement(1, 0, 0, 0, 0.99)).overall_score == 0.35
-    assert evaluated(citations(), EvaluationJudgement(0, 1, 0, 0, 0.99)).overall_score == 0.25
-    assert evaluated(citations(), EvaluationJudgement(0, 0, 1, 0, 0.99)).overall_score == 0.25
-    assert evaluated(citations(), EvaluationJudgement(0, 0, 0, 1, 0.99)).overall_score == 0.15
+    assert evaluate(citations(), EvaluationJudgement(1, 0, 0, 0, 0.99)).overall_score == 0.35
+    assert evaluate(citations(), EvaluationJudgement(0, 1, 0, 0, 0.99)).overall_score == 0.25
+    assert evaluate(citations(), EvaluationJudgement(0, 0, 1, 0, 0.99)).overall_score == 0.25
+    assert evaluate(citations(), EvaluationJudgement(0, 0, 0, 1, 0.99)).overall_score == 0.15
     assert (
-        evaluated(citations(), EvaluationJudgement(0.9, 0.8, 0.71, 0.63, 0.99)).overall_score
+        evaluate(citations(), EvaluationJudgement(0.9, 0.8, 0.71, 0.63, 0.99)).overall_score
         == 0.787
     )
 
 
 def test_a_dimension_without_a_number_makes_the_overall_score_unscored() -> None:
-    result = evaluated(citations(), EvaluationJudgement(0.9, "high", 0.9, 0.9))
+    result = evaluate(citations(), EvaluationJudgement(0.9, "high", 0.9, 0.9))
     assert result.relevance is None
     assert result.overall_score is None
     assert "relevance" in result.unscored.reason
@@ -94,12 +94,12 @@ def test_a_dimension_without_a_number_makes_the_overall_score_unscored() -> None
 
 
 def test_a_failed_evaluator_gives_no_scores() -> None:
-    result = evaluated(citations(), Unscored(reason="refused"))
+    result = evaluate(citations(), Unscored(reason="refused"))
     assert (result.faithfulness, result.overall_score) == (None, None)
 
 
 def test_an_applied_cap_is_recorded() -> None:
-    scores = {score.name: score for score in evaluated(citations(invalid=1)).scores}
+    scores = {score.name: score for score in evaluate(citations(invalid=1)).scores}
     assert scores["faithfulness"].raw == 0.95
     assert [rule.rule for rule in scores["faithfulness"].rules] == ["hallucination_cap"]
     assert [rule.rule for rule in scores["overall_score"].rules] == ["weighted_mean"]
@@ -357,7 +357,7 @@ def test_samples_are_numbered_in_result_order() -> None:
 
 
 def test_the_mean_is_used_and_the_spread_recorded() -> None:
-    critic = ScriptedCritic((said(0.9), said(0.8), said(0.7)))
+    critic = ScriptedCritic((judgement_with(0.9), judgement_with(0.8), judgement_with(0.7)))
     run = audited(critic, 3)
     critique = run.iterations[0].critique
     assert critique.overall_quality_score == pytest.approx(0.8)
@@ -369,15 +369,21 @@ def test_the_mean_is_used_and_the_spread_recorded() -> None:
 
 
 def test_a_large_spread_needs_review() -> None:
-    run = audited(ScriptedCritic((said(0.95), said(0.9), said(0.4))), 3)
+    run = audited(
+        ScriptedCritic((judgement_with(0.95), judgement_with(0.9), judgement_with(0.4))), 3
+    )
     assert "judges_disagree" in reasons(run)
     assert "judges_disagree" not in reasons(
-        audited(ScriptedCritic((said(0.95), said(0.9), said(0.4))), 3, max_judge_spread=0.6)
+        audited(
+            ScriptedCritic((judgement_with(0.95), judgement_with(0.9), judgement_with(0.4))),
+            3,
+            max_judge_spread=0.6,
+        )
     )
 
 
 def test_a_split_hallucination_vote_is_reported_and_a_tie_counts_as_yes() -> None:
-    critic = ScriptedCritic((said(0.9, hallucination_detected=True), said(0.9)))
+    critic = ScriptedCritic((judgement_with(0.9, hallucination_detected=True), judgement_with(0.9)))
     run = audited(critic, 2)
     assert run.iterations[0].critique.hallucination_detected
     assert run.iterations[0].critique.hallucination_votes == (1, 2)
@@ -385,10 +391,15 @@ def test_a_split_hallucination_vote_is_reported_and_a_tie_counts_as_yes() -> Non
 
 
 def test_a_sample_without_flags_votes_through_its_issues() -> None:
-    contradiction = Objection(
+    contradiction = RawIssue(
         "contradiction", "critic_contradiction", "medium", "It is wrong.", "Because.", "Mend it."
     )
-    run = audited(ScriptedCritic((said(objections=(contradiction,)), said(), said())), 3)
+    run = audited(
+        ScriptedCritic(
+            (judgement_with(raw_issues=(contradiction,)), judgement_with(), judgement_with())
+        ),
+        3,
+    )
     assert run.iterations[0].critique.hallucination_votes == (1, 3)
     assert run.iterations[0].critique.hallucination_detected
     assert "1 of 3 samples of the critic found a hallucination." in {
@@ -398,7 +409,9 @@ def test_a_sample_without_flags_votes_through_its_issues() -> None:
 
 def test_failed_samples_are_excluded_and_reported() -> None:
     run = audited(
-        ScriptedCritic((said(0.8), CriticFailed("no reply"), Unscored(reason="refused", code="X"))),
+        ScriptedCritic(
+            (judgement_with(0.8), CriticFailed("no reply"), Unscored(reason="refused", code="X"))
+        ),
         3,
     )
     critique = run.iterations[0].critique
@@ -414,7 +427,7 @@ def test_without_valid_samples_there_is_no_score() -> None:
 
 
 def test_equal_issues_of_samples_are_merged_with_the_highest_severity() -> None:
-    minor_objection = Objection(
+    minor_objection = RawIssue(
         "factual", "test", "low", "It is wrong.", "Because.", "Mend it.", quote="120 metres"
     )
     serious_objection = minor_objection._replace(severity="high")
@@ -422,15 +435,15 @@ def test_equal_issues_of_samples_are_merged_with_the_highest_severity() -> None:
     judgement_of_samples = SampledCritic(
         ScriptedCritic(
             (
-                said(0.8, objections=(minor_objection,)),
-                said(0.8, objections=(serious_objection, other_objection)),
+                judgement_with(0.8, raw_issues=(minor_objection,)),
+                judgement_with(0.8, raw_issues=(serious_objection, other_objection)),
             )
         ),
         2,
     ).critique(None)
     assert not isinstance(judgement_of_samples, Unscored)
     assert {
-        (objection.type, objection.severity) for objection in judgement_of_samples.objections
+        (raw_issue.type, raw_issue.severity) for raw_issue in judgement_of_samples.raw_issues
     } == {
         ("factual", "high"),
         ("logical", "high"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from masis.audit.citations import audit_citations
-from masis.audit.critique import CritiqueJudgement, Objection
+from masis.audit.critique import CritiqueJudgement, RawIssue
 from masis.audit.house_rules import (
     MOST_MATCHES,
     apply_house_rules,
@@ -58,7 +58,7 @@ def test_a_hostile_pattern_takes_linear_time() -> None:
 
 @pytest.mark.parametrize("pattern", ["(", "a)(b", r"(a)\1", "(?=a)", "((a{100}){100}){100}"])
 def test_a_pattern_that_cannot_be_matched_in_linear_time_is_refused(pattern: str) -> None:
-    with pytest.raises(InputError, match="no regular expression"):
+    with pytest.raises(InputError, match="isn't a supported regular expression"):
         assert_pattern(pattern)
 
 
@@ -99,7 +99,7 @@ def test_one_check_raises_a_limited_number_of_issues() -> None:
     assert len(issues_of("very " * 50, rule("must_not", check=check))) == MOST_MATCHES
 
 
-def judgement(*objections: Objection) -> CritiqueJudgement:
+def judgement(*raw_issues: RawIssue) -> CritiqueJudgement:
     return CritiqueJudgement(
         confidence=0.9,
         hallucination_detected=False,
@@ -107,20 +107,20 @@ def judgement(*objections: Objection) -> CritiqueJudgement:
         overall_quality_score=0.9,
         critique_confidence=0.9,
         critique_reasoning="",
-        objections=objections,
-        unsupported_claims=tuple(objection.quote or "" for objection in objections),
+        raw_issues=raw_issues,
+        unsupported_claims=tuple(raw_issue.quote or "" for raw_issue in raw_issues),
     )
 
 
-def objection(type_: str = "factual", severity: str = "high", **fields: str) -> Objection:
+def raw_issue(type_: str = "factual", severity: str = "high", **fields: str) -> RawIssue:
     values = {"description": "It rounds.", "reason": "", "suggestion": "", "quote": "about 300"}
-    return Objection(type_, f"critic_{type_}", severity, **{**values, **fields})  # type: ignore[arg-type]
+    return RawIssue(type_, f"critic_{type_}", severity, **{**values, **fields})  # type: ignore[arg-type]
 
 
 def test_an_issue_that_does_not_matter_is_dropped_and_the_record_names_the_rule() -> None:
     content = JudgeContent(rules=(rule("does_not_matter", severity=None),))
-    ruled, [ruling] = apply_house_rules(judgement(objection(house_rule="r1")), content)
-    assert ruled.objections == ()
+    ruled, [ruling] = apply_house_rules(judgement(raw_issue(house_rule="r1")), content)
+    assert ruled.raw_issues == ()
     assert ruled.unsupported_claims == ()
     assert (ruling.rule, ruling.sentence, ruling.effect) == ("r1", "A sentence", "dropped")
     assert (ruling.before, ruling.after, ruling.quote) == ("high", None, "about 300")
@@ -128,35 +128,35 @@ def test_an_issue_that_does_not_matter_is_dropped_and_the_record_names_the_rule(
 
 def test_an_issue_that_matters_less_is_lowered_and_never_raised() -> None:
     content = JudgeContent(rules=(rule("does_not_matter", severity="medium"),))
-    high, low = objection(house_rule="r1"), objection(severity="low", house_rule="r1")
+    high, low = raw_issue(house_rule="r1"), raw_issue(severity="low", house_rule="r1")
     ruled, rulings = apply_house_rules(judgement(high, low), content)
-    assert [issue.severity for issue in ruled.objections] == ["medium", "low"]
+    assert [issue.severity for issue in ruled.raw_issues] == ["medium", "low"]
     assert [ruling.effect for ruling in rulings] == ["lowered"]
 
 
 def test_a_hostile_answer_cannot_use_a_rule_against_issues_that_it_is_not_about() -> None:
     # The model names the rule, and the answer may have talked it into that.
-    safety = objection("safety", house_rule="r1")
+    safety = raw_issue("safety", house_rule="r1")
     any_type = JudgeContent(rules=(rule("does_not_matter", severity=None),))
-    assert apply_house_rules(judgement(safety), any_type).judgement.objections == (safety,)
+    assert apply_house_rules(judgement(safety), any_type).judgement.raw_issues == (safety,)
     wording = rule("does_not_matter", severity=None, issue_types=("ambiguity",))
-    invented = objection("hallucination", house_rule="r1")
+    invented = raw_issue("hallucination", house_rule="r1")
     ruled, rulings = apply_house_rules(judgement(invented), JudgeContent(rules=(wording,)))
-    assert ruled.objections == (invented,)
+    assert ruled.raw_issues == (invented,)
     assert rulings == ()
 
 
 def test_a_rule_that_does_not_exist_changes_nothing() -> None:
-    raised = objection(house_rule="r9")
-    assert apply_house_rules(judgement(raised), JudgeContent()).judgement.objections == (raised,)
+    raised = raw_issue(house_rule="r9")
+    assert apply_house_rules(judgement(raised), JudgeContent()).judgement.raw_issues == (raised,)
 
 
 def test_an_issue_that_breaks_a_rule_has_its_severity_and_names_it() -> None:
     content = JudgeContent(rules=(rule("must"),))
     ruled, [ruling] = apply_house_rules(
-        judgement(objection(severity="low", house_rule="r1")), content
+        judgement(raw_issue(severity="low", house_rule="r1")), content
     )
-    [issue] = ruled.objections
+    [issue] = ruled.raw_issues
     assert (issue.rule, issue.severity) == ("house_r1", "high")
     assert issue.reason.startswith("House rule r1: “A sentence”")
     assert ruling.effect == "raised"
@@ -166,7 +166,7 @@ def test_the_severity_table_decides_about_issues_of_no_rule() -> None:
     content = JudgeContent(
         rules=(rule("must"),), severities=(SeverityRule(type="factual", severity="low"),)
     )
-    named, other = objection(house_rule="r1"), objection()
+    named, other = raw_issue(house_rule="r1"), raw_issue()
     ruled, rulings = apply_house_rules(judgement(named, other), content)
-    assert [issue.severity for issue in ruled.objections] == ["high", "low"]
+    assert [issue.severity for issue in ruled.raw_issues] == ["high", "low"]
     assert [(ruling.rule, ruling.effect) for ruling in rulings] == [("", "lowered")]

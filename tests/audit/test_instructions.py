@@ -398,7 +398,7 @@ class Polyglot(ContentVerifier):
 
     languages = None
 
-    def judged(self, claim: Claim) -> ClaimCheck:
+    def judge_claim(self, claim: Claim) -> ClaimCheck:
         return ClaimCheck(claim=claim, verdict="unsupported", support=0.1, confidence=0.9)
 
 

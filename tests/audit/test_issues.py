@@ -9,7 +9,7 @@ import pytest
 from masis.api.audits import audit_citations
 from masis.audit import claims, issues
 from masis.audit.claims import Strictness, one_check_each
-from masis.audit.critique import Objection
+from masis.audit.critique import RawIssue
 from masis.audit.text.assertions import citations_by_sentence, claim_within, is_assertion
 from masis.schema.audit import (
     Claim,
@@ -25,7 +25,7 @@ from masis.schema.issue_groups import about_same_words
 from masis.schema.rules import CRITIC_LOOP_TYPE, DRAFT_CRITIQUE_TYPE, IssueType, rule_of
 from masis.settings import Settings
 from tests.audit.factories import EVIDENCE, check, citations
-from tests.rules import each
+from tests.rules import for_each
 
 ANSWER = "The bridge is 120 metres long [chunk_99]. It opened in 1931."
 SETTINGS = Settings()
@@ -76,10 +76,10 @@ def test_an_unjudged_claim_is_neither_flagged_nor_revised() -> None:
     assert rule_of(found_issue.rule).is_undecided
 
 
-def objected(
+def make_raw_issue(
     severity: Severity, type_: IssueType = "contradiction", quote: str | None = "90 metres"
-) -> Objection:
-    return Objection(
+) -> RawIssue:
+    return RawIssue(
         type_, f"critic_{type_}", severity, "It is wrong.", "Because.", "Mend it.", quote
     )
 
@@ -92,7 +92,7 @@ LENGTH = "The bridge is 90 metres long. It opened in 1931."
     [("low", "high"), ("medium", "high"), ("high", "high"), ("critical",) * 2],
 )
 def test_a_quoted_contradiction_is_at_least_serious(severity: Severity, expected: Severity) -> None:
-    (raised_issue,) = issues.raise_issues("critic", [objected(severity)], LENGTH, ()).issues
+    (raised_issue,) = issues.raise_issues("critic", [make_raw_issue(severity)], LENGTH, ()).issues
     assert raised_issue.severity == expected
 
 
@@ -106,16 +106,19 @@ def test_unsupported_words_of_a_contradicted_claim_are_serious(
     earlier_issues = issues.merge_issues(
         audit_citations(LENGTH, EVIDENCE), (contradicted_check,), (), SETTINGS
     )
-    objections = [objected("low", type_), objected("low", type_, quote="It opened in 1931.")]
+    raw_issues = [
+        make_raw_issue("low", type_),
+        make_raw_issue("low", type_, quote="It opened in 1931."),
+    ]
     assert [
         issue.severity
-        for issue in issues.raise_issues("critic", objections, LENGTH, earlier_issues).issues
+        for issue in issues.raise_issues("critic", raw_issues, LENGTH, earlier_issues).issues
     ] == [
         "high",
         "low",
     ]
     assert [
-        issue.severity for issue in issues.raise_issues("critic", objections, LENGTH, ()).issues
+        issue.severity for issue in issues.raise_issues("critic", raw_issues, LENGTH, ()).issues
     ] == [
         "low",
         "low",
@@ -123,19 +126,19 @@ def test_unsupported_words_of_a_contradicted_claim_are_serious(
 
 
 def test_other_critic_issues_keep_their_severity() -> None:
-    objections = [
-        objected("medium", quote=None),
-        objected("medium", quote="80 metres"),
-        objected("low", "ambiguity"),
+    raw_issues = [
+        make_raw_issue("medium", quote=None),
+        make_raw_issue("medium", quote="80 metres"),
+        make_raw_issue("low", "ambiguity"),
     ]
     assert [
-        issue.severity for issue in issues.raise_issues("critic", objections, LENGTH, ()).issues
+        issue.severity for issue in issues.raise_issues("critic", raw_issues, LENGTH, ()).issues
     ] == [
         "medium",
         "medium",
         "low",
     ]
-    conflict = objected("medium")._replace(rule="source_conflict")
+    conflict = make_raw_issue("medium")._replace(rule="source_conflict")
     assert issues.raise_issues("critic", [conflict], LENGTH, ()).issues[0].severity == "medium"
 
 
@@ -229,15 +232,15 @@ def test_a_misattributed_reference_suggests_the_right_one() -> None:
 
 
 def test_a_critics_quote_is_located_in_the_answer() -> None:
-    objection = Objection("logical", "r", "high", "d", "w", "s", quote="opened  in 1931")
-    raised = issues.raise_issues("critic", [objection], ANSWER, ())
+    raw_issue = RawIssue("logical", "r", "high", "d", "w", "s", quote="opened  in 1931")
+    raised = issues.raise_issues("critic", [raw_issue], ANSWER, ())
     assert ANSWER[raised.issues[0].start : raised.issues[0].end] == "opened in 1931"
 
 
 def test_a_critics_quote_not_in_the_answer_becomes_a_note() -> None:
     raised = issues.raise_issues(
         "critic",
-        [Objection("logical", "r", "high", "d", "w", "s", quote="it collapsed")],
+        [RawIssue("logical", "r", "high", "d", "w", "s", quote="it collapsed")],
         ANSWER,
         (),
     )
@@ -379,7 +382,7 @@ def test_strictness_filters_by_severity() -> None:
     }
 
 
-def placed(rule: str, start: int, end: int, **changes: Any) -> Issue:
+def issue_at(rule: str, start: int, end: int, **changes: Any) -> Issue:
     return Issue(
         id="i",
         key=rule,
@@ -406,7 +409,7 @@ SENTENCE = (0, MARKED.index("."))
 LAST_CLAIM = (MARKED.index("cost"), MARKER[0] - 1)
 
 
-@each(
+@for_each(
     {
         "the sentence as unsupported": ("unsupported_claim", SENTENCE, {}),
         "the sentence as contradicted": ("contradicted_claim", SENTENCE, {}),
@@ -423,16 +426,16 @@ def test_a_fabricated_citation_and_its_sentence_are_one_issue(
     row: tuple[str, tuple[int, int], dict[str, Any]],
 ) -> None:
     rule, span, changes = row
-    marker = placed("fabricated_reference", *MARKER, source="citations")
-    other = placed(rule, *span, **changes)
+    marker = issue_at("fabricated_reference", *MARKER, source="citations")
+    other = issue_at(rule, *span, **changes)
     for order in ([marker, other], [other, marker]):
         assert len(about_same_words(order)) == 1
 
 
 def test_what_the_critic_says_about_a_sentence_joins_the_claim_and_the_marker() -> None:
-    marker = placed("fabricated_reference", *MARKER, source="citations")
-    claim = placed("unsupported_claim", *SENTENCE)
-    critic = placed("critic_contradiction", 0, MARKER[0] - 4, type="contradiction")
+    marker = issue_at("fabricated_reference", *MARKER, source="citations")
+    claim = issue_at("unsupported_claim", *SENTENCE)
+    critic = issue_at("critic_contradiction", 0, MARKER[0] - 4, type="contradiction")
     (group,) = about_same_words([marker, claim, critic])
     assert {issue.rule for issue in group} == {marker.rule, claim.rule, critic.rule}
 
@@ -449,8 +452,8 @@ def test_what_the_critic_says_about_a_sentence_joins_the_claim_and_the_marker() 
 def test_a_fabricated_citation_doesnt_hide_another_fault_of_the_claim_before_it(
     rule: str, type_: str
 ) -> None:
-    marker = placed("fabricated_reference", *MARKER, source="citations")
-    claim = placed(rule, *LAST_CLAIM, type=type_)
+    marker = issue_at("fabricated_reference", *MARKER, source="citations")
+    claim = issue_at(rule, *LAST_CLAIM, type=type_)
     for order in ([marker, claim], [claim, marker]):
         assert sorted(group[0].rule for group in about_same_words(order)) == sorted(
             (claim.rule, marker.rule)
@@ -458,14 +461,14 @@ def test_a_fabricated_citation_doesnt_hide_another_fault_of_the_claim_before_it(
 
 
 def test_different_faults_beside_each_other_stay_two_issues() -> None:
-    first = placed("contradicted_claim", 0, 15)
-    second = placed("unsupported_claim", 16, LAST_CLAIM[1])
-    marker = placed("fabricated_reference", *MARKER, source="citations")
-    far = placed("unsupported_claim", MARKER[1] + 2, len(MARKED))
-    unsafe = placed("critic_safety", 0, 15, type="safety")
+    first = issue_at("contradicted_claim", 0, 15)
+    second = issue_at("unsupported_claim", 16, LAST_CLAIM[1])
+    marker = issue_at("fabricated_reference", *MARKER, source="citations")
+    far = issue_at("unsupported_claim", MARKER[1] + 2, len(MARKED))
+    unsafe = issue_at("critic_safety", 0, 15, type="safety")
     assert len(about_same_words([first, second])) == 2
     assert len(about_same_words([first, marker])) == 2
     assert len(about_same_words([marker, far])) == 2
-    assert len(about_same_words([placed("unsupported_claim", *SENTENCE), marker, unsafe])) == 2
-    other_marker = placed("fabricated_reference", MARKER[1], MARKER[1] + 3, source="citations")
+    assert len(about_same_words([issue_at("unsupported_claim", *SENTENCE), marker, unsafe])) == 2
+    other_marker = issue_at("fabricated_reference", MARKER[1], MARKER[1] + 3, source="citations")
     assert len(about_same_words([marker, other_marker])) == 2

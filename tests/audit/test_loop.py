@@ -20,7 +20,7 @@ from masis.audit.context import AuditContext
 from masis.audit.control.run_control import RunControl, RunPosition
 from masis.audit.critique import CritiqueJudgement
 from masis.audit.evaluation import EvaluationJudgement
-from masis.audit.limits import answer_within, evidence_within
+from masis.audit.limits import select_evidence, truncate_answer
 from masis.errors import ProviderFailed, ReviserFailed, StepError
 from masis.observers.observation import run_to_completion
 from masis.schema import limits
@@ -43,13 +43,13 @@ from tests.scripted import (
     ScriptedDrafter,
     ScriptedEvaluator,
     ScriptedReviser,
+    judgement_with,
     roles,
-    said,
     ticking,
 )
 
 CASE = factories.case()
-ALWAYS_WRONG = said(0.5, objections=(MAJOR,))
+ALWAYS_WRONG = judgement_with(0.5, raw_issues=(MAJOR,))
 
 
 def run(
@@ -73,7 +73,7 @@ def run(
 
 
 def rising(*qualities: float) -> ScriptedCritic:
-    return ScriptedCritic([said(quality, objections=(MAJOR,)) for quality in qualities])
+    return ScriptedCritic([judgement_with(quality, raw_issues=(MAJOR,)) for quality in qualities])
 
 
 def answers(count: int) -> ScriptedReviser:
@@ -107,7 +107,8 @@ def test_the_summary_lists_quality_issues_and_changes_per_iteration() -> None:
 @pytest.mark.spec("REQ-CRITIC-015", "REQ-CRITIC-018", "REQ-CRITIC-008", "REQ-CRITIC-023")
 def test_iterations_are_separated_by_a_revision() -> None:
     audit_run = run(
-        critic=ScriptedCritic([said(0.5, objections=(MAJOR,)), said(0.8)]), reviser=answers(1)
+        critic=ScriptedCritic([judgement_with(0.5, raw_issues=(MAJOR,)), judgement_with(0.8)]),
+        reviser=answers(1),
     )
     assert [iteration.answer for iteration in audit_run.iterations] == [
         CASE.answer,
@@ -326,7 +327,9 @@ def test_cancelling_before_the_first_step_keeps_the_original() -> None:
 def test_events_are_numbered_complete_and_free_of_text() -> None:
     events: list[Event] = []
     run(
-        critic=ScriptedCritic([ALWAYS_WRONG, said(0.9)]), reviser=answers(1), on_event=events.append
+        critic=ScriptedCritic([ALWAYS_WRONG, judgement_with(0.9)]),
+        reviser=answers(1),
+        on_event=events.append,
     )
     assert [event.seq for event in events] == list(range(1, len(events) + 1))
     steps = [(event.iteration, event.step) for event in events if event.kind == "step_finished"]
@@ -486,7 +489,7 @@ def test_call_events_arrive_during_their_step() -> None:
 
 @pytest.mark.spec("REQ-CRITIC-NFR-012")
 def test_calls_are_recorded_per_iteration_and_summed_per_role() -> None:
-    judgements = (said(0.5, objections=(MAJOR,)), said(0.9))
+    judgements = (judgement_with(0.5, raw_issues=(MAJOR,)), judgement_with(0.9))
     run = run_with_models(roles_with_models(RecordingCritic(judgements), RecordingReviser()))
     assert [[call_.role for call_ in iteration.calls] for iteration in run.iterations] == [
         ["critic", "reviser"],
@@ -626,7 +629,7 @@ class DyingEvaluator(ScriptedEvaluator):
 def test_resuming_retries_a_failed_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bench = Workbench.open(tmp_path / "masis.db")
     bench.cases.add(ADA, [SIGHS])
-    critic = RecordingCritic((ProviderFailed("no answer"), said(0.9)))
+    critic = RecordingCritic((ProviderFailed("no answer"), judgement_with(0.9)))
     interrupt_audit(bench, monkeypatch, critic=critic, evaluator=DyingEvaluator())
     monkeypatch.setattr(
         audit_service, "build_roles", lambda *_, **__: roles_with_models(critic=critic)
@@ -661,7 +664,7 @@ class Judges:
     def critique(self, context: AuditContext) -> CritiqueJudgement:
         self.asked["critique", context.answer] += 1
         quality = self.qualities[context.answer]
-        return said(quality, objections=() if quality > 0.85 else (MAJOR,))
+        return judgement_with(quality, raw_issues=() if quality > 0.85 else (MAJOR,))
 
     def evaluate(self, context: AuditContext, critique: Critique) -> EvaluationJudgement:
         self.asked["evaluation", context.answer] += 1
@@ -817,7 +820,7 @@ def test_resuming_doesnt_repeat_an_unchanged_revision() -> None:
 SENTENCE = "The bridge is 120 metres long [chunk_1]. "
 
 
-def limited(case: Case, settings: Settings, **chosen_roles: Any) -> Run:
+def limit_and_audit(case: Case, settings: Settings, **chosen_roles: Any) -> Run:
     event_stream = loop.audit(
         case,
         roles(verifier=ContentVerifier(), **chosen_roles),
@@ -844,7 +847,7 @@ def reports_unchecked_input(run: Run) -> bool:
 
 
 def test_input_within_the_limits_is_checked_completely() -> None:
-    run = limited(factories.case(), Settings())
+    run = limit_and_audit(factories.case(), Settings())
     assert not reports_unchecked_input(run)
     assert not run.needs_review
 
@@ -868,7 +871,7 @@ def test_input_beyond_a_limit_is_reported_and_needs_review(
         )
         for number in range(40)
     ]
-    run = limited(factories.case(SENTENCE * 300, evidence=evidence), Settings(**changes))
+    run = limit_and_audit(factories.case(SENTENCE * 300, evidence=evidence), Settings(**changes))
     assert reports_unchecked_input(run)
     assert run.needs_review
     assert warning in " ".join(run.iterations[0].claim_report.unchecked)
@@ -878,19 +881,19 @@ def test_input_beyond_a_limit_is_reported_and_needs_review(
 
 def test_a_long_answer_is_cut_at_a_sentence_end() -> None:
     settings = Settings(max_answer_characters=1_000)
-    assert answer_within(SENTENCE * 300, settings).endswith("[chunk_1].")
-    assert len(answer_within("word " * 300, settings)) == 1_000
+    assert truncate_answer(SENTENCE * 300, settings).endswith("[chunk_1].")
+    assert len(truncate_answer("word " * 300, settings)) == 1_000
 
 
 def test_cited_evidence_has_priority_and_unread_chunks_arent_fabricated() -> None:
     evidence = tuple(Evidence(id=str(number), text="x" * 400) for number in range(1, 10))
     audit = audit_citations("It is so [8]. And so [9].", evidence)
-    assert [chunk.id for chunk in evidence_within(evidence, audit, Settings(max_evidence=3))] == [
+    assert [chunk.id for chunk in select_evidence(evidence, audit, Settings(max_evidence=3))] == [
         "1",
         "8",
         "9",
     ]
-    shortened = evidence_within(evidence, audit, Settings(max_evidence_characters=1_000))
+    shortened = select_evidence(evidence, audit, Settings(max_evidence_characters=1_000))
     assert [(chunk.id, len(chunk.text)) for chunk in shortened] == [
         ("1", 200),
         ("8", 400),
@@ -930,8 +933,8 @@ def test_claims_arent_flagged_if_unread_evidence_might_support_them() -> None:
 def test_the_unchecked_rest_is_appended_to_the_revision_unchanged() -> None:
     full_answer = SENTENCE * 30
     settings = Settings(max_answer_characters=1_000, min_iterations=2)
-    checked_answer = answer_within(full_answer, settings)
-    run = limited(
+    checked_answer = truncate_answer(full_answer, settings)
+    run = limit_and_audit(
         factories.case(full_answer),
         settings,
         reviser=ScriptedReviser([checked_answer.replace("120", "0120")]),

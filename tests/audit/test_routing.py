@@ -14,7 +14,7 @@ from masis.audit.acceptance import assess, fault_probability
 from masis.audit.carried import issues_still_open
 from masis.audit.citations import audit_citations
 from masis.audit.control import routing
-from masis.audit.critique import Objection
+from masis.audit.critique import RawIssue
 from masis.audit.revision import dropped_claims
 from masis.observers.observation import run_to_completion
 from masis.schema.audit import Claim, ClaimCheck, Issue, ReferenceCheck
@@ -23,8 +23,22 @@ from masis.schema.case import Severity
 from masis.schema.run import Iteration, Run
 from masis.settings import Settings
 from tests.audit import factories
-from tests.audit.factories import EVIDENCE, JUDGED_BY, citations, claimed, issue, iteration
-from tests.scripted import ContentVerifier, ScriptedCritic, ScriptedReviser, roles, said, ticking
+from tests.audit.factories import (
+    EVIDENCE,
+    JUDGED_BY,
+    citations,
+    issue,
+    iteration,
+    iteration_with_claims,
+)
+from tests.scripted import (
+    ContentVerifier,
+    ScriptedCritic,
+    ScriptedReviser,
+    judgement_with,
+    roles,
+    ticking,
+)
 
 SETTINGS = Settings()
 
@@ -137,7 +151,7 @@ def audited(
     issues: tuple[Issue, ...] = (),
 ) -> Iteration:
     """Return an iteration with this number, quality and answer."""
-    return claimed(answer, verdict, number=number, quality=quality, issues=issues)
+    return iteration_with_claims(answer, verdict, number=number, quality=quality, issues=issues)
 
 
 @pytest.mark.parametrize(
@@ -242,7 +256,10 @@ OLD = f"{LENGTH} {YEAR}"
 
 
 def lost_claims(answer: str, *earlier: Iteration) -> list[str]:
-    return [check.claim.text for check in dropped_claims(earlier or (claimed(OLD),), answer)]
+    return [
+        check.claim.text
+        for check in dropped_claims(earlier or (iteration_with_claims(OLD),), answer)
+    ]
 
 
 @pytest.mark.spec("REQ-CRITIC-012")
@@ -275,31 +292,36 @@ def test_a_claim_whose_number_changed_is_lost() -> None:
     "verdict", ["unsupported", "partial", "contradicted", "unscored", "unverifiable"]
 )
 def test_unsupported_claims_may_be_dropped(verdict: str) -> None:
-    assert lost_claims("Nothing is known.", claimed(OLD, verdict)) == []
+    assert lost_claims("Nothing is known.", iteration_with_claims(OLD, verdict)) == []
 
 
 def test_questioned_claims_may_be_dropped() -> None:
     issue_of_year = issue(start=OLD.index(YEAR), end=len(OLD))
-    assert lost_claims(LENGTH, claimed(OLD, issues=(issue_of_year,))) == []
+    assert lost_claims(LENGTH, iteration_with_claims(OLD, issues=(issue_of_year,))) == []
 
 
 def test_a_wrong_reference_doesnt_excuse_dropping_the_claim() -> None:
     issue_of_year = issue(start=OLD.index(YEAR), end=len(OLD), rule="misattributed_reference")
-    assert lost_claims(LENGTH, claimed(OLD, issues=(issue_of_year,))) == [YEAR]
+    assert lost_claims(LENGTH, iteration_with_claims(OLD, issues=(issue_of_year,))) == [YEAR]
 
 
 def test_a_claim_lost_earlier_is_still_reported_once() -> None:
-    assert lost_claims(LENGTH, claimed(OLD), claimed(OLD), claimed(LENGTH)) == [YEAR]
+    assert lost_claims(
+        LENGTH,
+        iteration_with_claims(OLD),
+        iteration_with_claims(OLD),
+        iteration_with_claims(LENGTH),
+    ) == [YEAR]
 
 
 def test_claims_in_scripts_without_spaces_are_separated() -> None:
     first, second = "大桥全长一百二十米。", "市长于去年主持通车。"
-    assert lost_claims(first, claimed(first + second)) == [second]
+    assert lost_claims(first, iteration_with_claims(first + second)) == [second]
 
 
 @pytest.mark.spec("REQ-CRITIC-012")
 def test_a_lost_claim_is_an_issue_that_names_its_evidence() -> None:
-    lost_checks = dropped_claims((claimed(OLD),), LENGTH)
+    lost_checks = dropped_claims((iteration_with_claims(OLD),), LENGTH)
     lost_checks = tuple(
         lost_check.model_copy(update={"sources": ("chunk_2",)}) for lost_check in lost_checks
     )
@@ -323,12 +345,16 @@ def test_paraphrases_count_as_kept_and_removals_are_noticed() -> None:
     paraphrase_count, kept_count, sentence_count, noticed_count = 0, 0, 0, 0
     for trap in traps:
         evidence_text = " ".join(trap["evidence"])
-        kept_count += sum(not lost_claims(evidence_text, claimed(claim)) for claim in trap["clean"])
+        kept_count += sum(
+            not lost_claims(evidence_text, iteration_with_claims(claim)) for claim in trap["clean"]
+        )
         paraphrase_count += len(trap["clean"])
         parts = [part for text in trap["evidence"] for part in text.split(". ")]
         for index, part in enumerate(parts):
             noticed_count += bool(
-                lost_claims(". ".join([*parts[:index], *parts[index + 1 :]]), claimed(part))
+                lost_claims(
+                    ". ".join([*parts[:index], *parts[index + 1 :]]), iteration_with_claims(part)
+                )
             )
         sentence_count += len(parts)
     assert kept_count / paraphrase_count >= 0.9
@@ -337,7 +363,7 @@ def test_paraphrases_count_as_kept_and_removals_are_noticed() -> None:
 
 def test_a_long_answer_is_compared_in_linear_time() -> None:
     words = "".join(f"Word{number} follows word{number + 1} here. " for number in range(4_000))
-    dropped_claims((claimed(OLD),), words * 2)
+    dropped_claims((iteration_with_claims(OLD),), words * 2)
 
 
 # An issue is fixed only if its words are gone or confirmed; until then it keeps its severity and
@@ -352,9 +378,9 @@ WITHOUT_MARKER = f"{RIGHT} {INVENTED}."
 class Undecided(ContentVerifier):
     """A verifier that confirms claims about the length and leaves all others undecided."""
 
-    def judged(self, claim: Claim) -> ClaimCheck:
+    def judge_claim(self, claim: Claim) -> ClaimCheck:
         verdict = "supported" if "120 metres" in claim.text else "unverifiable"
-        return super().judged(claim).model_copy(update={"verdict": verdict})
+        return super().judge_claim(claim).model_copy(update={"verdict": verdict})
 
 
 def run(
@@ -363,7 +389,7 @@ def run(
     """Return the run of an answer that a reviser rewrites to these texts in turn."""
     filled = roles(
         verifier=ContentVerifier() if confirming else Undecided(),
-        critic=critic or ScriptedCritic([said(0.9)]),
+        critic=critic or ScriptedCritic([judgement_with(0.9)]),
         reviser=ScriptedReviser(revisions),
     )
     work = loop.audit(
@@ -437,7 +463,7 @@ def test_a_fabricated_reference_counts_the_same_after_its_marker_is_removed() ->
 
 
 def test_a_carried_issue_is_counted_once_per_iteration() -> None:
-    critic = ScriptedCritic([said(0.5), said(0.7), said(0.9)])
+    critic = ScriptedCritic([judgement_with(0.5), judgement_with(0.7), judgement_with(0.9)])
     audit_run = run(FAULTY, WITHOUT_MARKER, WITHOUT_MARKER.replace("antique", "old"), critic=critic)
     third = audit_run.iterations[2]
     assert [
@@ -476,13 +502,15 @@ def test_a_marker_removed_with_a_source_list_leaves_no_issue() -> None:
 
 
 def test_a_critic_issue_stays_open_until_its_words_change() -> None:
-    wrong = Objection(
+    wrong = RawIssue(
         "factual", "test", "high", "Nobody says so.", "No source.", "Drop it.", quote=INVENTED
     )
-    unclear = Objection(
+    unclear = RawIssue(
         "ambiguity", "unclear", "high", "Which spoons?", "Vague.", "Say which.", quote=INVENTED
     )
-    critic = ScriptedCritic([said(0.5, objections=(wrong, unclear)), said(0.9), said(0.9)])
+    critic = ScriptedCritic(
+        [judgement_with(0.5, raw_issues=(wrong, unclear)), judgement_with(0.9), judgement_with(0.9)]
+    )
     second, third = run(WITHOUT_MARKER, f"Yes. {WITHOUT_MARKER}", RIGHT, critic=critic).iterations[
         1:
     ]
@@ -494,7 +522,7 @@ def test_a_critic_issue_stays_open_until_its_words_change() -> None:
     assert second.critique.has_major_issues
     assert third.issues == ()
     repeating_critic = ScriptedCritic(
-        [said(0.5, objections=(wrong,)), said(0.9, objections=(wrong,))]
+        [judgement_with(0.5, raw_issues=(wrong,)), judgement_with(0.9, raw_issues=(wrong,))]
     )
     second = run(WITHOUT_MARKER, f"Yes. {WITHOUT_MARKER}", critic=repeating_critic).iterations[1]
     assert [
@@ -531,8 +559,8 @@ def test_a_contradiction_is_fixed_if_its_figure_or_negation_changed(
         start=0,
         end=len(WRONG),
     )
-    previous = claimed(WRONG, "contradicted", issues=(contradiction,))
-    revised_iteration = claimed(revised, verdict)
+    previous = iteration_with_claims(WRONG, "contradicted", issues=(contradiction,))
+    revised_iteration = iteration_with_claims(revised, verdict)
     new_issues: tuple[Issue, ...] = (contradiction,) if verdict == "contradicted" else ()
     open_issues = issues_still_open(
         previous, revised, audit_citations(revised, EVIDENCE), revised_iteration.claims, new_issues

@@ -14,8 +14,8 @@ from masis.offline.roles.reviser import OfflineReviser
 from masis.schema.audit import Issue
 from masis.schema.rules import RULES, IssueRule, rule_of
 from masis.settings import Settings
-from tests.audit.factories import EVIDENCE, case, claimed, context, issue, verdict
-from tests.scripted import MAJOR, ScriptedCritic, ScriptedReviser, roles, said, ticking
+from tests.audit.factories import EVIDENCE, case, context, issue, iteration_with_claims, verdict
+from tests.scripted import MAJOR, ScriptedCritic, ScriptedReviser, judgement_with, roles, ticking
 
 LENGTH = "The bridge is 120 metres long [chunk_1]."
 YEAR = "It opened in 1931 [chunk_2]."
@@ -38,7 +38,7 @@ def add_rule(monkeypatch: pytest.MonkeyPatch, **columns: object) -> Issue:
 
 
 def still_open(raised: Issue, answer: str) -> list[str]:
-    previous = claimed(ANSWER, "unsupported", issues=(raised,))
+    previous = iteration_with_claims(ANSWER, "unsupported", issues=(raised,))
     audit = audit_citations(answer, EVIDENCE)
     return [open_issue.rule for open_issue in issues_still_open(previous, answer, audit, (), ())]
 
@@ -63,7 +63,7 @@ def test_a_revision_must_keep_statements_that_another_citation_fixes(
     monkeypatch: pytest.MonkeyPatch, by_citing: bool
 ) -> None:
     raised = add_rule(monkeypatch, is_fixed_by_citing=by_citing)
-    dropped = dropped_claims((claimed(ANSWER, issues=(raised,)),), YEAR)
+    dropped = dropped_claims((iteration_with_claims(ANSWER, issues=(raised,)),), YEAR)
     assert [check.claim.text for check in dropped] == ([LENGTH] if by_citing else [])
 
 
@@ -80,11 +80,11 @@ def test_the_reviser_doesnt_get_issues_of_undecided_rules(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     add_rule(monkeypatch, is_undecided=True)
-    objections = (MAJOR, MAJOR._replace(rule="stale_source"))
+    raw_issues = (MAJOR, MAJOR._replace(rule="stale_source"))
     reviser = ScriptedReviser()
     steps = loop.audit(
         case(),
-        roles(critic=ScriptedCritic([said(0.5, objections=objections)]), reviser=reviser),
+        roles(critic=ScriptedCritic([judgement_with(0.5, raw_issues=raw_issues)]), reviser=reviser),
         Settings(),
         run_id="r1",
         clock=ticking(),

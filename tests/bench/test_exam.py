@@ -19,7 +19,7 @@ from masis.schema.rules import REVIEW_CODES
 from masis.schema.run import Run
 from masis.settings import OFFLINE, Settings
 from masis.views.exam import exam_line
-from tests.served_replies import Behaviour, Request, says, sensible, status
+from tests.served_replies import Behaviour, Request, reply_with, sensible, status
 from tests.serving_models import ModelServer
 
 SOUND = {
@@ -87,7 +87,7 @@ def reply_finding_every_fault(request: Request) -> Behaviour | None:
         for fault in faults:
             if json.dumps(fault, ensure_ascii=False)[1:-1] in text:
                 contradict_claims(reply, text, fault)
-    return says(reply)
+    return reply_with(reply)
 
 
 def reply_supporting_everything(request: Request) -> Behaviour | None:
@@ -98,7 +98,7 @@ def reply_supporting_everything(request: Request) -> Behaviour | None:
             ("overall_quality_score", "confidence", "critique_confidence"), 0.95
         )
         reply |= high_scores | {"issues": [], "hallucination_detected": False, "needs_retry": False}
-    return says(reply)
+    return reply_with(reply)
 
 
 def test_half_of_the_answers_have_one_fault_whose_words_are_unique() -> None:
@@ -162,7 +162,7 @@ def test_a_model_that_finds_every_fault_without_false_alarms_passes(tmp_path: Pa
 
 
 def test_a_model_with_unreadable_replies_fails(tmp_path: Path) -> None:
-    with ModelServer(lambda request: says("I would rather not."), issues="none") as server:
+    with ModelServer(lambda request: reply_with("I would rather not."), issues="none") as server:
         result = exam_result(
             settings_at(server, tmp_path / "exams.jsonl").with_values({"max_retries": 0})
         )

@@ -114,7 +114,9 @@ def open_tab(browser: Browser, warm: BrowserContext) -> Iterator[Callable[..., T
     """
     tabs: list[Tab] = []
 
-    def opened(base: str, *, width: int = 1440, height: int = 900, scheme: Scheme = "light") -> Tab:
+    def open_context(
+        base: str, *, width: int = 1440, height: int = 900, scheme: Scheme = "light"
+    ) -> Tab:
         context = browser.new_context(reduced_motion=STILL) if tabs else warm
         page = context.new_page()
         page.set_viewport_size({"width": width, "height": height})
@@ -127,7 +129,7 @@ def open_tab(browser: Browser, warm: BrowserContext) -> Iterator[Callable[..., T
         tabs.append(tab)
         return tab
 
-    yield opened
+    yield open_context
     try:
         for tab in tabs:
             tab.assert_clean()
@@ -165,7 +167,7 @@ def until(wanted: Callable[[], object], page: Page, what: str, seconds: int = 30
     """Wait for a condition that ``expect`` doesn't support, such as a position on the page or a
     record that the server has stored.
 
-    The page continues meanwhile. If the condition isn't true within ``seconds``, the test fails
+    The page continues in the meantime. If the condition isn't true within ``seconds``, the test fails
     with its name, ``what``.
     """
     deadline = time.monotonic() + seconds
@@ -177,12 +179,12 @@ def until(wanted: Callable[[], object], page: Page, what: str, seconds: int = 30
 
 def top(part: Locator) -> float:
     """Return the distance from the window's top edge to the part's top edge, in pixels."""
-    return float(part.evaluate("each => each.getBoundingClientRect().top"))
+    return float(part.evaluate("element => element.getBoundingClientRect().top"))
 
 
 def bottom(part: Locator) -> float:
     """Return the distance from the window's top edge to the part's bottom edge, in pixels."""
-    return float(part.evaluate("each => each.getBoundingClientRect().bottom"))
+    return float(part.evaluate("element => element.getBoundingClientRect().bottom"))
 
 
 @contextmanager

@@ -61,6 +61,6 @@ class Mounted:
         self.page.evaluate("data => window.draw(data)", json.loads(json.dumps(data)))
         return self.page.locator(".root")
 
-    def sent(self) -> list[tuple[str, str, Any]]:
+    def messages_sent(self) -> list[tuple[str, str, Any]]:
         """Return what it has sent so far: "trigger" or "state", the name and the value."""
         return [(kind, name, value) for kind, name, value in self.page.evaluate("window.sent")]

@@ -42,7 +42,7 @@ may.
 IN_SCHEME = """
 scheme => getComputedStyle(document.querySelector('[data-testid=stApp]')).colorScheme === scheme
   && document.fonts.status === 'loaded'
-  && document.getAnimations().every(each => each.timeline !== document.timeline || each.playState !== 'running')
+  && document.getAnimations().every(element => element.timeline !== document.timeline || element.playState !== 'running')
 """
 
 ALL = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
@@ -53,7 +53,7 @@ scheme and width.
 
 RUN_AXE = """
 async ([exclude, runOnly]) => {
-  const result = await axe.run({ exclude: exclude.map(each => [each]) }, { resultTypes: ['violations'], runOnly });
+  const result = await axe.run({ exclude: exclude.map(element => [element]) }, { resultTypes: ['violations'], runOnly });
   return result.violations.map(found => ({
     rule: found.id, impact: found.impact, help: found.help,
     nodes: found.nodes.map(node => (
@@ -95,14 +95,14 @@ def shown(
 
 def grave(page: Page, rules: list[str] = ALL) -> list[str]:
     """The serious and critical findings in what is ours, and headings out of order."""
-    present = [each for each in OF_STREAMLIT if page.locator(each).count()]
+    present = [selector for selector in OF_STREAMLIT if page.locator(selector).count()]
     found: list[dict[str, Any]] = page.evaluate(RUN_AXE, [present, rules])
     return [
-        f"{each['impact']} {each['rule']}: {node['target']} {node['html']}"
+        f"{violation['impact']} {violation['rule']}: {node['target']} {node['html']}"
         f" ({' '.join(node['why'].split())})"
-        for each in found
-        if each["impact"] in GRAVE or each["rule"] == HEADINGS
-        for node in each["nodes"]
+        for violation in found
+        if violation["impact"] in GRAVE or violation["rule"] == HEADINGS
+        for node in violation["nodes"]
     ]
 
 
@@ -156,9 +156,9 @@ def test_marks_have_enough_contrast_with_their_background(
     colours = marks.evaluate_all(SHOWN_COLOURS)
     assert len(colours) > 10
     faint = {
-        f"{each['name']}: {each['text']}": round(contrast(each["ink"], each["under"]), 2)
-        for each in colours
-        if each["text"].strip() and contrast(each["ink"], each["under"]) < CONTRAST
+        f"{colour['name']}: {colour['text']}": round(contrast(colour["ink"], colour["under"]), 2)
+        for colour in colours
+        if colour["text"].strip() and contrast(colour["ink"], colour["under"]) < CONTRAST
     }
     assert not faint
 
@@ -179,5 +179,5 @@ def _luminance(colour: list[int]) -> float:
 
 def test_the_exceptions_are_elements_of_streamlit_itself() -> None:
     ours = re.compile(r"masis|st-key|\.root")
-    assert not [each for each in OF_STREAMLIT if ours.search(each)]
+    assert not [selector for selector in OF_STREAMLIT if ours.search(selector)]
     assert all(OF_STREAMLIT.values())

@@ -58,7 +58,7 @@ def test_a_lead_adjudicates_with_the_keyboard_and_sees_the_recorded_verdict(
         expect(page.locator(".answer .chosen").first).to_be_in_viewport()
         question = page.locator(".st-key-adjudicated-question")
         # it would stay so on every case
-        assert question.evaluate("each => (each.scrollTop = 40, each.scrollTop)") == 0
+        assert question.evaluate("element => (element.scrollTop = 40, element.scrollTop)") == 0
         page.keyboard.press("h")
         sheet = panel.get_by_role("dialog", name="Keys")
         expect(sheet).to_contain_text("Start from a reviewer's decision")
@@ -111,7 +111,7 @@ def test_a_lead_adjudicates_with_the_keyboard_and_sees_the_recorded_verdict(
         expect(status).to_contain_text(f"{DIFFERING[0]}, “")
         expect(panel.get_by_text("1 left for you, 1 decided now")).to_be_visible()
         main = page.get_by_test_id("stMain")
-        assert main.evaluate("each => each.scrollTop === 0"), "the next case opens at its top"
+        assert main.evaluate("element => element.scrollTop === 0"), "the next case opens at its top"
         with closing(Workbench.open(tmp_path / "team.db")) as workbench:
             kinds = [
                 entry.decision and entry.decision.kind
@@ -130,10 +130,12 @@ def test_a_lead_adjudicates_with_the_keyboard_and_sees_the_recorded_verdict(
         page.keyboard.press("Escape")
         page.keyboard.press("x")
         page.keyboard.press("Escape")
-        main.evaluate("each => each.scrollTo(0, 400)")
+        main.evaluate("element => element.scrollTo(0, 400)")
         page.keyboard.press("n")
         expect(page).to_have_url(re.compile(DIFFERING[1]))
-        until(lambda: main.evaluate("each => each.scrollTop === 0"), page, "it opens at its top")
+        until(
+            lambda: main.evaluate("element => element.scrollTop === 0"), page, "it opens at its top"
+        )
         expect(panel).to_have_attribute("data-ready", "true")
         page.keyboard.press("p")
         expect(page).to_have_url(re.compile(DIFFERING[0]))

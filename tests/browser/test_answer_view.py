@@ -26,7 +26,7 @@ def audited_answer(case_id: str) -> Any:
     """What the page of a demo case hands to the component, the case audited and its first iteration
     shown.
     """
-    case = next(each for each in demo_cases() if each.id == case_id)
+    case = next(case for case in demo_cases() if case.id == case_id)
     return for_browser(answer_view(case, run_audit(case), 0))
 
 
@@ -38,7 +38,7 @@ def fabricated() -> Any:
     The swapped one is in the words of the evidence: of the answer's own words it could be a figure
     of something else.
     """
-    case = next(each for each in demo_cases() if each.id == FABRICATED)
+    case = next(case for case in demo_cases() if case.id == FABRICATED)
     own = "Service and retrofit revenue grew by 41.2% to NOK 2,184 million in 2023"
     assert own in (case.answer or "")
     copied = "Service and retrofit revenue was NOK 2,184 million, an increase of 41.2%"
@@ -138,9 +138,9 @@ def test_a_correction_starts_at_the_worst_issue_with_its_evidence_highlighted(
         "() => { const { start, end } = view.showFaulty(); return [start, end] }"
     )
     words = "".join(
-        each["text"] for each in fabricated["pieces"] if 1 in each.get("issues", ())
+        piece["text"] for piece in fabricated["pieces"] if 1 in piece.get("issues", ())
     ).strip()
-    assert "".join(each["text"] for each in fabricated["pieces"])[slice(*chosen)] == words
+    assert "".join(piece["text"] for piece in fabricated["pieces"])[slice(*chosen)] == words
     expect(answer_page.locator(".why-panel")).to_contain_text("Issue 1")
 
 
@@ -177,7 +177,9 @@ def test_an_adjudication_opens_at_the_worst_issue_without_scrolling_the_page(
     for passage in (".evidence .lit-against", ".answer .chosen"):
         expect(mounted.page.locator(passage).first).to_be_in_viewport()
     assert mounted.page.evaluate("window.scrollY") == 0
-    legend, left = (mounted.page.locator(each).bounding_box() for each in (".legend", ".left"))
+    legend, left = (
+        mounted.page.locator(selector).bounding_box() for selector in (".legend", ".left")
+    )
     assert legend
     assert left
     assert legend["y"] >= left["y"] or legend["y"] + legend["height"] <= left["y"], (
@@ -230,18 +232,18 @@ def test_the_legend_toggles_one_kind_of_mark_in_one_case(
     mark = answer_page.locator(".text .ref-fabricated")
     key = answer_page.locator(".legend .key", has_text="fabricated")
 
-    def struck() -> bool:
+    def is_struck_through() -> bool:
         return "line-through" in str(
             mark.evaluate("element => getComputedStyle(element).textDecorationLine")
         )
 
-    assert struck()
+    assert is_struck_through()
     key.click(delay=40)
     expect(key).to_have_attribute("aria-pressed", "false")
-    assert not struck()
+    assert not is_struck_through()
     answer_page.get_by_role("button", name="Show all", exact=True).click(delay=40)
     expect(key).to_have_attribute("aria-pressed", "true")
-    assert struck()
+    assert is_struck_through()
     key.click(delay=40)
     for version, shown in ((f"{fabricated['version']}/again", "false"), ("another/0", "true")):
         answer_page.evaluate("data => window.draw(data)", {**fabricated, "version": version})
@@ -288,7 +290,7 @@ def test_a_contradicted_claim_highlights_the_contradicting_evidence(answer_page:
     expect(lit).to_be_in_viewport(ratio=1)
     expect(reasons).to_contain_text("contradicted")
     words, head, pane = (
-        each.bounding_box() for each in (lit, reasons, answer_page.locator(".evidence"))
+        element.bounding_box() for element in (lit, reasons, answer_page.locator(".evidence"))
     )
     assert words
     assert head
@@ -497,10 +499,15 @@ def test_the_queue_continues_at_the_next_row_when_a_case_has_left_it(
     ]
     rows = [{"cells": [cell], "open": cell["open"], "marked": False} for cell in cells]
     mounted = mount("linked_table", "row_keys")
-    mounted.draw({"columns": columns, "rows": rows, "description": "Cases", "head_stays": True})
+    mounted.draw({"columns": columns, "rows": rows, "description": "Cases", "sticky_header": True})
     mounted.page.evaluate("window.masisLeft = 'b'")
     table = mounted.draw(
-        {"columns": columns, "rows": [rows[0], rows[2]], "description": "Cases", "head_stays": True}
+        {
+            "columns": columns,
+            "rows": [rows[0], rows[2]],
+            "description": "Cases",
+            "sticky_header": True,
+        }
     )
     expect(table.get_by_role("link", name="c")).to_be_focused()
 
@@ -511,7 +518,7 @@ def test_the_row_that_j_goes_on_from_is_outlined_although_the_mouse_was_used_las
     columns = [{"title": "Question", "kind": "main", "hide": ""}]
     cells = [{"text": name, "href": f"review?case={name}", "open": name} for name in ("a", "b")]
     rows = [{"cells": [cell], "open": cell["open"], "marked": False} for cell in cells]
-    data = {"columns": columns, "rows": rows, "description": "Cases", "head_stays": True}
+    data = {"columns": columns, "rows": rows, "description": "Cases", "sticky_header": True}
     mounted = mount("linked_table", "row_keys")
     page = mounted.page
     page.evaluate("document.body.style.setProperty('--st-primary-color', 'teal')")
@@ -542,7 +549,7 @@ def test_counts_in_tables_have_thousands_separators(mount: Callable[..., Mounted
     table = mounted.draw({"columns": columns, "rows": [row], "description": "Reviewers"})
     assert table.locator("td").all_text_contents() == ["1,520", "–", "Ana"]
     table.get_by_role("link").click()
-    assert mounted.sent() == [("trigger", "open", "queue?assignee=Ana")], (
+    assert mounted.messages_sent() == [("trigger", "open", "queue?assignee=Ana")], (
         "a link that opens no row leads where it says"
     )
 
@@ -600,8 +607,8 @@ def test_a_missing_point_is_shown_with_its_passage_and_can_be_inserted(
         "also": [],
     }
     cards = [
-        {**each, "pieces": [{"text": "It speaks of ice.", "claims": [-9]}]}
-        for each in fabricated["evidence"]
+        {**chunk, "pieces": [{"text": "It speaks of ice.", "claims": [-9]}]}
+        for chunk in fabricated["evidence"]
     ]
     mounted = mount("answer_view")
     mounted.draw({**fabricated, "issues": [*fabricated["issues"], missing], "evidence": cards})
@@ -634,23 +641,23 @@ def test_a_correction_lists_the_issues_it_leaves_unchanged(
     mounted = mount("answer_view")
     data = answer_view(case, run_audit(case), 0)
     mounted.draw(data)
-    number = {each["label"]["text"]: each["number"] for each in data["issues"]}
-    assert [each["label"]["text"] for each in data["issues"]].count("fabricated") == 2
+    number = {issue["label"]["text"]: issue["number"] for issue in data["issues"]}
+    assert [issue["label"]["text"] for issue in data["issues"]].count("fabricated") == 2
 
-    def left(corrected: str) -> list[int]:
+    def numbers_left(corrected: str) -> list[int]:
         asked = """corrected => {
             const { count, left } = view.untouched(corrected)
-            return [count, ...left.map(each => each.number)]
+            return [count, ...left.map(element => element.number)]
         }"""
         count, *numbers = mounted.page.evaluate(asked, corrected)
         assert count == len(data["issues"])
         return sorted(numbers)
 
     answer = case.answer or ""
-    everything = sorted(each["number"] for each in data["issues"])
-    assert left(answer) == everything
-    assert number["contradicted"] not in left(answer.replace("210", "120"))
-    assert len(left(answer.replace("1960 [c8]", "1960"))) == len(everything) - 1
+    everything = sorted(issue["number"] for issue in data["issues"])
+    assert numbers_left(answer) == everything
+    assert number["contradicted"] not in numbers_left(answer.replace("210", "120"))
+    assert len(numbers_left(answer.replace("1960 [c8]", "1960"))) == len(everything) - 1
 
 
 def test_a_missing_point_is_said_only_by_what_a_correction_adds(
@@ -711,7 +718,7 @@ def test_an_issue_marks_the_claim_even_if_the_critic_quotes_the_sentence(
     mounted.draw({**fabricated, "pieces": pieces, "blocks": [], "issues": issues})
     asked = """corrected => {
         const [correct, untouched] = [view.showFaulty(), view.untouched(corrected)]
-        return [correct.start, correct.end, correct.answer, ...untouched.left.map(each => each.number)]
+        return [correct.start, correct.end, correct.answer, ...untouched.left.map(element => element.number)]
     }"""
     expected = [0, len("A has two"), "A has two, and B has three.", 2]
     assert mounted.page.evaluate(asked, "A has one, and B has three.") == expected

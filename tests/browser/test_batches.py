@@ -51,7 +51,7 @@ def open_queue(tab: Tab, address: str = "/queue?order=oldest") -> Page:
     return page
 
 
-def selected(page: Page) -> Locator:
+def selected_rows(page: Page) -> Locator:
     return page.get_by_role("toolbar", name="Actions on the selected cases")
 
 
@@ -62,9 +62,9 @@ def test_cases_are_rejected_and_undone_by_keyboard(
     press = page.keyboard.press
     for key in ("j", "x", "j", "j", "Shift+X"):
         press(key)
-    expect(selected(page)).to_contain_text("3 cases selected")
+    expect(selected_rows(page)).to_contain_text("3 cases selected")
     press("x")  # the row with the focus again
-    expect(selected(page)).to_contain_text("2 cases selected")
+    expect(selected_rows(page)).to_contain_text("2 cases selected")
     expect(page.get_by_role("checkbox", name="Select bridge-00", exact=True)).to_be_checked()
     press("b")
     expect(page.get_by_role("button", name="Approve", exact=True)).to_be_focused()
@@ -86,20 +86,20 @@ def test_cases_are_rejected_and_undone_by_keyboard(
     press("Enter")
     expect(dialog).to_contain_text("Rejected 2 cases.")
     made = decisions(folder)
-    assert [(each.case_id, each.verdict, each.reviewer) for each in made] == [
+    assert [(entry.case_id, entry.verdict, entry.reviewer) for entry in made] == [
         ("bridge-00", "reject", "Ada"),
         ("bridge-01", "reject", "Ada"),
     ]
-    assert {each.machine_shown for each in made} == {("state", "headline")}
-    assert len({each.extra[BATCH] for each in made}) == 1
+    assert {entry.machine_shown for entry in made} == {("state", "headline")}
+    assert len({entry.extra[BATCH] for entry in made}) == 1
     dialog.get_by_role("button", name="Undo 2 entries").focus()
     press("Enter")
     expect(dialog).to_contain_text("Undone: 2 of 2 entries.")
-    assert [each.kind for each in decisions(folder)[2:]] == ["undo", "undo"]
+    assert [decision.kind for decision in decisions(folder)[2:]] == ["undo", "undo"]
     dialog.get_by_role("button", name="Close", exact=True).last.focus()
     press("Enter")
     expect(dialog).to_have_count(0)
-    expect(selected(page)).to_have_count(0)
+    expect(selected_rows(page)).to_have_count(0)
     # X selects, and the other keys of the list still do what they did
     press("j")
     press("Enter")
@@ -115,7 +115,7 @@ def test_all_that_match_are_tagged_and_the_log_undoes_the_batch(
     page.keyboard.press("j")
     page.keyboard.press("x")
     page.get_by_role("button", name=f"Select all {CASES} that match").click()
-    expect(selected(page)).to_contain_text(f"{CASES} cases selected")
+    expect(selected_rows(page)).to_contain_text(f"{CASES} cases selected")
     page.get_by_role("button", name="Tag", exact=True).click()
     dialog = page.get_by_role("dialog")
     dialog.get_by_label("Your name").fill("Ada")
@@ -139,7 +139,7 @@ def test_all_that_match_are_tagged_and_the_log_undoes_the_batch(
     dialog = page.get_by_role("dialog")
     dialog.get_by_role("button", name=f"Undo {CASES} entries").click()
     expect(dialog).to_contain_text(f"Undone: {CASES} of {CASES} entries.")
-    assert [each.kind for each in decisions(folder)[-CASES:]] == ["untag"] * CASES
+    assert [decision.kind for decision in decisions(folder)[-CASES:]] == ["untag"] * CASES
 
 
 def test_a_case_links_to_the_others_with_nearly_the_same_answer(
@@ -161,9 +161,9 @@ def test_the_choice_of_rows_ends_with_its_list_and_opens_nothing(
     box = page.get_by_role("checkbox", name="Select b", exact=True)
     box.click()
     page.get_by_role("checkbox", name="Select d", exact=True).click(modifiers=["Shift"])
-    toolbar = selected(page)
+    toolbar = selected_rows(page)
     expect(toolbar).to_contain_text("3 cases selected")
-    assert table.sent() == []  # a box opens no case, and choosing runs no page
+    assert table.messages_sent() == []  # a box opens no case, and choosing runs no page
     page.get_by_role("checkbox", name="Select all cases listed here").click()
     expect(toolbar).to_contain_text("4 cases selected")
     # another page of the same data keeps the rows that are still there
@@ -171,10 +171,10 @@ def test_the_choice_of_rows_ends_with_its_list_and_opens_nothing(
     expect(toolbar).to_contain_text("1 case selected")
     page.get_by_role("button", name="Star", exact=True).click()
     chosen = {"action": "star", "rows": ["b"], "everything": False}
-    assert table.sent() == [("trigger", "act", chosen)]
+    assert table.messages_sent() == [("trigger", "act", chosen)]
     page.get_by_role("button", name="Select all 9 that match").click()
     page.get_by_role("button", name="Star", exact=True).click()
-    assert table.sent()[-1][2] == {"action": "star", "rows": [], "everything": True}
+    assert table.messages_sent()[-1][2] == {"action": "star", "rows": [], "everything": True}
     page.keyboard.press("Escape")
     expect(toolbar).to_have_count(0)
     box.click()
@@ -201,5 +201,5 @@ def rows_of(*ids: str, scope: str = "a list", **more: object) -> dict[str, objec
         "scope": scope,
     }
     columns = [{"title": "Question", "kind": "main", "hide": ""}]
-    data = {"columns": columns, "rows": rows, "description": "Cases", "head_stays": False}
+    data = {"columns": columns, "rows": rows, "description": "Cases", "sticky_header": False}
     return {**data, "choosing": choosing, **more}

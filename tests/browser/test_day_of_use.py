@@ -41,7 +41,7 @@ READ = "[aria-label=Decision][data-ready=true]"
 def memory(pid: int) -> float:
     """Megabytes that a process and its children hold."""
     children = " ".join(
-        each.read_text(encoding="ascii") for each in Path(f"/proc/{pid}/task").glob("*/children")
+        path.read_text(encoding="ascii") for path in Path(f"/proc/{pid}/task").glob("*/children")
     ).split()
     own = int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]) * 4096 / 1e6
     return own + sum(map(memory, map(int, children)))
@@ -173,19 +173,19 @@ def test_a_day_of_use_has_no_errors_stable_memory_and_an_intact_log(
         assert not errors
         until(lambda: not bench.store.inbox.next_unaudited(0), "all are audited", seconds=300)
         until(lambda: not bench.store.inbox.due(1), "all is delivered")
-        logged = opened.logged() + (tmp_path / "server.log").read_text(encoding="utf-8")
+        logged = opened.read_log() + (tmp_path / "server.log").read_text(encoding="utf-8")
     assert not bench.store.inbox.waiting(1)
-    assert {each.id for each in bench.store.cases.iterate()} == set(acknowledged)
+    assert {case.id for case in bench.store.cases.iterate()} == set(acknowledged)
     assert bench.store.check().log.intact
     assert not bench.store.check().problems
     assert {entry.decision.reviewer for entry in bench.reviews.iterate() if entry.decision} == set(
         REVIEWERS
     )
     told = [json.loads(call.body) for call in calls]
-    events = Counter(each["event"] for each in told)
-    decided = {each["case"]["id"] for each in told if each["event"] == "case.decided"}
+    events = Counter(message["event"] for message in told)
+    decided = {message["case"]["id"] for message in told if message["event"] == "case.decided"}
     assert decided == {row.id for row in (*every(bench, "approved"), *every(bench, "rejected"))}
-    waited = {each["case"]["id"] for each in told if each["event"] == "case.needs_review"}
+    waited = {message["case"]["id"] for message in told if message["event"] == "case.needs_review"}
     assert waited | decided == set(acknowledged), (
         "each was told of, also one that was decided before its audit"
     )
@@ -193,7 +193,7 @@ def test_a_day_of_use_has_no_errors_stable_memory_and_an_intact_log(
     assert "Traceback" not in logged
     third = len(sampled) // 3
     early, late = (
-        [max(each) for each in zip(*part, strict=True)]
+        [max(values) for values in zip(*part, strict=True)]
         for part in (sampled[third:-third], sampled[-third:])
     )
     figures = (

@@ -81,7 +81,7 @@ class ReviewServer:
         ).rows
         return [entry.decision for entry in entries if entry.decision is not None]
 
-    def drafted(self, case_id: str, field: str) -> Any:
+    def read_draft(self, case_id: str, field: str) -> Any:
         for name in ("Ada", ""):
             found = self.workbench.store.drafts.get(name, f"case:{case_id}").values
             if field in found:
@@ -114,7 +114,7 @@ def open_case(tab: Tab, case_id: str, **parameters: str) -> Locator:
     return found
 
 
-def named(found: Locator, *, heard: bool = True) -> None:
+def type_name(found: Locator, *, heard: bool = True) -> None:
     """Type the reviewer's name. Once the server has ``heard`` it, the page no longer asks for it,
     and moves up.
     """
@@ -202,7 +202,7 @@ def test_notices_dont_move_the_verdict_buttons_and_the_browser_remembers_the_nam
     tab.settle()
     expect(found.get_by_label("Your name")).to_be_hidden()
     found.get_by_label("Note").fill(NOTE)
-    until(lambda: drafted(server, "Grace") == NOTE, tab.page, "the note is drafted")
+    until(lambda: drafted_note(server, "Grace") == NOTE, tab.page, "the note is drafted")
     tab.page.get_by_role("button", name="Grace").click(delay=40)
     field = tab.page.locator(".st-key-reviewer-field input")
     expect(field).to_be_focused()
@@ -213,9 +213,9 @@ def test_notices_dont_move_the_verdict_buttons_and_the_browser_remembers_the_nam
     expect(field).to_be_hidden()
     tab.settle()
     expect(found.get_by_label("Note")).to_have_value(NOTE)
-    assert (drafted(server, "Grace"), drafted(server, "Grace H")) == (None, NOTE)
+    assert (drafted_note(server, "Grace"), drafted_note(server, "Grace H")) == (None, NOTE)
     leases = server.workbench.store.team.leases()
-    assert [each.reviewer for each in leases if each.case_id == "bridge-10"] == ["Grace H"]
+    assert [lease.reviewer for lease in leases if lease.case_id == "bridge-10"] == ["Grace H"]
 
 
 def test_a_text_typed_just_before_a_reload_comes_back_to_its_writer_alone(
@@ -230,7 +230,7 @@ def test_a_text_typed_just_before_a_reload_comes_back_to_its_writer_alone(
     writer.page.reload()
     writer.page.unroute("**/api/v1/desk/draft")
     expect(found.get_by_label("Note")).to_have_value("Cara's own.")
-    until(lambda: drafted(server, "Cara", "bridge-09"), writer.page, "the note is drafted")
+    until(lambda: drafted_note(server, "Cara", "bridge-09"), writer.page, "the note is drafted")
     other = open_tab(server.base)
     seen = open_case(other, "bridge-09")
     for name in ("", "Ben"):
@@ -240,10 +240,10 @@ def test_a_text_typed_just_before_a_reload_comes_back_to_its_writer_alone(
         expect(seen).to_have_attribute("data-ready", "true")
         other.settle()
         expect(seen.get_by_label("Note")).to_have_value("")
-    assert drafted(server, "Ben", "bridge-09") is None
+    assert drafted_note(server, "Ben", "bridge-09") is None
 
 
-def drafted(server: ReviewServer, name: str, case_id: str = "bridge-10") -> Any:
+def drafted_note(server: ReviewServer, name: str, case_id: str = "bridge-10") -> Any:
     """Return the note that a person has drafted on a case."""
     return server.workbench.drafts.get(Actor(name=name), case_subject(case_id)).values.get("note")
 
@@ -258,7 +258,7 @@ def test_three_fast_clicks_on_submit_record_one_decision_with_reference_labels(
         label="Agree: fabricated"
     )
     found.get_by_text("Approve", exact=True).click(delay=40)
-    named(found)
+    type_name(found)
     ask(found)
     found.get_by_role("button", name="Submit").evaluate(
         "button => { button.click(); button.disabled = false; button.click(); setTimeout(() =>"
@@ -278,11 +278,13 @@ def test_a_concurrent_decision_is_shown_and_typed_text_is_preserved(
 ) -> None:
     tab = open_tab(server.base)
     found = open_case(tab, "bridge-03")
-    named(found)
+    type_name(found)
     found.get_by_label("Note").fill(NOTE)
     found.get_by_text("Approve", exact=True).click(delay=40)
     until(
-        lambda: server.drafted("bridge-03", "verdict") == "approve", tab.page, "the form is drafted"
+        lambda: server.read_draft("bridge-03", "verdict") == "approve",
+        tab.page,
+        "the form is drafted",
     )
     expect(found.locator(".saved")).to_have_text("Draft saved")
     server.workbench.team.release(ADA, "bridge-03")  # as if the lease had run out
@@ -305,7 +307,7 @@ def test_submitting_right_after_typing_validates_the_typed_text(
 ) -> None:
     tab = open_tab(server.base)
     found = open_case(tab, "bridge-09")
-    named(found)
+    type_name(found)
     tab.page.keyboard.press("o")
     expect(found.get_by_role("group", name="Citations")).to_contain_text(
         "1 fabricated"
@@ -324,7 +326,7 @@ def test_a_killed_server_loses_no_saved_correction_or_comment(
     case, words = "bridge-04", "Who measured this?"
     tab = open_tab(server.base)
     found = open_case(tab, case)
-    named(found)
+    type_name(found)
     tab.page.get_by_text("Comments, assignment, tags").click(delay=40)
     tab.page.get_by_label("Comment", exact=True).press_sequentially(words, delay=5)
     stored = server.workbench.store.drafts
@@ -339,7 +341,7 @@ def test_a_killed_server_loses_no_saved_correction_or_comment(
     answer.press_sequentially(" It spans the Tay", delay=5)
     # The field is never left: what rests in it for a moment is sent by itself.
     until(
-        lambda: "It spans the Tay" in (server.drafted(case, "corrected") or ""),
+        lambda: "It spans the Tay" in (server.read_draft(case, "corrected") or ""),
         tab.page,
         "what was typed is stored",
     )
@@ -349,12 +351,12 @@ def test_a_killed_server_loses_no_saved_correction_or_comment(
     server.start()
     tab = open_tab(server.base)
     again = open_case(tab, case)
-    named(again)
+    type_name(again)
     expect(again.get_by_label("Corrected answer")).to_have_value(re.compile("It spans the Tay$"))
     expect(again.get_by_role("radio", name="Override")).to_be_checked()
     again.get_by_role("button", name="Discard draft").click(delay=40)
     expect(again.get_by_role("status").first).to_contain_text("discarded")
-    until(lambda: server.drafted(case, "corrected") is None, tab.page, "the draft is discarded")
+    until(lambda: server.read_draft(case, "corrected") is None, tab.page, "the draft is discarded")
     field = tab.page.get_by_label("Comment", exact=True)
     expect(field).to_have_value(words)
     tab.page.get_by_role("button", name="Add comment").click(delay=40)
@@ -375,7 +377,7 @@ def test_text_typed_while_the_server_was_down_is_sent_after_its_restart(
     tab.page.wait_for_function(IN_BROWSER, arg=NOTE)
     server.start()
     until(
-        lambda: server.drafted(case, "note") == NOTE,
+        lambda: server.read_draft(case, "note") == NOTE,
         tab.page,
         "the page reconnected and its draft was kept",
         60,
@@ -387,11 +389,11 @@ def test_text_typed_while_the_server_was_down_is_sent_after_its_restart(
     )
     server.kill()
     found.get_by_text("Approve", exact=True).click(delay=40)
-    named(found, heard=False)
+    type_name(found, heard=False)
     ask(found)
     server.start()
     until(
-        lambda: server.drafted(case, "verdict") == "approve",
+        lambda: server.read_draft(case, "verdict") == "approve",
         tab.page,
         "the page reconnected once more",
         60,
@@ -460,7 +462,7 @@ def test_a_dropped_connection_loses_nothing_even_if_the_page_is_closed(
     tab.page.close()
     page.goto(f"{tab.base}/review?case={case}")
     expect(panel(page).get_by_label("Note")).to_have_value(NOTE)
-    until(lambda: server.drafted(case, "note") == NOTE, page, "the draft reached the store")
+    until(lambda: server.read_draft(case, "note") == NOTE, page, "the draft reached the store")
     tab.page = page
 
 
@@ -509,7 +511,7 @@ def test_a_decision_without_an_answer_is_sent_again_and_recorded_once(
 
     tab.page.route("**/desk/decisions", lose_first)
     found = open_case(tab, case)
-    named(found)
+    type_name(found)
     found.get_by_text("Escalate", exact=True).click(delay=40)
     found.get_by_text("Needs more evidence").click(delay=40)
     found.get_by_role("button", name="Submit").click(delay=40)
@@ -526,7 +528,7 @@ def test_a_slow_answer_never_replaces_a_newer_case(server: ReviewServer, open_ta
     tab = open_tab(server.base)
     slow: list[Route] = []
     found = open_case(tab, "bridge-00", order="oldest")
-    named(found)
+    type_name(found)
     tab.page.route("**/desk/open", lambda route: slow.append(route))
     tab.page.keyboard.press("j")
     until(lambda: bool(slow), tab.page, "the next case is asked for")
@@ -555,7 +557,7 @@ def test_two_tabs_on_a_case_record_one_decision_and_show_it_in_both(
     first, second = open_tab(server.base), open_tab(server.base)
     panels = [open_case(tab, "bridge-06") for tab in (first, second)]
     for found in panels:
-        named(found)
+        type_name(found)
     for tab, found in zip((first, second), panels, strict=True):
         tab.page.keyboard.press("Escape")
         expect(found).to_have_attribute("data-ready", "true")

@@ -87,7 +87,7 @@ class Drawn:
         else:
             self.waiting.append(route)
 
-    def sent(self, path: str) -> list[Any]:
+    def bodies_sent(self, path: str) -> list[Any]:
         """The bodies sent to a path."""
         self.page.wait_for_timeout(50)
         return [body for name, body in self.requests if name == path]
@@ -111,11 +111,11 @@ class Drawn:
     def with_words(self, *words: str, **more: Any) -> dict[str, Any]:
         """The answer with one issue about each of these words, and further fields of all issues."""
         view, text, pieces, at = self.data["view"], CASE.answer or "", [], 0
-        for number, each in enumerate(words, start=1):
-            start = text.index(each, at)
-            pieces += [{"text": text[at:start]}, {"text": each, "issues": [number]}]
-            at = start + len(each)
-        pieces = [{"sentence": 0, **each} for each in (*pieces, {"text": text[at:]})]
+        for number, word in enumerate(words, start=1):
+            start = text.index(word, at)
+            pieces += [{"text": text[at:start]}, {"text": word, "issues": [number]}]
+            at = start + len(word)
+        pieces = [{"sentence": 0, **piece} for piece in (*pieces, {"text": text[at:]})]
         issue = {**view["issues"][0], "also": [], "reference": None, "placed": True}
         for name in ("claim", "insert"):
             issue.pop(name, None)
@@ -169,7 +169,7 @@ def draw(mount: Callable[..., Mounted], desk_data: dict[str, Any]) -> Drawn:
     return Drawn(mounted, desk_data)
 
 
-def says(page: Page) -> Any:
+def expect_status(page: Page) -> Any:
     return expect(page.locator(".panel [role=status]").first)
 
 
@@ -177,12 +177,12 @@ def test_a_fast_key_sequence_is_sent_in_full_and_enter_decides_nothing(draw: Dra
     page = draw()
     for key in ("x", "3", "Enter"):
         page.keyboard.press(key)
-    assert not draw.sent("decisions")
+    assert not draw.bodies_sent("decisions")
     page.keyboard.press("l")
     page.keyboard.press("1")
-    says(page).to_contain_text("Labeled: supported")
+    expect_status(page).to_contain_text("Labeled: supported")
     page.keyboard.press("Control+Enter")
-    (sent,) = draw.sent("decisions")
+    (sent,) = draw.bodies_sent("decisions")
     assert (sent["fields"]["verdict"], bool(sent["fields"]["reason"])) == ("reject", True)
     assert list(sent["fields"]["labels"].values()) != [{}]
 
@@ -215,7 +215,7 @@ def test_a_field_focused_by_a_key_is_visible_above_the_form_footer(draw: Drawn) 
     page.locator(".label-row select").first.focus()
     assert stands_above()
     page.locator("select:focus").select_option(index=2)  # what confirms it makes the foot higher
-    says(page).to_contain_text("Labeled")
+    expect_status(page).to_contain_text("Labeled")
     assert stands_above()
 
 
@@ -225,18 +225,18 @@ def test_a_submitted_correction_isnt_shown_on_the_next_case(draw: Drawn) -> None
     page.keyboard.type("Bridge 1. ")
     editor = page.locator(".editor")
     page.keyboard.press("Control+Enter")
-    assert draw.sent("decisions")
+    assert draw.bodies_sent("decisions")
     expect(editor).to_be_visible()
     for key in ("n", "u", "s"):  # while the decision is being recorded, none of them does anything
         page.keyboard.press("Escape")
         page.keyboard.press(key)
-    says(page).to_contain_text("still being recorded")
+    expect_status(page).to_contain_text("still being recorded")
     assert draw.acts() == ["decisions"]
     place = {**draw.data["place"], "case": "next"}
     answer = {"desk": {**draw.data, "place": place}, "message": None, "entry": "e", "done": "Done"}
     draw.waiting.pop().fulfill(json=answer)
     expect(editor).to_be_hidden()
-    says(page).to_contain_text("Done.")
+    expect_status(page).to_contain_text("Done.")
 
 
 def test_a_key_held_down_decides_nothing(draw: Drawn) -> None:
@@ -262,10 +262,14 @@ def test_keys_are_off_while_another_control_has_the_focus_until_esc(
     assert not draw.requests
     expect(page.get_by_role("radio", name="Reject")).not_to_be_checked()
     if elsewhere != "input":  # there they are letters
-        says(page).to_contain_text("Keys are off while another control has the focus. Press Esc")
+        expect_status(page).to_contain_text(
+            "Keys are off while another control has the focus. Press Esc"
+        )
     page.keyboard.press("Escape")
     page.keyboard.press("a")
-    assert [each["fields"]["verdict"] for each in draw.sent("decisions")] == ["approve"]
+    assert [request["fields"]["verdict"] for request in draw.bodies_sent("decisions")] == [
+        "approve"
+    ]
 
 
 def test_o_focuses_the_correction_and_typing_there_triggers_no_shortcut(draw: Drawn) -> None:
@@ -284,7 +288,7 @@ def test_the_correction_field_fits_its_text_and_selects_the_issue(
 ) -> None:
     draw.page.evaluate("""() => {
           const columns = ["", ""].map(() => Object.assign(document.createElement("div"), { style: "flex: 1" }))
-          for (const each of columns) each.dataset.testid = "stColumn"
+          for (const column of columns) column.dataset.testid = "stColumn"
           const row = document.createElement("div")
           Object.assign(row, { className: "st-key-review", style: "display: flex" })
           document.getElementById("host").before(row)
@@ -328,7 +332,7 @@ def test_the_correction_field_fits_its_text_and_selects_the_issue(
     field.fill("Nothing of it is left.")
     page.keyboard.press("Escape")
     page.keyboard.press("o")
-    says(page).to_have_text("You've already changed the words of this issue.")
+    expect_status(page).to_have_text("You've already changed the words of this issue.")
     # of several places the nearest to where they stood, and for a missing point the place where it
     # would be inserted
     cites, other = answer.split(" It was")
@@ -367,18 +371,18 @@ def test_a_correction_links_to_each_issue_it_leaves_open(draw: Drawn) -> None:
 def test_an_unavailable_shortcut_explains_why(draw: Drawn) -> None:
     page = draw(read=False)
     page.keyboard.press("a")
-    says(page).to_contain_text("this answer has only just appeared")
+    expect_status(page).to_contain_text("this answer has only just appeared")
     page.keyboard.press("u")
-    says(page).to_contain_text("There is nothing to undo")
-    assert not draw.sent("decisions")
+    expect_status(page).to_contain_text("There is nothing to undo")
+    assert not draw.bodies_sent("decisions")
     page = draw(notice={"text": "Decided by Bo and Cy.", "tone": "calm", "closed": True})
     expect(page.locator(".notice")).to_have_text("Decided by Bo and Cy.")
     expect(page.get_by_role("radiogroup", name="Verdict")).to_be_hidden()
     expect(page.get_by_role("button", name="Submit")).to_be_hidden()
     page.keyboard.press("a")
-    says(page).to_have_text("Nothing was recorded. Decided by Bo and Cy.")
+    expect_status(page).to_have_text("Nothing was recorded. Decided by Bo and Cy.")
     expect(page.locator(".notice")).to_be_visible()
-    assert not draw.sent("decisions")
+    assert not draw.bodies_sent("decisions")
 
 
 def test_u_doesnt_undo_an_older_decision_if_the_last_one_is_final(draw: Drawn) -> None:
@@ -391,14 +395,14 @@ def test_u_doesnt_undo_an_older_decision_if_the_last_one_is_final(draw: Drawn) -
     expect(page.get_by_role("radio", name="Reject")).not_to_be_checked()
     for _ in range(2):
         page.keyboard.press("u")
-        says(page).to_have_text(f"{done}. This decision can't be undone.")
+        expect_status(page).to_have_text(f"{done}. This decision can't be undone.")
     assert "undo" not in draw.acts()
 
 
 def test_v_shows_a_recorded_correction_before_a_revision(draw: Drawn) -> None:
     page = draw()
     page.keyboard.press("v")
-    assert [body["place"]["iteration"] for body in draw.sent("open")] == ["2"]
+    assert [body["place"]["iteration"] for body in draw.bodies_sent("open")] == ["2"]
     draw(view={**draw.data["view"], "version": "corrected", "corrected": [["in", "Words."]]})
     expect(page.get_by_text("Words.")).to_be_visible()
     page.keyboard.press("v")
@@ -419,12 +423,12 @@ def test_a_reported_issue_isnt_called_missed_if_the_audit_is_hidden_or_absent(
 def test_a_suggested_name_must_be_confirmed_before_it_is_recorded(draw: Drawn) -> None:
     page = draw(reviewer="", suggested_name="ada")
     page.keyboard.press("a")
-    says(page).to_contain_text("You're deciding as ada. Press Enter to confirm")
+    expect_status(page).to_contain_text("You're deciding as ada. Press Enter to confirm")
     expect(page.get_by_label("Your name")).to_be_focused()
-    assert not draw.sent("decisions")
+    assert not draw.bodies_sent("decisions")
     page.keyboard.press("Enter")
-    says(page).to_contain_text("Decisions are recorded as ada")
-    assert [value["name"] for _, _, value in draw.mounted.sent()] == ["ada"]
+    expect_status(page).to_contain_text("Decisions are recorded as ada")
+    assert [value["name"] for _, _, value in draw.mounted.messages_sent()] == ["ada"]
     with page.expect_request("**/desk/decisions") as made:
         page.keyboard.press("Control+Enter")
     assert made.value.headers["x-masis-reviewer"] == "ada"
@@ -448,7 +452,7 @@ def test_a_report_leaves_the_answer_free_in_a_narrow_window(draw: Drawn) -> None
     page = draw()
     page.set_viewport_size({"width": 900, "height": 900})
     host = page.locator("#host")
-    host.evaluate("each => (each.style.marginLeft = '547px')")
+    host.evaluate("element => (element.style.marginLeft = '547px')")
     offer = page.get_by_role("button", name="Report an issue here")
     page.locator(".answer .text").evaluate("box => getSelection().selectAllChildren(box)")
     expect(offer).to_be_visible()
@@ -470,20 +474,20 @@ def test_an_action_is_confirmed_with_a_message_and_can_be_undone(draw: Drawn) ->
               (shadowRoot.activeElement ?? document.body).dispatchEvent(
                 new KeyboardEvent("keydown", { ...pressed, bubbles: true, composed: true, cancelable: true })) }"""
     )
-    says(page).to_contain_text("Undone: the reported issue.")
+    expect_status(page).to_contain_text("Undone: the reported issue.")
     page.keyboard.press("Shift+M")
     page.keyboard.press("1")
     page.keyboard.press("Control+Enter")
-    says(page).to_contain_text("medium, the whole answer.")
+    expect_status(page).to_contain_text("medium, the whole answer.")
     reported = page.get_by_role("region", name="Issues you report").get_by_role("listitem")
     expect(reported).to_have_count(1)
     page.keyboard.press("u")
-    says(page).to_contain_text("Undone: the reported issue.")
+    expect_status(page).to_contain_text("Undone: the reported issue.")
     expect(reported).to_have_count(0)
     page.keyboard.press("t")
     page.keyboard.type("a note")
     page.get_by_role("button", name="Discard draft").click()
-    says(page).to_contain_text("The draft was discarded.")
+    expect_status(page).to_contain_text("The draft was discarded.")
     page.keyboard.press("u")
     expect(page.get_by_label("Note")).to_have_value("a note")
 
@@ -493,7 +497,7 @@ def test_a_missing_point_is_inserted_after_the_sentence_citing_its_evidence(
 ) -> None:
     page = draw()
     page.keyboard.press("i")
-    says(page).to_contain_text("Nothing to insert")
+    expect_status(page).to_contain_text("Nothing to insert")
     cites, other = f"{CASE.answer}".split(" It was")
 
     def insert(text: str, says: str, after: str) -> None:
@@ -508,16 +512,16 @@ def test_a_missing_point_is_inserted_after_the_sentence_citing_its_evidence(
     insert(**lanes)
     field = page.get_by_label("Corrected answer")
     expect(field).to_have_value(f"{cites} {lanes['text']} It was{other}")
-    says(page).to_contain_text(f"Inserted after “{cites}”: Two lanes")
+    expect_status(page).to_contain_text(f"Inserted after “{cites}”: Two lanes")
     for again in (says_lanes, "By the river, two lanes of traffic are carried"):
         insert(f"{again} [chunk_2].", again, cites)
         expect(page.get_by_role("button", name="Insert into the correction")).to_be_hidden()
     insert("It is grey [chunk_2].", "It is grey", "")
     expect(field).to_have_value(f"{cites} {lanes['text']} It was{other} It is grey [chunk_2].")
-    says(page).to_contain_text("Inserted at the end of the correction")
+    expect_status(page).to_contain_text("Inserted at the end of the correction")
     page.keyboard.press("u")  # the last of them
     expect(field).to_have_value(f"{cites} {lanes['text']} It was{other}")
-    says(page).to_contain_text("Undone: the insertion.")
+    expect_status(page).to_contain_text("Undone: the insertion.")
     # a caret that somebody has put is where a point without a place goes
     field.press("Control+Home")
     insert("It is grey [chunk_2].", "It is grey", "")
@@ -534,7 +538,7 @@ def test_a_missing_point_is_inserted_after_the_sentence_citing_its_evidence(
     expect(field).to_have_value(typed.replace(f" {lanes['text']}", ""))
     for _ in range(2):  # what was typed is no step
         page.keyboard.press("u")
-        says(page).to_contain_text("Press “Discard draft” to remove it")
+        expect_status(page).to_contain_text("Press “Discard draft” to remove it")
     expect(field).to_have_value(typed.replace(f" {lanes['text']}", ""))
     page.get_by_role("button", name="Discard draft").click()
     expect(field).to_be_hidden()
@@ -558,12 +562,14 @@ def test_i_inserts_the_sentence_that_contradicts_a_claim_or_says_that_there_is_n
     corrected = f"{CASE.answer}".replace(first, f"{first} {source['text']}")
     expect(field).to_have_value(corrected)
     page.keyboard.press("i")
-    says(page).to_have_text("The correction already says this.")
+    expect_status(page).to_have_text("The correction already says this.")
     expect(field).to_have_value(corrected)
     draw(view=draw.with_words("1950"), draft=draw.data["blank"])
     page.keyboard.press("f")
     page.keyboard.press("i")
-    says(page).to_have_text("There is nothing to insert for issue 1. Press O to correct its words.")
+    expect_status(page).to_have_text(
+        "There is nothing to insert for issue 1. Press O to correct its words."
+    )
     expect(field).to_have_value(corrected)
 
 
@@ -587,7 +593,7 @@ def test_points_of_one_sentence_are_inserted_in_order_even_after_it_was_changed(
         ),
         (bullets, bullet, "", f"Known:\n{bullet}\n- {{0}} {{1}}\n- {second[:-1]}"),
     ):
-        texts = [f"{each} [chunk_2]." for each in says]
+        texts = [f"{sentence} [chunk_2]." for sentence in says]
         view = draw.with_words("It", claim=-1, placed=False)
         view["issues"] = [
             {
@@ -616,9 +622,9 @@ def test_i_cites_what_supports_an_uncited_sentence(draw: Drawn, desk_data: dict[
     answer = (
         "It is red and old. It is 101 metres long [chunk_1]. It is red. He says “no.” It is old"
     )
-    pieces = [{"text": each, "sentence": 0} for each in (answer[:52], "It is red.", answer[62:])]
+    pieces = [{"text": text, "sentence": 0} for text in (answer[:52], "It is red.", answer[62:])]
     pieces[1] |= {"issues": [1], "sentence": 1}
-    assert "".join(each["text"] for each in pieces) == answer
+    assert "".join(piece["text"] for piece in pieces) == answer
     page, field = draw.page, draw.page.get_by_label("Corrected answer")
     for words in ("It is red", "He says “no.”", "It is old"):
         cites = {"text": "[chunk_2]", "says": f"{words} [chunk_2]", "after": words, "cites": True}
@@ -630,12 +636,12 @@ def test_i_cites_what_supports_an_uncited_sentence(draw: Drawn, desk_data: dict[
         page.get_by_role("button", name="Insert the citation").click(delay=40)
         before, _, after = answer.rpartition(words)
         expect(field).to_have_value(f"{before}{words} [chunk_2]{after}")
-        says(page).to_contain_text("Inserted a citation: [chunk_2]")
+        expect_status(page).to_contain_text("Inserted a citation: [chunk_2]")
         expect(page.get_by_role("button", name="Insert the citation")).to_be_hidden()
         field.fill(answer.replace(words, words[:-4]))
         page.keyboard.press("Escape")
         page.keyboard.press("i")
-        says(page).to_have_text("You've already changed the words of this issue.")
+        expect_status(page).to_have_text("You've already changed the words of this issue.")
         page.get_by_role("button", name="Discard draft").click()
 
 
@@ -664,12 +670,12 @@ def test_undo_discards_the_current_draft_before_it_undoes_another_decision(
     page.keyboard.press(key)
     expect(page.get_by_role("alert")).to_be_hidden()
     expect(page.get_by_role("radio", name="Approve")).not_to_be_checked()
-    says(page).to_contain_text("Not approved")
+    expect_status(page).to_contain_text("Not approved")
     page.keyboard.press("u")  # what it would undo is named first
-    says(page).to_contain_text("Rejected the original answer of c0.")
+    expect_status(page).to_contain_text("Rejected the original answer of c0.")
     assert draw.acts() == []
     page.keyboard.press("u")
-    assert [body["entry"] for body in draw.sent("undo")] == ["e0"]
+    assert [body["entry"] for body in draw.bodies_sent("undo")] == ["e0"]
 
 
 def test_a_button_and_a_key_take_the_revision_as_the_correction(draw: Drawn) -> None:
@@ -684,14 +690,14 @@ def test_a_button_and_a_key_take_the_revision_as_the_correction(draw: Drawn) -> 
             "document.querySelector('#host').shadowRoot.querySelector('.message').replaceChildren()"
         )
         page.keyboard.press(key)
-        says(page).to_have_text("This answer has no revision.")
+        expect_status(page).to_have_text("This answer has no revision.")
     assert not draw.requests
 
 
 def test_a_missing_reason_focuses_the_suggested_one(draw: Drawn) -> None:
     offered = [
-        {"code": each, "text": each, "suggested": each == "second", "labels": []}
-        for each in ("first", "second")
+        {"code": code, "text": code, "suggested": code == "second", "labels": []}
+        for code in ("first", "second")
     ]
     page = draw(
         reasons=dict.fromkeys(DECIDE, offered),
@@ -700,7 +706,7 @@ def test_a_missing_reason_focuses_the_suggested_one(draw: Drawn) -> None:
     refused = {"message": "Choose a reason.", "field": "reason", "confirms": ""}
     draw.answers["decisions"] = (422, {"error": refused})
     page.keyboard.press("Control+Enter")
-    says(page).to_have_text("Choose a reason.")
+    expect_status(page).to_have_text("Choose a reason.")
     expect(page.get_by_role("checkbox", name="second")).to_be_focused()
 
 
@@ -712,7 +718,7 @@ def test_a_draft_is_shown_as_saved_after_typing_and_other_explains_how_to_leave(
     expect(page.locator(".saved")).to_be_empty()
     page.keyboard.press("0")
     expect(page.get_by_label("Reason in your own words")).to_be_focused()
-    says(page).to_contain_text("then press Esc")
+    expect_status(page).to_contain_text("then press Esc")
     page.keyboard.type("Sum")
     expect(page.locator(".saved")).to_contain_text("raft")
 
@@ -721,9 +727,9 @@ def test_several_reasons_are_chosen_by_digits_which_are_text_while_typing(
     draw: Drawn,
 ) -> None:
     page = draw.after_a_decision()
-    says(page).to_contain_text("Rejected the original answer of c0.")
+    expect_status(page).to_contain_text("Rejected the original answer of c0.")
     page.keyboard.press("x")
-    says(page).to_be_hidden()  # another act was made
+    expect_status(page).to_be_hidden()  # another act was made
     expect(page.get_by_text("Reasons", exact=True)).to_be_visible()
     for key in ("4", "1", "2", "1"):  # pressed again, it takes the reason back
         page.keyboard.press(key)
@@ -735,8 +741,8 @@ def test_several_reasons_are_chosen_by_digits_which_are_text_while_typing(
     page.keyboard.press("Escape")
     draw.answers["decisions"] = (422, {"error": {"message": "No.", "confirms": ""}})
     page.keyboard.press("Control+Enter")
-    says(page).to_have_text("No.")
-    (sent,) = draw.sent("decisions")
+    expect_status(page).to_have_text("No.")
+    (sent,) = draw.bodies_sent("decisions")
     assert sent["fields"]["reason"] == "unsupported"
     assert sent["fields"]["also"] == ["wrong_citation", "other"]
     hint = page.get_by_text("Esc, then a number")
@@ -752,7 +758,7 @@ def test_after_the_last_search_result_n_continues_with_the_full_queue(draw: Draw
     draw.answers["open"] = {"desk": None, "message": message}
     page = draw(go={"waiting": False, "says": "0 left in this search"})
     page.keyboard.press("n")
-    says(page).to_contain_text("No other case.")
+    expect_status(page).to_contain_text("No other case.")
     page.keyboard.press("n")
     expect(page.locator(".panel")).to_have_attribute("data-ready", "true")
     page.get_by_role("button", name="Continue with the whole queue").click()
@@ -766,11 +772,11 @@ def test_a_verdict_pressed_too_early_is_ignored_with_a_message(
     page.keyboard.press("x")
     page.keyboard.press("t")
     page.keyboard.type("a note")
-    says(page).to_contain_text("this answer has only just appeared")
+    expect_status(page).to_contain_text("this answer has only just appeared")
     expect(page.locator(".panel")).to_have_attribute("data-ready", "true")
     page.keyboard.press("Escape")
     page.keyboard.press("x")
-    says(page).to_be_hidden()
+    expect_status(page).to_be_hidden()
 
 
 def test_u_undoes_one_step_at_a_time(draw: Drawn) -> None:
@@ -780,13 +786,13 @@ def test_u_undoes_one_step_at_a_time(draw: Drawn) -> None:
     reasons = page.get_by_role("group", name="Reasons").get_by_role("checkbox", checked=True)
     for left, undone in ((1, "the further reason"), (0, "the reason")):
         page.keyboard.press("u")
-        says(page).to_have_text(f"Undone: {undone}.")
+        expect_status(page).to_have_text(f"Undone: {undone}.")
         expect(reasons).to_have_count(left)
     expect(page.get_by_role("radio", name="Reject")).to_be_checked()
     page.keyboard.press("u")
     expect(page.get_by_role("radio", name="Reject")).not_to_be_checked()
     page.keyboard.press("u")
-    says(page).to_have_text("There is nothing to undo.")
+    expect_status(page).to_have_text("There is nothing to undo.")
 
 
 def test_deleting_a_sentence_leaves_one_space(draw: Drawn) -> None:
@@ -810,13 +816,13 @@ def test_labelling_a_decided_case_offers_undo_for_the_newest_action_only(draw: D
     page.keyboard.press("1")
     page.keyboard.press("Control+Enter")
     expect(page.get_by_role("button", name="Undo")).to_have_count(1)
-    says(page).to_contain_text("the whole answer.")
+    expect_status(page).to_contain_text("the whole answer.")
     expect(page.get_by_role("dialog")).to_have_count(0)
     page.keyboard.press("u")
-    says(page).to_contain_text("Undone: the reported issue.")
+    expect_status(page).to_contain_text("Undone: the reported issue.")
     page = draw(standing={**standing, "undoable": False}, notice=settled)
     page.keyboard.press("u")
-    says(page).to_contain_text(settled["text"])
+    expect_status(page).to_contain_text(settled["text"])
     assert not draw.acts()
 
 
@@ -826,11 +832,13 @@ def test_a_server_in_trouble_is_shown_and_the_text_is_sent_once_it_answers(draw:
     page = draw()
     page.keyboard.press("t")
     page.keyboard.type("a note")
-    says(page).to_contain_text("The server doesn't answer. Your draft is stored in this browser.")
+    expect_status(page).to_contain_text(
+        "The server doesn't answer. Your draft is stored in this browser."
+    )
     expect(page.locator(".saved")).to_have_text("Not saved yet")
     draw.answers["draft"] = saved
     expect(page.locator(".saved")).to_have_text("Draft saved")
-    assert draw.sent("draft")[-1]["fields"]["note"] == "a note"
+    assert draw.bodies_sent("draft")[-1]["fields"]["note"] == "a note"
     expect(page.locator(".panel [role=status]").first).to_be_hidden()
 
 
@@ -876,11 +884,11 @@ def test_a_repeated_ctrl_enter_doesnt_record_the_next_cases_draft(draw: Drawn, o
     for _ in range(4):  # also more than two seconds after the case has opened
         let_page_time_pass(page, 600)
         page.keyboard.press("Control+Enter")
-    says(page).to_contain_text("has only just opened with an earlier draft")
-    assert not draw.sent("decisions")
+    expect_status(page).to_contain_text("has only just opened with an earlier draft")
+    assert not draw.bodies_sent("decisions")
     let_page_time_pass(page, 2100)
     page.keyboard.press("Control+Enter")
-    assert [body["fields"]["note"] for body in draw.sent("decisions")] == ["Wait."]
+    assert [body["fields"]["note"] for body in draw.bodies_sent("decisions")] == ["Wait."]
 
 
 def test_a_changed_draft_of_the_next_case_is_recorded_at_once(draw: Drawn) -> None:
@@ -891,7 +899,7 @@ def test_a_changed_draft_of_the_next_case_is_recorded_at_once(draw: Drawn) -> No
     page.keyboard.press("x")
     page.keyboard.press("3")
     page.keyboard.press("Control+Enter")
-    assert [body["fields"]["verdict"] for body in draw.sent("decisions")] == ["reject"]
+    assert [body["fields"]["verdict"] for body in draw.bodies_sent("decisions")] == ["reject"]
 
 
 def test_a_recorded_decision_can_be_undone_from_a_case_with_a_draft(draw: Drawn) -> None:
@@ -899,11 +907,11 @@ def test_a_recorded_decision_can_be_undone_from_a_case_with_a_draft(draw: Drawn)
     draw.answers["decisions"] = next_case(draw, **COMPLETE)
     for key in ("x", "3", "Control+Enter"):
         page.keyboard.press(key)
-    says(page).to_contain_text("Rejected the answer of c0.")
+    expect_status(page).to_contain_text("Rejected the answer of c0.")
     expect(page.get_by_role("button", name="Undo it there")).to_be_visible()
     expect(page.get_by_text("Draft of 1 Jan 2026 10:00 UTC restored.")).to_be_visible()
     page.keyboard.press("u")
-    assert [body["entry"] for body in draw.sent("undo")] == ["e0"]
+    assert [body["entry"] for body in draw.bodies_sent("undo")] == ["e0"]
 
 
 def test_a_correction_that_leaves_a_serious_issue_is_asked_about_once(draw: Drawn) -> None:
@@ -921,8 +929,8 @@ def test_a_correction_that_leaves_a_serious_issue_is_asked_about_once(draw: Draw
     alert = page.get_by_role("alert")
     expect(alert).to_contain_text("One serious issue is left in your correction.")
     expect(alert).to_contain_text("1 wrong safety")  # as numbered, with each of its words
-    says(page).to_have_text(question)  # one question is about both
-    (asked,) = draw.sent("decisions")
+    expect_status(page).to_have_text(question)  # one question is about both
+    (asked,) = draw.bodies_sent("decisions")
     assert (asked["left"], asked["confirmed"]) == (["i"], [])
     draw.requests.clear()
     del draw.answers["decisions"]
@@ -930,7 +938,7 @@ def test_a_correction_that_leaves_a_serious_issue_is_asked_about_once(draw: Draw
     expect(alert).to_be_hidden()
     expect(field).to_have_value(f"{text} More.")  # the correction is kept
     page.keyboard.press("Control+Enter")
-    (sent,) = draw.sent("decisions")
+    (sent,) = draw.bodies_sent("decisions")
     assert sent["fields"]["corrected"] == f"{text} More."
     assert (sent["left"], sent["confirmed"]) == ([], ["correction 1"])
 
@@ -966,7 +974,7 @@ def test_the_issues_left_in_a_revision_are_those_of_its_audit(draw: Drawn) -> No
     draw.requests.clear()
     expect(page.locator(".panel")).to_have_attribute("data-ready", "true")
     page.keyboard.press("Control+Enter")
-    (sent,) = draw.sent("decisions")
+    (sent,) = draw.bodies_sent("decisions")
     assert sent["acknowledged"] == ["i"]
 
 
@@ -981,7 +989,7 @@ def test_a_note_on_a_revision_doesnt_check_its_text_again(draw: Drawn) -> None:
         "According to its audit, revision 2 has no issues."
     )
     page.keyboard.press("Control+Enter")
-    (sent,) = draw.sent("decisions")
+    (sent,) = draw.bodies_sent("decisions")
     assert sent["left"] == []
     assert sent["fields"]["note"] == "As the audit suggests."
 
@@ -997,7 +1005,7 @@ def test_a_question_about_a_correction_is_about_its_text_once_it_is_checked(draw
     error = {"message": question, "field": "corrected", "confirms": "correction 1"}
     draw.answers["decisions"] = (422, {"error": error})
     page.keyboard.press("Control+Enter")
-    says(page).to_have_text(question)
+    expect_status(page).to_have_text(question)
     expect(page.locator(".untouched")).to_have_text(
         "According to its audit, revision 2 has no issues."
     )
@@ -1015,7 +1023,7 @@ def test_the_keys_of_a_question_work_although_a_field_had_the_focus(draw: Drawn)
     page.keyboard.press("u")
     expect(alert).to_be_hidden()
     expect(page.get_by_label("Note")).to_have_value("Fine.")
-    assert draw.sent("decisions") == []
+    assert draw.bodies_sent("decisions") == []
 
 
 def test_an_approval_against_own_findings_is_asked_about(draw: Drawn) -> None:
@@ -1034,10 +1042,10 @@ def test_an_approval_against_own_findings_is_asked_about(draw: Drawn) -> None:
     alert = page.get_by_role("alert")
     expect(alert).to_contain_text("2 serious issues are open in the original answer")
     expect(alert).to_contain_text("critical, reported by you")
-    assert draw.sent("decisions") == []
+    assert draw.bodies_sent("decisions") == []
     expect(page.locator(".panel")).to_have_attribute("data-ready", "true")
     page.keyboard.press("a")
-    (sent,) = draw.sent("decisions")
+    (sent,) = draw.bodies_sent("decisions")
     given = forms.labels_in(
         forms.FormFields.model_validate(sent["fields"]),
         draw.data["labels"]["base"],
@@ -1070,14 +1078,14 @@ def test_an_approval_of_an_answer_without_a_confirmed_claim_is_asked_about(draw:
     expect(alert).to_contain_text("None of the 2 claims of the original answer is confirmed.")
     expect(alert.locator("li")).to_have_count(2)
     page.keyboard.press("u")
-    says(page).to_contain_text("Not approved. Nothing was recorded.")
-    assert draw.sent("decisions") == []
+    expect_status(page).to_contain_text("Not approved. Nothing was recorded.")
+    assert draw.bodies_sent("decisions") == []
     page = draw(unconfirmed=rows[:1])
     page.keyboard.press("a")
     expect(alert).to_contain_text("The only claim of the original answer is not confirmed.")
     expect(page.locator(".panel")).to_have_attribute("data-ready", "true")
     page.keyboard.press("a")
-    assert [each["acknowledged"] for each in draw.sent("decisions")] == [[]]
+    assert [body["acknowledged"] for body in draw.bodies_sent("decisions")] == [[]]
 
 
 def test_a_claim_that_the_reviewer_labelled_as_supported_is_confirmed(draw: Drawn) -> None:
@@ -1088,7 +1096,7 @@ def test_a_claim_that_the_reviewer_labelled_as_supported_is_confirmed(draw: Draw
     page.locator(f"[data-key='{claim['key']}']").select_option("supported")
     page.keyboard.press("Escape")
     page.keyboard.press("a")
-    assert len(draw.sent("decisions")) == 1
+    assert len(draw.bodies_sent("decisions")) == 1
 
 
 def test_a_label_is_shown_in_the_answer_until_it_is_removed(draw: Drawn) -> None:
@@ -1181,7 +1189,7 @@ def test_every_control_of_the_label_bar_is_in_view_without_the_reasons(draw: Dra
     expect(page.locator(".bar-status")).to_contain_text("The label bar is open")
     for shown in (*page.locator(".label-bar button").all(), page.locator(".bar-status")):
         expect(shown).to_be_in_viewport(ratio=1)
-    assert not any(each.is_visible() for each in reasons.all())
+    assert not any(reason.is_visible() for reason in reasons.all())
     # the form shows only keys that it has meanwhile
     keys = page.locator(".panel kbd")
     shown_keys = {key.inner_text() for key in keys.all() if key.is_visible()}
@@ -1201,7 +1209,7 @@ def test_a_report_leads_to_its_passages_and_leaves_the_answer_in_view(draw: Draw
     form.get_by_role("radio", name="incomplete").check()
     form.get_by_role("button", name="Report and add passages").click()
     expect(page.locator(".label-bar")).to_contain_text("Reported issue")
-    says(page).to_contain_text("Reported: incomplete, medium, the whole answer.")
+    expect_status(page).to_contain_text("Reported: incomplete, medium, the whole answer.")
 
 
 def test_the_passages_of_a_report_say_what_they_are_about(draw: Drawn) -> None:
@@ -1268,8 +1276,8 @@ def test_taking_a_revision_says_that_it_corrects_the_original(draw: Drawn) -> No
         taken["place"] = {**draw.data["place"], "case": f"own {own}"}
         page.keyboard.press("Escape")
         page.keyboard.press("Shift+W")
-        says(page).to_contain_text("Revision 2 is the correction now.")
-        own_replaced = says(page)
+        expect_status(page).to_contain_text("Revision 2 is the correction now.")
+        own_replaced = expect_status(page)
         (own_replaced.to_contain_text if says_more else own_replaced.not_to_contain_text)(
             "It has replaced your own correction, which U brings back."
         )
@@ -1300,7 +1308,7 @@ def test_a_correction_that_changes_the_serious_issues_isnt_asked_about(draw: Dra
     field = page.get_by_label("Corrected answer")
     field.fill(field.input_value().replace("1950", "1931"))
     page.keyboard.press("Control+Enter")
-    (sent,) = draw.sent("decisions")
+    (sent,) = draw.bodies_sent("decisions")
     assert sent["acknowledged"] == []
 
 
@@ -1308,10 +1316,10 @@ def test_u_after_a_skip_brings_the_skipped_case_back(draw: Drawn) -> None:
     page = draw()
     draw.answers["open"] = next_case(draw) | {"entry": "s0", "done": "Skipped c0. It comes back"}
     page.keyboard.press("s")
-    says(page).to_contain_text("Skipped c0. It comes back.")
+    expect_status(page).to_contain_text("Skipped c0. It comes back.")
     expect(page.get_by_role("button", name="Undo it there")).to_be_visible()
     page.keyboard.press("u")
-    assert [body["entry"] for body in draw.sent("undo")] == ["s0"]
+    assert [body["entry"] for body in draw.bodies_sent("undo")] == ["s0"]
 
 
 def test_u_names_a_skip_first_if_its_case_stayed_on_the_page(draw: Drawn) -> None:
@@ -1319,14 +1327,14 @@ def test_u_names_a_skip_first_if_its_case_stayed_on_the_page(draw: Drawn) -> Non
     stays = {"desk": draw.data, "message": None, "entry": "s0", "done": "Skipped c0"}
     draw.answers["open"] = stays
     page.keyboard.press("s")
-    until(lambda: bool(draw.sent("open")), page, "the next case is asked for")
+    until(lambda: bool(draw.bodies_sent("open")), page, "the next case is asked for")
     expect(page.locator(".panel")).to_have_attribute("data-ready", "true")
     page.keyboard.press("u")
-    says(page).to_contain_text("Skipped c0.")
-    assert not draw.sent("undo")
+    expect_status(page).to_contain_text("Skipped c0.")
+    assert not draw.bodies_sent("undo")
     page.keyboard.press("u")
-    until(lambda: bool(draw.sent("undo")), page, "the undo is sent")
-    assert [body["entry"] for body in draw.sent("undo")] == ["s0"]
+    until(lambda: bool(draw.bodies_sent("undo")), page, "the undo is sent")
+    assert [body["entry"] for body in draw.bodies_sent("undo")] == ["s0"]
 
 
 def test_the_link_that_led_to_a_case_doesnt_keep_its_keys(draw: Drawn) -> None:
@@ -1354,9 +1362,9 @@ def test_a_field_takes_no_text_while_its_decision_is_recorded(draw: Drawn) -> No
     page.keyboard.type("a note")
     page.keyboard.press("Control+Enter")  # it's never answered
     page.keyboard.type(" and more")
-    says(page).to_contain_text("Your last decision is still being recorded.")
+    expect_status(page).to_contain_text("Your last decision is still being recorded.")
     expect(note).to_have_value("a note")
-    assert [body["fields"]["note"] for body in draw.sent("decisions")] == ["a note"]
+    assert [body["fields"]["note"] for body in draw.bodies_sent("decisions")] == ["a note"]
 
 
 def test_no_field_keeps_the_focus_of_the_case_before(draw: Drawn) -> None:
@@ -1367,13 +1375,13 @@ def test_no_field_keeps_the_focus_of_the_case_before(draw: Drawn) -> None:
     page.keyboard.press("t")
     page.keyboard.type("a note")
     page.keyboard.press("Control+Enter")
-    says(page).to_contain_text("Rejected the answer of c0.")
+    expect_status(page).to_contain_text("Rejected the answer of c0.")
     page.keyboard.type("xyz")
     page.keyboard.press("t")
     expect(page.get_by_label("Note")).to_have_value("")
 
 
-def settled(data: dict[str, Any]) -> dict[str, Any]:
+def adjudicated_data(data: dict[str, Any]) -> dict[str, Any]:
     """The data of an adjudication with Cleo's final verdict."""
     row = {"id": "f1", "what": "Rejected", "tone": "bad", "who": "Cleo", "when": "", "why": "Why."}
     row |= {"note": "", "reported": [], "changes": [], "undoable": True, "settled": True}
@@ -1385,7 +1393,7 @@ def settled(data: dict[str, Any]) -> dict[str, Any]:
 def test_next_is_the_main_button_only_while_a_case_is_left(
     draw: Drawn, final_data: dict[str, Any]
 ) -> None:
-    draw.data = settled(final_data)
+    draw.data = adjudicated_data(final_data)
     seen = draw.data["seen"]
     page = draw(go={"waiting": True, "says": ""}, seen=seen + 1)
     following = page.locator(".go").get_by_role("button", name="Next")
@@ -1405,9 +1413,9 @@ def test_entries_for_a_case_settled_elsewhere_are_shown_by_m(
     page.keyboard.type("Mine.")
     changed = {"message": "This case has changed.", "field": "", "confirms": ""}
     draw.answers["decisions"] = (409, {"error": changed})
-    draw.answers["open"] = {"desk": settled(final_data), "message": None}
+    draw.answers["open"] = {"desk": adjudicated_data(final_data), "message": None}
     page.keyboard.press("Control+Enter")
-    says(page).to_have_text("This case has changed.")
+    expect_status(page).to_have_text("This case has changed.")
     expect(page.get_by_text("Final verdict (settled)")).to_be_visible()
     expect(reason).to_be_hidden()
     page.keyboard.press("m")
@@ -1422,15 +1430,15 @@ def test_entries_for_a_case_settled_elsewhere_are_shown_by_m(
 def test_a_final_verdict_is_undone_by_a_second_press(
     draw: Drawn, final_data: dict[str, Any]
 ) -> None:
-    draw.data = settled(final_data)
+    draw.data = adjudicated_data(final_data)
     page = draw()
     page.keyboard.press("u")
-    says(page).to_have_text("This undoes the final verdict. Press U again to confirm.")
+    expect_status(page).to_have_text("This undoes the final verdict. Press U again to confirm.")
     page.keyboard.press("Escape")
     page.keyboard.press("u")
-    assert not draw.sent("undo")
+    assert not draw.bodies_sent("undo")
     page.keyboard.press("u")
-    assert [body["entry"] for body in draw.sent("undo")] == ["f1"]
+    assert [body["entry"] for body in draw.bodies_sent("undo")] == ["f1"]
 
 
 def test_a_key_pressed_while_a_revision_is_taken_is_refused_and_loses_nothing(draw: Drawn) -> None:
@@ -1439,17 +1447,17 @@ def test_a_key_pressed_while_a_revision_is_taken_is_refused_and_loses_nothing(dr
     for key in ("x", "Shift+W", "3", "m", "u"):
         page.keyboard.press(key)
         if key not in ("x", "Shift+W"):
-            says(page).to_have_text("The page is still loading. Press again in a moment.")
+            expect_status(page).to_have_text("The page is still loading. Press again in a moment.")
             page.keyboard.press("Escape")
     page.get_by_role("radio", name="Approve").dispatch_event("click")
-    says(page).to_have_text("The page is still loading. Press again in a moment.")
+    expect_status(page).to_have_text("The page is still loading. Press again in a moment.")
     expect(page.get_by_role("radio", name="Reject")).to_be_checked()
     draft = forms.FormFields(verdict="override", corrected="Revised.").model_dump(mode="json")
     desk = {**draw.data, "draft": draft, "saved_at": "2026-01-02T10:00:00.000Z"}
     message = {"text": "Choose a reason.", "tone": "calm", "where": "reason", "narrowed": False}
     draw.waiting.pop().fulfill(json={"desk": desk, "message": message})
     expect(page.get_by_label("Corrected answer")).to_have_value("Revised.")
-    says(page).to_contain_text(
+    expect_status(page).to_contain_text(
         "Choose a reason. A key that you pressed in the meantime had no effect."
     )
 
@@ -1482,11 +1490,13 @@ def test_keys_pressed_while_the_next_case_loads_change_neither_draft(draw: Drawn
     draw.requests.clear()
     for key in ("n", "x", "3"):
         page.keyboard.press(key)
-    says(page).to_have_text("The page is still loading. Press again in a moment.")
+    expect_status(page).to_have_text("The page is still loading. Press again in a moment.")
     draw.waiting.pop().fulfill(json=next_case(draw, draft=draw.data["blank"]) | {"entry": ""})
-    says(page).to_have_text("A key that you pressed while this case was loading had no effect.")
+    expect_status(page).to_have_text(
+        "A key that you pressed while this case was loading had no effect."
+    )
     expect(page.get_by_role("radio", name="Reject")).not_to_be_checked()
-    assert not draw.sent("draft")
+    assert not draw.bodies_sent("draft")
 
 
 def test_a_draft_is_saved_only_for_its_own_case(draw: Drawn) -> None:
@@ -1496,7 +1506,7 @@ def test_a_draft_is_saved_only_for_its_own_case(draw: Drawn) -> None:
     page.keyboard.type("My note")  # the focus stays in the field, and nothing is saved yet
     draw(**next_case(draw, draft=draw.data["blank"])["desk"], read=False)
     expect(page.get_by_label("Note")).to_have_value("")
-    cases = {body["place"]["case"] for body in draw.sent("draft") if body["fields"]["note"]}
+    cases = {body["place"]["case"] for body in draw.bodies_sent("draft") if body["fields"]["note"]}
     assert cases <= {draw.data["place"]["case"]}
 
 
@@ -1542,17 +1552,17 @@ def test_a_gap_in_the_guideline_offers_a_sentence_for_the_rubric(
     sentence.fill("Round to whole metres.")
     page.locator("textarea.own-words").fill("It isn't supported.")
     page.keyboard.press("Control+Enter")
-    until(lambda: bool(draw.sent("decisions")), page, "the verdict is sent")
-    fields = draw.sent("decisions")[-1]["fields"]
+    until(lambda: bool(draw.bodies_sent("decisions")), page, "the verdict is sent")
+    fields = draw.bodies_sent("decisions")[-1]["fields"]
     assert (fields["cause"], fields["sentence"]) == ("gap", "Round to whole metres.")
 
 
 def test_a_digit_without_a_verdict_says_so_and_the_main_reason_is_marked(draw: Drawn) -> None:
     page = draw.after_a_decision()
     page.keyboard.press("9")
-    says(page).to_contain_text("Choose a verdict first.")
+    expect_status(page).to_contain_text("Choose a verdict first.")
     page.keyboard.press("u")  # names what the next press undoes
-    says(page).to_contain_text("Press U again to undo it")
+    expect_status(page).to_contain_text("Press U again to undo it")
     for key in ("x", "2", "1"):
         page.keyboard.press(key)
     marked = page.locator(".reason", has=page.locator(".main-reason:visible"))
@@ -1565,34 +1575,36 @@ def test_a_digit_beyond_the_reasons_of_a_verdict_says_how_many_it_has(draw: Draw
     page = draw(reasons=reasons)
     for key in ("x", "4"):
         page.keyboard.press(key)
-    says(page).to_contain_text("There's no reason 4. This verdict has 3 reasons.")
+    expect_status(page).to_contain_text("There's no reason 4. This verdict has 3 reasons.")
 
 
 def test_a_missing_point_is_added_if_new_sentences_have_most_of_its_words(draw: Drawn) -> None:
     point = "Two lanes of traffic cross the river since 1931"
     view = draw.with_words("It", description=point, claim=-1, placed=False)
 
-    def shown(added: str) -> Any:
+    def draw_correction(added: str) -> Any:
         draft = forms.FormFields(verdict="override", corrected=f"{CASE.answer} {added}")
         check = forms.check(draft.corrected or "", CASE, shown=CASE.answer)
         place = {**draw.data["place"], "case": added}
         page = draw(view=view, check=check, place=place, draft=draft.model_dump(mode="json"))
         return expect(page.locator(".untouched"))
 
-    shown("Traffic has two lanes. They cross it since 1931.").to_contain_text("is in the")
-    shown("Traffic has two lanes. They cross it since 1950.").to_contain_text("isn't in")
-    shown("It is a bridge.").to_contain_text("isn't in")
+    draw_correction("Traffic has two lanes. They cross it since 1931.").to_contain_text("is in the")
+    draw_correction("Traffic has two lanes. They cross it since 1950.").to_contain_text("isn't in")
+    draw_correction("It is a bridge.").to_contain_text("isn't in")
 
 
 def test_f_says_why_it_goes_nowhere(draw: Drawn) -> None:
     view = {**draw.data["view"], "issues": [], "issues_total": 0}
     page = draw(view={**view, "version": "none", "claims": []})
     page.keyboard.press("f")
-    says(page).to_have_text("There is no issue and no unconfirmed claim to go to in this answer.")
+    expect_status(page).to_have_text(
+        "There is no issue and no unconfirmed claim to go to in this answer."
+    )
     page = draw(view=draw.with_words("101"))
     page.keyboard.press("f")
     page.keyboard.press("f")
-    says(page).to_have_text("This is the only issue of the answer.")
+    expect_status(page).to_have_text("This is the only issue of the answer.")
 
 
 def test_f_goes_on_to_claims_that_arent_confirmed_and_l_starts_at_the_first_doubtful_part(
@@ -1612,8 +1624,8 @@ def test_f_goes_on_to_claims_that_arent_confirmed_and_l_starts_at_the_first_doub
         ("Shift+F", 2, "1950"),
     ):
         page.keyboard.press(key)
-        says(page).to_have_text(f"Not confirmed: claim {number} of 2.")
-        assert any(words in each for each in chosen.all_inner_texts())
+        expect_status(page).to_have_text(f"Not confirmed: claim {number} of 2.")
+        assert any(words in text for text in chosen.all_inner_texts())
         page.keyboard.press("l")
         expect(bar).to_contain_text(words)
         page.keyboard.press("Enter")
@@ -1624,7 +1636,7 @@ def test_f_goes_on_to_claims_that_arent_confirmed_and_l_starts_at_the_first_doub
         page.keyboard.press("f")
         expect(page.locator(".why-panel")).to_contain_text("Issue 1,")
         page.keyboard.press("f")
-        says(page).to_have_text("Not confirmed: claim 1 of 1.")
+        expect_status(page).to_have_text("Not confirmed: claim 1 of 1.")
     # L begins at the first part in doubt that has no label yet
     page = draw(view={**view, "version": "plain"})
     doubtful = [row["text"] for row in labels["rows"] if row["doubtful"]]
@@ -1643,10 +1655,10 @@ def test_a_decision_can_be_undone_after_its_new_draft_was_discarded(draw: Drawn)
     page = draw(standing=standing)
     page.keyboard.press("x")
     page.get_by_role("button", name="Discard draft").click(delay=40)
-    says(page).to_contain_text("The draft was discarded.")
+    expect_status(page).to_contain_text("The draft was discarded.")
     page.get_by_role("button", name="Undo the decision").click(delay=40)
     until(lambda: "undo" in draw.acts(), page, "the decision is undone")
-    assert draw.sent("undo")[0]["entry"] == standing["id"]
+    assert draw.bodies_sent("undo")[0]["entry"] == standing["id"]
 
 
 def test_deciding_again_starts_with_the_entries_of_the_decision(
@@ -1669,8 +1681,8 @@ def test_deciding_again_starts_with_the_entries_of_the_decision(
         expect(page.get_by_text("The form has the entries of your decision.")).to_be_visible()
         page.get_by_label("Note").fill("Noted again.")
         page.keyboard.press("Escape")
-        until(lambda: draw.sent("draft"), page, "the draft is saved")
-        saved = draw.sent("draft")[-1]["fields"]
+        until(lambda: draw.bodies_sent("draft"), page, "the draft is saved")
+        saved = draw.bodies_sent("draft")[-1]["fields"]
         assert [saved["verdict"], saved["reason"], saved["labels"]] == [verdict, reason, labels]
         page.get_by_role("button", name="Discard draft").click(delay=40)
         expect(page.get_by_label("Note")).to_be_hidden()
@@ -1686,14 +1698,14 @@ def test_two_tabs_of_a_case_have_the_same_entries(draw: Drawn) -> None:
         }""",
         {**draw.data["blank"], "note": "From the other tab", "verdict": "reject"},
     )
-    says(page).to_contain_text("This case is open in another tab, too.")
+    expect_status(page).to_contain_text("This case is open in another tab, too.")
     field = page.get_by_label("Note")
     expect(field).to_have_value("From the other tab")
     field.press("End")
     field.press_sequentially(", and this one")
     page.keyboard.press("Escape")
-    until(lambda: draw.sent("draft"), page, "the draft is saved")
-    saved = draw.sent("draft")[-1]["fields"]
+    until(lambda: draw.bodies_sent("draft"), page, "the draft is saved")
+    saved = draw.bodies_sent("draft")[-1]["fields"]
     assert (saved["note"], saved["verdict"]) == ("From the other tab, and this one", "reject")
 
 

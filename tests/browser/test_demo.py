@@ -90,7 +90,7 @@ def test_one_navigation_is_one_entry_in_the_browser_history(demo: str, open_tab:
     tab = open_tab(demo)
     page = tab.open("/queue?page=2")
 
-    def stands(address: str, shown: Locator) -> None:
+    def expect_place(address: str, shown: Locator) -> None:
         expect(page).to_have_url(re.compile(address))
         expect(shown).to_be_visible()
         tab.settle()
@@ -98,26 +98,26 @@ def test_one_navigation_is_one_entry_in_the_browser_history(demo: str, open_tab:
     filtered, case = r"/queue\?standing=wrong$", r"/review\?standing=wrong&case="
     rows, evidence = page.locator("table.list"), page.locator(".evidence article.card").first
     page.get_by_role("radio", name=re.compile("^Something is wrong")).click(delay=40)
-    stands(filtered, rows)
+    expect_place(filtered, rows)
     page.go_back()
-    stands(r"/queue\?page=2$", page.get_by_text("21 to ", exact=False))
+    expect_place(r"/queue\?page=2$", page.get_by_text("21 to ", exact=False))
     page.go_forward()
-    stands(filtered, rows)
+    expect_place(filtered, rows)
     page.locator("table.list tbody a").first.click(delay=40)
-    stands(case, evidence)
+    expect_place(case, evidence)
     page.go_back()
-    stands(filtered, rows)
+    expect_place(filtered, rows)
     page.go_forward()
-    stands(case, evidence)
+    expect_place(case, evidence)
     page.get_by_role("button", name="Queue", exact=True).click(delay=40)
-    stands(filtered, rows)
+    expect_place(filtered, rows)
     page.go_back()
-    stands(case, evidence)
+    expect_place(case, evidence)
     for name in ("Decisions", "Metrics"):
         tab.choose("Understand", name)
-        stands(rf"/{name.lower()}$", page.get_by_role("heading", name=name, exact=True))
+        expect_place(rf"/{name.lower()}$", page.get_by_role("heading", name=name, exact=True))
     page.go_back()
-    stands(r"/decisions$", page.get_by_role("heading", name="Decisions", exact=True))
+    expect_place(r"/decisions$", page.get_by_role("heading", name="Decisions", exact=True))
 
 
 HOSTILE = (

@@ -15,7 +15,7 @@ from masis.services import Workbench
 from tests.browser.test_decision import cases, panel
 from tests.browser.test_keyboard import ready
 from tests.reviewing import ADA
-from tests.waiting import joined
+from tests.waiting import join_all
 from tools.browser import FLAGS, give_name, installed_browser
 from tools.serving import serving
 
@@ -140,7 +140,7 @@ def test_every_first_key_decides_once_over_a_bad_network(
         people = [threading.Thread(target=review, args=(name, served.base)) for name in REVIEWERS]
         for person in people:
             person.start()
-        joined(people, seconds=LONGEST_S * (rounds + 20))
+        join_all(people, seconds=LONGEST_S * (rounds + 20))
     assert not failures, "\n\n".join(failures)
     entries = [entry.decision for entry in workbench.reviews.iterate() if entry.decision]
     made = Counter((entry.case_id, entry.reviewer) for entry in entries if entry.kind == "decision")

@@ -22,7 +22,7 @@ from masis.schema.review import Decision
 from masis.schema.run import Run
 from masis.services import Workbench
 from tests.browser.conftest import Tab, serving
-from tests.reviewing import ADA, submitted, undone
+from tests.reviewing import ADA, submit, undone
 
 MARKUP = (
     "<script>window.hacked = 1</script>"
@@ -77,7 +77,7 @@ def hostile_cases() -> list[Case]:
             for number in range(2_000)
         ],
     }
-    return [Case.model_validate(each) for each in (everywhere, plain, long, many)]
+    return [Case.model_validate(record) for record in (everywhere, plain, long, many)]
 
 
 class Hostile(NamedTuple):
@@ -86,19 +86,21 @@ class Hostile(NamedTuple):
     run: str
 
 
-def replied(run: Run) -> Run:
+def answer_with_markup(run: Run) -> Run:
     """The run as if its models had answered with markup everywhere they may say something."""
 
     def spoilt(value: Any) -> Any:
         if isinstance(value, dict):
-            return {name: MARKUP if name in SAID else spoilt(each) for name, each in value.items()}
-        return [spoilt(each) for each in value] if isinstance(value, list) else value
+            return {name: MARKUP if name in SAID else spoilt(item) for name, item in value.items()}
+        return [spoilt(item) for item in value] if isinstance(value, list) else value
 
     data = run.model_dump(mode="json")
     data["models"] = {role: f"{role} {MARKUP}" for role in data["models"]}
     data["review_reasons"] = [{"code": "low_confidence", "message": MARKUP}]
     data["warnings"] = [{"code": "w", "step": None, "iteration": 1, "message": MARKUP}]
-    return Run.model_validate({**data, "iterations": [spoilt(each) for each in data["iterations"]]})
+    return Run.model_validate(
+        {**data, "iterations": [spoilt(iteration) for iteration in data["iterations"]]}
+    )
 
 
 SAID = {
@@ -120,10 +122,10 @@ def hostile(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Itera
     workbench = Workbench.open(folder / "hostile.db")
     workbench.cases.add(ADA, hostile_cases())
     runs = {case.id: workbench.audits.audit(ADA, case) for case in hostile_cases()}
-    said = replied(runs[IDS["plain"]].model_copy(update={"id": "said"}))
+    said = answer_with_markup(runs[IDS["plain"]].model_copy(update={"id": "said"}))
     workbench.store.runs.finish(said)
     for case_id in (IDS["markup"], IDS["plain"]):
-        submitted(
+        submit(
             workbench,
             Decision(
                 reviewer=MARKUP[:80],

@@ -51,7 +51,7 @@ st.text("Heard " + ", ".join(heard))
 
 
 @contextmanager
-def served(script: Path) -> Iterator[str]:
+def serve_script(script: Path) -> Iterator[str]:
     port = free_port()
     base = f"http://127.0.0.1:{port}"
     log = script.with_suffix(".log")
@@ -80,7 +80,7 @@ def test_what_is_followed_by_another_message_is_heard_once(
 ) -> None:
     script = tmp_path / "page.py"
     script.write_text(PAGE, encoding="utf-8")
-    with served(script) as base:
+    with serve_script(script) as base:
         page = open_tab(base).open("/")
         heard = page.get_by_text("Heard")
         expect(heard).to_have_text("Heard name: Ada, click: a row")

@@ -90,9 +90,9 @@ def test_ten_keyboard_decisions_each_open_the_next_case(
         # the next case begins with its question, wherever the one before was left
         page.wait_for_function("document.querySelector('[data-testid=stMain]').scrollTop === 0")
     expect(page.get_by_text("This is the last one to review")).to_be_visible()
-    assert [each.verdict for each in decisions(folder)] == decided
-    assert {each.reviewer for each in decisions(folder)} == {"Ada"}
-    assert {each.iteration for each in decisions(folder)} == {1}
+    assert [decision.verdict for decision in decisions(folder)] == decided
+    assert {decision.reviewer for decision in decisions(folder)} == {"Ada"}
+    assert {decision.iteration for decision in decisions(folder)} == {1}
     # U on the next case undoes the decision before it, names it and opens its case
     ready(found)
     press("U")

@@ -23,7 +23,7 @@ import pytest
 from playwright.sync_api import Browser, Error, Locator, Page, expect
 
 from tests.browser.conftest import FLAGS
-from tests.browser.test_decision import Cable, ReviewServer, named, panel
+from tests.browser.test_decision import Cable, ReviewServer, panel, type_name
 from tools.browser import installed_browser, settle
 
 log = logging.getLogger(__name__)
@@ -35,7 +35,7 @@ def note(page: Page) -> Locator:
     return panel(page).get_by_label("Note")
 
 
-def corrected(page: Page) -> Locator:
+def correction_field(page: Page) -> Locator:
     field = panel(page).get_by_label("Corrected answer")
     if not field.is_visible():
         panel(page).get_by_text("Override", exact=True).click(delay=40)
@@ -49,14 +49,14 @@ def comment(page: Page) -> Locator:
     return field
 
 
-def reported(page: Page) -> Locator:
+def issue_note_field(page: Page) -> Locator:
     form = page.get_by_role("dialog", name="Report an issue with the whole answer")
     if not form.is_visible():
         page.keyboard.press("Shift+M")
     return form.get_by_role("textbox")
 
 
-def labelled(label: str) -> Callable[[Page], Locator]:
+def field_labelled(label: str) -> Callable[[Page], Locator]:
     return lambda page: page.get_by_label(label, exact=True)
 
 
@@ -70,11 +70,11 @@ class Place(NamedTuple):
 
 PLACES = (
     Place("note", True, note),
-    Place("corrected answer", True, corrected),
+    Place("corrected answer", True, correction_field),
     Place("comment", True, comment),
-    Place("reported issue", True, reported),
-    Place("question of a new audit", False, labelled("Question")),
-    Place("evidence of a new audit", False, labelled("Evidence")),
+    Place("reported issue", True, issue_note_field),
+    Place("question of a new audit", False, field_labelled("Question")),
+    Place("evidence of a new audit", False, field_labelled("Evidence")),
     Place("answer of a new audit", False, lambda page: page.get_by_label("Answer")),
 )
 WAYS = ("server", "browser", "connection")
@@ -90,7 +90,7 @@ def someone(browser: Browser, base: str, place: Place, case: str) -> Iterator[Pa
         settle(page)
         if place.of_a_case:
             expect(panel(page).get_by_role("navigation")).to_be_visible()
-            named(panel(page))
+            type_name(panel(page))
             settle(page)
         yield page
     finally:

@@ -52,7 +52,7 @@ def server(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     served.kill()
 
 
-def opened(tab: Tab, case_id: str, name: str = "Ada") -> Locator:
+def open_labels(tab: Tab, case_id: str, name: str = "Ada") -> Locator:
     tab.page.add_init_script(f"localStorage.setItem('masis-reviewer', '{name}')")
     found = open_case(tab, case_id)
     expect(found).to_have_attribute("data-ready", "true")
@@ -75,20 +75,20 @@ def press(page: Page, *keys: str) -> None:
 
 
 def labels_of(server: ReviewServer, case_id: str) -> list[TargetLabel]:
-    made = [each for each in server.decisions(case_id) if each.verdict is not None]
+    made = [decision for decision in server.decisions(case_id) if decision.verdict is not None]
     return list(made[-1].labels)
 
 
 def by_words(labels: list[TargetLabel], words: str) -> TargetLabel:
-    return next(each for each in labels if each.text.startswith(words))
+    return next(label for label in labels if label.text.startswith(words))
 
 
-def quoted(label: TargetLabel) -> list[tuple[str, str, str]]:
+def quoted_passages(label: TargetLabel) -> list[tuple[str, str, str]]:
     """Chunk, words and stance of each passage, with the words read from the stored chunk."""
-    texts = {each["id"]: each["text"] for each in EVIDENCE}
+    texts = {chunk["id"]: chunk["text"] for chunk in EVIDENCE}
     return [
-        (each.evidence_id, texts[each.evidence_id][each.start : each.end], each.stance)
-        for each in label.evidence
+        (chunk.evidence_id, texts[chunk.evidence_id][chunk.start : chunk.end], chunk.stance)
+        for chunk in label.evidence
     ]
 
 
@@ -105,7 +105,7 @@ def test_claims_references_and_chunks_are_labelled_by_keys_alone(
     server: ReviewServer, open_tab: OpenTab
 ) -> None:
     tab = open_tab(server.base)
-    found = opened(tab, "keys")
+    found = open_labels(tab, "keys")
     page = tab.page
     press(page, "l")
     shown = bar(page)
@@ -139,7 +139,7 @@ def test_claims_references_and_chunks_are_labelled_by_keys_alone(
     expect(shown.get_by_role("group", name="Right reference")).to_be_visible()
     press(page, "2")
     expect(shown).to_contain_text("Right reference: c2")
-    press(page, "a")  # no verdict meanwhile
+    press(page, "a")  # no verdict in the meantime
     expect(shown.get_by_role("status")).to_contain_text("The label bar is open")
     press(page, "Enter")
     expect(shown).to_be_hidden()
@@ -154,7 +154,7 @@ def test_claims_references_and_chunks_are_labelled_by_keys_alone(
     press(page, "Shift+L")
     page.keyboard.type("its colour")
     press(page, "Escape")
-    until(lambda: server.drafted("keys", "missing") == "its colour", page, "the draft")
+    until(lambda: server.read_draft("keys", "missing") == "its colour", page, "the draft")
     # a reload in the middle loses nothing
     tab.open(page.url.removeprefix(server.base))
     tab.settle()
@@ -171,16 +171,16 @@ def test_claims_references_and_chunks_are_labelled_by_keys_alone(
     labels = labels_of(server, "keys")
     claim = by_words(labels, "The 🌉 bridge")
     assert claim.label == "contradicted"
-    assert quoted(claim) == [("c1", "The 🌉 bridge opened in 1931.", "contradicts")]
+    assert quoted_passages(claim) == [("c1", "The 🌉 bridge opened in 1931.", "contradicts")]
     length = by_words(labels, "It is 120")
     assert (length.label, length.kind) == ("supported", "paraphrase")
-    assert quoted(length) == [("c2", "The bridge is 120 metres long.", "supports")]
+    assert quoted_passages(length) == [("c2", "The bridge is 120 metres long.", "supports")]
     reference = by_words(labels, "c3")
     assert (reference.label, reference.right_reference) == ("misattributed", "c2")
     assert {
-        (each.target, each.evidence_id, each.label, each.conflicts_with, each.note)
-        for each in labels
-        if each.target in ("evidence", "case")
+        (label.target, label.evidence_id, label.label, label.conflicts_with, label.note)
+        for label in labels
+        if label.target in ("evidence", "case")
     } == {
         ("evidence", "c4", "conflicting", "c1", ""),
         ("evidence", "c3", "irrelevant", None, ""),
@@ -226,7 +226,7 @@ def test_words_of_a_folded_chunk_are_named_with_the_mouse_and_taken_back(
     server: ReviewServer, open_tab: OpenTab
 ) -> None:
     tab = open_tab(server.base)
-    found = opened(tab, "mouse")
+    found = open_labels(tab, "mouse")
     page = tab.page
     page.locator(".text .ref-fabricated").click(delay=40)
     page.locator(".why-panel").get_by_role("button", name="Label this reference").first.click(
@@ -261,7 +261,7 @@ def test_words_of_a_folded_chunk_are_named_with_the_mouse_and_taken_back(
         "c4",
         "inference",
     )
-    assert quoted(reference) == [("c4", "grey, says the 🌉 survey", "supports")]
+    assert quoted_passages(reference) == [("c4", "grey, says the 🌉 survey", "supports")]
     assert (chunk.evidence_id, chunk.label) == ("c2", "relevant")
     tab.assert_clean()
 
@@ -270,7 +270,7 @@ def test_a_reported_issue_names_passages_in_a_narrow_dark_window(
     server: ReviewServer, open_tab: OpenTab
 ) -> None:
     tab = open_tab(server.base, width=900, scheme="dark")
-    found = opened(tab, "report")
+    found = open_labels(tab, "report")
     page = tab.page
     press(page, "m", "ArrowDown", "Tab", "3", "Control+Enter")
     expect(found.get_by_role("region", name=re.compile("^Issues"))).to_contain_text("120 metres")
@@ -295,7 +295,9 @@ def test_a_reported_issue_names_passages_in_a_narrow_dark_window(
     expect(found.get_by_role("status").first).to_contain_text("Rejected")
     (label,) = labels_of(server, "report")
     assert label.reports
-    assert quoted(label) == [("c2", "The bridge is 120 metres long. It is narrow.", "contradicts")]
+    assert quoted_passages(label) == [
+        ("c2", "The bridge is 120 metres long. It is narrow.", "contradicts")
+    ]
     expect(found.locator(".standing")).to_contain_text(
         "c2 contradicts the words: “The bridge is 120"
     )
@@ -311,7 +313,7 @@ def test_a_lead_takes_over_a_reviewers_labels_with_their_passages(
         server.workbench.cases.add(ADA, [case])
         server.workbench.audits.audit(ADA, case)
         tab = open_tab(server.base)
-        found = opened(tab, "shared")
+        found = open_labels(tab, "shared")
         page = tab.page
         # the audit's results are hidden: it offers no passage and no part of the answer
         press(page, "l")
@@ -341,7 +343,7 @@ def test_a_lead_takes_over_a_reviewers_labels_with_their_passages(
 
         until(lambda: len(verdicts()) == 1, lead.page, "the final verdict")
         (label,) = labels_of(server, "shared")
-        assert quoted(label) == [("c1", "The 🌉 bridge opened in 1931.", "contradicts")]
+        assert quoted_passages(label) == [("c1", "The 🌉 bridge opened in 1931.", "contradicts")]
         # what was taken over can be edited: another passage, and a label on a part of the answer
         expect(decided).to_have_attribute("data-ready", "true")
         press(lead.page, "m", "1")
@@ -356,7 +358,7 @@ def test_a_lead_takes_over_a_reviewers_labels_with_their_passages(
         report, part = labels_of(server, "shared")
         if not report.reports:
             report, part = part, report
-        assert [stance for *_, stance in quoted(report)] == ["supports"]
+        assert [stance for *_, stance in quoted_passages(report)] == ["supports"]
         assert part.target in ("claim", "reference", "sentence")
         # and removed
         expect(decided).to_have_attribute("data-ready", "true")
@@ -376,7 +378,7 @@ def test_l_and_m_open_at_the_part_with_the_focus_also_in_the_next_case(
     server: ReviewServer, open_tab: OpenTab
 ) -> None:
     tab = open_tab(server.base)
-    opened(tab, "place")
+    open_labels(tab, "place")
     page = tab.page
     page.get_by_role("button", name="[c3] ").focus()
     press(page, "l")

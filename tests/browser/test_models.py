@@ -11,7 +11,7 @@ from pathlib import Path
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import Tab, serving
-from tests.browser.test_new_audit import ANSWER, EVIDENCE, pick, start, typed
+from tests.browser.test_new_audit import ANSWER, EVIDENCE, pick, start, type_case
 from tests.served_replies import Behaviour, Request, faulty
 from tests.serving_models import ModelServer
 from tools.browser import settle
@@ -19,10 +19,10 @@ from tools.browser import settle
 OpenTab = Callable[..., Tab]
 KEY = "sk-loopback-0123456789abcdef"
 LATENCY_MS = 1_500
-"""A reply of a slow model, long enough to see what is shown meanwhile."""
+"""A reply of a slow model, long enough to see what is shown in the meantime."""
 
 
-def configured(folder: Path, server: ModelServer) -> None:
+def write_configuration(folder: Path, server: ModelServer) -> None:
     """Two providers of the user's own at one address, one with a price, one with a wrong key; the
     keys as secrets.
     """
@@ -62,11 +62,11 @@ def test_missing_and_wrong_api_keys_are_reported_and_a_valid_model_shows_its_cos
         )
 
     with ModelServer(script, latency_ms=400, issues="always", keys=[KEY]) as server:
-        configured(tmp_path, server)
+        write_configuration(tmp_path, server)
         with serving("serve", "--db", str(tmp_path / "models.db"), folder=tmp_path) as base:
             tab = open_tab(base)
             page = tab.open("/new")
-            typed(page, "How long is the Sonder bridge?", EVIDENCE, ANSWER)
+            type_case(page, "How long is the Sonder bridge?", EVIDENCE, ANSWER)
             page.locator("[data-testid=stExpander]").get_by_text("Settings", exact=True).click(
                 delay=40
             )
@@ -98,10 +98,10 @@ def test_a_running_audit_shows_issues_and_cost_and_stopping_keeps_finished_work(
     open_tab: OpenTab, browser: object, tmp_path: Path
 ) -> None:
     with ModelServer(latency_ms=LATENCY_MS, issues="always", keys=[KEY]) as server:
-        configured(tmp_path, server)
+        write_configuration(tmp_path, server)
         with serving("serve", "--db", str(tmp_path / "slow.db"), folder=tmp_path) as base:
             page = open_tab(base).open("/new")
-            typed(
+            type_case(
                 page, "How long is the Sonder bridge?", EVIDENCE, f"{ANSWER} It cost nothing [77]."
             )
             page.locator("[data-testid=stExpander]").get_by_text("Settings", exact=True).click(

@@ -24,7 +24,7 @@ from tests.browser.test_accessibility import (
     stays_wide,
 )
 from tests.browser.test_hostile_text import DIRECTIONS, MARKUP, assert_nothing_ran
-from tests.modes import ADA, a_label, add_audited, an_issue, found, reject
+from tests.modes import ADA, a_label, add_audited, an_issue, find_observations, reject
 
 OpenTab = Callable[..., Tab]
 VISIBLE_MARKUP = "<script>window.hacked = 1</script>"
@@ -62,7 +62,7 @@ def hostile(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Itera
     for code, name in (("markup", NAME), ("long", "y" * 100), ("merged", f"m {NAME}"[:100])):
         workbench.modes.add_mode(ADA, FailureMode(code=code, name=name, **long))
     workbench.modes.merge(ADA, ["merged"], "long")
-    rows = found(workbench, kinds=("reason",))
+    rows = find_observations(workbench, kinds=("reason",))
     workbench.modes.apply(ADA, ["markup"], [row.id for row in rows[:3]])
     workbench.modes.apply(ADA, ["long"], [row.id for row in rows[3:5]])
     first, second, *_ = workbench.modes.groups(ADA).groups

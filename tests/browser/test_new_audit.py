@@ -33,7 +33,7 @@ def long_audit() -> tuple[str, str]:
     return evidence, " ".join(told)
 
 
-def typed(page: Page, question: str, evidence: str, answer: str = "") -> None:
+def type_case(page: Page, question: str, evidence: str, answer: str = "") -> None:
     page.get_by_label("Question").fill(question)
     page.get_by_label("Evidence", exact=True).fill(evidence)
     page.get_by_label("Answer").fill(answer)
@@ -63,23 +63,23 @@ def test_the_preview_never_replaces_an_id_that_is_being_typed(
 ) -> None:
     preview = mount("understood")
 
-    def understood(*ids: str) -> dict[str, object]:
-        chunks = [{"id": each, "text": "It is long."} for each in ids]
+    def preview_of(*ids: str) -> dict[str, object]:
+        chunks = [{"id": case_id, "text": "It is long."} for case_id in ids]
         said = {"title": "Understood", "question": "", "lines": [], "notes": [], "errors": []}
         return {**said, "chunks": chunks, "chunks_label": "Chunks", "more": "", "editable": True}
 
-    shown = preview.draw(understood("1", "2"))
+    shown = preview.draw(preview_of("1", "2"))
     field = shown.get_by_label("Id of chunk 1")
     field.fill("survey")
-    preview.draw(understood("1", "plan"))
+    preview.draw(preview_of("1", "plan"))
     expect(field).to_have_value("survey")
     field.press("Enter")
     [[_, name, edit]] = preview.page.evaluate("window.sent")
     assert (name, edit["index"], edit["id"], edit["name"]) == ("edit", 0, "1", "survey")
-    preview.draw(understood("survey", "plan"))
+    preview.draw(preview_of("survey", "plan"))
     expect(shown.get_by_label("Id of chunk 2")).to_have_value("plan")
     shown.get_by_label("Id of chunk 2").fill("map")
-    preview.draw(understood("survey", "plan", "3"))
+    preview.draw(preview_of("survey", "plan", "3"))
     expect(shown.get_by_label(re.compile("Id of"))).to_have_count(2)
     shown.get_by_label("Id of chunk 2").blur()
     expect(shown.get_by_label(re.compile("Id of"))).to_have_count(3)
@@ -87,7 +87,7 @@ def test_the_preview_never_replaces_an_id_that_is_being_typed(
 
 def test_the_preview_can_join_paragraphs_and_change_an_id(demo: str, open_tab: OpenTab) -> None:
     page = open_tab(demo).open("/new")
-    typed(
+    type_case(
         page,
         "How long is it?",
         "The bridge is long.\n\nIt is 120 metres long.\n\nIt was opened in 1931.",
@@ -137,7 +137,7 @@ def test_a_long_audit_survives_reload_and_a_second_tab_and_can_be_stopped(
 ) -> None:
     tab = open_tab(demo)
     page = tab.open("/new")
-    typed(page, "When were the stations opened?", *long_audit())
+    type_case(page, "When were the stations opened?", *long_audit())
     expect(page.get_by_text("899 chunks:")).to_be_visible(timeout=30_000)
     start(page)
     stop = page.get_by_role("button", name="Stop", exact=True)

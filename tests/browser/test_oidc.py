@@ -17,7 +17,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from masis.services import Workbench
 from masis.services.reviews import SIGNED_IN_BY
-from tests.browser.test_sign_in import bridge, decided
+from tests.browser.test_sign_in import bridge, decide_case
 from tests.reviewing import ADA
 from tests.waiting import until
 from tools.browser import settle
@@ -65,8 +65,11 @@ def provider(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iter
         process = subprocess.Popen(command, stdout=output, stderr=output)
         try:
             base = f"http://127.0.0.1:{port}"
-            found = f"{base}/.well-known/openid-configuration"
-            until(lambda: answers(found) or process.poll() is not None, "the provider answers")
+            discovery_url = f"{base}/.well-known/openid-configuration"
+            until(
+                lambda: is_reachable(discovery_url) or process.poll() is not None,
+                "the provider answers",
+            )
             assert process.poll() is None, log.read_text()
             yield base
         finally:
@@ -74,7 +77,7 @@ def provider(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iter
             process.wait(timeout=60)
 
 
-def answers(url: str) -> bool:
+def is_reachable(url: str) -> bool:
     try:
         with urllib.request.urlopen(url, timeout=1):
             return True
@@ -116,8 +119,8 @@ def page(browser: Browser) -> Iterator[Page]:
     context.close()
 
 
-def signed_in(page: Page, served: Served, sub: str) -> None:
-    """Go the whole way: our page, the provider's, the callback, and back."""
+def sign_in(page: Page, served: Served, sub: str) -> None:
+    """Sign in through the provider: our page, the provider's, the callback, and back."""
     page.goto(f"{served.base}/queue")
     expect(page).to_have_title("Sign in · MASIS Workbench")
     page.get_by_role("link", name="Sign in with the test provider").click(delay=40)
@@ -132,16 +135,16 @@ def signed_in(page: Page, served: Served, sub: str) -> None:
 def test_the_code_flow_signs_in_and_decisions_carry_issuer_and_subject(
     served: Served, page: Page
 ) -> None:
-    signed_in(page, served, "sub-ro")
+    sign_in(page, served, "sub-ro")
     settle(page)
     page.goto(f"{served.base}/review?case=bridge-0")
     settle(page)
-    decided(page)
+    decide_case(page)
     expect(page.get_by_role("status").first).to_contain_text("Escalated ")
     (entry,) = [
-        each
-        for each in served.workbench.store.decisions.iterate()
-        if each.decision and each.decision.kind == "decision"
+        decision
+        for decision in served.workbench.store.decisions.iterate()
+        if decision.decision and decision.decision.kind == "decision"
     ]
     assert entry.decision.reviewer == "ro@example.org"
     assert entry.decision.extra[SIGNED_IN_BY].endswith("#sub-ro")
@@ -153,7 +156,7 @@ def test_the_code_flow_signs_in_and_decisions_carry_issuer_and_subject(
     expect(page).to_have_title("Sign in · MASIS Workbench")
 
 
-def test_an_unsolicited_callback_signs_nobody_in(served: Served, page: Page) -> None:
+def test_an_unsolicited_callback_doesnt_sign_anyone_in(served: Served, page: Page) -> None:
     for query in ("code=forged&state=forged", "error=access_denied", "", "code=x"):
         page.goto(f"{served.base}/oauth2callback?{query}")
         expect(page).to_have_title("Sign in · MASIS Workbench")

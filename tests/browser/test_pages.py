@@ -209,7 +209,7 @@ def test_queue_rows_are_opened_with_keys_and_the_page_lists_its_keys(
 
     def marks_chosen_and_pointed_apart() -> bool:
         drawn = rows.evaluate_all(grounds)
-        return [drawn.count(each) for each in (drawn[1], drawn[-1])] == [1, 6]
+        return [drawn.count(run) for run in (drawn[1], drawn[-1])] == [1, 6]
 
     until(marks_chosen_and_pointed_apart, page, "the row under the mouse isn't the chosen one")
 

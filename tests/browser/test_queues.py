@@ -27,7 +27,7 @@ def server(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     served.kill()
 
 
-def opened(server: ReviewServer, open_tab: OpenTab, **looks: object) -> Tab:
+def open_queue(server: ReviewServer, open_tab: OpenTab, **looks: object) -> Tab:
     tab = open_tab(server.base, **looks)
     tab.page.add_init_script("localStorage.setItem('masis-reviewer', 'Ada')")
     return tab
@@ -42,7 +42,7 @@ def search(page: Page, words: str) -> None:
 def test_a_queue_is_created_worked_on_by_keyboard_changed_and_archived(
     server: ReviewServer, open_tab: OpenTab
 ) -> None:
-    tab = opened(server, open_tab)
+    tab = open_queue(server, open_tab)
     page = tab.open("/team?view=queues")
     page.get_by_role("link", name="Create a queue").click()
     search(page, "metres")
@@ -92,7 +92,7 @@ def test_the_forms_of_queues_fit_and_can_be_read(
     queues = server.workbench.queues
     name = f"{'Wide ' * 10}{width}"
     queue = queues.create(ADA, name, CaseFilter(text="metres " * 20, tags=("x" * 100, HOSTILE)))
-    tab = opened(server, open_tab, width=width, scheme=scheme)
+    tab = open_queue(server, open_tab, width=width, scheme=scheme)
     for address, heading in (
         (f"/team?view=queues&queue={queue.id}", "Team"),
         (f"/queue?fill={queue.id}&q=metres", "Queue"),

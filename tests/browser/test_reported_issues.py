@@ -88,7 +88,7 @@ def server(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     served.kill()
 
 
-def opened(tab: Tab, case_id: str) -> Locator:
+def open_answer(tab: Tab, case_id: str) -> Locator:
     tab.page.add_init_script("localStorage.setItem('masis-reviewer', 'Ada')")
     found = open_case(tab, case_id)
     expect(found).to_have_attribute("data-ready", "true")
@@ -106,8 +106,8 @@ def select(page: Page, first: str, last: str) -> None:
     """
     places = page.evaluate(
         """([first, last]) => {
-            const found = [...document.querySelectorAll("*")].flatMap(each => each.shadowRoot ?? [])
-                .map(each => each.querySelector(".answer .text")).find(Boolean)
+            const found = [...document.querySelectorAll("*")].flatMap(element => element.shadowRoot ?? [])
+                .map(element => element.querySelector(".answer .text")).find(Boolean)
             const texts = document.createTreeWalker(found, NodeFilter.SHOW_TEXT)
             const at = {}
             while (texts.nextNode()) {
@@ -134,7 +134,7 @@ def select(page: Page, first: str, last: str) -> None:
 
 
 def labels_of(server: ReviewServer, case_id: str) -> list[TargetLabel]:
-    made = [each for each in server.decisions(case_id) if each.verdict is not None]
+    made = [decision for decision in server.decisions(case_id) if decision.verdict is not None]
     return list(made[-1].reported)
 
 
@@ -148,7 +148,7 @@ def test_words_selected_with_the_mouse_are_labelled_edited_and_recorded(
 ) -> None:
     case_id = "case-1"
     tab = open_tab(server.base)
-    found = opened(tab, case_id)
+    found = open_answer(tab, case_id)
     page = tab.page
     select(page, "120 metres", "long")
     page.get_by_role("button", name="Report an issue here").click(delay=40)
@@ -181,7 +181,7 @@ def test_words_selected_with_the_mouse_are_labelled_edited_and_recorded(
     expect(mine).to_contain_text("critical")
     # the draft outlasts the page
     until(
-        lambda: len(next(iter((server.drafted(case_id, "reported") or {"": ()}).values()))) == 2,
+        lambda: len(next(iter((server.read_draft(case_id, "reported") or {"": ()}).values()))) == 2,
         page,
         "the draft",
     )
@@ -201,7 +201,7 @@ def test_words_selected_with_the_mouse_are_labelled_edited_and_recorded(
     found.get_by_role("button", name="Submit: reject").click(delay=40)
     expect(found.get_by_role("status").first).to_contain_text("Rejected")
     text = {"note": "The survey says 12.", "severity": "critical", "label": "unsupported"}
-    assert [each.model_dump(exclude_defaults=True) for each in labels_of(server, case_id)] == [
+    assert [label.model_dump(exclude_defaults=True) for label in labels_of(server, case_id)] == [
         {"target": "span", **whole("120 metres** long"), **text}
     ]
     # what stands is listed and marked, and an undo brings it back into the form
@@ -220,7 +220,7 @@ def test_issues_can_be_reported_with_the_keyboard_alone(
     server: ReviewServer, open_tab: OpenTab
 ) -> None:
     tab = open_tab(server.base, width=900, scheme="dark")
-    found = opened(tab, "case-0")
+    found = open_answer(tab, "case-0")
     page, press = tab.page, tab.page.keyboard.press
     # nothing is selected: a sentence is chosen
     press("m")
@@ -256,8 +256,8 @@ def test_issues_can_be_reported_with_the_keyboard_alone(
     # words selected by keyboard
     settle(page)  # a redraw would drop the selection
     page.evaluate("""() => {
-            const found = [...document.querySelectorAll("*")].flatMap(each => each.shadowRoot ?? [])
-                .map(each => each.querySelector(".answer .text")).find(Boolean)
+            const found = [...document.querySelectorAll("*")].flatMap(element => element.shadowRoot ?? [])
+                .map(element => element.querySelector(".answer .text")).find(Boolean)
             const texts = document.createTreeWalker(found, NodeFilter.SHOW_TEXT)
             while (texts.nextNode()) if (texts.currentNode.data.includes("painted")) break
             const node = texts.currentNode
@@ -293,14 +293,14 @@ def test_issues_can_be_reported_with_the_keyboard_alone(
 
 def test_an_unfinished_report_survives_a_reload(server: ReviewServer, open_tab: OpenTab) -> None:
     tab = open_tab(server.base)
-    opened(tab, "case-3")
+    open_answer(tab, "case-3")
     page = tab.page
     tab.settle()  # a page that is still being drawn may draw its form anew, without what was typed
     page.keyboard.press("Shift+M")
     form = page.get_by_role("dialog", name="Report an issue with the whole answer")
     form.get_by_role("textbox").fill("It has no answer.")
     until(
-        lambda: (server.drafted("case-3", "reporting") or {}).get("note") == "It has no answer.",
+        lambda: (server.read_draft("case-3", "reporting") or {}).get("note") == "It has no answer.",
         page,
         "the draft",
     )
@@ -308,7 +308,7 @@ def test_an_unfinished_report_survives_a_reload(server: ReviewServer, open_tab: 
     expect(form.get_by_role("textbox")).to_have_value("It has no answer.")
     page.keyboard.press("Escape")
     expect(form).to_be_hidden()
-    until(lambda: server.drafted("case-3", "reporting") is None, page, "the end of the draft")
+    until(lambda: server.read_draft("case-3", "reporting") is None, page, "the end of the draft")
     tab.assert_clean()
 
 
@@ -333,7 +333,7 @@ def test_a_graphs_second_draft_is_approved_on_the_page_and_the_graph_resumes(
     )
 
 
-def started(tab: Tab, case_id: str) -> None:
+def open_as_ada(tab: Tab, case_id: str) -> None:
     """Open a case under the name of Ada."""
     tab.open(f"/review?case={case_id}")
     name = panel(tab.page).get_by_label("Your name")
@@ -345,7 +345,7 @@ def started(tab: Tab, case_id: str) -> None:
 def test_pasted_text_is_audited_as_a_new_version(server: ReviewServer, open_tab: OpenTab) -> None:
     tab = open_tab(server.base)
     page = tab.page
-    started(tab, "bridge")
+    open_as_ada(tab, "bridge")
     expect(page.get_by_text("Nothing can be checked, because no evidence has text")).to_be_visible()
     links = page.get_by_role("link", name="https://example.org/bridge")
     expect(links).to_have_attribute("href", "https://example.org/bridge")
@@ -379,7 +379,7 @@ def test_pasted_text_survives_a_reload_and_a_rejection(
 ) -> None:
     tab = open_tab(server.base)
     page = tab.page
-    started(tab, "bridge%20of%20another")
+    open_as_ada(tab, "bridge%20of%20another")
     page.get_by_label("Text of 2").fill(TEXT)
     page.get_by_label("Text of 2").blur()
     expect(page.get_by_label("Text of 2")).to_have_value(TEXT)

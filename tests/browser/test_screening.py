@@ -18,7 +18,7 @@ STRONG = "Does velotarine lower blood pressure in adults with resistant hyperten
 BORDERLINE = "Do adults on long-term proton pump inhibitors develop vitamin B12 deficiency?"
 
 
-def screened(tab: Tab, question: str) -> Page:
+def run_screening(tab: Tab, question: str) -> Page:
     """Load the demo abstracts if need be, fill in a demo question, and run it to its end."""
     page = tab.open("/screening")
     load = page.get_by_role("button", name="Load the demo abstracts").first
@@ -57,7 +57,7 @@ def test_a_screening_converges_is_overridden_and_its_kept_set_is_audited(
     demo: str, open_tab: OpenTab
 ) -> None:
     tab = open_tab(demo)
-    page = screened(tab, BORDERLINE)
+    page = run_screening(tab, BORDERLINE)
     assert outcome(page) == "Conflicting"
     rounds = page.locator("[class*=st-key-screening-round-]")
     expect(rounds).to_have_count(1)
@@ -102,7 +102,7 @@ def test_decisions_of_another_tool_are_imported_on_the_page(
     demo: str, open_tab: OpenTab, tmp_path: Path
 ) -> None:
     tab = open_tab(demo)
-    page = screened(tab, STRONG)
+    page = run_screening(tab, STRONG)
     title = page.locator(".st-key-screening-table tbody a").first.inner_text()
     (tmp_path / "decisions.csv").write_text(f'title,included\n"{title}",0\nUnknown,1\n')
     page.get_by_role("button", name="Import decisions").click(delay=40)
@@ -121,7 +121,7 @@ def test_an_opened_abstract_scrolls_into_view_and_one_key_confirms_its_grade(
     demo: str, open_tab: OpenTab
 ) -> None:
     tab = open_tab(demo)
-    page = screened(tab, STRONG)
+    page = run_screening(tab, STRONG)
     assert outcome(page) == "Sufficient"
     page.locator("tbody a").first.focus()
     page.keyboard.press("ArrowDown")

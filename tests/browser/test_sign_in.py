@@ -61,9 +61,9 @@ class Served(NamedTuple):
 
     def entries(self, case_id: str) -> list[LogEntry]:
         return [
-            each
-            for each in self.workbench.store.decisions.iterate()
-            if each.decision and each.decision.case_id == case_id
+            decision
+            for decision in self.workbench.store.decisions.iterate()
+            if decision.decision and decision.decision.case_id == case_id
         ]
 
 
@@ -101,7 +101,7 @@ def enter(browser: Browser, served: Served) -> Iterator[Callable[[str], Page]]:
     """Signs a person in, in a browser of their own."""
     with contextlib.ExitStack() as contexts:
 
-        def entered(name: str) -> Page:
+        def sign_in(name: str) -> Page:
             context = browser.new_context()
             contexts.callback(context.close)
             page = context.new_page()
@@ -113,10 +113,10 @@ def enter(browser: Browser, served: Served) -> Iterator[Callable[[str], Page]]:
             settle(page)
             return page
 
-        yield entered
+        yield sign_in
 
 
-def asked(
+def send_request(
     served: Served, path: str, method: str = "GET", body: bytes | None = None, **headers: str
 ) -> tuple[int, str]:
     connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=30)
@@ -138,7 +138,7 @@ def test_visitors_who_arent_signed_in_get_only_the_sign_in_page(
     served: Served, cookie: str
 ) -> None:
     for page in PAGES:
-        status, location = asked(
+        status, location = send_request(
             served, f"/{page}?case=bridge-0", Accept="text/html", Cookie=cookie
         )
         assert (status, location.partition("?")[0]) == (303, "/sign-in")
@@ -160,12 +160,12 @@ def test_visitors_who_arent_signed_in_get_only_the_sign_in_page(
             ("GET", "/auth/login"),
         ),
     ):
-        status, text = asked(
+        status, text = send_request(
             served, path, method, b"{}" if method in ("PUT", "POST") else None, Cookie=cookie
         )
         assert (status, json.loads(text)) == (401, {"error": "Sign in first."})
-    assert asked(served, "/healthz", Cookie=cookie) == (200, "ok")
-    assert json.loads(asked(served, "/health.json", Cookie=cookie)[1]) == {"ok": True}
+    assert send_request(served, "/healthz", Cookie=cookie) == (200, "ok")
+    assert json.loads(send_request(served, "/health.json", Cookie=cookie)[1]) == {"ok": True}
     address, origin = f"ws://127.0.0.1:{served.port}/_stcore/stream", Origin(served.base)
     with (
         pytest.raises(InvalidStatus) as refused,
@@ -183,26 +183,26 @@ def test_a_wrong_secret_is_rejected_and_redirects_stay_on_this_server(served: Se
         ("ro", SECRETS["Ro"].text),
         ("<b>", "x"),
     ):
-        status, text = asked(
+        status, text = send_request(
             served, "/sign-in", "POST", f"name={name}&secret={secret}".encode(), **form
         )
         assert status == 401
         assert "don't match" in text.replace("&#x27;", "'")
         assert "<b>" not in text
-    assert asked(served, "/sign-in", "POST", b"name=" + b"x" * 9000, **form)[0] == 413
+    assert send_request(served, "/sign-in", "POST", b"name=" + b"x" * 9000, **form)[0] == 413
     for target in ("//evil.example", "https://evil.example", "/\\evil.example", "evil"):
         body = f"name=Ro&secret={SECRETS['Ro'].text}&next={target}".encode()
-        assert asked(served, "/sign-in", "POST", body, **form) == (303, "/")
+        assert send_request(served, "/sign-in", "POST", body, **form) == (303, "/")
     other = {**form, "Origin": "http://evil.example"}
     assert (
-        asked(served, "/sign-in", "POST", f"name=Ro&secret={SECRETS['Ro'].text}".encode(), **other)[
-            0
-        ]
+        send_request(
+            served, "/sign-in", "POST", f"name=Ro&secret={SECRETS['Ro'].text}".encode(), **other
+        )[0]
         == 403
     )
 
 
-def decided(page: Page) -> None:
+def decide_case(page: Page) -> None:
     panel = page.get_by_role("region", name="Decision")
     expect(panel.get_by_role("navigation")).to_be_visible()
     expect(panel.get_by_label("Your name")).to_be_hidden()
@@ -219,7 +219,7 @@ def test_a_decision_records_the_signed_in_name(
     page.get_by_role("button", name="Ro", exact=True).click(delay=40)
     expect(page.get_by_text("Signed in as Ro, reviewer.")).to_be_visible()
     page.keyboard.press("Escape")
-    decided(page)
+    decide_case(page)
     expect(page.get_by_role("region", name="Decision")).to_contain_text(
         "Escalated the original answer of bridge-0."
     )
@@ -262,7 +262,7 @@ class Answered(NamedTuple):
     session: str
 
 
-def replayed(
+def replay_messages(
     served: Served, cookies: dict[str, str], messages: list[bytes], *resumes: str
 ) -> Answered:
     """Send messages over a websocket as a program opens it, with somebody's cookies, or to a
@@ -306,7 +306,7 @@ def test_a_replayed_decision_can_only_do_what_its_sessions_role_allows(
     page.route("**/api/v1/desk/decisions", keep)
     page.goto(f"{served.base}/review?case=bridge-1")
     settle(page)
-    decided(page)
+    decide_case(page)
     until(lambda: bool(sent), page, "the decision is sent")
     page.close()
     assert not served.entries("bridge-1")
@@ -314,9 +314,15 @@ def test_a_replayed_decision_can_only_do_what_its_sessions_role_allows(
     forged = {**cookies["Vi"], "_streamlit_user": cookies["Vi"]["_streamlit_user"][:-4] + "AAAA"}
 
     def replay(cookie: dict[str, str]) -> tuple[int, str]:
-        headers = {"Cookie": written(cookie), "X_Masis_Request": "1", "X_Masis_Reviewer": "Le"}
+        headers = {
+            "Cookie": cookie_header(cookie),
+            "X_Masis_Request": "1",
+            "X_Masis_Reviewer": "Le",
+        }
         path = "/api/v1/desk/decisions"
-        return asked(served, path, "POST", sent[0], Content_Type="application/json", **headers)
+        return send_request(
+            served, path, "POST", sent[0], Content_Type="application/json", **headers
+        )
 
     status, text = replay(cookies["Vi"])
     assert (status, "You need the reviewer role. Your roles: viewer." in text) == (403, True)
@@ -332,11 +338,12 @@ def test_knowing_a_session_id_doesnt_resume_another_persons_session(served: Serv
     opens = BackMsg()
     opens.rerun_script.query_string = "case=bridge-2"
     lead, viewer = (cookies_of(served, name) for name in ("Le", "Vi"))
-    first = replayed(served, lead, [opens.SerializeToString()])
+    first = replay_messages(served, lead, [opens.SerializeToString()])
     assert (
-        replayed(served, lead, [opens.SerializeToString()], first.session).session == first.session
+        replay_messages(served, lead, [opens.SerializeToString()], first.session).session
+        == first.session
     )
-    foreign = replayed(served, viewer, [opens.SerializeToString()], first.session)
+    foreign = replay_messages(served, viewer, [opens.SerializeToString()], first.session)
     assert foreign.session != first.session
     assert '"Le"' not in foreign.text
 
@@ -367,17 +374,19 @@ def test_a_missing_permission_is_explained_with_a_link_back(
     people.write_text(before, encoding="utf-8")
 
 
-def written(cookies: dict[str, str]) -> str:
+def cookie_header(cookies: dict[str, str]) -> str:
     return "; ".join(f"{name}={value}" for name, value in cookies.items())
 
 
 def test_signing_out_ends_the_session_in_every_tab_and_for_copied_cookies(
     served: Served, enter: Callable[[str], Page]
 ) -> None:
-    copied = written(cookies_of(served, "Ro"))
-    assert asked(served, "/queue", Accept="text/html", Cookie=copied)[0] == 200
-    asked(served, "/auth/logout", Accept="text/html", Cookie=copied)
-    assert asked(served, "/queue", Accept="text/html", Cookie=copied)[1].startswith("/sign-in")
+    copied = cookie_header(cookies_of(served, "Ro"))
+    assert send_request(served, "/queue", Accept="text/html", Cookie=copied)[0] == 200
+    send_request(served, "/auth/logout", Accept="text/html", Cookie=copied)
+    assert send_request(served, "/queue", Accept="text/html", Cookie=copied)[1].startswith(
+        "/sign-in"
+    )
     page = enter("Ro")
     page.goto(served.base)
     settle(page)
@@ -390,11 +399,14 @@ def test_signing_out_ends_the_session_in_every_tab_and_for_copied_cookies(
 
 
 def test_uploads_need_the_reviewer_role_and_have_a_limit(served: Served) -> None:
-    viewer, reviewer = (written(cookies_of(served, name)) for name in ("Vi", "Ro"))
+    viewer, reviewer = (cookie_header(cookies_of(served, name)) for name in ("Vi", "Ro"))
     path = "/_stcore/upload_file/session/file"
-    assert "You need the reviewer role" in asked(served, path, "PUT", b"x", Cookie=viewer)[1]
-    assert "You need the reviewer role" not in asked(served, path, "PUT", b"x", Cookie=reviewer)[1]
-    status, text = asked(
+    assert "You need the reviewer role" in send_request(served, path, "PUT", b"x", Cookie=viewer)[1]
+    assert (
+        "You need the reviewer role"
+        not in send_request(served, path, "PUT", b"x", Cookie=reviewer)[1]
+    )
+    status, text = send_request(
         served, f"{path}2", "PUT", b"x", Cookie=reviewer, Content_Length=str(2**28 + 1)
     )
     assert (status, "256 MiB" in text) == (413, True)

@@ -34,7 +34,7 @@ def test_from_the_demo_to_an_exported_decision(
     case_id = a_pasted_answer_is_audited_and_watched(tab)
     its_iterations_are_compared(tab)
     it_is_overridden_undone_and_decided_again(tab)
-    entries = logged(demo_folder / "demo.db", case_id)
+    entries = log_rows(demo_folder / "demo.db", case_id)
     assert [(entry["kind"], entry["verdict"]) for entry in entries] == [
         ("decision", "override"),
         ("undo", None),
@@ -136,7 +136,7 @@ def overridden(panel: Locator, note: str) -> None:
     panel.get_by_role("button", name="Submit").click(delay=40)
 
 
-def logged(database: Path, case_id: str) -> list[dict[str, object]]:
+def log_rows(database: Path, case_id: str) -> list[dict[str, object]]:
     with sqlite3.connect(database) as connection:
         connection.row_factory = sqlite3.Row
         rows = connection.execute(

@@ -38,15 +38,15 @@ def case(identifier: str, **changes: Any) -> dict[str, Any]:
 
 def lines(*cases: dict[str, Any]) -> bytes:
     """Return cases as JSON Lines."""
-    return b"".join(json.dumps(each).encode() + b"\n" for each in cases)
+    return b"".join(json.dumps(case).encode() + b"\n" for case in cases)
 
 
 def desk(path: Path, *cases: dict[str, Any], settings: Settings | None = None) -> Workbench:
     """Return a workbench on a new database with these cases, each audited."""
     opened = Workbench.open(path, settings)
-    for each in map(Case.model_validate, cases):
-        opened.cases.add_one(ADA, each)
-        opened.audits.audit(ADA, each)
+    for case in map(Case.model_validate, cases):
+        opened.cases.add_one(ADA, case)
+        opened.audits.audit(ADA, case)
     return opened
 
 

@@ -31,7 +31,7 @@ from tests.cli.running import Masis, case, lines, start
 from tests.llm.test_evidence_window import LONG_EVIDENCE as EVIDENCE
 from tests.llm.test_evidence_window import _refuse_long, audited
 from tests.reviewing import ADA
-from tests.served_replies import Request, says
+from tests.served_replies import Request, reply_with
 from tests.serving_models import ModelServer
 
 
@@ -177,8 +177,8 @@ def test_issues_are_written_as_a_table_to_a_csv_file(
     expected = [
         (run.case_id, issue.description)
         for run in runs_in(tmp_path / "runs.jsonl")
-        for each in run.iterations
-        for issue in each.issues
+        for iteration in run.iterations
+        for issue in iteration.issues
     ]
     assert expected
     assert [(row["case_id"], row["description"]) for row in rows] == expected
@@ -338,7 +338,7 @@ def test_claims_without_a_verdict_are_a_warning_with_a_reason() -> None:
     def silent(request: Request) -> object:
         silent = {"claims": [], "verdicts": [], "missing": []}
         return (
-            says(silent)
+            reply_with(silent)
             if request.schema_name in ("checked_claims_reply", "verdicts_reply")
             else None
         )

@@ -144,7 +144,7 @@ def test_no_audit_starts_that_would_exceed_the_cost_limit(masis: Masis, tmp_path
         "--concurrency",
         1,
     )
-    finished = sum(each == ["finished"] for each in states(database, 12))
+    finished = sum(state == ["finished"] for state in states(database, 12))
     assert 0 < finished < 12
     assert "The --max-cost limit was reached" in result.stderr
     again = masis("audit", file, "--db", database, "--model", "here:m", "--max-cost", "50")
@@ -204,7 +204,9 @@ def test_ctrl_c_twice_drops_running_audits_which_resume_later(
         configure(tmp_path, monkeypatch, server)
         process = start("audit", file, "--db", database, "--model", "here:m", "--concurrency", "2")
         until(
-            lambda: any(each.schema_name == "critique_reply" for each in list(server.requests)),
+            lambda: any(
+                request.schema_name == "critique_reply" for request in list(server.requests)
+            ),
             "a critic is asked",
         )
         process.send_signal(signal.SIGINT)

@@ -74,7 +74,7 @@ MODELS = re.compile(r"openai|anthropic|dspy|local:|s3://|audited/|[ ]pubmed ")
 MORE = {"config init": " --force", "bench": " --bootstrap 10 --half all"}
 
 
-class Each(NamedTuple):
+class ListedCommand(NamedTuple):
     """A command with its full name."""
 
     name: str
@@ -95,7 +95,7 @@ class Each(NamedTuple):
         return re.split(r" (?:\||&&|>>|>) |   +", own[0])[0] + MORE.get(self.name, "")
 
 
-def every(group: click.Group = main, before: str = "") -> Iterator[Each]:
+def every(group: click.Group = main, before: str = "") -> Iterator[ListedCommand]:
     context = click.Context(group)
     for name in group.list_commands(context):
         command = group.get_command(context, name)
@@ -103,10 +103,10 @@ def every(group: click.Group = main, before: str = "") -> Iterator[Each]:
         if isinstance(command, click.Group):
             yield from every(command, f"{before}{name} ")
         else:
-            yield Each(f"{before}{name}", command)
+            yield ListedCommand(f"{before}{name}", command)
 
 
-EVERY = [pytest.param(each, id=each.name) for each in every()]
+EVERY = [pytest.param(command, id=command.name) for command in every()]
 RIS = (
     "TY  - JOUR\nTI  - Metformin and mortality in heart failure\nAB  - A trial.\nDO  - 10.1/a\nER "
     " - \n"
@@ -191,30 +191,30 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
     return Prepared(folder, ids)
 
 
-@pytest.mark.parametrize("each", EVERY)
-def test_every_command_has_help_with_an_example(masis: Masis, each: Each) -> None:
-    shown = masis(*each.name.split(), "--help")
+@pytest.mark.parametrize("command", EVERY)
+def test_every_command_has_help_with_an_example(masis: Masis, command: ListedCommand) -> None:
+    shown = masis(*command.name.split(), "--help")
     assert shown.exit_code == 0, shown.output
-    assert shown.output.startswith(f"Usage: masis {each.name} ")
-    assert f"\n    masis {each.name}" in shown.output
+    assert shown.output.startswith(f"Usage: masis {command.name} ")
+    assert f"\n    masis {command.name}" in shown.output
     assert "xit code" in shown.output
-    assert ("--db" in shown.output) != (each.name in NO_DATABASE)
-    assert ("--json" in shown.output) != (each.name in NO_JSON)
+    assert ("--db" in shown.output) != (command.name in NO_DATABASE)
+    assert ("--json" in shown.output) != (command.name in NO_JSON)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("as_json", [False, True], ids=["for people", "for programs"])
-@pytest.mark.parametrize("each", [each for each in EVERY if each.id not in ELSEWHERE])
+@pytest.mark.parametrize("command", [param for param in EVERY if param.id not in ELSEWHERE])
 def test_the_first_example_of_every_command_runs(
     masis: Masis,
     prepared: Prepared,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    each: Each,
+    command: ListedCommand,
     as_json: bool,
 ) -> None:
-    if as_json and each.name in NO_JSON:
-        pytest.skip(NO_JSON[each.name])
+    if as_json and command.name in NO_JSON:
+        pytest.skip(NO_JSON[command.name])
     folder = tmp_path / "here"
     shutil.copytree(prepared.folder, folder)
     monkeypatch.chdir(folder)
@@ -223,17 +223,19 @@ def test_the_first_example_of_every_command_runs(
     monkeypatch.setattr(
         "masis.services.demo_database.demo_case_files", lambda: demo_case_files()[:1]
     )
-    words = each.example()
+    words = command.example()
     for placeholder, known in prepared.ids.items():
         words = words.replace(placeholder, known)
     arguments = shlex.split(words)[1:]
-    yes = ["--yes"] if any("--yes" in parameter.opts for parameter in each.command.params) else []
+    yes = (
+        ["--yes"] if any("--yes" in parameter.opts for parameter in command.command.params) else []
+    )
     result = masis(*arguments, *yes, *(["--json"] if as_json and "--json" not in arguments else []))
     assert result.exit_code == 0, (words, result.stderr)
     if as_json:
         found = [json.loads(line) for line in result.stdout.splitlines()]
         assert all(isinstance(record, dict) for record in found)
-        assert found or each.name in NO_RECORDS
+        assert found or command.name in NO_RECORDS
 
 
 @pytest.mark.parametrize(("typed", "offered"), [("masis aud", "audit"), ("masis db bac", "backup"),

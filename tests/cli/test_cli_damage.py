@@ -58,7 +58,7 @@ def test_a_damaged_run_is_reported_with_its_case_and_a_hint(
     assert "This is a bug" not in result.stderr
 
 
-def _altered(
+def _alter_payload(
     path: Path, change: Callable[[dict[str, Any]], object], table: str, where: str
 ) -> None:
     """Change the stored payload of run-2 and compress it again."""
@@ -70,7 +70,7 @@ def _altered(
         connection.execute(f"UPDATE {table} SET payload = ? WHERE {where}", [packed])
 
 
-def _decided(path: Path) -> Path:
+def _create_decided_database(path: Path) -> Path:
     """Create a database with three decided cases, each with a label on its answer."""
     with Store.open(path) as store:
         for number in (1, 2, 3):
@@ -122,11 +122,11 @@ READ = {"claims": "a claim without a verdict", "sentences": "a sentence without 
 def test_an_altered_run_stops_every_export_without_leaving_a_file(
     masis: Masis, tmp_path: Path, form: str, how: str
 ) -> None:
-    database, out = _decided(tmp_path / "decided.db"), tmp_path / "out" / "export"
+    database, out = _create_decided_database(tmp_path / "decided.db"), tmp_path / "out" / "export"
     out.parent.mkdir()
     assert masis("export", "--format", form, "--out", out, "--db", database).exit_code == 0
-    before = sorted((each, each.stat().st_mtime_ns) for each in out.parent.rglob("*"))
-    _altered(database, *ALTERED[how])
+    before = sorted((path, path.stat().st_mtime_ns) for path in out.parent.rglob("*"))
+    _alter_payload(database, *ALTERED[how])
     result = masis("export", "--format", form, "--out", out, "--db", database)
     assert result.exit_code == 1
     assert (
@@ -138,14 +138,14 @@ def test_an_altered_run_stops_every_export_without_leaving_a_file(
         " again" in result.stderr
     )
     assert "This is a bug" not in result.stderr
-    assert sorted((each, each.stat().st_mtime_ns) for each in out.parent.rglob("*")) == before
+    assert sorted((path, path.stat().st_mtime_ns) for path in out.parent.rglob("*")) == before
 
 
 @pytest.mark.parametrize("form", ["cases", "decided", "hf"])
 def test_a_damaged_case_is_reported_and_leaves_no_file(
     masis: Masis, tmp_path: Path, form: str
 ) -> None:
-    database = _decided(tmp_path / "decided.db")
+    database = _create_decided_database(tmp_path / "decided.db")
     with sqlite3.connect(database) as connection:
         connection.execute("UPDATE case_payloads SET payload = '{' WHERE case_seq = 2")
     connection.close()
@@ -162,7 +162,7 @@ def test_a_damaged_case_is_reported_and_leaves_no_file(
 def test_a_missing_iteration_is_damage_and_the_hint_repairs_it(
     masis: Masis, tmp_path: Path
 ) -> None:
-    database = _decided(tmp_path / "decided.db")
+    database = _create_decided_database(tmp_path / "decided.db")
     with sqlite3.connect(database) as connection:
         connection.execute("DELETE FROM job_parts WHERE job_seq = 2 AND kind = 'iteration'")
     connection.close()

@@ -226,7 +226,7 @@ def test_exported_cases_can_be_piped_into_an_audit(masis: Masis, tmp_path: Path)
     exported = masis("export", "--format", "cases", "--db", tmp_path / "one.db").stdout_bytes
     assert masis("audit", "-", "--db", tmp_path / "other.db", stdin=exported).exit_code == 0
     with Workbench.open(tmp_path / "other.db").store as store:
-        assert [store.cases.get(each["id"]).to_json_dict() for each in given] == given
+        assert [store.cases.get(record["id"]).to_json_dict() for record in given] == given
 
 
 def test_a_file_that_reveals_blinded_results_is_written_with_a_warning(
@@ -234,7 +234,7 @@ def test_a_file_that_reveals_blinded_results_is_written_with_a_warning(
 ) -> None:
     audited = Path(shutil.copy(audited, tmp_path / "blind.db"))
 
-    def warned(*arguments: str) -> bool:
+    def warns(*arguments: str) -> bool:
         result = masis("export", *arguments, "--out", tmp_path / "out", "--db", audited)
         assert result.exit_code == 0, result.output
         return (
@@ -242,7 +242,7 @@ def test_a_file_that_reveals_blinded_results_is_written_with_a_warning(
             "reviewers" in result.stderr
         )
 
-    assert not warned("--format", "runs")
+    assert not warns("--format", "runs")
     workbench = Workbench.open(audited)
     workbench.team.put_in_force(Actor(name="Lead"), QueuePolicy(machine="after"))
     shown = (
@@ -250,15 +250,15 @@ def test_a_file_that_reveals_blinded_results_is_written_with_a_warning(
         ("--format", "executions"),
         ("--format", "claims", "--state", "any"),
     )
-    assert [warned(*arguments) for arguments in shown] == [True] * 3
+    assert [warns(*arguments) for arguments in shown] == [True] * 3
     hidden = (
         ("--format", "cases"),
         ("--format", "claims"),
         ("--format", "labels", "--state", "approved"),
     )
-    assert not any(warned(*arguments) for arguments in hidden)
+    assert not any(warns(*arguments) for arguments in hidden)
     workbench.team.put_in_force(Actor(name="Lead"), QueuePolicy(reviewers=2))
-    assert not warned("--format", "runs")
+    assert not warns("--format", "runs")
     workbench.close()
 
 
@@ -296,7 +296,7 @@ def test_a_version_is_frozen_compared_rebuilt_and_removed(
     records = map(
         json.loads, masis("dataset", "list", "--json", "--db", audited).stdout.splitlines()
     )
-    assert [each["name"] for each in records] == ["v2", "v1"]
+    assert [record["name"] for record in records] == ["v2", "v1"]
 
     shown = masis("dataset", "show", "v1", "--db", audited)
     assert json.loads(shown.stdout)["dataset"]["description"] == "first\tround"
@@ -486,16 +486,16 @@ def test_metrics_of_a_lake_match_its_audits_and_store_nothing(
     )
     for name in (*same, "confidence", "overall", "calls", "input_tokens", "cost_usd"):
         assert of_lake["total"][name] == pytest.approx(of_desk["total"][name]), name
-    assert [each["name"] for each in of_lake["periods"]] == [
-        each["name"] for each in of_desk["periods"]
+    assert [period["name"] for period in of_lake["periods"]] == [
+        period["name"] for period in of_desk["periods"]
     ]
-    assert [each["name"] for each in of_lake["models"]] == [
-        each["name"] for each in of_desk["models"]
+    assert [model["name"] for model in of_lake["models"]] == [
+        model["name"] for model in of_desk["models"]
     ]
-    spreads = {each["measure"]: each for each in of_desk["distributions"]}
-    for each in of_lake["distributions"]:
-        if each["measure"] in ("iterations", "confidence"):
-            assert each == spreads[each["measure"]]
+    spreads = {distribution["measure"]: distribution for distribution in of_desk["distributions"]}
+    for distribution in of_lake["distributions"]:
+        if distribution["measure"] in ("iterations", "confidence"):
+            assert distribution == spreads[distribution["measure"]]
 
 
 def test_metrics_of_a_lake_say_that_no_case_matches(masis: Masis, lake: Path) -> None:

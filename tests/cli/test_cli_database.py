@@ -97,7 +97,7 @@ def test_a_dry_run_lists_exactly_the_runs_that_a_purge_removes(masis: Masis, aud
     named = read(masis("purge", "--history", "--list", "--json", "--db", audited))["purges"][0][
         "removed"
     ]
-    assert [each["id"] for each in named] == [each["id"] for each in would["goes"]]
+    assert [record["id"] for record in named] == [record["id"] for record in would["goes"]]
     assert masis("verify-log", "--db", audited).exit_code == 0
     assert masis("health", "--db", audited).exit_code == 0
     assert "There is nothing to remove." in masis("purge", "--yes", "--db", audited).stderr
@@ -171,12 +171,12 @@ def test_ctrl_c_stops_a_purge_after_the_current_batch_and_the_same_command_resum
     monkeypatch.setattr("masis.store.retention.removal.BATCH", 1)
     move = ProgressBar.move
 
-    def interrupted(self: ProgressBar, to: int, note: str) -> None:
+    def interrupt(self: ProgressBar, to: int, note: str) -> None:
         os.kill(os.getpid(), signal.SIGINT)
         move(self, to, note)
 
     with monkeypatch.context() as patched:
-        patched.setattr(ProgressBar, "move", interrupted)
+        patched.setattr(ProgressBar, "move", interrupt)
         result = masis("purge", "--yes", "--json", "--db", audited)
     assert result.exit_code == 130
     assert read(result)["removed"]["runs"] == 1

@@ -198,7 +198,7 @@ def test_several_reports_become_a_folder_that_opens_from_disk(
         assert (result.exit_code, result.stdout) == (0, "")
     index = (out / "index.html").read_text(encoding="utf-8")
     linked = re.findall(r'<a href="([^"]+)">', index)
-    assert {*linked, "index.html"} == {each.name for each in out.iterdir()}
+    assert {*linked, "index.html"} == {path.name for path in out.iterdir()}
     assert len(linked) == 2
     for name in linked:
         page = (out / name).read_text(encoding="utf-8")
@@ -212,7 +212,7 @@ def test_ids_with_the_same_file_name_get_separate_pages(masis: Masis, tmp_path: 
     file.write_bytes(lines(*map(case, names)))
     assert masis("audit", file, "--db", database).exit_code == 0
     assert masis("report", *names, "--out", out, "--db", database).exit_code == 0
-    pages = [each.name.casefold() for each in out.iterdir()]
+    pages = [path.name.casefold() for path in out.iterdir()]
     assert len(set(pages)) == len(names) + 1
     assert not list(tmp_path.glob("*.html"))
     assert "<script>" not in (out / "index.html").read_text(encoding="utf-8")
@@ -226,7 +226,7 @@ def test_existing_files_are_never_overwritten(masis: Masis, audited: Path, tmp_p
     assert result.exit_code != 0
     assert "papers" in result.stderr
     assert "Name a new folder" in result.stderr
-    assert [each.name for each in out.iterdir()] == ["thesis.txt"]
+    assert [path.name for path in out.iterdir()] == ["thesis.txt"]
     result = masis("report", "ä", "nowhere", "--out", tmp_path / "new", "--db", audited)
     assert result.exit_code != 0
     assert "nowhere" in result.stderr

@@ -36,8 +36,8 @@ def test_a_guarantee_is_drawn_shown_and_part_of_the_manifest(masis: Masis, froze
     assert (record["status"], record["remaining"], record["wrong"]) == ("open", 5, None)
     assert "case_ids" not in record["plan"]
     workbench = Workbench.open(frozen)
-    for each in workbench.store.relabelling.list_drawn(1):
-        decide(workbench, each.copy_id, "approve", "Ben")
+    for item in workbench.store.relabelling.list_drawn(1):
+        decide(workbench, item.copy_id, "approve", "Ben")
     workbench.close()
     shown = masis("dataset", "guarantee", "show", "v1", "--db", frozen).stdout
     assert "Holds: at most 20.0% of 6 labels are wrong" in shown

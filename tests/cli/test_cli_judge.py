@@ -83,7 +83,7 @@ def test_wrong_options_say_what_to_write_instead(masis: Masis, database: Path) -
         ((*add, "--force", "must", "--severity", "low", "--check", "length=3"), "no kind 'length'"),
         (
             (*add, "--force", "must_not", "--severity", "low", "--check", "pattern=(?=a)"),
-            "no regular expression",
+            "isn't a supported regular expression",
         ),
         (("judge", "rules", "prices 1", "--severity", "low"), "belongs to --add"),
         (("judge", "rules", "prices 1", "--remove", "x"), "has no rule 'x'"),

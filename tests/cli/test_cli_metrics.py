@@ -48,13 +48,13 @@ def test_metrics_as_json_use_the_names_of_the_spec(masis: Masis, audited: Path) 
         "critique_confidence_avg",
         "claims_per_draft",
     } <= set(total)
-    assert {each["measure"] for each in found["distributions"]} >= {
+    assert {distribution["measure"] for distribution in found["distributions"]} >= {
         "critic_ms",
         "reviser_ms",
         "loop_ms",
         "iterations",
     }
-    assert [each["name"] for each in found["models"]] == ["offline"]
+    assert [model["name"] for model in found["models"]] == ["offline"]
 
 
 @pytest.mark.parametrize(

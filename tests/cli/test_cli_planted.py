@@ -37,7 +37,7 @@ def test_copies_are_planted_decided_counted_and_withdrawn(masis: Masis, approved
     assert "planted" not in masis("show", second, "--db", approved).stdout.casefold()
     found = json.loads(masis("planted", "recall", "--json", "--db", approved).stdout)
     assert (found["copies"]["open"], found["copies"]["decided"]) == (1, 1)
-    assert [(each["case"], each["missed_by"]) for each in found["decided"]] == [(first, ["Ben"])]
+    assert [(copy["case"], copy["missed_by"]) for copy in found["decided"]] == [(first, ["Ben"])]
     assert (
         "1 copy withdrawn." in masis("planted", "withdraw", "--by", "Lea", "--db", approved).stderr
     )

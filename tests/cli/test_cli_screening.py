@@ -204,7 +204,7 @@ def test_drift_and_memory_are_shown_on_the_command_line(masis: Masis, tmp_path: 
     assert "\x1b" not in result.stdout
     assert f"Acceptance memory (off): {len(found.kept)} acceptances." in result.stdout
     record = json.loads(masis("screening", "drift", "--json", "--db", database).stdout)
-    assert [(each["judgements"], each["disagreements"]) for each in record["drift"]] == [
+    assert [(drift["judgements"], drift["disagreements"]) for drift in record["drift"]] == [
         (2, 1),
         (2, 1),
     ]
@@ -218,7 +218,9 @@ def test_a_stored_corpus_is_screened_like_a_file(masis: Masis, tmp_path: Path) -
         of_corpus = masis("screen", "corpus:demo", "--question", QUESTION, "--db", database, *extra)
         of_file = masis("screen", FILE, "--question", QUESTION, *extra)
         assert (of_corpus.exit_code, of_file.exit_code) == (0, 0), of_corpus.stderr
-        one, other = (Screening.model_validate_json(each.stdout) for each in (of_corpus, of_file))
+        one, other = (
+            Screening.model_validate_json(result.stdout) for result in (of_corpus, of_file)
+        )
         assert (one.outcome, one.decision) == (other.outcome, other.decision)
         assert f"Screening {one.id} is stored" in of_corpus.stderr
         if extra:
@@ -344,13 +346,13 @@ def test_reading_a_large_file_can_be_interrupted(
     monkeypatch: pytest.MonkeyPatch,
     command: tuple[str, ...],
 ) -> None:
-    def interrupted(stream: BinaryIO, *, name: str) -> Iterator[Abstract | InputError]:
-        for number, each in enumerate(read_abstracts(stream, name=name)):
+    def yield_then_interrupt(stream: BinaryIO, *, name: str) -> Iterator[Abstract | InputError]:
+        for number, abstract in enumerate(read_abstracts(stream, name=name)):
             if number == 700:
                 os.kill(os.getpid(), signal.SIGINT)
-            yield each
+            yield abstract
 
-    monkeypatch.setattr(commands, "read_abstracts", interrupted)
+    monkeypatch.setattr(commands, "read_abstracts", yield_then_interrupt)
     result = masis(*command, many(tmp_path), "--db", database)
     assert result.exit_code == 130
     if command[0] == "screen":

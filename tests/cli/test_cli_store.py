@@ -85,7 +85,7 @@ def test_a_case_with_a_taken_id_is_an_error_and_the_others_are_imported(
     assert "1 case imported" in result.stderr
     cured = masis("import", file, "--db", database, "--map", "id=")
     assert cured.exit_code == 0, cured.stderr
-    stored = {each.id: each.query for each in Workbench.open(database).store.cases.iterate()}
+    stored = {case.id: case.query for case in Workbench.open(database).store.cases.iterate()}
     # a and b stay; both are stored again with ids derived from their content
     assert len(stored) == 4
     assert stored["a"] != "Another?"
@@ -168,14 +168,14 @@ def cases(tmp_path: Path) -> Path:
     return file
 
 
-def told(text: str) -> list[dict[str, object]]:
+def json_lines(text: str) -> list[dict[str, object]]:
     return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
 
 
 @pytest.mark.spec("REQ-CRITIC-OBS-002")
 def test_the_log_can_be_json(masis: Masis, cases: Path, tmp_path: Path) -> None:
     done = masis("audit", cases, "--db", tmp_path / "a.db", "--log", "info", "--log-format", "json")
-    events = [line["event"] for line in told(done.stderr)]
+    events = [line["event"] for line in json_lines(done.stderr)]
     assert events[0] == "run_started"
     assert events[-1] == "run_finished"
     assert "iteration_finished" in events
@@ -185,18 +185,18 @@ def test_the_log_format_option_outranks_the_setting(
     masis: Masis, cases: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MASIS_LOG_FORMAT", "json")
-    assert told(masis("audit", cases, "--db", tmp_path / "a.db", "--log", "info").stderr)
+    assert json_lines(masis("audit", cases, "--db", tmp_path / "a.db", "--log", "info").stderr)
     plain = masis(
         "audit", cases, "--db", tmp_path / "b.db", "--log", "info", "--log-format", "text"
     )
-    assert not told(plain.stderr)
+    assert not json_lines(plain.stderr)
     assert "ends after" in plain.stderr
 
 
 def test_a_clean_audit_logs_nothing_by_default(masis: Masis, cases: Path, tmp_path: Path) -> None:
     done = masis("audit", cases, "--db", tmp_path / "a.db", "--log-format", "json")
     assert done.exit_code == 0
-    assert not [line for line in told(done.stderr) if line["level"] == "INFO"]
+    assert not [line for line in json_lines(done.stderr) if line["level"] == "INFO"]
 
 
 @pytest.fixture(scope="module")

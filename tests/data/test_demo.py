@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from masis.api.exam_results import ExamResults, examinee_of_run
+from masis.api.exam_results import ExamResults, build_examinee_of_run
 from masis.audit.acceptance import RULE_VERSION
 from masis.schema.case import Case, GoldLabels
 from masis.schema.run import Run
@@ -19,7 +19,7 @@ from masis.schema.screening import STUDY_TYPES, Abstract
 from masis.services import demo_cases
 from masis.settings import Settings
 from masis.views.words import model_words
-from tests.rules import each
+from tests.rules import for_each
 from tools.recorded_audits import EXPECTED, is_complete, outcome, replay_demo_audits
 
 DATA = Path(__file__).resolve().parents[2] / "data"
@@ -55,8 +55,8 @@ def read_cases(path: Path) -> list[JsonCase]:
 
 CASES = [case for path in FILES for case in read_cases(path)]
 ANSWERED = [case for case in CASES if "answer" in case]
-each_case = each(CASES, lambda case: case["id"])
-each_answered = each(ANSWERED, lambda case: case["id"])
+for_each_case = for_each(CASES, lambda case: case["id"])
+for_each_answered = for_each(ANSWERED, lambda case: case["id"])
 
 
 def resolve(reference: str, evidence: list[dict[str, str]]) -> str | None:
@@ -110,12 +110,12 @@ def test_there_are_at_least_44_cases_from_8_fields() -> None:
     assert all(path.stat().st_size < 400_000 for path in FILES)
 
 
-@each_case
+@for_each_case
 def test_every_case_round_trips(case: JsonCase) -> None:
     assert Case.model_validate(case).to_json_dict() == case
 
 
-@each_answered
+@for_each_answered
 def test_every_labelled_claim_occurs_once_verbatim(case: JsonCase) -> None:
     ids = {chunk["id"] for chunk in case["evidence"]}
     assert case["labels"]["claims"]
@@ -130,7 +130,7 @@ def test_every_labelled_claim_occurs_once_verbatim(case: JsonCase) -> None:
             assert claim["correct"]
 
 
-@each_answered
+@for_each_answered
 def test_labelled_references_resolve_as_labelled(case: JsonCase) -> None:
     ids = {chunk["id"] for chunk in case["evidence"]}
     for ref in case["labels"]["citations"]:
@@ -145,7 +145,7 @@ def test_labelled_references_resolve_as_labelled(case: JsonCase) -> None:
             assert ref["evidence_id"] not in {None, named}
 
 
-@each_answered
+@for_each_answered
 def test_every_marker_is_labelled_or_a_known_decoy(
     case: JsonCase,
 ) -> None:
@@ -158,14 +158,14 @@ def test_every_marker_is_labelled_or_a_known_decoy(
         assert len(same) == references_in_it * prose.count(ref["text"])
 
 
-@each_answered
+@for_each_answered
 def test_a_claim_is_cited_exactly_if_it_has_a_reference(case: JsonCase) -> None:
     sentences = {ref["sentence"] for ref in case["labels"]["citations"]}
     for claim in case["labels"]["claims"]:
         assert claim["cited"] == (claim["text"] in sentences), claim["text"]
 
 
-@each_answered
+@for_each_answered
 def test_clean_cases_are_supported_cited_and_without_issues(case: JsonCase) -> None:
     labels = case["labels"]
     faultless = (
@@ -180,7 +180,7 @@ def test_clean_cases_are_supported_cited_and_without_issues(case: JsonCase) -> N
     assert faultless == ("reference_answer" not in labels)
 
 
-@each_case
+@for_each_case
 def test_labelled_issues_have_a_known_type_and_quote_the_answer(case: JsonCase) -> None:
     for finding in case["labels"]["findings"]:
         assert finding["type"] in FINDINGS
@@ -190,7 +190,7 @@ def test_labelled_issues_have_a_known_type_and_quote_the_answer(case: JsonCase) 
             assert case["answer"].count(finding["text"]) == 1
 
 
-@each_case
+@for_each_case
 def test_reference_answers_have_no_fault(case: JsonCase) -> None:
     corrected = case["labels"].get("reference_answer")
     if corrected is None:
@@ -203,7 +203,7 @@ def test_reference_answers_have_no_fault(case: JsonCase) -> None:
         assert resolve(number, case["evidence"]), number
 
 
-@each_answered
+@for_each_answered
 def test_supported_numbers_are_in_the_named_evidence(case: JsonCase) -> None:
     texts = {chunk["id"]: f"{chunk['source']} {chunk['text']}" for chunk in case["evidence"]}
     for claim in case["labels"]["claims"]:
@@ -287,11 +287,11 @@ def lines(path: Path) -> list[JsonRecord]:
 
 RECORDS = lines(FOLDER / "abstracts.jsonl")
 QUESTIONS: list[JsonRecord] = json.loads((FOLDER / "questions.json").read_text(encoding="utf-8"))
-each_record = each(RECORDS, lambda record: record["id"])
-each_question = each(QUESTIONS, lambda question: question["id"])
+for_each_record = for_each(RECORDS, lambda record: record["id"])
+for_each_question = for_each(QUESTIONS, lambda question: question["id"])
 
 
-@each_record
+@for_each_record
 def test_every_record_is_marked_as_a_demo(record: JsonRecord) -> None:
     assert record["written_for_demo"] is True
     assert record["doi"].startswith("10.5555/")
@@ -299,14 +299,14 @@ def test_every_record_is_marked_as_a_demo(record: JsonRecord) -> None:
     assert all("NCT999" in number for number in re.findall(r"NCT\d+", record["text"]))
 
 
-@each_record
+@for_each_record
 def test_every_record_is_a_valid_abstract(record: JsonRecord) -> None:
     abstract = Abstract.model_validate(record)
     assert abstract.id == record["id"]
     assert abstract.model_extra["labels"] == record["labels"]
 
 
-@each_record
+@for_each_record
 def test_labelled_sample_sizes_are_in_the_abstract(record: JsonRecord) -> None:
     size = record["labels"]["sample_size"]
     if size is not None:
@@ -321,7 +321,7 @@ def test_all_14_study_types_occur() -> None:
     assert max(found.values()) <= len(RECORDS) / 4
 
 
-@each_question
+@for_each_question
 def test_every_question_has_an_expected_result_and_abstracts(question: JsonRecord) -> None:
     assert question["kind"] in KINDS
     assert question["why"]
@@ -358,7 +358,7 @@ def test_the_samples_have_ten_records_in_every_format() -> None:
         == dois
     )
     tree = ET.parse(folder / "sample.xml")
-    assert {each.text for each in tree.iter("ELocationID")} == dois
+    assert {element.text for element in tree.iter("ELocationID")} == dois
 
 
 def test_the_readme_counts_are_correct() -> None:
@@ -402,7 +402,7 @@ def test_demo_audits_cover_every_field_and_fault(runs: dict[str, Run]) -> None:
     assert min(Counter(name.rpartition("-")[0].partition("-")[0] for name in runs).values()) >= 4
     labels = [case.labels for case in cases if case.labels is not None]
     assert {claim.verdict for label in labels for claim in label.claims} >= VERDICTS
-    statuses = {each.status for label in labels for each in label.citations}
+    statuses = {citation.status for label in labels for citation in label.citations}
     assert statuses >= {"valid", "invalid", "misattributed", "redundant"}
     assert sum(label.clean is True for label in labels) >= 10
     assert max(run.total_iterations for run in runs.values()) >= 2
@@ -413,7 +413,7 @@ def test_recorded_replies_accept_only_with_a_passed_exam(
 ) -> None:
     settings = Settings()
     for run in runs.values():
-        passed = ExamResults().standing(examinee_of_run(run, settings)).passed
+        passed = ExamResults().standing(build_examinee_of_run(run, settings)).passed
         assert passed != ("model_not_examined" in {reason.code for reason in run.review_reasons})
         assert passed or run.needs_review
 

@@ -20,7 +20,7 @@ from masis.datasets.mapping.reader import read_any
 from masis.errors import InputError
 from masis.schema.answers import no_answer_in, separate_thoughts
 from masis.schema.case import Case, case_of
-from tests.rules import each
+from tests.rules import for_each
 
 QUESTION = "How tall is the mill?"
 CHUNK = {"id": "1", "text": "The mill is 18 metres tall."}
@@ -65,7 +65,7 @@ WHOLE = (
 )
 
 
-@each(APART)
+@for_each(APART)
 def test_thoughts_are_separated_from_the_answer_by_their_markers(text: str) -> None:
     found = separate_thoughts(text)
     assert (found.answer, found.thoughts) == APART[text]
@@ -80,7 +80,7 @@ def test_thoughts_are_separated_from_the_answer_by_their_markers(text: str) -> N
     assert kept == found.answer
 
 
-@each(WHOLE)
+@for_each(WHOLE)
 def test_text_that_only_mentions_thought_markers_is_unchanged(text: str) -> None:
     assert separate_thoughts(text) == (text, "", ())
 
@@ -95,7 +95,7 @@ def test_any_text_is_its_answer_plus_the_removed_parts(text: str) -> None:
     assert kept + text[at:] == found.answer
 
 
-def made(**fields: Any) -> Case:
+def case_with(**fields: Any) -> Case:
     return case_of({"query": QUESTION, "evidence": [CHUNK], **fields})
 
 
@@ -110,10 +110,13 @@ def test_offsets_into_the_answer_are_shifted_and_those_into_thoughts_dropped() -
     labels = {
         "claims": [{"text": ANSWER, "start": start, "end": len(text), "verdict": "supported"}]
     }
-    case = made(answer=text, citations=cited, labels=labels)
+    case = case_with(answer=text, citations=cited, labels=labels)
     assert case.answer == ANSWER
     assert case.model_reasoning == THOUGHT
-    assert [(each.start, each.end) for each in case.given_citations] == [(0, len(ANSWER)), (4, 4)]
+    assert [(citation.start, citation.end) for citation in case.given_citations] == [
+        (0, len(ANSWER)),
+        (4, 4),
+    ]
     assert case.labels
     assert case.labels.claims[0].start == 0
 
@@ -121,13 +124,13 @@ def test_offsets_into_the_answer_are_shifted_and_those_into_thoughts_dropped() -
 def test_a_case_is_identical_from_python_or_a_file_and_round_trips() -> None:
     text = f"<think>{THOUGHT}</think>{ANSWER}"
     case = Case(id="a", query=QUESTION, answer=text, evidence=[CHUNK])
-    assert case == made(id="a", answer=text)
+    assert case == case_with(id="a", answer=text)
     assert case_of(case.to_json_dict()) == case
     assert Case.model_validate(case.to_json_dict()).digest() == case.digest()
 
 
 def test_thoughts_are_not_audited() -> None:
-    run = masis.run_audit(made(answer=f"<think>{THOUGHT}</think>{ANSWER}"))
+    run = masis.run_audit(case_with(answer=f"<think>{THOUGHT}</think>{ANSWER}"))
     assert run.iterations[0].answer == ANSWER
     assert run.iterations[0].citation_audit.invalid_citations == ()
     assert "20 metres" not in run.model_dump_json()
@@ -304,7 +307,9 @@ def test_gemini_supports_point_into_the_answer_after_thoughts(
         )
         case = read(tmp_path, row)
         assert case.answer
-        assert [case.answer[each.start : each.end] for each in case.given_citations] == [words]
+        assert [
+            case.answer[citation.start : citation.end] for citation in case.given_citations
+        ] == [words]
 
 
 REFUSED: dict[str, dict[str, Any]] = {
@@ -502,7 +507,7 @@ ANSWERED: tuple[dict[str, Any], ...] = (
 )
 
 
-@each(ANSWERED)
+@for_each(ANSWERED)
 def test_an_answer_that_hedges_breaks_off_or_mentions_errors_is_an_answer(
     row: dict[str, Any],
 ) -> None:
@@ -522,7 +527,7 @@ def test_a_truncated_answer_is_noted(tmp_path: Path) -> None:
 
 
 def test_a_run_without_an_answer_says_so_in_repr_and_notebook() -> None:
-    run = masis.run_audit(made(id="m", error="It <b>broke</b>"))
+    run = masis.run_audit(case_with(id="m", error="It <b>broke</b>"))
     assert (
         repr(run)
         == "<Run of 'm': no answer, needs review: The call of the system failed: It <b>broke</b>>"
@@ -530,7 +535,7 @@ def test_a_run_without_an_answer_says_so_in_repr_and_notebook() -> None:
     html = run._repr_html_() or ""
     assert "There was no answer to audit." in html
     assert "<b>broke" not in html
-    (found,) = masis.audit_many([made(id="m", error="It broke")], progress=False)
+    (found,) = masis.audit_many([case_with(id="m", error="It broke")], progress=False)
     assert found.termination_reason == "no_answer"
 
 
@@ -543,19 +548,19 @@ def test_a_missing_answer_is_drafted() -> None:
         {"status": "ok"},
         {"status": 200},
     ):
-        case = made(**error)
+        case = case_with(**error)
         assert case.unanswered is None
         assert masis.run_audit(case).draft is not None
 
 
 def test_an_answer_under_another_key_isnt_a_failure() -> None:
     with pytest.raises(InputError, match="may hold it"):
-        made(response=ANSWER, finish_reason="length")
+        case_with(response=ANSWER, finish_reason="length")
 
 
 def test_a_case_with_both_answer_and_no_answer_is_rejected() -> None:
     with pytest.raises(InputError, match="but there is one"):
-        made(answer=ANSWER, no_answer={"code": "failed"})
+        case_with(answer=ANSWER, no_answer={"code": "failed"})
 
 
 def test_the_no_answer_message_is_bounded() -> None:
@@ -569,7 +574,7 @@ def test_the_no_answer_message_is_bounded() -> None:
 
 
 def test_a_refused_answer_is_drafted_only_on_request_and_needs_review() -> None:
-    case = made(no_answer={"code": "refused", "message": "I can't help."})
+    case = case_with(no_answer={"code": "refused", "message": "I can't help."})
     run = masis.run_audit(case, settings=masis.Settings().with_values({"draft_unanswered": True}))
     assert run.draft is not None
     assert run.iterations[0].claims

@@ -53,7 +53,7 @@ def read(**fields: Any) -> dict[str, Any]:
     return {"query": "Why?", "answer": "So [1].", "evidence": [("1", "So.")]} | fields
 
 
-def lost(field: str, key: str, option: str | None = None) -> str:
+def missing_message(field: str, key: str, option: str | None = None) -> str:
     return (
         f'{field}: is missing, and "{key}" may hold it. Map it: --map'
         f" {option or shlex.quote(f'{field}={key}')}"
@@ -107,7 +107,7 @@ RECORDS: list[tuple[str, dict[str, Any], Expected]] = [
     ("a float for the id", record(id=6.0), read()),
     # an answer, question or evidence under another key
     *(
-        (f"the answer as {key}", record(answer=..., **{key: "So."}), lost("answer", key))
+        (f"the answer as {key}", record(answer=..., **{key: "So."}), missing_message("answer", key))
         for key in (
             "response",
             "output",
@@ -121,28 +121,28 @@ RECORDS: list[tuple[str, dict[str, Any], Expected]] = [
     ),
     ("an empty answer and a response", record(answer="", response="So."), empty("answer", "response")),
     ("a blank answer and a response", record(answer=" ", output="So."), empty("answer", "output")),
-    ("an answer of null and a response", record(answer=None, response="So."), lost("answer", "response")),
+    ("an answer of null and a response", record(answer=None, response="So."), missing_message("answer", "response")),
     ("the answer inside of an object", record(answer=..., outputs={"response": "So."}),
-     lost("answer", "outputs.response")),
-    ("a long text that nothing reads", record(answer=..., notes=LONG), lost("answer", "notes")),
+     missing_message("answer", "outputs.response")),
+    ("a long text that nothing reads", record(answer=..., notes=LONG), missing_message("answer", "notes")),
     ("a long text in an object", record(answer=..., trace={"step": {"said": LONG}}),
-     lost("answer", "trace.step.said")),
-    ("a long text in a list", record(answer=..., parts=[{"said": LONG}]), lost("answer", "parts[0].said")),
+     missing_message("answer", "trace.step.said")),
+    ("a long text in a list", record(answer=..., parts=[{"said": LONG}]), missing_message("answer", "parts[0].said")),
     *(
-        (f"the question as {key}", record(query=..., **{key: "Why?"}), lost("query", key))
+        (f"the question as {key}", record(query=..., **{key: "Why?"}), missing_message("query", key))
         for key in ("question", "prompt", "q")
     ),
     ("a blank question and a question", record(query=" ", question="Why?"), empty("query", "question")),
-    ("evidence as contexts", record(evidence=..., contexts=["So."]), lost("evidence", "contexts")),
-    ("evidence as one context", record(evidence=..., context="So."), lost("evidence", "context")),
+    ("evidence as contexts", record(evidence=..., contexts=["So."]), missing_message("evidence", "contexts")),
+    ("evidence as one context", record(evidence=..., context="So."), missing_message("evidence", "context")),
     ("empty evidence and documents", record(evidence=[], documents=["So."]), empty("evidence", "documents")),
-    ("evidence under no known name", record(evidence=..., facts=[LONG]), lost("evidence", "facts")),
+    ("evidence under no known name", record(evidence=..., facts=[LONG]), missing_message("evidence", "facts")),
     ("all under other names", {"question": "Why?", "passages": ["So."], "response": "So."},
-     lost("query", "question", "query=question --map answer=response --map evidence=passages")),
+     missing_message("query", "question", "query=question --map answer=response --map evidence=passages")),
     ("text of a chunk", record(evidence=[{"id": "1", "passage": "So."}]),
-     lost("evidence[0].text", "passage", "evidence.text=")),
+     missing_message("evidence[0].text", "passage", "evidence.text=")),
     ("a long text of a chunk", record(evidence=[{"id": "1", "x": LONG}]),
-     lost("evidence[0].text", "x", "evidence.text=")),
+     missing_message("evidence[0].text", "x", "evidence.text=")),
     # invalid
     ("no question", record(query=...), 'query: is missing. Add the question as "query"'),
     ("a blank question", record(query=" "), "query: is blank. Add the question"),
@@ -167,41 +167,41 @@ Outcome = Case | str
 
 
 def by_case(records: list[dict[str, Any]], folder: Path) -> list[Outcome]:
-    return [_outcome(lambda given=each: Case(**given)) for each in records]  # type: ignore[misc]
+    return [_outcome(lambda given=record: Case(**given)) for record in records]  # type: ignore[misc]
 
 
 def by_run_audit(records: list[dict[str, Any]], folder: Path) -> list[Outcome]:
     """``run_audit`` and ``audit_many`` read their input with ``case_of`` first."""
     assert audits.case_of is batch.case_of is case_of
-    return [_outcome(lambda given=each: case_of(given)) for each in records]  # type: ignore[misc]
+    return [_outcome(lambda given=record: case_of(given)) for record in records]  # type: ignore[misc]
 
 
 def by_read_cases(records: list[dict[str, Any]], folder: Path) -> list[Outcome]:
     return [
-        _outcome(lambda given=each: masis.read_cases([given], profile=OWN_FORMAT)[0])
-        for each in records
+        _outcome(lambda given=record: masis.read_cases([given], profile=OWN_FORMAT)[0])
+        for record in records
     ]  # type: ignore[misc]
 
 
 def by_frame(records: list[dict[str, Any]], folder: Path) -> list[Outcome]:
     """A frame can't represent a missing key."""
-    frames = [pd.DataFrame({key: [value] for key, value in each.items()}) for each in records]
+    frames = [pd.DataFrame({key: [value] for key, value in record.items()}) for record in records]
     return [
-        _outcome(lambda given=each: masis.read_cases(given, profile=OWN_FORMAT)[0])
-        for each in frames
+        _outcome(lambda given=frame: masis.read_cases(given, profile=OWN_FORMAT)[0])
+        for frame in frames
     ]  # type: ignore[misc]
 
 
 def by_file(records: list[dict[str, Any]], folder: Path) -> list[Outcome]:
-    rows = read_any(_written(records, folder), OWN_FORMAT, name="f")
+    rows = read_any(_write_records(records, folder), OWN_FORMAT, name="f")
     return [row.case or re.sub(r"^f, line \d+, ", "", str(row.problems[0])) for row in rows]
 
 
 def by_ingestion(records: list[dict[str, Any]], folder: Path) -> list[Outcome]:
-    found = [next(iter(read_body("json", json.dumps(each).encode()))) for each in records]
+    found = [next(iter(read_body("json", json.dumps(record).encode()))) for record in records]
     return [
-        each if isinstance(each, Case) else re.sub(r"^body.json, line 1, ", "", str(each))
-        for each in found
+        item if isinstance(item, Case) else re.sub(r"^body.json, line 1, ", "", str(item))
+        for item in found
     ]
 
 
@@ -215,7 +215,7 @@ def by_audit(records: list[dict[str, Any]], folder: Path) -> list[Outcome]:
 
 def _by_command(command: list[str], records: list[dict[str, Any]], folder: Path) -> list[Outcome]:
     """Match each case by its id and each error by its line."""
-    file, database = _written(records, folder), folder / "w.db"
+    file, database = _write_records(records, folder), folder / "w.db"
     result = CliRunner().invoke(main, [*command, str(file), "--db", str(database)])
     assert result.exit_code == 1, result.output
     errors = dict(
@@ -228,14 +228,14 @@ def _by_command(command: list[str], records: list[dict[str, Any]], folder: Path)
     store.close()
     (keyless,) = (case for case in stored.values() if len(case.id) == 20)
     return [
-        errors.get(str(number)) or stored.get(str(id_text(each.get("id", keyless.id))), "")
-        for number, each in enumerate(records, 1)
+        errors.get(str(number)) or stored.get(str(id_text(record.get("id", keyless.id))), "")
+        for number, record in enumerate(records, 1)
     ]
 
 
-def _written(records: list[dict[str, Any]], folder: Path) -> Path:
+def _write_records(records: list[dict[str, Any]], folder: Path) -> Path:
     file = folder / "f.jsonl"
-    file.write_text("".join(json.dumps(each) + "\n" for each in records))
+    file.write_text("".join(json.dumps(record) + "\n" for record in records))
     return file
 
 
@@ -275,9 +275,9 @@ def test_every_entry_point_reads_a_record_the_same(
         if isinstance(expected, str):
             if not isinstance(found, str) or not found.startswith(expected):
                 wrong.append(f"{name}: {expected!r}, not {found!r}")
-        elif not isinstance(found, Case) or _held(found) != expected:
+        elif not isinstance(found, Case) or _content_of(found) != expected:
             wrong.append(
-                f"{name}: {expected!r}, not {_held(found) if isinstance(found, Case) else found!r}"
+                f"{name}: {expected!r}, not {_content_of(found) if isinstance(found, Case) else found!r}"
             )
         elif "id" not in given and not re.fullmatch("[0-9a-f]{20}", found.id):
             wrong.append(f"{name}: id {found.id}")
@@ -292,7 +292,7 @@ def _distinct() -> list[dict[str, Any]]:
     ]
 
 
-def _held(case: Case) -> dict[str, Any]:
+def _content_of(case: Case) -> dict[str, Any]:
     chunks = [(chunk.id, chunk.text) for chunk in case.evidence]
     return {"query": case.query, "answer": case.answer, "evidence": chunks}
 
@@ -353,7 +353,7 @@ def test_a_field_map_locates_a_field(given: dict[str, Any], names: Any, expected
     assert (
         found.startswith(expected)
         if isinstance(expected, str) and isinstance(found, str)
-        else _held(found) == expected
+        else _content_of(found) == expected
     )  # type: ignore[arg-type]
 
 
@@ -379,7 +379,7 @@ def test_the_map_suggested_by_an_error_reads_the_record(tmp_path: Path) -> None:
         store = Store.open(database)
         (stored,) = store.cases.iterate()
         store.close()
-        assert _held(stored) == _held(case), name
+        assert _content_of(stored) == _content_of(case), name
 
 
 def test_two_records_with_one_id_are_rejected_by_every_entry_point(tmp_path: Path) -> None:
@@ -427,7 +427,7 @@ def test_several_chunk_columns_are_read_and_suggested_together(
         " Snippet B'" in refused.output
     )
     maps = ("query=Customer asked", "answer=Bot said", "evidence=Snippet A", "evidence=Snippet B")
-    arguments = [part for each in maps for part in ("--map", each)]
+    arguments = [part for mapping in maps for part in ("--map", mapping)]
     imported = CliRunner().invoke(
         main, ["import", str(file), "--db", str(tmp_path / "m.db"), *arguments]
     )
@@ -447,7 +447,7 @@ def test_numeric_markers_are_read_as_positions_if_the_map_says_so(tmp_path: Path
     suggestions = {
         issue.suggestion for issue in masis.run_audit(given, settings).iterations[0].issues
     }
-    assert any('map={"evidence.id": None}' in each for each in suggestions)
+    assert any('map={"evidence.id": None}' in suggestion for suggestion in suggestions)
     named = (
         masis.run_audit(given | {"answer": "So [doc-17]. Thus [2]."}, settings).iterations[0].issues
     )
@@ -628,8 +628,8 @@ def test_a_frame_is_read_and_audited_row_by_row() -> None:
 
 
 def test_an_ndjson_body_and_a_list_of_cases_are_read_the_same(tmp_path: Path) -> None:
-    lines = "".join(json.dumps(GOOD | {"id": each}) + "\n" for each in "ab").encode()
-    one = json.dumps({"cases": [GOOD | {"id": each} for each in "ab"]}).encode()
+    lines = "".join(json.dumps(GOOD | {"id": case_id}) + "\n" for case_id in "ab").encode()
+    one = json.dumps({"cases": [GOOD | {"id": case_id} for case_id in "ab"]}).encode()
     assert list(read_body("ndjson", lines)) == list(read_body("json", one))
     assert [row.case for row in read_any(io.BytesIO(lines))] == list(read_body("json", one))
 
@@ -637,7 +637,7 @@ def test_an_ndjson_body_and_a_list_of_cases_are_read_the_same(tmp_path: Path) ->
 def test_a_preview_rejects_the_same_records_as_an_import(tmp_path: Path) -> None:
     workbench = Workbench.open(tmp_path / "w.db")
     look = workbench.imports.preview(
-        Actor(name="Ada"), _written(_distinct(), tmp_path), OWN_FORMAT, name="f"
+        Actor(name="Ada"), _write_records(_distinct(), tmp_path), OWN_FORMAT, name="f"
     )
     workbench.close()
     assert look.refused == sum(isinstance(expected, str) for _, _, expected in RECORDS)

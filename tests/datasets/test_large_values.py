@@ -30,21 +30,23 @@ def refusals(path: Path) -> list[str]:
     return problems
 
 
-def written(path: Path, table: pa.Table) -> Path:
+def write_parquet(path: Path, table: pa.Table) -> Path:
     parquet.write_table(table, path, compression="zstd")
     return path
 
 
 def test_a_small_parquet_file_with_a_huge_list_is_refused(tmp_path: Path) -> None:
     listed = pa.ListArray.from_arrays([0, 10_000_000], pa.nulls(10_000_000, pa.int64()))
-    path = written(tmp_path / "nulls.parquet", pa.table({"query": ["?"], "evidence": listed}))
+    path = write_parquet(tmp_path / "nulls.parquet", pa.table({"query": ["?"], "evidence": listed}))
     assert path.stat().st_size < 5_000
     [problem] = refusals(path)
     assert "holds 10,000,002 values; the limit is 500,000 values (parquet_values)" in problem
 
 
 def test_a_parquet_file_with_too_many_rows_is_refused(tmp_path: Path) -> None:
-    path = written(tmp_path / "rows.parquet", pa.table({"query": pa.nulls(30_000_000, pa.int8())}))
+    path = write_parquet(
+        tmp_path / "rows.parquet", pa.table({"query": pa.nulls(30_000_000, pa.int8())})
+    )
     [problem] = refusals(path)
     assert "holds 30,000,000 values, more than 20,000,000" in problem
 
@@ -54,7 +56,7 @@ def test_a_parquet_file_that_repeats_a_long_text_is_refused(tmp_path: Path, in_l
     """A dictionary holds the text once, and the rows refer to it."""
     texts = pa.DictionaryArray.from_arrays(pa.array([0] * 2_000, pa.int32()), ["x" * 100_000])
     column = pa.ListArray.from_arrays([0, 2_000], texts) if in_lists else texts
-    path = written(tmp_path / "texts.parquet", pa.table({"query": column}))
+    path = write_parquet(tmp_path / "texts.parquet", pa.table({"query": column}))
     assert path.stat().st_size < 50_000
     [problem] = refusals(path)[-1:]
     assert "holds text that unpacks to more than is allowed" in problem
@@ -66,7 +68,7 @@ def test_an_ordinary_parquet_file_is_read_whole(tmp_path: Path) -> None:
         "answer": "120 metres [1].",
         "evidence": [{"id": "1", "text": "It is 120 metres long."}],
     }
-    path = written(
+    path = write_parquet(
         tmp_path / "cases.parquet",
         pa.Table.from_pylist([{**row, "id": f"case-{number}"} for number in range(600)]),
     )

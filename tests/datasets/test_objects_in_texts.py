@@ -68,7 +68,7 @@ def test_the_suggested_map_and_the_suggested_columns_read_the_row(
         *masis.read_cases(path, map=json.loads(named[1])),
         *masis.read_cases(path, map=masis.suggest(path).names),
     ]
-    cases += [each.case for each in read_any(path, profile) if each.case]
+    cases += [record.case for record in read_any(path, profile) if record.case]
     assert len(cases) == 3
     for case in cases:
         assert (case.query, case.answer) == (QUESTION, ANSWER)

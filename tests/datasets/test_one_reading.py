@@ -33,7 +33,7 @@ RAGAS = {"user_input": "How long is it?", "response": ANSWER}
 
 def table(cell: str, delimiter: str = ",") -> bytes:
     rows = [["query", "answer", "evidence"], ["How long is it?", ANSWER, cell]]
-    quoted = (delimiter.join('"' + each.replace('"', '""') + '"' for each in row) for row in rows)
+    quoted = (delimiter.join('"' + cell.replace('"', '""') + '"' for cell in row) for row in rows)
     return "\n".join(quoted).encode() + b"\n"
 
 
@@ -151,8 +151,8 @@ def by_http(path: Path, names: FieldMap) -> Outcome | None:
         return None
     profile = "ragas" if b"user_input" in path.read_bytes() else "cases"
     found = list(read_body("ndjson", path.read_bytes(), profile))
-    errors = [str(each) for each in found if isinstance(each, InputError)]
-    return "\n".join(errors) or [each for each in found if isinstance(each, Case)]
+    errors = [str(item) for item in found if isinstance(item, InputError)]
+    return "\n".join(errors) or [item for item in found if isinstance(item, Case)]
 
 
 def by_record(make: Callable[[dict[str, Any], FieldMap], Case]) -> Way:

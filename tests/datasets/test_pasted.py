@@ -24,7 +24,7 @@ def pairs(pasted: PastedEvidence) -> list[tuple[str, str]]:
     return [(chunk.id, chunk.text) for chunk in pasted.chunks]
 
 
-def said(pasted: PastedEvidence) -> str:
+def summary_of(pasted: PastedEvidence) -> str:
     return "\n".join(map(str, pasted.errors))
 
 
@@ -109,7 +109,7 @@ def test_text_before_the_first_heading_is_a_chunk_and_an_empty_heading_an_error(
         "Found today.\nSource 1: A.\nSource 2: https://example.org/b\n\nSource 3: C."
     )
     assert pairs(read) == [("2", "Found today."), ("1", "A."), ("3", "C.")]
-    assert "line 3: [2] has no text" in said(read)
+    assert "line 3: [2] has no text" in summary_of(read)
 
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t"])
@@ -119,9 +119,9 @@ def test_a_csv_without_a_text_column_is_rejected_with_a_suggested_header(
     rows = [["nr", "absatz"], ["1", "A long paragraph."], ["2", "Another paragraph."]]
     read = read_pasted("\n".join(delimiter.join(row) for row in rows))
     assert not read.chunks
-    assert "line 1: names the columns nr, absatz" in said(read)
+    assert "line 1: names the columns nr, absatz" in summary_of(read)
     proposed = f"nr{delimiter}text"
-    assert f"the first line is: {proposed}" in said(read)
+    assert f"the first line is: {proposed}" in summary_of(read)
     rows[0] = proposed.split(delimiter)
     mended = read_pasted("\n".join(delimiter.join(row) for row in rows))
     assert pairs(mended) == [("1", "A long paragraph."), ("2", "Another paragraph.")]
@@ -136,13 +136,13 @@ def test_prose_with_commas_isnt_a_table(text: str) -> None:
 
 def test_a_label_without_text_is_an_error_with_its_line() -> None:
     read = read_pasted("[1] Text.\n[2]\n\n[3] More.")
-    assert "line 2: [2] has no text" in said(read)
+    assert "line 2: [2] has no text" in summary_of(read)
     assert [chunk.id for chunk in read.chunks] == ["1", "3"]
 
 
 def test_a_repeated_id_is_an_error_with_both_lines() -> None:
     read = read_pasted("[1] A.\n[1] B.")
-    assert "line 2: repeats the id 1 of line 1" in said(read)
+    assert "line 2: repeats the id 1 of line 1" in summary_of(read)
 
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t"])
@@ -160,13 +160,13 @@ def test_csv_with_named_columns_is_read(delimiter: str) -> None:
 
 def test_csv_errors_name_the_first_line_of_the_row() -> None:
     read = read_pasted('id,text\n1,"a\nb"\n2,one,too many\n3,\n4,fine')
-    assert "line 4: has 3 columns" in said(read)
-    assert "line 5: has no text" in said(read)
+    assert "line 4: has 3 columns" in summary_of(read)
+    assert "line 5: has no text" in summary_of(read)
     assert [chunk.id for chunk in read.chunks] == ["1", "4"]
 
 
 def test_a_truncated_csv_is_an_error() -> None:
-    assert "isn't a readable table" in said(read_pasted('id,text\n1,"open'))
+    assert "isn't a readable table" in summary_of(read_pasted('id,text\n1,"open'))
 
 
 def test_json_lines_with_other_tools_keys_are_read() -> None:
@@ -188,18 +188,18 @@ def test_json_errors_name_line_and_hint() -> None:
         '{"id": "a", "text": "A"}\n{"id": "b"\n{"id": "c", "words": "C"}\n{"id":"d","evidence":[]}'
     )
     assert [error.line for error in read.errors] == [2, 3, 4]
-    assert "Name the text" in said(read)
-    assert "whole case" in said(read)
+    assert "Name the text" in summary_of(read)
+    assert "whole case" in summary_of(read)
     assert [chunk.id for chunk in read.chunks] == ["a"]
 
 
 def test_null_bytes_and_lone_surrogates_are_errors() -> None:
-    assert "line 2: contains a null byte" in said(read_pasted("a\nb\x00c"))
-    assert "surrogate" in said(read_pasted("a \ud83d"))
-    assert "line 2: contains half of a surrogate" in said(
+    assert "line 2: contains a null byte" in summary_of(read_pasted("a\nb\x00c"))
+    assert "surrogate" in summary_of(read_pasted("a \ud83d"))
+    assert "line 2: contains half of a surrogate" in summary_of(
         read_pasted('{"text": "A"}\n{"text": "\\ud83d"}')
     )
-    assert "line 1: contains a null byte" in said(read_pasted('{"text": "\\u0000"}'))
+    assert "line 1: contains a null byte" in summary_of(read_pasted('{"text": "\\u0000"}'))
 
 
 def test_empty_input_gives_no_chunks_and_no_error() -> None:
@@ -209,7 +209,7 @@ def test_empty_input_gives_no_chunks_and_no_error() -> None:
 def test_too_many_chunks_are_an_error() -> None:
     read = read_pasted("\n\n".join("x" for _ in range(MOST_CHUNKS + 1)))
     assert len(read.chunks) == MOST_CHUNKS
-    assert "more than 10,000" in said(read)
+    assert "more than 10,000" in summary_of(read)
 
 
 @pytest.mark.parametrize(

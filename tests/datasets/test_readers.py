@@ -254,7 +254,7 @@ def test_writing_to_a_symlink_writes_its_target(tmp_path: Path, there: bool) -> 
         assert (target.read_bytes() == b"old") if there else not target.exists()
     assert link.is_symlink()
     assert target.read_bytes() == b"new"
-    assert [each.name for each in folder.iterdir()] == ["target.jsonl"]
+    assert [path.name for path in folder.iterdir()] == ["target.jsonl"]
 
 
 @pytest.mark.parametrize("through_a_link", [False, True])

@@ -29,7 +29,7 @@ QUOTED = 'Why?,"[""So."", ""Thus.""]",So [1].'
 READ = ("Why?", "So [1].", ["So.", "Thus."])
 
 
-def held(path: Path, **given: Any) -> tuple[str, str | None, list[str]]:
+def read_one(path: Path, **given: Any) -> tuple[str, str | None, list[str]]:
     (case,) = masis.read_cases(path, **given)
     return case.query, case.answer, [chunk.text for chunk in case.evidence]
 
@@ -61,7 +61,7 @@ def csv_file(folder: Path, content: str, name: str = "f.csv") -> Path:
     ],
 )
 def test_a_table_of_any_dialect_is_read(content: str, tmp_path: Path) -> None:
-    assert held(csv_file(tmp_path, content)) == READ
+    assert read_one(csv_file(tmp_path, content)) == READ
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_a_header_with_line_breaks_works_in_the_suggested_command(
 ) -> None:
     path = csv_file(tmp_path, f'{header}\nWhy?;"[""So."", ""Thus.""]";So [1].\n', "my table.csv")
     name = header.partition(";contexts")[0][1:-1].replace('""', '"').replace("\r\n", "\n")
-    assert held(path, map={"query": name, "evidence": "contexts", "answer": "answer"}) == READ
+    assert read_one(path, map={"query": name, "evidence": "contexts", "answer": "answer"}) == READ
     suggested = CliRunner().invoke(main, ["import", str(path), "--suggest"])
     command = re.search(r"Import it: masis (.*)\Z", suggested.output, re.DOTALL)
     assert command, suggested.output
@@ -136,10 +136,10 @@ HEADER = ["question", "contexts", "answer"]
 
 def test_a_workbook_is_read_under_any_file_name(tmp_path: Path) -> None:
     path = book([[*HEADER, None], [], [*ROW, None]], [], folder=tmp_path)
-    assert held(path) == READ
+    assert read_one(path) == READ
     (row,) = read_any(path)
     assert row.number == 3  # the spreadsheet's own row number
-    assert held(path.rename(tmp_path / "upload-without-name")) == READ
+    assert read_one(path.rename(tmp_path / "upload-without-name")) == READ
 
 
 def test_cells_are_read_as_displayed(tmp_path: Path) -> None:
@@ -188,7 +188,7 @@ def test_a_formula_is_read_by_its_value_and_rejected_without_one(tmp_path: Path)
                     b't="str" t="str"', b't="str"'
                 )
             new.writestr(name, part)
-    assert held(calculated) == READ
+    assert read_one(calculated) == READ
 
 
 def test_one_of_several_sheets_must_be_chosen(tmp_path: Path) -> None:
@@ -199,7 +199,7 @@ def test_one_of_several_sheets_must_be_chosen(tmp_path: Path) -> None:
     ):
         masis.read_cases(path)
     for named in ("Sheet 2", "sheet 2", "2"):
-        assert held(path, sheet=named) == READ
+        assert read_one(path, sheet=named) == READ
         command = ["import", str(path), "--sheet", named, "--db", str(tmp_path / f"{named}.db")]
         assert "1 case imported" in CliRunner().invoke(main, command).output
     with pytest.raises(InputError, match=r"has no sheet 'May'\. There are: 'Sheet 1', 'Sheet 2'\."):
@@ -221,7 +221,7 @@ def test_a_hidden_sheet_and_a_wrong_sheet_size_hide_no_row(tmp_path: Path) -> No
             new.writestr(
                 name, re.sub(rb'<dimension ref="[^"]*"', b'<dimension ref="A1"', old.read(name))
             )
-    assert held(path) == held(smaller) == READ
+    assert read_one(path) == read_one(smaller) == READ
 
 
 def test_a_malicious_workbook_is_rejected_early(
@@ -229,24 +229,26 @@ def test_a_malicious_workbook_is_rejected_early(
 ) -> None:
     path = book([HEADER, ROW], folder=tmp_path)
 
-    def changed(name: str, old: bytes, new: bytes) -> Path:
+    def change_sheet(name: str, old: bytes, new: bytes) -> Path:
         made = tmp_path / f"{name}.xlsx"
         with zipfile.ZipFile(path) as source, zipfile.ZipFile(made, "w") as target:
-            for each in source.namelist():
+            for member in source.namelist():
                 target.writestr(
-                    each,
-                    source.read(each).replace(old, new) if "sheet1" in each else source.read(each),
+                    member,
+                    source.read(member).replace(old, new)
+                    if "sheet1" in member
+                    else source.read(member),
                 )
         return made
 
     began = time.monotonic()
-    far = changed("far", b'<row r="2"', b'<row r="99999999999"')
+    far = change_sheet("far", b'<row r="2"', b'<row r="99999999999"')
     assert not [row.case for row in read_any(far) if row.case]
     entities = b'<?xml version="1.0"?><!DOCTYPE w [<!ENTITY a "aaaa">]><worksheet'
     with pytest.raises(InputError, match="isn't a readable Excel workbook"):
-        masis.read_cases(changed("entities", b"<worksheet", entities))
+        masis.read_cases(change_sheet("entities", b"<worksheet", entities))
     with pytest.raises(InputError, match="isn't a readable Excel workbook"):
-        masis.read_cases(changed("broken", b"</sheetData>", b""))
+        masis.read_cases(change_sheet("broken", b"</sheetData>", b""))
     assert time.monotonic() - began < 20
     monkeypatch.setattr(workbooks, "_MOST_CELLS", 3)
     with pytest.raises(InputError, match="has a sheet of more than 3 cells"):
@@ -296,7 +298,7 @@ def test_hidden_and_temporary_files_are_skipped_in_folders_and_archives(
         for path in folder.rglob("*.*"):
             if path.is_file():
                 archive.write(path, path.relative_to(folder).as_posix())
-    assert held(folder) == held(packed) == READ
+    assert read_one(folder) == read_one(packed) == READ
     book([HEADER, ["How?", *ROW[1:]]], folder=folder)
     assert [case.query for case in masis.read_cases(folder)] == ["Why?", "How?"]
 

@@ -57,7 +57,7 @@ def _parquet() -> bytes:
     return held.getvalue()
 
 
-def _recoded(encoding: str) -> Callable[[bytes], bytes]:
+def _recode(encoding: str) -> Callable[[bytes], bytes]:
     return lambda content: content.decode(encoding).encode()
 
 
@@ -79,13 +79,13 @@ WRONG: list[tuple[str, str, Content, str, Hint]] = [
     ("only a byte order mark", "f.jsonl", b"\xef\xbb\xbf", "f.jsonl: has no cases.", lambda c: c + LINE),
     ("an empty list", "f.json", b"[]", "f.json: has no cases.", b"[" + LINE + b"]"),
     ("UTF-16", "f.jsonl", LINE.decode().encode("utf-16"), "f.jsonl: is UTF-16. Save it as UTF-8: iconv",
-     _recoded("utf-16")),
-    ("UTF-16 as CSV", "f.csv", TABLE.decode().encode("utf-16"), "f.csv: is UTF-16.", _recoded("utf-16")),
-    ("Latin-1", "f.jsonl", _line(b"Why?", b"W\xe9"), "line 1: is not UTF-8: byte 24", _recoded("cp1252")),
+     _recode("utf-16")),
+    ("UTF-16 as CSV", "f.csv", TABLE.decode().encode("utf-16"), "f.csv: is UTF-16.", _recode("utf-16")),
+    ("Latin-1", "f.jsonl", _line(b"Why?", b"W\xe9"), "line 1: is not UTF-8: byte 24", _recode("cp1252")),
     ("Latin-1 in a list", "f.json", b"[" + _line(b"Why?", b"W\xe9") + b"]", "f.json, line 1: is not UTF-8. Save",
-     _recoded("cp1252")),
+     _recode("cp1252")),
     ("Latin-1 as CSV", "f.csv", TABLE.replace(b"?", b"\xe9"), "f.csv: is not UTF-8. Save it as UTF-8",
-     _recoded("cp1252")),
+     _recode("cp1252")),
     ("a null byte", "f.jsonl", _line(b"Why?", b"W\x00"), "line 1: contains a null byte at byte 24 of the line. Remove",
      _without(b"\x00")),
     ("null bytes as CSV", "f.csv", b"\x00" + TABLE, "f.csv, line 1: isn't text: it contains null bytes.",

@@ -192,7 +192,7 @@ def test_only_signed_in_users_get_pages_and_the_websocket(
         },
     )
 
-    def opened(cookie: str) -> str | None:
+    def open_websocket(cookie: str) -> str | None:
         sock = socket.create_connection(("127.0.0.1", served.port))
         headers = {"Cookie": cookie}
         with connect(
@@ -204,9 +204,9 @@ def test_only_signed_in_users_get_pages_and_the_websocket(
         ) as socket_:
             return socket_.subprotocol
 
-    assert opened(served.signed_in()) == "streamlit"
+    assert open_websocket(served.signed_in()) == "streamlit"
     with pytest.raises(InvalidStatus, match="401"):
-        opened("")
+        open_websocket("")
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from typing import Any, cast
 import pytest
 
 from masis.api.roles import offered_models
-from masis.audit.critique import Objection
+from masis.audit.critique import RawIssue
 from masis.audit.issues import raise_issues
 from masis.cli.models import _draft_judge
 from masis.errors import InputError, SettingsError
@@ -72,8 +72,8 @@ def program_of(name: str = "careful", **changes: Any) -> Program:
 
 
 def issue_of(quote: str | None, kind: Any = "contradiction", answer: str = ANSWER) -> Issue:
-    objection = Objection(kind, f"critic_{kind}", "high", "It is wrong.", "Why.", "Mend it.", quote)
-    return raise_issues("critic", [objection], answer, ()).issues[0]
+    raw_issue = RawIssue(kind, f"critic_{kind}", "high", "It is wrong.", "Why.", "Mend it.", quote)
+    return raise_issues("critic", [raw_issue], answer, ()).issues[0]
 
 
 def labelled_answer(
@@ -281,7 +281,7 @@ def test_shuffled_labels_belong_to_other_answers() -> None:
     assert unchanged == 0
 
 
-def decided(store: Store, number: int, **decision: Any) -> Case:
+def add_decided_case(store: Store, number: int, **decision: Any) -> Case:
     case = a_case(f"case-{number}", query=f"When was bridge {number} opened?")
     store.cases.add_many([case])
     run = a_run(case, f"run-{number}")
@@ -302,11 +302,11 @@ def test_decisions_become_labels(tmp_path: Path) -> None:
         target="claim", start=start, end=start + len(grey), text=grey, label="unsupported"
     )
     store.cases.add_many([a_case("undecided")])
-    decided(store, 1)
-    decided(store, 2, verdict="override", corrected_answer=opened, reason="not there")
-    decided(store, 3, verdict="reject", reason="bad")
-    decided(store, 4, verdict="reject", reason="bad", labels=(label,))
-    decided(store, 5, verdict="escalate", reason="unsure")
+    add_decided_case(store, 1)
+    add_decided_case(store, 2, verdict="override", corrected_answer=opened, reason="not there")
+    add_decided_case(store, 3, verdict="reject", reason="bad")
+    add_decided_case(store, 4, verdict="reject", reason="bad", labels=(label,))
+    add_decided_case(store, 5, verdict="escalate", reason="unsure")
     issue = TargetLabel(
         target="span",
         start=start,
@@ -315,8 +315,10 @@ def test_decisions_become_labels(tmp_path: Path) -> None:
         label="contradicted",
         severity="high",
     )
-    decided(store, 6, labels=(issue,))
-    decided(store, 7, labels=(TargetLabel(target="answer", label="unsafe", severity="high"),))
+    add_decided_case(store, 6, labels=(issue,))
+    add_decided_case(
+        store, 7, labels=(TargetLabel(target="answer", label="unsafe", severity="high"),)
+    )
     labelled_cases = {
         case.id: case for case in labelled.from_decisions(Workbench(store, Settings(), store.path))
     }
@@ -342,12 +344,12 @@ def test_compiled_instructions_and_examples_replace_the_default_prompt() -> None
     shared = question_and_evidence("How long?", (Evidence(id="1", text="It is 120 m long."),))
     original = compose("critic", "ab" * 16, shared, [answer_section(ANSWER)])
     examples = plugin.examples_of("critic", [{**case, "answer": "Another one.", "issues": []}])
-    changed = plugin.with_program(original, "critic", "Compare each number.", examples)
+    changed = plugin.apply_program(original, "critic", "Compare each number.", examples)
     assert changed.system == f"{original.frame}\n\nCompare each number."
     assert "Another one." in changed.shared.removesuffix(original.shared)
     assert changed.task == original.task
     with pytest.raises(InputError, match="can't be given other instructions"):
-        plugin.with_program(original, "reviser", "Compare each number.", examples)
+        plugin.apply_program(original, "reviser", "Compare each number.", examples)
 
 
 def test_a_critic_compiled_on_decisions_becomes_a_draft_that_audits_can_use(

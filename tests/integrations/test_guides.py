@@ -30,7 +30,7 @@ from masis.services.arrivals.webhook import Webhook
 from masis.settings import Settings
 from tests.cli.running import case, example
 from tests.loopback import receiver
-from tests.reviewing import ADA, submitted
+from tests.reviewing import ADA, submit
 from tools import telemetry_reference
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -89,7 +89,7 @@ def test_the_documented_graph_audits_and_waits_for_a_person(tmp_path: Path) -> N
     ((request,),) = (names["waiting"](compiled.get_state(config)).values(),)
     workbench = names["workbench"]
     ids = {name: request[name] for name in ("case_id", "run_id")}
-    submitted(
+    submit(
         workbench,
         Decision(reviewer="Ada", verdict="reject", reason="990 is wrong", iteration=1, **ids),
     )

@@ -18,7 +18,7 @@ import pytest
 from masis.services import Workbench
 from tests.cli.running import case, lines
 from tests.integrations.test_web import SEND, ingesting
-from tests.waiting import joined, until
+from tests.waiting import join_all, until
 from tools.serving import free_port
 
 log = logging.getLogger(__name__)
@@ -64,7 +64,7 @@ def repeated_in_background(*functions: Callable[[], object]) -> Iterator[list[Ba
         yield errors
     finally:
         stopped.set()
-        joined(threads)
+        join_all(threads)
 
 
 def flood(address: str) -> Callable[[], None]:

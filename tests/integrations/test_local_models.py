@@ -119,7 +119,9 @@ def test_references_are_judged_against_their_chunk(nli: Path, tmp_path: Path) ->
         ["A bridge [a].", "A bridge [b]."], evidence, Settings(verifier=f"local:{folder}")
     )
     assert [check.verdict for check in found] == ["supported", "supported"]
-    assert [(each.finding, each.better) for check in found for each in check.references] == [
+    assert [
+        (reference.finding, reference.better) for check in found for reference in check.references
+    ] == [
         ("misattributed", "b"),
         ("supports", None),
     ]
@@ -179,14 +181,14 @@ def test_a_passage_that_doesnt_fit_confirms_nothing(
     settings = Settings(verifier=f"local:{folder}")
     claims = ["The bridge is yes [1].", "It is " + "proven " * 70 + "."]
     check, longer = verify_claims(claims, [{"id": "1", "text": long}], settings)
-    for each in (check, longer):
-        assert (each.verdict, each.support, each.quotes) == ("unverifiable", None, ())
-        assert "longer" in (each.issue or "")
-    assert [each.finding for each in check.references] == []
+    for tagged in (check, longer):
+        assert (tagged.verdict, tagged.support, tagged.quotes) == ("unverifiable", None, ())
+        assert "longer" in (tagged.issue or "")
+    assert [reference.finding for reference in check.references] == []
     evidence = [{"id": "1", "text": long}, {"id": "2", "text": "Yes bridge."}]
     beside, *_ = verify_claims(["The bridge is [1].", claims[1]], evidence, settings)
     assert (beside.verdict, beside.sources) == ("supported", ("2",))
-    assert [each.finding for each in beside.references] == ["unchecked"]
+    assert [reference.finding for reference in beside.references] == ["unchecked"]
 
 
 def test_unread_passages_prevent_an_unsupported_verdict(tmp_path: Path) -> None:
@@ -222,7 +224,7 @@ def test_a_partly_read_citation_isnt_called_wrong(tmp_path: Path) -> None:
         (check,) = verify_claims(
             ["The bridge is [1]."], evidence, Settings(verifier=f"local:{folder}")
         )
-        assert (check.verdict, [each.finding for each in check.references]) == (
+        assert (check.verdict, [reference.finding for reference in check.references]) == (
             "supported",
             [finding],
         )
@@ -252,23 +254,23 @@ def test_a_nan_score_yields_no_verdict(tmp_path: Path, score: float) -> None:
 # thresholds
 
 
-def _scored(supports: float, contradicts: float | None = None, shared: float = 0.9) -> Window:
+def _window(supports: float, contradicts: float | None = None, shared: float = 0.9) -> Window:
     return Window("1", 0, 1, "x", shared, supports=supports, contradicts=contradicts)
 
 
 @pytest.mark.parametrize(
     ("windows", "verdict"),
     [
-        ([_scored(0.75)], "supported"),
-        ([_scored(0.74)], "unverifiable"),
-        ([_scored(0.11)], "unverifiable"),
-        ([_scored(0.10)], "unsupported"),
-        ([_scored(0.05), _scored(0.8)], "supported"),
-        ([_scored(0.05, 0.8)], "contradicted"),
-        ([_scored(0.15, 0.79)], "unverifiable"),
-        ([_scored(0.05, 0.95, shared=0.1)], "unsupported"),  # about something else
-        ([_scored(0.9, 0.0), _scored(0.0, 0.9)], "unverifiable"),  # the windows disagree
-        ([_scored(0.6, 0.3), _scored(0.0, 0.9)], "unverifiable"),
+        ([_window(0.75)], "supported"),
+        ([_window(0.74)], "unverifiable"),
+        ([_window(0.11)], "unverifiable"),
+        ([_window(0.10)], "unsupported"),
+        ([_window(0.05), _window(0.8)], "supported"),
+        ([_window(0.05, 0.8)], "contradicted"),
+        ([_window(0.15, 0.79)], "unverifiable"),
+        ([_window(0.05, 0.95, shared=0.1)], "unsupported"),  # about something else
+        ([_window(0.9, 0.0), _window(0.0, 0.9)], "unverifiable"),  # the windows disagree
+        ([_window(0.6, 0.3), _window(0.0, 0.9)], "unverifiable"),
     ],
 )
 def test_verdicts_follow_the_documented_thresholds(windows: list[Window], verdict: str) -> None:
@@ -498,7 +500,7 @@ def test_a_hub_model_is_downloaded_once_with_progress(nli: Path) -> None:
     )
     # from the cache
     assert model_files.download("org/name", endpoint="http://127.0.0.1:9").weights == found.weights
-    assert [each.name for each in model_files.downloaded_models()] == ["local:org/name"]
+    assert [model.name for model in model_files.downloaded_models()] == ["local:org/name"]
     assert plugin.verifiers.available(Settings()) == ("local:org/name",)
 
 

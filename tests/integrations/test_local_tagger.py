@@ -24,7 +24,7 @@ from masis.integrations.local.tagger import (
     context_of,
     language_of,
     prompts,
-    without_stretches,
+    remove_stretches,
 )
 from masis.schema.audit import Claim, ClaimCheck
 from masis.schema.case import Evidence
@@ -124,9 +124,9 @@ def test_offsets_are_exact_with_multibyte_characters(tmp_path: Path, claim: str)
         tmp_path / "tagger", dict.fromkeys("1850", MADE_UP), custom_tokenizer=bytes_tokenizer()
     )
     (token,) = {
-        (each.start, each.end)
-        for each in role(folder).tags([EVIDENCE], "", claim) or ()
-        if each.unsupported > 0.5 and claim[each.start : each.end] == "8"
+        (tag.start, tag.end)
+        for tag in role(folder).tags([EVIDENCE], "", claim) or ()
+        if tag.unsupported > 0.5 and claim[tag.start : tag.end] == "8"
     }
     assert claim[token[0] : token[1]] == "8"
     assert "1850" in one_by_one(folder, claim)[0][0]
@@ -143,7 +143,7 @@ def test_a_tokens_leading_space_isnt_in_its_span(tmp_path: Path) -> None:
         tmp_path / "tagger", {"\u0120br": MADE_UP}, custom_tokenizer=with_marks(made)
     )
     tokens = role(folder).tags([EVIDENCE], "", "a bridge") or ()
-    assert [(each.start, each.end) for each in tokens if each.unsupported > 0.5] == [(2, 4)]
+    assert [(token.start, token.end) for token in tokens if token.unsupported > 0.5] == [(2, 4)]
 
 
 def bytes_tokenizer() -> Tokenizer:
@@ -175,7 +175,7 @@ def test_a_word_is_marked_if_one_of_its_tokens_is(tmp_path: Path) -> None:
     )
     assert one_by_one(folder, "very unbelievable bridge") == [["unbelievable"]]
     tokens = role(folder).tags([EVIDENCE], "", "very unbelievable bridge") or ()
-    assert [(each.start, each.end) for each in tokens if each.unsupported > 0.5] == [(7, 13)]
+    assert [(token.start, token.end) for token in tokens if token.unsupported > 0.5] == [(7, 13)]
 
 
 @pytest.mark.parametrize(
@@ -224,7 +224,7 @@ def test_markers_are_skipped_and_offsets_refer_to_the_answer(tmp_path: Path) -> 
 def test_every_kept_character_has_its_offset(
     text: str, stretches: list[tuple[int, int]], expected: str
 ) -> None:
-    kept, offsets = without_stretches(text, stretches)
+    kept, offsets = remove_stretches(text, stretches)
     assert kept == expected
     assert [text[offset] for offset in offsets] == list(kept)
 
@@ -395,8 +395,8 @@ def test_marks_are_kept_whichever_verifier_follows(tmp_path: Path) -> None:
     class Confirms:
         def verify(self, claims: Any, evidence: Any) -> tuple[ClaimCheck, ...]:
             return tuple(
-                ClaimCheck(claim=each, verdict="supported", support=1.0, confidence=1.0)
-                for each in claims
+                ClaimCheck(claim=claim, verdict="supported", support=1.0, confidence=1.0)
+                for claim in claims
             )
 
     both = EscalatingVerifier(first, Confirms(), ("local:tagger", "other"))

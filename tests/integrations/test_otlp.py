@@ -18,7 +18,7 @@ from masis.server import ingestion as web
 from masis.server import otlp
 from masis.services import Workbench
 from masis.services.arrivals.ingestion import ProgramSource
-from tests.integrations.test_web import DIGEST, SEND, audited, ingesting, stored
+from tests.integrations.test_web import DIGEST, SEND, audited, ingesting, stored_ids
 from tests.waiting import until
 from tools.serving import free_port
 
@@ -34,12 +34,12 @@ def attribute(key: str, value: Any) -> dict[str, Any]:
     if isinstance(value, list):
         return {
             "key": key,
-            "value": {"arrayValue": {"values": [attribute("", each)["value"] for each in value]}},
+            "value": {"arrayValue": {"values": [attribute("", item)["value"] for item in value]}},
         }
     if isinstance(value, dict):
         return {
             "key": key,
-            "value": {"kvlistValue": {"values": [attribute(*each) for each in value.items()]}},
+            "value": {"kvlistValue": {"values": [attribute(*item) for item in value.items()]}},
         }
     return {
         "key": key,
@@ -145,7 +145,7 @@ def post(
 
 
 def case_stored(bench: Workbench, case_id: str = TRACE) -> Any:
-    until(lambda: case_id in stored(bench), "the trace is a case")
+    until(lambda: case_id in stored_ids(bench), "the trace is a case")
     return bench.store.cases.get(case_id)
 
 
@@ -205,7 +205,7 @@ def test_spans_without_a_case_are_counted_and_others_stored(
         assert f"trace {trace * 32}: " in reason
         assert problem in reason
     case_stored(bench)
-    assert stored(bench) == [TRACE]
+    assert stored_ids(bench) == [TRACE]
 
 
 def test_a_resent_trace_changes_nothing_and_a_different_one_is_logged(
@@ -214,7 +214,7 @@ def test_a_resent_trace_changes_nothing_and_a_different_one_is_logged(
     for spans in (openinference(), openinference(), genai()):
         assert post(client, json.dumps(request(*spans)).encode()).status_code == 200
     until(lambda: not bench.store.inbox.waiting(1), "all are read")
-    assert stored(bench) == [TRACE]
+    assert stored_ids(bench) == [TRACE]
     assert caplog.text.count("1 of the traces of chatbot are not stored") == 1
 
 

@@ -81,7 +81,7 @@ def result(http_client: TestClient, body: Any) -> dict[str, Any]:
     return wait_until_done(http_client, response.json()["status"])
 
 
-def stored(bench: Workbench) -> list[str]:
+def stored_ids(bench: Workbench) -> list[str]:
     return [case.id for case in bench.store.cases.iterate()]
 
 
@@ -99,7 +99,7 @@ def test_single_cases_lists_and_json_lines_are_stored_and_can_be_polled(bench: W
             1,
             0,
         )
-    assert set(stored(bench)) == {"one", "two", "three", "four"}
+    assert set(stored_ids(bench)) == {"one", "two", "three", "four"}
     assert bench.store.database.value("SELECT max(length(body)) FROM inbox") == 0
 
 
@@ -151,7 +151,7 @@ def test_a_source_with_a_profile_sends_its_tools_format(bench: Workbench) -> Non
         assert "more than 3 cases" in result(http_client, rows)["first_errors"][0]
         assert result(http_client, lines({"user_input": 5}))["errors"] >= 1
         assert "isn't JSON" in result(http_client, gzip.compress(lines(rows[0])))["first_errors"][0]
-    assert stored(bench) == ["1"]
+    assert stored_ids(bench) == ["1"]
 
 
 def test_cases_are_counted_rather_than_evidence_keys(bench: Workbench) -> None:
@@ -195,7 +195,7 @@ def test_an_idempotency_key_makes_resends_one_request(bench: Workbench) -> None:
             http_client.post("/v1/cases", json=case("a"), headers=keyed).json()["id"]
             == answers[0]["id"]
         )
-    assert stored(bench) == ["a"]
+    assert stored_ids(bench) == ["a"]
     assert bench.store.database.value("SELECT count(*) FROM inbox") == 1
 
 
@@ -262,7 +262,7 @@ def test_rules_say_which_cases_enter_the_queue(bench: Workbench) -> None:
         ]
         batch = result(http_client, {"cases": cases})
         assert (batch["stored"], batch["passed_over"]) == (3, 2)
-    assert stored(bench) == [sampled, unsampled[1], unsampled[2]]
+    assert stored_ids(bench) == [sampled, unsampled[1], unsampled[2]]
     assert Rule(field="metadata.language", flagged=True).is_met(
         a_case(metadata={"flagged": True, "language": "de"})
     ), "all conditions of a rule must be met"
@@ -374,7 +374,7 @@ class IngestionClient(httpx2.Client):
     process: subprocess.Popen[str]
     log: Path
 
-    def logged(self) -> str:
+    def read_log(self) -> str:
         """Return the server's log so far."""
         return self.log.read_text(encoding="utf-8")
 

@@ -194,7 +194,7 @@ def assert_verdicts_are_backed_by_quotes(results: ClaimResults) -> None:
 @settings(max_examples=50)
 def test_critiques_have_valid_quotes_and_evidence_ids(given_critique: dict[str, Any]) -> None:
     judgement = critic.judgement(CritiqueReply.model_validate(given_critique), CONTEXT)
-    raised = issues_step.raise_issues("critic", judgement.objections, ANSWER, ())
+    raised = issues_step.raise_issues("critic", judgement.raw_issues, ANSWER, ())
     for critic_issue in raised.issues:
         if critic_issue.start is not None:
             assert ANSWER[critic_issue.start : critic_issue.end] == critic_issue.quote

@@ -33,7 +33,7 @@ def rows(listed: Sequence[Listed]) -> list[ListedClaim]:
     ]
 
 
-def located(*pairs: tuple[str, str], answer: str = ANSWER) -> tuple[Claim, ...]:
+def locate(*pairs: tuple[str, str], answer: str = ANSWER) -> tuple[Claim, ...]:
     """Locate claims given as (words, meaning), without sentence numbers."""
     return located_claims(
         rows([(None, *pair) for pair in pairs]), answer, audit_citations(answer, EVIDENCE)
@@ -56,7 +56,7 @@ def gaps(answer: str, *listed: Listed) -> list[str]:
 
 @pytest.mark.spec("DRAFT-CRITIQUE-EXTRACT")
 def test_a_sentence_with_two_assertions_yields_two_located_claims() -> None:
-    first, second, third = located(
+    first, second, third = locate(
         ("The bridge is 120 metres long", "The bridge is 120 metres long."),
         ("it opened in 1931", "The bridge opened in 1931."),
         ("It is red", "The bridge is red."),
@@ -79,15 +79,13 @@ def test_a_sentence_with_two_assertions_yields_two_located_claims() -> None:
 
 def test_a_quote_without_its_markers_is_the_whole_sentence() -> None:
     answer = "1. The bridge is long [chunk_1]."
-    (claim,) = located(("The bridge is long.", "The bridge is long."), answer=answer)
+    (claim,) = locate(("The bridge is long.", "The bridge is long."), answer=answer)
     assert claim.text == answer
     assert [claim.text[start:end] for start, end in claim.markers] == ["[chunk_1]"]
 
 
 def test_a_claim_not_in_the_answer_is_judged_without_a_position() -> None:
-    first, second, third = located(
-        ("Traffic lights flash on Sundays.", "The traffic lights flash.")
-    )
+    first, second, third = locate(("Traffic lights flash on Sundays.", "The traffic lights flash."))
     assert [claim.text for claim in (first, second)] == [
         ANSWER[: ANSWER.index(" How")],
         "It is **red**.",
@@ -100,24 +98,24 @@ def test_a_claim_not_in_the_answer_is_judged_without_a_position() -> None:
 
 
 def test_a_sentence_omitted_by_the_model_is_still_a_claim() -> None:
-    assert [claim.sentence for claim in located()] == [0, 2]
-    assert [claim.sentence for claim in located(("It is red", "It is red."))] == [0, 2]
+    assert [claim.sentence for claim in locate()] == [0, 2]
+    assert [claim.sentence for claim in locate(("It is red", "It is red."))] == [0, 2]
 
 
 def test_claims_are_unique_and_in_answer_order() -> None:
     opening = ("it opened in 1931", "The bridge opened in 1931.")
-    assert [claim.start for claim in located(("It is red", ""), opening, opening)] == [0, 44, 89]
+    assert [claim.start for claim in locate(("It is red", ""), opening, opening)] == [0, 44, 89]
 
 
 def test_one_passage_can_have_two_claims() -> None:
     answer = "A and B rose by 5% and 6%."
-    claims = located((answer, "A rose by 5%."), (answer, "B rose by 6%."), answer=answer)
+    claims = locate((answer, "A rose by 5%."), (answer, "B rose by 6%."), answer=answer)
     assert [claim.statement for claim in claims] == ["A rose by 5%.", "B rose by 6%."]
 
 
 def test_a_claim_over_two_sentences_covers_both() -> None:
     answer = "It is long. It is red."
-    (claim,) = located((answer, "It is long and red."), answer=answer)
+    (claim,) = locate((answer, "It is long and red."), answer=answer)
     assert (claim.text, claim.sentence) == (answer, 0)
 
 

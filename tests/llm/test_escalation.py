@@ -50,7 +50,7 @@ VERDICT_BY_WORD: dict[str, ClaimVerdict] = {
 class Screen(ContentVerifier):
     """An offline verifier whose verdict depends on one word of the claim."""
 
-    def judged(self, claim: Claim) -> ClaimCheck:
+    def judge_claim(self, claim: Claim) -> ClaimCheck:
         verdicts = [verdict for word, verdict in VERDICT_BY_WORD.items() if word in claim.text]
         return _check(claim, verdicts[0])
 

@@ -12,7 +12,7 @@ from masis.schema.screening import Screening
 from masis.settings import Settings
 from tests.llm import canned
 from tests.served_replies import Behaviour, Request
-from tests.serving_models import ModelServer, says
+from tests.serving_models import ModelServer, reply_with
 from tests.waiting import until_async
 
 QUESTION = "Does aspirin relieve acute migraine in adults?"
@@ -31,7 +31,7 @@ ABSTRACTS = [
 ]
 
 
-def graded(**changed: Any) -> dict[str, Any]:
+def reply_with_grades(**changed: Any) -> dict[str, Any]:
     """A reply whose quotes occur in the abstracts."""
     quotes = {
         "relevance_quotes": ["acute migraine"],
@@ -52,14 +52,14 @@ def settings(server: ModelServer, graders: str = "scripted:judge", **changes: An
     return Settings.model_validate(values | changes)
 
 
-def screened(server: ModelServer, **changes: Any) -> Screening:
+def run_screening(server: ModelServer, **changes: Any) -> Screening:
     return masis.screen_abstracts(QUESTION, ABSTRACTS, settings(server, **changes))
 
 
 @pytest.mark.spec("AESOP-MODEL")
 def test_each_abstract_is_graded_by_one_recorded_call() -> None:
-    with ModelServer(lambda request: says(graded()), latency_ms=100) as server:
-        screening = screened(server)
+    with ModelServer(lambda request: reply_with(reply_with_grades()), latency_ms=100) as server:
+        screening = run_screening(server)
     assert screening.outcome == "sufficient"
     assert screening.graders == ("scripted:judge",)
     assert screening.usage.calls == len(server.requests) == len(ABSTRACTS)
@@ -69,8 +69,8 @@ def test_each_abstract_is_graded_by_one_recorded_call() -> None:
 
 
 def test_the_question_precedes_the_abstract_identically_in_every_call() -> None:
-    with ModelServer(lambda request: says(graded())) as server:
-        screened(server)
+    with ModelServer(lambda request: reply_with(reply_with_grades())) as server:
+        run_screening(server)
     assert all(request.fences("QUESTION") == [QUESTION] for request in server.requests)
     assert sorted(
         request.fences("ABSTRACT")[0].split("\n")[0][-1] for request in server.requests
@@ -81,10 +81,12 @@ def test_the_question_precedes_the_abstract_identically_in_every_call() -> None:
 def test_a_model_and_the_offline_grader_are_combined() -> None:
     def script(request: Request) -> Behaviour:
         is_first = request.fences("ABSTRACT")[0].startswith(ABSTRACTS[0]["title"])
-        return says(graded(relevance_score=0.1) if is_first else graded())
+        return reply_with(
+            reply_with_grades(relevance_score=0.1) if is_first else reply_with_grades()
+        )
 
     with ModelServer(script) as server:
-        screening = screened(server, graders="offline, scripted:judge")
+        screening = run_screening(server, graders="offline, scripted:judge")
     assert screening.graders == ("offline", "scripted:judge")
     disputed = screening.grade("t0")
     assert (disputed.recommendation, disputed.rule, disputed.agreement) == (
@@ -114,6 +116,6 @@ def test_a_cancelled_coroutine_makes_no_more_calls() -> None:
         with pytest.raises(asyncio.CancelledError):
             await task
 
-    with ModelServer(lambda request: says(graded()), latency_ms=100) as server:
+    with ModelServer(lambda request: reply_with(reply_with_grades()), latency_ms=100) as server:
         asyncio.run(cancel_after_the_first_call(server))
         assert len(server.requests) < 60

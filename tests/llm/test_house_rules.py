@@ -157,11 +157,11 @@ def test_the_critic_reads_which_rule_an_issue_is_about() -> None:
     judged = ModelCritic(asker, brief=brief(rules=(ROUNDING,))).critique(context())
     assert isinstance(judged, CritiqueJudgement)
     assert asker.requests[0].shape is HouseCritiqueReply
-    assert [objection.house_rule for objection in judged.objections] == ["rounding"]
+    assert [raw_issue.house_rule for raw_issue in judged.raw_issues] == ["rounding"]
     # The default critic has no such field, and ignores one that a reply has.
     plain = ModelCritic(asker).critique(context())
     assert isinstance(plain, CritiqueJudgement)
-    assert [objection.house_rule for objection in plain.objections] == [""]
+    assert [raw_issue.house_rule for raw_issue in plain.raw_issues] == [""]
 
 
 def test_the_estimate_counts_rules_and_examples_in_each_call_of_the_critic(

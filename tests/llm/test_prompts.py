@@ -283,7 +283,7 @@ class Texts:
     claim: str
     statement: str
     reference: str
-    objection: str
+    raw_issue: str
     reasoning: str
 
 
@@ -368,10 +368,10 @@ def prompts(texts: Texts) -> list[RolePrompt]:
         critique_reasoning=texts.reasoning,
         unsupported_claims=(texts.claim,),
         logical_gaps=(texts.step,),
-        conflicting_evidence=(texts.objection,),
+        conflicting_evidence=(texts.raw_issue,),
     )
     critic_issue = issue(
-        description=texts.objection,
+        description=texts.raw_issue,
         reason=texts.reasoning,
         suggestion=texts.step,
         quote=texts.claim,
@@ -463,7 +463,7 @@ def test_every_text_is_complete_in_its_fence(texts: Texts) -> None:
     assert [step["text"] for step in steps] == [texts.step, "a plain step"]
     assert _rows(evaluator_, "CITATION_AUDIT")[0]["invalid_citations"] == [texts.reference]
     (issue_row,) = _rows(reviser_, "ISSUES")
-    assert (issue_row["descriptions"], issue_row["quote"]) == ([texts.objection], texts.claim)
+    assert (issue_row["descriptions"], issue_row["quote"]) == ([texts.raw_issue], texts.claim)
     assert all(str(row["text"]) in texts.answer for row in _rows(claims_, "ANSWER"))
     first, second = _rows(verify, "CLAIMS")
     assert first["claim"] == texts.claim.strip()

@@ -22,7 +22,7 @@ from masis.schema.providers import ProviderKind, ProviderSettings
 from masis.settings import ROLES, Settings
 from tests.cases import case_of
 from tests.llm.asking import KEY, PROMPT, WIRES, SampleReply, model_at
-from tests.serving_models import Behaviour, ModelServer, Request, says, status
+from tests.serving_models import Behaviour, ModelServer, Request, reply_with, status
 
 both_wires = pytest.mark.parametrize("wire", WIRES)
 GOOD = {"reasons": [], "sound": True, "confidence": 0.8}
@@ -174,7 +174,7 @@ def counting(prompt_tokens: int) -> Behaviour:
 
 def test_a_prompt_truncated_by_the_server_is_an_error() -> None:
     control = RunControl()
-    with ModelServer([counting(2_048), says(GOOD)]) as server:
+    with ModelServer([counting(2_048), reply_with(GOOD)]) as server:
         with pytest.raises(
             ContextFull, match=r"the server read only 2,048 tokens of a question of 48,"
         ):
@@ -283,7 +283,7 @@ def test_formats_are_learned_per_model() -> None:
 
 def test_a_server_that_ignores_schemas_is_asked_in_another_format() -> None:
     def script(request: Request) -> Behaviour:
-        return says("It looks fine." if request.mode == "json_schema" else GOOD)
+        return reply_with("It looks fine." if request.mode == "json_schema" else GOOD)
 
     with ModelServer(script) as server:
         control = ask_times(server, times=4)
@@ -299,7 +299,7 @@ def test_a_server_that_ignores_schemas_is_asked_in_another_format() -> None:
 
 def test_one_unreadable_reply_doesnt_change_the_format() -> None:
     replies = {1: "It looks fine.", 3: "It looks fine."}
-    with ModelServer(lambda request: says(replies.get(request.number, GOOD))) as server:
+    with ModelServer(lambda request: reply_with(replies.get(request.number, GOOD))) as server:
         ask_times(server, times=4)
         assert {request.mode for request in server.requests} == {"json_schema"}
 

@@ -35,7 +35,7 @@ from masis.schema.run import Run
 from masis.schema.screening import Screening
 from masis.settings import ROLES, Settings
 from tests.llm.asking import CASE, SampleReply, settings_for
-from tests.served_replies import Behaviour, Request, says, status
+from tests.served_replies import Behaviour, Request, reply_with, status
 from tests.serving_models import ModelServer
 
 DRAFTED = Case.model_validate({**CASE.to_json_dict(), "id": "drafted", "answer": None})
@@ -49,7 +49,7 @@ LINE = {
 }
 
 
-def recorded(
+def record(
     file: Path, *cases: Case, script: Any = lambda request: None, **changes: Any
 ) -> list[Run]:
     """Audit the cases with a scripted server and record its replies in the file.
@@ -65,7 +65,7 @@ def recorded(
         ]
 
 
-def replayed(file: Path, case: Case = CASE, **changes: Any) -> Run:
+def replay(file: Path, case: Case = CASE, **changes: Any) -> Run:
     settings = Settings.model_validate(dict.fromkeys(ROLES, f"replay:{file}") | changes)
     return run_audit(case, settings)
 
@@ -102,18 +102,18 @@ def test_a_recording_replays_to_the_same_result_without_the_server(
 ) -> None:
     file = tmp_path / "replies.jsonl"
 
-    def varied(request: Request) -> Behaviour | None:
+    def vary_score(request: Request) -> Behaviour | None:
         """Give each sample of the evaluator another score and reason."""
         if samples == 1 or request.schema_name != "evaluation_reply":
             return None
         names = ("faithfulness", "relevance", "completeness", "reasoning_quality")
         score = 0.5 + request.number % 7 / 100
         reasons = {f"{name}_reason": f"Request {request.number}." for name in names}
-        return says(reasons | dict.fromkeys(names, score) | {"improvement_suggestions": []})
+        return reply_with(reasons | dict.fromkeys(names, score) | {"improvement_suggestions": []})
 
-    runs = recorded(file, CASE, DRAFTED, script=varied, judge_samples=samples)
+    runs = record(file, CASE, DRAFTED, script=vary_score, judge_samples=samples)
     for before, case in zip(runs, (CASE, DRAFTED), strict=True):
-        after = replayed(file, case, judge_samples=samples)
+        after = replay(file, case, judge_samples=samples)
         assert results(after) == results(before)
         assert {call.source for call in after.calls} == {"replay"}
         assert after.usage.calls == after.usage.prompt_tokens == after.usage.completion_tokens == 0
@@ -132,7 +132,7 @@ def test_failed_replies_are_replayed_as_failures(
         correcting = "could not be read" in request.text
         match request.schema_name:
             case "critique_reply" if not correcting:
-                return says("no JSON at all")
+                return reply_with("no JSON at all")
             case "evaluation_reply":
                 return Behaviour(refusal="I will not.", finish="refusal")
             case "checked_claims_reply" | "verdicts_reply" if (
@@ -147,8 +147,8 @@ def test_failed_replies_are_replayed_as_failures(
     case = Case.model_validate(
         {**CASE.to_json_dict(), "evidence": [*CASE.to_json_dict()["evidence"], long]}
     )
-    (before,) = recorded(tmp_path / "r.jsonl", case, script=script, max_iterations=1)
-    after = replayed(tmp_path / "r.jsonl", case, max_iterations=1)
+    (before,) = record(tmp_path / "r.jsonl", case, script=script, max_iterations=1)
+    after = replay(tmp_path / "r.jsonl", case, max_iterations=1)
     assert (
         results(after)["iterations"][0]["critique"] == results(before)["iterations"][0]["critique"]
     )
@@ -164,7 +164,7 @@ def test_a_missing_recorded_reply_is_unscored_and_names_the_file(
     tmp_path: Path,
 ) -> None:
     file = tmp_path / "replies.jsonl"
-    recorded(file, CASE, max_iterations=1)
+    record(file, CASE, max_iterations=1)
     content = CASE.to_json_dict()
     altered = {
         "evidence": {
@@ -178,7 +178,7 @@ def test_a_missing_recorded_reply_is_unscored_and_names_the_file(
     }
 
     for name, changes in altered.items():
-        run = replayed(file, Case.model_validate({**content, **changes}), max_iterations=1)
+        run = replay(file, Case.model_validate({**content, **changes}), max_iterations=1)
         critique = run.iterations[0].critique
         assert critique.unscored is not None, name
         assert run.iterations[0].quality_score is None
@@ -189,7 +189,7 @@ def test_a_missing_recorded_reply_is_unscored_and_names_the_file(
         assert run.needs_review
         assert run.usage.replayed_calls < 4
 
-    run = replayed(file, DRAFTED)
+    run = replay(file, DRAFTED)
     assert "none of them of the drafter (only: " in run.warnings[0].message
 
 
@@ -197,10 +197,10 @@ def test_a_reply_to_an_older_prompt_is_a_fallback_with_a_warning(
     tmp_path: Path,
 ) -> None:
     file = tmp_path / "replies.jsonl"
-    (before,) = recorded(file, CASE, max_iterations=1)
+    (before,) = record(file, CASE, max_iterations=1)
     current_lines = file.read_text()
     rewrite(file, lambda line: line | {"prompt": line["prompt"].partition("+")[0] + "+0ld"})
-    after = replayed(file, max_iterations=1)
+    after = replay(file, max_iterations=1)
     assert results(after) == results(before)
     prompt_warnings = [
         warning.message
@@ -214,7 +214,7 @@ def test_a_reply_to_an_older_prompt_is_a_fallback_with_a_warning(
     file.write_text(current_lines + file.read_text())
     assert not any(
         "recorded reply is to" in warning.message
-        for warning in replayed(file, max_iterations=1).warnings
+        for warning in replay(file, max_iterations=1).warnings
     )
 
 
@@ -304,7 +304,7 @@ def test_a_replayed_run_names_its_recording_and_costs_nothing(
     assert not uses_models(settings)
     assert addresses(settings) == ()
     assert estimate(CASE, settings).cost_usd == 0
-    assert Budget(settings, 0.01).begin(CASE)
+    assert Budget(settings, 0.01).try_start(CASE)
     check = probe_model(models["critic"], settings)
     assert check.ok
     assert (
@@ -319,8 +319,8 @@ def test_replies_arent_logged_at_info_and_recording_failures_warn(
 ) -> None:
     caplog.set_level(logging.INFO)
     file = tmp_path / "replies.jsonl"
-    recorded(file, CASE, max_iterations=1)
-    replayed(file, max_iterations=1)
+    record(file, CASE, max_iterations=1)
+    replay(file, max_iterations=1)
     assert "Each sentence was looked for" in file.read_text()
     assert "Each sentence was looked for" not in caplog.text
 
@@ -328,7 +328,7 @@ def test_replies_arent_logged_at_info_and_recording_failures_warn(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(registry, "record", fail_with_a_full_disk)
-    (run,) = recorded(file, CASE, max_iterations=1)
+    (run,) = record(file, CASE, max_iterations=1)
     assert [w.message for w in run.warnings if "recorded" in w.message] == [
         "Replies could not be recorded: No space left on device."
     ]
@@ -363,7 +363,7 @@ def test_the_cache_key_includes_model_prompt_sample_and_temperature() -> None:
         **changes: Any,
     ) -> int:
         """Return how many requests reached the server."""
-        with ModelServer(lambda request: says(reply)) as server:
+        with ModelServer(lambda request: reply_with(reply)) as server:
             model = registry.model_in_role(
                 string, role, RunControl(), settings_for(server, "openai"), cache
             )
@@ -392,7 +392,7 @@ def test_only_unanswered_requests_are_repeated() -> None:
     cache = MemoryCache()
 
     def ask(*replies: str) -> int:
-        with ModelServer(lambda request: says(replies[request.number])) as server:
+        with ModelServer(lambda request: reply_with(replies[request.number])) as server:
             model = registry.model_in_role(
                 "here:m", "critic", RunControl(), settings_for(server, "openai"), cache
             )
@@ -418,13 +418,13 @@ def test_abstract_graders_can_be_recorded_and_replayed(
         }
     ]
 
-    def screened(settings: Settings) -> Screening:
+    def run_screening(settings: Settings) -> Screening:
         return masis.screen_abstracts("Does aspirin relieve migraine?", abstracts, settings)
 
     with ModelServer() as server:
         graders = {"screening_graders": "here:m", "record": str(file)}
-        before = screened(settings_for(server, "openai").with_values(graders))
-    after = screened(Settings(screening_graders=f"replay:{file}"))
+        before = run_screening(settings_for(server, "openai").with_values(graders))
+    after = run_screening(Settings(screening_graders=f"replay:{file}"))
     (original,), (grade,) = before.grades, after.grades
     assert grade.unscored is None
     assert grade.judged_by.model.startswith(f"replay:{file} (here:m, ")

@@ -43,7 +43,7 @@ from masis.schema.providers import Price, ProviderSettings
 from masis.settings import Settings, load, secret
 from tests.cases import case_of
 from tests.llm.asking import KEY, PROMPT, WIRES, SampleReply, model_at
-from tests.serving_models import Behaviour, ModelServer, faulty, says, status
+from tests.serving_models import Behaviour, ModelServer, faulty, reply_with, status
 from tools import providers
 
 
@@ -275,7 +275,7 @@ def test_a_server_without_structured_output_is_reported_separately(wire: Any) ->
         check = probe("scripted:m", settings_with_provider(server.address, kind=wire))
     assert (check.ok, check.mode) == (True, "prompt")
     assert "takes no strict schema" in check.message
-    with ModelServer(lambda request: says("I am ready.")) as server:
+    with ModelServer(lambda request: reply_with("I am ready.")) as server:
         check = probe("scripted:m", settings_with_provider(server.address, kind=wire))
     assert not check.ok
     assert check.message.startswith("scripted:m answers, but not in the form asked for")
@@ -456,10 +456,10 @@ class EntryPointOfPlugin:
 
 @pytest.fixture
 def _plugin_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    def points(role: str) -> dict[str, Any]:
+    def entry_points(role: str) -> dict[str, Any]:
         return {"theirs": EntryPointOfPlugin()} if role == "critic" else {}
 
-    monkeypatch.setattr(role_plugins, "_entry_points", points)
+    monkeypatch.setattr(role_plugins, "_entry_points", entry_points)
 
 
 @pytest.fixture

@@ -46,8 +46,8 @@ from masis.settings import Settings
 from tests.audit.factories import check, context, issue, verdict
 from tests.llm import canned
 from tests.llm.asking import PROMPT, WIRES, SampleReply, model_at
-from tests.rules import each
-from tests.serving_models import Behaviour, ModelServer, Request, broken_rules, says, status
+from tests.rules import for_each
+from tests.serving_models import Behaviour, ModelServer, Request, broken_rules, reply_with, status
 
 GOOD = {"reasons": ["a { in a text", 'and "quotes"'], "sound": True, "confidence": 0.7}
 TEXT = json.dumps(GOOD)
@@ -197,7 +197,7 @@ def test_translated_keywords_are_understood() -> None:
     )
 
 
-@each(range(1, len(WRITTEN) - 1))
+@for_each(range(1, len(WRITTEN) - 1))
 def test_a_truncated_text_confirms_no_repair(cut: int) -> None:
     with pytest.raises(RepairRefused):
         accepted_repair(WRITTEN[:cut])
@@ -350,7 +350,7 @@ def with_validator(
 @pytest.mark.spec("REQ-CRITIC-028")
 def test_a_repaired_reply_needs_no_retry_and_is_recorded() -> None:
     control = RunControl()
-    with ModelServer([says(BAD)]) as server:
+    with ModelServer([reply_with(BAD)]) as server:
         model, validated = with_validator(model_at(server, control=control), VALUE)
         assert model.ask(PROMPT, SampleReply, max_tokens=100).model_dump() == VALUE
         assert len(server.requests) == 1
@@ -369,7 +369,7 @@ def test_a_repaired_reply_needs_no_retry_and_is_recorded() -> None:
 
 def test_an_unrepairable_reply_is_requested_again() -> None:
     control = RunControl()
-    with ModelServer([says(BAD), says(VALUE)]) as server:
+    with ModelServer([reply_with(BAD), reply_with(VALUE)]) as server:
         model, validated = with_validator(model_at(server, control=control), None)
         assert model.ask(PROMPT, SampleReply, max_tokens=100).model_dump() == VALUE
     assert len(validated) == 1
@@ -380,7 +380,7 @@ def test_an_unrepairable_reply_is_requested_again() -> None:
 @pytest.mark.parametrize("value", [{"reasons": "none"}, {}, VALUE | {"sound": "perhaps"}])
 def test_a_validator_that_changes_the_content_isnt_trusted(value: dict[str, Any]) -> None:
     control = RunControl()
-    with ModelServer([says(BAD), says(BAD)]) as server:
+    with ModelServer([reply_with(BAD), reply_with(BAD)]) as server:
         model, _ = with_validator(model_at(server, control=control), value)
         with pytest.raises(BadReply) as raised:
             model.ask(PROMPT, SampleReply, max_tokens=100)
@@ -399,7 +399,7 @@ def test_a_truncated_reply_isnt_repaired() -> None:
 
 def test_a_shared_schema_reply_is_read_from_its_field() -> None:
     prompt = RolePrompt(PROMPT.frame, "x" * shared_schema.SHARED_FROM, PROMPT.task, PROMPT.version)
-    with ModelServer([says("{'evaluator': ...}")]) as server:
+    with ModelServer([reply_with("{'evaluator': ...}")]) as server:
         model, validated = with_validator(model_at(server), {"evaluator": canned.evaluation()})
         model.provider.schema_in_cache = True
         reply = model.ask(prompt, EvaluationReply, max_tokens=100)
@@ -517,7 +517,7 @@ def test_servers_without_schemas_get_no_shared_schema() -> None:
             return status(
                 400, "response_format json_schema is not supported", code_name="unsupported"
             )
-        return says(canned.critique())
+        return reply_with(canned.critique())
 
     with ModelServer(script) as server:
         model = model_at(server)
@@ -616,7 +616,7 @@ def test_an_inexpressible_schema_is_rejected(kind: Any) -> None:
 @pytest.mark.parametrize("wire", WIRES)
 def test_plain_text_is_requested_without_a_schema(wire: ProviderKind) -> None:
     control = RunControl()
-    with ModelServer([status(503), says('Write {"this": 1} down.')]) as server:
+    with ModelServer([status(503), reply_with('Write {"this": 1} down.')]) as server:
         reply = model_at(server, wire, control).say(PROMPT, max_tokens=100, temperature=0.9)
         body = server.requests[-1].body
     assert reply == 'Write {"this": 1} down.'
@@ -642,7 +642,7 @@ def test_an_empty_text_reply_is_an_error(behaviour: Behaviour, error: type[Excep
 
 def test_plain_text_works_without_schema_support() -> None:
     with ModelServer(
-        lambda request: says("Yes."), refuses=("json_schema", "json_object")
+        lambda request: reply_with("Yes."), refuses=("json_schema", "json_object")
     ) as server:
         assert model_at(server).say(PROMPT, max_tokens=100) == "Yes."
         assert len(server.requests) == 1

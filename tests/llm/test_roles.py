@@ -39,13 +39,13 @@ from tests.llm.scripted_asker import MARK, ScriptedAsker
 OLD_ANSWER = "The bridge is 90 metres long [chunk_1]. It opened in 1931 [chunk_2]."
 
 
-def critiqued(reply: Any, answer: str = OLD_ANSWER) -> CritiqueJudgement | Unscored:
+def run_critic(reply: Any, answer: str = OLD_ANSWER) -> CritiqueJudgement | Unscored:
     audited = context(answer=answer, citation_audit=audit_citations(answer, EVIDENCE))
     return ModelCritic(ScriptedAsker({"critic": reply})).critique(audited)
 
 
 def judgement(reply: Any, answer: str = OLD_ANSWER) -> CritiqueJudgement:
-    result = critiqued(reply, answer)
+    result = run_critic(reply, answer)
     assert isinstance(result, CritiqueJudgement)
     return result
 
@@ -73,21 +73,21 @@ def test_one_call_yields_the_fields_of_both_specs() -> None:
     assert critique.unsupported_claims == ("It opened in 1931", "An owner is named.")
     assert critique.logical_gaps == ("Nothing follows.",)
     assert critique.conflicting_evidence == ("chunk_1 against chunk_2",)
-    objection = critique.objections[0]
-    assert (objection.type, objection.severity, objection.rule) == (
+    raw_issue = critique.raw_issues[0]
+    assert (raw_issue.type, raw_issue.severity, raw_issue.rule) == (
         "factual",
         "high",
         "critic_factual",
     )
-    assert objection.reason == "chunk_1 says 120 metres."
-    assert objection.evidence_ids == ("chunk_1",)
+    assert raw_issue.reason == "chunk_1 says 120 metres."
+    assert raw_issue.evidence_ids == ("chunk_1",)
 
 
 def test_a_quote_without_its_marker_is_located() -> None:
     critique = judgement(
         canned.critique(issues=[canned.critic_issue(location="the bridge is 90 metres long.")])
     )
-    (issue,) = issues.raise_issues("critic", critique.objections, OLD_ANSWER, ()).issues
+    (issue,) = issues.raise_issues("critic", critique.raw_issues, OLD_ANSWER, ()).issues
     assert (issue.start, issue.end) == (0, len("The bridge is 90 metres long [chunk_1]."))
 
 
@@ -103,7 +103,7 @@ def test_a_missing_point_needs_no_quote() -> None:
     critique = judgement(
         canned.critique(issues=[canned.critic_issue(type="missing_info", location=None)])
     )
-    assert issues.raise_issues("critic", critique.objections, OLD_ANSWER, ()).notes == ()
+    assert issues.raise_issues("critic", critique.raw_issues, OLD_ANSWER, ()).notes == ()
 
 
 def test_chunk_ids_are_matched_leniently_and_unknown_ones_reported() -> None:
@@ -112,7 +112,7 @@ def test_chunk_ids_are_matched_leniently_and_unknown_ones_reported() -> None:
             issues=[canned.critic_issue(evidence_ids=["[chunk_1]", "CHUNK 2", "chunk_77"])]
         )
     )
-    assert critique.objections[0].evidence_ids == ("chunk_1", "chunk_2")
+    assert critique.raw_issues[0].evidence_ids == ("chunk_1", "chunk_2")
     (note,) = critique.notes
     assert "chunk_77" in note
     assert "chunk_1" not in note.replace("chunk_77", "")
@@ -123,17 +123,17 @@ def test_duplicate_issues_are_merged() -> None:
         len(
             judgement(
                 canned.critique(issues=[canned.critic_issue(), canned.critic_issue()])
-            ).objections
+            ).raw_issues
         )
         == 1
     )
 
 
 def test_issue_types_are_matched_in_any_spelling() -> None:
-    (objection,) = judgement(
+    (raw_issue,) = judgement(
         canned.critique(issues=[canned.critic_issue(type="Missing info", severity=" HIGH ")])
-    ).objections
-    assert (objection.type, objection.severity) == ("missing_info", "high")
+    ).raw_issues
+    assert (raw_issue.type, raw_issue.severity) == ("missing_info", "high")
 
 
 @pytest.mark.spec("MASIS-CRITIC-P5")
@@ -181,10 +181,10 @@ def test_scores_reach_the_rules_unchanged(score: Any, expected: float | None) ->
 def test_a_failed_critic_or_evaluator_is_unscored_with_code_and_reply(
     failure: Any, critic_code: str, evaluator_code: str
 ) -> None:
-    evaluation = evaluated(failure)
+    evaluation = evaluate(failure)
     assert evaluation.overall_score is None
     for unscored, code in (
-        (critiqued(failure), critic_code),
+        (run_critic(failure), critic_code),
         (evaluation.unscored, evaluator_code),
     ):
         assert unscored.code == code
@@ -217,7 +217,7 @@ COMPLETE_REPLY = canned.critique()
 def test_an_incomplete_critique_is_unreadable(
     reply: dict[str, Any],
 ) -> None:
-    assert critiqued(json.dumps(reply)).code == "CRITIC-ERR-005"
+    assert run_critic(json.dumps(reply)).code == "CRITIC-ERR-005"
 
 
 @pytest.mark.spec("REQ-CRITIC-006")
@@ -242,7 +242,7 @@ def test_a_sampled_critic_uses_its_temperature() -> None:
 # The evaluator with a model: its scores and reasons, and the caps of the spec
 
 
-def evaluated(
+def evaluate(
     reply: Any, audit: CitationAudit | None = None, *, hallucination: bool = False
 ) -> Evaluation:
     audit = audit or citations()
@@ -256,7 +256,7 @@ def evaluated(
 
 @pytest.mark.spec("MASIS-EVAL-P1")
 def test_four_scores_have_reasons() -> None:
-    result = evaluated(canned.evaluation())
+    result = evaluate(canned.evaluation())
     assert (
         result.faithfulness,
         result.relevance,
@@ -294,7 +294,7 @@ def change(**values: Any) -> dict[str, Any]:
     } | values
 
 
-def revised(reply: Any, issues: tuple[Issue, ...] = ISSUES) -> Revision:
+def revise(reply: Any, issues: tuple[Issue, ...] = ISSUES) -> Revision:
     return ModelReviser(ScriptedAsker({"reviser": reply})).revise(
         context(answer=OLD), verdict(), issues
     )
@@ -302,7 +302,7 @@ def revised(reply: Any, issues: tuple[Issue, ...] = ISSUES) -> Revision:
 
 @pytest.mark.spec("REQ-CRITIC-008", "REQ-CRITIC-010", "REQ-CRITIC-011")
 def test_a_revision_lists_changes_and_addressed_issues() -> None:
-    revision = revised(canned.revision(NEW, changes=[change()], updated_confidence=90))
+    revision = revise(canned.revision(NEW, changes=[change()], updated_confidence=90))
     assert revision.revised_answer == NEW
     assert [(c.kind, c.before, c.after, c.issue_ids) for c in revision.changes] == [
         ("corrected", "90 metres", "120 metres", ("i1",))
@@ -323,7 +323,7 @@ def test_only_statements_in_both_answers_count_as_preserved() -> None:
 
 
 def test_a_claimed_change_not_in_the_text_is_dropped_and_reported() -> None:
-    revision = revised(
+    revision = revise(
         canned.revision(
             NEW,
             changes=[
@@ -342,7 +342,7 @@ def test_a_claimed_change_not_in_the_text_is_dropped_and_reported() -> None:
 
 def test_unknown_issue_ids_arent_addressed() -> None:
     not_applied = change(issue_ids=["i2"], after="130 metres")
-    revision = revised(
+    revision = revise(
         canned.revision(NEW, changes=[change(issue_ids=["i1", "i9", "i1"]), not_applied])
     )
     assert revision.issues_addressed == ("i1",)
@@ -354,7 +354,7 @@ def test_a_rejected_issue_is_recorded_with_its_reason() -> None:
         {"issue_ids": ["i2", "i9"], "reason": "chunk_1 says so."},
         {"issue_ids": ["i1"], "reason": " "},
     ]
-    revision = revised(
+    revision = revise(
         canned.revision(NEW, changes=[change(issue_ids=["i1", "i2"])], rejected=rejected)
     )
     assert [(issue.issue_id, issue.reason) for issue in revision.rejected] == [
@@ -419,7 +419,7 @@ def test_an_unchanged_answer_is_byte_identical() -> None:
 
 @pytest.mark.parametrize("confidence", [float("nan"), "sure", None])
 def test_a_non_numeric_confidence_is_none(confidence: Any) -> None:
-    assert revised(canned.revision(NEW, updated_confidence=confidence)).updated_confidence is None
+    assert revise(canned.revision(NEW, updated_confidence=confidence)).updated_confidence is None
 
 
 @pytest.mark.spec("CRITIC-ERR-002", "CRITIC-ERR-003", "CRITIC-ERR-006", "REQ-CRITIC-031")
@@ -437,7 +437,7 @@ def test_a_non_numeric_confidence_is_none(confidence: Any) -> None:
 )
 def test_a_failure_has_its_code_and_the_reply(failure: Any, kind: type[StepError]) -> None:
     with pytest.raises(kind) as raised:
-        revised(failure)
+        revise(failure)
     assert raised.type is kind
     if isinstance(failure, BadReply):
         assert raised.value.raw == failure.raw
@@ -475,25 +475,25 @@ def test_only_the_most_severe_of_many_issues_are_sent() -> None:
 DRAFT = "It is 120 metres long [chunk_1]."
 
 
-def drafted(reply: Any) -> Draft:
+def write_draft(reply: Any) -> Draft:
     return ModelDrafter(ScriptedAsker({"drafter": reply})).draft("How long is it?", EVIDENCE)
 
 
 def test_a_draft_has_an_answer_and_reasoning_steps() -> None:
-    draft = drafted({"reasoning_steps": ["chunk_1 gives it.", " "], "answer": f" {DRAFT}\n"})
+    draft = write_draft({"reasoning_steps": ["chunk_1 gives it.", " "], "answer": f" {DRAFT}\n"})
     assert (draft.answer, draft.reasoning_steps) == (DRAFT, ("chunk_1 gives it.",))
     assert draft.judged_by.version.startswith(f"drafter/{VERSION}+")
 
 
 def test_fence_lines_are_removed_from_revisions_and_drafts() -> None:
     assert (
-        revised(
+        revise(
             canned.revision(f"<<<ANSWER {MARK}>>>\n{NEW}\n<<<END ANSWER {MARK}>>>")
         ).revised_answer
         == NEW
     )
     assert (
-        drafted({"reasoning_steps": [], "answer": f"{DRAFT}\n<<<END ANSWER {MARK}>>>"}).answer
+        write_draft({"reasoning_steps": [], "answer": f"{DRAFT}\n<<<END ANSWER {MARK}>>>"}).answer
         == DRAFT
     )
 
@@ -509,5 +509,5 @@ def test_fence_lines_are_removed_from_revisions_and_drafts() -> None:
 )
 def test_an_empty_draft_is_a_failure_with_its_code(failure: Any, code: str) -> None:
     with pytest.raises(StepError) as raised:
-        drafted(failure)
+        write_draft(failure)
     assert raised.value.code == code

@@ -18,7 +18,7 @@ from masis.schema.run import Run
 from tests.cases import case_of
 from tests.llm import canned
 from tests.llm.asking import settings_for
-from tests.serving_models import Behaviour, ModelServer, Request, says
+from tests.serving_models import Behaviour, ModelServer, Request, reply_with
 
 Row = dict[str, Any]
 Change = Callable[[list[Row]], list[Row]]
@@ -117,19 +117,19 @@ def audited(rows: list[Row], recheck: Recheck = no_verdicts, answer: str = FAULT
     def script(request: Request) -> Behaviour | None:
         match request.schema_name:
             case "checked_claims_reply":
-                return says({"claims": rows, "missing": []})
+                return reply_with({"claims": rows, "missing": []})
             case "verdicts_reply":
-                return says({"verdicts": recheck(request)})
+                return reply_with({"verdicts": recheck(request)})
             case "critique_reply":
                 praise = {
                     "confidence": 0.95,
                     "overall_quality_score": 0.95,
                     "critique_confidence": 0.95,
                 }
-                return says(canned.critique(**praise))
+                return reply_with(canned.critique(**praise))
             case "evaluation_reply":
                 scores = ("faithfulness", "relevance", "completeness", "reasoning_quality")
-                return says(
+                return reply_with(
                     canned.evaluation(**dict.fromkeys(scores, 0.95), improvement_suggestions=[])
                 )
         return None
@@ -148,7 +148,7 @@ def codes(run: Run) -> set[str]:
     return {reason.code for reason in run.review_reasons}
 
 
-def counts(run: Run) -> tuple[int, int]:
+def count_claims(run: Run) -> tuple[int, int]:
     """Return the numbers of confirmed and of checked claims."""
     report = run.iterations[0].claim_report
     return report.facts_verified, report.facts_checked
@@ -185,14 +185,14 @@ def test_a_careful_reply_on_a_sound_answer_passes_every_check() -> None:
     run = audited(careful_rows(), answer=CORRECT_ANSWER)
     failed = {check.name for check in run.acceptance.checks if not check.passed}
     assert failed <= {"examined"}
-    assert counts(run) == (7, 7)
+    assert count_claims(run) == (7, 7)
     assert run.usage.calls == 3
 
 
 def test_a_careful_reply_on_the_faulty_answer_flags_it() -> None:
     run = audited(careful_rows(contradiction()))
     assert_needs_review(run, CONTRADICTED)
-    assert counts(run) == (6, 7)
+    assert count_claims(run) == (6, 7)
     assert run.usage.calls == 3
 
 
@@ -212,14 +212,14 @@ MISQUOTED_WORDS = {
 def test_a_contradicted_claim_with_misquoted_words_keeps_its_verdict(variant: str) -> None:
     run = audited(careful_rows(contradiction() | {"words": variant}))
     assert_needs_review(run, CONTRADICTED)
-    assert counts(run) == (6, 7)
+    assert count_claims(run) == (6, 7)
 
 
 @variants({name: words for name, words in MISQUOTED_WORDS.items() if "language" not in name})
 def test_a_contradicted_claim_without_a_sentence_number_keeps_its_verdict(variant: str) -> None:
     run = audited(careful_rows(contradiction() | {"words": variant, "sentence": 99}))
     assert_needs_review(run, CONTRADICTED)
-    assert counts(run) == (6, 7)
+    assert count_claims(run) == (6, 7)
 
 
 INCOMPLETE_LISTS: dict[str, Change] = {
@@ -250,7 +250,7 @@ INCOMPLETE_LISTS: dict[str, Change] = {
 def test_an_unlisted_clause_isnt_confirmed(variant: Change, recheck: Recheck) -> None:
     run = audited(variant(careful_rows()), recheck)
     assert_needs_review(run, UNCONFIRMED, UNSCORED)
-    verified, checked = counts(run)
+    verified, checked = count_claims(run)
     assert verified < checked
     assert checked >= 7
 
@@ -298,7 +298,7 @@ def test_a_clause_omitted_from_a_claims_words_isnt_confirmed(
     )
     assert run.needs_review
     assert codes(run) & {UNCONFIRMED, UNSCORED}, run.iterations[0].claims
-    assert counts(run)[0] < counts(run)[1]
+    assert count_claims(run)[0] < count_claims(run)[1]
 
 
 IRRELEVANT_QUOTATIONS = {
@@ -329,7 +329,7 @@ def test_supported_with_an_irrelevant_quotation_isnt_accepted(
 ) -> None:
     run = audited(careful_rows(support(*variant) | {"sentence": FALSE_SENTENCE + 1}), recheck)
     assert_needs_review(run, UNCONFIRMED)
-    assert counts(run) == (6, 7)
+    assert count_claims(run) == (6, 7)
     (check,) = [check for check in run.iterations[0].claims if check.verdict == "unverifiable"]
     assert check.abstained == "quotation"
     assert check.issue
@@ -345,7 +345,7 @@ def test_supported_without_evidence_isnt_accepted(recheck: Recheck) -> None:
             recheck,
         )
         assert_needs_review(run, UNCONFIRMED)
-        assert counts(run) == (6, 7)
+        assert count_claims(run) == (6, 7)
 
 
 CONFIDENCES = {
@@ -368,7 +368,7 @@ CONFIDENCES = {
 def test_a_model_without_confidence_confirms_nothing(variant: Any) -> None:
     run = audited([row | {"confidence": variant} for row in careful_rows()])
     assert_needs_review(run, UNCONFIRMED)
-    assert counts(run) == (0, 7)
+    assert count_claims(run) == (0, 7)
 
 
 @variants(CONFIDENCES)
@@ -377,7 +377,7 @@ def test_an_uncertain_verdict_is_shown_as_debatable(
 ) -> None:
     run = audited(careful_rows(contradiction(confidence=variant)))
     assert_needs_review(run, UNCONFIRMED)
-    assert counts(run) == (6, 7)
+    assert count_claims(run) == (6, 7)
     assert [check.abstained for check in run.iterations[0].claims if check.abstained] == [
         "either_way"
     ]
@@ -414,7 +414,7 @@ def test_an_empty_list_confirms_nothing() -> None:
     for recheck in RECHECKS:
         run = audited([], recheck)
         assert_needs_review(run, UNCONFIRMED, UNSCORED)
-        assert counts(run) == (0, 7)
+        assert count_claims(run) == (0, 7)
 
 
 UNKNOWN_SENTENCE_NUMBERS = {
@@ -436,7 +436,7 @@ def test_a_claim_about_an_unknown_sentence_confirms_nothing(variant: Any, rechec
         recheck,
     )
     assert_needs_review(run, UNCONFIRMED, UNSCORED)
-    verified, checked = counts(run)
+    verified, checked = count_claims(run)
     assert verified < checked
     assert all(
         check.verdict != "supported" or check.claim.text.strip()
@@ -451,7 +451,7 @@ def test_a_contradiction_of_an_unknown_sentence_flags_the_answer(
 ) -> None:
     run = audited(careful_rows(contradiction() | {"sentence": variant}), recheck)
     assert_needs_review(run, CONTRADICTED)
-    assert counts(run)[0] == 6
+    assert count_claims(run)[0] == 6
 
 
 WRONG_CONTRADICTIONS = {
@@ -485,7 +485,7 @@ def test_a_contradiction_with_a_wrong_quotation_is_kept(
     chunk, quote = variant
     run = audited(careful_rows(contradiction(quote, chunk)), recheck)
     assert_needs_review(run, UNCONFIRMED)
-    assert counts(run) == (6, 7)
+    assert count_claims(run) == (6, 7)
     (check,) = [check for check in run.iterations[0].claims if check.verdict == "unverifiable"]
     assert check.abstained
     assert check.issue
@@ -525,7 +525,7 @@ def test_contradicting_evidence_overrides_supported(variant: Row, recheck: Reche
 def test_contradicting_evidence_overrides_other_verdicts(word: str) -> None:
     run = audited(careful_rows(contradiction(verdict=word)))
     assert_needs_review(run, CONTRADICTED)
-    assert counts(run) == (6, 7)
+    assert count_claims(run) == (6, 7)
 
 
 WRONG_CALCULATIONS = {
@@ -548,7 +548,7 @@ def test_a_claim_based_on_a_wrong_calculation_isnt_confirmed(
     }
     run = audited(careful_rows(row), recheck)
     assert_needs_review(run, UNCONFIRMED)
-    assert counts(run) == (6, 7)
+    assert count_claims(run) == (6, 7)
 
 
 @with_each_recheck
@@ -561,7 +561,7 @@ def test_invented_quotations_confirm_nothing(
         recheck,
     )
     assert_needs_review(run, UNCONFIRMED)
-    assert counts(run) == (0, 7)
+    assert count_claims(run) == (0, 7)
 
 
 def with_invented_quotes(evidence: Iterable[Row]) -> list[Row]:
@@ -589,5 +589,5 @@ def test_a_retry_explains_what_was_wrong_with_the_verdict() -> None:
     assert row["claim"] == "A ticket for a car costs 240 crowns ."
     assert row["returned"] == "The words that the verifier quotes from 3 are not there."
     assert_needs_review(run, CONTRADICTED)
-    assert counts(run) == (6, 7)
+    assert count_claims(run) == (6, 7)
     assert run.usage.calls == 4

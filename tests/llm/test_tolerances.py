@@ -32,9 +32,9 @@ from masis.schema.case import Evidence
 from masis.schema.run import Run
 from tests.llm import canned
 from tests.llm.asking import CASE, PROMPT, SampleReply, model_at, settings_for, settings_here
-from tests.rules import each
+from tests.rules import for_each
 from tests.served_replies import sensible
-from tests.serving_models import Behaviour, ModelServer, Request, says
+from tests.serving_models import Behaviour, ModelServer, Request, reply_with
 
 Change = Callable[[Any], Any]
 JsonObject = dict[str, Any]
@@ -55,7 +55,7 @@ def audited(change: Change, wire: str = "openai", issues: Any = "none", **script
 
     def reply(request: Request) -> Behaviour:
         changed = change(sensible(request, issues))
-        return changed if isinstance(changed, Behaviour) else says(changed)
+        return changed if isinstance(changed, Behaviour) else reply_with(changed)
 
     with ModelServer(reply, **script) as server:
         return masis.run_audit(
@@ -106,7 +106,7 @@ SCORES: dict[Any, float | None] = {
 }
 
 
-@each(SCORES)
+@for_each(SCORES)
 def test_a_score_with_its_scale_in_words_is_read(written: Any) -> None:
     verdict = Verdict.model_validate(canned.verdict(confidence=written))
     score = normalize_score("confidence", verdict.confidence).value
@@ -136,7 +136,7 @@ ROW_NUMBERS: dict[Any, Any] = {
 }
 
 
-@each(ROW_NUMBERS)
+@for_each(ROW_NUMBERS)
 def test_a_row_number_may_include_its_noun(written: Any) -> None:
     expected = written if ROW_NUMBERS[written] is None else ROW_NUMBERS[written]
     assert NumberedVerdict.model_validate(canned.verdict(written)).number == expected
@@ -208,7 +208,7 @@ NEVER_SUPPORTED = {
 }
 
 
-@each(sorted(SUPPORTED | NEVER_SUPPORTED))
+@for_each(sorted(SUPPORTED | NEVER_SUPPORTED))
 def test_only_unambiguous_words_mean_supported(word: str) -> None:
     assert (Verdict.model_validate(canned.verdict(verdict=word)).verdict == "supported") == (
         word in SUPPORTED
@@ -334,7 +334,7 @@ WRAPPED_REPLIES: list[Any] = [
 ]
 
 
-@each([*WRAPPED_REPLIES, [COMPLETE_REPLY]])
+@for_each([*WRAPPED_REPLIES, [COMPLETE_REPLY]])
 def test_a_record_is_extracted_from_its_surroundings(wrapped: Any) -> None:
     assert parse(json.dumps(wrapped), EvaluationReply).record.relevance == 0.9
     assert (
@@ -343,7 +343,7 @@ def test_a_record_is_extracted_from_its_surroundings(wrapped: Any) -> None:
     )
 
 
-@each(
+@for_each(
     [
         {"example": COMPLETE_REPLY},
         {"quoted": COMPLETE_REPLY},
@@ -399,7 +399,7 @@ def test_a_record_after_a_thought_differs_from_one_inside_it() -> None:
 
 def test_tolerated_deviations_are_recorded() -> None:
     value = {"reasons": [], "sound": True, "confidence": 0.7}
-    with ModelServer([says({"result": value})]) as server:
+    with ModelServer([reply_with({"result": value})]) as server:
         model = model_at(server)
         assert model.ask(PROMPT, SampleReply, max_tokens=100).confidence == 0.7
     (call,) = model.control.calls.since()

@@ -312,7 +312,7 @@ def test_a_contradicting_passage_makes_a_claim_contradicted(word: str) -> None:
     assert (check.verdict, len(check.contradictions)) == ("contradicted", 1)
 
 
-def contradicted(quote: str = "nowhere at all") -> dict[str, Any]:
+def contradicted_verdict(quote: str = "nowhere at all") -> dict[str, Any]:
     return verdict(verdict="contradicted", evidence=[chunk_stance("chunk_2", "contradicts", quote)])
 
 
@@ -339,13 +339,13 @@ def test_a_claim_is_rechecked_only_once() -> None:
 @pytest.mark.parametrize(
     ("first", "second", "expected"),
     [
-        (contradicted(), contradicted("opened in 1931"), "contradicted"),
-        (contradicted(), contradicted(), "unverifiable"),
-        (contradicted(), verdict(), "unverifiable"),
-        (contradicted(), verdict(verdict="unsupported", evidence=[]), "unsupported"),
-        (contradicted(), verdict(verdict="none"), "unverifiable"),
+        (contradicted_verdict(), contradicted_verdict("opened in 1931"), "contradicted"),
+        (contradicted_verdict(), contradicted_verdict(), "unverifiable"),
+        (contradicted_verdict(), verdict(), "unverifiable"),
+        (contradicted_verdict(), verdict(verdict="unsupported", evidence=[]), "unsupported"),
+        (contradicted_verdict(), verdict(verdict="none"), "unverifiable"),
         (verdict(evidence=[]), verdict(), "supported"),
-        (verdict(evidence=[]), contradicted("opened in 1931"), "contradicted"),
+        (verdict(evidence=[]), contradicted_verdict("opened in 1931"), "contradicted"),
         (verdict(verdict="perhaps"), verdict(), "supported"),
     ],
 )

@@ -41,7 +41,7 @@ def verifier(
     return ModelVerifier(asker, Settings(**changes), Extractions()), asker
 
 
-def checked(reply: Any, *claims: Claim, missing: Any = None, **changes: Any) -> ClaimResults:
+def check_claims(reply: Any, *claims: Claim, missing: Any = None, **changes: Any) -> ClaimResults:
     model_verifier, _ = verifier(reply, missing, **changes)
     return model_verifier.check(
         claims or (LENGTH,), "How long is it?", "It is long.", EVIDENCE, completeness=True
@@ -119,7 +119,7 @@ def test_a_failed_batch_leaves_only_its_claims_unscored(
     def reply(prompt: RolePrompt) -> Any:
         return {"verdicts": [verdict(1)]} if "1932" in prompt.task else failure
 
-    results = checked(reply, LENGTH, YEAR, claims_batch=1)
+    results = check_claims(reply, LENGTH, YEAR, claims_batch=1)
     first, second = results.checks
     assert (first.verdict, first.support, second.verdict) == ("unscored", None, "supported")
     assert (first.unscored.code, first.unscored.raw) == (code, raw)
@@ -137,14 +137,14 @@ def test_a_missing_point_is_located_in_the_evidence() -> None:
         {"description": "It is red.", "evidence_id": None, "quote": None, "importance": "very"},
         {"description": " ", "evidence_id": None, "quote": None, "importance": 1},
     ]
-    first, second = checked([verdict()], missing={"missing": points}).missing
+    first, second = check_claims([verdict()], missing={"missing": points}).missing
     assert (first.evidence_id, first.weight) == ("chunk_2", 0.8)
     assert EVIDENCE[1].text[first.start : first.end] == "opened in 1931"
     assert (second.evidence_id, second.start, second.weight) == (None, None, 0.5)
 
 
 def test_failed_completeness_keeps_the_verdicts() -> None:
-    results = checked([verdict()], missing=BadReply("refused", kind="refused", raw="No."))
+    results = check_claims([verdict()], missing=BadReply("refused", kind="refused", raw="No."))
     assert [check.verdict for check in results.checks] == ["supported"]
     assert results.missing == ()
     assert (results.completeness_unscored.code, results.completeness_unscored.raw) == (
@@ -197,7 +197,7 @@ ANSWER = (
 )
 
 
-def extracted(
+def extract_claims(
     asker: ScriptedAsker, answer: str = ANSWER, cache: Extractions | None = None, **changes: Any
 ) -> tuple[Claim, ...]:
     verifier = ModelVerifier(asker, Settings(**changes), cache or Extractions())
@@ -210,11 +210,11 @@ def test_repeated_answers_use_cached_extractions() -> None:
         ScriptedAsker({"claims_extract": {"claims": [listed_claim(sentence=3)]}}),
         Extractions(),
     )
-    assert extracted(asker, cache=cache) == extracted(asker, cache=cache)
+    assert extract_claims(asker, cache=cache) == extract_claims(asker, cache=cache)
     assert len(asker.requests) == 1
-    extracted(asker, answer="Another answer.", cache=cache)
+    extract_claims(asker, answer="Another answer.", cache=cache)
     other = ScriptedAsker(asker.replies, name="another:model")
-    extracted(other, cache=cache)
+    extract_claims(other, cache=cache)
     assert (len(asker.requests), len(other.requests)) == (2, 1)
 
 
@@ -224,8 +224,8 @@ def test_a_failed_extraction_isnt_cached() -> None:
         Extractions(),
     )
     with pytest.raises(ProviderFailed):
-        extracted(asker, cache=cache)
-    assert extracted(asker, cache=cache)
+        extract_claims(asker, cache=cache)
+    assert extract_claims(asker, cache=cache)
 
 
 def test_unused_extractions_are_evicted() -> None:
@@ -239,8 +239,8 @@ def test_unused_extractions_are_evicted() -> None:
 @pytest.mark.spec("DRAFT-CRITIQUE-OPTIONS")
 def test_without_the_facts_check_no_claims_are_requested() -> None:
     asker = ScriptedAsker({})
-    assert extracted(asker, check_factual=False) == ()
-    assert extracted(asker, answer="  ") == ()
+    assert extract_claims(asker, check_factual=False) == ()
+    assert extract_claims(asker, answer="  ") == ()
     assert asker.requests == []
 
 
@@ -254,5 +254,5 @@ def test_without_the_facts_check_no_claims_are_requested() -> None:
 )
 def test_a_failed_extraction_is_reported(failure: Any, code: str) -> None:
     with pytest.raises(StepError) as raised:
-        extracted(ScriptedAsker({"claims_extract": failure}))
+        extract_claims(ScriptedAsker({"claims_extract": failure}))
     assert raised.value.code == code

@@ -98,12 +98,12 @@ def judged_clause(sentence: int, words: str, claim: str, cited: list[str]) -> di
 
 def replies() -> dict[str, Any]:
     """Replies of a model that finds and corrects the wrong length and the wrong reference."""
-    objection = canned.critic_issue(location="90 metres long", severity="high")
+    raw_issue = canned.critic_issue(location="90 metres long", severity="high")
     return {
         "drafter": {"reasoning_steps": ["chunk_1 gives the length."], "answer": WRONG},
         "claims": claims_reply,
         "critic": [
-            canned.critique(issues=[objection], overall_quality_score=0.4),
+            canned.critique(issues=[raw_issue], overall_quality_score=0.4),
             canned.critique(),
         ],
         "reviser": canned.revision(RIGHT),

@@ -25,7 +25,7 @@ from masis.schema.run import Event, Run
 from masis.schema.screening import Abstract
 from tests.cases import case_of
 from tests.llm.asking import settings_here
-from tests.scripted import MAJOR, ScriptedCritic, ScriptedReviser, roles, said
+from tests.scripted import MAJOR, ScriptedCritic, ScriptedReviser, judgement_with, roles
 from tests.serving_models import ModelServer
 
 CASE = case_of("So it is [1].", {"1": "So it is."}, query="How?")
@@ -159,8 +159,8 @@ def test_a_failing_observer_doesnt_affect_audits_or_others(
 
 
 def test_without_an_observer_nothing_is_collected() -> None:
-    with observation.observe(observation.AuditStart()) as under_way:
-        under_way.emit(observation.Replied("x"))
+    with observation.observe(observation.AuditStart()) as observed:
+        observed.emit(observation.Replied("x"))
     assert not observation._observers
 
 
@@ -184,7 +184,7 @@ class Kept(logging.Handler):
         line = self.format(record)
         assert "\n" not in line
         found = json.loads(line)
-        # calls that another test left under way may still report their end
+        # calls that another test left running may still report their end
         if found.get("run") == "r1":
             self.lines.append(found)
 
@@ -213,16 +213,18 @@ def run(*, log_texts: bool = False, **given: Any) -> Run:
     return run_to_completion(work)
 
 
-def improved() -> dict[str, Any]:
+def improving_scores() -> dict[str, Any]:
     """Quality 0.4, then 0.8."""
     return {
-        "critic": ScriptedCritic([said(0.4, objections=(MAJOR,)), said(0.8)]),
+        "critic": ScriptedCritic([judgement_with(0.4, raw_issues=(MAJOR,)), judgement_with(0.8)]),
         "reviser": ScriptedReviser(),
     }
 
 
 def test_a_warning_names_its_place_if_it_has_one(kept: Kept) -> None:
-    always = ScriptedCritic([said(quality, objections=(MAJOR,)) for quality in (0.4, 0.6, 0.8)])
+    always = ScriptedCritic(
+        [judgement_with(quality, raw_issues=(MAJOR,)) for quality in (0.4, 0.6, 0.8)]
+    )
     run(
         critic=always,
         reviser=ScriptedReviser([f"It is 120 metres long, version {n} [chunk_1]." for n in (2, 3)]),
@@ -239,7 +241,7 @@ def test_a_warning_names_its_place_if_it_has_one(kept: Kept) -> None:
 
 @pytest.mark.spec("REQ-CRITIC-OBS-002", "REQ-CRITIC-025")
 def test_info_logs_start_end_scores_and_convergence(kept: Kept) -> None:
-    found = run(**improved())
+    found = run(**improving_scores())
     told = kept.at("INFO")
     assert told[0]["event"] == "run_started"
     assert told[0]["resumed_after"] == 0
@@ -270,7 +272,12 @@ def test_one_iteration_is_singular(kept: Kept) -> None:
     [
         (CriticFailed("It is wrong."), "", "CRITIC-ERR-001", "critique"),
         (ProviderFailed("no route"), "", "CRITIC-ERR-003", "critique"),
-        (said(0.5, objections=(MAJOR,)), ReviserFailed("refused"), "CRITIC-ERR-002", "revision"),
+        (
+            judgement_with(0.5, raw_issues=(MAJOR,)),
+            ReviserFailed("refused"),
+            "CRITIC-ERR-002",
+            "revision",
+        ),
     ],
 )
 def test_a_failed_step_is_logged_as_an_error(
@@ -285,7 +292,7 @@ def test_a_failed_step_is_logged_as_an_error(
 
 @pytest.mark.spec("REQ-CRITIC-OBS-004")
 def test_debug_logs_full_details(kept: Kept) -> None:
-    found = run(log_texts=True, **improved())
+    found = run(log_texts=True, **improving_scores())
     told: dict[str, Any] = {}
     for line in kept.at("DEBUG"):
         for name in ("critique", "issues", "revision", "changes"):
@@ -300,7 +307,7 @@ def test_debug_logs_full_details(kept: Kept) -> None:
 
 @pytest.mark.spec("REQ-CRITIC-SEC-003", "REQ-CRITIC-OBS-004")
 def test_the_log_has_no_texts_by_default(kept: Kept) -> None:
-    run(**improved())
+    run(**improving_scores())
     assert not [text for text in TEXTS for line in kept.lines if text in json.dumps(line)]
 
 

@@ -16,7 +16,7 @@ from masis.offline.matching.evidence_index import EvidenceIndex
 SAFE = "The dam is safe for ten years."
 
 
-def assessed(
+def assess(
     evidence: str | list[str], claim: str, question: str = "", before: str = ""
 ) -> tuple[str, tuple[str, ...]]:
     texts = [evidence] if isinstance(evidence, str) else evidence
@@ -46,7 +46,7 @@ def assessed(
     ],
 )  # fmt: skip
 def test_typographic_variants_are_copies(evidence: str, claim: str) -> None:
-    assert assessed(evidence, claim) == ("supported", ())
+    assert assess(evidence, claim) == ("supported", ())
 
 
 @pytest.mark.parametrize(
@@ -67,9 +67,9 @@ def test_typographic_variants_are_copies(evidence: str, claim: str) -> None:
     ],
 )
 def test_the_heading_of_a_section_doesnt_hinder_a_copy(heading: str) -> None:
-    assert assessed(heading + SAFE, SAFE) == ("supported", ())
+    assert assess(heading + SAFE, SAFE) == ("supported", ())
     negated = "The dam isn't safe for lorries."
-    assert assessed(heading + negated, "The dam is safe for lorries.")[0] == "contradicted"
+    assert assess(heading + negated, "The dam is safe for lorries.")[0] == "contradicted"
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_the_heading_of_a_section_doesnt_hinder_a_copy(heading: str) -> None:
     ["Hypothesis: ", "Objective: ", "Myth: ", "Design ", "Results of ", "Claim - ", "Not so: "],
 )
 def test_words_before_a_sentence_that_are_no_heading_hinder_a_copy(heading: str) -> None:
-    assert assessed(heading + SAFE, SAFE)[0] == "unverifiable"
+    assert assess(heading + SAFE, SAFE)[0] == "unverifiable"
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_words_before_a_sentence_that_are_no_heading_hinder_a_copy(heading: str)
     ],
 )  # fmt: skip
 def test_one_meaning_changing_word_prevents_a_copy(evidence: str, claim: str) -> None:
-    assert assessed(evidence, claim)[0] != "supported"
+    assert assess(evidence, claim)[0] != "supported"
 
 
 @pytest.mark.parametrize(
@@ -166,24 +166,24 @@ def test_a_copy_with_another_sign_unit_or_value_isnt_confirmed(first: str, secon
         "In the report of the plant it is {}.",
     ):
         texts = template.format(first), template.format(second)
-        assert assessed(texts[0], texts[0])[0] == "supported"
-        assert assessed(texts[0], texts[1])[0] != "supported"
-        assert assessed(texts[1], texts[0])[0] != "supported"
+        assert assess(texts[0], texts[0])[0] == "supported"
+        assert assess(texts[0], texts[1])[0] != "supported"
+        assert assess(texts[1], texts[0])[0] != "supported"
 
 
 def test_a_copy_may_omit_evidence_markers_but_not_bracketed_values() -> None:
-    assert assessed("[3] The dam is safe for ten years.[4][5]", SAFE)[0] == "supported"
+    assert assess("[3] The dam is safe for ten years.[4][5]", SAFE)[0] == "supported"
     assert (
-        assessed("The dam is safe, [4] for ten years [5–7].", "The dam is safe, for ten years.")[0]
+        assess("The dam is safe, [4] for ten years [5–7].", "The dam is safe, for ten years.")[0]
         == "supported"
     )
-    assert assessed("The dam is safe for ten years.²", SAFE)[0] == "supported"
+    assert assess("The dam is safe for ten years.²", SAFE)[0] == "supported"
     assert (
-        assessed("The lot has ten square metres².", "The lot has ten square metres.")[0]
+        assess("The lot has ten square metres².", "The lot has ten square metres.")[0]
         != "supported"
     )
     assert (
-        assessed("The interval is [1, 4] in all women.", "The interval is in all women.")[0]
+        assess("The interval is [1, 4] in all women.", "The interval is in all women.")[0]
         != "supported"
     )
 
@@ -191,9 +191,9 @@ def test_a_copy_may_omit_evidence_markers_but_not_bracketed_values() -> None:
 @pytest.mark.parametrize("join", [" and it is", ", and it is", "; it is"])
 def test_two_sentences_joined_by_and_or_a_semicolon_are_a_copy(join: str) -> None:
     assert (
-        assessed(
-            "It is old and red. It is long as well.", f"It is old and red{join} long as well."
-        )[0]
+        assess("It is old and red. It is long as well.", f"It is old and red{join} long as well.")[
+            0
+        ]
         == "supported"
     )
 
@@ -211,7 +211,7 @@ def test_two_sentences_joined_by_and_or_a_semicolon_are_a_copy(join: str) -> Non
     ],
 )
 def test_meaning_changing_punctuation_prevents_a_copy(evidence: str, claim: str) -> None:
-    assert assessed(evidence, claim)[0] != "supported"
+    assert assess(evidence, claim)[0] != "supported"
 
 
 @pytest.mark.parametrize(
@@ -267,7 +267,7 @@ def test_a_copy_with_different_brackets_says_so() -> None:
     ],
 )  # fmt: skip
 def test_omitting_a_restriction_prevents_a_copy(evidence: str, claim: str) -> None:
-    assert assessed(evidence, claim)[0] != "supported"
+    assert assess(evidence, claim)[0] != "supported"
 
 
 @pytest.mark.parametrize(
@@ -291,7 +291,7 @@ def test_omitting_a_restriction_prevents_a_copy(evidence: str, claim: str) -> No
     ],
 )  # fmt: skip
 def test_a_copy_of_an_unasserted_passage_isnt_confirmed(evidence: str, veto: str) -> None:
-    assert assessed(evidence, SAFE) == ("unverifiable", (veto,))
+    assert assess(evidence, SAFE) == ("unverifiable", (veto,))
 
 
 @pytest.mark.parametrize(
@@ -305,14 +305,12 @@ def test_a_copy_of_an_unasserted_passage_isnt_confirmed(evidence: str, veto: str
 def test_a_copy_negated_by_another_passage_is_disputed(
     statement: str, contrary_statement: str
 ) -> None:
-    assert assessed([statement, contrary_statement], statement) == ("unverifiable", ("disputed",))
+    assert assess([statement, contrary_statement], statement) == ("unverifiable", ("disputed",))
 
 
 def test_a_statement_about_something_else_doesnt_dispute_a_copy() -> None:
     assert (
-        assessed(["Anna Sell sang in Oslo.", "Karin Moe sang in Oslo."], "Anna Sell sang in Oslo.")[
-            0
-        ]
+        assess(["Anna Sell sang in Oslo.", "Karin Moe sang in Oslo."], "Anna Sell sang in Oslo.")[0]
         == "supported"
     )
 
@@ -333,7 +331,7 @@ def test_a_copy_without_a_subject_uses_the_evidences_subject(
     evidence = (
         "We saw the Ansel Bridge first. Then the Tor Bridge came in sight. It is 80 metres long."
     )
-    assert assessed(evidence, "It is 80 metres long.", question, before)[0] == verdict
+    assert assess(evidence, "It is 80 metres long.", question, before)[0] == verdict
 
 
 def test_a_near_copy_names_the_differing_words() -> None:

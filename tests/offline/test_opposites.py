@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from masis.offline.checks.opposites import find_opposite
 from masis.offline.matching.evidence_index import ClaimAssessment, EvidenceIndex
-from tests.rules import each
+from tests.rules import for_each
 
 PAIRS: dict[str, list[tuple[str, str]]] = json.loads(
     (Path(__file__).parent / "opposites.json").read_text("utf-8")
@@ -23,14 +23,14 @@ def assess(claim: str, *evidence: str) -> ClaimAssessment:
     return index.assess(claim)
 
 
-@each(PAIRS["opposite"])
+@for_each(PAIRS["opposite"])
 def test_a_plain_negation_is_flagged(pair: tuple[str, str]) -> None:
     evidence, claim = pair
     assert assess(claim, evidence).verdict == "contradicted"
     assert assess(evidence, claim).verdict == "contradicted"
 
 
-@each(PAIRS["open"])
+@for_each(PAIRS["open"])
 def test_opposite_words_are_left_open_if_they_arent_a_plain_negation(
     pair: tuple[str, str],
 ) -> None:
@@ -65,7 +65,7 @@ def test_a_no_that_answers_a_question_negates_nothing(claim: str, verdict: str) 
     assert assess(claim, "Aspirin is not safe for children.").verdict == verdict
 
 
-@each(PAIRS["same"])
+@for_each(PAIRS["same"])
 def test_other_words_for_the_same_thing_are_not_flagged(pair: tuple[str, str]) -> None:
     evidence, claim = pair
     assert assess(claim, evidence).verdict != "contradicted"

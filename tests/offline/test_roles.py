@@ -252,14 +252,14 @@ COMPLETE_ANSWER = (
 )
 
 
-def evaluated(answer: str) -> Evaluation:
+def evaluate(answer: str) -> Evaluation:
     evaluation = audited(answer, iterations=1).iterations[0].evaluation
     assert evaluation is not None
     return evaluation
 
 
 def test_a_complete_faithful_answer_scores_high_on_every_dimension() -> None:
-    evaluation = evaluated(COMPLETE_ANSWER)
+    evaluation = evaluate(COMPLETE_ANSWER)
     for score in (
         evaluation.faithfulness,
         evaluation.relevance,
@@ -271,24 +271,24 @@ def test_a_complete_faithful_answer_scores_high_on_every_dimension() -> None:
 
 @pytest.mark.spec("MASIS-EVAL-P2")
 def test_an_off_topic_answer_isnt_relevant() -> None:
-    evaluation = evaluated("Bananas are rich in potassium and grow in warm countries.")
+    evaluation = evaluate("Bananas are rich in potassium and grow in warm countries.")
     assert evaluation.relevance < 0.3
 
 
 def test_half_an_answer_is_less_complete() -> None:
-    half = evaluated("The bridge was opened in 1931 [chunk_1].").completeness
-    complete = evaluated(COMPLETE_ANSWER).completeness
+    half = evaluate("The bridge was opened in 1931 [chunk_1].").completeness
+    complete = evaluate(COMPLETE_ANSWER).completeness
     assert half < complete
 
 
 def test_repetition_lowers_reasoning_quality() -> None:
-    once, twice = evaluated(COMPLETE_ANSWER), evaluated(f"{COMPLETE_ANSWER} {COMPLETE_ANSWER}")
+    once, twice = evaluate(COMPLETE_ANSWER), evaluate(f"{COMPLETE_ANSWER} {COMPLETE_ANSWER}")
     assert (twice.reasoning_quality or 0) < (once.reasoning_quality or 0)
 
 
 @pytest.mark.spec("MASIS-EVAL-P1")
 def test_each_score_is_stored_with_its_measurements() -> None:
-    scores = {score.name: score for score in evaluated(COMPLETE_ANSWER).scores}
+    scores = {score.name: score for score in evaluate(COMPLETE_ANSWER).scores}
     for name in ("faithfulness", "relevance", "completeness", "reasoning_quality"):
         assert scores[name].measurements[-1].value == pytest.approx(scores[name].raw)
 

@@ -164,12 +164,12 @@ def test_a_streamed_answer_is_forwarded_and_audited_as_a_whole() -> None:
     assert seen[0].answer == WRONG
 
     @masis.audited(on_result=seen.append)
-    async def streamed(question: str, evidence: list[Any]) -> AsyncIterator[str]:
+    async def stream_answer(question: str, evidence: list[Any]) -> AsyncIterator[str]:
         yield RIGHT[:10]
         yield RIGHT[10:]
 
     async def all_of_it() -> str:
-        return "".join([piece async for piece in streamed(QUESTION, CHUNKS)])
+        return "".join([piece async for piece in stream_answer(QUESTION, CHUNKS)])
 
     assert asyncio.run(all_of_it()) == RIGHT
     assert seen[1].answer == RIGHT
@@ -304,7 +304,7 @@ def test_the_result_has_the_field_names_of_the_spec() -> None:
     for found in ways(ASKED, retriever):
         written = found.model_dump(by_alias=True)
         assert {"context", "searchResults", "draft", "critique"} <= written.keys()
-        assert [each["relevanceScore"] for each in written["searchResults"]] == [0.9, 0.4]
+        assert [result["relevanceScore"] for result in written["searchResults"]] == [0.9, 0.4]
         assert found.context.startswith("[bridges.md]\nThe bridge is 120 metres")
         assert "[2]\nThe bridge was opened" in found.context
         assert found.draft

@@ -91,7 +91,7 @@ def test_duplicates_are_merged_with_the_better_score() -> None:
             "a b",
         ]
     )
-    assert [(each.id, each.content, each.relevance_score) for each in found] == [
+    assert [(document.id, document.content, document.relevance_score) for document in found] == [
         ("chunk_1", "a b", 0.1),
         ("1", "x", 0.7),
     ]
@@ -106,13 +106,13 @@ def test_a_reused_id_with_another_text_is_renamed() -> None:
             {"id": "1", "text": "w"},
         ]
     )
-    assert [each.id for each in found] == ["1", "1#2", "1#2#2", "1#3"]
-    assert [each.content for each in found] == ["x", "y", "z", "w"]
+    assert [document.id for document in found] == ["1", "1#2", "1#2#2", "1#3"]
+    assert [document.content for document in found] == ["x", "y", "z", "w"]
 
 
 def test_equal_texts_with_different_ids_stay_separate() -> None:
     assert [
-        each.id for each in documents([{"id": "a", "text": "x"}, {"id": "b", "text": "x"}])
+        document.id for document in documents([{"id": "a", "text": "x"}, {"id": "b", "text": "x"}])
     ] == ["a", "b"]
 
 
@@ -147,16 +147,16 @@ class Awaited:
         return [LangChainLike(query, id="a")]
 
 
-def generated(query: str) -> Iterator[str]:
+def generate(query: str) -> Iterator[str]:
     yield query
 
 
-async def awaited(query: str) -> list[Any]:
+async def retrieve_async(query: str) -> list[Any]:
     return [{"id": "a", "text": query}]
 
 
 @pytest.mark.spec("DRAFT-CRITIQUE-PIPELINE")
-@pytest.mark.parametrize("retriever", [Invoked(), Retrieved(), lambda query: [query], generated])
+@pytest.mark.parametrize("retriever", [Invoked(), Retrieved(), lambda query: [query], generate])
 def test_retrievers_are_called_through_the_method_they_have(retriever: Any) -> None:
     assert (
         query_with_critique("How long?", retriever, ONLY_SEARCH).search_results[0].content
@@ -165,7 +165,8 @@ def test_retrievers_are_called_through_the_method_they_have(retriever: Any) -> N
 
 
 @pytest.mark.parametrize(
-    "retriever", [Invoked(), Retrieved(), Awaited(), awaited, lambda query: [query], generated]
+    "retriever",
+    [Invoked(), Retrieved(), Awaited(), retrieve_async, lambda query: [query], generate],
 )
 def test_retrievers_can_be_called_from_a_coroutine(retriever: Any) -> None:
     found = asyncio.run(query_with_critique_async("How long?", retriever, ONLY_SEARCH))
@@ -176,9 +177,9 @@ def test_an_invalid_retriever_is_reported_with_a_hint() -> None:
     with pytest.raises(InputError, match=r"'invoke' .LangChain. or 'retrieve' .LlamaIndex."):
         query_with_critique("How long?", object())
     with pytest.raises(InputError, match="query_with_critique_async"):
-        query_with_critique("How long?", awaited)
+        query_with_critique("How long?", retrieve_async)
     with pytest.raises(InputError, match="query: is empty"):
-        query_with_critique("  ", awaited)
+        query_with_critique("  ", retrieve_async)
 
 
 def failing(query: str) -> list[str]:
@@ -217,7 +218,7 @@ RIGHT = (
 CONFLICT = conflict("120", "1931", evidence_id="2", reason="Another number stands there")
 
 
-def failed(answer: str, **bounds: Any) -> Grounding:
+def grounding_of_failure(answer: str, **bounds: Any) -> Grounding:
     with pytest.raises(AssertionError) as raised:
         assert_grounded(answer, CHUNKS, **bounds)
     assert isinstance(raised.value, NotGrounded)
@@ -252,7 +253,7 @@ def test_an_uncited_sentence_passes_unless_forbidden() -> None:
         " mayor [2]."
     )
     assert assert_grounded(answer, CHUNKS).grounded
-    (issue,) = failed(answer, allow_uncited=False).issues
+    (issue,) = grounding_of_failure(answer, allow_uncited=False).issues
     assert (issue.what, issue.sentence) == (
         "uncited",
         "The bridge is 120 metres long and made of steel.",
@@ -263,7 +264,7 @@ def test_the_support_threshold_is_configurable_but_contradictions_never_pass(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     class Partly(ContentVerifier):
-        def judged(self, claim: Claim) -> ClaimCheck:
+        def judge_claim(self, claim: Claim) -> ClaimCheck:
             return ClaimCheck(claim=claim, verdict="partial", support=0.5, confidence=0.9)
 
     module = importlib.import_module("masis.pipeline.grounding")
@@ -272,7 +273,7 @@ def test_the_support_threshold_is_configurable_but_contradictions_never_pass(
         assert assert_grounded(RIGHT, CHUNKS, min_support=0.5).grounded
         assert not grounding(RIGHT, CHUNKS, bounds=Bounds(min_support=0.51)).grounded
     assert (
-        failed("The bridge is 180 metres long [1].", min_support=0.0).issues[0].what
+        grounding_of_failure("The bridge is 180 metres long [1].", min_support=0.0).issues[0].what
         == "contradicted"
     )
 
@@ -306,7 +307,7 @@ def test_claims_pass_exactly_as_in_acceptance(
     monkeypatch: pytest.MonkeyPatch, verdict: ClaimVerdict, contradicted: bool, what: str | None
 ) -> None:
     class Verdict(ContentVerifier):
-        def judged(self, claim: Claim) -> ClaimCheck:
+        def judge_claim(self, claim: Claim) -> ClaimCheck:
             conflicts = (CONFLICT,) if contradicted else ()
             return ClaimCheck(
                 claim=claim, verdict=verdict, support=0.9, confidence=0.9, contradictions=conflicts
@@ -340,7 +341,7 @@ def test_a_long_list_of_faults_is_truncated_but_the_report_is_complete() -> None
 
 
 def test_a_report_record_is_one_line_of_json() -> None:
-    line = json.dumps(failed("The bridge is 180 metres long [1].").record())
+    line = json.dumps(grounding_of_failure("The bridge is 180 metres long [1].").record())
     read = json.loads(line)
     assert (read["grounded"], read["claims"], read["verified"]) == (False, 1, 0)
     assert read["issues"][0]["what"] == "contradicted"

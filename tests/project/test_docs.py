@@ -155,18 +155,18 @@ def test_every_public_name_command_and_setting_is_documented() -> None:
 
 def test_every_measured_figure_matches_its_file() -> None:
     stated = [
-        (page.name, *each)
+        (page.name, *groups)
         for page in [*PAGES, *OTHERS]
-        for each in figures.LINK.findall(page.read_text("utf-8"))
+        for groups in figures.LINK.findall(page.read_text("utf-8"))
     ]
-    assert not [each for each in stated if each[1] != figures.figure(*each[2:])], (
+    assert not [figure for figure in stated if figure[1] != figures.figure(*figure[2:])], (
         "run: python tools/figures.py --docs"
     )
     assert len(stated) > 50
     files = {
         file.stem: json.loads(file.read_text("utf-8")) for file in figures.RESULTS.glob("*.json")
     }
-    assert {each[2] for each in stated} == set(files)
+    assert {figure[2] for figure in stated} == set(files)
     for name, made in files.items():
         assert all(made[key] for key in ("command", "date", "commit", "machine", "figures")), name
         assert name not in figures.MEASURES or made["command"] == figures.MEASURES[name].command
@@ -326,7 +326,7 @@ ELSEWHERE = re.compile(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "name", sorted({each.page for each in blocks(*PAGES) if each.language == "sh"} | {"README"})
+    "name", sorted({block.page for block in blocks(*PAGES) if block.language == "sh"} | {"README"})
 )
 def test_the_commands_of_a_page_run_as_written(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -377,7 +377,7 @@ def test_buttons_named_in_tutorials_exist_on_the_pages() -> None:
     )
     named = {first or second for first, second in PRESSED.findall(text)}
     assert len(named) > 10
-    assert not [each for each in named if each not in sources]
+    assert not [source for source in named if source not in sources]
 
 
 TRIAL = (
@@ -432,7 +432,7 @@ def test_the_code_of_a_page_runs_as_written(
     )
     assert CliRunner().invoke(main, ["audit", "cases.jsonl", "--db", "review.db"]).exit_code == 0
     names = _names(page)
-    for block in blocks(next(each for each in [*OTHERS, *PAGES] if each.stem == page)):
+    for block in blocks(next(document for document in [*OTHERS, *PAGES] if document.stem == page)):
         if block.language == "python":
             # Tests don't call models.
             text = block.text.replace('critic="openai:gpt-4o"', 'critic="offline"')
@@ -515,7 +515,7 @@ def test_the_built_site_is_complete_and_loads_nothing_external(tmp_path: Path) -
         ]
     assert not broken, "\n".join(broken)
     for source in (page for page in PAGES if page.stem not in GENERATED):
-        written = [each for each in blocks(source) if not each.language.startswith("{")]
+        written = [block for block in blocks(source) if not block.language.startswith("{")]
         assert pages[f"{source.stem}.html"].blocks == len(written), (
             f"a block of {source.name} is drawn as something else"
         )

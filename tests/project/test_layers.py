@@ -122,7 +122,7 @@ def is_module(name: str) -> bool:
 
 @cache
 def all_imports() -> list[Import]:
-    return [each for file in sources() for each in imports(file)]
+    return [imported for file in sources() for imported in imports(file)]
 
 
 def test_every_part_of_the_package_has_a_layer() -> None:
@@ -132,14 +132,14 @@ def test_every_part_of_the_package_has_a_layer() -> None:
 
 def test_imports_point_one_way() -> None:
     wrong = []
-    for each in all_imports():
-        here, there = part(module_name(each.file)), part(each.module)
-        if each.module.split(".")[0] not in ("masis", "app", "pages") or here == there:
+    for imported in all_imports():
+        here, there = part(module_name(imported.file)), part(imported.module)
+        if imported.module.split(".")[0] not in ("masis", "app", "pages") or here == there:
             continue
         if RANK[there] > RANK[here] or (
             RANK[there] == RANK[here] and (here, there) not in SIDEWAYS
         ):
-            wrong.append(str(each))
+            wrong.append(str(imported))
     assert not wrong, "\n".join(wrong)
 
 
@@ -147,9 +147,9 @@ def test_modules_have_no_circular_imports() -> None:
     # A package's __init__ and its modules always import each other, so only cycles between module
     # bodies count.
     graph: dict[str, set[str]] = {module_name(file): set() for file in sources()}
-    for each in all_imports():
-        if each.module in graph and each.module != module_name(each.file):
-            graph[module_name(each.file)].add(each.module)
+    for imported in all_imports():
+        if imported.module in graph and imported.module != module_name(imported.file):
+            graph[module_name(imported.file)].add(imported.module)
     done: set[str] = set()
 
     def visit(module: str, path: tuple[str, ...]) -> None:
@@ -167,10 +167,10 @@ def test_modules_have_no_circular_imports() -> None:
 
 def test_libraries_are_imported_only_where_allowed() -> None:
     wrong = [
-        str(each)
-        for each in all_imports()
-        if (allowed := ONLY_IN.get(each.module.split(".")[0]))
-        and part(module_name(each.file)) not in allowed
+        str(imported)
+        for imported in all_imports()
+        if (allowed := ONLY_IN.get(imported.module.split(".")[0]))
+        and part(module_name(imported.file)) not in allowed
     ]
     assert not wrong, "\n".join(wrong)
 
@@ -251,9 +251,9 @@ def reaching_past_reads(source: str) -> Iterator[tuple[int, str]]:
 
 def test_code_above_the_services_writes_through_them_and_uses_only_shared_reads() -> None:
     wrong = [
-        str(each)
-        for each in all_imports()
-        if part(each.module) == "store" and part(module_name(each.file)) in ABOVE_SERVICES
+        str(imported)
+        for imported in all_imports()
+        if part(imported.module) == "store" and part(module_name(imported.file)) in ABOVE_SERVICES
     ]
     for file in sources():
         if part(module_name(file)) in ABOVE_SERVICES:

@@ -8,7 +8,9 @@ from tools.plain_english import (
     ROOT,
     candidates,
     definitions,
+    helper_candidates,
     is_bare_form,
+    limit_candidates,
     name_candidates,
     variable_candidates,
     word_candidates,
@@ -42,7 +44,7 @@ def test_a_private_name_or_class_name_is_defined_only_once() -> None:
     one = "class Row: ...\ndef _read(): ...\n"
     other = "class Row: ...\nclass B:\n    def _read(self): ...\ndef _read(): ...\n"
     found = [*definitions("one.py", one), *definitions("other.py", other)]
-    assert sorted((each.place, each.problem) for each in name_candidates(found)) == [
+    assert sorted((candidate.place, candidate.problem) for candidate in name_candidates(found)) == [
         ("other.py:1", "Row is also a class at one.py:1"),
         ("other.py:4", "_read is also a function at one.py:2"),
     ]
@@ -62,4 +64,23 @@ def test_a_variable_or_parameter_named_each_is_reported_where_it_is_bound() -> N
         "a.py:1",
         "a.py:3",
         "a.py:4",
+    ]
+
+
+def test_a_helper_of_a_test_has_a_verb_unless_it_is_a_fixture() -> None:
+    source = (
+        "def audited(): ...\n@pytest.fixture\ndef decided(): ...\n"
+        "def test_it():\n    def stored(): ...\n    def store(): ...\n"
+    )
+    assert [candidate.place for candidate in helper_candidates("a.py", source)] == ["a.py:5"]
+
+
+def test_a_limit_is_a_maximum_or_a_minimum() -> None:
+    source = (
+        'A = 1\n"""The most cases of a batch."""\nB = 2\n"""The fewest words of a copy."""\n'
+        'C = 3\n"""The most recent report."""\nD = 4\n"""Maximum number of cases per batch."""\n'
+    )
+    assert [candidate.problem for candidate in limit_candidates("a.py", source)] == [
+        "The most cases: begin with Maximum",
+        "The fewest words: begin with Minimum",
     ]

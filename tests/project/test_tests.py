@@ -192,9 +192,9 @@ def test_every_integration_folder_is_run() -> None:
     """
     together = tomllib.loads((every_test.ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     [ours] = [
-        each
-        for each in together["project"]["optional-dependencies"]["test"]
-        if each.startswith("masis-")
+        requirement
+        for requirement in together["project"]["optional-dependencies"]["test"]
+        if requirement.startswith("masis-")
     ]
     folders = {
         path.parent.name.removeprefix("with_")
@@ -220,7 +220,7 @@ def test_durations_of_all_environments_are_stored_longest_first(
     kept = [
         json.loads(line) for line in every_test.DURATIONS.read_text(encoding="utf-8").splitlines()
     ]
-    assert [(each["test"], each["seconds"]) for each in kept] == [
+    assert [(row["test"], row["seconds"]) for row in kept] == [
         ("b.py::test", 2.0), ("a.py::test", 0.5), ("c.py::test", 0.1),
     ]  # fmt: skip
 
@@ -336,12 +336,12 @@ def test_the_code_named_for_a_rule_exists() -> None:
                 f"{rule.id}: {file} is no file: name the one where a reader should begin"
             )
             if name:
-                assert name in _defined(ast.parse(path.read_text(encoding="utf-8"))), (
+                assert name in _defined_names(ast.parse(path.read_text(encoding="utf-8"))), (
                     f"{rule.id}: {place}"
                 )
 
 
-def _defined(body: ast.AST, within: str = "") -> set[str]:
+def _defined_names(body: ast.AST, within: str = "") -> set[str]:
     """Return the names that a module defines: classes, functions and variables, with members as
     ``Class.member``.
     """
@@ -350,7 +350,7 @@ def _defined(body: ast.AST, within: str = "") -> set[str]:
         if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             names |= {node.name, f"{within}{node.name}"}
             if isinstance(node, ast.ClassDef):
-                names |= _defined(node, f"{node.name}.")
+                names |= _defined_names(node, f"{node.name}.")
         elif isinstance(node, ast.AnnAssign | ast.Assign):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             assigned = [target.id for target in targets if isinstance(target, ast.Name)]

@@ -168,7 +168,7 @@ def test_searches_use_the_edited_concepts() -> None:
     assert "as a person set them" in query.why
 
 
-def screened(concepts: str) -> tuple[Screening, ScriptedSource]:
+def run_screening(concepts: str) -> tuple[Screening, ScriptedSource]:
     source = ScriptedSource(abstracts("a", "b", "c"))
     settings = Settings(screening_max_rounds=1, screening_concepts=concepts)
     screening = run_to_completion(
@@ -178,7 +178,7 @@ def screened(concepts: str) -> tuple[Screening, ScriptedSource]:
 
 
 def test_a_screening_stores_its_concepts() -> None:
-    screening, source = screened("population: adults\noutcome: headache")
+    screening, source = run_screening("population: adults\noutcome: headache")
     assert source.queries == ["aspirin headache in adults"]
     assert screening.question == "aspirin"
     restored = Screening.model_validate_json(screening.model_dump_json())

@@ -23,7 +23,7 @@ from tests.screening.scripted import (
 )
 
 
-def graded(*opinions: ScriptedOpinion) -> Grade:
+def make_grade(*opinions: ScriptedOpinion) -> Grade:
     graders = tuple(
         ScriptedGrader({}, default=opinion, model=f"grader {i}")
         for i, opinion in enumerate(opinions)
@@ -34,7 +34,7 @@ def graded(*opinions: ScriptedOpinion) -> Grade:
 
 @pytest.mark.spec("AESOP-ENSEMBLE")
 def test_agreeing_graders_give_one_grade_and_keep_each_opinion() -> None:
-    grade = graded(STRONG, ScriptedOpinion(0.8, 0.7), ScriptedOpinion(0.85, 0.75))
+    grade = make_grade(STRONG, ScriptedOpinion(0.8, 0.7), ScriptedOpinion(0.85, 0.75))
     assert (grade.recommendation, grade.agreement) == ("keep", 1.0)
     assert (grade.relevance_score, grade.methodology_score) == (0.85, 0.75)
     assert [opinion.relevance_score for opinion in grade.opinions] == [0.9, 0.8, 0.85]
@@ -43,7 +43,7 @@ def test_agreeing_graders_give_one_grade_and_keep_each_opinion() -> None:
 
 @pytest.mark.spec("AESOP-ENSEMBLE")
 def test_one_outlier_doesnt_move_the_scores_but_asks_for_more() -> None:
-    grade = graded(STRONG, STRONG, OFF_TOPIC)
+    grade = make_grade(STRONG, STRONG, OFF_TOPIC)
     assert (grade.relevance_score, grade.methodology_score) == (0.9, 0.8)
     assert (grade.recommendation, grade.rule) == ("needs_more", "disagreement")
     assert "differ by" in grade.reasons["recommendation"].text
@@ -53,15 +53,15 @@ def test_qualities_agree_just_within_the_spread_but_not_just_beyond() -> None:
     def cohort(score: float) -> ScriptedOpinion:
         return ScriptedOpinion(score, score, "cohort_study", True)
 
-    within = graded(cohort(0.9), cohort(0.9), cohort(0.6))
+    within = make_grade(cohort(0.9), cohort(0.9), cohort(0.6))
     assert (within.recommendation, within.rule) == ("keep", "strong")
-    beyond = graded(cohort(0.92), cohort(0.92), cohort(0.6))
+    beyond = make_grade(cohort(0.92), cohort(0.92), cohort(0.6))
     assert (beyond.recommendation, beyond.rule) == ("needs_more", "disagreement")
 
 
 @pytest.mark.spec("AESOP-ENSEMBLE")
 def test_a_tie_asks_for_more_evidence() -> None:
-    grade = graded(ScriptedOpinion(0.6, 0.6), ScriptedOpinion(0.45, 0.6))
+    grade = make_grade(ScriptedOpinion(0.6, 0.6), ScriptedOpinion(0.45, 0.6))
     assert (grade.recommendation, grade.rule, grade.agreement) == (
         "needs_more",
         "disagreement",
@@ -72,7 +72,7 @@ def test_a_tie_asks_for_more_evidence() -> None:
 
 @pytest.mark.spec("AESOP-ENSEMBLE")
 def test_a_tie_about_the_design_picks_the_lower_prior() -> None:
-    assert graded(STRONG, SERIES).design == "case_series"
+    assert make_grade(STRONG, SERIES).design == "case_series"
 
 
 def test_the_reasons_shown_are_those_of_the_median_grader() -> None:
@@ -93,18 +93,18 @@ def test_the_reasons_shown_are_those_of_the_median_grader() -> None:
 
 
 def test_a_grader_without_a_score_abstains() -> None:
-    grade = graded(STRONG, STRONG, UNREADABLE)
+    grade = make_grade(STRONG, STRONG, UNREADABLE)
     assert (grade.recommendation, grade.agreement, len(grade.opinions)) == ("keep", 1.0, 3)
 
 
 def test_an_abstract_that_most_graders_cant_score_is_unscored() -> None:
-    grade = graded(STRONG, UNREADABLE, UNREADABLE)
+    grade = make_grade(STRONG, UNREADABLE, UNREADABLE)
     assert (grade.recommendation, grade.relevance_score) == ("needs_more", None)
     assert "1 of 3" in grade.unscored.reason
 
 
 def test_two_thirds_are_a_majority_if_the_qualities_are_close() -> None:
-    grade = graded(
+    grade = make_grade(
         ScriptedOpinion(0.6, 0.6), ScriptedOpinion(0.62, 0.6), ScriptedOpinion(0.48, 0.6)
     )
     assert (grade.recommendation, round(grade.agreement or 0, 3)) == ("keep", 0.333)

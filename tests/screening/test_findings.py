@@ -190,7 +190,7 @@ REDUCED, UNCHANGED = (
 )
 
 
-def screened(*conclusions: str) -> tuple[Screening, dict[str, Abstract]]:
+def run_screening(*conclusions: str) -> tuple[Screening, dict[str, Abstract]]:
     abstracts = [
         trial(number, conclusion.format(number)) for number, conclusion in enumerate(conclusions, 1)
     ]
@@ -198,7 +198,7 @@ def screened(*conclusions: str) -> tuple[Screening, dict[str, Abstract]]:
 
 
 def audited(*conclusions: str) -> Run:
-    screening, abstracts = screened(*conclusions)
+    screening, abstracts = run_screening(*conclusions)
     assert len(screening.kept) == len(conclusions)
     return run_audit(case_from_screening(screening, abstracts))
 
@@ -208,8 +208,8 @@ def codes(run: Run) -> set[str]:
 
 
 def test_sufficient_evidence_with_opposite_directions_ends_as_conflicting() -> None:
-    assert screened(REDUCED, REDUCED, REDUCED)[0].outcome == "sufficient"
-    conflicting, _ = screened(REDUCED, REDUCED, UNCHANGED, UNCHANGED)
+    assert run_screening(REDUCED, REDUCED, REDUCED)[0].outcome == "sufficient"
+    conflicting, _ = run_screening(REDUCED, REDUCED, UNCHANGED, UNCHANGED)
     assert (conflicting.outcome, conflicting.decision) == ("conflicting", "sufficient")
     assert "so they conflict" in " ".join(conflicting.reasons)
 
@@ -239,7 +239,7 @@ def test_a_draft_from_conflicting_studies_gives_both_sides_and_needs_review() ->
 
 
 def test_a_case_from_insufficient_evidence_needs_review() -> None:
-    screening, abstracts = screened(*[REDUCED] * 3)
+    screening, abstracts = run_screening(*[REDUCED] * 3)
     insufficient = screening.model_copy(update={"outcome": "evidence_insufficient"})
     run = run_audit(case_from_screening(insufficient, abstracts))
     assert "insufficient_evidence" in codes(run)

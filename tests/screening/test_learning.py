@@ -30,21 +30,21 @@ def library(count: int = 60) -> list[Abstract]:
 EQUAL: dict[str, float | None] = {f"a{number}": 0.5 for number in range(60)}
 
 
-def decided(numbers: range) -> dict[str, bool]:
+def decide_about_sleep(numbers: range) -> dict[str, bool]:
     """Return decisions that include the abstracts about sleep."""
     return {f"a{number}": number % 2 == 0 for number in numbers}
 
 
 def test_before_ten_decisions_the_most_relevant_come_first() -> None:
     relevance = {f"a{number}": number / 60 for number in range(60)}
-    order = reading_order(library(), relevance, decided(range(LEAST_DECISIONS - 1)))
+    order = reading_order(library(), relevance, decide_about_sleep(range(LEAST_DECISIONS - 1)))
     assert not order.learned
     assert order.ids[:3] == ("a59", "a58", "a57")
-    assert not set(order.ids) & set(decided(range(LEAST_DECISIONS - 1)))
+    assert not set(order.ids) & set(decide_about_sleep(range(LEAST_DECISIONS - 1)))
 
 
 def test_after_ten_decisions_abstracts_like_the_included_ones_come_first() -> None:
-    order = reading_order(library(), EQUAL, decided(range(LEAST_DECISIONS)))
+    order = reading_order(library(), EQUAL, decide_about_sleep(range(LEAST_DECISIONS)))
     assert order.learned
     assert all(int(key[1:]) % 2 == 0 for key in order.ids[:25])
     assert all(int(key[1:]) % 2 == 1 for key in order.ids[25:])
@@ -52,7 +52,7 @@ def test_after_ten_decisions_abstracts_like_the_included_ones_come_first() -> No
 
 def test_relevance_still_orders_abstracts_that_the_decisions_cannot_tell_apart() -> None:
     relevance = EQUAL | {"a40": 0.9, "a44": 0.1}
-    ids = reading_order(library(), relevance, decided(range(LEAST_DECISIONS))).ids
+    ids = reading_order(library(), relevance, decide_about_sleep(range(LEAST_DECISIONS))).ids
     assert ids[0] == "a40"
     assert ids.index("a44") >= 24
 
@@ -68,7 +68,7 @@ def test_only_inclusions_and_only_exclusions_keep_a_useful_order() -> None:
 
 def test_texts_without_words_keep_the_order_of_relevance() -> None:
     empty = [Abstract(id=f"a{number}", text="the") for number in range(60)]
-    ids = reading_order(empty, EQUAL | {"a50": 0.9}, decided(range(LEAST_DECISIONS))).ids
+    ids = reading_order(empty, EQUAL | {"a50": 0.9}, decide_about_sleep(range(LEAST_DECISIONS))).ids
     assert ids[0] == "a50"
 
 

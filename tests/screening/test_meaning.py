@@ -19,7 +19,7 @@ METHOD = (
 )
 
 
-def graded(question: str, title: str, text: str) -> Grade:
+def grade_abstract(question: str, title: str, text: str) -> Grade:
     return offline_grader().grade(
         question, [Abstract(id="a", title=title, text=f"{text} {METHOD}")]
     )[0]
@@ -71,7 +71,7 @@ SYNONYMOUS = (
 def test_a_good_trial_in_other_words_is_never_off_topic(
     question: str, title: str, text: str
 ) -> None:
-    grade = graded(question, title, f"{text} {title}.")
+    grade = grade_abstract(question, title, f"{text} {title}.")
     assert grade.recommendation != "discard", grade.reasons["relevance_score"].text
 
 
@@ -96,7 +96,7 @@ OFF_TOPIC = (
 @pytest.mark.spec("AESOP-GRADING")
 @pytest.mark.parametrize(("question", "title"), OFF_TOPIC)
 def test_a_good_trial_of_something_else_is_off_topic(question: str, title: str) -> None:
-    assert graded(question, title, f"{title}.").rule == "off_topic"
+    assert grade_abstract(question, title, f"{title}.").rule == "off_topic"
 
 
 @pytest.mark.parametrize(
@@ -119,19 +119,19 @@ def test_a_good_trial_of_something_else_is_off_topic(question: str, title: str) 
 def test_an_abstract_without_the_population_and_outcome_is_not_kept(
     question: str, text: str
 ) -> None:
-    grade = graded(question, text.split(".", maxsplit=1)[0], text)
+    grade = grade_abstract(question, text.split(".", maxsplit=1)[0], text)
     assert grade.recommendation != "keep"
     assert "It doesn't mention the" in grade.reasons["relevance_score"].text
 
 
 def test_dropouts_count_toward_relevance_but_exclusion_criteria_dont() -> None:
     question = "Does aspirin relieve headache in adults?"
-    with_dropouts = graded(
+    with_dropouts = grade_abstract(
         question,
         "A trial",
         "Of 300 adults with headache given aspirin, 12 were excluded. Pain fell.",
     )
-    with_exclusion_criteria = graded(
+    with_exclusion_criteria = grade_abstract(
         question, "A trial", "Exclusion criteria: adults with headache who took aspirin. Pain fell."
     )
     assert (
@@ -143,7 +143,7 @@ def test_dropouts_count_toward_relevance_but_exclusion_criteria_dont() -> None:
 
 def test_another_drug_for_the_same_disease_isnt_a_match() -> None:
     title = "Ramipril and mortality in heart failure"
-    grade = graded(
+    grade = grade_abstract(
         "Does metformin reduce mortality in patients with heart failure?",
         title,
         f"{title}. Ramipril.",

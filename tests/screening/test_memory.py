@@ -228,7 +228,7 @@ def test_on_the_demo_earlier_acceptances_make_a_later_screening_sufficient() -> 
     grader, one_round = offline_grader(), Settings(screening_memory=True, screening_max_rounds=1)
     questions = {demo.id: demo.question for demo in demo_questions()}
 
-    def screened(
+    def run_screening(
         name: str, thresholds: Thresholds | None = None
     ) -> tuple[str, tuple[str, ...], tuple[AcceptedStudy, ...]]:
         source = InMemoryRetriever(demo_pool, name="demo")
@@ -238,10 +238,10 @@ def test_on_the_demo_earlier_acceptances_make_a_later_screening_sufficient() -> 
         screening = run_to_completion(steps)
         return screening.outcome, screening.reasons, acceptances(screening)
 
-    entries = [entry for name in list(questions)[:3] for entry in screened(name)[2]]
+    entries = [entry for name in list(questions)[:3] for entry in run_screening(name)[2]]
     thresholds = adapt_thresholds(MEMORY_ON, entries)
     assert thresholds.adapted_by == -0.05
-    before, after = screened("b12"), screened("b12", thresholds)
+    before, after = run_screening("b12"), run_screening("b12", thresholds)
     assert (before[0], after[0]) == ("evidence_insufficient", "sufficient")
     assert not any("acceptance memory" in reason for reason in before[1])
     assert any(

@@ -27,7 +27,7 @@ TRIAL = Abstract(
 QUESTION = "Does aspirin relieve headache in adults?"
 
 
-def graded(reply: Any, abstract: Abstract = TRIAL) -> Grade:
+def grade_abstract(reply: Any, abstract: Abstract = TRIAL) -> Grade:
     grader = ModelGrader(ScriptedAsker({"grader": reply}))
     (grade,) = grader.grade(QUESTION, [abstract])
     return grade
@@ -35,7 +35,7 @@ def graded(reply: Any, abstract: Abstract = TRIAL) -> Grade:
 
 @pytest.mark.spec("AESOP-GRADING", "AESOP-MODEL")
 def test_a_reply_becomes_a_grade_that_quotes_the_abstract() -> None:
-    grade = graded(canned.grade())
+    grade = grade_abstract(canned.grade())
     assert (grade.relevance_score, grade.methodology_score, grade.recommendation) == (
         0.9,
         0.75,
@@ -54,7 +54,7 @@ def test_a_reply_becomes_a_grade_that_quotes_the_abstract() -> None:
 
 @pytest.mark.spec("AESOP-PRIORS", "AESOP-RCT-FAIR")
 def test_a_low_model_score_for_a_trial_is_raised_to_the_prior() -> None:
-    grade = graded(canned.grade(methodology_score=0.2, recommendation="discard"))
+    grade = grade_abstract(canned.grade(methodology_score=0.2, recommendation="discard"))
     assert (grade.methodology_raw, grade.methodology_score, grade.recommendation) == (
         0.2,
         0.65,
@@ -67,14 +67,19 @@ def test_a_low_model_score_for_a_trial_is_raised_to_the_prior() -> None:
 def test_a_score_above_the_floor_doesnt_mention_the_floor() -> None:
     assert (
         "floor"
-        not in graded(canned.grade(methodology_score=0.65)).reasons["methodology_score"].text
+        not in grade_abstract(canned.grade(methodology_score=0.65))
+        .reasons["methodology_score"]
+        .text
     )
-    assert "floor" in graded(canned.grade(methodology_score=0.64)).reasons["methodology_score"].text
+    assert (
+        "floor"
+        in grade_abstract(canned.grade(methodology_score=0.64)).reasons["methodology_score"].text
+    )
 
 
 @pytest.mark.spec("AESOP-SERIES")
 def test_a_high_model_score_doesnt_keep_a_case_series() -> None:
-    grade = graded(
+    grade = grade_abstract(
         canned.grade(design="case_series", study_type="human_case_report", methodology_score=0.95)
     )
     assert (grade.recommendation, grade.rule) == ("needs_more", "weak_design")
@@ -82,7 +87,7 @@ def test_a_high_model_score_doesnt_keep_a_case_series() -> None:
 
 @pytest.mark.parametrize("score", ["high", None, float("nan"), True])
 def test_a_score_that_isnt_a_number_is_unscored_and_never_zero(score: Any) -> None:
-    grade = graded(canned.grade(relevance_score=score))
+    grade = grade_abstract(canned.grade(relevance_score=score))
     assert grade.relevance_score is None
     assert (grade.recommendation, grade.rule) == ("needs_more", "unscored")
     assert grade.reasons["relevance_score"].text.startswith(
@@ -92,7 +97,10 @@ def test_a_score_that_isnt_a_number_is_unscored_and_never_zero(score: Any) -> No
 
 
 def test_percentages_are_converted_to_scores() -> None:
-    assert graded(canned.grade(relevance_score=85, methodology_score=140)).relevance_score == 0.85
+    assert (
+        grade_abstract(canned.grade(relevance_score=85, methodology_score=140)).relevance_score
+        == 0.85
+    )
 
 
 @pytest.mark.parametrize(
@@ -116,7 +124,7 @@ def test_a_failed_call_leaves_only_its_own_abstract_unscored(
 
 
 def test_a_quote_missing_from_the_abstract_is_dropped() -> None:
-    grade = graded(
+    grade = grade_abstract(
         canned.grade(methodology_quotes=["double-blind, placebo-controlled", "randomly assigned"])
     )
     assert [words.text for words in grade.reasons["methodology_score"].words] == [
@@ -125,7 +133,7 @@ def test_a_quote_missing_from_the_abstract_is_dropped() -> None:
 
 
 def test_an_unknown_study_type_is_left_open() -> None:
-    grade = graded(canned.grade(study_type="crossover", design="something"))
+    grade = grade_abstract(canned.grade(study_type="crossover", design="something"))
     assert (grade.study_type, grade.design, grade.prior) == (None, None, None)
 
 
@@ -158,7 +166,7 @@ def test_sample_size_adequacy_is_computed_and_never_left_to_the_model() -> None:
         id="a",
         text="We randomly assigned 8 adults with headache to aspirin or placebo. Aspirin helped.",
     )
-    grade = graded(canned.grade(sample_size_adequate="yes"), small)
+    grade = grade_abstract(canned.grade(sample_size_adequate="yes"), small)
     assert (grade.sample_size_adequate, grade.recommendation, grade.rule) == (
         False,
         "needs_more",
@@ -167,7 +175,10 @@ def test_sample_size_adequacy_is_computed_and_never_left_to_the_model() -> None:
     unstated = Abstract(
         id="a", text="We randomly assigned adults with headache to aspirin or placebo."
     )
-    assert graded(canned.grade(sample_size_adequate="no"), unstated).sample_size_adequate is None
+    assert (
+        grade_abstract(canned.grade(sample_size_adequate="no"), unstated).sample_size_adequate
+        is None
+    )
 
 
 @pytest.mark.spec("AESOP-MODEL")
@@ -188,6 +199,6 @@ def test_sample_size_adequacy_is_computed_and_never_left_to_the_model() -> None:
     ],
 )
 def test_a_model_cant_call_a_stated_non_trial_a_trial(title: str, text: str, design: str) -> None:
-    grade = graded(canned.grade(), Abstract(id="a", title=title, text=text))
+    grade = grade_abstract(canned.grade(), Abstract(id="a", title=title, text=text))
     assert grade.design == design
     assert grade.recommendation != "keep"

@@ -69,7 +69,7 @@ def override(
     )
 
 
-def screened(
+def run_screening(
     opinions: dict[str, ScriptedOpinion], *rounds: tuple[Abstract, ...], question: str = "aspirin"
 ) -> Screening:
     source = ScriptedSource(*rounds)
@@ -89,7 +89,7 @@ FIVE = abstracts("a", "b", "c", "d", "e")
 
 @pytest.mark.spec("AESOP-OVERRIDE")
 def test_one_override_flips_the_decision_and_names_the_reviewer_and_reason() -> None:
-    original = screened({"a": WEAK, "b": WEAK}, FIVE)
+    original = run_screening({"a": WEAK, "b": WEAK}, FIVE)
     assert original.outcome == "sufficient"
     reviewed = apply_review(original, [override("recommendation", "discard", "c", "Retracted.")])
     assert reviewed.rounds[0].ruling.tally.keep == 2
@@ -106,7 +106,7 @@ def test_one_override_flips_the_decision_and_names_the_reviewer_and_reason() -> 
 
 @pytest.mark.spec("AESOP-OVERRIDE")
 def test_the_original_grades_are_unchanged() -> None:
-    original = screened({}, FIVE)
+    original = run_screening({}, FIVE)
     before = original.model_dump()
     apply_review(original, [override("recommendation", "discard")])
     assert original.model_dump() == before
@@ -114,7 +114,7 @@ def test_the_original_grades_are_unchanged() -> None:
 
 @pytest.mark.spec("AESOP-OVERRIDE")
 def test_undoing_the_override_restores_the_original_result() -> None:
-    original = screened({"a": WEAK, "b": WEAK}, FIVE)
+    original = run_screening({"a": WEAK, "b": WEAK}, FIVE)
     assert (
         apply_review(
             original,
@@ -221,12 +221,12 @@ def test_a_disagreement_lasts_until_the_disputed_value_is_overridden() -> None:
 
 
 def test_an_override_doesnt_change_the_outcome_of_a_cancelled_screening() -> None:
-    original = screened({}, FIVE).model_copy(update={"outcome": "cancelled"})
+    original = run_screening({}, FIVE).model_copy(update={"outcome": "cancelled"})
     assert apply_review(original, [override("recommendation", "discard")]).outcome == "cancelled"
 
 
 def test_the_flow_reflects_overrides() -> None:
-    reviewed = apply_review(screened({}, FIVE), [override("recommendation", "discard")])
+    reviewed = apply_review(run_screening({}, FIVE), [override("recommendation", "discard")])
     assert [(excluded.rule, excluded.count) for excluded in reviewed.flow.excluded] == [
         ("person", 1)
     ]
@@ -299,7 +299,7 @@ COHORT = Abstract(
 )
 
 
-def graded(abstract: Abstract = COHORT) -> Grade:
+def grade_abstract(abstract: Abstract = COHORT) -> Grade:
     return offline_grader().grade(QUESTION, [abstract])[0]
 
 
@@ -345,7 +345,7 @@ def test_each_correction_adds_or_removes_the_points_of_its_item(item: AppraisalI
 
 @pytest.mark.spec("AESOP-OVERRIDE")
 def test_a_correction_regrades_the_abstract_by_the_same_rules() -> None:
-    original = graded()
+    original = grade_abstract()
     corrected = with_items(
         original, model="stated", control="stated", outcome="stated", prospective="stated"
     )
@@ -370,7 +370,7 @@ def test_a_correction_regrades_the_abstract_by_the_same_rules() -> None:
 @pytest.mark.spec("AESOP-PRIORS")
 def test_a_correction_never_lowers_the_methodology_below_the_floor() -> None:
     not_stated: dict[str, ItemState] = dict.fromkeys(CHECKLIST["cohort_study"], "not_stated")
-    corrected = with_items(graded(), **not_stated)
+    corrected = with_items(grade_abstract(), **not_stated)
     assert corrected.methodology_raw == 0.0
     assert corrected.methodology_score == 0.45
     assert "Raised from 0.00 to 0.45" in corrected.reasons["methodology_score"].text
@@ -397,7 +397,7 @@ def test_an_overridden_methodology_score_outranks_corrected_items() -> None:
             at="now",
         ),
     }
-    assert apply_overrides(graded(), overrides, abstract=COHORT).methodology_score == 0.2
+    assert apply_overrides(grade_abstract(), overrides, abstract=COHORT).methodology_score == 0.2
 
 
 @pytest.mark.spec("AESOP-OVERRIDE")
@@ -424,7 +424,7 @@ def five_kept() -> tuple[Screening, dict[str, Abstract]]:
         abstract.id: abstract.model_copy(update={"text": f"{abstract.text} {conclusion}"})
         for abstract in FIVE
     }
-    return screened({}, tuple(kept_abstracts.values()), question=QUESTION), kept_abstracts
+    return run_screening({}, tuple(kept_abstracts.values()), question=QUESTION), kept_abstracts
 
 
 @pytest.mark.parametrize("direction", [d for d in DIRECTIONS if d != "effect"])
@@ -457,7 +457,9 @@ def test_a_corrected_direction_doesnt_regrade() -> None:
     """A grade made by the rules of an earlier version stays unchanged if only the direction is
     corrected.
     """
-    outdated = graded().model_copy(update={"recommendation": "keep", "rule": "borderline_method"})
+    outdated = grade_abstract().model_copy(
+        update={"recommendation": "keep", "rule": "borderline_method"}
+    )
     corrected = apply_overrides(
         outdated, {"direction": override("direction", "opposite", "c")}, abstract=COHORT
     )

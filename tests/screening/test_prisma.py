@@ -18,7 +18,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 CRITERIA = "include: adults\nexclude: no control group\n\nanimals & <b>cells</b>"
 
 
-def screened(question: str = "Does aspirin help against headache?") -> Screening:
+def run_screening(question: str = "Does aspirin help against headache?") -> Screening:
     opinions = {"a": STRONG, "b": STRONG, "c": STRONG, "d": OFF_TOPIC}
     source = ScriptedSource(abstracts("a", "b", "c", "d"), name="corpus:<mine> & yours")
     settings = Settings(screening_criteria=CRITERIA)
@@ -34,7 +34,7 @@ def svg_text(svg: str) -> str:
 
 
 def test_the_diagram_shows_every_count_of_the_flow() -> None:
-    screening = screened()
+    screening = run_screening()
     text = svg_text(prisma_svg(screening))
     assert "Records identified (n = 4)" in text
     assert "Duplicates removed (n = 0)" in text
@@ -57,7 +57,7 @@ def test_the_diagram_shows_every_count_of_the_flow() -> None:
     ],
 )
 def test_untrusted_text_is_escaped(hostile: str) -> None:
-    svg = prisma_svg(screened(hostile))
+    svg = prisma_svg(run_screening(hostile))
     root = ElementTree.fromstring(svg)
     assert {element.tag.removeprefix(SVG) for element in root.iter()} <= {
         *("svg", "title", "defs", "marker", "path", "rect", "text", "line")
@@ -67,11 +67,11 @@ def test_untrusted_text_is_escaped(hostile: str) -> None:
 
 
 def test_the_diagram_has_a_dark_theme() -> None:
-    assert DARK.text in prisma_svg(screened(), DARK)
+    assert DARK.text in prisma_svg(run_screening(), DARK)
 
 
 def test_long_reasons_stay_inside_their_box() -> None:
-    screening = screened()
+    screening = run_screening()
     long_exclusion = screening.flow.excluded[0].model_copy(
         update={"label": "a very long reason " * 30}
     )
@@ -97,7 +97,7 @@ def test_criteria_are_one_per_line_and_exclude_by_default() -> None:
 
 
 def test_an_abstract_discarded_for_a_criterion_is_counted_under_it() -> None:
-    original = screened()
+    original = run_screening()
     discarded = [
         Override(
             abstract_id=abstract_id,
@@ -140,7 +140,7 @@ def test_records_that_cannot_be_read_stay_in_the_counts() -> None:
 
 @pytest.mark.spec("AESOP-FLOW")
 def test_the_diagram_is_called_prisma_only_if_no_record_is_undecided() -> None:
-    screening = screened()
+    screening = run_screening()
     assert "PRISMA 2020 flow of the screening" in prisma_svg(screening)
     undecided = screening.flow.model_copy(update={"undecided": 1, "kept": 2})
     svg = prisma_svg(screening.model_copy(update={"flow": undecided}))

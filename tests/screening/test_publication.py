@@ -199,7 +199,7 @@ ERRATUM = Abstract(
 )
 
 
-def screened(*answers: tuple[Abstract, ...]) -> Screening:
+def run_screening(*answers: tuple[Abstract, ...]) -> Screening:
     steps = screen(
         QUESTION,
         [ScriptedSource(*answers)],
@@ -219,7 +219,7 @@ def screened(*answers: tuple[Abstract, ...]) -> Screening:
 def test_a_study_and_its_retraction_notice_are_one_excluded_record(
     answers: tuple[tuple[Abstract, ...], ...],
 ) -> None:
-    screening = screened(*answers)
+    screening = run_screening(*answers)
     assert [(grade.abstract_id, grade.rule, grade.publication) for grade in screening.grades] == [
         ("pmid-7", "not_a_study", "retracted")
     ]
@@ -237,7 +237,7 @@ def test_a_study_and_its_retraction_notice_are_one_excluded_record(
 
 
 def test_a_study_and_its_erratum_are_one_kept_record() -> None:
-    screening = screened((ERRATUM, STUDY))
+    screening = run_screening((ERRATUM, STUDY))
     assert (screening.kept, screening.flow.duplicates) == (("pmid-7",), 1)
 
 

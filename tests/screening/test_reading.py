@@ -200,7 +200,7 @@ def test_a_trial_reporting_bias_safeguards_scores_high_and_shows_the_words() -> 
     assert "blinded" in sparse.reason.text.partition("Not reported:")[2]
 
 
-def reported(text: str, design: Design) -> set[str]:
+def reported_measures(text: str, design: Design) -> set[str]:
     return {item.item for item in appraise(abstract_of(text), design) if item.state == "stated"}
 
 
@@ -211,12 +211,12 @@ def test_a_method_word_earns_points_only_if_stated_as_done(
 ) -> None:
     designs: tuple[Design, ...] = ("randomised_trial", "cohort_study", "systematic_review")
     design = next(design for design in designs if item in CHECKLIST[design])
-    assert (item in reported(text, design)) is (stated == "stated")
+    assert (item in reported_measures(text, design)) is (stated == "stated")
 
 
 def test_a_nonsignificant_result_is_still_reported() -> None:
     text = "The primary outcome was not different. Adverse events were not rare."
-    assert {"outcome", "harms"} <= reported(text, "randomised_trial")
+    assert {"outcome", "harms"} <= reported_measures(text, "randomised_trial")
 
 
 @pytest.mark.spec("AESOP-SERIES")

@@ -37,7 +37,7 @@ QUESTION = "Does aspirin help against headache?"
 FIRST_PAGE = ("a", "b", "c", "d", "e")
 
 
-def screened(
+def run_screening(
     grader: Grader, *sources: Retriever, settings: Settings | None = None, **options: object
 ) -> tuple[Screening, list[ScreeningEvent]]:
     events: list[ScreeningEvent] = []
@@ -47,7 +47,7 @@ def screened(
 
 @pytest.mark.spec("AESOP-CONVERGES", "AESOP-ROUNDS")
 def test_strong_evidence_converges_in_the_first_round() -> None:
-    screening, _ = screened(ScriptedGrader({}), ScriptedSource(abstracts(*FIRST_PAGE)))
+    screening, _ = run_screening(ScriptedGrader({}), ScriptedSource(abstracts(*FIRST_PAGE)))
     assert (screening.outcome, screening.decision, len(screening.rounds)) == (
         "sufficient",
         "sufficient",
@@ -57,9 +57,9 @@ def test_strong_evidence_converges_in_the_first_round() -> None:
 
 
 @pytest.mark.spec("AESOP-WEAK-REJECTED", "AESOP-ROUNDS")
-def test_weak_studies_are_rejected_and_the_round_limit_ends_as_insufficient() -> None:
+def test_weak_studies_are_rejected_and_the_outcome_at_the_round_limit_is_insufficient() -> None:
     source = ScriptedSource(*(abstracts(*page_ids(n)) for n in range(9)))
-    screening, _ = screened(
+    screening, _ = run_screening(
         ScriptedGrader({}, default=WEAK), source, settings=Settings(screening_retrieve=5)
     )
     assert (screening.outcome, len(screening.rounds), screening.kept) == (
@@ -79,7 +79,7 @@ def page_ids(number: int) -> tuple[str, ...]:
 def test_borderline_studies_trigger_new_queries_for_the_gaps() -> None:
     opinions = dict.fromkeys(FIRST_PAGE, BORDERLINE)
     source = ScriptedSource(abstracts(*FIRST_PAGE), abstracts("f", "g", "h", "i", "j"))
-    screening, _ = screened(ScriptedGrader(opinions), source)
+    screening, _ = run_screening(ScriptedGrader(opinions), source)
     first, second = screening.rounds
     assert first.ruling.decision == "retrieve_more"
     assert first.missing
@@ -95,7 +95,7 @@ def test_the_threshold_falls_by_round_while_the_consensus_holds() -> None:
     medium_quality = ScriptedOpinion(0.6, 0.62, "cohort_study", True)
     source = ScriptedSource(*(abstracts(*page_ids(n)) for n in range(4)))
     small_pages = Settings(screening_retrieve=5)
-    screening, _ = screened(
+    screening, _ = run_screening(
         ScriptedGrader({}, default=medium_quality),
         source,
         settings=small_pages,
@@ -118,7 +118,7 @@ def test_no_abstract_is_graded_twice() -> None:
     source = ScriptedSource(
         abstracts(*FIRST_PAGE), abstracts("a", "b", "f"), abstracts("f", "a"), abstracts("g", "b")
     )
-    screening, _ = screened(grader, source)
+    screening, _ = run_screening(grader, source)
     assert sorted(grader.graded_ids) == sorted(set(grader.graded_ids))
     assert {"a", "b", "f"} <= set(screening.rounds[1].retrieved)
     assert set(screening.rounds[1].new) == set(screening.rounds[1].retrieved) - set(FIRST_PAGE)
@@ -128,7 +128,7 @@ def test_no_abstract_is_graded_twice() -> None:
 def test_every_relevant_abstract_so_far_votes_in_each_round() -> None:
     opinions = {"a": STRONG, "b": STRONG, "c": WEAK, "d": WEAK, "e": WEAK}
     source = ScriptedSource(abstracts(*FIRST_PAGE), abstracts("a", "b", "f"), abstracts("g", "h"))
-    screening, _ = screened(ScriptedGrader(opinions), source)
+    screening, _ = run_screening(ScriptedGrader(opinions), source)
     assert [
         (screening_round.ruling.tally.keep, screening_round.ruling.tally.votes)
         for screening_round in screening.rounds
@@ -144,7 +144,7 @@ def test_a_round_limits_each_source_and_alternates_between_them() -> None:
         ScriptedSource(abstracts(*FIRST_PAGE)),
         ScriptedSource(abstracts("v", "w", "x", "y", "z")),
     )
-    screening, _ = screened(
+    screening, _ = run_screening(
         ScriptedGrader({}), first, second, settings=Settings(screening_retrieve=3)
     )
     assert screening.rounds[0].retrieved == ("a", "v", "b", "w", "c", "x")
@@ -157,7 +157,7 @@ def test_the_same_record_from_two_sources_counts_as_a_duplicate() -> None:
         id="corpus-1", title="ASPIRIN FOR HEADACHE IN ADULTS.", text="A trial.", pmid="7"
     )
     grader = ScriptedGrader({})
-    screening, _ = screened(grader, ScriptedSource([first]), ScriptedSource([second]))
+    screening, _ = run_screening(grader, ScriptedSource([first]), ScriptedSource([second]))
     assert grader.graded_ids == ["pmid-7"]
     assert (screening.flow.identified, screening.flow.duplicates, screening.flow.screened) == (
         2,
@@ -169,7 +169,7 @@ def test_the_same_record_from_two_sources_counts_as_a_duplicate() -> None:
 @pytest.mark.spec("AESOP-FLOW")
 def test_the_flow_adds_up() -> None:
     opinions = {"a": STRONG, "b": WEAK, "c": OFF_TOPIC, "d": BORDERLINE, "e": UNREADABLE}
-    screening, _ = screened(
+    screening, _ = run_screening(
         ScriptedGrader(opinions, default=OFF_TOPIC),
         ScriptedSource(abstracts(*FIRST_PAGE), abstracts("a", "x")),
     )
@@ -189,7 +189,7 @@ def test_the_flow_adds_up() -> None:
 
 
 def test_a_failing_source_leaves_a_warning_and_the_others_continue() -> None:
-    screening, events = screened(
+    screening, events = run_screening(
         ScriptedGrader({}), BrokenSource(), ScriptedSource(abstracts(*FIRST_PAGE))
     )
     assert screening.outcome == "sufficient"
@@ -198,7 +198,7 @@ def test_a_failing_source_leaves_a_warning_and_the_others_continue() -> None:
 
 
 def test_a_screening_with_only_failing_sources_ends_as_an_error() -> None:
-    screening, _ = screened(ScriptedGrader({}), BrokenSource())
+    screening, _ = run_screening(ScriptedGrader({}), BrokenSource())
     assert (screening.outcome, screening.rounds) == ("error", ())
     assert "None of the sources could be searched." in screening.reasons
 
@@ -206,7 +206,7 @@ def test_a_screening_with_only_failing_sources_ends_as_an_error() -> None:
 @pytest.mark.spec("AESOP-ROUNDS")
 def test_a_screening_ends_if_no_further_query_would_help() -> None:
     source = ScriptedSource(abstracts(*FIRST_PAGE))
-    screening, _ = screened(
+    screening, _ = run_screening(
         ScriptedGrader({}, default=SERIES), source, settings=Settings(screening_max_rounds=8)
     )
     assert screening.outcome == "evidence_insufficient"
@@ -218,7 +218,7 @@ def test_a_screening_ends_if_no_further_query_would_help() -> None:
 
 def test_the_reasons_are_those_of_the_last_round_with_relevant_results() -> None:
     source = ScriptedSource(abstracts(*FIRST_PAGE))  # every later search returns nothing
-    screening, _ = screened(ScriptedGrader({"a": STRONG}, default=SERIES), source)
+    screening, _ = run_screening(ScriptedGrader({"a": STRONG}, default=SERIES), source)
     assert not screening.rounds[-1].retrieved
     assert "1 of 5 keep" in screening.reasons[0]
 
@@ -229,7 +229,7 @@ def test_a_round_without_relevant_results_applies_the_lower_threshold() -> None:
     medium_quality = ScriptedOpinion(0.6, 0.62, "cohort_study", True)
     source = ScriptedSource(abstracts(*FIRST_PAGE))  # every later search returns nothing
     small_pages = Settings(screening_retrieve=5)
-    screening, _ = screened(
+    screening, _ = run_screening(
         ScriptedGrader({}, default=medium_quality),
         source,
         settings=small_pages,
@@ -250,7 +250,7 @@ def test_an_ungraded_abstract_needs_more_and_is_never_kept() -> None:
         def grade(self, question: str, abstracts: Sequence[Abstract]) -> tuple:  # type: ignore[type-arg]
             return super().grade(question, abstracts)[1:]
 
-    screening, _ = screened(SkipsFirstAbstract({}), ScriptedSource(abstracts(*FIRST_PAGE)))
+    screening, _ = run_screening(SkipsFirstAbstract({}), ScriptedSource(abstracts(*FIRST_PAGE)))
     ungraded = screening.grade("a")
     assert ungraded.unscored is not None
     assert (ungraded.recommendation, ungraded.relevance_score) == ("needs_more", None)
@@ -258,7 +258,7 @@ def test_an_ungraded_abstract_needs_more_and_is_never_kept() -> None:
 
 def test_a_screening_can_be_cancelled_and_finished_rounds_are_stored() -> None:
     source = ScriptedSource(abstracts(*FIRST_PAGE), abstracts(*page_ids(1)))
-    screening, events = screened(
+    screening, events = run_screening(
         ScriptedGrader({}, default=BORDERLINE), source, cancelled=cancelled_from(5)
     )
     assert screening.outcome == "cancelled"
@@ -271,15 +271,15 @@ def test_an_interrupted_screening_resumes_without_regrading() -> None:
     finished: list[FinishedRound] = []
     grader = ScriptedGrader(dict.fromkeys(FIRST_PAGE, BORDERLINE))
     all_pages = ScriptedSource(abstracts(*FIRST_PAGE), abstracts("a", "f", "g", "h"))
-    screened(grader, all_pages, cancelled=cancelled_from(5), keep=finished.append)
+    run_screening(grader, all_pages, cancelled=cancelled_from(5), keep=finished.append)
     second_grader = ScriptedGrader(dict.fromkeys(FIRST_PAGE, BORDERLINE))
     remaining_pages = ScriptedSource(abstracts("a", "f", "g", "h"))
-    screening, _ = screened(
+    screening, _ = run_screening(
         second_grader, remaining_pages, progress=ResumePoint(tuple(finished), events=9)
     )
     assert second_grader.graded_ids == ["f", "g", "h"]
     assert [screening_round.number for screening_round in screening.rounds] == [0, 1]
-    uninterrupted, _ = screened(
+    uninterrupted, _ = run_screening(
         ScriptedGrader(dict.fromkeys(FIRST_PAGE, BORDERLINE)),
         ScriptedSource(abstracts(*FIRST_PAGE), abstracts("a", "f", "g", "h")),
     )
@@ -291,7 +291,7 @@ def test_an_interrupted_screening_resumes_without_regrading() -> None:
 
 
 def test_events_are_numbered_and_report_progress() -> None:
-    _, events = screened(
+    _, events = run_screening(
         ScriptedGrader({}), ScriptedSource(abstracts(*page_ids(1), *page_ids(2), *page_ids(3)))
     )
     assert [event.seq for event in events] == list(range(1, len(events) + 1))
@@ -333,7 +333,7 @@ def test_the_thresholds_and_versions_are_recorded() -> None:
     settings = Settings(
         screening_required_first=0.8, screening_max_rounds=2, screening_pubmed_email="a@example.org"
     )
-    screening, _ = screened(
+    screening, _ = run_screening(
         ScriptedGrader({}), ScriptedSource(abstracts(*FIRST_PAGE)), settings=settings
     )
     assert screening.thresholds.required_average == (0.8, 0.75)

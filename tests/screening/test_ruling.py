@@ -140,7 +140,7 @@ def test_thresholds_are_configurable() -> None:
 numbers = itertools.count()
 
 
-def graded(
+def make_grade(
     recommendation: Recommendation, quality: float | None = 0.8, relevance: float = 0.9
 ) -> Grade:
     opinion = ScriptedOpinion(None if quality is None else relevance, quality)
@@ -158,13 +158,13 @@ def graded(
 
 @pytest.mark.spec("AESOP-CONSENSUS")
 def test_one_weak_paper_does_not_veto_strong_evidence() -> None:
-    votes = [*(graded("keep") for _ in range(4)), graded("discard", 0.1)]
+    votes = [*(make_grade("keep") for _ in range(4)), make_grade("discard", 0.1)]
     assert ruling.ruling(0, votes).decision == "sufficient"
 
 
 @pytest.mark.spec("AESOP-CONSENSUS")
 def test_one_strong_paper_does_not_override_poor_consensus() -> None:
-    votes = [graded("keep", 0.99)] + [graded("discard", 0.2)] * 4
+    votes = [make_grade("keep", 0.99)] + [make_grade("discard", 0.2)] * 4
     ruled = ruling.ruling(3, votes)
     assert (ruled.consensus, ruled.decision) == ("retrieve_more", "retrieve_more")
     assert "1 of 5 keep (20%), 4 discard (80%)" in ruled.why
@@ -172,7 +172,7 @@ def test_one_strong_paper_does_not_override_poor_consensus() -> None:
 
 @pytest.mark.spec("AESOP-DECISION")
 def test_consensus_on_weak_evidence_continues_until_the_threshold_has_fallen() -> None:
-    votes = [graded("keep", 0.62) for _ in range(5)]
+    votes = [make_grade("keep", 0.62) for _ in range(5)]
     assert [ruling.ruling(number, votes).decision for number in range(4)] == [
         "retrieve_more",
         "retrieve_more",
@@ -192,17 +192,23 @@ def test_overlapping_thresholds_discard_first() -> None:
 
 def test_the_reason_names_the_rule_that_decided() -> None:
     mixed = ruling.ruling(
-        0, [graded("keep"), graded("needs_more"), graded("needs_more"), graded("discard")]
+        0,
+        [
+            make_grade("keep"),
+            make_grade("needs_more"),
+            make_grade("needs_more"),
+            make_grade("discard"),
+        ],
     )
     assert "mixed signals" in mixed.why
-    rejected = ruling.ruling(0, [graded("keep"), graded("discard")])
+    rejected = ruling.ruling(0, [make_grade("keep"), make_grade("discard")])
     assert "at least 50% discard" in rejected.why
-    agreed = ruling.ruling(0, [graded("keep", 0.70)])
+    agreed = ruling.ruling(0, [make_grade("keep", 0.70)])
     assert (
         "at least 60% keep: they agree; the kept average 0.700 reaches the required 0.70"
         in agreed.why
     )
-    assert "0.690 is under the required 0.70" in ruling.ruling(0, [graded("keep", 0.69)]).why
+    assert "0.690 is under the required 0.70" in ruling.ruling(0, [make_grade("keep", 0.69)]).why
 
 
 @pytest.mark.spec("AESOP-DECISION")
@@ -213,10 +219,11 @@ def test_an_empty_result_is_never_sufficient() -> None:
 
 
 def test_a_kept_abstract_without_a_score_votes_but_isnt_averaged() -> None:
-    ruled = ruling.ruling(0, [graded("keep", None), graded("keep", 0.9)])
+    ruled = ruling.ruling(0, [make_grade("keep", None), make_grade("keep", 0.9)])
     assert (ruled.average, ruled.decision) == (0.9, "sufficient")
     assert (
-        ruling.ruling(3, [graded("keep", None), graded("keep", None)]).decision == "retrieve_more"
+        ruling.ruling(3, [make_grade("keep", None), make_grade("keep", None)]).decision
+        == "retrieve_more"
     )
 
 
@@ -224,12 +231,12 @@ def test_a_kept_abstract_without_a_score_votes_but_isnt_averaged() -> None:
 @pytest.mark.parametrize("irrelevant", [0, 1, 4, 6, 14, 44, 94, 194])
 def test_irrelevant_results_dont_change_the_ruling(irrelevant: int) -> None:
     relevant = [
-        *(graded("keep") for _ in range(4)),
-        graded("discard", 0.1),
-        graded("needs_more", 0.5),
+        *(make_grade("keep") for _ in range(4)),
+        make_grade("discard", 0.1),
+        make_grade("needs_more", 0.5),
     ]
     relevant_only = ruling.ruling(0, relevant)
-    mixed = ruling.ruling(0, [*relevant, *[graded("discard", 0.4, relevance=0.1)] * irrelevant])
+    mixed = ruling.ruling(0, [*relevant, *[make_grade("discard", 0.4, relevance=0.1)] * irrelevant])
     assert (mixed.consensus, mixed.decision, mixed.average) == (
         relevant_only.consensus,
         relevant_only.decision,
@@ -241,19 +248,19 @@ def test_irrelevant_results_dont_change_the_ruling(irrelevant: int) -> None:
 
 
 def test_a_reviewed_off_topic_abstract_votes_and_a_failed_grade_needs_more() -> None:
-    reviewed = graded("keep", 0.9, relevance=0.1).model_copy(update={"rule": "person"})
+    reviewed = make_grade("keep", 0.9, relevance=0.1).model_copy(update={"rule": "person"})
     assert ruling.ruling(0, [reviewed]).tally.votes == 1
-    failed = graded("needs_more", None).model_copy(update={"rule": "unscored"})
-    assert ruling.ruling(0, [graded("keep"), failed, failed]).decision == "retrieve_more"
+    failed = make_grade("needs_more", None).model_copy(update={"rule": "unscored"})
+    assert ruling.ruling(0, [make_grade("keep"), failed, failed]).decision == "retrieve_more"
     unmatched = failed.model_copy(update={"rule": "unmatched"})
     assert (
-        ruling.ruling(0, [graded("keep"), graded("keep"), unmatched, unmatched]).decision
+        ruling.ruling(0, [make_grade("keep"), make_grade("keep"), unmatched, unmatched]).decision
         == "sufficient"
     )
 
 
 def test_a_page_of_unrelated_abstracts_has_no_consensus() -> None:
-    ruled = ruling.ruling(0, [graded("discard", 0.4, relevance=0.1)] * 3)
+    ruled = ruling.ruling(0, [make_grade("discard", 0.4, relevance=0.1)] * 3)
     assert ruled.decision == "retrieve_more"
     assert "Of 3 abstracts found, none is relevant" in ruled.why
 
@@ -264,7 +271,7 @@ def trial(participants: int | None, **fields: object) -> Grade:
         if participants is None
         else SampleSize(value=participants, unit="adults", kind="total", start=0, end=1)
     )
-    return graded("keep", 0.9).model_copy(
+    return make_grade("keep", 0.9).model_copy(
         update={"design": "randomised_trial", "study_size": size, **fields}
     )
 
@@ -322,6 +329,6 @@ def test_the_minimum_number_of_studies_is_a_recorded_setting() -> None:
     "change", [{"design": "notice"}, {"design": "protocol"}, {"rule": "of_concern"}]
 )
 def test_notices_and_studies_of_concern_dont_vote(change: dict[str, str]) -> None:
-    excluded = [graded("discard", 0.1).model_copy(update=change) for _ in range(5)]
+    excluded = [make_grade("discard", 0.1).model_copy(update=change) for _ in range(5)]
     ruled = ruling.ruling(0, [trial(120), trial(90), *excluded])
     assert (ruled.decision, ruled.tally.votes) == ("sufficient", 2)

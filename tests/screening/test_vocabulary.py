@@ -35,7 +35,7 @@ def share_of(question: str, title: str, text: str = "") -> float:
     return relevance(read_question(question), Abstract(id="a", title=title, text=text)).met[0].share
 
 
-def graded(question: str, title: str, text: str) -> Grade:
+def grade_abstract(question: str, title: str, text: str) -> Grade:
     return offline_grader().grade(question, [Abstract(id="a", title=title, text=text)])[0]
 
 
@@ -152,7 +152,7 @@ def test_an_abstract_that_names_a_concept_of_the_question_is_never_off_topic(
         "Do ACE inhibitors reduce mortality in adults with hypertension, heart failure or recent"
         " myocardial infarction?"
     )
-    assert graded(question, title, f"{text} {TRIAL}").rule != "off_topic"
+    assert grade_abstract(question, title, f"{text} {TRIAL}").rule != "off_topic"
 
 
 def test_a_named_drug_is_never_replaced_by_similar_meaning(
@@ -193,9 +193,9 @@ def test_a_question_about_animals_takes_animal_studies(animals: str) -> None:
         " (p=0.002, 95% CI 1 to 3)."
     )
     title = f"Fluoxetine reduces anxiety in {animals}"
-    direct = graded(f"Does fluoxetine reduce anxiety in {animals}?", title, text)
+    direct = grade_abstract(f"Does fluoxetine reduce anxiety in {animals}?", title, text)
     assert direct.rule != "weak_design"
-    assert graded("Does fluoxetine reduce anxiety in adults?", title, text).rule != "strong"
+    assert grade_abstract("Does fluoxetine reduce anxiety in adults?", title, text).rule != "strong"
 
 
 def test_the_vocabulary_is_generated_from_the_files_of_wordnet(tmp_path: Path) -> None:

@@ -120,8 +120,8 @@ def serve_api(
         def stop() -> None:
             server.should_exit = True
             thread.join()
-            for each in jobs:
-                each.close()
+            for job in jobs:
+                job.close()
             workbench.close()
 
         stops.append(stop)

@@ -212,7 +212,7 @@ def test_a_new_endpoint_is_served_described_and_in_the_table_of_rights(
 
 
 def test_more_specific_paths_come_first() -> None:
-    paths = [each.path for each in in_matching_order(ENDPOINTS)]
+    paths = [endpoint.path for endpoint in in_matching_order(ENDPOINTS)]
     assert paths.index("/cases/{case:path}/lease") < paths.index("/cases/{case:path}")
 
 
@@ -366,7 +366,7 @@ def test_a_failure_is_an_error_object_without_texts(
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError(answer)
 
-    def locked(*_: object, **__: object) -> None:
+    def raise_locked(*_: object, **__: object) -> None:
         raise sqlite3.OperationalError("database is locked")
 
     with served.client("Ada") as client:
@@ -375,7 +375,7 @@ def test_a_failure_is_an_error_object_without_texts(
         assert (failed.status_code, failed.json()["error"]["status"]) == (500, 500)
         assert answer not in failed.text + caplog.text
         assert "RuntimeError" in caplog.text
-        monkeypatch.setattr(served.workbench.team, "comment", locked)
+        monkeypatch.setattr(served.workbench.team, "comment", raise_locked)
         busy = client.post("/cases/case-1/comments", json={"text": "x"})
         assert busy.status_code >= 500
         assert "kind" in busy.json()["error"]

@@ -207,8 +207,8 @@ def test_deep_json_and_odd_numbers_are_errors_and_no_failures(served: Served) ->
 def test_a_person_sends_no_more_than_the_limit(
     served: Served, monkeypatch: pytest.MonkeyPatch, serve_api: Serve
 ) -> None:
-    monkeypatch.setattr(app, "BURST", 3)
-    monkeypatch.setattr(app, "PER_SECOND", 0.01)
+    monkeypatch.setattr(app, "REQUEST_BURST", 3)
+    monkeypatch.setattr(app, "REQUESTS_PER_SECOND", 0.01)
     limited = serve_api()
     with limited.client("Ada") as ada, limited.client("Ben") as ben:
         assert [ada.get("/me").status_code for _ in range(4)] == [200, 200, 200, 429]

@@ -28,7 +28,7 @@ def on_team(team: Served, monkeypatch: pytest.MonkeyPatch) -> Run:
 
 
 def run(*arguments: object) -> Result:
-    return CliRunner().invoke(main, [str(each) for each in arguments])
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])
 
 
 def test_a_queue_is_worked_through_on_a_server(on_team: Run, team: Served, tmp_path: Path) -> None:

@@ -372,20 +372,20 @@ def test_an_export_has_the_decided_cases_unless_other_states_are_asked_for(
     with masis.Desk(served.url, reviewer="Ada") as desk:
         desk.decide("case-1", "reject", reason="uncited")
 
-        def exported(**filters: Any) -> set[str]:
+        def export_ids(**filters: Any) -> set[str]:
             out = desk.export("decided", tmp_path / "out.csv", **filters)
             lines = out.read_text(encoding="utf-8").splitlines()[1:]
             return {line.partition(",")[0] for line in lines}
 
-        assert exported() == {"case-1"}
-        assert exported(fields=["Engineering"]) == {"case-1"}
-        assert exported(text="bridge", datasets=["made for tests"]) == {"case-1"}
-        assert exported(fields=["Law"]) == set()
+        assert export_ids() == {"case-1"}
+        assert export_ids(fields=["Engineering"]) == {"case-1"}
+        assert export_ids(text="bridge", datasets=["made for tests"]) == {"case-1"}
+        assert export_ids(fields=["Law"]) == set()
         assert desk.export("claims", tmp_path / "a.jsonl", any_state=True).stat().st_size > 0
         with pytest.raises(InputError, match=r"Did you mean 'fields'\?"):
-            exported(feilds=["Law"])
+            export_ids(feilds=["Law"])
         with pytest.raises(InputError, match=r"split.*train"):
-            exported(split="trian")
+            export_ids(split="trian")
         for out in ("-", "", tmp_path / "none" / "a.jsonl"):
             with pytest.raises(InputError, match="existing folder"):
                 desk.export("decided", out)

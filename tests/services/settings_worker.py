@@ -18,7 +18,7 @@ def report(workbench: Workbench, *_: Any) -> None:
         for name in ("settings", "_settings")
         if hasattr(service, name)
     ]
-    raise MasisError(json.dumps([each.model_dump(mode="json") for each in settings]))
+    raise MasisError(json.dumps([setting.model_dump(mode="json") for setting in settings]))
 
 
 def main(database: str) -> None:

@@ -97,7 +97,7 @@ def made_elsewhere() -> Run:
     return a_run(a_case("case-2"), "run-9", needs_review=True)
 
 
-def screened() -> Screening:
+def run_screening() -> Screening:
     abstract = Abstract(id="a", title="A trial", text="It worked in 40 of 80 patients.")
     return masis.screen_abstracts("Does it work?", [abstract])
 
@@ -116,7 +116,9 @@ STRICTEST: dict[str, Permission] = {}
 """The strictest permission that each use case requires for some calls, which CALLS makes."""
 for name, permission in USE_CASES:
     known = STRICTEST.get(name, "read")
-    STRICTEST[name] = max(known, permission, key=lambda each: ROLES.index(PERMISSIONS[each]))
+    STRICTEST[name] = max(
+        known, permission, key=lambda candidate: ROLES.index(PERMISSIONS[candidate])
+    )
 NEEDED = STRICTEST | {"ReviewService.submit": "decide"}
 
 CALLS: dict[str, Call] = {
@@ -227,7 +229,7 @@ CALLS: dict[str, Call] = {
         who, "Does it work?", ["corpus:c"]
     ),
     "ScreeningService.store_screening": lambda desk, who: desk.screenings.store_screening(
-        who, screened(), []
+        who, run_screening(), []
     ),
     "ImportService.formats_of": lambda desk, who: desk.imports.formats_of(
         who, FILE, name="a.jsonl"
@@ -530,7 +532,10 @@ def test_without_sign_in_a_name_suffices(tmp_path: Path) -> None:
 
 
 def test_each_role_includes_the_lower_ones() -> None:
-    granted = [{each for each in PERMISSIONS if SIGNED_IN[role].may(each)} for role in ROLES]
+    granted = [
+        {permission for permission in PERMISSIONS if SIGNED_IN[role].may(permission)}
+        for role in ROLES
+    ]
     assert granted[0] == {"read"}
     assert granted[1] == {"read", "decide", "audit"}
     assert granted[-1] == set(PERMISSIONS)

@@ -50,7 +50,7 @@ def rejecting(*cases: str, **more: object) -> BatchRequest:
     )
 
 
-def applied(workbench: Workbench, request: BatchRequest, actor: Actor = ADA) -> Batch:
+def apply_batch(workbench: Workbench, request: BatchRequest, actor: Actor = ADA) -> Batch:
     return workbench.batches.run(actor, workbench.batches.start(actor, request).id)
 
 
@@ -59,17 +59,17 @@ def entries(workbench: Workbench) -> list[Decision]:
 
 
 def test_each_case_gets_an_entry_of_its_own_that_names_the_batch(workbench: Workbench) -> None:
-    batch = applied(workbench, rejecting())
+    batch = apply_batch(workbench, rejecting())
     assert (batch.state, batch.recorded, batch.kept) == ("applied", 5, {})
     made = entries(workbench)
-    assert [each.case_id for each in made] == list(IDS)
-    for each in made:
-        assert (each.verdict, each.reviewer) == ("reject", "Ada")
-        assert each.reason == "Says more than the evidence"
-        assert each.extra["reason_code"] == "unsupported"
-        assert each.extra[BATCH] == batch.id
-        assert each.extra["answer"] == "the original answer"
-        assert each.run_id == f"run-{each.case_id[5:]}"
+    assert [entry.case_id for entry in made] == list(IDS)
+    for entry in made:
+        assert (entry.verdict, entry.reviewer) == ("reject", "Ada")
+        assert entry.reason == "Says more than the evidence"
+        assert entry.extra["reason_code"] == "unsupported"
+        assert entry.extra[BATCH] == batch.id
+        assert entry.extra["answer"] == "the original answer"
+        assert entry.run_id == f"run-{entry.case_id[5:]}"
     assert workbench.cases.count(CaseFilter(states=("rejected",))) == 5
     assert workbench.store.check().ok
 
@@ -77,8 +77,8 @@ def test_each_case_gets_an_entry_of_its_own_that_names_the_batch(workbench: Work
 def test_a_decision_of_a_batch_records_what_the_list_showed_and_is_never_blind(
     workbench: Workbench,
 ) -> None:
-    applied(workbench, rejecting())
-    assert {each.machine_shown for each in entries(workbench)} == {("state", "headline")}
+    apply_batch(workbench, rejecting())
+    assert {entry.machine_shown for entry in entries(workbench)} == {("state", "headline")}
     blind = workbench.store.database.value("SELECT sum(blind) FROM decision_payloads")
     assert blind == 0
     seconds = workbench.store.database.value("SELECT count(seconds) FROM decision_payloads")
@@ -100,7 +100,7 @@ def test_a_preview_records_nothing_and_says_why_cases_are_left_out(workbench: Wo
         "redacted": ("case-3",),
     }
     assert workbench.store.decisions.head().length == length
-    batch = applied(workbench, rejecting())
+    batch = apply_batch(workbench, rejecting())
     assert (batch.recorded, batch.kept) == (
         1,
         {"decided": 1, "held": 1, "redacted": 1, "your_draft": 1},
@@ -132,9 +132,9 @@ def test_approving_serious_issues_needs_an_acknowledgement_of_those_listed(
     assert all(case.issues for case in preview.serious)
     with pytest.raises(Conflict, match="no case is left"):
         workbench.batches.start(ADA, request)
-    batch = applied(workbench, request.model_copy(update={"acknowledge": True}))
+    batch = apply_batch(workbench, request.model_copy(update={"acknowledge": True}))
     assert batch.recorded == 5
-    assert all(each.extra["issues_seen"] for each in entries(workbench))
+    assert all(entry.extra["issues_seen"] for entry in entries(workbench))
 
 
 def test_only_listed_serious_cases_can_be_acknowledged(
@@ -144,7 +144,7 @@ def test_only_listed_serious_cases_can_be_acknowledged(
     monkeypatch.setattr("masis.services.batches.MOST_ACKNOWLEDGED", 2)
     request = BatchRequest(action="approve", cases=IDS, acknowledge=True)
     assert len(workbench.batches.preview(ADA, request).serious) == 2
-    batch = applied(workbench, request)
+    batch = apply_batch(workbench, request)
     assert (batch.recorded, batch.kept) == (2, {"serious_issues": 3})
 
 
@@ -153,7 +153,7 @@ def test_all_that_match_a_filter_are_included(workbench: Workbench) -> None:
     request = BatchRequest(
         action="reject", matching=CaseFilter(tags=("dates",), size=1), reason="unsupported"
     )
-    assert applied(workbench, request).recorded == 3
+    assert apply_batch(workbench, request).recorded == 3
 
 
 def test_too_many_matches_are_refused(
@@ -246,11 +246,11 @@ def test_a_full_disk_stops_the_batch_and_it_continues_later(
 ) -> None:
     batch = workbench.batches.start(ADA, rejecting())
 
-    def fails(*_: object, **__: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise StoreError("the disk is full.")
 
     with monkeypatch.context() as patched:
-        patched.setattr(type(workbench.store.decisions), "append", fails)
+        patched.setattr(type(workbench.store.decisions), "append", fail)
         with pytest.raises(StoreError, match="full"):
             workbench.batches.run(ADA, batch.id)
     assert workbench.batches.run(ADA, batch.id).recorded == 5
@@ -259,12 +259,12 @@ def test_a_full_disk_stops_the_batch_and_it_continues_later(
 def test_undoing_a_batch_adds_one_entry_for_each_and_says_what_stays(
     workbench: Workbench,
 ) -> None:
-    batch = applied(workbench, rejecting())
+    batch = apply_batch(workbench, rejecting())
     decide(workbench, "case-1", "approve")  # replaces the entry of the batch
     undone = workbench.batches.run(ADA, workbench.batches.start_undo(ADA, batch.id).id)
     assert (undone.state, undone.undone, undone.not_undone) == ("undone", 4, {"replaced": 1})
-    undos = [each for each in entries(workbench) if each.kind == "undo"]
-    assert {each.extra[BATCH] for each in undos} == {batch.id}
+    undos = [entry for entry in entries(workbench) if entry.kind == "undo"]
+    assert {undo.extra[BATCH] for undo in undos} == {batch.id}
     assert workbench.cases.summary("case-0").state == "needs_review"
     assert workbench.cases.summary("case-1").state == "approved"
     again = workbench.batches.run(ADA, workbench.batches.start_undo(ADA, batch.id).id)
@@ -273,7 +273,7 @@ def test_undoing_a_batch_adds_one_entry_for_each_and_says_what_stays(
 
 
 def test_the_log_finds_the_entries_of_a_batch_and_their_undos(workbench: Workbench) -> None:
-    batch = applied(workbench, rejecting(*IDS[:2]))
+    batch = apply_batch(workbench, rejecting(*IDS[:2]))
     decide(workbench, "case-4", "escalate")
     workbench.batches.run(ADA, workbench.batches.start_undo(ADA, batch.id).id)
     found = workbench.reviews.entries(DecisionFilter(batch=batch.id)).rows
@@ -291,7 +291,7 @@ def test_tags_are_added_only_where_they_are_missing_and_undone_only_where_added(
     workbench.team.tag(BEN, ["case-0"], ["dates"])
     workbench.team.tag(BEN, ["case-1"], ["dates", "units"])
     request = BatchRequest(action="tag", cases=IDS, names=(" dates", "units"))
-    batch = applied(workbench, request)
+    batch = apply_batch(workbench, request)
     assert (batch.recorded, batch.kept, batch.names) == (
         4,
         {"nothing_to_change": 1},
@@ -304,7 +304,7 @@ def test_tags_are_added_only_where_they_are_missing_and_undone_only_where_added(
 
 def test_tags_are_removed_and_put_back(workbench: Workbench) -> None:
     workbench.team.tag(BEN, IDS[:2], ["dates"])
-    batch = applied(workbench, BatchRequest(action="untag", cases=IDS, names=("dates",)))
+    batch = apply_batch(workbench, BatchRequest(action="untag", cases=IDS, names=("dates",)))
     assert (batch.recorded, batch.kept) == (2, {"nothing_to_change": 3})
     workbench.batches.run(ADA, workbench.batches.start_undo(ADA, batch.id).id)
     assert workbench.team.work(ADA, "case-0").tags == ("dates",)
@@ -312,7 +312,7 @@ def test_tags_are_removed_and_put_back(workbench: Workbench) -> None:
 
 def test_cases_are_assigned_and_taken_back(workbench: Workbench) -> None:
     decide(workbench, "case-0", "reject")
-    batch = applied(workbench, BatchRequest(action="assign", cases=IDS, names=("Ben",)))
+    batch = apply_batch(workbench, BatchRequest(action="assign", cases=IDS, names=("Ben",)))
     assert (batch.recorded, batch.kept) == (4, {"decided": 1})
     assert workbench.team.work(ADA, "case-1").assignees == ("Ben",)
     workbench.batches.run(ADA, workbench.batches.start_undo(ADA, batch.id).id)
@@ -326,11 +326,11 @@ def test_an_action_is_one_row_of_the_table(
     row = BatchAction("star", "Star", "Starred", (), lambda *_: None, tag.record, tag.undo)
     monkeypatch.setitem(ACTIONS, "star", row)
     request = BatchRequest(action="star", cases=IDS, names=("starred",))
-    assert applied(workbench, request).recorded == 5
+    assert apply_batch(workbench, request).recorded == 5
 
 
 def test_no_text_of_a_request_stays_with_an_ended_batch(workbench: Workbench) -> None:
-    applied(workbench, rejecting(reason="It says that Ada is ill."))
+    apply_batch(workbench, rejecting(reason="It says that Ada is ill."))
     stored = workbench.store.database.value("SELECT request FROM batches")
     assert stored is None
 
@@ -347,7 +347,7 @@ def test_under_a_blind_policy_only_opened_cases_are_decided(faulty: Workbench) -
     assert not preview.serious
     workbench.cases.note_opened(ADA, "case-1")
     workbench.cases.note_opened(BEN, "case-2")  # another person's opening doesn't count
-    batch = applied(workbench, BatchRequest(action="approve", cases=IDS))
+    batch = apply_batch(workbench, BatchRequest(action="approve", cases=IDS))
     assert (batch.recorded, batch.kept) == (1, {"not_opened": 4})
     [made] = entries(workbench)
     assert (made.case_id, made.machine_shown) == ("case-1", (SHOWN_UNKNOWN,))
@@ -368,7 +368,7 @@ def test_showing_a_case_counts_as_opening_it_for_those_who_may_decide(faulty: Wo
 
 def test_tags_need_no_opening_under_a_blind_policy(workbench: Workbench) -> None:
     workbench.team.put_in_force(ADA, QueuePolicy(machine="never"))
-    batch = applied(workbench, BatchRequest(action="tag", cases=IDS, names=("x",)))
+    batch = apply_batch(workbench, BatchRequest(action="tag", cases=IDS, names=("x",)))
     assert batch.recorded == 5
 
 
@@ -397,7 +397,7 @@ def test_others_decisions_on_a_shared_case_change_nothing_in_a_preview(
 
 def test_a_batch_of_another_reviewer_of_shared_cases_is_hidden(workbench: Workbench) -> None:
     workbench.team.put_in_force(ADA, QueuePolicy(reviewers=2))
-    batch = applied(workbench, rejecting(), BEN)
+    batch = apply_batch(workbench, rejecting(), BEN)
     assert workbench.batches.newest(ADA) == ()
     assert workbench.batches.newest(BEN) == (batch,)
     with pytest.raises(UnknownRecord):
@@ -407,7 +407,7 @@ def test_a_batch_of_another_reviewer_of_shared_cases_is_hidden(workbench: Workbe
 
 
 def test_the_counts_of_anothers_batch_are_hidden_while_results_are(faulty: Workbench) -> None:
-    done = applied(faulty, BatchRequest(action="tag", cases=IDS, names=("x",)), BEN)
+    done = apply_batch(faulty, BatchRequest(action="tag", cases=IDS, names=("x",)), BEN)
     assert faulty.batches.newest(ADA) == (done,)
     faulty.team.put_in_force(ADA, QueuePolicy(machine="after"))
     assert faulty.batches.newest(ADA) == ()
@@ -446,8 +446,8 @@ def test_a_reviewer_assigns_to_others_and_undoes_others_batches_only_as_a_lead(
     with pytest.raises(NotAllowed):
         strict.batches.preview(ada, BatchRequest(action="assign", cases=IDS, names=("Ben",)))
     own = BatchRequest(action="assign", cases=IDS[:1], names=("Ada",))
-    assert applied(strict, own, ada).recorded == 1
-    batch = applied(strict, rejecting(), ada)
+    assert apply_batch(strict, own, ada).recorded == 1
+    batch = apply_batch(strict, rejecting(), ada)
     for refused in (strict.batches.start_undo, strict.batches.cancel):
         with pytest.raises(NotAllowed):
             refused(ben, batch.id)
@@ -481,9 +481,9 @@ def test_the_same_sentence_is_labeled_once_in_every_case_one_has_decided(
         decide(workbench, case_id, "reject", iteration=1)
     request = workbench.batches.sentence_request(ADA, "case-0", label())
     assert request.cases == ("case-0", "case-1", "case-8")
-    batch = applied(workbench, request)
+    batch = apply_batch(workbench, request)
     assert batch.recorded == 3
-    made = {each.case_id: each.labels for each in entries(workbench) if each.labels}
+    made = {entry.case_id: entry.labels for entry in entries(workbench) if entry.labels}
     assert [made[case][0].text for case in ("case-0", "case-8")] == ["painted grey", "painted Grey"]
     assert (made["case-8"][0].start, made["case-8"][0].label) == (
         other.index("painted"),
@@ -495,7 +495,7 @@ def test_the_same_sentence_is_labeled_once_in_every_case_one_has_decided(
 
 def test_undoing_a_label_restores_the_decision_before_it(workbench: Workbench) -> None:
     decide(workbench, "case-0", "reject", iteration=1)
-    batch = applied(workbench, workbench.batches.sentence_request(ADA, "case-0", label()))
+    batch = apply_batch(workbench, workbench.batches.sentence_request(ADA, "case-0", label()))
     workbench.batches.run(ADA, workbench.batches.start_undo(ADA, batch.id).id)
     current = workbench.reviews.current("case-0")
     assert current is not None
@@ -506,7 +506,7 @@ def test_undoing_a_label_restores_the_decision_before_it(workbench: Workbench) -
 def test_undoing_a_label_on_a_shared_case_keeps_ones_decision(workbench: Workbench) -> None:
     workbench.team.put_in_force(ADA, QueuePolicy(reviewers=2))
     decide(workbench, "case-0", "reject", iteration=1)
-    batch = applied(workbench, workbench.batches.sentence_request(ADA, "case-0", label()))
+    batch = apply_batch(workbench, workbench.batches.sentence_request(ADA, "case-0", label()))
     assert batch.recorded == 1
     undone = workbench.batches.run(ADA, workbench.batches.start_undo(ADA, batch.id).id)
     assert undone.undone == 1

@@ -37,7 +37,7 @@ def bench(tmp_path: Path, server: ModelServer) -> Iterator[Workbench]:
     opened.store.close()
 
 
-def cached(bench: Workbench) -> int:
+def count_replies(bench: Workbench) -> int:
     return int(bench.store.database.execute("SELECT count(*) FROM replies")[0][0])
 
 
@@ -50,7 +50,7 @@ def test_a_repeated_audit_uses_cached_replies_and_counts_savings(
 ) -> None:
     first = audited(bench)
     asked = len(server.requests)
-    assert asked == first.usage.calls == cached(bench)
+    assert asked == first.usage.calls == count_replies(bench)
     assert first.usage.cached_calls == 0
     again = audited(bench)
     assert len(server.requests) == asked
@@ -68,18 +68,18 @@ def test_cached_replies_are_per_case_and_can_be_bypassed(
     bench: Workbench, server: ModelServer
 ) -> None:
     audited(bench)
-    asked, kept = len(server.requests), cached(bench)
+    asked, kept = len(server.requests), count_replies(bench)
     bench.audits.audit(ADA, bench.store.cases.get("another"))
     assert len(server.requests) == 2 * asked
     assert bench.audits.forget_replies(ADA, CASE.id) == kept
-    assert cached(bench) == kept
+    assert count_replies(bench) == kept
     audited(bench)
     assert len(server.requests) == 3 * asked
 
 
 def test_redaction_removes_only_the_cases_cached_replies(bench: Workbench) -> None:
     audited(bench)
-    kept = cached(bench)
+    kept = count_replies(bench)
     bench.audits.audit(ADA, bench.store.cases.get("another"))
     reply = RecordedReply(
         role="critic",
@@ -90,22 +90,22 @@ def test_redaction_removes_only_the_cases_cached_replies(bench: Workbench) -> No
         reply="late",
     )
     bench.store.redactions.redact_case(CASE.id, by="Ada", reason="asked for")
-    assert cached(bench) == kept
+    assert count_replies(bench) == kept
     bench.store.replies_of(CASE.id).keep([reply])
-    assert cached(bench) == kept, "a call that was under way brings nothing back"
+    assert count_replies(bench) == kept, "a call that was in progress brings nothing back"
 
 
 def test_retention_removes_a_cases_cached_replies(bench: Workbench) -> None:
     audited(bench)
     bench.audits.audit(ADA, bench.store.cases.get("another"))
-    kept = cached(bench)
+    kept = count_replies(bench)
     bench.store.database.execute(
         "UPDATE jobs SET ended_at = '2020-01-01T00:00:00.000Z' WHERE case_seq = (SELECT seq FROM"
         " cases WHERE id = ?)",
         [CASE.id],
     )
     assert bench.store.retention.remove(rule_of(30), by="Ada", how="command") is not None
-    assert cached(bench) == kept // 2
+    assert count_replies(bench) == kept // 2
 
 
 def test_verifying_without_passages_asks_the_audits_model_and_its_replies_are_cached(
@@ -120,5 +120,5 @@ def test_verifying_without_passages_asks_the_audits_model_and_its_replies_are_ca
     assert result.usage.prompt_tokens > 0
     assert (result.before, result.decisive) == ("supported", True)
     again = bench.minimal_evidence.verify(ADA, CASE.id)
-    assert [each.usage.calls for each in again] == [0] * len(results)
-    assert [each.after for each in again] == [each.after for each in results]
+    assert [result.usage.calls for result in again] == [0] * len(results)
+    assert [result.after for result in again] == [result.after for result in results]

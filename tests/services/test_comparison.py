@@ -44,7 +44,7 @@ def add_pairs(desk: Workbench, *, worse: int = 0, better: int = 0, same: int = 0
             add_answer(desk, question, "v2", flagged=kind == "worse")
 
 
-def compared(desk: Workbench, *names: str, actor: Actor = ADA) -> SystemComparison:
+def compare_systems(desk: Workbench, *names: str, actor: Actor = ADA) -> SystemComparison:
     [comparison] = desk.comparison.compare(actor, names or ("v1", "v2"))
     return comparison
 
@@ -53,7 +53,7 @@ def test_regressions_are_the_questions_that_only_the_second_system_gets_wrong(
     bench: Workbench,
 ) -> None:
     add_pairs(bench, worse=8, better=1, same=3)
-    result = compared(bench)
+    result = compare_systems(bench)
     assert {pair.question for pair in result.regressions} == {f"worse-{n}" for n in range(8)}
     assert [pair.question for pair in result.improvements] == ["better-0"]
     pair = result.regressions[0]
@@ -73,7 +73,7 @@ def test_regressions_are_the_questions_that_only_the_second_system_gets_wrong(
 
 def test_five_differing_questions_are_too_few_to_tell(bench: Workbench) -> None:
     add_pairs(bench, worse=5, same=20)
-    assert compared(bench).measure("flagged").conclusion == "too_few"
+    assert compare_systems(bench).measure("flagged").conclusion == "too_few"
 
 
 def test_only_questions_of_both_systems_count(bench: Workbench) -> None:
@@ -82,7 +82,7 @@ def test_only_questions_of_both_systems_count(bench: Workbench) -> None:
     add_answer(bench, "late", "v2", flagged=True)
     bench.store.cases.add(a_case("new", system="v1"))
     bench.store.cases.add(a_case("new", system="v2"))
-    result = compared(bench)
+    result = compare_systems(bench)
     assert (result.shared, result.only_first, result.only_second, result.unjudged) == (3, 1, 1, 1)
     assert result.measure("flagged").questions == 2
 
@@ -91,7 +91,7 @@ def test_a_persons_decision_counts_before_the_audit(bench: Workbench) -> None:
     add_pairs(bench, worse=1, same=1)
     decide(bench, "worse-0:v2", "approve")
     decide(bench, "same-0:v2", "reject")
-    result = compared(bench)
+    result = compare_systems(bench)
     assert [pair.question for pair in result.regressions] == ["same-0"]
     assert result.regressions[0].second_judgement == "rejected"
 
@@ -101,10 +101,10 @@ def test_the_verdict_says_how_many_questions_people_decided_and_how(bench: Workb
     decide(bench, "same-0:v1", "approve", reviewer="Ada", machine_shown=())
     decide(bench, "same-0:v2", "reject", reviewer="Ben", machine_shown=("marks",))
     decide(bench, "same-1:v1", "approve", reviewer="Ben", machine_shown=("marks",))
-    basis = compared(bench).basis
+    basis = compare_systems(bench).basis
     assert (basis.decided, basis.by_audit) == (1, 3)
     assert (basis.reviewers, basis.answers, basis.blind) == (2, 3, 1)
-    assert basis_text(compared(bench)) == (
+    assert basis_text(compare_systems(bench)) == (
         "1 of 4 questions decided by people, 2 reviewers, 1 of 3 answers blind;"
         " 3 count by the audit alone."
     )
@@ -117,10 +117,10 @@ def test_the_audit_is_compared_with_people_on_the_answers_that_both_judged(
     decide(bench, "worse-0:v2", "approve")  # the audit flagged it
     decide(bench, "worse-1:v2", "reject")  # the audit flagged it
     decide(bench, "same-0:v2", "reject")  # the audit didn't
-    known = compared(bench).audit_accuracy
+    known = compare_systems(bench).audit_accuracy
     assert (known.wrong, known.wrong_flagged) == (2, 1)
     assert (known.right, known.right_flagged) == (1, 1)
-    assert accuracy_text(compared(bench)) == (
+    assert accuracy_text(compare_systems(bench)) == (
         "How reliable the audit is here: it flagged 1 of the 2 answers that people rejected or"
         " corrected, and 1 of the 1 answer that people approved."
     )
@@ -130,7 +130,7 @@ def test_each_judged_question_is_in_one_of_four_lists(bench: Workbench) -> None:
     add_pairs(bench, worse=2, better=1, same=3)
     decide(bench, "same-0:v1", "reject")
     decide(bench, "same-0:v2", "reject")
-    result = compared(bench)
+    result = compare_systems(bench)
     lists = {
         name: [pair.question for pair in result.list_questions(name)[0]] for name in LIST_NAMES
     }
@@ -148,7 +148,7 @@ def test_a_list_says_of_each_answer_whether_the_audit_found_an_issue(bench: Work
     decide(bench, "worse-0:v1", "reject")
     decide(bench, "worse-0:v2", "approve")
     bench.store.database.execute("UPDATE cases SET severity = 'high' WHERE id = 'worse-0:v2'")
-    [pair] = compared(bench).improvements
+    [pair] = compare_systems(bench).improvements
     assert pair.first_severity is None
     assert pair.second_severity == "high"
     assert pair.severity is None, "the wrong answer is the one of v1"
@@ -160,7 +160,7 @@ def test_an_answer_that_was_decided_without_an_audit_isnt_called_free_of_issues(
     add_answer(bench, "q", "v1")
     bench.store.cases.add(a_case("q", query="What is q?", system="v2"))
     decide(bench, "q:v2", "reject")
-    [pair] = compared(bench).regressions
+    [pair] = compare_systems(bench).regressions
     assert (pair.first_audited, pair.second_audited) == (True, False)
     [listed] = listed_rows([pair])
     assert (listed.before_audit_issue, listed.now_audit_issue) == (
@@ -173,7 +173,7 @@ def test_a_row_of_a_file_has_the_answers_reasons_and_notes_that_are_given(
     bench: Workbench,
 ) -> None:
     add_pairs(bench, worse=2)
-    first, second = compared(bench).regressions
+    first, second = compare_systems(bench).regressions
     words = AnswerWords("contradicted", "41 minutes.", "It took 61 minutes [1].")
     given, other = listed_rows([first, second], {first.second: words})
     assert (given.now_reason, given.now_note, given.now_answer) == words
@@ -190,7 +190,7 @@ def test_reasons_of_people_are_counted_for_each_system(bench: Workbench) -> None
     decide(bench, "q1:v2", "reject", reason="unsupported")
     decide(bench, "q2:v1", "reject", reason="unsupported")
     decide(bench, "q2:v2", "reject", reason="In my own words.")
-    reasons = [row for row in compared(bench).groups if row.group == "reason"]
+    reasons = [row for row in compare_systems(bench).groups if row.group == "reason"]
     shares = {
         row.value: (round((row.first or 0) * 3), round((row.second or 0) * 3)) for row in reasons
     }
@@ -211,7 +211,7 @@ def test_lists_are_complete_on_request(bench: Workbench) -> None:
 
 def test_a_comparison_says_how_many_questions_would_show_a_difference(bench: Workbench) -> None:
     add_pairs(bench, worse=3, better=3, same=14)
-    needed = {row.points: row.questions for row in compared(bench).needed}
+    needed = {row.points: row.questions for row in compare_systems(bench).needed}
     assert needed == {points: questions_needed(points / 100, 6 / 20) for points in (5, 10)}
     assert needed[5] > needed[10] > 20
 
@@ -223,11 +223,11 @@ def test_causes_are_those_of_people_if_they_gave_any(bench: Workbench) -> None:
         bench.audits.audit(ADA, case)
 
     def causes() -> list[str]:
-        return [row.value for row in compared(bench).groups if row.group == "cause"]
+        return [row.value for row in compare_systems(bench).groups if row.group == "cause"]
 
-    assert compared(bench).causes_by == "audit"
+    assert compare_systems(bench).causes_by == "audit"
     assert "Citation" in causes()
-    assert causes_text(compared(bench)).startswith("People gave no causes")
+    assert causes_text(compare_systems(bench)).startswith("People gave no causes")
     decide(
         bench,
         "q:v2",
@@ -235,9 +235,9 @@ def test_causes_are_those_of_people_if_they_gave_any(bench: Workbench) -> None:
         corrected_answer="In 1932.",
         extra={"reason_code": "contradicted"},
     )
-    assert compared(bench).causes_by == "people"
+    assert compare_systems(bench).causes_by == "people"
     assert causes() == ["Generation"]
-    assert causes_text(compared(bench)) == "Causes are those of people's labels and reasons."
+    assert causes_text(compare_systems(bench)) == "Causes are those of people's labels and reasons."
 
 
 def test_an_opened_answer_has_the_decision_only_if_its_viewer_may_see_it(bench: Workbench) -> None:
@@ -259,7 +259,7 @@ def test_cost_and_length_are_compared_where_both_are_known(bench: Workbench) -> 
             answer = "word " * (10 if system == "v1" else 20 + number)
             metadata = {"cost_usd": cost + number / 1000} if number else {}
             add_answer(bench, f"q{number}", system, answer=answer, metadata=metadata)
-    result = compared(bench)
+    result = compare_systems(bench)
     cost, length = result.measure("cost"), result.measure("length")
     assert cost.questions == 29
     assert cost.difference == pytest.approx(-0.01)
@@ -275,7 +275,7 @@ def test_differences_are_broken_down_by_field(bench: Workbench) -> None:
             metadata = {"field": "Law" if number < 6 else "Art"}
             flagged = system == "v2" and number < 6
             add_answer(bench, f"q{number}", system, flagged=flagged, metadata=metadata)
-    fields = {row.value: row for row in compared(bench).groups if row.group == "field"}
+    fields = {row.value: row for row in compare_systems(bench).groups if row.group == "field"}
     assert (fields["Law"].questions, fields["Law"].conclusion) == (6, "worse")
     assert (fields["Art"].questions, fields["Art"].conclusion) == (1, "too_few")
 
@@ -296,7 +296,7 @@ def test_a_blind_reviewer_learns_no_result_of_an_answer_they_have_yet_to_decide(
 ) -> None:
     add_pairs(bench, worse=2)
     bench.team.put_in_force(ADA, QueuePolicy.model_validate({"machine": machine}))
-    result = compared(bench, actor=BEN)
+    result = compare_systems(bench, actor=BEN)
     assert (result.regressions, result.hidden) == ((), 2)
     assert all(
         row.questions == 0 for row in result.measures if MEASURES[row.measure].unit == "share"
@@ -304,21 +304,21 @@ def test_a_blind_reviewer_learns_no_result_of_an_answer_they_have_yet_to_decide(
     assert result.groups == ()
     for case_id in ("worse-0:v1", "worse-0:v2"):
         decide(bench, case_id, "approve" if case_id.endswith("v1") else "reject", reviewer="Ben")
-    assert [pair.question for pair in compared(bench, actor=BEN).regressions] == ["worse-0"]
+    assert [pair.question for pair in compare_systems(bench, actor=BEN).regressions] == ["worse-0"]
 
 
 def test_a_reviewer_learns_nothing_of_anothers_decision_on_a_shared_case(bench: Workbench) -> None:
     bench.team.put_in_force(ADA, QueuePolicy(reviewers=2, rule="adjudicated"))
     add_pairs(bench, same=1)
-    before = compared(bench, actor=BEN)
+    before = compare_systems(bench, actor=BEN)
     decide(bench, "same-0:v2", "reject", reviewer="Ada")
-    assert compared(bench, actor=BEN) == before
+    assert compare_systems(bench, actor=BEN) == before
 
 
 def test_copies_that_measure_people_are_in_no_comparison(bench: Workbench) -> None:
     add_pairs(bench, same=1)
     bench.store.database.execute("UPDATE cases SET planted = 1 WHERE id = 'same-0:v2'")
-    assert compared(bench).shared == 0
+    assert compare_systems(bench).shared == 0
 
 
 @pytest.mark.parametrize("names", [("v1",), ("v1", "v1"), tuple("abcdefghi")])

@@ -20,7 +20,7 @@ from masis.services.desk import DecisionRowResult, Desk
 from masis.services.trust.service import TrustFilter
 from masis.store.records import CaseFilter
 from tests.cases import case_of
-from tests.reviewing import submitted
+from tests.reviewing import submit
 
 CLEO = Actor(name="Cleo")
 ANSWER = "The bridge is 120 metres long [c1]. It was opened in 1931 [c1]."
@@ -68,11 +68,11 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
     bench.close()
 
 
-def exported(bench: Workbench, path: Path, **filters: Any) -> Path:
+def export_decisions(bench: Workbench, path: Path, **filters: Any) -> Path:
     return Desk(bench, reviewer="Cleo").export("decided", path, **filters)
 
 
-def imported(desk: Desk, path: Path, **more: Any) -> list[DecisionRowResult]:
+def import_decisions(desk: Desk, path: Path, **more: Any) -> list[DecisionRowResult]:
     rows = [row for row in read_decisions(path) if isinstance(row, dict)]
     return list(desk.decide_all([{**row, **more} for row in rows]))
 
@@ -81,17 +81,19 @@ def imported(desk: Desk, path: Path, **more: Any) -> list[DecisionRowResult]:
 def test_decisions_come_back_with_labels_and_final_verdicts_and_only_once(
     source: Workbench, desk: Desk, tmp_path: Path, ending: str
 ) -> None:
-    file = exported(source, tmp_path / f"decided.{ending}")
-    results = imported(desk, file)
-    assert [(each.case, each.verdict, each.outcome, str(each.error)) for each in results] == [
+    file = export_decisions(source, tmp_path / f"decided.{ending}")
+    results = import_decisions(desk, file)
+    assert [
+        (result.case, result.verdict, result.outcome, str(result.error)) for result in results
+    ] == [
         ("case-1", "override", "imported", "None"),
         ("case-2", "reject", "imported", "None"),
         ("case-2", "escalate", "imported", "None"),
         ("case-2", "reject", "imported", "None"),
     ]
-    assert [each.case_added for each in results] == [True, True, False, False]
-    made = [each.entry.decision for each in results if each.entry]
-    assert [(each.kind, each.reviewer) for each in made] == [
+    assert [result.case_added for result in results] == [True, True, False, False]
+    made = [result.entry.decision for result in results if result.entry]
+    assert [(entry.kind, entry.reviewer) for entry in made] == [
         ("decision", "Ada"),
         ("decision", "Ada"),
         ("decision", "Ben"),
@@ -111,7 +113,7 @@ def test_decisions_come_back_with_labels_and_final_verdicts_and_only_once(
     states = {row.id: row.state for row in desk.workbench.cases.find(CaseFilter()).rows}
     assert states == {"case-1": "overridden", "case-2": "rejected"}
     length = desk.workbench.store.decisions.head().length
-    assert {each.outcome for each in imported(desk, file)} == {"unchanged"}
+    assert {row.outcome for row in import_decisions(desk, file)} == {"unchanged"}
     assert desk.workbench.store.decisions.head().length == length
     assert desk.workbench.store.decisions.verify().intact
 
@@ -124,21 +126,21 @@ def test_scores_come_back_if_the_rubric_here_has_them_with_their_values(
     source.team.put_in_force(CLEO, Rubric(scores=(clarity, tone, depth)))
     scores = {"Clarity": 4, "Tone": "plain", "Dep": "rude"}
     decision = source.reviews.current("case-1").decision
-    submitted(source, decision.model_copy(update={"rubric_scores": scores, "token": "again"}))
+    submit(source, decision.model_copy(update={"rubric_scores": scores, "token": "again"}))
     shorter = RubricScore(name="Tone", categories=("rude",))
     desk.workbench.team.put_in_force(CLEO, Rubric(scores=(clarity, shorter)))
-    for result in imported(desk, exported(source, tmp_path / "decided.parquet")):
+    for result in import_decisions(desk, export_decisions(source, tmp_path / "decided.parquet")):
         decision = result.entry.decision
         assert decision.rubric_scores == ({"Clarity": 4} if result.case == "case-1" else {})
         assert ("team_rubric" in decision.versions) == (result.case == "case-1")
-    with exported(source, tmp_path / "decided.csv").open(newline="") as table:
+    with export_decisions(source, tmp_path / "decided.csv").open(newline="") as table:
         assert [json.loads(row["rubric_scores"]) for row in csv.DictReader(table)] == [scores, {}]
 
 
 def test_imported_decisions_never_count_as_blind(
     source: Workbench, desk: Desk, tmp_path: Path
 ) -> None:
-    for result in imported(desk, exported(source, tmp_path / "decided.jsonl")):
+    for result in import_decisions(desk, export_decisions(source, tmp_path / "decided.jsonl")):
         assert result.entry.decision.machine_shown
     desk.workbench.audits.audit(CLEO, case(1))
     report = desk.workbench.trust.compare(CLEO, TrustFilter())
@@ -148,24 +150,24 @@ def test_imported_decisions_never_count_as_blind(
 def test_an_export_adds_nothing_to_its_own_database_or_after_an_undo(
     source: Workbench, desk: Desk, tmp_path: Path
 ) -> None:
-    file = exported(source, tmp_path / "decided.jsonl")
+    file = export_decisions(source, tmp_path / "decided.jsonl")
     own = Desk(source, reviewer="Cleo")
-    assert {each.outcome for each in imported(own, file)} == {"unchanged"}
-    first, *_ = imported(desk, file)
+    assert {row.outcome for row in import_decisions(own, file)} == {"unchanged"}
+    first, *_ = import_decisions(desk, file)
     desk.workbench.reviews.undo(CLEO, first.entry.id)
-    assert imported(desk, file)[0].outcome == "unchanged"
+    assert import_decisions(desk, file)[0].outcome == "unchanged"
     assert desk.workbench.cases.summary("case-1").state == "new"
     # and back again: the way through another database doesn't make it a new decision
-    back = exported(desk.workbench, tmp_path / "back.jsonl")
-    assert {each.outcome for each in imported(own, back)} == {"unchanged"}
+    back = export_decisions(desk.workbench, tmp_path / "back.jsonl")
+    assert {row.outcome for row in import_decisions(own, back)} == {"unchanged"}
 
 
 def test_what_cannot_come_back_says_why(source: Workbench, desk: Desk, tmp_path: Path) -> None:
-    file = exported(source, tmp_path / "all.jsonl", any_state=True)
-    results = {each.case: str(each.error) for each in imported(desk, file) if each.error}
+    file = export_decisions(source, tmp_path / "all.jsonl", any_state=True)
+    results = {row.case: str(row.error) for row in import_decisions(desk, file) if row.error}
     assert set(results) == {"case-3"}
     assert "no person's decision is in this row" in results["case-3"]
-    table = exported(source, tmp_path / "decided.csv")
+    table = export_decisions(source, tmp_path / "decided.csv")
     (first, *_) = read_decisions(table)
     assert isinstance(first, InputError)
     assert "CSV, which has no labels" in str(first)
@@ -177,7 +179,7 @@ def test_a_case_decided_here_keeps_its_decision(
 ) -> None:
     desk.workbench.cases.add(CLEO, [case(1)])
     desk.decide("case-1", "escalate")
-    first, *_ = imported(desk, exported(source, tmp_path / "decided.jsonl"))
+    first, *_ = import_decisions(desk, export_decisions(source, tmp_path / "decided.jsonl"))
     assert "has decisions that were made here" in str(first.error)
     assert desk.workbench.cases.summary("case-1").state == "escalated"
 
@@ -185,11 +187,11 @@ def test_a_case_decided_here_keeps_its_decision(
 def test_the_refusal_of_a_shared_case_does_not_tell_whether_anybody_decided_it(
     source: Workbench, desk: Desk, tmp_path: Path
 ) -> None:
-    file = exported(source, tmp_path / "decided.jsonl")
+    file = export_decisions(source, tmp_path / "decided.jsonl")
     desk.workbench.cases.add(CLEO, [case(1), case(2)])
     desk.workbench.team.put_in_force(CLEO, QueuePolicy(reviewers=2, rule="adjudicated"))
     Desk(desk.workbench, reviewer="Eve").decide("case-1", "escalate")
-    says = [str(each.error).replace(each.case, "") for each in imported(desk, file)]
+    says = [str(row.error).replace(row.case, "") for row in import_decisions(desk, file)]
     assert len(set(says)) == 1
     assert "is shared between several reviewers here" in says[0]
 
@@ -197,20 +199,20 @@ def test_the_refusal_of_a_shared_case_does_not_tell_whether_anybody_decided_it(
 def test_imports_are_held_to_the_rules_of_decisions(
     source: Workbench, desk: Desk, tmp_path: Path
 ) -> None:
-    file = exported(source, tmp_path / "decided.jsonl")
+    file = export_decisions(source, tmp_path / "decided.jsonl")
     line = json.loads(file.read_text().splitlines()[0])
     for entry in (line["decision"], line["decisions"][0]):
         entry["decision"]["corrected_answer"] = "It was opened in 1932 [c9]."
         entry["decision"]["extra"]["signed_in_by"] = "forged"
     file.write_text(json.dumps(line))
-    (result,) = imported(desk, file)
+    (result,) = import_decisions(desk, file)
     assert "cites “c9”, which doesn't match any evidence" in str(result.error)
     types = LabelTypes(types=(LabelType(name="harsh"),))
     desk.workbench.team.put_in_force(CLEO, types)
-    (result,) = imported(desk, file, acknowledge_citations=True)
+    (result,) = import_decisions(desk, file, acknowledge_citations=True)
     assert "'incomplete' isn't a label type" in str(result.error)
     desk.workbench.team.put_in_force(CLEO, LabelTypes())
-    (result,) = imported(desk, file, acknowledge_citations=True)
+    (result,) = import_decisions(desk, file, acknowledge_citations=True)
     extra = result.entry.decision.extra
     assert extra["citations_kept"] == ["c9"]
     assert "signed_in_by" not in extra

@@ -135,7 +135,7 @@ def test_every_caller_is_held_to_the_decision_rules(
     made = decision(**given)
     unknown = unknown_citations(made.corrected_answer or "", CASE)
     found = problems(made, DecidedAnswer(ANSWER, SERIOUS, unknown_citations=unknown))
-    assert [each.code for each in found] == codes
+    assert [problem.code for problem in found] == codes
     before = workbench.store.decisions.head().length
     if not codes:
         assert workbench.reviews.submit(ADA, made).decision is not None
@@ -193,7 +193,7 @@ def test_blind_reviewers_neednt_acknowledge_issues(workbench: Workbench) -> None
         desk.label("case", label)
     entry = desk.label("case", label, acknowledge=True)
     assert entry.decision is not None
-    assert [each["id"] for each in entry.decision.extra["issues_seen"]] == ["i1", "i2"]
+    assert [issue["id"] for issue in entry.decision.extra["issues_seen"]] == ["i1", "i2"]
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ def demo(demo_database: Path, tmp_path: Path) -> Iterator[Workbench]:
     workbench.close()
 
 
-def simulated(demo: Workbench) -> list[tuple[LogEntry, Decision]]:
+def simulated_decisions(demo: Workbench) -> list[tuple[LogEntry, Decision]]:
     found = [(entry, entry.decision) for entry in demo.store.decisions.iterate() if entry.decision]
     return [(entry, decision) for entry, decision in found if decision.extra.get("simulated")]
 
@@ -79,7 +79,7 @@ def test_the_demo_has_cases_in_every_state(demo: Workbench) -> None:
 def test_simulated_decisions_are_marked_blind_and_never_exported(
     demo: Workbench,
 ) -> None:
-    made = simulated(demo)
+    made = simulated_decisions(demo)
     assert len(made) == demo.store.decisions.count_simulated() > 60
     assert {decision.reviewer for _, decision in made} == SIMULATED
     assert all(decision.machine_shown == () for _, decision in made)
@@ -91,7 +91,9 @@ def test_simulated_decisions_are_marked_blind_and_never_exported(
     # whoever looks at the demo decides alone
     assert demo.store.team.in_force(QueuePolicy).reviewers == 1
     decided = {decision.case_id for _, decision in made}
-    assert not decided & {each.case["id"] for each in demo.store.outcomes.iterate(CaseFilter())}
+    assert not decided & {
+        outcome.case["id"] for outcome in demo.store.outcomes.iterate(CaseFilter())
+    }
     everything = demo.cases.count(CaseFilter())
     assert demo.exports.count(CaseFilter()) == everything - len(decided)
     (version,) = demo.store.datasets.list_all()
@@ -126,14 +128,14 @@ def test_the_demo_has_an_answer_audited_with_and_without_a_model(
     demo: Workbench,
 ) -> None:
     (case_id,) = demo_database.COMPARED
-    newest, earlier = (demo.runs.get(each.id) for each in demo.runs.for_case(case_id))
+    newest, earlier = (demo.runs.get(run.id) for run in demo.runs.for_case(case_id))
     assert set(earlier.models.values()) == {"offline"}
     shown = dict(differing(earlier, newest).set_index("Setting")["Right"])
     assert "recorded replies" in shown["Model of the verifier"]
 
 
 def test_the_demo_has_a_case_made_from_a_screening(demo: Workbench) -> None:
-    screened = {each.id: each for each in demo.store.screenings.newest()}
+    screened = {screening.id: screening for screening in demo.store.screenings.newest()}
     assert set(screened) == {f"demo-{name}" for name in demo_database.SCREENED}
     handed = demo.cases.find(CaseFilter(text="screening-demo-pad")).rows
     assert [row.standing for row in handed] == ["not_confirmed"]
@@ -147,7 +149,7 @@ def test_the_demo_compares_two_systems_by_the_audit_alone(demo: Workbench) -> No
     assert counts == {"worse": 2, "better": 6, "both_wrong": 1, "both_right": 3}
     judged = [pair for name in LIST_NAMES for pair in comparison.list_questions(name)[0]]
     assert all(pair.first_audited and pair.second_audited for pair in judged)
-    decided = {decision.case_id for _, decision in simulated(demo)}
+    decided = {decision.case_id for _, decision in simulated_decisions(demo)}
     assert not decided & {case.id for case in demo_database.system_cases()}
     assert demo.preferences.progress(ADA).total == len(judged)
 

@@ -60,11 +60,11 @@ def test_a_desk_closes_only_a_database_it_opened(
     closed: list[Workbench] = []
     close = Workbench.close
 
-    def noted(workbench: Workbench) -> None:
+    def note_close(workbench: Workbench) -> None:
         closed.append(workbench)
         close(workbench)
 
-    monkeypatch.setattr(Workbench, "close", noted)
+    monkeypatch.setattr(Workbench, "close", note_close)
     with Desk(tmp_path / "own.db", reviewer="Ada") as own:
         assert own.queue() == ()
     assert closed == [own.workbench]
@@ -107,7 +107,7 @@ def test_desk_results_have_a_one_line_repr(desk: Desk) -> None:
     assert str(row).startswith(f"<CaseSummary of {row.id!r}: ")
     assert str(view).startswith(f"<CaseView of {row.id!r}: ")
     assert f": reject on {row.id!r} by {desk.actor.name}" in str(entry)
-    assert all("\n" not in str(each) and len(str(each)) < 500 for each in (row, view, entry))
+    assert all("\n" not in str(value) and len(str(value)) < 500 for value in (row, view, entry))
 
 
 def test_a_case_not_shown_on_the_desk_is_never_a_blind_decision(desk: Desk) -> None:
@@ -206,7 +206,7 @@ def test_adding_labels_creates_a_new_entry(desk: Desk) -> None:
             {"label": "fabricated citation", "severity": "high"},
         ],
     )
-    assert [(each.target, each.text, each.label) for each in second.decision.labels] == [
+    assert [(label.target, label.text, label.label) for label in second.decision.labels] == [
         ("claim", "1932", "supported"),
         ("claim", "grey", "unsupported"),
         ("answer", "", "fabricated citation"),
@@ -234,11 +234,11 @@ def test_a_file_yields_a_result_per_row_and_a_dry_run_records_nothing(desk: Desk
     assert {row.state for row in desk.queue()} == {"needs_review"}
     done = list(desk.decide_all(ROWS))
     assert (
-        [each.entry is not None for each in done]
-        == [each.entry is not None for each in tried]
+        [result.entry is not None for result in done]
+        == [result.entry is not None for result in tried]
         == [True, False, False, True, False]
     )
-    assert [str(each.error)[:30] for each in done if each.error] == [
+    assert [str(result.error)[:30] for result in done if result.error] == [
         "verdict: is 'aprove', which is",
         "there is no case 'nobody'. Imp",
         "colour: isn't a field of a dec",
@@ -248,8 +248,8 @@ def test_a_file_yields_a_result_per_row_and_a_dry_run_records_nothing(desk: Desk
         "Grace",
     ]
     again = list(desk.decide_all(ROWS))
-    assert [each.entry and each.entry.id for each in again] == [
-        each.entry and each.entry.id for each in done
+    assert [result.entry and result.entry.id for result in again] == [
+        result.entry and result.entry.id for result in done
     ]
     assert len(desk.log()) == 2
 
@@ -342,10 +342,12 @@ def test_decisions_are_imported_from_annotation_tools_and_tables(
     if name == "ls.json":  # the words stand elsewhere in the answer of the test
         rows[0]["labels"][0].pop("start")
     results = list(desk.decide_all(rows))
-    assert [str(each.error) for each in results if each.error] == []
+    assert [str(result.error) for result in results if result.error] == []
     assert all(
-        each.entry and each.entry.decision and each.entry.decision.machine_shown == (SHOWN_UNKNOWN,)
-        for each in results
+        result.entry
+        and result.entry.decision
+        and result.entry.decision.machine_shown == (SHOWN_UNKNOWN,)
+        for result in results
     )
 
 

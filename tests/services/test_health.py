@@ -27,7 +27,7 @@ from tests.reviewing import ADA
 from tests.serving_models import ModelServer
 
 
-def named(bench: Workbench, name: str) -> HealthItem:
+def find_item(bench: Workbench, name: str) -> HealthItem:
     return next(item for item in bench.health().items if item.name == name)
 
 
@@ -47,7 +47,7 @@ def test_a_role_that_cant_start_is_named_with_a_reason(
         raise RuntimeError("a file of it is missing")
 
     monkeypatch.setattr(api_roles, f"Offline{role.capitalize()}", broken)
-    found = {each.name: each for each in health.check_roles(Settings())}
+    found = {check.name: check for check in health.check_roles(Settings())}
     # an offline part that is broken breaks its role wherever it is used
     assert "RuntimeError: a file of it is missing" in found[role].message
     assert found[role].hint
@@ -55,8 +55,8 @@ def test_a_role_that_cant_start_is_named_with_a_reason(
 
 @pytest.mark.spec("REQ-CRITIC-OBS-005")
 def test_an_unusable_model_fails_only_its_role() -> None:
-    found = {each.name: each for each in health.check_roles(Settings(critic="nobody:x"))}
-    assert [name for name, each in found.items() if not each.ok] == ["critic"]
+    found = {check.name: check for check in health.check_roles(Settings(critic="nobody:x"))}
+    assert [name for name, check in found.items() if not check.ok] == ["critic"]
     assert "nobody" in found["critic"].message
 
 
@@ -122,7 +122,7 @@ def doors(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str], he
     """Tries a door whose library is a file with this text."""
     monkeypatch.syspath_prepend(str(tmp_path))
 
-    def tried(text: str) -> health.HealthItem:
+    def try_library(text: str) -> health.HealthItem:
         (tmp_path / "a_library.py").write_text(text)
         importlib.invalidate_caches()
         monkeypatch.setattr(
@@ -130,7 +130,7 @@ def doors(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str], he
         )
         return next(iter(health.check_integrations(Settings(), try_them=True)))
 
-    return tried
+    return try_library
 
 
 def test_an_installed_integration_is_imported_in_its_own_process(
@@ -155,7 +155,7 @@ def test_a_missing_optional_library_isnt_a_failure(monkeypatch: pytest.MonkeyPat
     absent = (health.Integration("Door", "extra", "nothing_of_this_name.at_all", "x"),)
     monkeypatch.setattr(health, "INTEGRATIONS", absent)
     found = list(health.check_integrations(Settings(), try_them=True))
-    assert [(each.ok, each.absent, "not installed" in each.message) for each in found] == [
+    assert [(check.ok, check.absent, "not installed" in check.message) for check in found] == [
         (True, True, True)
     ]
 
@@ -212,7 +212,7 @@ def test_an_unwritable_database_is_reported(
         connection.execute("PRAGMA query_only = ON")
         return connection
 
-    assert named(bench, "writing") == HealthItem("writing", True, "a write was made")
+    assert find_item(bench, "writing") == HealthItem("writing", True, "a write was made")
     with monkeypatch.context() as patched:
         patched.setattr(connections, "connect", read_only)
         found = health.check_writing(bench.store)
@@ -232,7 +232,7 @@ def test_an_active_writer_isnt_a_failure(bench: Workbench, monkeypatch: pytest.M
 
 def test_low_disk_space_is_reported(bench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(health, "LEAST_FREE_BYTES", 10**18)
-    found = named(bench, "disk")
+    found = find_item(bench, "disk")
     assert not found.ok
     assert str(bench.database.parent) in found.hint
 

@@ -118,7 +118,7 @@ def over(jobs: Jobs, *case_ids: str) -> None:
 
 
 def batch_over(jobs: Jobs) -> None:
-    until(lambda: (batch := jobs.batch()) is not None and not batch.under_way, "the batch")
+    until(lambda: (batch := jobs.batch()) is not None and not batch.is_running, "the batch")
 
 
 def test_an_audit_runs_once_under_its_announced_id(
@@ -175,7 +175,7 @@ def test_a_cancelled_queued_job_never_starts(workbench: Workbench, jobs: Jobs, p
     screenings = [jobs.screen(ADA, ASKED, (SOURCE,)) for _ in range(3)]
     until(lambda: len(pool.begun) == 2, "both kinds")
     assert [jobs.count_ahead(run) for run in runs] == [None, 0, 1]
-    assert [jobs.count_ahead(each) for each in screenings] == [None, 0, 1]
+    assert [jobs.count_ahead(screening_id) for screening_id in screenings] == [None, 0, 1]
     jobs.cancel(ADA, "audit", ids[1])
     jobs.cancel(ADA, "screening", screenings[1])
     assert jobs.get(runs[1]) is jobs.get(screenings[1]) is None
@@ -186,9 +186,9 @@ def test_a_cancelled_queued_job_never_starts(workbench: Workbench, jobs: Jobs, p
     over(jobs, *ids[:3])
     until(lambda: not any(map(jobs.get, screenings)), "the screenings")
     assert not workbench.runs.for_case(ids[1])
-    assert [workbench.store.screenings.summary(each).state for each in screenings[::2]] == [
-        "finished"
-    ] * 2
+    assert [
+        workbench.store.screenings.summary(screening_id).state for screening_id in screenings[::2]
+    ] == ["finished"] * 2
     with pytest.raises(UnknownRecord):
         workbench.store.screenings.summary(screenings[1])
 
@@ -264,7 +264,7 @@ def test_every_service_of_a_worker_process_has_the_settings_of_the_job(
         for threads in (2, 3):
             given = Settings(local_threads=threads, screening_max_rounds=1)
             reply = worker.run(QueuedJob("audit", f"run-{threads}", case_id, given, ADA))
-            of_services = [Settings.model_validate(each) for each in json.loads(reply or "")]
+            of_services = [Settings.model_validate(record) for record in json.loads(reply or "")]
             assert len(of_services) > 3
             assert set(map(str, of_services)) == {str(given)}
 
@@ -326,7 +326,7 @@ def test_an_unreadable_case_counts_as_failed_and_others_are_audited(
     assert (batch.done, batch.failed, batch.total) == (len(ids), 1, len(ids))
     assert str(error) in (jobs.failure("audit", bad) or "")
     assert [
-        each for each in ids if workbench.audits.is_needed(workbench.store.cases.get(each))
+        case_id for case_id in ids if workbench.audits.is_needed(workbench.store.cases.get(case_id))
     ] == [bad]
 
 
@@ -338,14 +338,14 @@ def test_job_status_never_waits_for_the_database(
     def watch(owner: object, name: str) -> None:
         read = getattr(owner, name)
 
-        def watched(*args: Any, **keys: Any) -> Any:
+        def watch_read(*args: Any, **keys: Any) -> Any:
             page = threading.Thread(target=jobs.batch)
             page.start()
             page.join(5)
             asked[name] = asked.get(name, True) and not page.is_alive()
             return read(*args, **keys)
 
-        monkeypatch.setattr(owner, name, watched)
+        monkeypatch.setattr(owner, name, watch_read)
 
     watch(workbench.audits, "resumable")
     watch(workbench.cases, "find")
@@ -364,7 +364,7 @@ def test_a_stopped_batch_leaves_the_rest_unaudited(
     until(lambda: pool.begun, "the first of the batch")
     jobs.cancel_batch(ADA)
     batch = jobs.batch()
-    assert (batch.stopping, batch.under_way) == (True, True)
+    assert (batch.stopping, batch.is_running) == (True, True)
     pool.let_go()
     batch_over(jobs)
     assert len(pool.begun) == 1
@@ -490,7 +490,7 @@ def long_case(chunks: int = 200, sentences: int = 80) -> Case:
     return case_of(answer, evidence, case_id="long", query="When were the stations opened?")
 
 
-def begun(workbench: Workbench, run_id: str, events: int = 2) -> Callable[[], bool]:
+def when_begun(workbench: Workbench, run_id: str, events: int = 2) -> Callable[[], bool]:
     def has_begun() -> bool:
         try:
             return len(workbench.runs.events(run_id)) >= events
@@ -513,7 +513,7 @@ def test_worker_processes_are_killed_resumed_cancelled_and_closed(workbench: Wor
     jobs = Jobs(workbench, start)
     try:
         run_id = jobs.audit(ADA, "long")
-        until(begun(workbench, run_id), "the first step")
+        until(when_begun(workbench, run_id), "the first step")
         os.kill(workers[0].pid, signal.SIGKILL)
         over(jobs, "long")
         assert workbench.runs.summary(run_id).state == "interrupted"
@@ -532,13 +532,13 @@ def test_worker_processes_are_killed_resumed_cancelled_and_closed(workbench: Wor
         over(jobs, case_id)
         assert "no-such-model" in (jobs.failure("audit", case_id) or "")
         cancelled = jobs.audit(ADA, "longer")
-        until(begun(workbench, cancelled), "the first step")
+        until(when_begun(workbench, cancelled), "the first step")
         jobs.cancel(ADA, "audit", "longer")
         over(jobs, "longer")
         assert workbench.runs.get(cancelled).termination_reason == "cancelled"
         assert len(workers) <= 3
         closed = jobs.audit(ADA, "longer")
-        until(begun(workbench, closed), "the first step")
+        until(when_begun(workbench, closed), "the first step")
     finally:
         jobs.close()
     assert workbench.runs.summary(closed).state == "interrupted"
@@ -632,15 +632,17 @@ def test_two_server_processes_share_a_queue_without_loss_or_duplication(
         for number in range(SERVERS)
     ]
     found = [json.loads(server.communicate()[0]) for server in servers]
-    assert [each["problems"] for each in found] == [[]] * SERVERS
-    assert [each["saw"] for each in found] == [[]] * SERVERS
-    made = [tuple(each) for one in found for each in one["made"]]
+    assert [report["problems"] for report in found] == [[]] * SERVERS
+    assert [report["saw"] for report in found] == [[]] * SERVERS
+    made = [tuple(entry) for one in found for entry in one["made"]]
     assert len(set(made)) == len(made)
     assert Counter(case_id for _, case_id in made) == {
         f"case-{number}": 2 for number in range(cases)
     }
-    entries = [each.decision for each in opened.store.decisions.iterate()]
-    in_log = [(each.reviewer, each.case_id) for each in entries if each and each.kind == "decision"]
+    entries = [decision.decision for decision in opened.store.decisions.iterate()]
+    in_log = [
+        (entry.reviewer, entry.case_id) for entry in entries if entry and entry.kind == "decision"
+    ]
     assert sorted(in_log) == sorted(made)
     assert opened.store.check().ok
     assert opened.store.team.leases() == ()

@@ -35,7 +35,7 @@ from tests.cases import case_of
 from tests.cli.running import case as bridge
 from tests.llm.asking import KEY, settings_here
 from tests.reviewing import ADA, decide, undone
-from tests.served_replies import Behaviour, Json, Request, says, sensible
+from tests.served_replies import Behaviour, Json, Request, reply_with, sensible
 from tests.serving_models import ModelServer
 
 KINDS = ("rounded", "no currency", "fine", "wrong")
@@ -64,7 +64,7 @@ def held_out(number: int) -> bool:
     return number // len(KINDS) % 2 == 1
 
 
-def priced(number: int) -> Case:
+def priced_case(number: int) -> Case:
     """Return one of 24 cases, six of each kind."""
     price = {
         "rounded": f"about {100 + number} euros",
@@ -100,18 +100,18 @@ def read_as_judge(request: Request) -> Behaviour | None:
     issues = []
     if "about" in answer:
         named = next((name for name, row in rules.items() if "Rounded" in row["sentence"]), "")
-        issues.append(raised("factual", "The figure is rounded.", answer, rules, named))
+        issues.append(raised_issue("factual", "The figure is rounded.", answer, rules, named))
     if "yen" in answer:
-        issues.append(raised("contradiction", "The evidence has euros.", answer, rules, ""))
+        issues.append(raised_issue("contradiction", "The evidence has euros.", answer, rules, ""))
     needs_currency = next(
         (name for name, row in rules.items() if "currency" in row["sentence"]), ""
     )
     if needs_currency and "euros" not in answer and "yen" not in answer:
-        issues.append(raised("missing_info", "No currency.", answer, rules, needs_currency))
-    return says(sensible(request, issues="none") | {"issues": issues})
+        issues.append(raised_issue("missing_info", "No currency.", answer, rules, needs_currency))
+    return reply_with(sensible(request, issues="none") | {"issues": issues})
 
 
-def raised(type_: str, description: str, answer: str, rules: Json, named: str) -> Json:
+def raised_issue(type_: str, description: str, answer: str, rules: Json, named: str) -> Json:
     house_rule = {"house_rule": named} if rules else {}
     return {
         "type": type_,
@@ -137,9 +137,9 @@ def decided_prices(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """24 cases, audited without a model and decided, to copy."""
     path = tmp_path_factory.mktemp("prices") / "decided.db"
     opened = Workbench.open(path)
-    opened.cases.add(ADA, [priced(number) for number in range(CASES)])
+    opened.cases.add(ADA, [priced_case(number) for number in range(CASES)])
     for number in range(CASES):
-        opened.audits.audit(ADA, priced(number), settings=Settings())
+        opened.audits.audit(ADA, priced_case(number), settings=Settings())
         verdict = "reject" if team_rejects(number) else "approve"
         decide(opened, f"pump-{number}", verdict, reason=f"read pump {number}", iteration=1)
     opened.close()
@@ -165,14 +165,14 @@ def content(*rules: HouseRule, **fields: Any) -> JudgeContent:
     given = {
         "rules": rules,
         "example_cases": tuple(f"pump-{number}" for number in LEARNED),
-        "held_out": tuple(question_id(priced(number).question) for number in HELD_OUT),
+        "held_out": tuple(question_id(priced_case(number).question) for number in HELD_OUT),
     }
     return JudgeContent.model_validate(given | fields)
 
 
 def audited(team: Workbench, number: int, judge: str) -> Run:
     settings = team.settings.model_copy(update={"judge": judge})
-    return team.audits.audit(ADA, priced(number), settings=settings)
+    return team.audits.audit(ADA, priced_case(number), settings=settings)
 
 
 def critic_flags(run: Run) -> bool:
@@ -237,8 +237,8 @@ def test_no_text_of_a_held_out_case_reaches_a_prompt_as_an_example(
         for fence in request.fences("EXAMPLES"):
             shown += len(fence.splitlines())
             for number in HELD_OUT:
-                assert priced(number).query not in fence
-                assert (priced(number).answer or "") not in fence
+                assert priced_case(number).query not in fence
+                assert (priced_case(number).answer or "") not in fence
             assert own not in fence, "the case itself"
     assert shown > CASES
     held = {f"pump-{number}" for number in HELD_OUT}
@@ -256,9 +256,11 @@ def test_another_answer_to_the_same_question_and_a_copy_of_the_answer_are_no_exa
     settings = team.settings.model_copy(update={"judge": "prices 1"})
     briefs = JudgeBriefs(team.store)
     same_question = case_of(
-        "It has a price [1].", {"1": "A price."}, query=f" {priced(0).query.upper()}"
+        "It has a price [1].", {"1": "A price."}, query=f" {priced_case(0).query.upper()}"
     )
-    copy = priced(1).model_copy(update={"id": "copy", "query": "What is the price of the works?"})
+    copy = priced_case(1).model_copy(
+        update={"id": "copy", "query": "What is the price of the works?"}
+    )
     for case, absent in ((same_question, "pump-0"), (copy, "pump-1")):
         brief = briefs.brief(case, settings)
         assert brief is not None
@@ -273,7 +275,7 @@ def test_a_rule_names_its_examples_and_the_prompt_shows_which_rule_they_break(
     told = content(CURRENCY.model_copy(update={"examples": examples}), example_cases=())
     team.judge.draft(ADA, "prices 1", told)
     brief = team.audits.brief(
-        ADA, priced(5), team.settings.model_copy(update={"judge": "prices 1"})
+        ADA, priced_case(5), team.settings.model_copy(update={"judge": "prices 1"})
     )
     assert brief is not None
     assert [(example.case_id, example.rule, example.breaks) for example in brief.examples] == [
@@ -287,7 +289,7 @@ def test_a_rule_names_its_examples_and_the_prompt_shows_which_rule_they_break(
 def test_the_offline_critic_follows_the_checks_without_a_model(team: Workbench) -> None:
     team.judge.draft(ADA, "short 1", content(SHORT))
     team.judge.adopt(ADA, "short 1")
-    run = team.audits.audit(ADA, priced(2), settings=Settings())
+    run = team.audits.audit(ADA, priced_case(2), settings=Settings())
     assert run.original is not None
     [issue] = [issue for issue in run.original.issues if issue.rule == "house_short"]
     assert issue.severity == "high"
@@ -300,11 +302,11 @@ def test_a_run_records_its_judge_and_exams_and_guarantees_are_of_another_auditor
     team: Workbench,
 ) -> None:
     offline = Settings()
-    before = team.audits.audit(ADA, priced(2), settings=offline)
+    before = team.audits.audit(ADA, priced_case(2), settings=offline)
     passed = team.exams.status("offline").passed
     version = team.judge.draft(ADA, "short 1", content(SHORT))
     team.judge.adopt(ADA, "short 1")
-    after = team.audits.audit(ADA, priced(2), settings=offline)
+    after = team.audits.audit(ADA, priced_case(2), settings=offline)
     assert after.judge is not None
     assert (after.judge.id, after.judge.name) == (version.id, "short 1")
     assert after.versions.judge == version.digest
@@ -315,7 +317,7 @@ def test_a_run_records_its_judge_and_exams_and_guarantees_are_of_another_auditor
     assert passed
     assert not team.exams.status("offline").passed, "the exam was taken without these rules"
     team.judge.retire(ADA, "short 1")
-    again = team.audits.audit(ADA, priced(2), settings=offline)
+    again = team.audits.audit(ADA, priced_case(2), settings=offline)
     assert again.auditor == before.auditor
     assert again.judge is None
     assert "judge" not in again.settings, "as before there were judge versions"
@@ -324,7 +326,7 @@ def test_a_run_records_its_judge_and_exams_and_guarantees_are_of_another_auditor
 
 def test_a_draft_is_used_only_by_audits_that_name_it(team: Workbench) -> None:
     version = team.judge.draft(ADA, "short 1", content(SHORT))
-    case, named = priced(2), Settings(judge="short 1")
+    case, named = priced_case(2), Settings(judge="short 1")
     assert team.audits.audit(ADA, case, settings=Settings()).judge is None
     assert team.audits.is_needed(case, named)
     team.audits.audit(ADA, case, settings=named)
@@ -343,7 +345,7 @@ def test_an_audit_outside_of_a_database_says_that_it_has_no_judge_version() -> N
     import masis
 
     with pytest.raises(SettingsError, match="outside of one"):
-        masis.run_audit(priced(0), Settings(judge="prices 1"))
+        masis.run_audit(priced_case(0), Settings(judge="prices 1"))
 
 
 def test_adopting_a_version_retires_the_one_before_and_is_a_record_of_the_chain(
@@ -419,14 +421,14 @@ def test_a_case_that_is_open_again_is_neither_shown_nor_sent_as_an_example(team:
         assert seen.content.all_example_cases == ("pump-2",)
         assert seen.digest == version.digest, "the digest is of the whole content"
     assert [example.case_id for example in team.judge.examples(reader, "prices 1")] == ["pump-2"]
-    brief = team.audits.brief(ADA, priced(5), settings)
+    brief = team.audits.brief(ADA, priced_case(5), settings)
     assert brief is not None
     assert brief.use.examples == ("pump-2",)
 
 
 def test_a_shared_case_is_no_example_before_all_have_decided(team: Workbench) -> None:
     team.team.put_in_force(ADA, QueuePolicy(reviewers=2, machine="after"))
-    shared = priced(0).model_copy(update={"id": "shared"})
+    shared = priced_case(0).model_copy(update={"id": "shared"})
     team.cases.add_one(ADA, shared)
     team.audits.audit(ADA, shared, settings=Settings())
     decide(team, "shared", "approve", "Ada", iteration=1)
@@ -453,7 +455,7 @@ def test_a_redacted_case_leaves_every_prompt(team: Workbench) -> None:
     team.judge.draft(ADA, "prices 1", content(CURRENCY, example_cases=("pump-1", "pump-2")))
     settings = team.settings.model_copy(update={"judge": "prices 1"})
     team.reviews.redact_case(ADA, "pump-1", "asked")
-    brief = team.audits.brief(ADA, priced(5), settings)
+    brief = team.audits.brief(ADA, priced_case(5), settings)
     assert brief is not None
     assert brief.use.examples == ("pump-2",)
 
@@ -463,7 +465,7 @@ def test_the_story_of_a_run_and_an_export_name_the_judge_version(
 ) -> None:
     version = team.judge.draft(ADA, "short 1", content(SHORT))
     team.judge.adopt(ADA, "short 1")
-    run = team.audits.audit(ADA, priced(2), settings=Settings())
+    run = team.audits.audit(ADA, priced_case(2), settings=Settings())
     [row] = [row for row in story(run, 0) if row.title == "House rules"]
     assert row.lines == [f"Judge version short 1 ({version.digest}), no examples."]
     decide(team, "pump-2", "approve", iteration=1)

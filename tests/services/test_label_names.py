@@ -17,7 +17,7 @@ from masis.schema.review import Decision
 from masis.schema.team import LabelType, LabelTypes, QueuePolicy
 from masis.services import Workbench
 from masis.services.desk import Desk
-from masis.services.label_names import OTHER_LABELS, with_known_names
+from masis.services.label_names import OTHER_LABELS, use_known_names
 from masis.store import Store
 
 CLEO = Actor(name="Cleo")
@@ -55,12 +55,12 @@ def issue(name: str) -> TargetLabel:
 )
 def test_an_unknown_label_is_refused_with_a_suggestion(given: TargetLabel, says: str) -> None:
     with pytest.raises(InputError, match=rf"^labels\[0\]\.label: .*{says}"):
-        with_known_names([given], TYPES)
+        use_known_names([given], TYPES)
 
 
 def test_a_label_on_a_span_reports_an_issue() -> None:
     with pytest.raises(InputError, match=r"labels\[0\]\.severity: is missing: a label on a span"):
-        with_known_names([label("unsafe", target="span")], TYPES)
+        use_known_names([label("unsafe", target="span")], TYPES)
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_a_label_on_a_span_reports_an_issue() -> None:
 def test_other_words_with_a_certain_meaning_are_recorded_under_our_name(
     given: TargetLabel, name: str
 ) -> None:
-    assert with_known_names([given], TYPES) == (given.model_copy(update={"label": name}),)
+    assert use_known_names([given], TYPES) == (given.model_copy(update={"label": name}),)
 
 
 def test_each_word_of_other_tools_has_one_meaning() -> None:
@@ -90,8 +90,8 @@ def test_each_word_of_other_tools_has_one_meaning() -> None:
 def test_errors_count_from_the_first_new_label() -> None:
     earlier = [label("agree"), label("supported")]
     with pytest.raises(InputError, match=r"^labels\[1\]\.label: is 'quux'"):
-        with_known_names([*earlier, label("partial"), label("quux")], TYPES, kept=2)
-    assert with_known_names(earlier, TYPES, kept=2) == tuple(earlier)
+        use_known_names([*earlier, label("partial"), label("quux")], TYPES, kept=2)
+    assert use_known_names(earlier, TYPES, kept=2) == tuple(earlier)
 
 
 def test_a_label_is_added_to_a_decision_with_labels_of_an_older_version(desk: Desk) -> None:
@@ -107,7 +107,7 @@ def test_a_label_is_added_to_a_decision_with_labels_of_an_older_version(desk: De
     with pytest.raises(InputError, match=r"^labels\[0\]\.label: is 'quux'"):
         desk.label("case-0", [{"text": "grey", "label": "quux"}])
     entry = desk.label("case-0", [{"text": "grey", "label": "partial"}])
-    assert [each.label for each in entry.decision.labels] == ["agree", "partial"]
+    assert [label.label for label in entry.decision.labels] == ["agree", "partial"]
 
 
 def test_a_label_on_words_is_about_the_part_that_it_can_name(desk: Desk) -> None:
@@ -117,7 +117,7 @@ def test_a_label_on_words_is_about_the_part_that_it_can_name(desk: Desk) -> None
         {"text": "It is painted grey", "label": "missing citation"},
     ]
     entry = desk.decide("case-0", "reject", reason="uncited", labels=labels)
-    assert [(each.target, each.label) for each in entry.decision.labels] == [
+    assert [(label.target, label.label) for label in entry.decision.labels] == [
         ("claim", "supported"),
         ("reference", "fabricated"),
         ("sentence", "uncited"),
@@ -170,11 +170,13 @@ def test_label_studio_and_argilla_labels_are_translated_or_refused(
     file = tmp_path / "annotated.json"
     file.write_text(json.dumps(rows))
     first, second, third, fourth = desk.decide_all(read_decisions(file))
-    assert [(each.target, each.label, each.severity) for each in first.entry.decision.labels] == [
+    assert [
+        (label.target, label.label, label.severity) for label in first.entry.decision.labels
+    ] == [
         ("claim", "unsupported", None),
         ("answer", "incomplete", "low"),
     ]
-    assert [(each.label, each.note) for each in second.entry.decision.reported] == [
+    assert [(issue.label, issue.note) for issue in second.entry.decision.reported] == [
         ("unsafe", "no")
     ]
     assert "labels[0].label: is 'Hallucination'" in str(third.error)

@@ -39,7 +39,7 @@ def desk(bench: Workbench) -> Desk:
     return desk
 
 
-def read(record: dict[str, Any]) -> TargetLabel:
+def read_label(record: dict[str, Any]) -> TargetLabel:
     return read_labels(record, ANSWER, CASE.evidence)[0]
 
 
@@ -121,10 +121,10 @@ def test_a_wrong_field_is_named_with_a_hint(
     assert caught.value.field.endswith(field)
 
 
-def test_a_stored_passage_must_be_at_its_place(desk: Desk) -> None:
+def test_a_stored_passage_must_match_its_offsets(desk: Desk) -> None:
     own = desk.workbench.reviews.individual("bridge")[0].decision
     assert own is not None
-    shifted = read(OPENED | {"evidence": {"evidence_id": "c2", "text": "opened in 1932"}})
+    shifted = read_label(OPENED | {"evidence": {"evidence_id": "c2", "text": "opened in 1932"}})
     passage = shifted.evidence[0].model_copy(update={"start": 0, "end": 14})
     label = shifted.model_copy(update={"evidence": (passage,)})
     again = own.model_copy(update={"labels": (label,), "token": None})
@@ -145,7 +145,7 @@ def test_a_stored_passage_must_be_at_its_place(desk: Desk) -> None:
         {"target": "case", "label": "passage_missing", "right_reference": "c1"},
     ],
 )
-def test_a_label_has_only_what_its_target_has(wrong: dict[str, Any]) -> None:
+def test_a_label_has_only_the_fields_of_its_target(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         TargetLabel.model_validate(wrong)
 
@@ -201,4 +201,4 @@ DENIED_BY_C2 = {
 def test_the_cause_of_a_fault_follows_from_its_passages(
     record: dict[str, Any], cited: list[str], missing: bool, cause: Cause | None
 ) -> None:
-    assert cause_of_label(read(record), cited, passage_missing=missing) == cause
+    assert cause_of_label(read_label(record), cited, passage_missing=missing) == cause

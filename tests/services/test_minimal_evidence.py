@@ -58,7 +58,7 @@ def workbench(tmp_path: Path) -> Iterator[Workbench]:
     opened.close()
 
 
-def stored(workbench: Workbench) -> int:
+def count_stored(workbench: Workbench) -> int:
     return int(workbench.store.database.value("SELECT count(*) FROM minimal_evidence"))
 
 
@@ -111,7 +111,7 @@ def test_claims_are_verified_on_a_thread_with_progress_and_can_be_stopped(
     assert (task.failed, task.done, task.share) == (None, 2, 1.0)
     assert "2 of 2 claims" in task.progress_text
     assert workbench.minimal_evidence.latest("bridge") is task
-    assert stored(workbench) == 2
+    assert count_stored(workbench) == 2
     asked: list[int] = []
 
     def stop_after_the_first(done: int) -> bool:
@@ -161,7 +161,7 @@ def test_all_claims_with_passages_are_verified_and_only_the_newest_results_are_s
     assert results(workbench) == newest
     label_by(workbench, "Ada")
     workbench.minimal_evidence.verify(BEN, "bridge", claim=2)
-    assert len(exported(workbench)) == len(results(workbench)) == 3
+    assert len(export_rows(workbench)) == len(results(workbench)) == 3
 
 
 @pytest.mark.parametrize(
@@ -216,7 +216,7 @@ def test_results_are_hidden_as_long_as_the_audit_is(workbench: Workbench) -> Non
     for use in (workbench.minimal_evidence.verify, workbench.minimal_evidence.results):
         with pytest.raises(ResultsHidden):
             use(BEN, "bridge")
-    assert stored(workbench) == 2
+    assert count_stored(workbench) == 2
 
 
 def test_labels_of_others_stay_hidden_while_decisions_are_missing(workbench: Workbench) -> None:
@@ -225,14 +225,14 @@ def test_labels_of_others_stay_hidden_while_decisions_are_missing(workbench: Wor
     (by_label,) = workbench.minimal_evidence.verify(ADA, "bridge", claim=2)
     assert by_label.label_by == "Ada"
     assert workbench.minimal_evidence.results(BEN, "bridge") == ()
-    assert exported(workbench) == []
+    assert export_rows(workbench) == []
     (by_audit,) = workbench.minimal_evidence.verify(BEN, "bridge", claim=2)
     assert (by_audit.label_by, len(by_audit.passages)) == ("", 1)
     label_by(workbench, "Ben")
     assert workbench.minimal_evidence.results(BEN, "bridge") == (by_label, by_audit)
 
 
-def exported(workbench: Workbench) -> list[dict[str, Any]]:
+def export_rows(workbench: Workbench) -> list[dict[str, Any]]:
     out = io.BytesIO()
     workbench.exports.write(ADA, out, "contrast", Selection(CaseFilter()))
     return [json.loads(line) for line in out.getvalue().splitlines()]
@@ -242,7 +242,7 @@ def test_contrast_pairs_have_the_evidence_with_and_without_the_passages(
     workbench: Workbench,
 ) -> None:
     workbench.minimal_evidence.verify(ADA, "bridge", claim=1)
-    (row,) = exported(workbench)
+    (row,) = export_rows(workbench)
     with pytest.raises(InputError, match="export format 'contrast'"):
         refuse_export(row, "cases")
     assert row["claim"] == "The bridge is ten metres long [1]."
@@ -263,7 +263,7 @@ def test_redaction_and_retention_remove_the_results(workbench: Workbench) -> Non
     with pytest.raises(Removed):  # the redaction came while the verifier was asked
         workbench.store.minimal_evidence.add(labelled)
     workbench.reviews.redact_case(ADA, "bridge", "asked")
-    assert stored(workbench) == 0
+    assert count_stored(workbench) == 0
 
 
 def test_a_purge_of_the_audit_removes_the_results(workbench: Workbench) -> None:
@@ -271,7 +271,7 @@ def test_a_purge_of_the_audit_removes_the_results(workbench: Workbench) -> None:
     workbench.retention.purge(ADA, rule_of(0, waiting=True), how="page")
     with pytest.raises(Removed):
         workbench.store.minimal_evidence.add(result)
-    assert stored(workbench) == 0
+    assert count_stored(workbench) == 0
 
 
 def results(workbench: Workbench) -> tuple[MinimalEvidence, ...]:
@@ -289,7 +289,7 @@ def results(workbench: Workbench) -> tuple[MinimalEvidence, ...]:
     ],
 )
 def test_removed_words_overlap_and_glue_no_others(text: str, words: list[str], left: str) -> None:
-    assert remove_passages("1", text, [passage(text, each) for each in words]) == left
+    assert remove_passages("1", text, [passage(text, word) for word in words]) == left
 
 
 def test_words_that_are_not_at_their_place_stay() -> None:

@@ -29,7 +29,7 @@ from tests.modes import (
     a_label,
     add_audited,
     an_issue,
-    found,
+    find_observations,
     reject,
     texts,
 )
@@ -49,7 +49,7 @@ def desk(bench: Workbench) -> Workbench:
     return bench
 
 
-def counted(desk: Workbench, actor: Actor = ADA, facet: Any = "mode") -> dict[str, int]:
+def count_by_mode(desk: Workbench, actor: Actor = ADA, facet: Any = "mode") -> dict[str, int]:
     """The number of cases by mode, or by mode and value of a facet."""
     return {
         f"{row.mode} {row.value}".strip(): row.cases for row in desk.modes.count_modes(actor, facet)
@@ -128,12 +128,12 @@ def test_a_merged_mode_counts_for_the_other_one_until_the_merge_is_taken_back(
     assert [mode.code for mode in book.in_use] == ["wrong-date", "child"]
     assert book.find("wrong-unit") == book.find("wrong-date")
     assert book.ancestors("child") == ("wrong-date",)
-    assert counted(desk) == {"wrong-date": 3}
+    assert count_by_mode(desk) == {"wrong-date": 3}
     # An old code still finds its mode, as a link to it may be anywhere.
     desk.modes.code(ADA, "case-3", ["wrong-unit"])
-    assert counted(desk) == {"wrong-date": 4}
+    assert count_by_mode(desk) == {"wrong-date": 4}
     desk.modes.unmerge(ADA, "wrong-unit")
-    assert counted(desk) == {"wrong-date": 3, "wrong-unit": 2}
+    assert count_by_mode(desk) == {"wrong-date": 3, "wrong-unit": 2}
 
 
 def test_a_mode_includes_the_modes_under_it(desk: Workbench) -> None:
@@ -141,7 +141,7 @@ def test_a_mode_includes_the_modes_under_it(desk: Workbench) -> None:
     desk.modes.nest(ADA, ["wrong-date", "wrong-unit"], "figures")
     desk.modes.apply_to_cases(ADA, ["wrong-date"], ["case-0", "case-1"])
     desk.modes.apply_to_cases(ADA, ["wrong-unit"], ["case-1"])
-    assert counted(desk) == {"figures": 2, "wrong-date": 2, "wrong-unit": 1}
+    assert count_by_mode(desk) == {"figures": 2, "wrong-date": 2, "wrong-unit": 1}
     assert [mode.code for mode in desk.modes.codebook(ADA).children("figures")] == [
         "wrong-date",
         "wrong-unit",
@@ -149,12 +149,12 @@ def test_a_mode_includes_the_modes_under_it(desk: Workbench) -> None:
 
 
 def test_splitting_a_mode_moves_ones_own_codes_to_the_new_one(desk: Workbench) -> None:
-    rows = found(desk)
+    rows = find_observations(desk)
     desk.modes.apply(ADA, ["wrong-date"], [row.id for row in rows[:3]])
     desk.modes.code(BEN, rows[0].case_id, ["wrong-date"], rows[0].id)
     month = FailureMode(code="wrong-month", name="Wrong month")
     desk.modes.split(ADA, "wrong-date", month, [rows[0].id, rows[1].id])
-    assert [row.codes for row in found(desk)[:3]] == [
+    assert [row.codes for row in find_observations(desk)[:3]] == [
         ("wrong-date", "wrong-month"),  # Ben's stays
         ("wrong-month",),
         ("wrong-date",),
@@ -226,7 +226,7 @@ def test_a_new_code_is_made_from_the_name(name: str, taken: tuple[str, ...], cod
 def test_a_code_on_a_case_or_on_words_is_an_entry_with_the_version_of_the_codebook(
     desk: Workbench,
 ) -> None:
-    issue = found(desk, case_id="case-1")[0]
+    issue = find_observations(desk, case_id="case-1")[0]
     desk.modes.code(ADA, "case-1", ["wrong-date"])
     entry = desk.modes.code(BEN, "case-1", ["wrong-unit", "wrong-date"], issue.id)
     assert entry.decision is not None
@@ -242,11 +242,11 @@ def test_a_code_on_a_case_or_on_words_is_an_entry_with_the_version_of_the_codebo
     }
     assert desk.store.decisions.verify().intact
     desk.modes.uncode(BEN, "case-1", ["wrong-unit"], issue.id)
-    assert found(desk, case_id="case-1")[0].codes == ("wrong-date",)
+    assert find_observations(desk, case_id="case-1")[0].codes == ("wrong-date",)
 
 
 def test_only_known_codes_and_observations_of_the_case_are_accepted(desk: Workbench) -> None:
-    elsewhere = found(desk, case_id="case-1")[0].id
+    elsewhere = find_observations(desk, case_id="case-1")[0].id
     with pytest.raises(InputError, match="no failure mode 'unknown'"):
         desk.modes.code(ADA, "case-0", ["unknown"])
     with pytest.raises(InputError, match="no code is given"):
@@ -274,8 +274,8 @@ def test_codes_of_others_are_removed_by_a_lead_only(desk: Workbench) -> None:
 
 def test_similar_texts_are_previewed_coded_as_a_batch_and_undone_together(desk: Workbench) -> None:
     desk.team.comment(BEN, "case-0", "The second source is newer.")
-    desk.modes.code(ADA, "case-3", ["wrong-date"], found(desk, case_id="case-3")[0].id)
-    similar = desk.modes.similar(ADA, found(desk)[0].id)
+    desk.modes.code(ADA, "case-3", ["wrong-date"], find_observations(desk, case_id="case-3")[0].id)
+    similar = desk.modes.similar(ADA, find_observations(desk)[0].id)
     preview = desk.modes.preview(ADA, ["wrong-date"], similar)
     assert [row.kind for row in preview.sample] == ["issue"] * 3
     assert (len(preview.ids), preview.cases, preview.left_out, preview.beyond) == (3, 3, 1, 0)
@@ -284,18 +284,18 @@ def test_similar_texts_are_previewed_coded_as_a_batch_and_undone_together(desk: 
     entries = desk.store.decisions.entries(DecisionFilter(kinds=("code",))).rows
     batches = [entry.decision.extra.get("batch") for entry in entries if entry.decision]
     assert batches == [done.batch] * 3 + [None]
-    assert counted(desk) == {"wrong-date": 4}
+    assert count_by_mode(desk) == {"wrong-date": 4}
     desk.modes.uncode(ADA, "case-0", ["wrong-date"], preview.ids[-1])
     [listed] = desk.batches.newest(ADA)
     assert (listed.id, listed.action, listed.names) == (done.batch, "code", ("wrong-date",))
     desk.batches.start_undo(ADA, done.batch)
     undone = desk.batches.run(ADA, done.batch)
     assert (undone.undone, undone.not_undone) == (2, {"replaced": 1})  # one was removed before
-    assert counted(desk) == {"wrong-date": 1}
+    assert count_by_mode(desk) == {"wrong-date": 1}
 
 
 def test_a_repeated_batch_codes_nothing_twice(desk: Workbench) -> None:
-    ids = [row.id for row in found(desk)]
+    ids = [row.id for row in find_observations(desk)]
     seen: list[int] = []
     done = desk.modes.apply(ADA, ["wrong-date"], ids, token="t", on_progress=seen.append)
     assert seen[-1] == done.cases
@@ -307,7 +307,7 @@ def test_a_repeated_batch_codes_nothing_twice(desk: Workbench) -> None:
 def test_several_observations_of_one_case_are_one_case_of_a_batch(desk: Workbench) -> None:
     for text in ("The first source is older.", "The second source is newer."):
         desk.team.comment(ADA, "case-0", text)
-    ids = [row.id for row in found(desk, kinds=("comment",))]
+    ids = [row.id for row in find_observations(desk, kinds=("comment",))]
     done = desk.modes.apply(ADA, ["wrong-date"], ids)
     assert (done.entries, done.cases) == (2, 1)
     desk.batches.start_undo(ADA, done.batch)
@@ -321,7 +321,7 @@ def test_a_batch_can_also_code_whole_cases_found_in_the_queue(desk: Workbench) -
     included = desk.batches.preview(ADA, request).included
     desk.batches.run(ADA, desk.batches.start(ADA, request).id)
     assert included
-    assert counted(desk) == {"wrong-date": included}
+    assert count_by_mode(desk) == {"wrong-date": included}
     assert desk.batches.preview(ADA, request).included == 0
     with pytest.raises(InputError, match="no failure mode 'nope'"):
         desk.batches.preview(ADA, request.model_copy(update={"names": ("nope",)}))
@@ -330,7 +330,7 @@ def test_a_batch_can_also_code_whole_cases_found_in_the_queue(desk: Workbench) -
 def test_a_blind_reviewers_batch_codes_no_observation_of_a_colleague(desk: Workbench) -> None:
     desk.team.put_in_force(ADA, QueuePolicy(reviewers=2, rule="adjudicated"))
     reject(desk, "case-0", note="The year is invented.")
-    [note] = found(desk, kinds=("note",))
+    [note] = find_observations(desk, kinds=("note",))
     request = BatchRequest(
         action="code", cases=("case-0",), names=("wrong-date",), observations=(note.id,)
     )
@@ -345,7 +345,7 @@ def test_a_meaning_in_other_words_is_similar(desk: Workbench) -> None:
         ("case-2", "The bridge is painted in the wrong color."),
     ):
         desk.team.comment(ADA, case_id, text)
-    first = found(desk, kinds=("comment",))[0]
+    first = find_observations(desk, kinds=("comment",))[0]
     alike = desk.modes.search(ADA, desk.modes.similar(ADA, first.id)).rows
     assert {row.case_id for row in alike} == {"case-0", "case-1"}
 
@@ -364,7 +364,7 @@ def test_groups_of_uncoded_faults_are_proposed_named_and_confirmed(desk: Workben
     assert (dose.observations, dose.cases) == (4, 4)
     mode = FailureMode(code="wrong-dose", name="Wrong dose")
     assert desk.modes.confirm_group(ADA, dose, mode).entries == 4
-    assert counted(desk) == {"wrong-dose": 4}
+    assert count_by_mode(desk) == {"wrong-dose": 4}
     later = desk.modes.groups(ADA)
     assert "dose" not in " ".join(group.name for group in later.groups)
     assert later.observations == 4
@@ -504,7 +504,7 @@ def test_counts_carry_their_base_and_interval_and_lead_to_their_cases(bench: Wor
         issue = an_issue(f"key-{number}", rule)
         add_audited(bench.store, f"case-{number}", issue, metadata=metadata)
     bench.modes.add_mode(ADA, WRONG_DATE)
-    bench.modes.apply(ADA, ["wrong-date"], [row.id for row in found(bench)[:3]])
+    bench.modes.apply(ADA, ["wrong-date"], [row.id for row in find_observations(bench)[:3]])
     [total] = bench.modes.count_modes(ADA)
     assert (total.cases, total.base, total.observations) == (3, 4, 3)
     assert (total.low, total.high) == pytest.approx(wilson_bounds(3, 4))
@@ -553,18 +553,20 @@ def test_a_label_counts_by_the_cause_that_its_passages_show_as_on_the_page_and_i
     add_audited(bench.store, "case-1", evidence=evidence)
     bench.modes.add_mode(ADA, WRONG_DATE)
     entry = reject(bench, "case-1", ADA, a_label(**keys))
-    [label] = found(bench, kinds=("label",))
+    [label] = find_observations(bench, kinds=("label",))
     assert label.cause == cause
     bench.modes.apply(ADA, ["wrong-date"], [label.id])
-    assert counted(bench, facet="cause") == {f"wrong-date {cause}": 1}
-    assert [row.id for row in found(bench, causes=(cause,), kinds=("label",))] == [label.id]
+    assert count_by_mode(bench, facet="cause") == {f"wrong-date {cause}": 1}
+    assert [row.id for row in find_observations(bench, causes=(cause,), kinds=("label",))] == [
+        label.id
+    ]
     opened = bench.cases.open("case-1")
     [line] = label_lines(entry.decision, opened.case, opened.run)
     assert line.details[-1].startswith(f"derived cause: {cause}")
 
 
 def test_the_queue_lists_and_counts_cases_by_mode_and_cause(desk: Workbench) -> None:
-    desk.modes.apply(ADA, ["wrong-date"], [found(desk)[0].id])
+    desk.modes.apply(ADA, ["wrong-date"], [find_observations(desk)[0].id])
     desk.modes.code(ADA, "case-1", ["wrong-unit"])
     listed = desk.cases.find_for(ADA, CaseFilter(modes=("wrong-date", "wrong-unit"))).rows
     assert {row.id for row in listed} == {"case-0", "case-1"}
@@ -618,7 +620,7 @@ def test_what_others_wrote_on_a_shared_case_is_hidden_until_all_have_decided(
     desk.modes.code(ADA, "case-0", ["wrong-unit"])  # even before the first decision
     assert desk.modes.list_codes(BEN, "case-0") == ()
     reject(desk, "case-0", ADA, a_label(note="Quillfeather."), note="Ask the museum.")
-    label = found(desk, kinds=("label",))[0]
+    label = find_observations(desk, kinds=("label",))[0]
     desk.modes.code(ADA, "case-0", ["wrong-date"], label.id)
     log = DecisionFilter(case_id="case-0", kinds=("code",), blind_to="Ben")
 
@@ -629,7 +631,7 @@ def test_what_others_wrote_on_a_shared_case_is_hidden_until_all_have_decided(
             len(texts(desk, actor, codes=("wrong-date",))),
             sum("quillfeather" in group.name for group in desk.modes.groups(actor).groups),
             desk.modes.groups(actor).observations,
-            counted(desk, actor),
+            count_by_mode(desk, actor),
             len(desk.modes.list_codes(actor, "case-0")),
             desk.cases.find_for(actor, CaseFilter(modes=("wrong-date",))).total,
             desk.team.count_open(actor, CaseFilter(modes=("wrong-unit",))),
@@ -646,7 +648,7 @@ def test_what_others_wrote_on_a_shared_case_is_hidden_until_all_have_decided(
     with pytest.raises(UnknownRecord):
         desk.modes.similar(BEN, label.id)
     reject(desk, "case-0", BEN)
-    assert counted(desk, BEN) == {"wrong-date": 1, "wrong-unit": 1}
+    assert count_by_mode(desk, BEN) == {"wrong-date": 1, "wrong-unit": 1}
     assert len(desk.modes.list_codes(BEN, "case-0")) == 2
     assert len(desk.store.decisions.entries(log).rows) == 2
     assert len(texts(desk, BEN, text="quillfeather")) == 1
@@ -663,15 +665,15 @@ def test_a_code_doesnt_show_in_the_time_of_a_shared_case(desk: Workbench) -> Non
 def test_issues_and_codes_on_them_are_hidden_while_the_policy_hides_the_audit(
     desk: Workbench, shown: Any
 ) -> None:
-    rows = found(desk)
+    rows = find_observations(desk)
     desk.modes.apply(ADA, ["wrong-date"], [rows[0].id, rows[1].id])
     desk.modes.code(ADA, "case-2", ["wrong-unit"])
     desk.team.put_in_force(ADA, QueuePolicy(machine=shown))
     for actor in (ADA, BEN):
-        assert found(desk, actor, kinds=("issue",)) == []
+        assert find_observations(desk, actor, kinds=("issue",)) == []
         assert desk.modes.groups(actor).observations == 0
-        assert counted(desk, actor) == {"wrong-unit": 1}
-        assert counted(desk, actor, "cause") == {}
+        assert count_by_mode(desk, actor) == {"wrong-unit": 1}
+        assert count_by_mode(desk, actor, "cause") == {}
         assert desk.cases.find_for(actor, CaseFilter(modes=("wrong-date",))).total == 0
         assert desk.cases.find_for(actor, CaseFilter(causes=("generation",))).total == 0
         assert desk.cases.values_for(actor, CaseFilter(), "causes") == {}
@@ -680,8 +682,8 @@ def test_issues_and_codes_on_them_are_hidden_while_the_policy_hides_the_audit(
     history = desk.cases.open_for(BEN, "case-0").history
     assert [entry.decision.kind for entry in history if entry.decision] == []
     reject(desk, "case-0", BEN)
-    assert [row.case_id for row in found(desk, BEN, kinds=("issue",))] == ["case-0"]
-    assert counted(desk, BEN) == {"wrong-date": 1, "wrong-unit": 1}
+    assert [row.case_id for row in find_observations(desk, BEN, kinds=("issue",))] == ["case-0"]
+    assert count_by_mode(desk, BEN) == {"wrong-date": 1, "wrong-unit": 1}
 
 
 def test_issues_of_an_answer_drawn_for_a_guarantee_are_hidden_until_it_is_decided(
@@ -689,9 +691,9 @@ def test_issues_of_an_answer_drawn_for_a_guarantee_are_hidden_until_it_is_decide
 ) -> None:
     plan = SamplePlan(case_ids=("case-0",), auditor="a", rule="r")
     desk.store.team.put_in_force("Ada", plan)
-    assert {row.case_id for row in found(desk, BEN)} == {"case-1", "case-2", "case-3"}
+    assert {row.case_id for row in find_observations(desk, BEN)} == {"case-1", "case-2", "case-3"}
     reject(desk, "case-0", BEN)
-    assert "case-0" in {row.case_id for row in found(desk, BEN, kinds=("issue",))}
+    assert "case-0" in {row.case_id for row in find_observations(desk, BEN, kinds=("issue",))}
 
 
 def test_a_stored_proposal_of_a_person_isnt_shown_to_others_who_see_less(desk: Workbench) -> None:
@@ -708,5 +710,5 @@ def test_a_revealed_copy_with_a_planted_fault_counts_nowhere(desk: Workbench) ->
         connection.execute("UPDATE cases SET planted = 1 WHERE id = 'case-0'")
     reject(desk, "case-0", ADA, a_label(note="Quillfeather."))
     assert desk.cases.summary("case-0").state == "planted"
-    assert found(desk, case_id="case-0") == []
-    assert counted(desk) == {}
+    assert find_observations(desk, case_id="case-0") == []
+    assert count_by_mode(desk) == {}

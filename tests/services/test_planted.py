@@ -71,7 +71,9 @@ def test_the_same_seed_plants_the_same_faults(workbench: Workbench, tmp_path: Pa
     other = Workbench.open(tmp_path / "other.db")
     fill_with_approved(other)
     other.planted.plant(ADA, 3, seed=11)
-    one, two = ([copy.fault for copy in each.store.planted.copies()] for each in (workbench, other))
+    one, two = (
+        [copy.fault for copy in bench.store.planted.copies()] for bench in (workbench, other)
+    )
     assert one == two
     other.close()
 
@@ -200,7 +202,7 @@ def test_recall_is_counted_by_kind_with_exact_intervals(workbench: Workbench) ->
         0.094,
         0.992,
     )
-    assert sum(each.n for each in ben.recall.by_kind.values()) == 3
+    assert sum(estimate.n for estimate in ben.recall.by_kind.values()) == 3
     assert workbench.store.planted.find_revealed(copies[3]) is None, (
         "an escalated copy still waits for a verdict"
     )
@@ -221,10 +223,12 @@ def test_reviewers_see_their_own_recall_and_leads_everyones(workbench: Workbench
     decide(workbench, second, "approve", "Ben")
     guarded = PlantedService(workbench.store, SIGN_IN_REQUIRED)
     own, every = guarded.recall(REVIEWER), guarded.recall(LEAD)
-    assert [(each.reviewer, each.recall.found) for each in own.reviewers] == [("Ada", 1)]
+    assert [(reviewer.reviewer, reviewer.recall.found) for reviewer in own.reviewers] == [
+        ("Ada", 1)
+    ]
     assert own.audit is None
-    assert [each.copy.case_id for each in own.decided] == [first]
-    assert [(each.reviewer, each.recall.found) for each in every.reviewers] == [
+    assert [decided.copy.case_id for decided in own.decided] == [first]
+    assert [(reviewer.reviewer, reviewer.recall.found) for reviewer in every.reviewers] == [
         ("", 1),
         ("Ada", 1),
         ("Ben", 0),
@@ -239,7 +243,8 @@ def test_reviewers_of_the_original_are_counted_separately(workbench: Workbench) 
     decide(workbench, first, "reject", "Ada")
     decide(workbench, second, "reject", "Ben")
     assert {
-        each.reviewer: each.knew_source for each in workbench.planted.recall(ADA).reviewers
+        reviewer.reviewer: reviewer.knew_source
+        for reviewer in workbench.planted.recall(ADA).reviewers
     } == {
         "": 1,
         "Ada": 1,
@@ -256,7 +261,10 @@ def test_a_shared_copy_is_revealed_after_all_decisions(workbench: Workbench) -> 
     decide(workbench, copy, "approve", "Cleo")
     assert workbench.store.planted.find_revealed(copy) is not None, "there is nothing to adjudicate"
     assert workbench.team.adjudications(Actor(name="Dora")).total == 0
-    found = {each.reviewer: each.recall.found for each in workbench.planted.recall(ADA).reviewers}
+    found = {
+        reviewer.reviewer: reviewer.recall.found
+        for reviewer in workbench.planted.recall(ADA).reviewers
+    }
     assert found == {"": 1, "Ben": 1, "Cleo": 0}
 
 

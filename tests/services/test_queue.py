@@ -37,8 +37,8 @@ from masis.store.audits.runs import figures
 from masis.views.words import RULE
 from tests.audit.factories import check as a_check
 from tests.audit.factories import issue as an_issue
-from tests.reviewing import ADA, submitted
-from tests.store.factories import a_case, a_decision, a_run, accepted, an_iteration
+from tests.reviewing import ADA, submit
+from tests.store.factories import a_case, a_decision, a_run, acceptance_of, an_iteration
 
 EMPTY = [{"id": "1", "text": "."}]
 
@@ -49,8 +49,8 @@ def ids(bench: Workbench, **wanted: object) -> list[str]:
 
 def test_a_search_finds_what_people_wrote_about_a_case(filled: Workbench) -> None:
     sure = filled.cases.open("sure").case
-    entry = submitted(filled, a_decision(sure, "run-sure", note="Ask the zebrafish lab"))
-    submitted(filled, a_decision(a_case("unsure"), "run-unsure", verdict="reject", reason="Xylem."))
+    entry = submit(filled, a_decision(sure, "run-sure", note="Ask the zebrafish lab"))
+    submit(filled, a_decision(a_case("unsure"), "run-unsure", verdict="reject", reason="Xylem."))
     assert ids(filled, text="zebrafish lab") == ids(filled, text="zebraf") == ["sure"]
     assert ids(filled, text="xylem") == ["unsure"]
     assert ids(filled, text="zebrafish", fields=("Law",)) == []
@@ -64,12 +64,12 @@ def test_a_search_finds_no_notes_that_the_reviewer_cant_see_yet(filled: Workbenc
     case = a_case("shared", query="About it?")
     filled.store.cases.add(case)
     filled.store.runs.finish(a_run(case, "run-shared", iterations=(an_iteration(),)))
-    submitted(filled, a_decision(case, "run-shared", note="zebrafish"))
+    submit(filled, a_decision(case, "run-shared", note="zebrafish"))
     wanted = CaseFilter(text="zebrafish")
     assert filled.cases.find_for(ADA, wanted).total == 1
     assert filled.cases.find_for(Actor(name="Grace"), wanted).total == 0
     assert filled.cases.find(wanted).total == 0
-    submitted(filled, a_decision(case, "run-shared", reviewer="Grace"))
+    submit(filled, a_decision(case, "run-shared", reviewer="Grace"))
     assert filled.cases.find_for(Actor(name="Grace"), wanted).total == 1
 
 
@@ -97,7 +97,7 @@ def filled(bench: Workbench) -> Workbench:
             bench.store.runs.finish(
                 a_run(case, f"run-{name}", iterations=(iteration,), models=models)
             )
-    submitted(bench, a_decision(a_case("decided"), "run-decided", reviewer="Grace"))
+    submit(bench, a_decision(a_case("decided"), "run-decided", reviewer="Grace"))
     return bench
 
 
@@ -155,7 +155,9 @@ def test_the_disagreement_order_ranks_by_disagreement() -> None:
     assert figures(a_run(a_case(), iterations=(torn, agreed)))["disagreement"] == 0.5
 
 
-def reviewed(*codes: ReviewCode, verdicts: tuple[str, ...] = ("supported",)) -> dict[str, Any]:
+def figures_of_review(
+    *codes: ReviewCode, verdicts: tuple[str, ...] = ("supported",)
+) -> dict[str, Any]:
     claims = tuple(a_check(verdict) for verdict in verdicts)
     sound = an_iteration(invalid=()).model_copy(update={"claims": claims})
     reasons = tuple(ReviewReason(code=code, message="Look.") for code in codes)
@@ -166,29 +168,30 @@ def reviewed(*codes: ReviewCode, verdicts: tuple[str, ...] = ("supported",)) -> 
 
 def test_the_risk_order_ranks_by_tier_then_probability() -> None:
     wrong, worse = (
-        reviewed("serious_issue"),
-        reviewed("partial_claim", verdicts=("partial", "supported")),
+        figures_of_review("serious_issue"),
+        figures_of_review("partial_claim", verdicts=("partial", "supported")),
     )
-    unsure = reviewed("unconfirmed_claim", verdicts=("unverifiable",) * 40)
-    accepted, long = reviewed(), reviewed(verdicts=("supported",) * 9)
+    unsure = figures_of_review("unconfirmed_claim", verdicts=("unverifiable",) * 40)
+    accepted, long = figures_of_review(), figures_of_review(verdicts=("supported",) * 9)
     ranked = (worse, wrong, unsure, long, accepted)
-    assert [each["tier"] for each in ranked] == [
+    assert [row["tier"] for row in ranked] == [
         "must_look",
         "must_look",
         "not_certified",
         None,
         None,
     ]
-    risks = [each["risk"] for each in ranked]
+    risks = [row["risk"] for row in ranked]
     assert risks == sorted(set(risks), reverse=True)
     assert risks[2] < 2
     assert risks[-1] >= 0
 
 
 def test_the_risk_order_ranks_severity_before_probability() -> None:
-    def found(*severities: Severity, claims: int) -> dict[str, Any]:
+    def figures_of_claims(*severities: Severity, claims: int) -> dict[str, Any]:
         issues = tuple(
-            an_issue(each, source="citations", rule="fabricated_reference") for each in severities
+            an_issue(severity, source="citations", rule="fabricated_reference")
+            for severity in severities
         )
         claimed = tuple(a_check("unsupported") for _ in range(claims))
         iteration = an_iteration(invalid=()).model_copy(
@@ -200,11 +203,11 @@ def test_the_risk_order_ranks_severity_before_probability() -> None:
         )
 
     harms, doubtful, likely = (
-        found("low", "critical", claims=0),
-        found("high", claims=1),
-        found("high", claims=9),
+        figures_of_claims("low", "critical", claims=0),
+        figures_of_claims("high", claims=1),
+        figures_of_claims("high", claims=9),
     )
-    assert [each["severity"] for each in (harms, doubtful, likely)] == ["critical", "high", "high"]
+    assert [row["severity"] for row in (harms, doubtful, likely)] == ["critical", "high", "high"]
     assert harms["likely"] < doubtful["likely"] < likely["likely"]
     assert harms["risk"] > likely["risk"] > doubtful["risk"]
 
@@ -271,9 +274,9 @@ def test_each_case_has_one_status_and_the_counts_add_up(
             run = a_run(case, f"run {name} {copy}", review_reasons=reasons, **ended)
             bench.store.runs.finish(run)
             if copy == "accepted":
-                bench.store.decisions.append(accepted(run))
+                bench.store.decisions.append(acceptance_of(run))
             elif copy != "open":
-                submitted(bench, a_decision(case, run.id, verdict=copy))
+                submit(bench, a_decision(case, run.id, verdict=copy))
     for name in ("new", "interrupted", "decided unaudited", "wrong before an error"):
         bench.store.cases.add(a_case(name))
     found_first = tuple(
@@ -290,7 +293,7 @@ def test_each_case_has_one_status_and_the_counts_add_up(
         settings={},
     )
     bench.store.runs.abandon("cut", "killed")
-    submitted(bench, a_decision(a_case("decided unaudited"), None))
+    submit(bench, a_decision(a_case("decided unaudited"), None))
     stands = {row.id: row.standing for row in bench.cases.find(CaseFilter(size=100)).rows}
     for name in STANDINGS:
         assert stands[f"{name} open"] == name
@@ -330,9 +333,7 @@ class Copy:
 
     def ids(self, wanted: CaseFilter) -> list[str]:
         numbered = [
-            (number, *each)
-            for number, each in enumerate(self.rows)
-            if self.matches(each[0], wanted)
+            (number, *row) for number, row in enumerate(self.rows) if self.matches(row[0], wanted)
         ]
         keys: dict[str, Callable[..., Any]] = {
             "risk": lambda number, _row, risk, _disagreement, _doubt: (-risk, number),
@@ -345,7 +346,7 @@ class Copy:
             "newest": lambda number, *_: -number,
             "random": lambda _number, row, *_: self.drawn[row.id],
         }
-        return [each[1].id for each in sorted(numbered, key=lambda each: keys[wanted.order](*each))]
+        return [pair[1].id for pair in sorted(numbered, key=lambda pair: keys[wanted.order](*pair))]
 
     @staticmethod
     def matches(row: CaseSummary, wanted: CaseFilter) -> bool:
@@ -412,10 +413,10 @@ def many(bench: Workbench, draw: random.Random, count: int) -> None:
         )
         bench.store.runs.finish(run)
         if not run.needs_review:
-            bench.store.decisions.append(accepted(run))
+            bench.store.decisions.append(acceptance_of(run))
         if draw.random() < 0.3:
             verdict = draw.choice(("approve", "reject"))
-            submitted(
+            submit(
                 bench,
                 a_decision(
                     case, run.id, reviewer=draw.choice(("Ada", "Ben")), verdict=verdict, reason="."
@@ -494,8 +495,8 @@ def a_filter(draw: random.Random, rows: list[CaseSummary]) -> dict[str, Any]:
     ]
     return {
         name: value
-        for each in draw.sample(conditions, draw.randrange(4))
-        for name, value in each.items()
+        for condition in draw.sample(conditions, draw.randrange(4))
+        for name, value in condition.items()
     }
 
 
@@ -518,13 +519,13 @@ def test_the_queue_matches_a_reference_implementation(bench: Workbench, number: 
         assert {page.total for page in paged} == {bench.cases.count(wanted)} == {len(expected)}
         whole = copy.ids(CaseFilter(order=wanted.order))
         case_id = draw.choice(whole)  # whether it matches or not
-        behind = [each for each in whole[whole.index(case_id) + 1 :] if each in expected]
-        before = [each for each in whole[: whole.index(case_id)] if each in expected]
+        behind = [other for other in whole[whole.index(case_id) + 1 :] if other in expected]
+        before = [other for other in whole[: whole.index(case_id)] if other in expected]
         assert bench.cases.neighbor(case_id, wanted, forward=True) == next(iter(behind), None)
         assert bench.cases.neighbor(case_id, wanted, forward=False) == next(reversed(before), None)
         without = draw.sample(expected, len(expected) // 3)
-        around = [each for each in (*behind, *before) if each not in without]
-        left = around or [each for each in expected if each == case_id and each not in without]
+        around = [other for other in (*behind, *before) if other not in without]
+        left = around or [other for other in expected if other == case_id and other not in without]
         assert bench.store.cases.following(case_id, wanted, without=without) == next(
             iter(left), None
         )
@@ -572,31 +573,37 @@ def test_next_wraps_around_until_nothing_is_left(filled: Workbench) -> None:
 
 @pytest.mark.parametrize("order", ["risk", "disagreement", "least_confident"])
 def test_cases_waiting_for_others_come_after_decidable_ones(filled: Workbench, order: str) -> None:
-    def listed(actor: Actor) -> list[str]:
+    def list_around(actor: Actor) -> list[str]:
         wanted = CaseFilter(standings=NOT_DECIDED, order=order)
         rows = [row.id for row in filled.cases.find_for(actor, wanted).rows]
         around = [
             filled.cases.neighbor(
-                each, wanted.model_copy(update={"viewer": actor.name}), forward=True
+                row, wanted.model_copy(update={"viewer": actor.name}), forward=True
             )
-            for each in rows
+            for row in rows
         ]
         assert around == [*rows[1:], None]
         return rows
 
-    first, *others = listed(ADA)
-    submitted(filled, a_decision(a_case(first), f"run-{first}", verdict="escalate"))
+    first, *others = list_around(ADA)
+    submit(filled, a_decision(a_case(first), f"run-{first}", verdict="escalate"))
     passed = {row.id for row in filled.cases.find(CaseFilter(standings=("nothing_found",))).rows}
-    last = [each for each in others if order == "risk" and each in passed]  # what needs nobody
-    assert listed(ADA) == [*(each for each in others if each not in last), first, *last]
-    assert listed(Actor(name="Ben")) == [first, *others], "somebody else can decide it"
+    last = [
+        case_id for case_id in others if order == "risk" and case_id in passed
+    ]  # what needs nobody
+    assert list_around(ADA) == [
+        *(case_id for case_id in others if case_id not in last),
+        first,
+        *last,
+    ]
+    assert list_around(Actor(name="Ben")) == [first, *others], "somebody else can decide it"
 
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_the_random_order_depends_only_on_the_seed(bench: Workbench, seed: int) -> None:
     bench.store.cases.add_many(a_case(f"c-{number}") for number in range(200))
     first, again, other = (
-        ids(bench, order="random", seed=each, size=200) for each in (seed, seed, 3)
+        ids(bench, order="random", seed=number, size=200) for number in (seed, seed, 3)
     )
     assert first == again != other
     assert sorted(first) == sorted(other)
@@ -604,7 +611,7 @@ def test_the_random_order_depends_only_on_the_seed(bench: Workbench, seed: int) 
     assert 60 < in_order < 140
     steps = Counter(int(b[2:]) - int(a[2:]) for a, b in itertools.pairwise(first[:60]))
     assert len(steps) > 30, "neighbours stay at even steps from each other"
-    submitted(bench, a_decision(a_case("c-7"), None))
+    submit(bench, a_decision(a_case("c-7"), None))
     assert ids(bench, order="random", seed=seed, size=200) == first
 
 
@@ -614,7 +621,7 @@ def test_the_random_order_depends_only_on_the_seed(bench: Workbench, seed: int) 
 def test_cached_counts_are_invalidated_by_every_writer(filled: Workbench) -> None:
     other = Workbench.open(filled.database)
 
-    def counted(bench: Workbench) -> tuple[object, ...]:
+    def count_all(bench: Workbench) -> tuple[object, ...]:
         everything = (
             bench.cases.count(CaseFilter()),
             bench.cases.find(CaseFilter(text="about")).total,
@@ -626,14 +633,14 @@ def test_cached_counts_are_invalidated_by_every_writer(filled: Workbench) -> Non
             bench.store.team.count_cases("decided"),
         )
 
-    before = counted(filled)
-    assert counted(other) == before == counted(filled)
+    before = count_all(filled)
+    assert count_all(other) == before == count_all(filled)
     for writer in (filled, other):
         case = a_case(f"by {id(writer)}", query="About time?", metadata={"field": "Music"})
         writer.cases.add(ADA, [case])
-        submitted(writer, a_decision(case, None))
-        assert counted(filled) == counted(other) != before
-        before = counted(filled)
+        submit(writer, a_decision(case, None))
+        assert count_all(filled) == count_all(other) != before
+        before = count_all(filled)
     assert filled.cases.values(CaseFilter(), "fields")["Music"] == 2
     assert filled.store.team.count_cases("decided") == {"Ada": 2, "Grace": 1}
     other.close()
@@ -659,7 +666,7 @@ def test_blind_reviewers_get_no_counts_filters_or_orders_by_audit_results(
     filled.store.cases.add(accept)
     run = a_run(accept, "run-fine")
     filled.store.runs.finish(run)
-    filled.store.decisions.append(accepted(run))
+    filled.store.decisions.append(acceptance_of(run))
     filled.team.put_in_force(ADA, QueuePolicy(machine="never"))
     facets = filled.cases.facets_for(ADA)
     assert facets.flags == {}
@@ -737,7 +744,7 @@ def test_audit_results_suggest_a_reason() -> None:
 
 
 def test_reason_suggestions_use_existing_rules() -> None:
-    of_the_critic = {f"critic_{each}" for each in get_args(IssueType)}
+    of_the_critic = {f"critic_{issue_type}" for issue_type in get_args(IssueType)}
     assert {rule for reason in REASONS.values() for rule in reason.rules} <= set(
         RULE
     ) | of_the_critic

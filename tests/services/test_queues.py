@@ -17,7 +17,7 @@ from masis.services.desk import Desk
 from masis.services.records import CaseFilter, DecisionFilter, ReviewQueue
 from masis.store.reviews.queues import waits_in_shared_queue
 from masis.views.queues import left_text
-from tests.store.factories import a_case, accepted, an_audited_case
+from tests.store.factories import a_case, acceptance_of, an_audited_case
 
 ADA, BEN, CLEO, DI = (Actor(name=name) for name in ("Ada", "Ben", "Cleo", "Di"))
 MEDICAL, LEGAL = CaseFilter(fields=("Medicine",)), CaseFilter(tags=("legal",))
@@ -575,7 +575,7 @@ def test_a_blind_queue_hides_the_verdict_in_every_queue(workbench: Workbench, ma
 
 def test_a_blind_queue_lists_accepted_answers_like_all_others(workbench: Workbench) -> None:
     run = workbench.runs.get("run-1")
-    workbench.store.decisions.append(accepted(run))
+    workbench.store.decisions.append(acceptance_of(run))
     shown = set_up(workbench, "Shown", MEDICAL)
     in_list = CaseFilter(queue=shown.id, waits_in_queue=True)
     assert workbench.cases.find_for(ADA, in_list).total == 2

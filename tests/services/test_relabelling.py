@@ -40,7 +40,7 @@ def draw(workbench: Workbench, **keys: Any) -> list[str]:
     """Draw all six labels for Ben, and return the ids of the copies."""
     keys = {"rate": 0.2, "n": 6, "seed": 1} | keys
     workbench.relabelling.draw(ADA, "v1", ["Ben"], **keys)
-    return [each.copy_id for each in workbench.store.relabelling.list_drawn(1)]
+    return [item.copy_id for item in workbench.store.relabelling.list_drawn(1)]
 
 
 def relabel(workbench: Workbench, case_id: str, verdict: str = "approve", **given: Any) -> None:
@@ -127,7 +127,7 @@ def test_a_guarantee_is_part_of_the_manifest_and_the_card(
 ) -> None:
     workbench.datasets.freeze(ADA, "hub", "hf", Selection())
     workbench.relabelling.draw(ADA, "hub", ["Ben"], rate=0.2, n=6, seed=3)
-    first, *others = [each.copy_id for each in workbench.store.relabelling.list_drawn(1)]
+    first, *others = [item.copy_id for item in workbench.store.relabelling.list_drawn(1)]
     relabel(workbench, first, "reject")
     for copy_id in others:
         relabel(workbench, copy_id)
@@ -154,17 +154,19 @@ def test_a_wrong_label_is_another_class_of_verdict_or_another_label_on_the_same_
 ) -> None:
     from masis.trust.relabelling import is_wrong
 
-    def made(verdict: str, *labels: str) -> Decision:
+    def make_decision(verdict: str, *labels: str) -> Decision:
         marks = [TargetLabel(target="claim", start=0, end=3, text="The", label=x) for x in labels]
         return Decision(
             reviewer="Ada", case_id="c", run_id=None, verdict=verdict, labels=tuple(marks)
         )
 
-    assert is_wrong(made("approve"), made("reject"))
-    assert is_wrong(made("approve"), made("escalate"))
-    assert is_wrong(made("reject", "contradicted"), made("override", "unsupported"))
-    assert not is_wrong(made("reject"), made("override"))
-    assert not is_wrong(made("reject", "contradicted"), made("reject"))
+    assert is_wrong(make_decision("approve"), make_decision("reject"))
+    assert is_wrong(make_decision("approve"), make_decision("escalate"))
+    assert is_wrong(
+        make_decision("reject", "contradicted"), make_decision("override", "unsupported")
+    )
+    assert not is_wrong(make_decision("reject"), make_decision("override"))
+    assert not is_wrong(make_decision("reject", "contradicted"), make_decision("reject"))
 
 
 def test_copies_are_never_exported_as_labels(workbench: Workbench) -> None:
@@ -240,7 +242,7 @@ def test_a_wrong_label_of_a_reopened_case_is_counted_but_not_listed(workbench: W
     workbench.reviews.undo(ADA, current.id)
     found = state(workbench)
     assert found.wrong == 6
-    assert "bridge-01" not in [each.case_id for each in found.differing]
+    assert "bridge-01" not in [label.case_id for label in found.differing]
 
 
 def test_only_leads_draw_and_withdraw(workbench: Workbench) -> None:

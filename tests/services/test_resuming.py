@@ -67,7 +67,9 @@ def _came_to(run: Run) -> dict[str, Any]:
         "loose_calls",
         "usage",
     }
-    iterations = [each.model_dump(exclude={"step_ms", "calls"}) for each in run.iterations]
+    iterations = [
+        iteration.model_dump(exclude={"step_ms", "calls"}) for iteration in run.iterations
+    ]
     return {
         **run.model_dump(exclude=own),
         "iterations": iterations,

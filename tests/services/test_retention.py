@@ -77,15 +77,15 @@ def test_automatic_purging_runs_at_the_start_and_repeatedly(
     finally:
         working.end()
     purges = bench.store.purges.history()
-    assert [(each.by, each.how, each.rule.days) for each in purges] == [
+    assert [(purge.by, purge.how, purge.rule.days) for purge in purges] == [
         (AUTOMATIC.name, "automatic", 30)
     ] * 2
     gone = list(
         itertools.chain.from_iterable(
-            bench.store.purges.removals(each.seq) for each in reversed(purges)
+            bench.store.purges.removals(purge.seq) for purge in reversed(purges)
         )
     )
-    assert [each.id for each in gone] == [first, second]
+    assert [run.id for run in gone] == [first, second]
 
 
 @pytest.mark.parametrize(("most", "shrinks"), [(10**9, True), (0, False)])
@@ -149,7 +149,8 @@ def test_a_resumed_audit_is_two_executions(
         bench.audits.audit(ADA, CASE, run_id="r", on_event=interrupt)
     bench.audits.audit(ADA, CASE)
     ends = [
-        (each.start, each.termination, each.iterations) for each in bench.store.executions.iterate()
+        (execution.start, execution.termination, execution.iterations)
+        for execution in bench.store.executions.iterate()
     ]
     assert ends == [(1, "abandoned", 0), (2, "no_issues", 1)]
     assert bench.store.check().ok
@@ -158,7 +159,9 @@ def test_a_resumed_audit_is_two_executions(
 @pytest.mark.spec("REQ-CRITIC-COMP-001")
 def test_a_stopped_audit_is_logged_as_cancelled(bench: Workbench) -> None:
     bench.audits.audit(ADA, CASE, cancelled=lambda: True)
-    assert [each.termination for each in bench.store.executions.iterate()] == ["cancelled"]
+    assert [execution.termination for execution in bench.store.executions.iterate()] == [
+        "cancelled"
+    ]
 
 
 @pytest.mark.spec("REQ-CRITIC-COMP-001")

@@ -74,11 +74,11 @@ class Desk(ScreeningService):
     ) -> None:
         self.grader = ScriptedGrader(says or {}, default)
         self.bench = Workbench.open(path / "w.db", SETTINGS)
-        super().__init__(self.bench.store, SETTINGS, self._made)
+        super().__init__(self.bench.store, SETTINGS, self._make_grader)
         self.store = self.bench.store
         self.store.corpora.add_many("headache", corpus(), source="the test")
 
-    def _made(self, settings: Settings, control: RunControl) -> Grader:
+    def _make_grader(self, settings: Settings, control: RunControl) -> Grader:
         return self.grader
 
     def log(self, screening_id: str) -> tuple[ScreeningEntry, ...]:
@@ -86,7 +86,7 @@ class Desk(ScreeningService):
         return self.store.screening_log.entries(ScreeningLogFilter(screening_id=screening_id)).rows
 
 
-def screened(
+def run_screening(
     path: Path, says: dict[str, ScriptedOpinion] | None = None, default: ScriptedOpinion = STRONG
 ) -> tuple[Desk, Screening]:
     desk = Desk(path, says, default)
@@ -117,14 +117,14 @@ def test_an_interrupted_screening_continues(tmp_path: Path) -> None:
     assert desk.store.screenings.in_state("interrupted") == ("one",)
     before = list(desk.grader.graded_ids)
     assert desk.store.screenings.summary("one").why
-    kept = [each.round for each in desk.store.screenings.progress("one").progress.finished]
+    kept = [finished.round for finished in desk.store.screenings.progress("one").progress.finished]
     assert kept
     desk.grader = ScriptedGrader({}, SERIES)
     found = desk.screen(ADA, "another question", ["corpus:elsewhere"], screening_id="one")
     assert found.question == QUESTION
     assert not set(desk.grader.graded_ids) & set(before)
     assert list(found.rounds[: len(kept)]) == kept
-    assert [each.number for each in found.rounds] == list(range(len(found.rounds)))
+    assert [step.number for step in found.rounds] == list(range(len(found.rounds)))
     assert len(found.rounds) > 1
     numbers = [event.seq for event in desk.store.screenings.events("one")]
     assert numbers == sorted(set(numbers))
@@ -147,14 +147,14 @@ def test_a_screening_can_be_stopped_from_another_process(tmp_path: Path) -> None
 def test_an_override_changes_the_decision_and_can_be_undone(
     tmp_path: Path,
 ) -> None:
-    desk, found = screened(tmp_path, {"a0": WEAK, "a1": WEAK})
+    desk, found = run_screening(tmp_path, {"a0": WEAK, "a1": WEAK})
     chosen = next(grade.abstract_id for grade in found.grades if grade.recommendation == "keep")
     assert found.outcome == "sufficient"
     opened = desk.override(ADA, found.id, chosen, "recommendation", "discard", reason="Retracted.")
     assert opened.screening.outcome == "evidence_insufficient"
     assert opened.machine == found
     (entry,) = desk.log(found.id)
-    assert [(each.id, each.value, each.at) for each in opened.overrides] == [
+    assert [(override.id, override.value, override.at) for override in opened.overrides] == [
         (entry.id, "discard", entry.at)
     ]
     back = desk.override(ADA, found.id, chosen, "recommendation", None, reason="")
@@ -174,14 +174,14 @@ def test_an_override_changes_the_decision_and_can_be_undone(
 def test_an_invalid_override_is_rejected_without_effect(
     tmp_path: Path, field: str, value: float | str, reason: str, reviewer: str
 ) -> None:
-    desk, found = screened(tmp_path)
+    desk, found = run_screening(tmp_path)
     with pytest.raises(InputError):
         desk.override(Actor(name=reviewer), found.id, found.kept[0], field, value, reason=reason)
     assert desk.log(found.id) == ()
 
 
 def test_a_stale_override_is_rejected(tmp_path: Path) -> None:
-    desk, found = screened(tmp_path)
+    desk, found = run_screening(tmp_path)
     seen = desk.open(found.id).summary.version
     desk.override(
         ADA, found.id, found.kept[0], "recommendation", "discard", seen_version=seen, reason="No."
@@ -202,7 +202,7 @@ def test_a_stale_override_is_rejected(tmp_path: Path) -> None:
 def test_the_kept_set_becomes_a_case_with_sentence_chunks(
     tmp_path: Path,
 ) -> None:
-    desk, found = screened(tmp_path, {"a0": WEAK})
+    desk, found = run_screening(tmp_path, {"a0": WEAK})
     case = desk.hand_over(ADA, found.id)
     opened = desk.open(found.id)
     assert case.query == QUESTION
@@ -212,7 +212,9 @@ def test_the_kept_set_becomes_a_case_with_sentence_chunks(
         known = chunk.model_extra or {}
         abstract = opened.abstracts[known["abstract_id"]]
         assert chunk.text == abstract.text
-        anchors = [chunk.text[each["start"] : each["end"]] for each in known["sentences"]]
+        anchors = [
+            chunk.text[sentence["start"] : sentence["end"]] for sentence in known["sentences"]
+        ]
         assert anchors[0] == "Background matters."
         assert chunk.source == f"https://pubmed.ncbi.nlm.nih.gov/{abstract.pmid}/"
     assert desk.hand_over(ADA, found.id) == case
@@ -242,14 +244,14 @@ def test_an_audit_of_the_kept_set_cites_abstract_sentences(tmp_path: Path) -> No
 
 
 def test_without_kept_abstracts_no_case_is_made(tmp_path: Path) -> None:
-    desk, found = screened(tmp_path, default=WEAK)
+    desk, found = run_screening(tmp_path, default=WEAK)
     with pytest.raises(InputError, match="no abstract is kept"):
         desk.hand_over(ADA, found.id)
 
 
 @pytest.mark.spec("AESOP-MEMORY")
 def test_memory_survives_restarts_follows_overrides_and_can_be_reset(tmp_path: Path) -> None:
-    _, found = screened(tmp_path)
+    _, found = run_screening(tmp_path)
     again = Desk(tmp_path)
     assert len(again.memory().entries) == len(found.kept)
     assert not again.memory().on
@@ -279,7 +281,7 @@ def test_drift_is_reported_per_grader_and_reviewer(
 ) -> None:
     desk = Desk(tmp_path)
     found = [desk.screen(ADA, QUESTION, ["corpus:headache"]) for _ in range(13)]
-    judged = [(each.id, name) for each in found for name in each.kept]
+    judged = [(screening.id, name) for screening in found for name in screening.kept]
     assert len(judged) == 65
     for screening_id, abstract_id in judged[:60]:
         desk.agree(ADA, screening_id, abstract_id)
@@ -306,7 +308,7 @@ def values(desk: Desk) -> list[float]:
 
 
 def test_a_judgement_is_a_persons_latest_entry(tmp_path: Path) -> None:
-    desk, found = screened(tmp_path)
+    desk, found = run_screening(tmp_path)
     first, second = found.kept[:2]
     desk.agree(ADA, found.id, first)
     desk.agree(ADA, found.id, first)  # again: one judgement
@@ -324,11 +326,13 @@ def test_a_judgement_is_a_persons_latest_entry(tmp_path: Path) -> None:
 def test_an_agreement_changes_no_grade_and_can_be_undone(
     tmp_path: Path,
 ) -> None:
-    desk, found = screened(tmp_path)
+    desk, found = run_screening(tmp_path)
     name = found.kept[0]
     opened = desk.agree(ADA, found.id, name, machine_shown=("grades",))
     assert opened.screening == opened.machine
-    assert [(each.abstract_id, each.reviewer) for each in opened.agreements] == [(name, "Ada")]
+    assert [(agreement.abstract_id, agreement.reviewer) for agreement in opened.agreements] == [
+        (name, "Ada")
+    ]
     (entry,) = desk.log(found.id)
     assert (entry.decision.kind, entry.decision.abstract_id) == ("agreement", name)
     assert entry.decision.about.grade
@@ -345,7 +349,7 @@ def test_an_agreement_changes_no_grade_and_can_be_undone(
 def test_an_agreement_needs_the_current_grade(
     tmp_path: Path,
 ) -> None:
-    desk, found = screened(tmp_path)
+    desk, found = run_screening(tmp_path)
     with pytest.raises(UnknownRecord, match="has no grade of 'nowhere'"):
         desk.agree(ADA, found.id, "nowhere")
     desk.override(ADA, found.id, found.kept[0], "direction", "opposite", reason="Read.")
@@ -359,7 +363,7 @@ def test_an_agreement_needs_the_current_grade(
 
 
 def test_carried_over_judgements_count_once(tmp_path: Path) -> None:
-    desk, found = screened(tmp_path)
+    desk, found = run_screening(tmp_path)
     desk.override(ADA, found.id, found.kept[0], "recommendation", "discard", reason="Read.")
     further = desk.search_further(ADA, found.id)
     assert len(desk.open(further.id).overrides) == 1
@@ -367,7 +371,7 @@ def test_carried_over_judgements_count_once(tmp_path: Path) -> None:
 
 
 def test_drift_excludes_removed_screenings(tmp_path: Path) -> None:
-    desk, found = screened(tmp_path)
+    desk, found = run_screening(tmp_path)
     desk.override(ADA, found.id, found.kept[0], "relevance_score", 0.85, reason="Read.")
     assert [series.name for series in desk.drifts()] == ["Grader scripted", "Ada"]
     done = desk.bench.retention.purge(
@@ -460,7 +464,7 @@ def test_only_finished_screenings_with_their_source_can_be_extended(
 def test_corrections_are_logged_exported_and_undoable(
     tmp_path: Path,
 ) -> None:
-    desk, found = screened(tmp_path)
+    desk, found = run_screening(tmp_path)
     first, *_ = found.kept
     desk.override(ADA, found.id, first, "blinding", "stated", reason="=Methods, line 3")
     opened = desk.override(ADA, found.id, first, "direction", "opposite", reason="Read in full.")
@@ -470,9 +474,9 @@ def test_corrections_are_logged_exported_and_undoable(
     assert grade.corrections == {"blinding": "stated"}
     assert grade.methodology_raw > before.methodology_raw
     kinds = [
-        each.decision.override.field
-        for each in desk.log(found.id)
-        if each.decision and each.decision.override
+        entry.decision.override.field
+        for entry in desk.log(found.id)
+        if entry.decision and entry.decision.override
     ]
     assert kinds == ["direction", "blinding"]
     assert desk.store.screening_log.check_subjects().broken == ()
@@ -704,7 +708,7 @@ def test_decisions_are_read_from_each_tools_export(
     assert decision_of(one(export)) == expected
 
 
-def exported(found: Screening) -> tuple[list[dict[str, str]], list[Abstract]]:
+def export_rows(found: Screening) -> tuple[list[dict[str, str]], list[Abstract]]:
     """Return the rows of a screening's CSV, and the records of its labels as RIS."""
     by_id, table, tags = {TRIAL.id: TRIAL, OFF_TOPIC.id: OFF_TOPIC}, io.BytesIO(), io.BytesIO()
     write_screening_csv(found, by_id, table)
@@ -722,7 +726,7 @@ def exported(found: Screening) -> tuple[list[dict[str, str]], list[Abstract]]:
 
 
 def test_grades_of_a_machine_are_exported_as_suggestions() -> None:
-    rows, records = exported(screen_abstracts(LABELLED_QUESTION, [TRIAL, OFF_TOPIC]))
+    rows, records = export_rows(screen_abstracts(LABELLED_QUESTION, [TRIAL, OFF_TOPIC]))
     assert [(row["included"], row["suggested"]) for row in rows] == [("", "keep"), ("", "discard")]
     assert [decision_of(record) for record in records] == [None, None]
     notes = [record.model_extra["record"]["notes"] for record in records]
@@ -735,7 +739,7 @@ def test_decisions_of_people_are_exported_as_labels_the_tools_read() -> None:
     decided = tuple(
         grade.model_copy(update={"overridden": ("recommendation",)}) for grade in found.grades
     )
-    rows, records = exported(found.model_copy(update={"grades": decided}))
+    rows, records = export_rows(found.model_copy(update={"grades": decided}))
     assert [(row["included"], row["suggested"]) for row in rows] == [("1", ""), ("0", "")]
     assert [decision_of(record).value for record in records] == ["keep", "discard"]
     assert 'RAYYAN-INCLUSION: {"MASIS"=>"Excluded"}' in records[1].model_extra["record"]["notes"]
@@ -753,7 +757,9 @@ def test_imported_decisions_become_overrides(tmp_path: Path) -> None:
         "Nothing said,,,\n"
     )
     records = [
-        each for each in read_abstracts(io.BytesIO(export.encode())) if isinstance(each, Abstract)
+        abstract
+        for abstract in read_abstracts(io.BytesIO(export.encode()))
+        if isinstance(abstract, Abstract)
     ]
     assert workbench.screenings.import_labels(ADA, found.id, records) == (1, 1, 1, 1)
     opened = workbench.screenings.open(found.id)

@@ -18,7 +18,7 @@ from masis.schema.review import Decision, LogEntry
 from masis.schema.team import PolicyRule, QueuePolicy, Rubric, RubricScore
 from masis.services import Workbench
 from masis.services.records import CaseFilter, DecisionFilter
-from tests.store.factories import a_case, a_decision, accepted, an_audited_case
+from tests.store.factories import a_case, a_decision, acceptance_of, an_audited_case
 
 ADA, BEN, CLEO = Actor(name="Ada"), Actor(name="Ben"), Actor(name="Cleo")
 ALL = CaseFilter(order="oldest")
@@ -245,20 +245,20 @@ def test_assignments_skip_holders_and_can_be_undone_exactly(
     workbench.reviews.submit(
         CLEO, Decision(reviewer="Cleo", case_id="case-3", run_id="run-3", verdict="escalate")
     )
-    each = workbench.team.share_out(ADA, cases, ["Ben", "Cleo"])
-    assert each.given == {
+    shares = workbench.team.share_out(ADA, cases, ["Ben", "Cleo"])
+    assert shares.given == {
         "Ben": ["case-1", "case-2", "case-3"],
         "Cleo": ["case-0", "case-1", "case-2"],
     }
-    assert each.decided == {"case-3": ("Cleo",)}
+    assert shares.decided == {"case-3": ("Cleo",)}
     in_turn = workbench.team.share_out(ADA, cases, ["Ben", "Cleo"], one_each=True)
     assert in_turn.given == {
         "Ben": ["case-1", "case-3"],
         "Cleo": ["case-2"],
     }, "case-0 is Ben's already"
-    workbench.team.give(ADA, each.given)
+    workbench.team.give(ADA, shares.given)
     assert workbench.team.loads() == {"Ben": 4, "Cleo": 3}, "an escalated case waits as well"
-    workbench.team.give(ADA, each.given, back=True)
+    workbench.team.give(ADA, shares.given, back=True)
     assert workbench.store.team.count_cases("assigned") == {"Ben": 1}
     with pytest.raises(UnknownRecord):
         workbench.team.give(ADA, {"Ben": ["case-1"], "Cleo": ["nowhere"]})
@@ -659,11 +659,11 @@ def test_exports_exclude_incomplete_shared_cases(
 ) -> None:
     share(workbench)
     decide(workbench, ADA, verdict="approve")
-    found = {each.case["id"]: each for each in workbench.store.outcomes.iterate(ALL)}
-    assert [each.entry for each in found["case-1"].judgements] == [None]
+    found = {outcome.case["id"]: outcome for outcome in workbench.store.outcomes.iterate(ALL)}
+    assert [judgement.entry for judgement in found["case-1"].judgements] == [None]
     decide(workbench, BEN, verdict="reject")
-    found = {each.case["id"]: each for each in workbench.store.outcomes.iterate(ALL)}
-    assert len([each for each in found["case-1"].judgements if each.entry]) == 2
+    found = {outcome.case["id"]: outcome for outcome in workbench.store.outcomes.iterate(ALL)}
+    assert len([judgement for judgement in found["case-1"].judgements if judgement.entry]) == 2
 
 
 # blindness to the machine
@@ -702,7 +702,7 @@ def test_a_blind_queue_includes_accepted_cases(
     workbench: Workbench,
 ) -> None:
     an_audited_case(workbench.store, a_case("case-99"), "run-99")
-    workbench.store.decisions.append(accepted(workbench.store.runs.get("run-99")))
+    workbench.store.decisions.append(acceptance_of(workbench.store.runs.get("run-99")))
     assert workbench.store.cases.summary("case-99").state == "accepted"
     before = workbench.team.count_open(ADA, CaseFilter())
     share(workbench, machine="after")
@@ -805,5 +805,7 @@ def test_only_a_reviewer_who_sees_the_audit_learns_of_being_the_last_one_unannou
     for actor in (BEN,)[:deciders]:
         decide(workbench, actor)
     workbench.team.put_in_force(ADA, in_force)
-    asked = [workbench.team.completes_earlier_policy(each, "case-1") for each in (CLEO, BEN)]
+    asked = [
+        workbench.team.completes_earlier_policy(reviewer, "case-1") for reviewer in (CLEO, BEN)
+    ]
     assert asked == [of, 0]

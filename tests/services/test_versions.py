@@ -109,7 +109,7 @@ def test_a_wrong_text_can_be_replaced_by_another_version(workbench: Workbench) -
     assert third.id == "case-1@3"
     assert third.evidence[0].text == "The right text."
     assert versions_of(workbench.store, "case-1@2") == ("case-1", "case-1@2", "case-1@3")
-    assert [state(workbench, each) for each in ("case-1", "case-1@2", "case-1@3")] == [
+    assert [state(workbench, case_id) for case_id in ("case-1", "case-1@2", "case-1@3")] == [
         "superseded"
     ] * 2 + ["new"]
 
@@ -193,12 +193,12 @@ def test_redacting_one_version_redacts_all(workbench: Workbench) -> None:
     workbench.drafts.save(ADA, "evidence:case-1@2", {"3": "Quillfeather again"})
     done = workbench.reviews.redact_case(ADA, "case-1", "asked for")
     assert (done.runs, done.drafts) == (1, 1)
-    assert [state(workbench, each) for each in ("case-1", "case-1@2", "other")] == [
+    assert [state(workbench, case_id) for case_id in ("case-1", "case-1@2", "other")] == [
         *["redacted"] * 2,
         "needs_review",
     ]
     assert b"Quillfeather" not in b"".join(
-        each.read_bytes() for each in workbench.database.parent.iterdir()
+        path.read_bytes() for path in workbench.database.parent.iterdir()
     )
 
 

@@ -37,7 +37,7 @@ def hook(bench: Workbench, address: str, *, private: bool = True) -> Webhook:
     return Webhook(bench.store, settings, SECRET, wait=timedelta(0))
 
 
-def arrived(bench: Workbench, *ids: str, audited: bool = True) -> None:
+def add_arrivals(bench: Workbench, *ids: str, audited: bool = True) -> None:
     for case_id in ids:
         bench.cases.add_one(ADA, a_case(case_id))
         bench.store.inbox.record_arrivals([bench.store.cases.get(case_id)], "chatbot")
@@ -49,12 +49,12 @@ def events(calls: list[Call]) -> list[tuple[str, str, str | None]]:
     """Event, case and verdict of each call."""
     read = [json.loads(call.body) for call in calls]
     return [
-        (each["event"].removeprefix("case."), each["case"]["id"], each["case"]["verdict"])
-        for each in read
+        (event["event"].removeprefix("case."), event["case"]["id"], event["case"]["verdict"])
+        for event in read
     ]
 
 
-def certified(folder: Path, name: str) -> tuple[ssl.SSLContext, Path]:
+def create_certificate(folder: Path, name: str) -> tuple[ssl.SSLContext, Path]:
     """What a server of a name serves with, and the certificate to trust."""
     key, subject = (
         ec.generate_private_key(ec.SECP256R1()),
@@ -89,12 +89,12 @@ def test_tls_webhooks_need_a_trusted_certificate(
     trusted: bool,
     told: int,
 ) -> None:
-    tls, certificate = certified(tmp_path, name)
+    tls, certificate = create_certificate(tmp_path, name)
     if trusted:
         monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
     with receiver(tls=tls) as (address, calls):
         sender = hook(bench, address.replace("127.0.0.1", "localhost"))
-        arrived(bench, "a")
+        add_arrivals(bench, "a")
         sender.deliver()
     assert len(calls) == told
     assert bool(bench.store.inbox.due(1)) is not bool(told), "what was not delivered is tried again"
@@ -105,7 +105,7 @@ def test_the_webhook_reports_needed_reviews_and_decisions(
 ) -> None:
     with receiver() as (address, calls):
         sender = hook(bench, f"{address}/masis?team=1")
-        arrived(bench, "a")
+        add_arrivals(bench, "a")
         bench.cases.add_one(ADA, a_case("typed"))
         bench.audits.audit(ADA, bench.store.cases.get("typed"))
         sender.deliver()
@@ -137,7 +137,7 @@ def test_the_webhook_reports_shared_cases_only_when_settled(
     bench.team.put_in_force(ADA, QueuePolicy(reviewers=2))
     with receiver() as (address, calls):
         sender = hook(bench, address)
-        arrived(bench, "a")
+        add_arrivals(bench, "a")
         decide(bench, "a", verdicts[0], "Ada")
         sender.deliver()
         assert [event for event, *_ in events(calls)] == ["needs_review"]
@@ -156,7 +156,7 @@ def test_the_webhook_omits_single_decisions_on_unaudited_shared_cases(
 ) -> None:
     bench.team.put_in_force(ADA, QueuePolicy(reviewers=2))
     hook(bench, "https://hooks.example.org")
-    arrived(bench, "a", audited=False)
+    add_arrivals(bench, "a", audited=False)
     before = CaseStatus.of(bench.store.cases.summary("a"))
     for verdict, who in (("approve", "Ada"), ("reject", "Bo")):
         decide(bench, "a", verdict, who)
@@ -169,7 +169,7 @@ def test_failed_deliveries_are_retried_under_one_id_then_dropped(
 ) -> None:
     with receiver(lambda number: 503 if number < 2 else 204) as (address, calls):
         sender = hook(bench, address)
-        arrived(bench, "a")
+        add_arrivals(bench, "a")
         for _ in range(4):
             sender.deliver()
     assert [json.loads(call.body)["id"] for call in calls] == [json.loads(calls[0].body)["id"]] * 3
@@ -198,11 +198,11 @@ def test_retry_waits_double_up_to_an_hour(
         sender = Webhook(
             bench.store, Settings(webhook_address=address, webhook_private=True), SECRET
         )
-        arrived(bench, "a")
+        add_arrivals(bench, "a")
         for _ in range(webhook.TRIES + 2):
             sender.deliver()
     assert len(calls) == webhook.TRIES
-    assert [each.total_seconds() for each in waits[:3]] == [5, 10, 20]
+    assert [wait.total_seconds() for wait in waits[:3]] == [5, 10, 20]
     assert waits[-1] == timedelta(hours=1)
     assert sum(waits, timedelta()) > timedelta(hours=18)
 
@@ -214,7 +214,7 @@ def test_undelivered_events_are_delivered_by_the_next_process(
     with receiver(lambda number: 500 if number == 0 else 200) as (address, calls):
         first = Workbench.open(database)
         hook(first, address).deliver()
-        arrived(first, "a")
+        add_arrivals(first, "a")
         hook(first, address).deliver()
         first.close()
         second = Workbench.open(database)
@@ -226,7 +226,7 @@ def test_undelivered_events_are_delivered_by_the_next_process(
 
 def test_without_an_address_no_events_are_stored(bench: Workbench) -> None:
     assert webhook.start(bench) is None
-    arrived(bench, "a")
+    add_arrivals(bench, "a")
     assert not bench.store.inbox.due(10)
 
 
@@ -238,7 +238,7 @@ def test_delivery_runs_in_the_background_and_logs_no_address_or_text(
     with receiver(lambda number: 500 if number == 0 else 204) as (address, calls):
         bench.settings = Settings(webhook_address=f"{address}/token-in-path", webhook_private=True)
         started = webhook.start(bench)
-        arrived(bench, "a", "b")
+        add_arrivals(bench, "a", "b")
         until(
             lambda: len({json.loads(call.body)["id"] for call in calls}) == 2, "both are delivered"
         )
@@ -278,14 +278,14 @@ def resolving(monkeypatch: pytest.MonkeyPatch, *answers: str) -> list[str]:
     """
     reached: list[str] = []
 
-    def resolved(host: str, port: int, **about: Any) -> list[Any]:
+    def resolve(host: str, port: int, **about: Any) -> list[Any]:
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (answer, port)) for answer in answers]
 
     def connect(place: tuple[str, int], timeout: float) -> socket.socket:
         reached.append(place[0])
         raise ConnectionRefusedError
 
-    monkeypatch.setattr(socket, "getaddrinfo", resolved)
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
     monkeypatch.setattr(socket, "create_connection", connect)
     return reached
 
@@ -294,7 +294,7 @@ def test_a_name_that_resolves_to_a_private_address_isnt_called(
     bench: Workbench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     sender = hook(bench, "https://hooks.example.org", private=False)
-    arrived(bench, "a")
+    add_arrivals(bench, "a")
     for answers in (("10.0.0.1",), ("93.184.216.34", "127.0.0.1")):
         reached = resolving(monkeypatch, *answers)
         sender.deliver()
@@ -314,7 +314,7 @@ def test_redirects_arent_followed(bench: Workbench) -> None:
         receiver(lambda number: f"{elsewhere}/inside") as (address, calls),
     ):
         sender = hook(bench, address)
-        arrived(bench, "a")
+        add_arrivals(bench, "a")
         sender.deliver()
         assert (len(calls), len(reached)) == (1, 0)
         assert bench.store.inbox.due(10), "it was not taken"

@@ -240,7 +240,7 @@ def test_rejected_rows_are_counted_and_named_once(bench: Workbench, tmp_path: Pa
 # stand
 
 
-def kept(bench: Workbench, case: Case, *answers: str) -> Run:
+def store_audits(bench: Workbench, case: Case, *answers: str) -> Run:
     run = stepwise.audit_once(case, Settings())
     for answer in answers:
         run = stepwise.audit_once(case, Settings(), before=run, answer=answer)
@@ -250,7 +250,7 @@ def kept(bench: Workbench, case: Case, *answers: str) -> Run:
 
 
 def test_a_waiting_case_has_no_final_answer(bench: Workbench) -> None:
-    run = kept(bench, bridge())
+    run = store_audits(bench, bridge())
     assert bench.reviews.outcome(run.case_id) is None
 
 
@@ -267,7 +267,7 @@ def test_a_waiting_case_has_no_final_answer(bench: Workbench) -> None:
 def test_the_final_answer_follows_the_verdict(
     bench: Workbench, verdict: str, more: dict[str, Any], stands: str | None
 ) -> None:
-    run = kept(bench, bridge(), RIGHT)
+    run = store_audits(bench, bridge(), RIGHT)
     entry = decide(bench, run.case_id, verdict, **more)
     found = bench.reviews.outcome(run.case_id)
     assert (found.seq, found.entry_id, found.decision.verdict) == (entry.seq, entry.id, verdict)
@@ -277,7 +277,7 @@ def test_the_final_answer_follows_the_verdict(
 def test_an_undone_decision_no_longer_counts(
     bench: Workbench,
 ) -> None:
-    run = kept(bench, bridge())
+    run = store_audits(bench, bridge())
     first = decide(bench, run.case_id, "escalate")
     assert bench.reviews.outcome(run.case_id, after=first.seq) is None
     second = decide(bench, run.case_id, "approve")
@@ -287,14 +287,14 @@ def test_an_undone_decision_no_longer_counts(
 
 
 def test_acceptance_by_policy_counts_as_a_decision(bench: Workbench) -> None:
-    run = kept(bench, bridge(RIGHT))
+    run = store_audits(bench, bridge(RIGHT))
     assert not run.needs_review
     found = bench.reviews.outcome(run.case_id)
     assert (found.decision.kind, found.answer) == ("policy_accept", RIGHT)
 
 
 def test_a_redacted_decision_has_no_final_answer(bench: Workbench) -> None:
-    run = kept(bench, bridge())
+    run = store_audits(bench, bridge())
     entry = decide(bench, run.case_id, "override", corrected_answer="Secret.", reason="Secret.")
     bench.store.decisions.redact(entry.id, by="Grace", reason="Held a secret.")
     with pytest.raises(StoreError, match=r"redacted\. Decide it again"):
@@ -302,7 +302,7 @@ def test_a_redacted_decision_has_no_final_answer(bench: Workbench) -> None:
 
 
 def test_a_correction_outlives_its_purged_run(bench: Workbench) -> None:
-    run = kept(bench, bridge())
+    run = store_audits(bench, bridge())
     decide(bench, run.case_id, "override", corrected_answer="120 metres.", reason="Shorter.")
     bench.retention.purge(ADA, rule_of(0, decided=True, now="2099-01-01T00:00:00Z"), how="command")
     assert bench.reviews.outcome(run.case_id).answer == "120 metres."
@@ -332,7 +332,7 @@ def test_changed_settings_apply_to_every_service(
     monkeypatch.setattr(exams, "take_exam", lambda settings, **_: examined.append(settings))
     audited.exams.start(ADA)
     until(lambda: examined, "the exam")
-    assert [each.review_threshold for each in examined] == [1.0]
+    assert [record.review_threshold for record in examined] == [1.0]
     assert all(
         getattr(service, "_settings", strict) is strict for service in vars(audited).values()
     )

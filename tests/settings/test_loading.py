@@ -15,7 +15,7 @@ from masis.settings.sources import MAX_SHOWN_PROBLEMS, WEIGHTS
 KEY = "sk-proj-a1b2c3d4e5f6g7h8"
 
 
-def refused(text: str = "", tmp_path: Path | None = None, **more: Any) -> list[str]:
+def load_errors(text: str = "", tmp_path: Path | None = None, **more: Any) -> list[str]:
     """The errors about these settings, without the folder of the file."""
     if tmp_path is not None:
         (tmp_path / "masis.toml").write_text(text, encoding="utf-8")
@@ -127,7 +127,7 @@ def test_flags_override_the_environment_and_the_file(tmp_path: Path) -> None:
     ],
 )
 def test_file_errors_are_reported_with_a_correction(line: str, told: str, tmp_path: Path) -> None:
-    lines = refused(f"# first\n\n{line}\n", tmp_path)
+    lines = load_errors(f"# first\n\n{line}\n", tmp_path)
     assert len(lines) == 1
     assert told in lines[0]
     assert lines[0].startswith("masis.toml")
@@ -135,7 +135,7 @@ def test_file_errors_are_reported_with_a_correction(line: str, told: str, tmp_pa
 
 def test_all_errors_are_reported_together(tmp_path: Path) -> None:
     text = "max_iteration = 2\nstrictness = 'strickt'\n"
-    told = refused(
+    told = load_errors(
         text, tmp_path, environment={"MASIS_EVALUATE": "evry"}, flags={"judge_samples": "0"}
     )
     assert [line.split(": ")[0] for line in told] == [
@@ -147,7 +147,7 @@ def test_all_errors_are_reported_together(tmp_path: Path) -> None:
 
 
 def test_only_the_first_errors_are_listed_and_the_rest_counted(tmp_path: Path) -> None:
-    told = refused("\n".join(f"zz{number} = 1" for number in range(30)), tmp_path)
+    told = load_errors("\n".join(f"zz{number} = 1" for number in range(30)), tmp_path)
     assert len(told) == MAX_SHOWN_PROBLEMS + 1
     assert told[-1] == "and 10 more."
 
@@ -174,7 +174,7 @@ def test_only_the_first_errors_are_listed_and_the_rest_counted(tmp_path: Path) -
     ],
 )
 def test_possible_keys_are_never_repeated_in_errors(text: str, tmp_path: Path) -> None:
-    assert "a1b2c3" not in "".join(refused(text, tmp_path))
+    assert "a1b2c3" not in "".join(load_errors(text, tmp_path))
 
 
 def test_tables_and_short_names_set_the_settings(tmp_path: Path) -> None:
@@ -252,12 +252,12 @@ def test_the_specs_options_are_read_at_top_level_and_as_flags(tmp_path: Path) ->
 def test_two_names_of_one_setting_must_agree(tmp_path: Path) -> None:
     text = "strictness = 'strict'\n[retrieval.critique]\ndefaultStrictness = '{}'\n"
     assert read(text.format("strict"), tmp_path).settings.strictness == "strict"
-    [told] = refused(text.format("lenient"), tmp_path)
+    [told] = load_errors(text.format("lenient"), tmp_path)
     assert (
         "masis.toml, strictness and masis.toml, retrieval.critique.defaultStrictness both" in told
     )
     assert "'strict' and 'lenient'" in told
-    [told] = refused(
+    [told] = load_errors(
         environment={"MASIS_STRICTNESS": "strict", "MASIS_CLAIMS__STRICTNESS": "lenient"}
     )
     assert told.startswith("MASIS_STRICTNESS and MASIS_CLAIMS__STRICTNESS both set 'strictness'")
@@ -265,11 +265,11 @@ def test_two_names_of_one_setting_must_agree(tmp_path: Path) -> None:
         "MASIS_PROVIDERS": '{"vllm": {"address": "http://a"}}',
         "MASIS_PROVIDERS__VLLM__ADDRESS": "http://b",
     }
-    [told] = refused(environment=whole)
+    [told] = load_errors(environment=whole)
     assert told.startswith(
         "MASIS_PROVIDERS, vllm.address and MASIS_PROVIDERS__VLLM__ADDRESS both set"
     )
-    [told] = refused(flags={"critic": "openai"}, models={"critic": "offline"})
+    [told] = load_errors(flags={"critic": "openai"}, models={"critic": "offline"})
     assert told.startswith("--model and --set critic both set 'critic'")
 
 
@@ -340,7 +340,7 @@ def test_values_of_a_table_may_come_from_different_sources(
     ],
 )
 def test_an_unknown_variable_suggests_the_nearest_one(variable: str, value: str, told: str) -> None:
-    [line] = refused(environment={variable: value})
+    [line] = load_errors(environment={variable: value})
     assert line.startswith(f"{variable}: ")
     assert told in line
     assert "a1b2c3" not in line
@@ -362,11 +362,11 @@ def test_an_unknown_variable_only_warns() -> None:
 
 
 def test_weights_must_sum_to_one(tmp_path: Path) -> None:
-    [told] = refused("faithfulness_weight = 0.7\n", tmp_path)
+    [told] = load_errors("faithfulness_weight = 0.7\n", tmp_path)
     assert told.startswith(
         "masis.toml, faithfulness_weight: the weights of the overall score add up to 1.35,"
     )
-    [told] = refused(
+    [told] = load_errors(
         environment={"MASIS_RELEVANCE_WEIGHT": "0.5"}, flags={"scores.reasoning_weight": "0"}
     )
     assert told.startswith("--set scores.reasoning_weight: ")

@@ -238,7 +238,7 @@ def _value(value: Any) -> str:
     return {"NaN": "nan", "Infinity": "inf", "-Infinity": "-inf"}.get(text, text)
 
 
-def _tried(**given: Any) -> None:
+def _try_to_load(**given: Any) -> None:
     told = "read"
     try:
         found = load(**given)
@@ -264,7 +264,7 @@ def test_any_file_is_read_or_rejected(
             **pairs,
         }
         file.write_text(_toml(whole), encoding="utf-8", newline="\n")
-        _tried(file=file, environment={})
+        _try_to_load(file=file, environment={})
 
 
 @given(st.binary(max_size=60))
@@ -272,7 +272,7 @@ def test_any_bytes_are_read_or_rejected(content: bytes) -> None:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "masis.toml"
         file.write_bytes(content)
-        _tried(file=file, environment={})
+        _try_to_load(file=file, environment={})
 
 
 variables = st.sampled_from(
@@ -285,7 +285,7 @@ texts = st.text(max_size=8) | st.sampled_from(
 
 @given(st.dictionaries(variables, texts, max_size=5))
 def test_any_environment_is_read_or_rejected(environment: dict[str, str]) -> None:
-    _tried(environment=environment)
+    _try_to_load(environment=environment)
 
 
 @given(
@@ -298,4 +298,4 @@ def test_any_environment_is_read_or_rejected(environment: dict[str, str]) -> Non
     )
 )
 def test_any_flags_are_read_or_rejected(flags: dict[str, str]) -> None:
-    _tried(flags=flags, environment={})
+    _try_to_load(flags=flags, environment={})

@@ -82,20 +82,20 @@ def test_removed_people_lose_access_at_once_and_a_broken_file_denies_all(
     file, claims = tmp_path / "people.toml", team.claims_of("Bo")
     assert team.actor(claims) is not None
     file.write_text(TEAM.replace("reviewer", "viewer"), encoding="utf-8")
-    changed(file, 1)
+    change_time(file, 1)
     actor = team.actor(claims)
     assert actor.roles == ("viewer",)
     file.write_text(TEAM.replace("people.Bo", "people.Cy"), encoding="utf-8")
-    changed(file, 2)
+    change_time(file, 2)
     assert team.actor(claims) is None
     file.write_text(TEAM + "[", encoding="utf-8")
-    changed(file, 3)
+    change_time(file, 3)
     assert team.actor(team.claims_of("Ada Lovelace")) is None
     file.unlink()
     assert team.actor(team.claims_of("Ada Lovelace")) is None
 
 
-def changed(file: Path, seconds: int) -> None:
+def change_time(file: Path, seconds: int) -> None:
     """Give the file another time than before, however coarse the file system's clock."""
     os.utime(file, (NOW + seconds, NOW + seconds))
 
@@ -209,6 +209,6 @@ def test_a_providers_session_can_be_ended(provider: SignIn) -> None:
 def test_a_new_secret_ends_old_sessions(team: SignIn, tmp_path: Path) -> None:
     file, before = tmp_path / "people.toml", team.claims_of("Bo")
     file.write_text(TEAM.replace(BO.digest, new_secret().digest), encoding="utf-8")
-    changed(file, 1)
+    change_time(file, 1)
     assert team.actor(before) is None
     assert team.actor(team.claims_of("Bo")) is not None

@@ -195,7 +195,7 @@ def an_undo(case: Case, entry_id: str, **keys: Any) -> Decision:
     )
 
 
-def accepted(run: Run) -> Decision:
+def acceptance_of(run: Run) -> Decision:
     """The policy's acceptance of a run."""
     return Decision(
         kind="policy_accept", source="CODE", reviewer="policy", case_id=run.case_id, run_id=run.id

@@ -26,7 +26,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
         yield opened
 
 
-def found(store: Store, case_id: str, **more: object) -> list[str]:
+def find_similar(store: Store, case_id: str, **more: object) -> list[str]:
     case_filter = CaseFilter.model_validate({"similar_to": (case_id,), "order": "oldest", **more})
     return [row.id for row in store.cases.search(case_filter).rows]
 
@@ -46,14 +46,14 @@ def test_answers_that_differ_in_blanks_case_or_a_word_are_nearly_the_same(store:
         other="It was opened in 1932 [1].",
         none=None,
     )
-    assert found(store, "own") == ["folded", "one_word"]
-    assert found(store, "none") == []
-    assert found(store, "no such case") == []
+    assert find_similar(store, "own") == ["folded", "one_word"]
+    assert find_similar(store, "none") == []
+    assert find_similar(store, "no such case") == []
 
 
 def test_near_duplicates_combine_with_the_other_filters(store: Store) -> None:
     add(store, own=ANSWER, second=ANSWER, third=ANSWER)
-    assert found(store, "own", text="third") == ["third"]
+    assert find_similar(store, "own", text="third") == ["third"]
     assert store.cases.count_matching(CaseFilter(similar_to=("own",))) == 2
     assert store.cases.values(CaseFilter(similar_to=("own",)), "fields") == {"Engineering": 2}
     assert store.cases.standings(CaseFilter(similar_to=("own",)))[0] == {"not_audited": 2}
@@ -65,16 +65,16 @@ def test_accents_and_scripts_are_compared_as_the_index_does(store: Store) -> Non
         composed="Caf\u00e9 Stra\u00dfe \u043c\u043e\u0441\u0442 \u0939\u093f\u0928\u094d\u0926\u0940",
         decomposed="Cafe\u0301 Stra\u00dfe \u043c\u043e\u0441\u0442 \u0939\u093f\u0928\u094d\u0926\u0940",
     )
-    assert found(store, "composed") == ["decomposed"]
-    assert found(store, "decomposed") == ["composed"]
+    assert find_similar(store, "composed") == ["decomposed"]
+    assert find_similar(store, "decomposed") == ["composed"]
 
 
 def test_an_answer_with_syntax_of_the_index_finds_its_equal(store: Store) -> None:
     hostile = '" OR answer : * NEAR("a" b) AND NOT -x^2 );DROP TABLE cases'
     add(store, own=hostile, same=hostile)
-    assert found(store, "own") == ["same"]
+    assert find_similar(store, "own") == ["same"]
     add(store, signs="?! ... --", more_signs="?! ... --")
-    assert found(store, "signs") == []
+    assert find_similar(store, "signs") == []
 
 
 def test_an_earlier_version_of_a_case_isnt_a_duplicate_of_it(store: Store) -> None:
@@ -84,14 +84,14 @@ def test_an_earlier_version_of_a_case_isnt_a_duplicate_of_it(store: Store) -> No
         entry.model_copy(update={"kind": "new_version", "newer_case": "new", "verdict": None})
     )
     assert store.cases.summary("old").state == "superseded"
-    assert found(store, "new") == ["other"]
+    assert find_similar(store, "new") == ["other"]
 
 
 def test_a_redacted_answer_isnt_found(store: Store) -> None:
     add(store, own=ANSWER, same=ANSWER)
     store.redactions.redact_case("same", by="Ada", reason="asked")
-    assert found(store, "own") == []
-    assert found(store, "same") == []
+    assert find_similar(store, "own") == []
+    assert find_similar(store, "same") == []
 
 
 def test_a_copy_with_a_planted_fault_isnt_offered_beside_its_original(store: Store) -> None:
@@ -107,9 +107,9 @@ def test_a_copy_with_a_planted_fault_isnt_offered_beside_its_original(store: Sto
         sentence=ANSWER,
     )
     store.planted.add(a_case("copy", answer=ANSWER), fault, "own", "Lea")
-    assert found(store, "own") == ["twin"]
-    assert found(store, "twin") == ["own"]
-    assert found(store, "copy") == ["twin"]
+    assert find_similar(store, "own") == ["twin"]
+    assert find_similar(store, "twin") == ["own"]
+    assert find_similar(store, "copy") == ["twin"]
 
 
 @given(st.integers(0, 10_000), st.integers(1, 120))
@@ -137,7 +137,7 @@ def test_equal_answers_of_few_words_are_found_up_to_a_limit(
 ) -> None:
     monkeypatch.setattr("masis.store.audits.answers.MOST_SIMILAR", 3)
     add(store, **{f"case-{number}": "I don't know." for number in range(6)})
-    assert len(found(store, "case-0")) == 3
+    assert len(find_similar(store, "case-0")) == 3
 
 
 def test_only_cases_that_the_reviewer_decided_are_searched_for_a_sentence(store: Store) -> None:

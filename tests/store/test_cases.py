@@ -110,12 +110,12 @@ def test_a_conflict_is_named_and_other_cases_are_added(store: Store) -> None:
 
 
 def test_cases_read_before_an_interruption_are_kept(store: Store) -> None:
-    def interrupted() -> Iterator[Case]:
+    def yield_then_interrupt() -> Iterator[Case]:
         yield from (a_case(f"c-{n}") for n in range(7))
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        store.cases.add_many(interrupted(), batch=5)
+        store.cases.add_many(yield_then_interrupt(), batch=5)
     assert store.cases.count() == 7
 
 
@@ -187,7 +187,10 @@ def test_many_chunk_ids_are_searched_at_once(shared: Store) -> None:
         "a": (("one", "two"), 2),
         'q"uo\\te': (("one",), 1),
     }
-    assert found == {each: shared.evidence.cases_with([each])[each] for each in wanted}
+    assert found == {
+        document_id: shared.evidence.cases_with([document_id])[document_id]
+        for document_id in wanted
+    }
 
 
 def test_text_search_covers_evidence_and_ranks_cases(shared: Store) -> None:
@@ -285,7 +288,7 @@ def test_any_text_can_be_drafted(store: Store) -> None:
 DEAD = Owner(this_process().host, 2**22 + 1, "long ago")
 
 
-def started(store: Store, case: Case, run_id: str = "run-1", owner: Owner | None = None) -> None:
+def start_run(store: Store, case: Case, run_id: str = "run-1", owner: Owner | None = None) -> None:
     store.cases.add(case)
     store.runs.start(
         run_id,
@@ -311,7 +314,7 @@ def test_a_finished_run_round_trips(store: Store) -> None:
 
 def test_progress_shows_events_and_finished_iterations(store: Store) -> None:
     case = a_case()
-    started(store, case)
+    start_run(store, case)
     store.runs.save_draft("run-1", Draft(answer="A draft [1].", judged_by=JUDGE))
     store.runs.append_event(an_event(case, seq=1))
     store.runs.save_iteration("run-1", an_iteration(1))
@@ -327,7 +330,7 @@ def test_progress_shows_events_and_finished_iterations(store: Store) -> None:
 
 def test_a_duplicate_event_number_is_replaced(store: Store) -> None:
     case = a_case()
-    started(store, case)
+    start_run(store, case)
     kept = [store.runs.append_event(an_event(case, seq=seq)).seq for seq in (1, 2, 1, 7, 7)]
     assert kept == [1, 2, 3, 7, 8]
     assert [event.seq for event in store.runs.events("run-1")] == kept
@@ -335,7 +338,7 @@ def test_a_duplicate_event_number_is_replaced(store: Store) -> None:
 
 def test_an_interrupted_run_can_be_resumed(store: Store) -> None:
     case = a_case()
-    started(store, case)
+    start_run(store, case)
     store.runs.save_iteration("run-1", an_iteration(1))
     store.runs.abandon("run-1", "Ctrl-C")
     (listed,) = map(store.runs.summary, store.runs.in_state("interrupted"))
@@ -355,17 +358,17 @@ def test_an_interrupted_run_can_be_resumed(store: Store) -> None:
 def test_a_run_of_a_live_process_isnt_interrupted(
     store: Store,
 ) -> None:
-    started(store, a_case())
+    start_run(store, a_case())
     assert store.runs.mark_lost() == ()
     with pytest.raises(StoreError, match=f"running in process {this_process().pid}"):
         store.runs.resume("run-1")
 
 
 def test_opening_marks_runs_of_dead_processes_as_interrupted(store: Store, path: Path) -> None:
-    started(store, a_case("alive"), "run-alive")
-    started(store, a_case("dead"), "run-dead", DEAD)
+    start_run(store, a_case("alive"), "run-alive")
+    start_run(store, a_case("dead"), "run-dead", DEAD)
     reborn = this_process()._replace(started="when another process had this number")
-    started(store, a_case("reborn"), "run-reborn", reborn)
+    start_run(store, a_case("reborn"), "run-reborn", reborn)
     with Store.open(path) as again:
         assert set(again.runs.in_state("interrupted")) == {"run-dead", "run-reborn"}
         assert again.runs.in_state("running") == ("run-alive",)
@@ -373,7 +376,7 @@ def test_opening_marks_runs_of_dead_processes_as_interrupted(store: Store, path:
 
 
 def test_unfinished_runs_are_found_through_an_index(store: Store) -> None:
-    started(store, a_case())
+    start_run(store, a_case())
     asked = list[str]()
     with store.database.reading() as connection:  # given back, it is the one lent next
         connection.set_trace_callback(asked.append)
@@ -397,7 +400,7 @@ def test_unfinished_runs_are_found_through_an_index(store: Store) -> None:
 def test_a_run_on_another_machine_is_interrupted_after_a_timeout(path: Path) -> None:
     now = ["2026-01-01T12:00:00.000Z"]
     with Store.open(path, now=lambda: now[0]) as store:
-        started(store, a_case(), owner=Owner("elsewhere", 1, "then"))
+        start_run(store, a_case(), owner=Owner("elsewhere", 1, "then"))
         now[0] = "2026-01-01T12:59:00.000Z"
         assert store.runs.mark_lost() == ()
         store.runs.append_event(an_event(a_case()))
@@ -413,7 +416,7 @@ def test_a_sign_of_life_from_before_the_clock_was_set_back_keeps_no_run_running(
 ) -> None:
     now = ["2027-01-01T12:00:00.000Z"]
     with Store.open(path, now=lambda: now[0]) as store:
-        started(store, a_case(), owner=Owner("elsewhere", 1, "then"))
+        start_run(store, a_case(), owner=Owner("elsewhere", 1, "then"))
         now[0] = "2027-01-01T11:58:00.000Z"
         assert store.runs.mark_lost() == (), "clocks of two machines may differ a little"
         now[0] = "2026-01-01T12:00:00.000Z"
@@ -447,7 +450,7 @@ def test_a_run_of_another_or_missing_case_is_rejected(store: Store) -> None:
 
 def test_iterations_not_in_the_result_are_deleted(store: Store) -> None:
     case = a_case()
-    started(store, case)
+    start_run(store, case)
     store.runs.save_iteration("run-1", an_iteration(1))
     store.runs.save_iteration("run-1", an_iteration(2))
     store.runs.finish(a_run(case, iterations=(an_iteration(1),)))
@@ -457,7 +460,7 @@ def test_iterations_not_in_the_result_are_deleted(store: Store) -> None:
 def test_a_cancel_request_reaches_the_runner_and_is_cleared_on_resume(
     store: Store, path: Path
 ) -> None:
-    started(store, a_case())
+    start_run(store, a_case())
     with Store.open(path) as page:
         page.runs.request_cancel("run-1")
     assert store.runs.cancel_requested("run-1")
@@ -470,7 +473,7 @@ def test_a_finished_run_with_the_same_settings_is_found(
     store: Store,
 ) -> None:
     case = a_case()
-    started(store, case)
+    start_run(store, case)
     digest = case.digest()
     assert store.runs.find("case-1", "finished", digest, SETTINGS) is None
     assert store.runs.find("case-1", "running", digest, SETTINGS) == "run-1"

@@ -26,7 +26,7 @@ from masis.errors import (
 from masis.store import Store
 from masis.store.core import connections
 from masis.store.core.connections import POOL_SIZE, connect, explained_errors
-from tests.store.factories import a_case, a_decision, a_run, accepted
+from tests.store.factories import a_case, a_decision, a_run, acceptance_of
 from tests.waiting import PATIENCE_S, run_at_once
 
 
@@ -67,7 +67,7 @@ def test_readers_never_wait(store: Store) -> None:
     with store.transaction():
         store.cases.add(a_case("case-2"))
         inside.wait()
-        inside.wait()  # all of them have read while the write is under way
+        inside.wait()  # all of them have read while the write is in progress
     for thread in threads:
         thread.join()
     assert counted == [1, 1, 1]
@@ -159,14 +159,14 @@ def test_a_failed_nested_transaction_is_rolled_back_alone(store: Store) -> None:
 
 
 def test_a_failed_transaction_rolls_back_nested_ones(store: Store) -> None:
-    def fails() -> None:
+    def fail() -> None:
         with store.transaction():
             with store.transaction():
                 store.cases.add(a_case("inner"))
             raise ValueError("no")
 
     with pytest.raises(ValueError, match="no"):
-        fails()
+        fail()
     assert store.cases.count() == 0
 
 
@@ -234,7 +234,7 @@ def test_log_writes_are_synced_and_imports_arent(store: Store) -> None:
     with store.transaction():
         run = a_run(case, needs_review=False)
         store.runs.finish(run)
-        store.decisions.append(accepted(run))
+        store.decisions.append(acceptance_of(run))
     assert commits == [2]
 
 

@@ -22,8 +22,8 @@ from masis.store import Store
 from masis.store.core.guards import GUARDS
 from masis.store.records import DecisionFilter
 from masis.store.reviews import subjects
-from tests.store.factories import a_case, a_decision, a_run, accepted, an_audited_case, an_undo
-from tests.store.test_screenings import abstracts, says, screened
+from tests.store.factories import a_case, a_decision, a_run, acceptance_of, an_audited_case, an_undo
+from tests.store.test_screenings import abstracts, make_decision, store_screening
 from tools import tamper
 
 
@@ -173,8 +173,8 @@ def test_a_redacted_decision_still_counts(store: Store, case: Case) -> None:
 def every_log(store: Store, case: Case) -> Store:
     """A store with an entry in each of its logs."""
     store.decisions.append(a_decision(case))
-    screened(store, abstracts(0, 2))
-    store.screening_log.append(says("keep"))
+    store_screening(store, abstracts(0, 2))
+    store.screening_log.append(make_decision("keep"))
     store.team.put_in_force("Ada", QueuePolicy(reviewers=2))
     for system in ("v1", "v2"):
         store.cases.add(a_case(f"q:{system}", metadata={"system": system}))
@@ -225,7 +225,7 @@ def test_triggers_protect_each_log_on_every_connection(
     assert every_log.check().ok
 
 
-def tampered(path: Path, *statements: str) -> None:
+def tamper_with(path: Path, *statements: str) -> None:
     """Alter rows the way somebody with the file and no scruples would, guards back in place
     afterwards.
     """
@@ -288,7 +288,7 @@ def test_a_tampered_entry_is_named_with_its_problem(
     for verdict in ("approve", "reject", "escalate", "approve"):
         entries.append(store.decisions.append(a_decision(case, verdict=verdict, reason="r")))
     store.close()
-    tampered(path, "PRAGMA foreign_keys = OFF", statement)
+    tamper_with(path, "PRAGMA foreign_keys = OFF", statement)
     check = store.decisions.verify()
     assert not check.intact
     assert any(
@@ -304,7 +304,7 @@ def test_tampering_with_a_redacted_entry_is_detected(store: Store, case: Case, p
     entry = store.decisions.append(a_decision(case))
     store.decisions.redact(entry.id, by="Grace", reason="name")
     store.close()
-    tampered(path, "UPDATE decision_log SET verdict = 'reject' WHERE seq = 1")
+    tamper_with(path, "UPDATE decision_log SET verdict = 'reject' WHERE seq = 1")
     assert any("than its redaction (entry 2)" in text for text in store.decisions.verify().broken)
 
 
@@ -314,7 +314,7 @@ def test_text_put_into_a_redacted_case_is_named(store: Store, case: Case, path: 
     assert store.decisions.check_subjects().broken == ()
     store.close()
     quoted = original.replace("'", "''")
-    tampered(path, f"UPDATE case_payloads SET payload = '{quoted}' WHERE case_seq = 1")
+    tamper_with(path, f"UPDATE case_payloads SET payload = '{quoted}' WHERE case_seq = 1")
     assert store.decisions.check_subjects().broken == (
         "case 'case-1' is redacted, but holds text that was added later",
     )
@@ -404,23 +404,23 @@ def test_an_entry_older_than_its_predecessor_is_named(store: Store) -> None:
     assert [said.partition(" (")[0] for said in check.set_back] == ["entry 2"]
 
 
-@pytest.mark.parametrize("each", tamper.ATTACKS, ids=[each.name for each in tamper.ATTACKS])
+@pytest.mark.parametrize("attack", tamper.ATTACKS, ids=[row.name for row in tamper.ATTACKS])
 def test_attacks_are_detected_as_documented(
-    original: Path, tmp_path: Path, each: tamper.Attack
+    original: Path, tmp_path: Path, attack: tamper.Attack
 ) -> None:
     with Store.open(original) as store:
         noted = store.decisions.head()
-    found = tamper.detect(tamper.attack(original, tmp_path, each.change), noted).names()
-    assert (each.detected_by in found) if each.detected_by else not found
-    if each.detected_by == "note":
+    found = tamper.detect(tamper.attack(original, tmp_path, attack.change), noted).names()
+    assert (attack.detected_by in found) if attack.detected_by else not found
+    if attack.detected_by == "note":
         assert found == ["note"], (
             "were it found by anything else, the page would ask for a note in vain"
         )
-    if each.detected_by == "signatures":
+    if attack.detected_by == "signatures":
         assert "chain" not in found, (
             "a chain that was computed anew verifies: that is what the key is for"
         )
-    line = f"| {each.name} | {tamper.WORDS[each.detected_by]} |"
+    line = f"| {attack.name} | {tamper.WORDS[attack.detected_by]} |"
     assert line in (ROOT / "docs/security.md").read_text(encoding="utf-8")
 
 
@@ -432,7 +432,7 @@ def test_redacted_and_purged_content_doesnt_break_the_log(store: Store) -> None:
     run = a_run(a_case("policy"), "run-policy", needs_review=False)
     store.cases.add(a_case("policy"))
     store.runs.finish(run)
-    policy = store.decisions.append(accepted(run))
+    policy = store.decisions.append(acceptance_of(run))
     store.redactions.redact_case("policy", by="Ada", reason="r")
     store.redactions.redact_case("redacted", by="Ada", reason="r")
     store.redactions.redact_entry(entries[2].id, by="Ada", reason="r")
@@ -459,7 +459,7 @@ def test_tampering_before_a_purge_shows_in_the_purge_record(
     case = an_audited_case(store, a_case())
     store.decisions.append(a_decision(case))
     with store.database.transaction() as connection:
-        tamper._packed(
+        tamper._repack(
             connection, "job_parts", "job_seq = 1 AND kind = 'iteration'", "1932", "1933"
         )
     store.retention.remove(

@@ -27,7 +27,7 @@ def an_audited(
     return made.model_copy(update={"step_ms": {"critique": critic_ms, "citations": 1.0}, **keys})
 
 
-def kept(
+def keep_run(
     store: Store,
     number: int,
     *,
@@ -52,7 +52,7 @@ def spread(store: Store, measure: str) -> Distribution:
 
 @pytest.mark.spec("REQ-CRITIC-OBS-001", "DRAFT-CRITIQUE-METRICS")
 def test_a_finished_run_stores_its_figures(store: Store) -> None:
-    kept(
+    keep_run(
         store,
         1,
         iterations=(an_audited(1, quality=0.4), an_audited(2, quality=0.8, improvement_delta=0.4)),
@@ -101,8 +101,8 @@ def a_failed(**keys: Any) -> Iteration:
 
 
 def test_a_rate_counts_only_known_values(store: Store) -> None:
-    kept(store, 1, iterations=(a_failed(),), termination_reason="error", converged=False)
-    kept(store, 2, iterations=(an_iteration(1, invalid=()),))
+    keep_run(store, 1, iterations=(a_failed(),), termination_reason="error", converged=False)
+    keep_run(store, 2, iterations=(an_iteration(1, invalid=()),))
     found = store.measures.added_up(MeasureFilter(), "month").total
     assert (found.runs, found.known["hallucination"], found.values["hallucination"]) == (2, 1, 0.0)
     assert (found.values["converged"], found.values["convergence_ending"]) == (0.5, 0.5)
@@ -116,12 +116,12 @@ def test_a_rate_counts_only_known_values(store: Store) -> None:
 
 def test_figures_are_summed_by_day_week_and_month(store: Store) -> None:
     for number, day in enumerate(("2026-01-04", "2026-01-05", "2026-01-11", "2026-02-01"), 1):
-        kept(store, number, at=f"{day}T23:59:59.000Z")
+        keep_run(store, number, at=f"{day}T23:59:59.000Z")
 
     def by(period: Any) -> list[tuple[str | None, int]]:
         return [
-            (each.name, each.runs)
-            for each in store.measures.added_up(MeasureFilter(), period).periods
+            (total.name, total.runs)
+            for total in store.measures.added_up(MeasureFilter(), period).periods
         ]
 
     assert by("day") == [("2026-01-04", 1), ("2026-01-05", 1), ("2026-01-11", 1), ("2026-02-01", 1)]
@@ -131,11 +131,11 @@ def test_figures_are_summed_by_day_week_and_month(store: Store) -> None:
 
 
 def test_rates_are_grouped_by_model_period_and_data_set(store: Store) -> None:
-    kept(store, 1)
-    kept(store, 2, model="openai:gpt-4o", at="2026-03-01T00:00:00.000Z")
+    keep_run(store, 1)
+    keep_run(store, 2, model="openai:gpt-4o", at="2026-03-01T00:00:00.000Z")
     measures = store.measures
     assert [
-        (each.name, each.runs) for each in measures.added_up(MeasureFilter(), "month").models
+        (model.name, model.runs) for model in measures.added_up(MeasureFilter(), "month").models
     ] == [
         ("offline", 1),
         ("openai:gpt-4o", 1),
@@ -147,17 +147,17 @@ def test_rates_are_grouped_by_model_period_and_data_set(store: Store) -> None:
     assert measures.added_up(MeasureFilter(datasets=("another",)), "month").total.runs == 0
     assert measures.count_names("critic") == {"offline": 1, "openai:gpt-4o": 1}
     assert [
-        each.name for each in measures.added_up(MeasureFilter(role="evaluator"), "month").models
+        model.name for model in measures.added_up(MeasureFilter(role="evaluator"), "month").models
     ] == [None]
 
 
 def test_percentiles_are_observed_values(store: Store) -> None:
     for number in range(1, 101):
-        kept(store, number, iterations=(an_audited(1, critic_ms=float(number)),))
+        keep_run(store, number, iterations=(an_audited(1, critic_ms=float(number)),))
     found = spread(store, "critic_ms")
     assert (found.count, found.least, found.most, found.mean) == (100, 1.0, 100.0, 50.5)
     assert (found.p50, found.p95) == (50.0, 95.0)
-    assert [(each.low, each.high, each.count) for each in found.bins] == [
+    assert [(part.low, part.high, part.count) for part in found.bins] == [
         (None, 19.0, 19),
         (19.0, 39.0, 20),
         (39.0, 59.0, 20),
@@ -187,16 +187,16 @@ def test_bins_have_equal_width_and_the_last_has_the_tail(
 @pytest.mark.parametrize("values", [[3.0], [1.0, 2.0], [5.0, 1.0, 3.0]])
 def test_percentiles_of_few_values_are_defined(store: Store, values: list[float]) -> None:
     for number, value in enumerate(values):
-        kept(store, number, iterations=(an_audited(1, critic_ms=value),))
+        keep_run(store, number, iterations=(an_audited(1, critic_ms=value),))
     found = spread(store, "critic_ms")
     assert found.p50 == sorted(values)[(len(values) - 1) // 2]
     assert found.p95 == max(values)
-    assert sum(each.count for each in found.bins) == len(values)
+    assert sum(part.count for part in found.bins) == len(values)
 
 
 def test_all_normal_endings_count_as_converged(store: Store) -> None:
     for number, ending in enumerate(("no_issues", "no_issues", "convergence", "max_iterations")):
-        kept(store, number, termination_reason=ending, converged=ending == "convergence")
+        keep_run(store, number, termination_reason=ending, converged=ending == "convergence")
     found = store.measures.added_up(MeasureFilter(), "month").total
     assert (
         found.values["converged"],
@@ -208,8 +208,8 @@ def test_all_normal_endings_count_as_converged(store: Store) -> None:
 
 
 def test_the_runs_behind_a_figure_can_be_listed(store: Store) -> None:
-    kept(store, 1, iterations=(an_audited(1, critic_ms=20.0), an_audited(2, critic_ms=900.0)))
-    kept(store, 2, iterations=(an_iteration(1, invalid=()),), at="2026-01-06T00:00:00.000Z")
+    keep_run(store, 1, iterations=(an_audited(1, critic_ms=20.0), an_audited(2, critic_ms=900.0)))
+    keep_run(store, 2, iterations=(an_iteration(1, invalid=()),), at="2026-01-06T00:00:00.000Z")
     measures = store.measures
 
     def run_ids(**pick: Any) -> list[str]:
@@ -236,9 +236,9 @@ def test_an_unfinished_run_stores_no_figures(store: Store) -> None:
 
 def test_figures_follow_changes_of_runs(store: Store) -> None:
     for number in range(1, 6):
-        kept(store, number, iterations=(an_iteration(1, invalid=("9",) if number % 2 else ()),))
+        keep_run(store, number, iterations=(an_iteration(1, invalid=("9",) if number % 2 else ()),))
     assert store.measures.added_up(MeasureFilter(), "month").total.values["hallucination"] == 0.6
-    kept(store, 6, iterations=(a_failed(),), termination_reason="error", converged=False)
+    keep_run(store, 6, iterations=(a_failed(),), termination_reason="error", converged=False)
     found = store.measures.added_up(MeasureFilter(), "month").total
     assert (found.runs, found.known["hallucination"], found.values["failed"]) == (6, 5, 1 / 6)
     store.database.execute("DELETE FROM run_measures WHERE seq = 2")

@@ -25,7 +25,7 @@ from tests.modes import (
     a_label,
     add_audited,
     an_issue,
-    found,
+    find_observations,
     reject,
     texts,
 )
@@ -50,7 +50,7 @@ def words_in_file(path: Path, word: str) -> bool:
 def test_each_issue_reason_note_label_and_comment_is_a_row(desk: Workbench) -> None:
     entry = reject(desk, "case-1", ADA, a_label(note="No source."), note="Ask the museum.")
     desk.team.comment(BEN, "case-1", "The second source is newer.")
-    rows = found(desk)
+    rows = find_observations(desk)
     assert [(row.kind, row.type, row.author) for row in rows] == [
         ("issue", "contradicted_claim", ""),
         ("issue", "unverifiable_claim", ""),
@@ -82,13 +82,13 @@ def test_only_texts_about_something_wrong_are_faults(desk: Workbench) -> None:
         verdict="approve",
         note="Read it twice.",
     )
-    assert {row.type or row.kind: row.is_fault for row in found(desk)} == {
+    assert {row.type or row.kind: row.is_fault for row in find_observations(desk)} == {
         "contradicted_claim": True,
         "unverifiable_claim": False,  # not confirmed doesn't mean wrong
         "note": False,
         "supported": False,
     }
-    assert texts(desk, faults_only=True) == [found(desk)[0].text]
+    assert texts(desk, faults_only=True) == [find_observations(desk)[0].text]
 
 
 def test_an_undone_decision_has_no_texts(desk: Workbench) -> None:
@@ -101,7 +101,7 @@ def test_an_undone_decision_has_no_texts(desk: Workbench) -> None:
 def test_a_redacted_entry_leaves_no_word_in_the_file(desk: Workbench) -> None:
     entry = reject(desk, "case-1", ADA, a_label(note="Quillfeather wrote it."))
     desk.modes.groups(ADA)
-    desk.modes.code(ADA, "case-1", ["wrong-date"], found(desk, kinds=("label",))[0].id)
+    desk.modes.code(ADA, "case-1", ["wrong-date"], find_observations(desk, kinds=("label",))[0].id)
     assert words_in_file(desk.store.path, "quillfeather")
     desk.reviews.redact_entry(ADA, entry.id, "asked")
     assert texts(desk, kinds=("reason", "label")) == []
@@ -113,7 +113,7 @@ def test_a_redacted_case_leaves_neither_texts_nor_codes(desk: Workbench) -> None
     desk.modes.code(ADA, "case-1", ["wrong-date"])
     desk.modes.groups(ADA)
     desk.reviews.redact_case(ADA, "case-1", "asked")
-    assert found(desk) == []
+    assert find_observations(desk) == []
     assert desk.modes.list_codes(ADA, "case-1") == ()
     assert not words_in_file(desk.store.path, "quillfeather")
 
@@ -124,17 +124,17 @@ def test_a_removed_audit_has_no_issues(bench: Workbench) -> None:
     tomorrow = (datetime.now(UTC) + timedelta(days=1)).isoformat()
     rule = RetentionRule(cutoff=tomorrow, days=0, decided=True, waiting=True)
     bench.store.retention.remove(rule, by="Ada", how="command")
-    assert found(bench) == []
+    assert find_observations(bench) == []
     assert not words_in_file(bench.store.path, "quillfeather")
 
 
 def test_the_issues_of_a_new_audit_replace_the_earlier_ones_and_keep_their_codes(
     desk: Workbench,
 ) -> None:
-    kept, gone = found(desk, kinds=("issue",))
+    kept, gone = find_observations(desk, kinds=("issue",))
     desk.modes.apply(ADA, ["wrong-date"], [kept.id])
     add_audited(desk.store, "case-1", an_issue(), an_issue("key-3"), run_id="run-later")
-    rows = found(desk, kinds=("issue",))
+    rows = find_observations(desk, kinds=("issue",))
     assert [row.place for row in rows] == ["issue:key-1", "issue:key-3"]
     assert {row.run_id for row in rows} == {"run-later"}
     assert rows[0].id == kept.id
@@ -144,7 +144,7 @@ def test_the_issues_of_a_new_audit_replace_the_earlier_ones_and_keep_their_codes
 
 def test_two_issues_with_the_same_key_are_two_rows(bench: Workbench) -> None:
     add_audited(bench.store, "case-1", an_issue(), an_issue())
-    assert [row.place for row in found(bench)] == ["issue:key-1", "issue:key-1.2"]
+    assert [row.place for row in find_observations(bench)] == ["issue:key-1", "issue:key-1.2"]
 
 
 def forget_observations(desk: Workbench) -> None:
@@ -161,10 +161,10 @@ def forget_observations(desk: Workbench) -> None:
 def test_cases_of_an_older_database_are_derived_when_they_are_first_read(desk: Workbench) -> None:
     reject(desk, "case-1", ADA, a_label(note="No source."))
     desk.modes.code(ADA, "case-1", ["wrong-date"])
-    before = found(desk)
+    before = find_observations(desk)
     forget_observations(desk)
     assert desk.modes.list_codes(ADA, "case-1") != ()
-    assert found(desk) == before
+    assert find_observations(desk) == before
 
 
 @pytest.mark.parametrize(

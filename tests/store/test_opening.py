@@ -64,7 +64,7 @@ def columns(connection: sqlite3.Connection) -> dict[str, str]:
     }
 
 
-def filled(path: Path) -> None:
+def fill_database(path: Path) -> None:
     """A database of this version with something for a later step to read."""
     with Store.open(path) as store:
         case = an_audited_case(store, a_case())
@@ -119,7 +119,7 @@ def test_creating_the_schema_is_atomic(path: Path, monkeypatch: pytest.MonkeyPat
 def test_a_migration_keeps_data_and_triggers(
     path: Path,
 ) -> None:
-    filled(path)
+    fill_database(path)
     open_database(path, known=LATER).close()
     connection = connect(path)
     assert applied_migrations(connection) == migrations.migration_names(LATER)
@@ -151,17 +151,17 @@ def test_a_database_without_named_queues_opens_with_the_first_one(path: Path) ->
 
 
 def test_a_failed_migration_is_rolled_back_and_can_be_repeated(path: Path) -> None:
-    filled(path)
+    fill_database(path)
 
-    def fails(db: object) -> None:
+    def fail(db: object) -> None:
         m002_made_up(db)
         raise RuntimeError("the power went")
 
-    fails.__name__ = m002_made_up.__name__
+    fail.__name__ = m002_made_up.__name__
     connection = connect(path)
     before = columns(connection)
     with pytest.raises(RuntimeError, match="the power went"):
-        migrate(connection, (*MIGRATIONS, fails))
+        migrate(connection, (*MIGRATIONS, fail))
     assert columns(connection) == before
     assert applied_migrations(connection) == migrations.migration_names()
     connection.close()
@@ -170,10 +170,10 @@ def test_a_failed_migration_is_rolled_back_and_can_be_repeated(path: Path) -> No
     open_database(path, known=LATER).close()
 
 
-def _migrate_until_killed(path: Path, under_way: Any) -> None:
+def _migrate_until_killed(path: Path, has_started: Any) -> None:
     def stops(db: object) -> None:
         m002_made_up(db)
-        under_way.set()
+        has_started.set()
         time.sleep(60)
 
     stops.__name__ = m002_made_up.__name__
@@ -181,12 +181,12 @@ def _migrate_until_killed(path: Path, under_way: Any) -> None:
 
 
 def test_a_killed_migration_loses_no_row(path: Path) -> None:
-    filled(path)
+    fill_database(path)
     context = multiprocessing.get_context("fork")
-    under_way = context.Event()
-    process = context.Process(target=_migrate_until_killed, args=(path, under_way))
+    has_started = context.Event()
+    process = context.Process(target=_migrate_until_killed, args=(path, has_started))
     process.start()
-    assert under_way.wait(30)
+    assert has_started.wait(30)
     process.kill()
     process.join()
     with Store.open(path) as store:
@@ -201,7 +201,7 @@ def test_a_killed_migration_loses_no_row(path: Path) -> None:
 def test_a_busy_database_error_mentions_migrations(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    filled(path)
+    fill_database(path)
     monkeypatch.setattr(connections, "BUSY_TIMEOUT_S", 0.05)
     other = connect(path)
     other.execute("BEGIN IMMEDIATE")
@@ -224,7 +224,7 @@ def test_a_busy_database_error_mentions_migrations(
     ],
 )
 def test_a_development_database_is_rejected_unchanged_with_a_hint(path: Path, change: str) -> None:
-    filled(path)
+    fill_database(path)
     with connect(path) as connection:
         connection.execute(change)
     connection.close()
@@ -239,7 +239,7 @@ def test_a_development_database_is_rejected_unchanged_with_a_hint(path: Path, ch
 
 
 def test_a_headline_that_was_stored_as_text_stays_readable(path: Path) -> None:
-    filled(path)
+    fill_database(path)
     with connect(path) as connection:
         connection.execute("ALTER TABLE jobs ADD COLUMN worded TEXT")
         for table in ("cases", "jobs"):
@@ -374,8 +374,8 @@ def test_a_backup_is_consistent_during_writes(store: Store, tmp_path: Path) -> N
     finally:
         over.set()
         writer.join()
-    for each in made:
-        assert each.cases == each.runs == each.length >= 3, (
+    for copy in made:
+        assert copy.cases == copy.runs == copy.length >= 3, (
             "a case, its run and its decision are there or none is"
         )
         assert not list(tmp_path.glob("*.db-*")), "a backup is a single file"
@@ -512,10 +512,10 @@ def test_due_backups_are_made_and_missing_ones_reported(store: Store, tmp_path: 
     assert "there is none" in item.message
     assert make_if_due(service, settings, at) is not None
     assert make_if_due(service, settings, at + timedelta(hours=23)) is None
-    assert [each.ok for each in check_backups(service, settings, at + timedelta(hours=47))] == [
+    assert [check.ok for check in check_backups(service, settings, at + timedelta(hours=47))] == [
         True
     ]
-    assert [each.ok for each in check_backups(service, settings, at + timedelta(hours=49))] == [
+    assert [check.ok for check in check_backups(service, settings, at + timedelta(hours=49))] == [
         False
     ]
     assert make_if_due(service, settings, at + timedelta(hours=24)) is not None

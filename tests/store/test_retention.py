@@ -34,12 +34,12 @@ from tests.store.factories import (
     a_case,
     a_decision,
     a_run,
-    accepted,
+    acceptance_of,
     an_event,
     an_iteration,
     an_undo,
 )
-from tests.store.test_screenings import abstracts, says, screened
+from tests.store.test_screenings import abstracts, make_decision, store_screening
 from tests.waiting import PATIENCE_S
 
 OLD, NEW, CUTOFF = (
@@ -89,20 +89,22 @@ def purge(store: Store, rule: RetentionRule = RULE) -> set[str]:
     """The ids of the runs that went."""
     done = store.retention.remove(rule, by="Ada", how="command")
     return (
-        {each.id for each in store.purges.removals(done.seq) if each.kind == "run"}
+        {removal.id for removal in store.purges.removals(done.seq) if removal.kind == "run"}
         if done
         else set()
     )
 
 
-def planned(store: Store, rule: RetentionRule = RULE) -> set[str]:
-    return {each.id for each in store.retention.plan(rule).goes if each.kind == "run"}
+def planned_ids(store: Store, rule: RetentionRule = RULE) -> set[str]:
+    return {
+        candidate.id for candidate in store.retention.plan(rule).goes if candidate.kind == "run"
+    }
 
 
 @pytest.fixture
 def mixed(store: Store) -> Store:
     """One run of every kind, all of them old but one."""
-    store.decisions.append(accepted(run_of(store, "accepted")))
+    store.decisions.append(acceptance_of(run_of(store, "accepted")))
     run_of(store, "waits", waits=True)
     run_of(store, "again", run="superseded", waits=True)
     run_of(store, "again", run="newest", at=NEW)
@@ -135,7 +137,7 @@ def test_old_runs_are_purged_except_decided_and_waiting_ones(
     mixed: Store,
 ) -> None:
     plan = mixed.retention.plan(RULE)
-    assert planned(mixed) == {"run-accepted", "superseded", "cut"}
+    assert planned_ids(mixed) == {"run-accepted", "superseded", "cut"}
     assert plan.kept == {"decided": 3, "waiting": 1}
     assert (plan.runs_in_all, plan.parts.iterations, plan.parts.drafts, plan.parts.events) == (
         8,
@@ -144,7 +146,7 @@ def test_old_runs_are_purged_except_decided_and_waiting_ones(
         2,
     )
     assert purge(mixed) == {"run-accepted", "superseded", "cut"}
-    assert planned(mixed) == set()
+    assert planned_ids(mixed) == set()
     check = mixed.check()
     assert check.ok, check.problems
 
@@ -249,7 +251,7 @@ def test_execution_log_and_figures_outlive_purged_runs(mixed: Store) -> None:
     before = list(mixed.executions.iterate())
     purge(mixed, ALL)
     assert list(mixed.executions.iterate()) == before
-    assert {each.run_id for each in before} >= {"run-accepted", "superseded", "cut"}
+    assert {run.run_id for run in before} >= {"run-accepted", "superseded", "cut"}
 
 
 def test_a_purge_is_logged_without_content(
@@ -260,11 +262,11 @@ def test_a_purge_is_logged_without_content(
     assert mixed.purges.history() == (done,)
     assert (done.by, done.how, done.rule, done.runs) == ("Grace", "page", RULE, 3)
     assert (done.parts, done.bytes) == (plan.parts, plan.bytes)
-    assert {each.id: each.bytes for each in mixed.purges.removals(done.seq)} == {
-        each.id: each.bytes for each in plan.goes
+    assert {removal.id: removal.bytes for removal in mixed.purges.removals(done.seq)} == {
+        candidate.id: candidate.bytes for candidate in plan.goes
     }
     told = json.dumps(
-        [done.model_dump(), *(each.model_dump() for each in mixed.purges.removals(done.seq))]
+        [done.model_dump(), *(removal.model_dump() for removal in mixed.purges.removals(done.seq))]
     )
     assert SECRET not in told
     assert mixed.retention.remove(RULE, by="Grace", how="page") is None
@@ -275,7 +277,7 @@ def test_a_runs_digest_matches_its_exported_line(mixed: Store) -> None:
     line = io.BytesIO()
     write_line(mixed.runs.get("run-accepted").model_dump_json(), line)
     purge(mixed)
-    digests = {each.id: each.digest for each in mixed.purges.removals(1)}
+    digests = {removal.id: removal.digest for removal in mixed.purges.removals(1)}
     assert (
         digests["run-accepted"] == hashlib.sha256(line.getvalue().removesuffix(b"\n")).hexdigest()
     )
@@ -299,12 +301,12 @@ def test_purged_content_leaves_no_bytes_in_the_file(path: Path) -> None:
         ]
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         assert SECRET.encode() in bytes_of(path)
-        assert any(each in bytes_of(path) for each in held)
+        assert any(secret in bytes_of(path) for secret in held)
         assert len(purge(store)) == 0  # they wait for nobody, but nothing accepted them either
         assert len(purge(store, ALL)) == 30
         left = bytes_of(path)
     assert SECRET.encode() not in left
-    assert not [each for each in held if each in left or each[20:60] in left]
+    assert not [secret for secret in held if secret in left or secret[20:60] in left]
 
 
 def test_a_purge_shrinks_the_file_or_says_why_not(
@@ -341,7 +343,7 @@ def test_a_stopped_purge_is_logged(path: Path, monkeypatch: pytest.MonkeyPatch) 
         )
         assert (done.runs, batches) == (10, [5, 10])
         assert store.retention.remove(ALL, by="Ada", how="command") is not None
-        assert [each.runs for each in store.purges.history()] == [10, 10]
+        assert [purge.runs for purge in store.purges.history()] == [10, 10]
 
 
 def test_a_full_disk_during_a_purge_is_reported(
@@ -366,9 +368,7 @@ def test_a_full_disk_during_a_purge_is_reported(
         (done,) = store.purges.history()
         assert (
             done.runs
-            == sum(
-                not each.readable for n in range(20) for each in store.runs.for_case(f"case-{n}")
-            )
+            == sum(not run.readable for n in range(20) for run in store.runs.for_case(f"case-{n}"))
             == 5
         )
         assert store.check().ok
@@ -378,7 +378,7 @@ def test_a_full_disk_during_a_purge_is_reported(
 
 
 def a_screening(store: Store, screening_id: str, *, at: str = OLD) -> None:
-    screened(store, abstracts(2, 2), screening_id)
+    store_screening(store, abstracts(2, 2), screening_id)
     store.database.execute("UPDATE jobs SET ended_at = ? WHERE id = ?", [at, screening_id])
 
 
@@ -405,7 +405,7 @@ def screenings(store: Store) -> Store:
 def test_screenings_without_human_entries_are_purged(screenings: Store) -> None:
     screenings.database.execute("UPDATE remembered_grades SET at = ?", [OLD])
     plan = screenings.retention.plan(RULE)
-    assert [(each.kind, each.id) for each in plan.goes] == [
+    assert [(candidate.kind, candidate.id) for candidate in plan.goes] == [
         ("screening", "old"),
         ("remembered_grades", ""),
     ]
@@ -608,13 +608,13 @@ def test_an_impossible_redaction_is_explained(with_secret: Store) -> None:
 
 
 def test_an_interrupted_redaction_changes_nothing(with_secret: Store) -> None:
-    def fails() -> None:
+    def fail() -> None:
         with with_secret.transaction():
             with_secret.redactions.redact_case("case-1", by="Ada", reason="r")
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        fails()
+        fail()
     assert with_secret.cases.get("case-1") == a_secret_case()
     assert with_secret.runs.get("run-1").final_answer
     assert with_secret.check().ok
@@ -625,10 +625,10 @@ def test_redaction_keeps_the_logged_acceptance(store: Store) -> None:
     store.cases.add(case)
     run = a_run(case, needs_review=False)
     store.runs.finish(run)
-    store.decisions.append(accepted(run))
+    store.decisions.append(acceptance_of(run))
     assert store.redactions.redact_case("case-1", by="Ada", reason="r").entries == 0
     entry = store.decisions.get(store.decisions.entries().rows[-1].id).decision
-    assert entry.model_copy(update={"about": None}) == accepted(run)
+    assert entry.model_copy(update={"about": None}) == acceptance_of(run)
     assert store.cases.summary("case-1").state == "redacted"
     assert store.check().ok
 
@@ -639,15 +639,15 @@ def test_entries_of_both_logs_are_redacted_by_id(with_secret: Store) -> None:
         with_secret.redactions.redact_entry(entry.id, by="Ada", reason="name").decision is not None
     )
     assert with_secret.decisions.get(entry.id).decision is None
-    screened(with_secret, abstracts(0, 2))
-    said = with_secret.screening_log.append(says("keep"))
+    store_screening(with_secret, abstracts(0, 2))
+    said = with_secret.screening_log.append(make_decision("keep"))
     with_secret.redactions.redact_entry(said.id, by="Ada", reason="name")
     assert with_secret.screening_log.verify().redacted == 1
     with pytest.raises(UnknownRecord):
         with_secret.redactions.redact_entry("nothing", by="Ada", reason="name")
 
 
-# Many runs, half of them decided, and others at work meanwhile
+# Many runs, half of them decided, and others at work in the meantime
 
 TEXT = " ".join(
     f"In the year {number} the bridge over the river {number * 7919 % 1009} was opened."
@@ -680,7 +680,9 @@ def fill(store: Store, runs: int) -> None:
                 )
                 store.runs.append_events(an_event(case, run.id, seq=seq) for seq in range(1, 7))
                 store.runs.finish(run)
-                store.decisions.append(accepted(run) if number % 2 else a_decision(case, run.id))
+                store.decisions.append(
+                    acceptance_of(run) if number % 2 else a_decision(case, run.id)
+                )
 
 
 @pytest.mark.slow
@@ -696,7 +698,7 @@ def test_a_run_decided_during_a_purge_is_kept(path: Path, monkeypatch: pytest.Mo
                 )
 
         made = store.retention.remove(RULE, by="Ada", how="command", on_batch=decide)
-        assert [each.id for each in store.purges.removals(made.seq)] == ["run-1", "run-5"]
+        assert [removal.id for removal in store.purges.removals(made.seq)] == ["run-1", "run-5"]
         assert store.runs.get("run-3").final_answer
 
 

@@ -41,7 +41,7 @@ from tests.waiting import run_at_once
 
 
 def grader_of(found: Sequence[Abstract]) -> ScriptedGrader:
-    return ScriptedGrader({each.id: WEAK for each in found if each.title == "bad"})
+    return ScriptedGrader({abstract.id: WEAK for abstract in found if abstract.title == "bad"})
 
 
 def abstracts(good: int, bad: int) -> tuple[Abstract, ...]:
@@ -65,7 +65,7 @@ class OtherQueriesFindOthers:
         return self._found[first + offset : first + offset + limit]
 
 
-def screened(
+def store_screening(
     store: Store, found: Sequence[Abstract], screening_id: str = "s1", rounds_at_most: int = 2
 ) -> Screening:
     """A screening kept in the store as it goes, as the use case does it."""
@@ -90,7 +90,7 @@ def screened(
     return result
 
 
-def says(
+def make_decision(
     value: float | bool | str | None,
     abstract_id: str = "a0",
     name: OverrideField = "recommendation",
@@ -118,7 +118,7 @@ def says(
 
 def test_a_screening_round_trips(store: Store) -> None:
     found = abstracts(1, 3)
-    result = screened(store, found)
+    result = store_screening(store, found)
     assert store.screenings.get("s1") == result
     assert tuple(store.screenings.abstracts("s1").values()) == found
     kinds = [event.kind for event in store.screenings.events("s1")]
@@ -130,7 +130,7 @@ def test_a_screening_round_trips(store: Store) -> None:
         2,
         4,
     )
-    assert [each.id for each in store.screenings.newest()] == ["s1"]
+    assert [screening.id for screening in store.screenings.newest()] == ["s1"]
     assert store.check().ok
 
 
@@ -157,7 +157,7 @@ def test_opening_marks_screenings_of_dead_processes_as_interrupted(path: Path) -
 
 
 def test_machine_grades_are_never_overwritten(store: Store) -> None:
-    result = screened(store, abstracts(1, 1))
+    result = store_screening(store, abstracts(1, 1))
     store.screenings.finish(result)
     with pytest.raises(StoreError, match="another result"):
         store.screenings.finish(result.model_copy(update={"outcome": "error"}))
@@ -169,7 +169,7 @@ def test_machine_grades_are_never_overwritten(store: Store) -> None:
 
 def test_an_external_screening_can_be_stored(store: Store) -> None:
     other = Store.open(store.path.parent / "other.db", now=ticking())
-    result = screened(other, abstracts(2, 0))
+    result = store_screening(other, abstracts(2, 0))
     other.close()
     with pytest.raises(StoreError, match="but not stored"):
         store.screenings.finish(result)
@@ -181,13 +181,13 @@ def test_an_external_screening_can_be_stored(store: Store) -> None:
 
 
 def test_an_entry_has_digests_of_screening_abstract_and_grade(store: Store) -> None:
-    screened(store, abstracts(2, 1))
-    about = store.screening_log.append(says("discard")).decision
+    store_screening(store, abstracts(2, 1))
+    about = store.screening_log.append(make_decision("discard")).decision
     assert all(
-        len(each or "") == 64
-        for each in (about.about.screening, about.about.abstract, about.about.grade)
+        len(subject or "") == 64
+        for subject in (about.about.screening, about.about.abstract, about.about.grade)
     )
-    other = store.screening_log.append(says("discard", "a1")).decision
+    other = store.screening_log.append(make_decision("discard", "a1")).decision
     assert other.about.screening == about.about.screening
     assert other.about.abstract != about.about.abstract
     found = store.screening_log.check_subjects()
@@ -197,31 +197,33 @@ def test_an_entry_has_digests_of_screening_abstract_and_grade(store: Store) -> N
 def test_an_override_needs_a_graded_abstract(store: Store) -> None:
     store.screenings.start("s1", question="Q", sources=[], settings={})
     with pytest.raises(StoreError, match=r"is running\. Decide on it when it is finished"):
-        store.screening_log.append(says("keep"))
-    screened(store, abstracts(0, 2), "s2")
+        store.screening_log.append(make_decision("keep"))
+    store_screening(store, abstracts(0, 2), "s2")
     with pytest.raises(UnknownRecord, match="no grade of 'zz'"):
-        store.screening_log.append(says("keep", "zz", screening_id="s2"))
+        store.screening_log.append(make_decision("keep", "zz", screening_id="s2"))
     with pytest.raises(UnknownRecord, match="no screening 's3'"):
-        store.screening_log.append(says("keep", screening_id="s3"))
+        store.screening_log.append(make_decision("keep", screening_id="s3"))
     assert store.screening_log.head().length == 0
 
 
 def test_a_repeated_override_is_one_entry_and_a_stale_one_is_rejected(store: Store) -> None:
-    screened(store, abstracts(0, 2))
+    store_screening(store, abstracts(0, 2))
     version = store.screenings.summary("s1").version
-    first = store.screening_log.append(says("keep", token="t1"), seen_version=version)
-    assert store.screening_log.append(says("keep", token="t1"), seen_version=version) == first
+    first = store.screening_log.append(make_decision("keep", token="t1"), seen_version=version)
+    assert (
+        store.screening_log.append(make_decision("keep", token="t1"), seen_version=version) == first
+    )
     with pytest.raises(StoreError, match="something else"):
-        store.screening_log.append(says("keep", "a1", token="t1"))
+        store.screening_log.append(make_decision("keep", "a1", token="t1"))
     with pytest.raises(StaleVersion):
-        store.screening_log.append(says("discard"), seen_version=version)
+        store.screening_log.append(make_decision("discard"), seen_version=version)
     assert store.screening_log.head().length == 1
 
 
 def test_altered_entries_are_detected(path: Path) -> None:
     with Store.open(path, now=ticking()) as store:
-        screened(store, abstracts(0, 2))
-        store.screening_log.append(says("keep"))
+        store_screening(store, abstracts(0, 2))
+        store.screening_log.append(make_decision("keep"))
         assert store.check().ok
     connection = connect(path)
     for (name,) in connection.execute(
@@ -247,14 +249,14 @@ def test_altered_entries_are_detected(path: Path) -> None:
 
 
 def test_the_screening_log_can_be_filtered_and_paged(store: Store) -> None:
-    screened(store, abstracts(0, 2))
+    store_screening(store, abstracts(0, 2))
     for number, value in enumerate(("keep", "discard", "needs_more")):
         store.screening_log.append(
-            says(value, f"a{number % 2}", reviewer=("Ada", "Bo")[number % 2])
+            make_decision(value, f"a{number % 2}", reviewer=("Ada", "Bo")[number % 2])
         )
     store.acceptances.reset(by="Ada", reason="New rubric.")
     page = store.screening_log.entries(ScreeningLogFilter(screening_id="s1", size=2))
-    assert (page.total, [each.seq for each in page.rows]) == (3, [3, 2])
+    assert (page.total, [row.seq for row in page.rows]) == (3, [3, 2])
     assert store.screening_log.entries(ScreeningLogFilter(kinds=("memory_reset",))).total == 1
     assert store.screening_log.entries(ScreeningLogFilter(reviewers=("Bo",))).total == 1
     assert store.screening_log.entries(ScreeningLogFilter(abstract_id="a0")).total == 2
@@ -270,7 +272,7 @@ def test_invalid_entries_are_rejected() -> None:
         ScreeningDecision(kind="memory_reset", reviewer="Ada", screening_id=None)
 
 
-def accepted(screening_id: str, quality: float = 0.8) -> AcceptedStudy:
+def accepted_study(screening_id: str, quality: float = 0.8) -> AcceptedStudy:
     return AcceptedStudy(
         study_type="human_rct_drug_intervention",
         design="randomised_trial",
@@ -285,21 +287,21 @@ def accepted(screening_id: str, quality: float = 0.8) -> AcceptedStudy:
 @pytest.mark.spec("AESOP-MEMORY")
 def test_memory_survives_a_restart_and_a_reset_keeps_the_log(path: Path) -> None:
     with Store.open(path) as store:
-        screened(store, abstracts(2, 0))
-        screened(store, abstracts(2, 0), "s2")
+        store_screening(store, abstracts(2, 0))
+        store_screening(store, abstracts(2, 0), "s2")
         memory = store.acceptances
-        memory.replace("s1", [accepted("s1"), accepted("s1", 0.9)])
-        memory.replace("s2", [accepted("s2")])
+        memory.replace("s1", [accepted_study("s1"), accepted_study("s1", 0.9)])
+        memory.replace("s2", [accepted_study("s2")])
     with Store.open(path) as store:
-        assert [each.quality for each in store.acceptances.entries()] == [0.8, 0.9, 0.8]
+        assert [entry.quality for entry in store.acceptances.entries()] == [0.8, 0.9, 0.8]
         entry = store.acceptances.reset(by="Ada", reason="The rubric has changed.")
         assert entry.decision.extra == {"forgotten": 3}
         assert store.acceptances.entries() == ()
         assert len(store.acceptances.history()) == 3
-        screened(store, abstracts(2, 0), "s3")
-        store.acceptances.replace("s3", [accepted("s3")])
-        store.acceptances.replace("s1", [accepted("s1")])
-        assert [each.screening_id for each in store.acceptances.entries()] == ["s3"]
+        store_screening(store, abstracts(2, 0), "s3")
+        store.acceptances.replace("s3", [accepted_study("s3")])
+        store.acceptances.replace("s1", [accepted_study("s1")])
+        assert [entry.screening_id for entry in store.acceptances.entries()] == ["s3"]
         assert store.screening_log.verify().intact
 
 
@@ -405,16 +407,16 @@ def test_importing_a_file_twice_adds_nothing(store: Store) -> None:
         store.corpora.add_many("c", [an_abstract(1), an_abstract(2)], source="one.ris")
     summary = store.corpora.summary("c")
     assert (summary.abstracts, summary.identified, summary.duplicates) == (2, 4, 2)
-    assert [each.added for each in store.corpora.imports("c")] == [2, 0]
+    assert [imported.added for imported in store.corpora.imports("c")] == [2, 0]
 
 
 def test_an_interrupted_import_keeps_and_counts_its_records(store: Store) -> None:
-    def interrupted() -> Iterator[Abstract]:
+    def yield_then_interrupt() -> Iterator[Abstract]:
         yield from (an_abstract(number) for number in range(5))
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        store.corpora.add_many("c", interrupted(), source="x", batch=2)
+        store.corpora.add_many("c", yield_then_interrupt(), source="x", batch=2)
     assert store.corpora.summary("c").abstracts == 5
     assert store.corpora.summary("c").identified == 5
 
@@ -423,10 +425,10 @@ def test_corpora_are_isolated(store: Store) -> None:
     store.corpora.add_many("one", [an_abstract(1, text="Asthma in children.")], source="x")
     store.corpora.add_many("two", [an_abstract(1, text="Asthma in adults.")], source="x")
     assert store.corpora.search("one", "adults", 5) == ()
-    assert [each.name for each in store.corpora.list_all()] == ["one", "two"]
+    assert [corpus.name for corpus in store.corpora.list_all()] == ["one", "two"]
     store.corpora.remove("one")
     assert store.database.value("PRAGMA secure_delete") == 1
-    assert [each.name for each in store.corpora.list_all()] == ["two"]
+    assert [corpus.name for corpus in store.corpora.list_all()] == ["two"]
     assert ids(store.corpora.search("two", "adults", 5)) == ["a-1"]
     assert store.check().ok
     store.corpora.add_many("one", [an_abstract(7)], source="x")
@@ -498,7 +500,7 @@ def test_search_pages_have_no_gaps_or_repeats(store: Store) -> None:
     pages = [
         ids(store.corpora.search("c", "asthma steroid", 7, offset)) for offset in range(0, 63, 7)
     ]
-    assert [each for page in pages for each in page] == whole
+    assert [row for page in pages for row in page] == whole
     assert store.corpora.search("c", "asthma", 0) == ()
 
 
@@ -596,7 +598,7 @@ def test_search_finds_the_right_abstract_among_thousands(store: Store, public_da
         )
     assert store.corpora.add_many("c", given, source="x").added == len(given)
     found = {case_id: ids(store.corpora.search("c", query, 5)) for case_id, query in asked.items()}
-    first = sum(each[:1] == [case_id] for case_id, each in found.items()) / len(asked)
-    among_five = sum(case_id in each for case_id, each in found.items()) / len(asked)
+    first = sum(ranked[:1] == [case_id] for case_id, ranked in found.items()) / len(asked)
+    among_five = sum(case_id in ranked for case_id, ranked in found.items()) / len(asked)
     # measured: .93 and .98
     assert (first > 0.9, among_five > 0.96) == (True, True), (first, among_five)

@@ -20,7 +20,7 @@ from tests.store.factories import (
     a_case,
     a_decision,
     a_run,
-    accepted,
+    acceptance_of,
     an_iteration,
     an_undo,
 )
@@ -63,9 +63,9 @@ VERDICTS = {
     ],
 )
 def test_states_follow_the_table(runs: list[str], entries: list[tuple], state: str) -> None:
-    facts = [RunFact(seq, each) for seq, each in enumerate(runs, 1)]
+    facts = [RunFact(seq, run) for seq, run in enumerate(runs, 1)]
     assert (
-        derive_state(facts, [EntryFact(seq, *each) for seq, each in enumerate(entries, 1)]).state
+        derive_state(facts, [EntryFact(seq, *entry) for seq, entry in enumerate(entries, 1)]).state
         == state
     )
 
@@ -101,32 +101,32 @@ class OneCase(RuleBasedStateMachine):
         )
         self.runs[run_id] = "running"
 
-    def unfinished(self, state: str) -> list[str]:
+    def unfinished_runs(self, state: str) -> list[str]:
         return [run_id for run_id, now in self.runs.items() if now == state]
 
-    @precondition(lambda self: self.unfinished("running"))
+    @precondition(lambda self: self.unfinished_runs("running"))
     @rule(data=st.data())
     def interrupt(self, data: st.DataObject) -> None:
-        run_id = data.draw(st.sampled_from(self.unfinished("running")))
+        run_id = data.draw(st.sampled_from(self.unfinished_runs("running")))
         self.store.runs.abandon(run_id, "Ctrl-C")
         self.runs[run_id] = "interrupted"
 
-    @precondition(lambda self: self.unfinished("interrupted"))
+    @precondition(lambda self: self.unfinished_runs("interrupted"))
     @rule(data=st.data())
     def resume(self, data: st.DataObject) -> None:
-        run_id = data.draw(st.sampled_from(self.unfinished("interrupted")))
+        run_id = data.draw(st.sampled_from(self.unfinished_runs("interrupted")))
         self.store.runs.resume(run_id)
         self.runs[run_id] = "running"
 
-    @precondition(lambda self: self.unfinished("running"))
+    @precondition(lambda self: self.unfinished_runs("running"))
     @rule(data=st.data(), clean=st.booleans())
     def finish(self, data: st.DataObject, clean: bool) -> None:
-        run_id = data.draw(st.sampled_from(self.unfinished("running")))
+        run_id = data.draw(st.sampled_from(self.unfinished_runs("running")))
         run = a_run(self.case, run_id, iterations=(an_iteration(invalid=() if clean else ("7",)),))
         self.store.runs.finish(run)
         self.runs[run_id] = "finished"
         if clean:
-            self.accepted[run_id] = self.store.decisions.append(accepted(run)).id
+            self.accepted[run_id] = self.store.decisions.append(acceptance_of(run)).id
 
     @rule(verdict=st.sampled_from(sorted(VERDICTS)), redacted=st.booleans())
     def decide(self, verdict: str, redacted: bool) -> None:
@@ -157,11 +157,11 @@ class OneCase(RuleBasedStateMachine):
                 with pytest.raises(StoreError):
                     self.store.decisions.append(an_undo(self.case, entry.id))
 
-    def expected(self) -> str:
+    def expected_state(self) -> str:
         finished = [run_id for run_id, now in self.runs.items() if now == "finished"]
         if self.standing:
             return self.standing[-1][1]
-        if self.unfinished("running"):
+        if self.unfinished_runs("running"):
             return "running"
         if finished:
             return "accepted" if finished[-1] in self.accepted else "needs_review"
@@ -169,7 +169,7 @@ class OneCase(RuleBasedStateMachine):
 
     @invariant()
     def it_stands_where_it_must_and_recomputing_changes_nothing(self) -> None:
-        assert self.store.cases.summary("case-1").state == self.expected()
+        assert self.store.cases.summary("case-1").state == self.expected_state()
         connection = connect(self.store.path)
         assert list(problems(connection)) == []
         before = tuple(connection.execute("SELECT * FROM cases").fetchone())

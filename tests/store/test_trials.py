@@ -160,7 +160,9 @@ def _came_to(run: Run) -> dict[str, Any]:
         "usage",
     }
     whole = run.model_dump(exclude={*own, "iterations", "draft", "loose_calls"})
-    iterations = [each.model_dump(exclude={"step_ms", "calls"}) for each in run.iterations]
+    iterations = [
+        iteration.model_dump(exclude={"step_ms", "calls"}) for iteration in run.iterations
+    ]
     return {**whole, "iterations": iterations, "draft": run.draft and run.draft.answer}
 
 
@@ -187,7 +189,7 @@ def _results(
     process = CONTEXT.Process(target=work, args=(path, models, there))
     process.start()
     there.close()
-    reports = list(_received(here))
+    reports = list(_receive_all(here))
     process.join()
     assert process.exitcode == 0
     return reports
@@ -222,7 +224,7 @@ def _resume_all(path: Path, models: Settings, report: Connection) -> None:
         report.send((run.case_id.partition("-")[0], settings.critic, _came_to(run), kept))
 
 
-def _compared(path: Path, acknowledged: list[tuple[str, str]]) -> None:
+def _compare(path: Path, acknowledged: list[tuple[str, str]]) -> None:
     """Hold what was acknowledged against what is stored."""
     for part in path.parent.glob("*.part*"):
         part.unlink()
@@ -253,8 +255,10 @@ def _compared(path: Path, acknowledged: list[tuple[str, str]]) -> None:
         "runs",
         "decision_log WHERE kind = 'decision'",
     ):  # each case was audited or decided by one worker, once
-        each = f"SELECT count(*) AS times FROM {doubled} GROUP BY case_seq"
-        assert workbench.store.database.value(f"SELECT coalesce(max(times), 1) FROM ({each})") == 1
+        counted = f"SELECT count(*) AS times FROM {doubled} GROUP BY case_seq"
+        assert (
+            workbench.store.database.value(f"SELECT coalesce(max(times), 1) FROM ({counted})") == 1
+        )
     check = workbench.store.check()
     assert check.ok, check.problems
     assert workbench.store.decisions.check_subjects().broken == ()
@@ -262,7 +266,7 @@ def _compared(path: Path, acknowledged: list[tuple[str, str]]) -> None:
     workbench.close()
 
 
-def _received(report: Connection) -> Iterator[tuple[Any, ...]]:
+def _receive_all(report: Connection) -> Iterator[tuple[Any, ...]]:
     try:
         while True:
             yield report.recv()
@@ -290,12 +294,12 @@ def test_kills_lose_no_acknowledged_write(tmp_path: Path, models: Settings, roun
         assert process.pid is not None
         os.kill(process.pid, signal.SIGKILL)
         process.join()
-        for kind, name, _ in _received(here):
+        for kind, name, _ in _receive_all(here):
             assert kind != "error", name
             acknowledged.append((kind, name))
         if kill % 25 == 24 or kill == rounds - 1:
             audits.resume(path)
-            _compared(path, acknowledged)
+            _compare(path, acknowledged)
             log.info(
                 "%d kills, %d acknowledged, none lost; resumed: %s",
                 kill + 1,
@@ -323,14 +327,14 @@ def test_eight_concurrent_processes_lose_nothing(
     acknowledged: list[tuple[str, str]] = []
     waits: dict[str, list[float]] = {}
     for here, process in pipes:
-        for kind, name, seconds in _received(here):
+        for kind, name, seconds in _receive_all(here):
             assert kind != "error", name
             if kind != "end":
                 acknowledged.append((kind, name))
                 waits.setdefault(kind, []).append(seconds)
         process.join()
-    _compared(path, acknowledged)
-    longest = {kind: round(max(each), 2) for kind, each in waits.items()}
+    _compare(path, acknowledged)
+    longest = {kind: round(max(seconds), 2) for kind, seconds in waits.items()}
     log.info(
         "%d acknowledged by eight processes, none lost; longest in seconds: %s",
         len(acknowledged),

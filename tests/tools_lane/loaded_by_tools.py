@@ -47,7 +47,7 @@ def trl(path: Path) -> dict[str, Any]:
         if not is_conversational(row):
             raise SystemExit(f"not conversational: {sorted(row)}")
         if maybe_extract_prompt(row) != row:
-            raise SystemExit("the prompt is taken out of the answers: it stands in them as well")
+            raise SystemExit("the answers repeat the prompt")
     texts = [maybe_apply_chat_template(row, tokenizer) for row in rows]
     return {"rows": len(texts), "texts": texts}
 
@@ -66,16 +66,16 @@ def label_studio(path: Path) -> dict[str, Any]:
     regions = []
     for task in tasks:
         if not interface.validate_task({"data": task["data"]}):
-            raise SystemExit(f"a task lacks what the interface shows: {sorted(task['data'])}")
-        for each in task["predictions"]:
-            if errors := interface.validate_prediction(each, return_errors=True):
+            raise SystemExit(f"a task lacks a displayed field: {sorted(task['data'])}")
+        for prediction in task["predictions"]:
+            if errors := interface.validate_prediction(prediction, return_errors=True):
                 raise SystemExit(f"a prediction is refused: {errors[:3]}")
-            regions.append(len(PredictionValue(**each).result))
-        for each in task["annotations"]:
-            if not interface.validate_annotation(each):
-                raise SystemExit(f"an annotation is refused: {json.dumps(each)[:500]}")
+            regions.append(len(PredictionValue(**prediction).result))
+        for annotation in task["annotations"]:
+            if not interface.validate_annotation(annotation):
+                raise SystemExit(f"an annotation is refused: {json.dumps(annotation)[:500]}")
             # The server fills in the importing user, so annotations in a file need none.
-            regions.append(len(AnnotationValue(completed_by=1, **each).result))
+            regions.append(len(AnnotationValue(completed_by=1, **annotation).result))
     return {
         "rows": len(tasks),
         "predictions": sum(len(task["predictions"]) for task in tasks),

@@ -19,7 +19,7 @@ from masis.schema.labels import LabelPassage, TargetLabel
 from masis.schema.review import Decision
 from masis.services import Workbench, demo_cases
 from masis.store.records import CaseFilter
-from tests.reviewing import ADA, submitted
+from tests.reviewing import ADA, submit
 
 ROOT = Path(__file__).parents[2]
 FIXTURES = ROOT / "tests" / "datasets" / "mapping" / "files"
@@ -125,7 +125,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workbench]:
                 ),
             ),
         )
-        submitted(workbench, decision)
+        submit(workbench, decision)
         workbench.minimal_evidence.verify(ADA, case.id)
     yield workbench
     workbench.close()
@@ -175,7 +175,7 @@ def test_datasets_reads_a_hugging_face_folder_with_its_declared_types_even_if_co
         workbench.close()
 
 
-def loaded(tool: str, path: Path, folder: Path) -> dict[str, Any]:
+def load_with_tool(tool: str, path: Path, folder: Path) -> dict[str, Any]:
     """Return what a tool's own loader reads from an export."""
     found: dict[str, Any] = json.loads(
         by_tools(
@@ -192,7 +192,7 @@ def lines_of(path: Path) -> list[dict[str, Any]]:
 def test_ragas_loads_every_sample_with_all_its_fields(bench: Workbench, tmp_path: Path) -> None:
     path = tmp_path / "samples.jsonl"
     exported = bench.exports.write_file(ADA, path, "ragas")
-    found = loaded("ragas", path, tmp_path)
+    found = load_with_tool("ragas", path, tmp_path)
     assert found["rows"] == exported.rows == 6
     own = {"retrieved_context_sources"}  # Ragas has no field for them
     assert found["samples"] == [
@@ -204,7 +204,7 @@ def test_ragas_loads_every_sample_with_all_its_fields(bench: Workbench, tmp_path
 def test_trl_loads_pairs_as_preferences_with_a_prompt(bench: Workbench, tmp_path: Path) -> None:
     path = tmp_path / "pairs.jsonl"
     exported = bench.exports.write_file(ADA, path, "pairs")
-    found = loaded("trl", path, tmp_path)
+    found = load_with_tool("trl", path, tmp_path)
     assert found["rows"] == exported.rows == 3
     for row, texts in zip(lines_of(path), found["texts"], strict=True):
         assert texts["prompt"] == f"<user>{row['prompt'][0]['content']}"
@@ -216,10 +216,10 @@ def test_trl_loads_pairs_as_preferences_with_a_prompt(bench: Workbench, tmp_path
 def test_trl_loads_chats_for_training(bench: Workbench, tmp_path: Path) -> None:
     path = tmp_path / "sft.jsonl"
     exported = bench.exports.write_file(ADA, path, "sft")
-    found = loaded("trl", path, tmp_path)
+    found = load_with_tool("trl", path, tmp_path)
     assert found["rows"] == exported.rows == 6
     for row, texts in zip(lines_of(path), found["texts"], strict=True):
-        asked, answered = (each["content"] for each in row["messages"])
+        asked, answered = (message["content"] for message in row["messages"])
         assert texts["text"] == f"<user>{asked}<assistant>{answered}"
 
 
@@ -228,13 +228,13 @@ def test_label_studio_accepts_tasks_predictions_and_annotations(
 ) -> None:
     path = tmp_path / "tasks.json"
     exported = bench.exports.write_file(ADA, path, "label-studio")
-    found = loaded("label-studio", path, tmp_path)
+    found = load_with_tool("label-studio", path, tmp_path)
     assert (found["rows"], found["predictions"], found["annotations"]) == (exported.rows, 6, 6)
     tasks = json.loads(path.read_text(encoding="utf-8"))
     regions = [
-        each for task in tasks for part in ("predictions", "annotations") for each in task[part]
+        result for task in tasks for part in ("predictions", "annotations") for result in task[part]
     ]
-    assert found["regions"] == sum(len(each["result"]) for each in regions) > 12
+    assert found["regions"] == sum(len(region["result"]) for region in regions) > 12
 
 
 @pytest.mark.parametrize("encoding", ["csv", "parquet"])

@@ -32,7 +32,7 @@ def langchain() -> dict[str, Any]:
     found = [Document(text, metadata={"source": f"{n}.txt"}) for n, text in enumerate(TEXTS, 1)]
     return {
         "input": QUESTION,
-        "context": [each.model_dump(mode="json") for each in found],
+        "context": [document.model_dump(mode="json") for document in found],
         "answer": ANSWER,
     }
 
@@ -54,7 +54,7 @@ def openai_responses() -> dict[str, Any]:
     """Return a response with a file search and citations of its files."""
     results = [
         {"file_id": f"file-{n}", "filename": f"{n}.txt", "score": 0.9, "text": text}
-        for n, text in _numbered()
+        for n, text in _number_texts()
     ]
     places = {1: len(TEXTS[0]), 2: len(" ".join(TEXTS))}
     cited = [
@@ -111,7 +111,7 @@ def openai_chat() -> dict[str, Any]:
     }
     reply = openai.types.chat.ChatCompletion.model_validate(whole)
     read = {"id": "https://example.org/marle", "text": TEXTS[0]}  # the reply contains only the url
-    request = {"messages": [_asked(QUESTION)]}
+    request = {"messages": [_user_message(QUESTION)]}
     return {"request": request, "response": reply.model_dump(mode="json"), "documents": [read]}
 
 
@@ -158,14 +158,17 @@ def anthropic_message() -> dict[str, Any]:
     whole = about | {"content": content, "usage": {"input_tokens": 1, "output_tokens": 1}}
     reply = anthropic.types.Message.model_validate(whole)
     asked = [document, result, {"type": "text", "text": QUESTION}]
-    return {"request": {"messages": [_asked(asked)]}, "response": reply.model_dump(mode="json")}
+    return {
+        "request": {"messages": [_user_message(asked)]},
+        "response": reply.model_dump(mode="json"),
+    }
 
 
-def _asked(content: object) -> dict[str, object]:
+def _user_message(content: object) -> dict[str, object]:
     return {"role": "user", "content": content}
 
 
-def _numbered() -> Iterator[tuple[int, str]]:
+def _number_texts() -> Iterator[tuple[int, str]]:
     return enumerate(TEXTS, 1)
 
 

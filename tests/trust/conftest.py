@@ -59,7 +59,7 @@ def store_audited(
         bench.audits.store_run(ADA, a_run(case, f"run-{number}", **(made | keys.get("run", {}))))
 
 
-def decided(
+def decide_original(
     bench: Workbench, number: int, verdict: str = "approve", *, blind: bool = True, **keys: Any
 ) -> None:
     """Decide case ``case-NUMBER`` about its original answer."""

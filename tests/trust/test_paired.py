@@ -167,7 +167,7 @@ def test_values_of_other_questions_or_without_end_are_errors() -> None:
 # Preferences
 
 
-def _drawn(
+def _draw_verdicts(
     strengths: dict[str, float],
     tie_log_rate: float,
     questions: int,
@@ -229,7 +229,7 @@ def test_strengths_equal_those_of_the_baseball_league_in_agrestis_textbook() -> 
 
 def test_strengths_with_ties_equal_a_general_optimizer() -> None:
     truth = {"a": 0.7, "b": 0.1, "c": -0.2, "d": -0.6}
-    comparisons = _drawn(truth, -0.8, 240, seed=1)
+    comparisons = _draw_verdicts(truth, -0.8, 240, seed=1)
     index = {name: number for number, name in enumerate(truth)}
 
     def loss(parameters: np.ndarray) -> float:
@@ -257,7 +257,7 @@ def test_two_systems_have_the_log_odds_of_their_wins() -> None:
 
 
 def test_the_sides_of_a_comparison_dont_matter() -> None:
-    comparisons = _drawn({"a": 0.5, "b": 0.0, "c": -0.5}, -1.0, 90, seed=2)
+    comparisons = _draw_verdicts({"a": 0.5, "b": 0.0, "c": -0.5}, -1.0, 90, seed=2)
     turned = {"first": "second", "second": "first", "tie": "tie"}
     swapped = [
         Comparison(row.second, row.first, turned[row.outcome], row.question)  # type: ignore[arg-type]
@@ -313,7 +313,7 @@ def test_a_win_rate_counts_ties_half_and_widens_for_several_verdicts_on_a_questi
 
 
 def test_strengths_of_repeated_verdicts_are_no_more_certain() -> None:
-    comparisons = _drawn({"a": 0.5, "b": 0.0, "c": -0.5}, -1.0, 150, seed=6)
+    comparisons = _draw_verdicts({"a": 0.5, "b": 0.0, "c": -0.5}, -1.0, 150, seed=6)
     once, thrice = fit_bradley_terry(comparisons), fit_bradley_terry(comparisons * 3)
     for (_, found), (_, repeated) in zip(once.strengths, thrice.strengths, strict=True):
         width = (found.high or 0) - (found.low or 0)
@@ -323,7 +323,7 @@ def test_strengths_of_repeated_verdicts_are_no_more_certain() -> None:
 # Coverage
 
 
-def _covered(low: float | None, truth: float, high: float | None) -> bool:
+def _is_covered(low: float | None, truth: float, high: float | None) -> bool:
     return low is not None and high is not None and low <= truth <= high
 
 
@@ -348,7 +348,7 @@ def test_intervals_of_differences_of_shares_cover(
     hits = 0
     for counts in rng.multinomial(questions, chances, size=rounds):
         found = compare_shares(*map(int, counts)).difference
-        hits += _covered(found.low, chances[1] - chances[2], found.high)
+        hits += _is_covered(found.low, chances[1] - chances[2], found.high)
     _assert_covers(hits, rounds)
 
 
@@ -361,10 +361,10 @@ def test_bootstrap_intervals_of_means_and_rates_cover(rounds: int, questions: in
         shared = rng.normal(0, 2, questions)
         x, y = shared + rng.normal(0.3, 1, questions), shared + rng.normal(0, 1, questions)
         found = bootstrap_difference(x, y)
-        means += _covered(found.low, 0.3, found.high)
+        means += _is_covered(found.low, 0.3, found.high)
         of_x, of_y = rng.integers(3, 10, questions), rng.integers(3, 10, questions)
         found = bootstrap_difference(rng.binomial(of_x, 0.5), rng.binomial(of_y, 0.3), of_x, of_y)
-        rates += _covered(found.low, 0.2, found.high)
+        rates += _is_covered(found.low, 0.2, found.high)
     _assert_covers(means, rounds)
     _assert_covers(rates, rounds)
 
@@ -377,12 +377,12 @@ def test_intervals_of_preferences_cover(rounds: int, reviewers: int) -> None:
     rate = float((weights[0] + weights[2] / 2) / weights.sum())
     strengths = of = rates = 0
     for seed in range(rounds):
-        comparisons = _drawn(truth, ties, 150, seed, reviewers)
+        comparisons = _draw_verdicts(truth, ties, 150, seed, reviewers)
         for name, found in fit_bradley_terry(comparisons).strengths:
-            strengths += _covered(found.low, truth[name], found.high)
+            strengths += _is_covered(found.low, truth[name], found.high)
             of += 1
         found = win_rates(comparisons)[0].rate
-        rates += _covered(found.low, rate, found.high)
+        rates += _is_covered(found.low, rate, found.high)
     # The intervals of one simulation depend on each other, so that its rounds count, not they.
     _assert_covers(round(strengths / 3), of // 3)
     _assert_covers(rates, rounds)

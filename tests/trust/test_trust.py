@@ -71,7 +71,7 @@ from masis.trust.score import (
 from masis.ui.team.page import pair_text
 from masis.views.story import checks_passed
 from tests.reviewing import ADA
-from tests.trust.conftest import DOUBT, decided, store_audited
+from tests.trust.conftest import DOUBT, decide_original, store_audited
 
 Audited = Callable[..., None]
 ALIKE = "can't be computed: all verdicts are alike"
@@ -88,12 +88,12 @@ def reviewed(bench: Workbench, audited: Audited) -> Workbench:
     for number, verdict in enumerate(
         ["reject", "reject", "override", "reject", "approve", "approve"]
     ):
-        decided(bench, number, verdict)
+        decide_original(bench, number, verdict)
     for number in range(6, 11):
-        decided(bench, number)
-    decided(bench, 11, "reject")
-    decided(bench, 12, "reject", blind=False)
-    decided(bench, 13, "escalate")
+        decide_original(bench, number)
+    decide_original(bench, 11, "reject")
+    decide_original(bench, 12, "reject", blind=False)
+    decide_original(bench, 13, "escalate")
     return bench
 
 
@@ -121,8 +121,8 @@ def test_without_checks_of_passed_answers_the_miss_rate_is_unknown(
 ) -> None:
     audited(0, 3, run={"review_reasons": (SERIOUS,)})
     for number in range(2):
-        decided(bench, number, "reject")
-    decided(bench, 2, "escalate", blind=False)
+        decide_original(bench, number, "reject")
+    decide_original(bench, 2, "escalate", blind=False)
     report = bench.trust.compare(ADA, TrustFilter())
     assert (report.answers.precision.value, report.answers.recall.value) == (1.0, None)
     assert "it's unknown how many faulty ones it misses" in agreement_summary(report)
@@ -185,9 +185,9 @@ def test_only_a_lead_sees_reviewer_names(bench: Workbench, audited: Audited) -> 
         "Ada", QueuePolicy(reviewers=2, rule="adjudicated", machine="never")
     )
     for number, verdict in enumerate(["approve", "approve", "reject"]):
-        decided(bench, number, "approve", reviewer="Ada")
-        decided(bench, number, verdict, reviewer="Bo")
-    decided(bench, 2, "reject", kind="adjudication", reviewer="Cy")
+        decide_original(bench, number, "approve", reviewer="Ada")
+        decide_original(bench, number, verdict, reviewer="Bo")
+    decide_original(bench, 2, "reject", kind="adjudication", reviewer="Cy")
     found = bench.trust.people(ADA)
     assert (found.agreement.units, found.agreement.raw.value) == (3, pytest.approx(2 / 3))
     (pair,) = found.pairs
@@ -196,7 +196,7 @@ def test_only_a_lead_sees_reviewer_names(bench: Workbench, audited: Audited) -> 
     assert bench.trust.people(ADA, names=True).pairs[0].second == "Bo"
     (own,) = bench.trust.reviewers(ADA)
     assert (own.decisions, own.agreed.value) == (3, pytest.approx(2 / 3))
-    assert {each.reviewer for each in bench.trust.reviewers(ADA, others=True)} == {
+    assert {reviewer.reviewer for reviewer in bench.trust.reviewers(ADA, others=True)} == {
         "Ada",
         "Bo",
         "Cy",
@@ -212,8 +212,8 @@ def test_constant_reviewers_are_named(bench: Workbench, audited: Audited) -> Non
     audited(0, 6)
     bench.store.team.put_in_force("Ada", QueuePolicy(reviewers=2, rule="adjudicated"))
     for number in range(6):
-        decided(bench, number, "override", reviewer="Ada")
-        decided(bench, number, "override" if number < 2 else "reject", reviewer="Bo")
+        decide_original(bench, number, "override", reviewer="Ada")
+        decide_original(bench, number, "override" if number < 2 else "reject", reviewer="Bo")
     found = bench.trust.people(ADA)
     assert found.constant == (("Ada", "override", 6),)
     assert found.agreement.raw == found.pairs[0].raw
@@ -236,8 +236,8 @@ def test_equal_verdicts_with_different_corrections_arent_full_agreement(
         {**mine, "corrected_answer": " Zinc. "},
     )
     for number, other in enumerate(theirs):
-        decided(bench, number, **mine)
-        decided(bench, number, reviewer="Bo", **other)
+        decide_original(bench, number, **mine)
+        decide_original(bench, number, reviewer="Bo", **other)
     found = bench.trust.people(ADA)
     (pair,) = found.pairs
     assert (pair.same, [found.cases[unit] for unit in pair.apart]) == (3, ["case-1"])
@@ -254,10 +254,12 @@ def test_instant_decisions_and_escalations_are_excluded(bench: Workbench, audite
     for number, (mine, seconds) in enumerate(
         (("approve", 0.2), ("approve", 20.0), ("approve", 0.0))
     ):
-        decided(bench, number, mine, extra={"seconds": seconds})
-        decided(bench, number, "reject", reviewer="Bo", extra={"seconds": 0.1})
+        decide_original(bench, number, mine, extra={"seconds": seconds})
+        decide_original(bench, number, "reject", reviewer="Bo", extra={"seconds": 0.1})
     for number, verdict in enumerate(("reject", "approve", "escalate")):
-        decided(bench, number, verdict, kind="adjudication", reviewer="Cy", extra={"seconds": 40.0})
+        decide_original(
+            bench, number, verdict, kind="adjudication", reviewer="Cy", extra={"seconds": 40.0}
+        )
     ada, bo, cy = bench.trust.reviewers(ADA, others=True)
     assert (cy.seconds, cy.adjudication_seconds) == (None, 40.0)
     assert (ada.seconds, bo.seconds) == (20.0, None)
@@ -273,9 +275,9 @@ def test_blind_reviewers_see_only_settled_cases(bench: Workbench, audited: Audit
         "Ada", QueuePolicy(reviewers=2, rule="adjudicated", machine="never")
     )
     for reviewer, verdict in (("Bo", "approve"), ("Cy", "reject")):
-        decided(bench, 0, verdict, reviewer=reviewer)  # differ: not settled
+        decide_original(bench, 0, verdict, reviewer=reviewer)  # differ: not settled
     for reviewer in ("Bo", "Cy"):
-        decided(bench, 1, "approve", reviewer=reviewer)
+        decide_original(bench, 1, "approve", reviewer=reviewer)
     assert bench.trust.people(ADA).cases == ("case-1",)
     assert bench.trust.decisions_by(ADA) == {"Bo": 1, "Cy": 1}
     assert bench.trust.counts_in_words(ADA) == "Counts settled cases and all of your own decisions."
@@ -288,9 +290,9 @@ def test_current_and_own_decisions_are_counted(bench: Workbench, audited: Audite
     bench.store.team.put_in_force("Ada", policy)
     for reviewer, verdict in (("Bo", "approve"), ("Cy", "override")):
         # differ: all count, once all are in
-        decided(bench, 0, verdict, reviewer=reviewer, corrected_answer="Better.")
+        decide_original(bench, 0, verdict, reviewer=reviewer, corrected_answer="Better.")
     # another decision is missing
-    decided(bench, 1, "override", reviewer="Cy", corrected_answer="Better.")
+    decide_original(bench, 1, "override", reviewer="Cy", corrected_answer="Better.")
     for actor, counts in ((ADA, {"Bo": 1, "Cy": 1}), (Actor(name="Cy"), {"Bo": 1, "Cy": 2})):
         assert bench.trust.decisions_by(actor) == counts
         assert bench.trust.team_stats(actor).decisions == sum(counts.values())
@@ -315,7 +317,7 @@ def test_reviewers_are_named_without_a_blind_policy(bench: Workbench, audited: A
     audited(0, 1)
     bench.store.team.put_in_force("Ada", QueuePolicy(reviewers=2))
     for reviewer in ("Bo", "Cy"):
-        decided(bench, 0, "approve", reviewer=reviewer)
+        decide_original(bench, 0, "approve", reviewer=reviewer)
     (pair,) = bench.trust.people(ADA).pairs
     assert (pair.first, pair.second) == ("Bo", "Cy")
 
@@ -335,8 +337,8 @@ def test_the_miss_rate_is_stratified_and_reports_missing_draws(
     assert more > 200
     assert draws_for_width(miss_rate([]), 0.05) is None
     audited(0, 4, run={"needs_review": False, "review_reasons": (), "spot_check": True})
-    decided(bench, 0, "reject")
-    decided(bench, 1)
+    decide_original(bench, 0, "reject")
+    decide_original(bench, 1)
     found = bench.trust.miss_report(ADA)
     assert (found.total.value, found.total.n, found.faulty) == (0.5, 2, ("case-0",))
     assert set(found.open) == {"case-2", "case-3"}
@@ -386,7 +388,7 @@ def test_too_few_decisions_yield_no_score(n: int, faulty: int) -> None:
 
 def test_a_score_has_its_figures() -> None:
     truth, same = np.array([True, False] * 50), np.full(100, 0.5)
-    assert [each.n for each in reliability(truth, same)] == [100]
+    assert [part.n for part in reliability(truth, same)] == [100]
     assert calibration_error(truth, same) == 0.0
     assert yield_curve(truth, same)[25] == (0.5, 0.5)
 
@@ -397,7 +399,7 @@ def test_a_fitted_score_orders_the_queue(bench: Workbench, audited: Audited) -> 
     for number in range(80):
         faulty = number % 3 == 0
         audited(number, number + 1, confidence=0.2 if faulty else 0.9)
-        decided(bench, number, "reject" if faulty else "approve")
+        decide_original(bench, number, "reject" if faulty else "approve")
         if number in (0, 18, 19):  # one faulty answer, one too few, enough of both kinds
             assert bool(bench.trust.yield_report(ADA).curves) == (number == 19)
     audited(80, 81, confidence=0.9)
@@ -545,13 +547,13 @@ def table_of(first: np.ndarray, second: np.ndarray, k: int) -> np.ndarray:
     return np.bincount(first * k + second, minlength=k * k).astype(float).reshape(k, k)
 
 
-def counted(ratings: np.ndarray, categories: int) -> tuple[Patterns, np.ndarray]:
+def count_patterns(ratings: np.ndarray, categories: int) -> tuple[Patterns, np.ndarray]:
     patterns = Patterns.of(ratings, categories)
     return patterns, np.bincount(patterns.member, minlength=len(patterns.counts)).astype(float)
 
 
 def test_several_raters_match_published_examples() -> None:
-    patterns, weights = counted(FOUR_RATERS - 1, 5)
+    patterns, weights = count_patterns(FOUR_RATERS - 1, 5)
     assert krippendorff_alpha(patterns, weights) == pytest.approx(0.743, abs=5e-4)
     assert krippendorff_alpha(patterns, weights, ordered=True) == pytest.approx(0.815, abs=5e-4)
     assert gwet_ac1(patterns, weights) == pytest.approx(0.77544, abs=5e-6)
@@ -578,7 +580,7 @@ def test_two_raters_match_published_examples(
 
 def test_ac1_matches_gwets_example() -> None:
     ratings = np.array([[0, 0]] * 118 + [[0, 1]] * 5 + [[1, 0]] * 2)
-    assert gwet_ac1(*counted(ratings, 2)) == pytest.approx(0.9408, abs=5e-5)
+    assert gwet_ac1(*count_patterns(ratings, 2)) == pytest.approx(0.9408, abs=5e-5)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -593,7 +595,7 @@ def test_coefficients_match_reference_libraries(seed: int) -> None:
         )
         assert cohen_kappa(table, weights) == pytest.approx(expected)
     ratings[draws.random((60, 3)) < 0.2] = -1
-    patterns, weighted = counted(ratings, 4)
+    patterns, weighted = count_patterns(ratings, 4)
     data = np.where(ratings < 0, np.nan, ratings).T
     for level, ordered in (("nominal", False), ("ordinal", True)):
         expected = krippendorff.alpha(data, level_of_measurement=level)
@@ -637,10 +639,10 @@ def test_intervals_are_clustered_by_question() -> None:
     assert together.high - together.low > 1.8 * (alone.high - alone.low)
     ratings = np.column_stack([hit, ~hit]).astype(int)
     counted = [
-        UnitCounts.of(ratings, ratings[:, 0], each, 2)
-        for each in (np.arange(300), np.repeat(np.arange(60), 5))
+        UnitCounts.of(ratings, ratings[:, 0], units, 2)
+        for units in (np.arange(300), np.repeat(np.arange(60), 5))
     ]
-    mean = [each.estimate(lambda table: table[..., 1] / table.sum(-1)) for each in counted]
+    mean = [counts.estimate(lambda table: table[..., 1] / table.sum(-1)) for counts in counted]
     assert mean[1].high - mean[1].low > 1.8 * (mean[0].high - mean[0].low)
 
 
@@ -656,7 +658,7 @@ def test_pairs_list_their_disagreements() -> None:
     assert (first.first, first.second, first.differ, first.raw.n) == ("ann", "bo", (1, 4), 4)
     assert first.verdicts == {(0, 0): 1, (0, 1): 1, (1, 1): 1, (3, 0): 1}
     assert (first.kappa.n, first.weighted.n, first.weighted.value) == (4, 3, pytest.approx(0.4))
-    assert {(each.first, each.second) for each in others} == {("ann", "cy"), ("bo", "cy")}
+    assert {(pair.first, pair.second) for pair in others} == {("ann", "cy"), ("bo", "cy")}
 
 
 def test_spans_are_compared_by_character() -> None:
@@ -684,7 +686,7 @@ def test_thresholds_are_tested_strictest_first_until_one_fails() -> None:
     faulty = np.zeros(180, dtype=bool)
     faulty[60:66] = True
     found = try_thresholds((0.1, 0.2, 0.3), probability, faulty, 0.06, 0.05)
-    assert [(each.n, each.faulty, each.holds) for each in found] == [
+    assert [(attempt.n, attempt.faulty, attempt.holds) for attempt in found] == [
         (60, 0, True),
         (120, 6, False),
         (180, 6, False),
@@ -757,7 +759,7 @@ def test_a_guarantee_waives_only_uncertainty_reasons() -> None:
             waive(assessed._replace(reasons=(ReviewReason(code=code, message="m"),)), guarantee=3)
 
 
-def drawn(bench: Workbench, draws: int = 22, **keys: object) -> tuple[int, ...]:
+def draw_sample(bench: Workbench, draws: int = 22, **keys: object) -> tuple[int, ...]:
     """Draw a sample at 10% and 90%, which takes 22 draws; returns the numbers of the cases."""
     (auditor, _, _), *_ = bench.trust.auditors()
     plan = bench.trust.draw(ADA, auditor, draws=draws, tolerance=0.1, certainty=0.9, seed=1, **keys)
@@ -766,14 +768,14 @@ def drawn(bench: Workbench, draws: int = 22, **keys: object) -> tuple[int, ...]:
 
 def test_a_drawn_and_decided_sample_makes_answers_pass(bench: Workbench, audited: Audited) -> None:
     audited(0, 40)
-    numbers = drawn(bench)
+    numbers = draw_sample(bench)
     state = bench.trust.plan()
     assert (len(state.open), state.plan.pool, state.tested) == (22, 40, None)
     for number in numbers[:-1]:
-        decided(bench, number)
+        decide_original(bench, number)
     with pytest.raises(InputError, match="1 of 22 drawn answers aren't decided yet"):
         bench.trust.apply(ADA)
-    decided(bench, numbers[-1])
+    decide_original(bench, numbers[-1])
     applied = bench.trust.apply(ADA)
     assert (applied.decisions, applied.faulty, applied.saved, applied.rule) == (
         22,
@@ -806,8 +808,8 @@ def test_a_drawn_and_decided_sample_makes_answers_pass(bench: Workbench, audited
 
 def test_answers_accepted_by_guarantee_are_spot_checked(bench: Workbench, audited: Audited) -> None:
     audited(0, 22)
-    for number in drawn(bench):
-        decided(bench, number)
+    for number in draw_sample(bench):
+        decide_original(bench, number)
     bench.trust.apply(ADA)
     store_audited(bench, Settings(spot_check_share=0.5), 22, 62)
     runs = [bench.runs.get(f"run-{number}") for number in range(22, 62)]
@@ -818,7 +820,7 @@ def test_answers_accepted_by_guarantee_are_spot_checked(bench: Workbench, audite
         run.case_id for run in runs if bench.cases.summary(run.case_id).state == "needs_review"
     ]
     for case in checked:
-        decided(bench, int(case.removeprefix("case-")), "reject")
+        decide_original(bench, int(case.removeprefix("case-")), "reject")
     watched = bench.trust.watch()
     assert (watched.checked, watched.faulty) == (len(checked), len(checked))
     assert "no longer holds" in watched.lapsed
@@ -826,8 +828,8 @@ def test_answers_accepted_by_guarantee_are_spot_checked(bench: Workbench, audite
 
 def test_some_reasons_are_never_covered_by_a_guarantee(bench: Workbench, audited: Audited) -> None:
     audited(0, 24)
-    for number in drawn(bench):
-        decided(bench, number)
+    for number in draw_sample(bench):
+        decide_original(bench, number)
     bench.trust.apply(ADA)
     audited(24, 25, run={"models": {"critic": "openai:other"}})
     audited(25, 26, case={"screening": {"id": "s", "outcome": "sufficient"}})
@@ -871,10 +873,10 @@ def test_rejections_and_overrides_count_as_faults(
     bench: Workbench, audited: Audited, verdict: str, keys: dict[str, object], counted: str
 ) -> None:
     audited(0, 22)
-    first, *others = drawn(bench)
+    first, *others = draw_sample(bench)
     for number in others:
-        decided(bench, number)
-    decided(bench, first, verdict, **keys)
+        decide_original(bench, number)
+    decide_original(bench, first, verdict, **keys)
     assert bench.trust.plan().outcomes[f"case-{first}"] == counted
     if counted == "right":
         assert bench.trust.propose_guarantee().faulty == 0
@@ -888,10 +890,10 @@ def test_a_guarantee_needs_enough_answers_and_cant_be_retried(
 ) -> None:
     audited(0, 50)
     with pytest.raises(InputError, match="21 draws"):
-        drawn(bench, 21)
-    drawn(bench)
+        draw_sample(bench, 21)
+    draw_sample(bench)
     with pytest.raises(InputError, match="have used up the 10%"):
-        drawn(bench)
+        draw_sample(bench)
     (auditor, _, _), *_ = bench.trust.auditors()
     second = bench.trust.draw(ADA, auditor, draws=22, tolerance=0.1, certainty=0.8, seed=2)
     assert second.certainty == pytest.approx(0.8)
@@ -902,8 +904,8 @@ def test_a_guarantee_lapses_on_changes_and_contrary_evidence(
     bench: Workbench, audited: Audited, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     audited(0, 22)
-    for number in drawn(bench):
-        decided(bench, number)
+    for number in draw_sample(bench):
+        decide_original(bench, number)
     bench.trust.apply(ADA)
     changed = TrustService(bench.store, Settings(review_threshold=0.9))
     watched = changed.watch()
@@ -914,7 +916,7 @@ def test_a_guarantee_lapses_on_changes_and_contrary_evidence(
     monkeypatch.undo()
     audited(22, 32, run={"spot_check": True})
     for number in range(22, 32):
-        decided(bench, number, "reject")
+        decide_original(bench, number, "reject")
     watched = bench.trust.watch()
     assert (watched.checked, watched.faulty) == (10, 10)
     assert "no longer holds" in watched.lapsed
@@ -924,13 +926,13 @@ def test_a_guarantee_lapses_on_changes_and_contrary_evidence(
 
 def test_samples_are_decided_blind_and_only_leads_draw(bench: Workbench, audited: Audited) -> None:
     audited(0, 23)
-    numbers = drawn(bench)
+    numbers = draw_sample(bench)
     view = bench.cases.open_for(ADA, f"case-{numbers[0]}")
     assert view.machine_hidden
     assert view.run is None
     (other,) = set(range(23)) - set(numbers)
     assert not bench.cases.open_for(ADA, f"case-{other}").machine_hidden
-    decided(bench, numbers[0])
+    decide_original(bench, numbers[0])
     assert not bench.cases.open_for(ADA, f"case-{numbers[0]}").machine_hidden
     shared = TrustService(bench.store, bench.settings, SIGN_IN_REQUIRED)
     reviewer = Actor(name="Bo", roles=("reviewer",), authenticated=True)
@@ -961,8 +963,8 @@ def test_a_guarantee_uses_the_runs_settings_in_any_process(
     worker = Workbench.open(tmp_path / "trust.db")
     try:
         store_audited(lead, lead.settings, 0, 22)
-        for number in drawn(lead):
-            decided(lead, number)
+        for number in draw_sample(lead):
+            decide_original(lead, number)
         lead.trust.apply(ADA)
         store_audited(worker, settings(audited_with), 22, 23)
         assert worker.cases.summary("case-22").state == state

@@ -108,7 +108,9 @@ def open_page(
 
 def press(app: AppTest, button: str) -> AppTest:
     """Press a button by its key or its label."""
-    next(each for each in app.button if button in (each.key, each.label)).click().run()
+    next(
+        candidate for candidate in app.button if button in (candidate.key, candidate.label)
+    ).click().run()
     assert not app.exception
     return app
 

@@ -19,7 +19,7 @@ from masis.datasets.mapping.profile import import_profiles
 from masis.services import Workbench
 from masis.services.arrivals.ingestion import ProgramSource
 from masis.services.records import CaseFilter
-from tests.plugins import installed
+from tests.plugins import install_package
 from tests.reviewing import ADA
 from tests.ui.conftest import open_page
 
@@ -84,7 +84,7 @@ def package(tmp_path: Path) -> Iterator[None]:
         "house_profiles/house-logs.toml": PROFILE,
         "house_profiles/cases.toml": PROFILE,
     }
-    with installed(tmp_path / "site", ENTRY_POINTS, files):
+    with install_package(tmp_path / "site", ENTRY_POINTS, files):
         yield
 
 

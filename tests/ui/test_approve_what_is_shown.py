@@ -1,4 +1,4 @@
-"""A decision is about the answer that stood on the page: every way to decide about another one is
+"""A decision is about the answer that stood on the page: every way to decide another one is
 refused.
 """
 
@@ -97,7 +97,7 @@ def post(client: TestClient, path: str, body: Posted) -> Posted:
     return cast("Posted", response.json())
 
 
-def refused(client: TestClient, body: Posted, status: int = 422) -> Posted:
+def expect_refusal(client: TestClient, body: Posted, status: int = 422) -> Posted:
     """Send a decision that is refused, and return the error."""
     response = client.post("/api/v1/desk/decisions", json=body)
     assert response.status_code == status, response.text
@@ -108,7 +108,7 @@ def test_an_escalation_without_a_note_asks_for_confirmation_once(
     workbench: Workbench, client: TestClient
 ) -> None:
     body = right(workbench, verdict="escalate")
-    error = refused(client, body)
+    error = expect_refusal(client, body)
     assert "choose a reason or write a note" in error["message"]
     assert error["field"] == "reason"
     assert workbench.reviews.current(CASE) is None
@@ -189,40 +189,42 @@ def test_a_newer_audit_is_announced_with_its_author_and_time(
     )
     again, *_ = workbench.cases.open(CASE).runs
     at = (again.ended_at or "")[11:16]
-    assert f"It was audited again by Ben at {at} UTC." in refused(client, stale, 409)["message"]
+    assert (
+        f"It was audited again by Ben at {at} UTC." in expect_refusal(client, stale, 409)["message"]
+    )
     other = {**right(workbench), "token": "stale", "seen": 1}
-    assert "audited again" not in refused(client, other, 409)["message"]
+    assert "audited again" not in expect_refusal(client, other, 409)["message"]
     first, *_, last = forms.with_audits([], workbench.cases.open(CASE).runs)
     assert (first["who"], first["what"], first["at"]) == ("Ben", "Audited again", again.ended_at)
     assert first["when"] == moment_utc(again.ended_at or "")
     assert last["what"] == "Audited"
 
 
-def shown(workbench: Workbench, run: Run | None, index: int, case_id: str = CASE) -> Posted:
+def shown_fields(workbench: Workbench, run: Run | None, index: int, case_id: str = CASE) -> Posted:
     return dict(shown_answer(workbench.store.cases.get(case_id), run, index))
 
 
 def with_shown(change: Callable[[Workbench, Posted], object]) -> Callable[[Workbench], Posted]:
-    def made(workbench: Workbench) -> Posted:
+    def make_post(workbench: Workbench) -> Posted:
         posted = right(workbench)
         return {**posted, "shown": change(workbench, posted["shown"])}
 
-    return made
+    return make_post
 
 
 WAYS: dict[str, Callable[[Workbench], Posted]] = {
     "a revision stood on the page, the original is the page's now": with_shown(
-        lambda workbench, _: shown(workbench, newest(workbench), 1)
+        lambda workbench, _: shown_fields(workbench, newest(workbench), 1)
     ),
     "the original stood on the page, the iteration was switched during submit": lambda w: {
         **right(w),
         "place": {"case": CASE, "iteration": "2"},
     },
     "the place is switched and the text is not drawn yet": with_shown(
-        lambda w, now: {**now, "digest": shown(w, newest(w), 1)["digest"]}
+        lambda w, now: {**now, "digest": shown_fields(w, newest(w), 1)["digest"]}
     ),
     "the text is drawn and the place is late": with_shown(
-        lambda w, now: {**now, "place": shown(w, newest(w), 1)["place"]}
+        lambda w, now: {**now, "place": shown_fields(w, newest(w), 1)["place"]}
     ),
     "nothing says what was shown": lambda w: {
         name: value for name, value in right(w).items() if name != "shown"
@@ -231,14 +233,16 @@ WAYS: dict[str, Callable[[Workbench], Posted]] = {
     "a list in place of an answer": with_shown(lambda w, now: [now["place"], now["digest"]]),
     "no digest": with_shown(lambda w, now: {"place": now["place"]}),
     "no place": with_shown(lambda w, now: {"digest": now["digest"]}),
-    "the answer of an older audit": with_shown(lambda w, _: shown(w, older(w), 0)),
+    "the answer of an older audit": with_shown(lambda w, _: shown_fields(w, older(w), 0)),
     "a link switched the audit, the form is late": lambda w: {
         **right(w),
         "place": {"case": CASE, "run": older(w).id},
     },
-    "another case stood on the page": with_shown(lambda w, _: shown(w, newest(w, OTHER), 0, OTHER)),
+    "another case stood on the page": with_shown(
+        lambda w, _: shown_fields(w, newest(w, OTHER), 0, OTHER)
+    ),
     "the form of another case posts": lambda w: {**right(w), "place": {"case": OTHER}},
-    "a tab from before the first audit": with_shown(lambda w, _: shown(w, None, 0)),
+    "a tab from before the first audit": with_shown(lambda w, _: shown_fields(w, None, 0)),
     "a tab from before the newest audit": lambda w: {**right(w), "seen": right(w)["seen"] - 1},
     "an iteration that does not exist": with_shown(
         lambda w, now: {**now, "place": f"{CASE}/{newest(w).id}/9"}
@@ -309,8 +313,8 @@ def test_an_approval_records_the_listed_serious_issues(
     post(client, "decisions", right(workbench))
     made = newest_decision(workbench)
     assert decided_about(made) == "the original answer"
-    assert [each["id"] for each in made.extra["issues_seen"]] == [issue.id for issue in issues]
-    assert {each["severity"] for each in made.extra["issues_seen"]} <= {"critical", "high"}
+    assert [issue["id"] for issue in made.extra["issues_seen"]] == [issue.id for issue in issues]
+    assert {issue["severity"] for issue in made.extra["issues_seen"]} <= {"critical", "high"}
 
 
 def test_a_decision_without_an_iteration_is_about_the_original_answer(
@@ -373,7 +377,7 @@ def test_a_decision_that_only_an_adjudication_can_change_offers_no_undo(
     assert "Undo (U)" in first["message"]["text"]
     body = form("Cleo", "second", advance=True)
     # the policy in force didn't announce a second reviewer
-    error = refused(client, body)
+    error = expect_refusal(client, body)
     assert "You are the last of 2 reviewers" in error["message"]
     second = post(client, "decisions", {**body, "confirmed": [error["confirms"]]})
     assert second["entry"] == ""
@@ -423,13 +427,13 @@ def test_a_correction_with_several_likely_mistakes_is_asked_about_once(
     corrected = "Bridge 1 is long [chunk_77]."
     fields = {"verdict": "override", "corrected": corrected, "reason": "unclear"}
     body = right(workbench) | {"token": "left", "fields": fields, "left": ["i1"]}
-    error = refused(client, body)
+    error = expect_refusal(client, body)
     assert "it cites “chunk_77”" in error["message"]
     assert "the serious issues that are left" in error["message"]
     post(client, "decisions", body | {"confirmed": [error["confirms"]], "left": []})
     harmless = {**fields, "corrected": "Bridge 1 is long."}
     body = right(workbench) | {"token": "left 2", "fields": harmless, "left": ["i1"]}
-    error = refused(client, body)
+    error = expect_refusal(client, body)
     assert error["message"].startswith("Nothing was recorded. Read the serious issues")
     post(client, "decisions", body | {"confirmed": [error["confirms"]]})
 
@@ -442,9 +446,9 @@ def test_the_audit_of_a_revision_decides_which_issues_it_leaves(
     listed = [issue.id for issue in run.iterations[1].issues if issue.major]
     body = right(workbench) | {"token": "own audit", "fields": fields, "left": ["i1"]}
     question = "the serious issues that are left"
-    assert (question in refused(client, body)["message"]) is bool(listed)
+    assert (question in expect_refusal(client, body)["message"]) is bool(listed)
     # it has lost a citation, which is asked about, but the words of the original's issues aren't
-    error = refused(client, body | {"acknowledged": listed})
+    error = expect_refusal(client, body | {"acknowledged": listed})
     assert question not in error["message"]
     post(client, "decisions", body | {"confirmed": [error["confirms"]]})
 
@@ -501,7 +505,7 @@ def test_the_answer_that_is_valid_after_a_decision_is_named_wherever_it_is_shown
 
 def test_a_refused_decision_keeps_its_draft(workbench: Workbench, client: TestClient) -> None:
     typed = {"verdict": "override", "corrected": "Bridge 1 is 101 metres long."}
-    error = refused(client, {**right(workbench), "token": "typed", "fields": typed})
+    error = expect_refusal(client, {**right(workbench), "token": "typed", "fields": typed})
     assert error["message"].startswith("A reason is missing: a correction needs one.")
     assert error["field"] == "reason"
     assert workbench.drafts.get(ADA, case_subject(CASE)).values["corrected"] == typed["corrected"]
@@ -515,12 +519,12 @@ def test_a_doubtful_correction_asks_once_and_is_recorded_on_resubmission(
     fields = {"verdict": "override", "corrected": corrected, "reason": "other", "other": "tried"}
     body = {**right(workbench, verdict="override"), "fields": fields}
     before = workbench.reviews.current(CASE)
-    error = refused(client, body)
+    error = expect_refusal(client, body)
     assert "“chunk_77”, which doesn't match any evidence" in error["message"]
     assert workbench.reviews.current(CASE) == before
     # another correction is asked about again
     other = {**body, "fields": {**fields, "corrected": f"{corrected} No."}}
-    assert refused(client, {**other, "confirmed": [error["confirms"]]})["confirms"]
+    assert expect_refusal(client, {**other, "confirmed": [error["confirms"]]})["confirms"]
     post(client, "decisions", {**body, "confirmed": [error["confirms"]]})
     assert newest_decision(workbench).corrected_answer == corrected
     assert newest_decision(workbench).extra["citations_kept"] == ["chunk_99", "chunk_77"]

@@ -36,7 +36,7 @@ from masis.store import Store
 from masis.ui.admin.health_reports import HealthReports, check_database
 from masis.ui.shell import reach, serve, served_database
 from masis.ui.shell.sign_in import ACTOR
-from tests.reviewing import submitted
+from tests.reviewing import submit
 from tests.ui.conftest import AUDITED, open_page
 
 OPEN, OWN, SETTLED, UNDONE, UNTOUCHED = AUDITED
@@ -79,9 +79,7 @@ def decide(workbench: Workbench, who: Actor, case_id: str, verdict: str, **given
         "reason": "read",
         "iteration": 1,
     }
-    return submitted(
-        workbench, Decision.model_validate({**content, "verdict": verdict, **given})
-    ).id
+    return submit(workbench, Decision.model_validate({**content, "verdict": verdict, **given})).id
 
 
 def settle(workbench: Workbench) -> None:
@@ -183,7 +181,7 @@ class _Ada:
         return ADA
 
 
-def shown(app: AppTest) -> Iterator[str]:
+def data_shown(app: AppTest) -> Iterator[str]:
     """Everything that a page hands to the browser."""
     yield from _protos(app._tree)
 
@@ -198,11 +196,11 @@ def _protos(block: Any) -> Iterator[str]:
 PAGES: tuple[tuple[str, dict[str, str]], ...] = (
     ("overview", {}),
     *(("queue", {"order": order}) for order in ("risk", "disagreement", "newest")),
-    *(("queue", {"standing": each}) for each in ("waits", "decided", "to_review")),
+    *(("queue", {"standing": state}) for state in ("waits", "decided", "to_review")),
     ("queue", {"state": "approved,needs_adjudication,rejected"}),
     ("queue", {"reviewer": "Ben"}),
     ("queue", {"q": "trust"}),
-    *(("review", {"case": each}) for each in (OPEN, OWN, SETTLED, UNDONE)),
+    *(("review", {"case": case_id}) for case_id in (OPEN, OWN, SETTLED, UNDONE)),
     ("review", {"case": OPEN, "run": "RUN", "iteration": "1", "reviewer": "Ben"}),
     ("new", {"case": OPEN}),
     ("import", {}),
@@ -253,8 +251,8 @@ def test_pages_and_downloads_dont_reveal_other_decisions_to_a_blind_reviewer(
         st.cache_data.clear()
         files.clear()
         run = workbench.cases.summary(OPEN).run_id or ""
-        app = open_page(name, **{key: each.replace("RUN", run) for key, each in address.items()})
-        return "\n".join([*shown(app), *files])
+        app = open_page(name, **{key: value.replace("RUN", run) for key, value in address.items()})
+        return "\n".join([*data_shown(app), *files])
 
     assert differs(show) == ""
 

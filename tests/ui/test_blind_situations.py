@@ -42,9 +42,9 @@ from masis.settings.sign_in import SignIn
 from masis.store import Store
 from masis.ui.shell import reach, served_database
 from tests.reviewing import having_seen
-from tests.store.factories import SETTINGS, a_case, a_run, accepted, an_iteration
+from tests.store.factories import SETTINGS, a_case, a_run, acceptance_of, an_iteration
 from tests.ui.conftest import open_page
-from tests.ui.test_blind import shown
+from tests.ui.test_blind import data_shown
 
 LEA = Actor(name="Lea", roles=("lead",), authenticated=True, signed_in_by="team")
 ADA, BEN = (Actor(name=name, roles=("reviewer",), authenticated=True) for name in ("Ada", "Ben"))
@@ -150,7 +150,7 @@ def build(path: Path, world: World, policies: Policies) -> None:
         reviewers = (policies.reviewers, policies.later_reviewers)[half]
         workbench.team.put_in_force(LEA, policies.policy(reviewers))
         if half == 0:
-            store.cases.add_many([a_case(each) for each in IDS])
+            store.cases.add_many([a_case(case_id) for case_id in IDS])
             if policies.strict is not None:
                 everything = CaseFilter(datasets=("made for tests",))
                 workbench.queues.create(LEA, "Open", everything)
@@ -179,7 +179,7 @@ def audit(store: Store, number: int, run_id: str, *, clean: bool) -> None:
     run = a_run(case, run_id, iterations=(iteration,), needs_review=not clean, **times)
     store.runs.finish(run)
     if clean:
-        entry = accepted(run).model_copy(update={"reviewer": POLICY.name})
+        entry = acceptance_of(run).model_copy(update={"reviewer": POLICY.name})
         if store.cases.summary(case.id).state == "needs_review":
             store.decisions.append(entry)
 
@@ -270,7 +270,7 @@ def client_of_ada(workbench: Workbench) -> TestClient:
 def over_api(workbench: Workbench) -> str:
     """Every endpoint that reads, for every case and run."""
     client, answers = client_of_ada(workbench), []
-    runs = [run.id for each in IDS for run in workbench.store.runs.for_case(each)]
+    runs = [run.id for case_id in IDS for run in workbench.store.runs.for_case(case_id)]
     named = {"case": IDS, "run": tuple(runs), "subject": ("case:case-01",), "batch": ("none",)}
     named |= {"form": ("answers", "jsonl"), "name": ("none",), "version": ("none",)}
     for endpoint in ENDPOINTS:
@@ -290,10 +290,10 @@ def over_api(workbench: Workbench) -> str:
 def over_api_writing(workbench: Workbench) -> str:
     """What the API answers to a person who comments, or tries decisions without recording them."""
     client, answers = client_of_ada(workbench), []
-    for each in IDS:
-        row = {"case": each, "verdict": "reject", "reason": "unsupported"}
+    for case_id in IDS:
+        row = {"case": case_id, "verdict": "reject", "reason": "unsupported"}
         tried = client.post(f"{api.PREFIX}/decisions", json={"rows": [row], "dry_run": True})
-        said = client.post(f"{api.PREFIX}/cases/{each}/comments", json={"text": "Why?"})
+        said = client.post(f"{api.PREFIX}/cases/{case_id}/comments", json={"text": "Why?"})
         assert (tried.status_code, said.status_code) == (200, 200)
         answers += [tried.text, said.text]
     return "\n".join(answers)
@@ -302,7 +302,9 @@ def over_api_writing(workbench: Workbench) -> str:
 def over_filters(workbench: Workbench) -> str:
     """The list of cases by every filter and order that the service has."""
     filters: list[Mapping[str, Any]] = [{"states": (state,)} for state in get_args(CaseState)]
-    filters += [{"standings": (each,)} for each in ("nothing_found", "wrong", "waits", "to_review")]
+    filters += [
+        {"standings": (state,)} for state in ("nothing_found", "wrong", "waits", "to_review")
+    ]
     filters += [{"order": name} for name in ORDERS] + [{"reviewers": (BEN.name,)}]
     filters += [
         {"reviewers": (POLICY.name,)},
@@ -326,9 +328,9 @@ def over_filters(workbench: Workbench) -> str:
             in_queue = CaseFilter(queue=queue.id, waits_in_queue=waits, size=200)
             found.append(workbench.cases.find_for(ADA, in_queue).model_dump_json())
             found.append(str(workbench.cases.standings_for(ADA, in_queue)))
-        found += [str(workbench.team.work(ADA, each, queue.id)) for each in IDS]
+        found += [str(workbench.team.work(ADA, case_id, queue.id)) for case_id in IDS]
     found.append(str(workbench.cases.facets_for(ADA)))
-    found += [str(workbench.team.work(ADA, each)) for each in IDS]
+    found += [str(workbench.team.work(ADA, case_id)) for case_id in IDS]
     return "\n".join(found)
 
 
@@ -336,7 +338,7 @@ def over_tools(workbench: Workbench) -> str:
     """Every tool that reads stored cases."""
     arguments: dict[str, list[dict[str, Any]]] = {
         "list_queue": [{}, {"states": ["accepted"]}, {"states": ["needs_review"]}],
-        "get_case": [{"caseId": each} for each in IDS],
+        "get_case": [{"caseId": case_id} for case_id in IDS],
         "search_evidence": [{"text": "bridge"}],
     }
     tools = Tools(workbench)
@@ -352,7 +354,7 @@ def over_tools(workbench: Workbench) -> str:
 def over_commands(workbench: Workbench) -> str:
     """Every command that shows a reviewer something."""
     calls: list[tuple[str, ...]] = [("queue",), ("queue", "--json"), ("log",), ("log", "--json")]
-    calls += [(name, each, "--json") for name in ("show", "log") for each in IDS]
+    calls += [(name, case_id, "--json") for name in ("show", "log") for case_id in IDS]
     calls.append(("queues", "list", "--json"))
     calls += [("queue", "--queue", queue.name) for queue in workbench.queues.all(ADA)]
     outputs = []
@@ -372,7 +374,7 @@ def over_page(name: str, **address: str) -> Show:
         served_database._served[:] = [workbench.database]
         st.cache_resource.clear()
         st.cache_data.clear()
-        return "\n".join(shown(open_page(name, **address)))
+        return "\n".join(data_shown(open_page(name, **address)))
 
     return show
 
@@ -391,11 +393,11 @@ PAGE_SURFACES: dict[str, Show] = {
     "retention of waiting cases": over_page("retention", days="1", waiting="no"),
     "accepted": over_page("queue", state="accepted"),
     "nothing found": over_page("queue", standing="nothing_found"),
-    **{f"case {each}": over_page("review", case=each) for each in IDS[::6]},
-    **{f"queue {each}": over_page("queue", queue=each) for each in ("open", "strict")},
+    **{f"case {case_id}": over_page("review", case=case_id) for case_id in IDS[::6]},
+    **{f"queue {name}": over_page("queue", queue=name) for name in ("open", "strict")},
     **{
-        f"case in {each}": over_page("review", queue=each, case=IDS[2])
-        for each in ("open", "strict")
+        f"case in {name}": over_page("review", queue=name, case=IDS[2])
+        for name in ("open", "strict")
     },
     "figures of queues": over_page("team", view="queues"),
     "missed errors": over_page("trust", view="missed"),
@@ -415,7 +417,7 @@ def signed_in_as_ada(monkeypatch: pytest.MonkeyPatch) -> None:
     """Serve pages to Ada, and answer any number of her requests."""
     monkeypatch.setattr(reach, "_served", [reach.Reach(sign_in=cast("SignIn", _Ada()))])
     monkeypatch.setattr(served_database, "_served", [])
-    monkeypatch.setattr(api, "BURST", 1_000_000)
+    monkeypatch.setattr(api, "REQUEST_BURST", 1_000_000)
 
 
 Pair = tuple[Path, Path]

@@ -1,5 +1,5 @@
-"""The page of one case as Streamlit runs it: which audit, which iteration, which comparison, and
-what it takes.
+"""The page of one case as Streamlit runs it: which audit, iteration and comparison it shows, and
+which actions it accepts.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ CASE = "strategy-01"
 PASSED = "policy-01"
 
 
-class NothingUnderWay:
-    """Jobs of which none is under way and none failed."""
+class IdleJobs:
+    """Jobs of which none is running and none failed."""
 
     def is_auditing(self, _case_id: str) -> bool:
         return False
@@ -77,8 +77,8 @@ def page(**address: str) -> AppTest:
     return open_page(**({"case": CASE} | address))
 
 
-def drawn(app: AppTest) -> str:
-    """What the components of a page are given."""
+def component_data(app: AppTest) -> str:
+    """Return the data passed to the page's components."""
     return "\n".join(
         str(element.proto) for element in app.main if hasattr(element, "proto")
     ).replace("\\'", "'")
@@ -102,7 +102,9 @@ def test_the_newest_audit_is_shown_and_others_can_be_chosen(workbench: Workbench
 def test_the_headline_is_about_the_original_answer_whichever_iteration_is_shown(
     workbench: Workbench, iteration: str, whose: str
 ) -> None:
-    assert f"{whose}Cites [chunk_99], which doesn't exist" in drawn(page(iteration=iteration))
+    assert f"{whose}Cites [chunk_99], which doesn't exist" in component_data(
+        page(iteration=iteration)
+    )
 
 
 def test_a_decided_case_names_its_reviewer_and_shows_the_correction_first(
@@ -114,7 +116,7 @@ def test_a_decided_case_names_its_reviewer_and_shows_the_correction_first(
         "corrected_answer": "The turbines stand off Norway [chunk_4].",
     }
     decide(audited_workbench, CASE, "override", **given)
-    shown = drawn(page())
+    shown = component_data(page())
     assert (
         "Overridden by Ada with own correction: It cites nothing. The audit had found: Cites [chunk_99]"
         in shown
@@ -122,7 +124,7 @@ def test_a_decided_case_names_its_reviewer_and_shows_the_correction_first(
     assert re.search(r"corrected\W+(?:in|out|same)\W", shown)
     # what was asked for is shown
     for another in ({"iteration": "2"}, {"iteration": "1", "against": "2"}):
-        assert not re.search(r"corrected\W+(?:in|out|same)\W", drawn(page(**another)))
+        assert not re.search(r"corrected\W+(?:in|out|same)\W", component_data(page(**another)))
 
 
 def test_a_run_id_of_another_case_is_reported(workbench: Workbench) -> None:
@@ -137,7 +139,7 @@ def test_an_iteration_in_the_url_must_exist(workbench: Workbench, iteration: str
     assert app.session_state["iteration"] in (0, 1)
     assert app.session_state["iteration"] == (1 if iteration == "2" else 0)
     assert any(
-        "an iteration that doesn't exist in this audit" in each.value for each in app.info
+        "an iteration that doesn't exist in this audit" in info.value for info in app.info
     ) == (iteration != "2")
 
 
@@ -161,9 +163,9 @@ def test_the_review_page_without_a_case_links_to_the_first_waiting_case(
 ) -> None:
     app = open_page("review")
     assert [title.value for title in app.title] == ["No case is open"]
-    kept = workbench.store.cases.get(CASE).model_copy(update={"id": "meanwhile"})
-    workbench.cases.add(ADA, [kept])
-    workbench.audits.audit(ADA, kept)  # one more waits than the button says
+    second_case = workbench.store.cases.get(CASE).model_copy(update={"id": "second"})
+    workbench.cases.add(ADA, [second_case])
+    workbench.audits.audit(ADA, second_case)  # one more waits than the button says
     next(button for button in app.button if button.label.startswith("Open the")).click().run()
     assert not app.exception
     assert "case" in app.query_params
@@ -183,9 +185,9 @@ def test_the_count_of_remaining_cases_names_its_queue(
     workbench: Workbench, narrowed: dict[str, str], says: str
 ) -> None:
     (desk,) = (
-        json.loads(each.proto.json)
-        for each in page(**narrowed).get("bidi_component")
-        if "-desk" in each.proto.id
+        json.loads(component.proto.json)
+        for component in page(**narrowed).get("bidi_component")
+        if "-desk" in component.proto.id
     )
     assert desk["go"]["says"].endswith(says)
 
@@ -195,28 +197,28 @@ def test_an_unaudited_case_shows_its_answer_and_can_be_decided(
 ) -> None:
     app = page(case=next(case.id for case in workbench.store.cases.iterate() if case.id != CASE))
     assert "Audit now" in labels(app)
-    assert any(NOT_AUDITED in each.value for each in app.markdown)
+    assert any(NOT_AUDITED in markdown.value for markdown in app.markdown)
 
 
 def test_a_case_without_an_answer_cant_be_approved(workbench: Workbench) -> None:
-    case = next(each for each in workbench.store.cases.iterate() if each.answer)
+    case = next(case for case in workbench.store.cases.iterate() if case.answer)
     empty = case.model_copy(update={"id": "empty", "answer": None})
     workbench.cases.add_one(ADA, empty)
 
     def desk(case_id: str) -> dict[str, Any]:
         (data,) = (
-            json.loads(each.proto.json)
-            for each in page(case=case_id).get("bidi_component")
-            if "-desk" in each.proto.id
+            json.loads(component.proto.json)
+            for component in page(case=case_id).get("bidi_component")
+            if "-desk" in component.proto.id
         )
         return data
 
     without, with_one = desk("empty"), desk(CASE)
     assert without["about"]["name"] == "the case"
     assert without["about"]["note"].startswith("It has no answer.")
-    refused = {each["code"]: bool(each["refused"]) for each in without["verdicts"]}
+    refused = {verdict["code"]: bool(verdict["refused"]) for verdict in without["verdicts"]}
     assert refused == {"approve": True, "override": False, "reject": False, "escalate": False}
-    assert not any(each["refused"] for each in with_one["verdicts"])
+    assert not any(verdict["refused"] for verdict in with_one["verdicts"])
 
 
 def test_earlier_turns_of_a_conversation_are_collapsed_and_shown_as_text(
@@ -237,37 +239,43 @@ def test_earlier_turns_of_a_conversation_are_collapsed_and_shown_as_text(
     )
     workbench.cases.add_one(ADA, case)
     app = page(case="talk")
-    assert "Earlier in this conversation: 2 turns" in [each.label for each in app.expander]
-    shown = [each.value for each in app.text]
+    assert "Earlier in this conversation: 2 turns" in [expander.label for expander in app.expander]
+    shown = [text.value for text in app.text]
     assert "<b>Which</b> bridge?" in shown
     assert "The *Tay* bridge." in shown
-    assert not [each for each in page().expander if "conversation" in each.label]
+    assert not [expander for expander in page().expander if "conversation" in expander.label]
 
 
 def test_an_audit_without_a_revision_offers_one(
     workbench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     newest, older = runs_of(workbench)
-    asked: list[Settings] = []
+    started_settings: list[Settings] = []
 
-    class Jobs(NothingUnderWay):
+    class Jobs(IdleJobs):
         def audit(self, _actor: Actor, case_id: str, settings: Settings) -> str:
-            asked.append(settings)
+            started_settings.append(settings)
             return case_id
 
     monkeypatch.setattr(case_page, "served_jobs", Jobs)
-    offered = [each for each in page(run=newest.id).button if each.label == "Revise once anyway"]
+    offered = [
+        button for button in page(run=newest.id).button if button.label == "Revise once anyway"
+    ]
     assert not offered, "this audit revised the answer"
-    button = next(each for each in page(run=older.id).button if each.label == "Revise once anyway")
+    button = next(
+        button for button in page(run=older.id).button if button.label == "Revise once anyway"
+    )
     button.click().run()
-    assert [(settings.min_iterations, settings.max_iterations) for settings in asked] == [(2, 3)]
+    assert [
+        (settings.min_iterations, settings.max_iterations) for settings in started_settings
+    ] == [(2, 3)]
 
 
 def test_a_running_audit_shows_its_issues_and_that_it_is_stopping(
     serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bench = serve(tmp_path / "live.db")
-    case = next(each for each in demo_cases() if each.id == CASE)
+    case = next(case for case in demo_cases() if case.id == CASE)
     bench.cases.add(ADA, [case])
     bench.audits.audit(ADA, case)
     bench.store.runs.start(
@@ -275,7 +283,7 @@ def test_a_running_audit_shows_its_issues_and_that_it_is_stopping(
     )
     stopped: list[str] = []
 
-    class Jobs(NothingUnderWay):
+    class Jobs(IdleJobs):
         def is_auditing(self, _case_id: str) -> bool:
             return True
 
@@ -303,19 +311,19 @@ def test_a_revision_isnt_offered_without_a_model_and_the_page_says_why(
     assert "OPENAI_API_KEY" in why
     monkeypatch.setattr(case_page, "unusable_model", lambda _settings: why)
     shown = page(run=runs_of(workbench)[1].id)
-    button = next(each for each in shown.button if each.label == "Revise once anyway")
+    button = next(button for button in shown.button if button.label == "Revise once anyway")
     assert (button.disabled, button.help) == (True, why)
-    assert why in [each.value for each in shown.text]
+    assert why in [text.value for text in shown.text]
 
 
 def test_audit_again_offers_to_bypass_cached_replies(
     workbench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[Settings] = []
+    started_settings: list[Settings] = []
 
-    class Jobs(NothingUnderWay):
+    class Jobs(IdleJobs):
         def audit(self, _actor: Actor, _case_id: str, settings: Settings) -> str:
-            asked.append(settings)
+            started_settings.append(settings)
             return "run"
 
     reply = RecordedReply(
@@ -334,11 +342,11 @@ def test_audit_again_offers_to_bypass_cached_replies(
     for label, left in (("With the cached replies", reply), ("Ask the models again", None)):
         cache.keep([reply])
         app = page()
-        assert "Audit again" not in labels(app), "it is what the choice opens under"
+        assert "Audit again" not in labels(app), "with a cache, the button opens a menu instead"
         next(button for button in app.button if button.label == label).click().run()
         assert not app.exception
         assert cache.find(reply) == left
-    assert [settings.cache for settings in asked] == [True, True]
+    assert [settings.cache for settings in started_settings] == [True, True]
 
 
 def test_audit_again_says_which_audit_it_replaces(
@@ -349,14 +357,15 @@ def test_audit_again_says_which_audit_it_replaces(
     )
     monkeypatch.setenv("MASIS_CRITIC", "openai:gpt-5")
     st.cache_resource.clear()
-    said = texts(open_page("review", case=CASE))
-    assert " and replace the one by **offline**. The current audit stays available under" in said
+    page_text = texts(open_page("review", case=CASE))
+    message = " and replace the one by **offline**. The current audit stays available under"
+    assert message in page_text
 
 
 def test_audit_again_offers_other_settings_and_leads_to_the_comparison(
     audited_workbench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Jobs(NothingUnderWay):
+    class Jobs(IdleJobs):
         def audit(self, _actor: Actor, case_id: str, settings: Settings) -> str:
             case = audited_workbench.store.cases.get(case_id)
             return audited_workbench.audits.audit(ADA, case, settings=settings).id
@@ -381,41 +390,41 @@ def test_audit_again_offers_other_settings_and_leads_to_the_comparison(
 
 
 @pytest.fixture
-def two(audited_workbench: Workbench) -> tuple[Run, Run]:
-    """The run by default, and one that was told to be strict and literal."""
+def two_runs(audited_workbench: Workbench) -> tuple[Run, Run]:
+    """The run with default settings, and one with strict and literal settings."""
     first = audited_workbench.cases.open(CASE).run
     assert first is not None
-    told = audited_workbench.settings.model_copy(
+    strict_settings = audited_workbench.settings.model_copy(
         update={"strictness": "strict", "max_iterations": 1, "citation_mode": "literal"}
     )
     return first, audited_workbench.audits.audit(
-        ADA, audited_workbench.store.cases.get(CASE), settings=told
+        ADA, audited_workbench.store.cases.get(CASE), settings=strict_settings
     )
 
 
 def test_compare_shows_the_runs_in_the_url_or_the_two_newest(
-    audited_workbench: Workbench, two: tuple[Run, Run], monkeypatch: pytest.MonkeyPatch
+    audited_workbench: Workbench, two_runs: tuple[Run, Run], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     finished = list(audited_workbench.store.runs.for_case(CASE))
-    first, second = two
+    first, second = two_runs
 
-    def chosen(**address: str) -> tuple[str, str]:
+    def chosen_ids(**address: str) -> tuple[str, str]:
         monkeypatch.setattr(st, "query_params", address)
         left, right = chosen_runs(finished)
         return left.id, right.id
 
-    assert chosen() == (first.id, second.id)
-    assert chosen(left=second.id) == (second.id, first.id)
-    assert chosen(right=first.id) == (second.id, first.id)
-    assert chosen(left=first.id, right=second.id) == (first.id, second.id)
-    assert chosen(left="nowhere", right="%00") == (first.id, second.id)
+    assert chosen_ids() == (first.id, second.id)
+    assert chosen_ids(left=second.id) == (second.id, first.id)
+    assert chosen_ids(right=first.id) == (second.id, first.id)
+    assert chosen_ids(left=first.id, right=second.id) == (first.id, second.id)
+    assert chosen_ids(left="nowhere", right="%00") == (first.id, second.id)
 
 
 def test_the_history_shows_the_settings_of_each_run(
-    audited_workbench: Workbench, two: tuple[Run, Run]
+    audited_workbench: Workbench, two_runs: tuple[Run, Run]
 ) -> None:
     rows: list[Any] = [
-        run_row(run, right=two[1].id) for run in audited_workbench.store.runs.for_case(CASE)
+        run_row(run, right=two_runs[1].id) for run in audited_workbench.store.runs.for_case(CASE)
     ]
     newest, oldest = (row["cells"] for row in rows)
     (changed,) = newest[2]["below"]
@@ -427,16 +436,16 @@ def test_the_history_shows_the_settings_of_each_run(
     assert oldest[2]["below"] == ["default settings"]
     assert (newest[0]["below"], oldest[0]["below"]) == (["right"], [""])
     assert [row["marked"] for row in rows] == [True, False]
-    assert newest[0]["href"] == f"review?case={CASE}&run={two[1].id}"
+    assert newest[0]["href"] == f"review?case={CASE}&run={two_runs[1].id}"
 
 
 def test_two_runs_are_shown_side_by_side(
-    audited_workbench: Workbench, two: tuple[Run, Run]
+    audited_workbench: Workbench, two_runs: tuple[Run, Run]
 ) -> None:
     app = open_page("compare", case=CASE)
     assert [box.label for box in app.selectbox] == ["Left", "Right"]
     press(app, "Swap left and right")
-    assert app.selectbox[0].value == two[1].id
+    assert app.selectbox[0].value == two_runs[1].id
 
 
 @pytest.mark.parametrize(
@@ -472,9 +481,9 @@ def test_a_case_without_an_answer_says_why_and_collapses_the_reasoning(
     workbench = serve(path)
     app = page(case="none")
     assert not app.exception
-    assert any("No answer: refused" in each.value for each in app.warning)
-    assert "Model's reasoning, not audited" in [each.label for each in app.expander]
-    shown = [each.value for each in app.text]
+    assert any("No answer: refused" in warning.value for warning in app.warning)
+    assert "Model's reasoning, not audited" in [expander.label for expander in app.expander]
+    shown = [text.value for text in app.text]
     assert "I <b>can't</b> help [9]." in shown
     assert "Perhaps **20** metres [8]?" in shown
     if audited:
@@ -491,7 +500,7 @@ def test_a_case_without_an_answer_says_why_and_collapses_the_reasoning(
         assert workbench.store.cases.summary("none").standing == "decided"
 
 
-def test_an_address_of_evidence_is_no_markup_in_its_link(tmp_path: Path, serve: Serve) -> None:
+def test_an_evidence_url_isnt_rendered_as_markup(tmp_path: Path, serve: Serve) -> None:
     workbench = serve(tmp_path / "missing.db")
     source = "https://example.org/:red[x]_**y**"
     case = case_of(
@@ -525,6 +534,6 @@ def test_a_hidden_audit_says_until_when(
     audited_workbench.team.put_in_force(ADA, QueuePolicy(reviewers=2, machine=machine))
     if decided:
         decide(audited_workbench, CASE, "approve", "Ada")
-    said = drawn(open_page("review", {"reviewer-name": "Ada"}, case=CASE))
+    said = component_data(open_page("review", {"reviewer-name": "Ada"}, case=CASE))
     assert ("hides the results of the audit" in said) == (until is not None)
     assert until is None or until in said

@@ -120,7 +120,7 @@ def test_the_page_says_how_many_labels_a_guarantee_needs_and_draws_them(named: W
     assert not app.exception
     assert "Needs 2 more of 2 labels" in texts(app)
     assert "Labeled again: Ben 0 of 2." in texts(app)
-    copies = [each.copy_id for each in named.store.relabelling.list_drawn(1)]
+    copies = [item.copy_id for item in named.store.relabelling.list_drawn(1)]
     assert not any(copy_id in texts(app) for copy_id in copies)
     for copy_id, verdict in zip(copies, ("approve", "approve"), strict=True):
         decide(named, copy_id, verdict, reviewer="Ben")

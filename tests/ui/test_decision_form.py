@@ -144,7 +144,7 @@ def test_drafted_reports_are_kept_and_those_of_the_shown_answer_are_submitted(
     for audited in (run, None):
         approved = fields.model_copy(update={"verdict": "approve"})
         decision = forms.decision_of(approved, run=audited, index=0, shown="d", **ABOUT)
-        assert [each.model_dump(exclude_defaults=True) for each in decision.labels] == [
+        assert [label.model_dump(exclude_defaults=True) for label in decision.labels] == [
             {**place, "label": "unsupported", "severity": "high", "note": "no"}
             for place in ({"target": "span", "start": 4, "end": 10, "text": "bridge"},)
         ] + [{"target": "answer", "label": "incomplete", "severity": "low"}]
@@ -161,14 +161,14 @@ def test_drafted_reports_are_kept_and_those_of_the_shown_answer_are_submitted(
             )
         ]
     )[0]
-    assert (row["labels"], [each["type"] for each in row["reported"]]) == (
+    assert (row["labels"], [issue["type"] for issue in row["reported"]]) == (
         [],
         ["unsupported", "incomplete"],
     )
     shown = forms.reporting(CASE.answer or "", LabelTypes(), decision)
-    assert [each["type"] for each in shown["standing"]] == ["unsupported", "incomplete"]
+    assert [label["type"] for label in shown["standing"]] == ["unsupported", "incomplete"]
     elsewhere = forms.reporting("Another answer.", LabelTypes(), decision)
-    assert [each["type"] for each in elsewhere["standing"]] == ["incomplete"]
+    assert [label["type"] for label in elsewhere["standing"]] == ["incomplete"]
 
 
 def test_a_reported_issue_without_type_or_severity_is_not_submitted() -> None:
@@ -244,7 +244,7 @@ def test_an_uncited_sentence_can_be_labelled_as_needing_no_citation() -> None:
     answer = "The bridge is 120 metres long [a]. It is grey."
     case = case_of(answer, {"a": "The bridge is 120 metres long."})
     iteration = run_audit(case).iterations[0]
-    (row,) = (each for each in label_rows(iteration, case) if each["kind"] == "sentence")
+    (row,) = (row for row in label_rows(iteration, case) if row["kind"] == "sentence")
     assert [code for code, *_ in label_words()["choices"]["sentence"]] == [row["verdict"], "exempt"]
     posted = read_form(FormFields, {"labels": {"run/1": {row["key"]: {"label": "exempt"}}}})
     (label,) = target_labels(iteration, posted.labels["run/1"])
@@ -322,7 +322,7 @@ def test_a_likely_slip_in_a_correction_is_questioned_with_its_change(
         "The first answer [c1].", {"c1": "Zinc is safe.", "c3": "Ridgeway's design won."}
     )
     found = list(forms.doubts(corrected, shown, case, "The first answer [c1]."))
-    assert [each.startswith(doubt or "-") for each in found[:1]] == ([True] if doubt else [])
+    assert [warning.startswith(doubt or "-") for warning in found[:1]] == ([True] if doubt else [])
     slip = forms.check(shown.replace("Toll", "TToll"), case, shown=shown)
     assert slip["dropped"] == []
     assert forms.check("Zinc is safe [c1]. It is old.", case, shown=shown)["dropped"] == ["c3"]
@@ -441,7 +441,7 @@ def test_serious_issues_about_the_same_words_are_listed_once_before_an_approval(
         corrected, run=doubled, index=0, acknowledged=["another"], **ABOUT
     ).extra["issues_seen"]
     assert [issue["id"] for issue in seen] == ["another"]
-    listed = [each for row in rows for each in row["ids"]]
+    listed = [case_id for row in rows for case_id in row["ids"]]
     assert sorted(listed) == sorted(issue.id for issue in forms.serious_issues(doubled, 0))
     approval = FormFields(verdict="approve")
     answer = DecidedAnswer(original.answer, forms.serious_issues(doubled, 0))
@@ -453,7 +453,7 @@ def test_serious_issues_about_the_same_words_are_listed_once_before_an_approval(
         decision = forms.decision_of(
             approval, run=doubled, index=0, acknowledged=acknowledged, **ABOUT
         )
-        assert [each.code for each in problems(decision, answer)] == codes
+        assert [problem.code for problem in problems(decision, answer)] == codes
 
 
 def test_several_reasons_are_recorded_and_the_one_about_the_facts_counts() -> None:

@@ -93,7 +93,7 @@ def test_details_show_the_correction_diff_and_labels(
     assert "".join(change.text for change in changes if change.kind != "in") == shown
     assert "It was checked." in "".join(change.text for change in changes if change.kind == "in")
     detail = decisions._opened_detail(audited_workbench, entry)
-    assert [(each["text"], each["reports"]) for each in detail["labels"]] == [
+    assert [(label["text"], label["reports"]) for label in detail["labels"]] == [
         (f"claim “{shown[:4]}”: partly supported (it is there)", False),
         ("the whole answer: incomplete, low", True),
     ]

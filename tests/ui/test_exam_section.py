@@ -43,7 +43,7 @@ def test_an_unusable_model_shows_a_hint(audited_workbench: Workbench) -> None:
     app = open_page("settings")
     app.selectbox(key="exam-model").select("Another model").run()
     app.text_input(key="exam-model-name").input("openai:gpt-4o").run()
-    assert "This model can't take the exam." in " ".join(each.value for each in app.warning)
+    assert "This model can't take the exam." in " ".join(warning.value for warning in app.warning)
     assert "Set OPENAI_API_KEY" in texts(app)
     assert not [button for button in app.button if button.key == "exam-start"]
 

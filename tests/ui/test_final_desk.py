@@ -51,14 +51,14 @@ def client_of(workbench: Workbench) -> TestClient:
     return TestClient(Starlette(routes=[api_route(server)]), headers=headers)
 
 
-def opened(client: TestClient, case_id: str = CASE, **more: Any) -> Data:
+def open_desk(client: TestClient, case_id: str = CASE, **more: Any) -> Data:
     place = {"case": case_id, "adjudication": True}
     response = client.post("/api/v1/desk/open", json={"place": place, **more})
     assert response.status_code == 200, response.text
     return cast("Data", response.json()["desk"])
 
 
-def taken(desk: Data, number: int, **changes: Any) -> Data:
+def take_decision(desk: Data, number: int, **changes: Any) -> Data:
     """The form after a decision was taken and changed."""
     side = desk["final"]["sides"][number]
     names = ("verdict", "other", "note", "corrected", "taken", "wrote", "given")
@@ -86,8 +86,10 @@ def final_of(workbench: Workbench, case_id: str = CASE) -> Decision:
 def test_a_taken_decision_brings_its_labels_and_records_what_was_changed(
     workbench: Workbench, client: TestClient
 ) -> None:
-    desk = opened(client)
-    answer = record(client, desk, taken(desk, 0, other="One word was missing.", note="Two words."))
+    desk = open_desk(client)
+    answer = record(
+        client, desk, take_decision(desk, 0, other="One word was missing.", note="Two words.")
+    )
     final = final_of(workbench)
     assert (final.reviewer, final.verdict, final.corrected_answer) == ("Cleo", "override", "Stump.")
     assert (final.reason, final.note) == ("One word was missing.", "Two words.")
@@ -132,13 +134,13 @@ def test_labels_taken_over_are_edited_and_removed_with_their_evidence(
     labels = (*on_parts, *others)
     decide(workbench, third, "reject", ADA.name, iteration=1, run_id=run.id, labels=labels)
     decide(workbench, third, "approve", BEN.name)
-    desk = opened(client, third)
+    desk = open_desk(client, third)
     side = desk["final"]["sides"][0]
     base, rows = side["labelled"]["base"], {row["key"]: row for row in side["labelled"]["rows"]}
     claim, words = (f"{name}:{at}-{to}" for name, (at, to) in places.items())
     assert list(side["labels"][base]) == [claim, words]
     assert rows[words]["text"] == answer[:3]
-    kept = taken(desk, 0)
+    kept = take_decision(desk, 0)
     record(client, desk, kept)
     assert final_of(workbench, third).labels == labels  # in the same order, and with their notes
     assert adopted_decision_text(
@@ -151,7 +153,7 @@ def test_labels_taken_over_are_edited_and_removed_with_their_evidence(
         ({"labels": {base: {words: given[words] | {"label": "exempt"}}}}, ["exempt", "other"]),
         ({"labels": {}, "reported": {}, "chunks": {}, "missing": None}, []),
     ):
-        settled = opened(client, third)
+        settled = open_desk(client, third)
         record(client, settled, kept | changes | {"changing": True, "other": "Read again."})
         final = final_of(workbench, third)
         assert set(expected) <= {label.label for label in final.labels}
@@ -162,7 +164,7 @@ def test_labels_taken_over_are_edited_and_removed_with_their_evidence(
 def test_a_final_verdict_that_lacks_something_is_refused_with_its_field(
     workbench: Workbench, client: TestClient
 ) -> None:
-    desk = opened(client)
+    desk = open_desk(client)
     for fields, field, words in (
         ({}, "verdict", "choose a verdict"),
         ({"verdict": "reject"}, "other", "a reason is missing"),
@@ -180,14 +182,14 @@ def test_a_final_verdict_that_lacks_something_is_refused_with_its_field(
 def test_a_final_correction_that_cites_what_does_not_exist_is_asked_about_once(
     workbench: Workbench, client: TestClient
 ) -> None:
-    desk = opened(client)
-    fields = taken(desk, 0, corrected="Stump [chunk_77].")
+    desk = open_desk(client)
+    fields = take_decision(desk, 0, corrected="Stump [chunk_77].")
     error = record(client, desk, fields, 422)
     assert "cites “chunk_77”, which doesn't match any evidence" in error["message"]
     assert error["field"] == "corrected"
     assert workbench.cases.summary(CASE).state == "needs_adjudication"
     # another correction is asked about again
-    other = taken(desk, 0, corrected="Stump [chunk_78].")
+    other = take_decision(desk, 0, corrected="Stump [chunk_78].")
     assert record(client, desk, other, 422, (error["confirms"],))["confirms"]
     record(client, desk, fields, confirmed=(error["confirms"],))
     assert final_of(workbench).extra["citations_kept"] == ["chunk_77"]
@@ -196,9 +198,9 @@ def test_a_final_correction_that_cites_what_does_not_exist_is_asked_about_once(
 def test_a_settled_verdict_can_be_changed_only_with_a_reason(
     workbench: Workbench, client: TestClient
 ) -> None:
-    desk = opened(client)
-    record(client, desk, taken(desk, 0))
-    settled = opened(client)
+    desk = open_desk(client)
+    record(client, desk, take_decision(desk, 0))
+    settled = open_desk(client)
     standing = settled["standing"]
     assert standing["who"] == "Cleo (Ada Lind’s decision, as it was)"
     assert (standing["why"], standing["note"]) == (
@@ -210,7 +212,7 @@ def test_a_settled_verdict_can_be_changed_only_with_a_reason(
     assert "it replaces a verdict in force" in record(client, settled, approved, 422)["message"]
     record(client, settled, approved | {"other": "Chunk 2 has it after all."})
     assert workbench.cases.summary(CASE).state == "approved"
-    undone = opened(client)["standing"]["id"]
+    undone = open_desk(client)["standing"]["id"]
     place = {"case": OTHER, "adjudication": True}
     answer = client.post("/api/v1/desk/undo", json={"place": place, "entry": undone}).json()
     assert "Undone: your verdict applies again (overridden)" in answer["message"]["text"]
@@ -219,8 +221,8 @@ def test_a_settled_verdict_can_be_changed_only_with_a_reason(
 
 
 def test_undo_brings_a_case_back_with_its_entries(workbench: Workbench, client: TestClient) -> None:
-    desk = opened(client)
-    fields = taken(desk, 0, other="Mine.")
+    desk = open_desk(client)
+    fields = take_decision(desk, 0, other="Mine.")
     answer = record(client, desk, fields)
     body = {"place": answer["desk"]["place"], "entry": answer["entry"]}
     undone = client.post("/api/v1/desk/undo", json=body).json()
@@ -248,8 +250,8 @@ def test_only_those_who_saw_a_revision_are_said_to_have_taken_it(
     decide(audited_workbench, "strategy-01", "reject", BEN.name)
     # what others see later doesn't change what Ada had seen
     audited_workbench.team.put_in_force(BEN, QueuePolicy(reviewers=2))
-    desk = opened(client, "strategy-01")
-    record(client, desk, taken(desk, 0))
+    desk = open_desk(client, "strategy-01")
+    record(client, desk, take_decision(desk, 0))
     (ada,) = (
         made for made in decisions_on(audited_workbench, "strategy-01") if made.reviewer == ADA.name
     )
@@ -261,23 +263,25 @@ def test_only_those_who_saw_a_revision_are_said_to_have_taken_it(
 def test_text_typed_by_the_lead_isnt_attributed_to_a_reviewer(
     workbench: Workbench, client: TestClient
 ) -> None:
-    desk = opened(client)
+    desk = open_desk(client)
     record(client, desk, desk["blank"] | {"verdict": "reject", "other": "read", "note": "N."})
-    standing = opened(client)["standing"]
+    standing = open_desk(client)["standing"]
     assert (standing["why"], standing["note"]) == ("Reason: read", "Note: N.")
 
 
 def test_a_draft_is_kept_with_the_texts_that_were_replaced(
     workbench: Workbench, client: TestClient
 ) -> None:
-    desk = opened(client)
-    fields = taken(desk, 0) | {"aside": [{"verdict": "reject", "other": "Mine."}]}
+    desk = open_desk(client)
+    fields = take_decision(desk, 0) | {"aside": [{"verdict": "reject", "other": "Mine."}]}
     body = {"place": desk["place"], "fields": fields, "token": "t"}
     assert client.put("/api/v1/desk/draft", json=body).json()["saved_at"]
-    draft = opened(client)["draft"]
-    assert [each["other"] for each in draft["aside"]] == ["Mine."]
+    draft = open_desk(client)["draft"]
+    assert [fields["other"] for fields in draft["aside"]] == ["Mine."]
     assert draft["corrected"] == "Stump."
-    listed = workbench.drafts.with_drafts(CLEO, [CASE], lambda case_id: f"adjudication:{case_id}")
+    listed = workbench.drafts.cases_with_drafts(
+        CLEO, [CASE], lambda case_id: f"adjudication:{case_id}"
+    )
     assert listed == {CASE}
 
 
@@ -302,7 +306,7 @@ def test_a_reviewer_of_a_case_cannot_adjudicate_it(
     workbench: Workbench, client: TestClient
 ) -> None:
     client.headers["X-Masis-Reviewer"] = BEN.name
-    desk = opened(client)
+    desk = open_desk(client)
     assert not desk["final"]["can"]
     fields = desk["blank"] | {"verdict": "reject", "other": "Mine."}
     body = {"place": desk["place"], "fields": fields, "shown": desk["shown"], "seen": desk["seen"]}
@@ -313,11 +317,11 @@ def test_a_reviewer_of_a_case_cannot_adjudicate_it(
 
 
 def test_the_audit_stays_hidden_from_a_blind_lead(workbench: Workbench, client: TestClient) -> None:
-    seen = opened(client)
+    seen = open_desk(client)
     assert seen["reporting"]["title"] == "Issues that the audit missed"
     assert "The issues raised are wrong" in seen["final"]["reasons"]["approve"]
     workbench.team.put_in_force(BEN, QueuePolicy(reviewers=2, machine="never"))
-    desk = opened(client)
+    desk = open_desk(client)
     assert desk["reporting"]["title"] == "Issues that reviewers reported"
     assert desk["final"]["reasons"]["approve"] == ["Checked against the evidence"]
     assert desk["view"]["issues"] == []
@@ -332,16 +336,16 @@ def test_cases_to_adjudicate_are_numbered_and_opened_one_after_another(
     third = AUDITED[2]  # which Cleo decided herself
     decide(workbench, third, "approve", ADA.name)
     decide(workbench, third, "reject", CLEO.name)
-    assert opened(client)["go"]["says"] == "2 left for you"
+    assert open_desk(client)["go"]["says"] == "2 left for you"
     client.headers["X-Masis-Reviewer"] = "Dora"
-    desk = opened(client)
+    desk = open_desk(client)
     assert desk["go"]["says"] == "3 left for you"
     seen = [desk["place"]["case"]]
     for _ in range(3):
-        seen.append(opened(client, seen[-1], to="next")["place"]["case"])
+        seen.append(open_desk(client, seen[-1], to="next")["place"]["case"])
     assert len(set(seen)) == 3
     assert seen[0] == seen[3], "the first comes after the last"
-    first = opened(client, seen[0], to="back") if seen[0] != AUDITED[0] else None
+    first = open_desk(client, seen[0], to="back") if seen[0] != AUDITED[0] else None
     while first is not None:
         place = {"case": first["place"]["case"], "adjudication": True}
         answer = client.post("/api/v1/desk/open", json={"place": place, "to": "back"}).json()
@@ -356,25 +360,25 @@ def test_an_approval_names_and_records_the_serious_issues_left_open(
     run = workbench.cases.open(CASE).run
     serious = [issue.id for issue in run.iterations[0].issues if issue.major]
     assert serious
-    desk = opened(client)
-    assert [each["serious"] for each in desk["final"]["sides"]] == [len(serious)] * 2
+    desk = open_desk(client)
+    assert [side["serious"] for side in desk["final"]["sides"]] == [len(serious)] * 2
     assert "approve" not in desk["final"]["optional"]  # no reviewer did
     record(client, desk, desk["blank"] | {"verdict": "approve", "other": "Both are too strict."})
-    assert [each["id"] for each in final_of(workbench).extra["issues_seen"]] == serious
+    assert [issue["id"] for issue in final_of(workbench).extra["issues_seen"]] == serious
 
 
 def test_entries_for_a_case_settled_by_another_lead_stay_a_draft(
     workbench: Workbench, client: TestClient
 ) -> None:
-    desk = opened(client)
+    desk = open_desk(client)
     client.headers["X-Masis-Reviewer"] = "Dora"
-    record(client, opened(client), taken(desk, 1))
+    record(client, open_desk(client), take_decision(desk, 1))
     client.headers["X-Masis-Reviewer"] = CLEO.name
-    error = record(client, desk, taken(desk, 0, other="Mine."), 409)
+    error = record(client, desk, take_decision(desk, 0, other="Mine."), 409)
     assert error["message"].endswith(
         "Press M to see your entries and to give another final verdict."
     )
-    assert opened(client)["draft"]["other"] == "Mine."
+    assert open_desk(client)["draft"]["other"] == "Mine."
     assert final_of(workbench).reviewer == "Dora"
 
 
@@ -382,8 +386,8 @@ def test_entries_for_a_case_settled_by_another_lead_stay_a_draft(
 def test_the_token_of_another_persons_decision_is_refused(
     workbench: Workbench, client: TestClient, adjudication: bool
 ) -> None:
-    desk = opened(client)
-    record(client, desk, taken(desk, 0))
+    desk = open_desk(client)
+    record(client, desk, take_decision(desk, 0))
     token = final_of(workbench).token
     if not adjudication:
         token = "of Ada"
@@ -401,23 +405,23 @@ def test_the_token_of_another_persons_decision_is_refused(
 def test_the_cause_of_a_disagreement_is_recorded_with_a_sentence_for_the_rubric(
     workbench: Workbench, client: TestClient
 ) -> None:
-    desk = opened(client)
+    desk = open_desk(client)
     assert [cause["code"] for cause in desk["final"]["causes"]] == ["slip", "ambiguous", "gap"]
-    fields = taken(desk, 0, cause="gap", sentence=" Round to  whole metres. ")
+    fields = take_decision(desk, 0, cause="gap", sentence=" Round to  whole metres. ")
     record(client, desk, fields)
     final = final_of(workbench)
     assert (final.cause, final.rubric_sentence) == ("gap", "Round to whole metres.")
-    assert opened(client)["standing"]["cause"] == "Cause: a gap in the guideline"
+    assert open_desk(client)["standing"]["cause"] == "Cause: a gap in the guideline"
 
 
 def test_a_sentence_without_a_gap_and_an_unknown_cause_are_dropped(
     workbench: Workbench, client: TestClient
 ) -> None:
-    desk = opened(client)
-    record(client, desk, taken(desk, 0, cause="slip", sentence="Kept in the form only."))
+    desk = open_desk(client)
+    record(client, desk, take_decision(desk, 0, cause="slip", sentence="Kept in the form only."))
     assert (final_of(workbench).cause, final_of(workbench).rubric_sentence) == ("slip", "")
-    desk = opened(client, OTHER)
-    record(client, desk, taken(desk, 0, cause="<script>"))
+    desk = open_desk(client, OTHER)
+    record(client, desk, take_decision(desk, 0, cause="<script>"))
     assert final_of(workbench, OTHER).cause is None
 
 
@@ -470,7 +474,7 @@ def test_a_side_names_a_chunk_once_and_no_cause_that_nobody_chose(
     labels = (TargetLabel(target="evidence", evidence_id=chunk, label="relevant"), on_claim)
     decide(workbench, third, "reject", ADA.name, iteration=1, labels=labels)
     decide(workbench, third, "approve", BEN.name)
-    lines = opened(client, third)["final"]["sides"][0]["lines"]
+    lines = open_desk(client, third)["final"]["sides"][0]["lines"]
     assert f"{chunk}: relevant" in lines
     assert not any("cause" in line for line in lines)
 
@@ -482,7 +486,7 @@ def test_an_adjudication_shows_what_reviewers_wrote_beside_their_decisions(
     workbench.modes.apply_to_cases(ADA, ["wrong-date"], [CASE])
     workbench.team.comment(ADA, CASE, "Two sources say so.")
     workbench.team.comment(CLEO, CASE, "I'm looking.")
-    desk = opened(client)
+    desk = open_desk(client)
     ada, ben = desk["final"]["sides"]
     assert "Comment: Two sources say so." in ada["lines"]
     assert not [line for line in ben["lines"] if line.startswith("Comment")]

@@ -44,16 +44,16 @@ class CountingCursor(sqlite3.Cursor):
         return row
 
     def fetchone(self) -> Any:
-        return self._counted([super().fetchone()])[0]
+        return self._count_rows([super().fetchone()])[0]
 
     def fetchmany(self, size: int | None = 1) -> list[Any]:
-        return self._counted(super().fetchmany(size))
+        return self._count_rows(super().fetchmany(size))
 
     def fetchall(self) -> list[Any]:
-        return self._counted(super().fetchall())
+        return self._count_rows(super().fetchall())
 
     @staticmethod
-    def _counted(rows: list[Any]) -> list[Any]:
+    def _count_rows(rows: list[Any]) -> list[Any]:
         _rows[0] += len(rows)
         return rows
 

@@ -29,7 +29,7 @@ from masis.ui.shell.serve import health_routes
 from masis.views.markdown import escape_markdown
 from tests.services.test_reassessment import WRONG, judged_before
 from tests.ui.conftest import open_page, press, texts
-from tests.waiting import PATIENCE_S, joined, until
+from tests.waiting import PATIENCE_S, join_all, until
 
 SOUND = HealthReport((HealthItem("database", True, "m.db"),))
 BROKEN = HealthReport(
@@ -140,15 +140,15 @@ class Looks:
         return HealthReports(self.look, lambda: Path("m.db"), lambda: self.now)
 
 
-def served(reports: HealthReports) -> TestClient:
+def client_of(reports: HealthReports) -> TestClient:
     return TestClient(Starlette(routes=health_routes(reports)))
 
 
 @pytest.mark.spec("REQ-CRITIC-OBS-005")
 def test_the_health_route_returns_only_200_or_503_to_anonymous_clients() -> None:
     sound, broken = (
-        served(Looks(SOUND).reports()).get("/health.json"),
-        served(Looks(BROKEN).reports()),
+        client_of(Looks(SOUND).reports()).get("/health.json"),
+        client_of(Looks(BROKEN).reports()),
     )
     assert (sound.status_code, sound.json()) == (200, {"ok": True})
     assert sound.headers["cache-control"] == "no-store"
@@ -183,7 +183,7 @@ def test_the_report_fails_if_received_cases_are_not_read() -> None:
 
 def test_liveness_runs_no_checks() -> None:
     looks = Looks(BROKEN)
-    served(looks.reports()).get("/healthz")
+    client_of(looks.reports()).get("/healthz")
     assert looks.count == 0
 
 
@@ -220,7 +220,7 @@ def test_concurrent_requests_share_one_report() -> None:
         thread.start()
     until(lambda: counted, "one of them looks")
     let_go.set()
-    joined(threads)
+    join_all(threads)
     assert len(counted) == 1
 
 
@@ -257,7 +257,7 @@ def test_checks_never_call_a_model(copied: Path, monkeypatch: pytest.MonkeyPatch
     assert not [item for item in report.items if item.name == "models"]
 
 
-def drawn(loaded: LoadedSettings) -> dict[str, tuple[str, str]]:
+def settings_shown(loaded: LoadedSettings) -> dict[str, tuple[str, str]]:
     """Value and origin of every setting, by its name."""
     frame = settings_frame(loaded)
     return {row["Setting"].strip("`"): (row["Value"], row["Set by"]) for _, row in frame.iterrows()}
@@ -266,7 +266,7 @@ def drawn(loaded: LoadedSettings) -> dict[str, tuple[str, str]]:
 def test_a_setting_shows_its_source(tmp_path: Path) -> None:
     file = tmp_path / "masis.toml"
     file.write_text("strictness = 'strict'\n", encoding="utf-8")
-    shown = drawn(load(environment={"MASIS_MAX_ITERATIONS": "2"}, file=file))
+    shown = settings_shown(load(environment={"MASIS_MAX_ITERATIONS": "2"}, file=file))
     assert shown["max_iterations"] == (
         "**:blue[2]** (default 3)",
         f":blue-badge[environment] {escape_markdown('MASIS_MAX_ITERATIONS')}",
@@ -280,7 +280,7 @@ def test_a_setting_shows_its_source(tmp_path: Path) -> None:
 def test_nested_settings_are_shown_with_their_source_and_without_secrets(tmp_path: Path) -> None:
     file = tmp_path / "masis.toml"
     file.write_text("[providers.vllm]\naddress = 'http://me:pass@host:1/v1'\n", encoding="utf-8")
-    shown = drawn(load(environment={"MASIS_PROVIDERS__VLLM__CONCURRENCY": "4"}, file=file))
+    shown = settings_shown(load(environment={"MASIS_PROVIDERS__VLLM__CONCURRENCY": "4"}, file=file))
     value, origin = shown["providers.vllm.address"]
     assert escape_markdown("http://host:1/v1") in value
     assert escape_markdown(str(file)) in origin

@@ -55,7 +55,7 @@ def upload(app: AppTest, name: str, content: bytes) -> AppTest:
     return app
 
 
-def under_way(app: AppTest) -> FileImport:
+def running_import(app: AppTest) -> FileImport:
     value = app.query_params["import"]
     found = IMPORTS.get(value if isinstance(value, str) else value[0])
     assert found is not None
@@ -64,14 +64,14 @@ def under_way(app: AppTest) -> FileImport:
 
 def start(app: AppTest) -> AppTest:
     app.button(key="start-import").click().run()
-    under_way(app).wait(30)
+    running_import(app).wait(30)
     app.run()
     assert not app.exception
     return app
 
 
 def box(app: AppTest, label: str):  # type: ignore[no-untyped-def]  # streamlit exports no name for it
-    return next(each for each in app.selectbox if each.label == label)
+    return next(select for select in app.selectbox if select.label == label)
 
 
 def test_a_file_of_another_tool_is_recognized_imported_and_offered_for_audit(
@@ -120,7 +120,9 @@ def test_unknown_columns_get_a_proposed_map_that_is_remembered(
     app = upload(open_page("import"), "own.jsonl", lines(OWN))
     assert box(app, "Format").value == COLUMNS
     assert box(app, "Question").value == "frage"
-    assert next(each for each in app.multiselect if each.label == "Evidence").value == ["quellen"]
+    assert next(select for select in app.multiselect if select.label == "Evidence").value == [
+        "quellen"
+    ]
     assert box(app, "Text of a chunk").value == "inhalt"
     assert box(app, "Answer (optional)").value == "antwort"
     box(app, "Id of a chunk").select("nr").run()
@@ -169,7 +171,9 @@ def test_the_chunk_separator_can_be_chosen_when_ambiguous(
     assert [chunk.text for chunk in case.evidence] == ["It is 120 m long", "it is quite red"]
     fresh = upload(open_page("import"), "own.jsonl", lines(OWN))
     assert not [
-        each for each in fresh.selectbox if each.label in ("Sheet", "Several chunks in one text")
+        select
+        for select in fresh.selectbox
+        if select.label in ("Sheet", "Several chunks in one text")
     ]
 
 
@@ -211,13 +215,13 @@ def test_a_stopped_import_reports_what_was_stored(
     reached, go_on = threading.Event(), threading.Event()
     whole = ImportService.add_file
 
-    def stalled(*arguments: object, **named: object) -> Iterator[ImportStep]:
+    def stall(*arguments: object, **named: object) -> Iterator[ImportStep]:
         for step in whole(*arguments, **named):  # type: ignore[arg-type]
             yield step
             reached.set()
             assert go_on.wait(30)
 
-    monkeypatch.setattr(ImportService, "add_file", stalled)
+    monkeypatch.setattr(ImportService, "add_file", stall)
     rows = [{**RAGAS, "user_input": f"How long is {number}?"} for number in range(1_200)]
     app = upload(open_page("import"), "ragas.jsonl", lines(*rows))
     app.button(key="start-import").click().run()
@@ -225,7 +229,7 @@ def test_a_stopped_import_reports_what_was_stored(
     app.run()
     app.button(key="stop-import").click().run()
     go_on.set()
-    begun = under_way(app)
+    begun = running_import(app)
     begun.wait(30)
     app.run()
     assert begun.stopped
@@ -245,7 +249,7 @@ def test_text_from_files_is_never_rendered_as_markdown(workbench: Workbench) -> 
     app = upload(open_page("import"), f"{HOSTILE}.jsonl", lines(row, [HOSTILE]))
     start(app)
     rendered = [*app.markdown, *app.caption, *app.header, *app.error, *app.warning]
-    assert not any("example.org" in str(each.value) for each in rendered)
+    assert not any("example.org" in str(element.value) for element in rendered)
     assert not any(
-        "example.org" in each.label for each in (*app.button, *app.selectbox, *app.multiselect)
+        "example.org" in widget.label for widget in (*app.button, *app.selectbox, *app.multiselect)
     )

@@ -1,6 +1,4 @@
-"""What is typed and chosen is stored whatever the order of callbacks, and reported as stored only
-then.
-"""
+"""Typed text and choices are saved in any callback order, and shown as saved only afterward."""
 
 from __future__ import annotations
 

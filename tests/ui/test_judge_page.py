@@ -59,7 +59,7 @@ def page(step: str, **parameters: str) -> AppTest:
     return open_page("judge", NAMED, step=step, **parameters)
 
 
-def drawn(app: AppTest) -> str:
+def element_data(app: AppTest) -> str:
     """All data that the page's own elements were given."""
     return "\n".join(str(element.proto) for element in app.main if hasattr(element, "proto"))
 
@@ -89,7 +89,7 @@ def test_choosing_cases_shows_the_halves_and_leads_to_the_next_step(desk: Workbe
 
 def test_cases_of_the_held_out_half_are_counted_but_not_listed(desk: Workbench) -> None:
     split = desk.alignment.choose(ADA, DecidedFilter(), 11)
-    told, held_out = drawn(page("see")), drawn(page("see", half="held_out"))
+    told, held_out = element_data(page("see")), element_data(page("see", half="held_out"))
     report = desk.alignment.measure(ADA, split)
     for case in (*report.false_flags, *report.misses):
         assert case.case_id in told
@@ -159,7 +159,7 @@ def test_the_cost_is_shown_before_a_trial_and_its_flips_afterwards(desk: Workben
     task.wait(60)
     assert not task.problems
     app = page("compare")
-    shown = drawn(app)
+    shown = element_data(app)
     compared = desk.alignment.compare(ADA, version)
     assert compared.flips
     for change in compared.flips:
@@ -179,7 +179,7 @@ def test_a_version_is_adopted_with_author_and_date_or_dropped(desk: Workbench) -
     assert "Audits use **team 1**, adopted by Ada on" in texts(app)
     assert desk.judge.get(ADA, "team 2").state == "dropped"
     app = page("history")
-    assert "team 2" in drawn(app)
+    assert "team 2" in element_data(app)
     press(app, "judge-retire")
     assert desk.judge.find_adopted(ADA) is None
 

@@ -50,7 +50,7 @@ def read(**posted: Any) -> FormFields:
 
 def labels_read(label: dict[str, Any]) -> dict[str, Any]:
     fields = read(labels={"run/1": {KEY: label}})
-    return {key: each.model_dump() for key, each in fields.labels.get("run/1", {}).items()}
+    return {key: label.model_dump() for key, label in fields.labels.get("run/1", {}).items()}
 
 
 def test_a_label_with_evidence_survives_the_draft() -> None:
@@ -103,8 +103,8 @@ def test_an_invalid_label_is_dropped(label: Any) -> None:
 )
 def test_a_passage_with_wrong_offsets_is_dropped_and_its_label_kept(wrong: dict[str, Any]) -> None:
     read = labels_read({"label": "partial", "evidence": [PASSAGE | wrong, PASSAGE]})
-    assert [each["start"] for each in read[KEY]["evidence"]] in ([0], [0, 0])
-    assert all(each["text"] == "🌉" for each in read[KEY]["evidence"])
+    assert [chunk["start"] for chunk in read[KEY]["evidence"]] in ([0], [0, 0])
+    assert all(chunk["text"] == "🌉" for chunk in read[KEY]["evidence"])
 
 
 def test_the_number_of_passages_is_limited() -> None:
@@ -126,7 +126,9 @@ def test_labels_on_chunks_are_read_and_recorded() -> None:
     )
     assert list(fields.chunks) == ["c1", "c4"]
     made = list(evidence_labels(fields.chunks, fields.missing))
-    assert [(each.label, each.evidence_id, each.conflicts_with, each.note) for each in made] == [
+    assert [
+        (label.label, label.evidence_id, label.conflicts_with, label.note) for label in made
+    ] == [
         ("irrelevant", "c1", None, ""),
         ("conflicting", "c4", "c1", ""),
         ("passage_missing", None, None, "its cost"),
@@ -138,13 +140,13 @@ def test_the_audits_passage_is_offered_with_the_right_reference() -> None:
     iteration = run_audit(CASE).iterations[0]
     rows = {row["text"]: row for row in label_rows(iteration, CASE)}
     opened = next(row for row in rows.values() if row["verdict"] == "contradicted")
-    assert [(each["text"], each["stance"]) for each in opened["offered"]] == [
+    assert [(option["text"], option["stance"]) for option in opened["offered"]] == [
         ("The 🌉 bridge opened in 1931.", "contradicts")
     ]
     texts = {chunk.id: chunk.text for chunk in CASE.evidence}
     for row in rows.values():
-        for each in row["offered"]:
-            assert texts[each["evidence_id"]][each["start"] : each["end"]] == each["text"]
+        for option in row["offered"]:
+            assert texts[option["evidence_id"]][option["start"] : option["end"]] == option["text"]
         if row["verdict"] in ("unverifiable", "unsupported") and row["kind"] == "claim":
             assert row["offered"] == []
 
@@ -197,13 +199,13 @@ def test_nothing_of_a_hidden_audit_is_offered(bench: Workbench) -> None:
     bench.cases.add(ADA, [CASE])
     bench.audits.audit(ADA, CASE)
 
-    def shown() -> dict[str, Any]:
+    def label_data() -> dict[str, Any]:
         desk = OpenDesk.open(bench, ADA, Place(case=CASE.id), CaseFilter(), lambda _: None)
         return desk.data()["labels"]
 
-    assert shown()["rows"]
+    assert label_data()["rows"]
     bench.team.put_in_force(ADA, QueuePolicy(machine="after"))
-    hidden = shown()
+    hidden = label_data()
     assert (hidden["base"], hidden["rows"]) == ("", [])
     assert hidden["choices"]["evidence"]  # chunks are labelled all the same
 
@@ -237,7 +239,7 @@ def test_others_labels_are_hidden_until_all_decisions_are_made(bench: Workbench)
             bench, Actor(name=name), Place(case=CASE.id), CaseFilter(), lambda _: None
         )
         rows = opened.data()["history"]
-        return [[line["text"] for line in each["labels"]] for each in rows if each["labels"]]
+        return [[line["text"] for line in row["labels"]] for row in rows if row["labels"]]
 
     assert history("Ben") == []
     assert history("Ada")[0][-1] == "A needed passage is missing (its cost)"

@@ -211,8 +211,8 @@ def test_recorded_replies_have_no_time_and_no_revision_means_no_improvement(
         for run, ms in zip(runs, (8, 13), strict=True)
     ]
     asked = runs[0].model_copy(update={"models": {"critic": "openai:gpt-4o"}, "loop_ms": 900})
-    assert "Time" in [each["title"] for each in run_table([asked, replayed[0]], None, {})[0]]
-    assert "Time" not in [each["title"] for each in run_table(replayed, None, {})[0]]
+    assert "Time" in [row["title"] for row in run_table([asked, replayed[0]], None, {})[0]]
+    assert "Time" not in [row["title"] for row in run_table(replayed, None, {})[0]]
     assert REPORT_METRICS["iterations"].label not in texts(app), (
         "all are alike: there is nothing to draw"
     )
@@ -256,7 +256,7 @@ def test_a_failed_step_isnt_an_issue_of_the_answer_and_says_why(
         f"A step of the audit failed in 1 of {cases} cases, which says nothing about their answers"
     )
     assert said in [link.label for link in app.get("page_link")]
-    assert "Newest failure: the revision" in [each.label for each in app.expander]
+    assert "Newest failure: the revision" in [expander.label for expander in app.expander]
     assert "The server did not answer." in texts(app)
     assert "queue?flag=error" not in drawn_on(app)
 
@@ -268,9 +268,9 @@ def test_technical_metrics_are_collapsed_and_complete(
     said = texts(app)
     drawn = drawn_on(app)
     measured = {
-        each.measure
-        for each in audited_workbench.metrics.report(MeasureFilter(), "week").distributions
-        if each.count
+        distribution.measure
+        for distribution in audited_workbench.metrics.report(MeasureFilter(), "week").distributions
+        if distribution.count
     }
     for measure in measured - {"tokens"}:
         assert REPORT_METRICS[measure].label in said
@@ -293,18 +293,20 @@ def test_technical_metrics_are_collapsed_and_complete(
 
 def test_a_distribution_needs_two_bins(audited_workbench: Workbench) -> None:
     found = audited_workbench.metrics.report(MeasureFilter(), "week")
-    tokens = next(each for each in found.distributions if each.measure == "tokens")
+    tokens = next(
+        distribution for distribution in found.distributions if distribution.measure == "tokens"
+    )
     assert spread_view(tokens).bars == []
 
 
 def test_every_figure_links_to_as_many_runs_as_it_counts(audited_workbench: Workbench) -> None:
     store = audited_workbench.store
     found = store.measures.report(MeasureFilter(), "week")
-    for each in found.distributions:
-        for bin_ in each.bins:
-            pick = Pick(metric=each.measure, above=bin_.low, most=bin_.high)
+    for distribution in found.distributions:
+        for bin_ in distribution.bins:
+            pick = Pick(metric=distribution.measure, above=bin_.low, most=bin_.high)
             runs = store.measures.find_runs(MeasureFilter(), pick).total
-            assert (runs > 0) is (bin_.count > 0), each.measure
+            assert (runs > 0) is (bin_.count > 0), distribution.measure
             assert runs <= bin_.count
     for metric in select_metrics("share"):
         runs = store.measures.find_runs(MeasureFilter(), Pick(metric=metric.name)).total
@@ -315,7 +317,7 @@ def test_every_figure_links_to_as_many_runs_as_it_counts(audited_workbench: Work
 def test_links_keep_the_url_filters(audited_workbench: Workbench) -> None:
     found = audited_workbench.metrics.report(MeasureFilter(), "week")
     columns, (offline,) = group_table(found, "of")
-    assert [each["title"] for each in columns][:4] == [
+    assert [column["title"] for column in columns][:4] == [
         *("Model", "Audits", "Fabricated, unsupported or contradicted", "A serious issue")
     ]
     assert cells(offline)[2]["href"] == "metrics?of=offline&show=hallucination"
@@ -365,7 +367,7 @@ def test_the_page_offers_the_numbers_as_a_file(audited_workbench: Workbench) -> 
     bins = [row for row in rows if row["metric"] == "issues" and row["group"] == "bin"]
     assert sum(int(row["value"]) for row in bins) == int(bins[0]["known"])
     assert "Download the numbers (CSV)" in [
-        each.label for each in open_page("metrics").get("download_button")
+        button.label for button in open_page("metrics").get("download_button")
     ]
 
 
@@ -420,7 +422,7 @@ def test_without_an_audit_the_page_explains_itself(
 
 def test_the_chosen_period_is_in_the_url(audited_workbench: Workbench) -> None:
     # all audits are of one day
-    assert "metrics-by" not in [each.key for each in open_page("metrics").button_group]
+    assert "metrics-by" not in [group.key for group in open_page("metrics").button_group]
     with audited_workbench.store.database.transaction() as connection:
         connection.execute(
             "UPDATE run_measures SET finished_at = '2026-01-01T00:00:00.000Z' WHERE seq = 1"
@@ -460,14 +462,14 @@ def test_a_listed_run_shows_its_headline_and_case_status_without_constant_column
         }
     )
     columns, rows = run_table((one, other), None, {case.id: case})
-    named = [each["title"] for each in columns]
+    named = [column["title"] for column in columns]
     assert "Iterations" in named
     assert "End reason" not in named
-    newest, older = (dict(zip(named, cells(each), strict=True)) for each in rows)
+    newest, older = (dict(zip(named, cells(row), strict=True)) for row in rows)
     assert newest["Question"]["quote"] == "Cites [9], which doesn't exist"
     assert older["Question"]["quote"] == ""  # another audit's
     # it may be decided since
-    assert [each["text"] for each in newest["Question"]["pills"]] == ["needed review"]
+    assert [pill["text"] for pill in newest["Question"]["pills"]] == ["needed review"]
     assert cells(run_table((one,), None, {case.id: case})[1][0])[0]["pills"] == [], (
         "the heading says it of all"
     )
@@ -500,7 +502,13 @@ def test_times_are_shown_with_the_limits_of_the_spec(audited_workbench: Workbenc
         "loop_ms": 90_000,
     }
     found = audited_workbench.metrics.report(MeasureFilter(), "week")
-    critic = spread_view(next(each for each in found.distributions if each.measure == "critic_ms"))
+    critic = spread_view(
+        next(
+            distribution
+            for distribution in found.distributions
+            if distribution.measure == "critic_ms"
+        )
+    )
     assert critic.bars[0]["from"] >= 0  # no time lies below zero
     assert (critic.held, critic.limit) == (True, "95% are within the limit of 15 s")
 
@@ -518,4 +526,4 @@ def test_a_table_of_days_is_limited_to_a_readable_length(
     columns, listed = group_table(long, "at")
     assert len(listed) == 60
     assert cells(listed[0])[0]["text"] == "28 Dec 2026"
-    assert {len(cells(each)) for each in listed} == {len(columns)}
+    assert {len(cells(row)) for row in listed} == {len(columns)}

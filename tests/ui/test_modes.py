@@ -10,7 +10,7 @@ from masis.services import Workbench
 from masis.ui.components.linked_table import LinkedRow
 from masis.ui.modes import book, coding, groups
 from masis.ui.modes.counts import queue_parameters
-from tests.modes import ADA, BEN, WRONG_DATE, WRONG_UNIT, found, reject
+from tests.modes import ADA, BEN, WRONG_DATE, WRONG_UNIT, find_observations, reject
 from tests.ui.conftest import AUDITED, open_page, press, texts
 
 SIGNED_IN = {"reviewer-name": "Ada"}
@@ -28,7 +28,7 @@ def test_a_row_is_coded_and_the_code_is_undone(audited_workbench: Workbench) -> 
     assert "Coded 1 row in 1 case." in texts(page).replace("\\", "")
     assert page.selectbox(key="modes-code").value is None
     assert not page.checkbox[0].value
-    (row,) = found(audited_workbench, kinds=("note",))
+    (row,) = find_observations(audited_workbench, kinds=("note",))
     assert row.codes == ("wrong-date",)
     page = press(page, "modes-undo")
     press(page, "batch-undo")
@@ -48,9 +48,9 @@ def test_similar_rows_are_coded_after_a_preview_with_their_number(
     page.selectbox(key="modes-code").set_value("wrong-date").run()
     page = press(page, "modes-similar")
     assert "to 1 chosen row and 1 similar row in 1 case?" in texts(page).replace("\\", "")
-    assert not found(audited_workbench, codes=("wrong-date",))
+    assert not find_observations(audited_workbench, codes=("wrong-date",))
     press(page, "modes-apply-similar")
-    assert len(found(audited_workbench, codes=("wrong-date",))) == 2
+    assert len(find_observations(audited_workbench, codes=("wrong-date",))) == 2
 
 
 def test_a_confirmed_group_becomes_a_mode_whose_count_leads_to_its_cases(
@@ -75,7 +75,7 @@ def test_a_group_is_dismissed_listed_with_its_person_and_taken_back(
     shown = texts(page).replace("\\", "")
     assert "The group was dismissed." in shown
     assert "dismissed by Ada" in shown
-    total = len(found(audited_workbench, faults_only=True))
+    total = len(find_observations(audited_workbench, faults_only=True))
     left = total - group.observations
     assert f"{total} faults without a code, of which {group.observations} dismissed." in shown
     assert f"The other {left} are in" in shown
@@ -134,7 +134,11 @@ def test_a_merge_is_taken_back_and_a_mode_offers_to_split_off_rows(
     press(page, "modes-unmerge-wrong-date")
     assert {mode.code for mode in modes.codebook(ADA).in_use} == {"wrong-date", "wrong-unit"}
     reject(audited_workbench, AUDITED[0], note="The year is invented.")
-    modes.apply(ADA, ["wrong-date"], [row.id for row in found(audited_workbench, kinds=("note",))])
+    modes.apply(
+        ADA,
+        ["wrong-date"],
+        [row.id for row in find_observations(audited_workbench, kinds=("note",))],
+    )
     page = open_page("modes", SIGNED_IN, mode="wrong-date")
     page.checkbox[0].check().run()
     # A mode that exists isn't split off: rows get it with Apply.
@@ -144,15 +148,15 @@ def test_a_merge_is_taken_back_and_a_mode_offers_to_split_off_rows(
 
 def test_rows_are_filtered_by_cause_and_by_day(audited_workbench: Workbench) -> None:
     reject(audited_workbench, AUDITED[0], note="The year is invented.")
-    [note] = found(audited_workbench, kinds=("note",))
+    [note] = find_observations(audited_workbench, kinds=("note",))
     today, before = note.at[:10], "2001-01-01"
     assert len(open_page("modes", SIGNED_IN, kind="note", since=today, until=today).checkbox) == 1
     assert not open_page("modes", SIGNED_IN, kind="note", until=before).checkbox
     assert not open_page("modes", SIGNED_IN, kind="note", cause="citation").checkbox
     reasons = open_page("modes", SIGNED_IN, kind="reason", cause="retrieval")
-    assert len(reasons.checkbox) == len(found(audited_workbench, causes=("retrieval",))) - len(
-        found(audited_workbench, causes=("retrieval",), kinds=("issue",))
-    )
+    assert len(reasons.checkbox) == len(
+        find_observations(audited_workbench, causes=("retrieval",))
+    ) - len(find_observations(audited_workbench, causes=("retrieval",), kinds=("issue",)))
 
 
 def test_a_name_is_suggested_only_where_a_model_is_set(audited_workbench: Workbench) -> None:
@@ -217,10 +221,14 @@ def test_the_coded_rows_of_a_mode_open_and_a_row_is_split_off(
     reject(audited_workbench, AUDITED[0], note="The year is invented.")
     modes = audited_workbench.modes
     modes.add_mode(ADA, WRONG_DATE)
-    modes.apply(ADA, ["wrong-date"], [row.id for row in found(audited_workbench, kinds=("note",))])
+    modes.apply(
+        ADA,
+        ["wrong-date"],
+        [row.id for row in find_observations(audited_workbench, kinds=("note",))],
+    )
     page = press(open_page("modes", SIGNED_IN, view="book", code="wrong-date"), "modes-read-rows")
     assert dict(page.query_params) == {"mode": "wrong-date"}
-    [chosen] = found(audited_workbench, kinds=("note",))
+    [chosen] = find_observations(audited_workbench, kinds=("note",))
     page = page.checkbox[0].check().run()
     assert page.checkbox[0].value
     # AppTest can't type a name that is no option.
@@ -230,7 +238,7 @@ def test_the_coded_rows_of_a_mode_open_and_a_row_is_split_off(
         mode="wrong-date",
     )
     press(page, "modes-split")
-    [note] = found(audited_workbench, kinds=("note",))
+    [note] = find_observations(audited_workbench, kinds=("note",))
     assert note.codes == ("invented-year",)
 
 
@@ -275,7 +283,7 @@ def test_chosen_rows_stay_chosen_on_another_page_and_are_applied_together(
     assert page.checkbox[0].value
     page.selectbox(key="modes-code").set_value("wrong-date").run()
     press(page, "modes-apply")
-    assert len(found(audited_workbench, codes=("wrong-date",))) == 2
+    assert len(find_observations(audited_workbench, codes=("wrong-date",))) == 2
 
 
 def test_a_choice_of_rows_is_cleared_by_a_button(audited_workbench: Workbench) -> None:
@@ -304,7 +312,7 @@ def test_a_typed_name_that_resembles_a_mode_offers_the_mode_first(
 ) -> None:
     reject(audited_workbench, AUDITED[0], note="The year is invented.")
     audited_workbench.modes.add_mode(ADA, WRONG_DATE)
-    [note] = found(audited_workbench, kinds=("note",))
+    [note] = find_observations(audited_workbench, kinds=("note",))
     page = open_page("modes", {**SIGNED_IN, "modes-code": typed, "modes-chosen": [note.id]})
     [meant] = [radio for radio in page.radio if radio.key == f"modes-code-alike-{typed}"]
     assert meant.options[0] == "Wrong date"
@@ -312,17 +320,17 @@ def test_a_typed_name_that_resembles_a_mode_offers_the_mode_first(
     meant.set_value("wrong-date").run()
     press(page, "modes-apply")
     assert [mode.code for mode in audited_workbench.modes.codebook(ADA).in_use] == ["wrong-date"]
-    assert len(found(audited_workbench, codes=("wrong-date",))) == 1
+    assert len(find_observations(audited_workbench, codes=("wrong-date",))) == 1
 
 
 def test_a_typed_name_that_resembles_no_mode_is_added_at_once(audited_workbench: Workbench) -> None:
     reject(audited_workbench, AUDITED[0], note="The year is invented.")
     audited_workbench.modes.add_mode(ADA, WRONG_DATE)
-    [note] = found(audited_workbench, kinds=("note",))
+    [note] = find_observations(audited_workbench, kinds=("note",))
     page = open_page("modes", {**SIGNED_IN, "modes-code": "Rude", "modes-chosen": [note.id]})
     assert not page.radio
     press(page, "modes-apply")
-    assert len(found(audited_workbench, codes=("rude",))) == 1
+    assert len(find_observations(audited_workbench, codes=("rude",))) == 1
 
 
 def test_a_message_of_one_view_is_not_shown_in_another(audited_workbench: Workbench) -> None:
@@ -338,26 +346,26 @@ def test_the_rows_of_a_case_that_has_a_code_are_not_without_one(
     audited_workbench: Workbench,
 ) -> None:
     audited_workbench.modes.add_mode(ADA, WRONG_DATE)
-    uncoded = found(audited_workbench, uncoded=True)
+    uncoded = find_observations(audited_workbench, uncoded=True)
     coded = uncoded[0].case_id
     audited_workbench.modes.code(ADA, coded, ["wrong-date"])
     left = [row for row in uncoded if row.case_id != coded]
-    assert found(audited_workbench, uncoded=True) == left
+    assert find_observations(audited_workbench, uncoded=True) == left
     page = open_page("modes", SIGNED_IN, uncoded="yes")
     assert len(page.checkbox) == len(left)
     groups = audited_workbench.modes.groups(ADA)
     assert groups.observations == len([row for row in left if row.is_fault])
     [applied] = audited_workbench.modes.list_codes(ADA, coded)
     audited_workbench.modes.remove_code(ADA, applied)
-    assert found(audited_workbench, uncoded=True) == uncoded
+    assert find_observations(audited_workbench, uncoded=True) == uncoded
 
 
 def test_the_id_of_a_case_finds_its_rows(audited_workbench: Workbench) -> None:
-    [case_id, *_] = {row.case_id for row in found(audited_workbench)}
-    own = [row for row in found(audited_workbench) if row.case_id == case_id]
+    [case_id, *_] = {row.case_id for row in find_observations(audited_workbench)}
+    own = [row for row in find_observations(audited_workbench) if row.case_id == case_id]
     reject(audited_workbench, AUDITED[3], note=f"As in {case_id}.")
-    [note] = found(audited_workbench, kinds=("note",))
-    rows = found(audited_workbench, text=f" {case_id} ")
+    [note] = find_observations(audited_workbench, kinds=("note",))
+    rows = find_observations(audited_workbench, text=f" {case_id} ")
     assert {row.id for row in rows} == {note.id, *(row.id for row in own)}
     page = open_page("modes", SIGNED_IN, q=case_id)
     assert len(page.checkbox) == len(rows)
@@ -398,7 +406,7 @@ def test_the_codebook_shows_how_many_cases_and_rows_have_each_mode(
     audited_workbench.modes.add_mode(ADA, WRONG_DATE)
     for case_id in AUDITED[:2]:
         reject(audited_workbench, case_id, note="The year is invented.")
-    notes = [row.id for row in found(audited_workbench, kinds=("note",))]
+    notes = [row.id for row in find_observations(audited_workbench, kinds=("note",))]
     audited_workbench.modes.apply(ADA, ["wrong-date"], notes)
     drawn: list[LinkedRow] = []
     monkeypatch.setattr(book, "linked_table", lambda _, rows, **__: drawn.extend(rows))
@@ -414,6 +422,6 @@ def test_the_list_of_groups_shows_a_text_of_each(
     drawn: list[LinkedRow] = []
     monkeypatch.setattr(groups, "linked_table", lambda _, rows, **__: drawn.extend(rows))
     open_page("modes", SIGNED_IN, view="groups")
-    *_, newest = found(audited_workbench, patterns=group.patterns[:1])
+    *_, newest = find_observations(audited_workbench, patterns=group.patterns[:1])
     assert newest.text
     assert drawn[0]["cells"][3] == {"quote": shorten(newest.text, groups.TITLE_LENGTH)}

@@ -35,7 +35,7 @@ def draft(workbench: Workbench) -> dict[str, Any]:
     return dict(workbench.store.drafts.get(ANONYMOUS.draft_owner, AuditForm.SUBJECT).values)
 
 
-def finished(app: AppTest, workbench: Workbench) -> str:
+def wait_for_audit(app: AppTest, workbench: Workbench) -> str:
     """Wait for the audit the address names; its run's id."""
     named = app.query_params["job"]
     run_id = named if isinstance(named, str) else str(named[0])
@@ -94,7 +94,7 @@ def test_starting_stores_the_case_and_opens_the_audit(workbench: Workbench) -> N
     )
     app = page()
     press(app, "Start the audit")
-    run_id = finished(app, workbench)
+    run_id = wait_for_audit(app, workbench)
     shown_as_over(app)
     run = workbench.store.runs.get(run_id)
     assert workbench.store.cases.get(run.case_id).query == "How long?"
@@ -117,11 +117,11 @@ def test_chosen_settings_are_saved_and_used(workbench: Workbench) -> None:
         ANONYMOUS.draft_owner, AuditForm.SUBJECT, {"question": "How long?", "evidence": EVIDENCE}
     )
     app = page()
-    next(each for each in app.selectbox if each.label == "Maximum iterations").select(1)
+    next(select for select in app.selectbox if select.label == "Maximum iterations").select(1)
     app.run()
     assert draft(workbench)["settings"] == {"max_iterations": 1}
     press(app, "Start the audit")
-    assert workbench.store.runs.get(finished(app, workbench)).settings["max_iterations"] == 1
+    assert workbench.store.runs.get(wait_for_audit(app, workbench)).settings["max_iterations"] == 1
     assert draft(workbench)["settings"] == {"max_iterations": 1}
 
 
@@ -130,7 +130,7 @@ def test_a_just_chosen_model_applies_to_all_roles(
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-a-test")  # so that a model is on offer
     app = page()
-    next(each for each in app.selectbox if each.label == "Critic").select("openai:gpt-4o")
+    next(select for select in app.selectbox if select.label == "Critic").select("openai:gpt-4o")
     # both reach the server at once: the page was drawn with the model before
     press(app, "Use the critic's model for all")
     assert {draft(workbench)["settings"][role] for role in ("drafter", "verifier", "reviser")} == {
@@ -154,7 +154,7 @@ def test_a_stored_case_in_the_url_can_be_audited(workbench: Workbench) -> None:
     case_id = next(iter(workbench.store.cases.iterate())).id
     app = page(case=case_id)
     press(app, "Start the audit")
-    run_id = finished(app, workbench)
+    run_id = wait_for_audit(app, workbench)
     assert workbench.store.runs.get(run_id).case_id == case_id
     assert "Audit it again" in labels(page(case=case_id))
 
@@ -175,7 +175,7 @@ def test_a_run_that_never_started_can_be_restarted(workbench: Workbench) -> None
     app = page(job="lost", case=case_id)
     assert "never started" in texts(app)
     press(app, "Start it again")
-    assert workbench.store.runs.get(finished(app, workbench)).case_id == case_id
+    assert workbench.store.runs.get(wait_for_audit(app, workbench)).case_id == case_id
 
 
 def test_an_interrupted_run_shows_its_progress_and_can_be_resumed(workbench: Workbench) -> None:
@@ -190,7 +190,7 @@ def test_an_interrupted_run_shows_its_progress_and_can_be_resumed(workbench: Wor
     app = page(job="cut")
     assert "Resume" in labels(app)
     press(app, "Resume")
-    assert finished(app, workbench) == "cut"
+    assert wait_for_audit(app, workbench) == "cut"
     assert workbench.store.runs.summary("cut").state == "finished"
 
 
@@ -200,7 +200,7 @@ def test_a_file_too_long_for_the_field_is_stored_separately(workbench: Workbench
         for n in range(2000)
     )
     app = page()
-    next(each for each in app.file_uploader if "evidence" in each.label).upload(
+    next(uploader for uploader in app.file_uploader if "evidence" in uploader.label).upload(
         "stations.txt", text.encode(), "text/plain"
     )
     app.run()

@@ -161,11 +161,11 @@ def test_the_preview_warns_if_paragraphs_dont_match_the_citations() -> None:
 
 def test_the_preview_accepts_matching_citations_and_explicit_ids() -> None:
     headed = read_pasted(
-        "\n\n".join(f"Source {n}:\n" + "\n\n".join(each) for n, each in enumerate(SOURCES, 1))
+        "\n\n".join(f"Source {n}:\n" + "\n\n".join(source) for n, source in enumerate(SOURCES, 1))
     )
-    fitting = read_pasted("\n\n".join("\n".join(each) for each in SOURCES))
+    fitting = read_pasted("\n\n".join("\n".join(source) for source in SOURCES))
     given = read_pasted(
-        "\n\n".join(f"[{n}] {each[0]}" for n, each in zip((2, 3, 1), SOURCES, strict=True))
+        "\n\n".join(f"[{n}] {source[0]}" for n, source in zip((2, 3, 1), SOURCES, strict=True))
     )
     for pasted in (headed, fitting, given):
         assert len(pasted.chunks) == 3

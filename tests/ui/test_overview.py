@@ -150,7 +150,9 @@ def test_a_cost_limit_too_low_for_any_audit_is_reported(
     app = open_page("overview")
     app.number_input(key="audit-all-limit").set_value(0.01)
     app.button(key="audit-all").click().run()
-    until(lambda: (batch := served_jobs().batch()) is not None and not batch.under_way, "the batch")
+    until(
+        lambda: (batch := served_jobs().batch()) is not None and not batch.is_running, "the batch"
+    )
     app.run()
     assert not app.exception
     assert "In the last batch, 0 cases were audited.** It stopped because one more" in texts(app)

@@ -95,16 +95,16 @@ def test_database_errors_are_reported_on_pages(
     trouble: str,
     said: str,
 ) -> None:
-    def troubled(*_: object) -> None:
+    def raise_trouble(*_: object) -> None:
         error = sqlite3.OperationalError(trouble)
         error.sqlite_errorname = name
         raise error
 
-    monkeypatch.setattr("masis.ui.queue.overview.show_overview", troubled)
+    monkeypatch.setattr("masis.ui.queue.overview.show_overview", raise_trouble)
     overview = open_page()
     assert "The database can't be used" in texts(overview)
     assert said in texts(overview)
-    monkeypatch.setattr("masis.ui.review.case.draw_desk", troubled)
+    monkeypatch.setattr("masis.ui.review.case.draw_desk", raise_trouble)
     assert said in texts(open_page("review", case="docs-02"))
 
 
@@ -147,7 +147,7 @@ def test_blind_leads_and_admins_see_figures_but_not_their_audits(
     page = open_page("metrics", {"metrics-filters": True}, show="hallucination")
     assert bool(page.multiselect) == sees
     assert ("You see figures over all cases as a lead" in texts(page)) == sees
-    assert not [each for each in page.button_group if each.key == "metrics-list"]
+    assert not [group for group in page.button_group if group.key == "metrics-list"]
     assert "policy hides audit results from you" in texts(open_page("queue"))
 
 
@@ -159,11 +159,11 @@ def test_a_setting_hides_the_page_screening(
     listed: list[str] = []
     navigation = st.navigation
 
-    def noted(menus: dict[str, list[st.Page]], **options: Any) -> Any:  # type: ignore[valid-type]
+    def note_pages(menus: dict[str, list[st.Page]], **options: Any) -> Any:  # type: ignore[valid-type]
         listed.extend(page.url_path for pages in menus.values() for page in pages)  # type: ignore[attr-defined]
         return navigation(menus, **options)
 
-    monkeypatch.setattr(st, "navigation", noted)
+    monkeypatch.setattr(st, "navigation", note_pages)
     open_page()
     assert ("screening" in listed) == has_page
     assert "queue" in listed

@@ -174,7 +174,9 @@ def test_a_list_shows_the_figure_it_is_sorted_by(
 ) -> None:
     rows = audited_workbench.cases.find(CaseFilter(states=("needs_review",), size=100)).rows
     shown = [severity_mark(row) for row in rows]
-    assert shown == sorted(shown, key=lambda each: [*SEVERITY, "none"].index(each.split()[0]))
+    assert shown == sorted(
+        shown, key=lambda severity: [*SEVERITY, "none"].index(severity.split()[0])
+    )
     assert len(set(shown)) > 1  # it tells apart rows that stand alike
     assert [case_columns(order)[-1]["title"] for order in ORDERS] == [
         *("Severity", "Disagreement", "Confidence", "Quality", "Quality", "Quality")
@@ -188,7 +190,7 @@ def test_a_list_shows_the_figure_it_is_sorted_by(
         row.disagreement
         for row in audited_workbench.cases.find(CaseFilter(order="disagreement")).rows
     ]
-    assert apart == sorted(apart, key=lambda each: -1 if each is None else each, reverse=True)
+    assert apart == sorted(apart, key=lambda value: -1 if value is None else value, reverse=True)
 
 
 @pytest.mark.parametrize(
@@ -254,8 +256,8 @@ def test_waiting_cases_and_own_drafts_are_marked(
 
     monkeypatch.setattr(case_list, "choosable_table", draw)
     app = open_page("queue", {"reviewer-name": "Ada"})
-    (pills,) = [each for each in app.button_group if each.key == "standing"]
-    marks = {row["open"]: [each["text"] for each in row["cells"][0]["pills"]] for row in drawn}
+    (pills,) = [group for group in app.button_group if group.key == "standing"]
+    marks = {row["open"]: [pill["text"] for pill in row["cells"][0]["pills"]] for row in drawn}
     assert marks["docs-02"] == ["Waiting: escalated"]
     assert "Waiting: escalated 1" in pills.options
     assert marks["law-01"] == ["Not audited"], "another's draft or skip isn't one's own"
@@ -270,10 +272,10 @@ def test_an_answer_with_only_minor_issues_has_nothing_serious(
         update={"standing": "nothing_found", "state": "accepted"}
     )
     badges: list[Any] = [
-        state_cell(audited_workbench, summary.model_copy(update={"severity": each}))["pills"][0][
-            "text"
-        ]
-        for each in ("medium", None)
+        state_cell(audited_workbench, summary.model_copy(update={"severity": severity}))["pills"][
+            0
+        ]["text"]
+        for severity in ("medium", None)
     ]
     assert badges == ["Less serious issues only", "Nothing found"]
 
@@ -286,7 +288,7 @@ def test_the_nothing_found_chip_counts_minor_issues_and_can_exclude_them(
     database.execute("UPDATE cases SET severity = 'low' WHERE id = 'docs-02'")
     passed = audited_workbench.cases.facets().standings["nothing_found"]
     app = open_page("queue", standing="nothing_found")
-    pills = {each.key: each for each in app.button_group}
+    pills = {group.key: group for group in app.button_group}
     assert f"Nothing found {passed}, 1 with less serious issues" in pills["standing"].options
     assert "Cases with a less serious issue are first" in texts(app)
     assert pills["minor"].options == [
@@ -297,17 +299,19 @@ def test_the_nothing_found_chip_counts_minor_issues_and_can_exclude_them(
     assert f"{passed - 1} cases" in texts(app)
     assert "less serious issue are" not in texts(app)
     assert "Cases with the most claims and the lowest confidence are first" in texts(app)
-    next(each for each in app.button_group if each.key == "minor").set_value(
+    next(group for group in app.button_group if group.key == "minor").set_value(
         address.in_words(SEVERITY)
     ).run()
     assert "1 case" in texts(app)
     assert "Worst issue" not in " ".join(button.label for button in app.button)
-    next(each for each in app.button_group if each.key == "standing").set_value("not_audited").run()
+    next(group for group in app.button_group if group.key == "standing").set_value(
+        "not_audited"
+    ).run()
     assert "severity" not in app.query_params
     link = next(
-        each.proto
-        for each in open_page("overview").get("page_link")
-        if "Nothing found" in each.proto.label
+        link.proto
+        for link in open_page("overview").get("page_link")
+        if "Nothing found" in link.proto.label
     )
     assert link.label == f"**{passed}** :gray[Nothing found], 1 with less serious issues"
 
@@ -374,19 +378,19 @@ def test_status_pills_filter_and_exclude_decided_cases_by_default(
     app = open_page("queue")
     assert "6 undecided cases" in texts(app)
     (searched,) = [
-        each for each in open_page("queue", q="docs-02").button_group if each.key == "standing"
+        group for group in open_page("queue", q="docs-02").button_group if group.key == "standing"
     ]
     assert searched.options == ["Decided 1"]
-    (pills,) = [each for each in app.button_group if each.key == "standing"]
+    (pills,) = [group for group in app.button_group if group.key == "standing"]
     assert set(pills.options) == {
         f"{STANDING[name].text} {count}" for name, count in standings.items()
     }
     for name in ("wrong", "decided"):  # one in place of the other
-        next(each for each in app.button_group if each.key == "standing").set_value(name).run()
+        next(group for group in app.button_group if group.key == "standing").set_value(name).run()
         assert app.query_params["standing"] in (name, [name])
     assert "1 case" in texts(app)
     both = open_page("queue", standing=address.in_words(["decided", "not_audited"]))
-    assert [each.value for each in both.button_group if each.key == "standing"] == [
+    assert [group.value for group in both.button_group if group.key == "standing"] == [
         ["not_audited", "decided"]
     ]
     assert "3 cases" in texts(both)
@@ -401,13 +405,13 @@ def test_status_pills_filter_and_exclude_decided_cases_by_default(
 def test_filter_counts_match_the_resulting_lists(audited_workbench: Workbench) -> None:
     decide(audited_workbench, "docs-02")
     app = open_page("queue", {"queue-filters": True}, flag="invalid_reference")
-    drawer = {each.label: each.options for each in app.multiselect}
+    drawer = {select.label: select.options for select in app.multiselect}
     for label, name in {"Issue": "flag", "State in detail": "state", "Field": "field"}.items():
         known = {
             text: value
-            for each in address.DRAWER
-            if each.name == name
-            for value, text in each.options.items()
+            for parameter in address.DRAWER
+            if parameter.name == name
+            for value, text in parameter.options.items()
         }
         assert drawer[label]
         for option in drawer[label]:
@@ -421,7 +425,7 @@ def test_filter_counts_match_the_resulting_lists(audited_workbench: Workbench) -
 def test_search_counts_dont_reveal_hidden_results(audited_workbench: Workbench) -> None:
     audited_workbench.team.put_in_force(ADA, QueuePolicy(machine="after"))
     (pills,) = [
-        each for each in open_page("queue", q="docs-02").button_group if each.key == "standing"
+        group for group in open_page("queue", q="docs-02").button_group if group.key == "standing"
     ]
     assert pills.options == [f"{STANDING['to_review'].text} 1"]
 

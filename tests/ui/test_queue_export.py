@@ -66,7 +66,7 @@ def test_a_damaged_run_is_named_with_a_hint(
     page = open_page("queue")
     page.button(key="export-prepare").click().run()
     assert not page.exception
-    assert [each.value for each in page.error] == ["Nothing was written."]
+    assert [error.value for error in page.error] == ["Nothing was written."]
     assert f"run {run!r} of case 'docs-02' can't be read" in texts(page)
     assert "Audit the case again" in texts(page)
     assert not page.get("download_button")

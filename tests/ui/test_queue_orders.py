@@ -59,7 +59,7 @@ def test_a_new_order_is_known_to_the_command_and_the_tool(audited_workbench: Wor
     assert listed.exit_code == 0, listed.stderr
     refused = CliRunner().invoke(main, ["queue", "--order", "shortest", *database])
     assert "'test-only'" in refused.stderr
-    (option,) = [each for each in queue_command.params if each.name == "order"]
+    (option,) = [param for param in queue_command.params if param.name == "order"]
     assert "test-only" in option.type.to_info_dict()["choices"]
     schema = TOOLS["list_queue"].input_schema()["properties"]["order"]
     assert schema["enum"] == [*ORDERS]

@@ -20,17 +20,17 @@ CASE = "medicine-01"
 HOSTILE = "<script>alert(1)</script> ![x](http://example.org/x.png) **bold**"
 
 
-def opened(name: str, **address: str) -> AppTest:
+def open_as(name: str, **address: str) -> AppTest:
     return open_page(name, {"reviewer-name": ADA.name}, **address)
 
 
-def said(app: AppTest) -> str:
+def page_text(app: AppTest) -> str:
     """Return the texts and notices of a page, without the escapes of Markdown."""
     notices = [notice.value for notice in app.info]
     return "\n".join([texts(app), *notices]).replace("\\", "")
 
 
-def medical(workbench: Workbench, **changes: object) -> ReviewQueue:
+def add_medical_queue(workbench: Workbench, **changes: object) -> ReviewQueue:
     queue = workbench.queues.create(ADA, "Medical", CaseFilter(fields=("Medicine",)))
     if changes:
         queue = workbench.queues.change(ADA, queue.model_copy(update=changes))
@@ -40,21 +40,21 @@ def medical(workbench: Workbench, **changes: object) -> ReviewQueue:
 def test_the_queue_page_lists_the_cases_that_wait_in_the_chosen_queue(
     audited_workbench: Workbench,
 ) -> None:
-    medical(audited_workbench)
-    app = opened("queue", queue="medical")
+    add_medical_queue(audited_workbench)
+    app = open_as("queue", queue="medical")
     [choice] = [box for box in app.selectbox if box.label == "Queue"]
     assert (choice.value, choice.options) == ("medical", ["All cases", "Medical"])
-    assert "1 of 1 left. 1 reviewer per case, the audit is shown at once." in said(app)
-    assert "**1 case** waiting in this queue" in said(app)
+    assert "1 of 1 left. 1 reviewer per case, the audit is shown at once." in page_text(app)
+    assert "**1 case** waiting in this queue" in page_text(app)
 
 
 def test_a_queue_is_made_of_the_listed_cases(audited_workbench: Workbench) -> None:
     session = {"reviewer-name": ADA.name, "queue-views": True}
-    assert "whole words of the case" in said(open_page("queue", session, q="bridge"))
+    assert "whole words of the case" in page_text(open_page("queue", session, q="bridge"))
     app = open_page("queue", session, field="Medicine", standing="wrong")
-    assert "whole words of the case" not in said(app)
-    assert "1 case matches this filter." in said(app)
-    assert "Left out, because decisions change it: status." in said(app)
+    assert "whole words of the case" not in page_text(app)
+    assert "1 case matches this filter." in page_text(app)
+    assert "Left out, because decisions change it: status." in page_text(app)
     [name] = [field for field in app.text_input if field.placeholder == "Queue name"]
     name.set_value("Medical")
     press(app, "Create queue")
@@ -65,38 +65,42 @@ def test_a_queue_is_made_of_the_listed_cases(audited_workbench: Workbench) -> No
 def test_an_unknown_queue_in_an_address_is_explained_and_lists_all_cases(
     audited_workbench: Workbench,
 ) -> None:
-    app = opened("queue", queue="nope")
-    assert "That queue doesn't exist in this database, so all cases are shown." in said(app)
-    assert "**7 undecided cases**" in said(app)
-    assert "This queue doesn't exist." in said(opened("review", queue="nope", case=CASE))
+    app = open_as("queue", queue="nope")
+    assert "That queue doesn't exist in this database, so all cases are shown." in page_text(app)
+    assert "**7 undecided cases**" in page_text(app)
+    assert "This queue doesn't exist." in page_text(open_as("review", queue="nope", case=CASE))
 
 
-def test_an_empty_an_archived_and_anothers_queue_say_so(audited_workbench: Workbench) -> None:
-    queue = medical(audited_workbench, people=("Ben",))
-    assert "You aren't a member of this queue. A lead can add you" in said(
-        opened("queue", queue="medical")
+def test_the_page_explains_why_a_queue_has_no_cases_for_you(audited_workbench: Workbench) -> None:
+    queue = add_medical_queue(audited_workbench, people=("Ben",))
+    assert "You aren't a member of this queue. A lead can add you" in page_text(
+        open_as("queue", queue="medical")
     )
-    notice = said(opened("review", queue="medical", case=CASE))
+    notice = page_text(open_as("review", queue="medical", case=CASE))
     assert "1 of 1 left, none for you now" in notice
     audited_workbench.queues.archive(ADA, queue.id)
-    assert "This queue is archived." in said(opened("queue", queue="medical"))
+    assert "This queue is archived." in page_text(open_as("queue", queue="medical"))
     audited_workbench.queues.create(ADA, "Law", CaseFilter(fields=("none",)))
-    assert "No cases match this queue's filter: field none" in said(opened("queue", queue="law"))
+    assert "No cases match this queue's filter: field none" in page_text(
+        open_as("queue", queue="law")
+    )
 
 
 def test_instructions_are_shown_as_typed_above_the_desk(audited_workbench: Workbench) -> None:
-    medical(audited_workbench, instructions=HOSTILE, rubric=Rubric(guidelines="Own guidelines"))
-    app = opened("review", queue="medical", case=CASE)
+    add_medical_queue(
+        audited_workbench, instructions=HOSTILE, rubric=Rubric(guidelines="Own guidelines")
+    )
+    app = open_as("review", queue="medical", case=CASE)
     assert HOSTILE in [text.value for text in app.text]
     assert "Own guidelines" in [text.value for text in app.text]
     labels = [block.label for block in app.expander]
     assert "Queue: Medical. 1 of 1 left. Instructions" in labels
-    assert "Own guidelines" not in said(opened("review", case=CASE))
+    assert "Own guidelines" not in page_text(open_as("review", case=CASE))
 
 
-def test_the_team_page_sets_a_queue_up(audited_workbench: Workbench) -> None:
-    medical(audited_workbench)
-    app = opened("team", view="queues")
+def test_a_queue_is_configured_on_the_team_page(audited_workbench: Workbench) -> None:
+    add_medical_queue(audited_workbench)
+    app = open_as("team", view="queues")
     [name] = [field for field in app.text_input if field.value == "Medical"]
     [people] = [field for field in app.text_input if field.label.startswith("People")]
     # The second one is the team's, on the next tab.
@@ -120,13 +124,13 @@ def test_the_team_page_sets_a_queue_up(audited_workbench: Workbench) -> None:
 def test_the_filter_of_a_queue_is_changed_in_the_list_that_it_holds(
     audited_workbench: Workbench,
 ) -> None:
-    queue = medical(audited_workbench, people=("Ada Lind",), instructions=HOSTILE)
+    queue = add_medical_queue(audited_workbench, people=("Ada Lind",), instructions=HOSTILE)
     shown = address.filter_parameters(queue.cases)
     assert shown == {"field": "Medicine"}
-    app = opened("queue", fill=queue.id, **shown)
-    assert "It is filled by field Medicine now." in said(app)
-    assert "1 case matches this filter." in said(app)
-    app = opened("queue", fill=queue.id, q="bridge", tag="new", standing="wrong", order="oldest")
+    app = open_as("queue", fill=queue.id, **shown)
+    assert "It is filled by field Medicine now." in page_text(app)
+    assert "1 case matches this filter." in page_text(app)
+    app = open_as("queue", fill=queue.id, q="bridge", tag="new", standing="wrong", order="oldest")
     press(app, "Use this filter")
     [changed] = audited_workbench.queues.all(ADA)
     assert changed.cases == CaseFilter(text="bridge", tags=("new",), order="oldest")
@@ -140,24 +144,26 @@ def test_the_filter_of_a_queue_is_changed_in_the_list_that_it_holds(
 def test_a_queue_is_created_from_the_team_page_with_the_filter_of_the_list(
     audited_workbench: Workbench,
 ) -> None:
-    assert "There is only “All cases”." in said(opened("team", view="queues"))
-    app = opened("queue", fill=NEW_QUEUE, field="Medicine")
+    assert "There is only “All cases”." in page_text(open_as("team", view="queues"))
+    app = open_as("queue", fill=NEW_QUEUE, field="Medicine")
     [name] = [field for field in app.text_input if field.placeholder == "Queue name"]
     name.set_value(HOSTILE[:60])
     press(app, "Create queue")
     [queue] = audited_workbench.queues.all(ADA)
     assert (queue.name, queue.cases) == (HOSTILE[:60], CaseFilter(fields=("Medicine",)))
-    shown = said(opened("queue", fill=queue.id, field="Medicine"))
+    shown = page_text(open_as("queue", fill=queue.id, field="Medicine"))
     assert HOSTILE[:60] in shown.replace("\u200b", "")  # which keeps an address from being a link
 
 
-def test_the_form_of_a_queues_filter_says_what_it_cant_do(audited_workbench: Workbench) -> None:
-    assert "can't be changed" in said(opened("queue", fill="nope"))
+def test_a_queues_filter_form_lists_the_filters_it_cant_use(audited_workbench: Workbench) -> None:
+    assert "can't be changed" in page_text(open_as("queue", fill="nope"))
     tiered = audited_workbench.queues.create(ADA, "Urgent", CaseFilter(tiers=("must_look",)))
-    assert "no filter by review priority, so the queue would lose it" in said(
-        opened("queue", fill=tiered.id)
+    assert "no filter by review priority, so the queue would lose it" in page_text(
+        open_as("queue", fill=tiered.id)
     )
-    assert "Choose “All cases” above." in said(opened("queue", fill=tiered.id, queue=tiered.id))
+    assert "Choose “All cases” above." in page_text(
+        open_as("queue", fill=tiered.id, queue=tiered.id)
+    )
 
 
 def test_every_filter_of_a_queue_is_one_of_the_list(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -172,8 +178,8 @@ def test_every_filter_of_a_queue_is_one_of_the_list(monkeypatch: pytest.MonkeyPa
     assert member_filter(address.case_filter()) == kept
 
 
-def test_an_unchanged_queue_says_so(audited_workbench: Workbench) -> None:
-    medical(audited_workbench)
-    app = opened("team", view="queues")
+def test_saving_an_unchanged_queue_says_that_nothing_changed(audited_workbench: Workbench) -> None:
+    add_medical_queue(audited_workbench)
+    app = open_as("team", view="queues")
     press(app, "Set up this queue")
-    assert "Nothing has changed. Version 1 is still in force." in said(app)
+    assert "Nothing has changed. Version 1 is still in force." in page_text(app)

@@ -21,7 +21,7 @@ def press(
     fields["Your name, for the record"].set_value(name)
     fields["Reason"].set_value(reason)
     fields["Type “redact” to confirm"].set_value(word)
-    next(each for each in app.button if each.label == button).click()
+    next(candidate for candidate in app.button if candidate.label == button).click()
     app.run()
     assert not app.exception
     return app
@@ -65,5 +65,7 @@ def test_a_log_entry_can_be_redacted(audited_workbench: Workbench) -> None:
     assert f"Entry {entry.seq} is redacted." in texts(app)
     assert audited_workbench.reviews.get(entry.id).decision is None
     assert not [
-        each for each in open_page("decisions", entry=entry.id).button if "Redact" in each.label
+        button
+        for button in open_page("decisions", entry=entry.id).button
+        if "Redact" in button.label
     ]

@@ -55,11 +55,11 @@ def test_the_purge_preview_is_computed_once_per_rule(
 
     plan = Retention.plan
 
-    def counted(retention: Retention, rule: RetentionRule) -> PurgePlan:
+    def count_plan(retention: Retention, rule: RetentionRule) -> PurgePlan:
         looked.append(rule)
         return plan(retention, rule)
 
-    monkeypatch.setattr(Retention, "plan", counted)
+    monkeypatch.setattr(Retention, "plan", count_plan)
     app = press(open_page("retention"), name="Grace", word="not yet")
     assert len(looked) == 1
     app.checkbox(key="retention-decided").check().run()
@@ -82,9 +82,9 @@ def test_the_plan_explains_why_the_rest_is_kept(
     plan = old.store.retention.plan(rule_of(30))
     monkeypatch.setattr(retention_page, "LISTED", 2)
     app = open_page("retention")
-    drawn = {(each.label, each.value, each.delta) for each in app.metric}
+    drawn = {(metric.label, metric.value, metric.delta) for metric in app.metric}
     assert ("Kept", "1", "because people decided on them") in drawn
-    assert ("Would be removed", f"{len(AUDITED) - 1} audits") in {each[:2] for each in drawn}
+    assert ("Would be removed", f"{len(AUDITED) - 1} audits") in {row[:2] for row in drawn}
     assert f"and {len(AUDITED) - 3} more" in texts(app)
     assert "event" in parts_words(plan)
     case: Any = plan_row(plan.goes[0])["cells"][0]
@@ -92,17 +92,19 @@ def test_the_plan_explains_why_the_rest_is_kept(
 
 
 def test_blind_reviewers_see_no_endings_or_scores_here(old: Workbench) -> None:
-    assert "End reason" in str(shown(open_page("retention")))
+    assert "End reason" in str(column_titles(open_page("retention")))
     old.team.put_in_force(Actor(name="Lead"), QueuePolicy(machine="after"))
     app = open_page("retention")
-    assert not {"End reason", "Quality", "Improvement"} & set(shown(app))
+    assert not {"End reason", "Quality", "Improvement"} & set(column_titles(app))
     assert "How audits ended is left out" in texts(app)
 
 
-def shown(app: AppTest) -> list[str]:
+def column_titles(app: AppTest) -> list[str]:
     """Return the titles of the columns of the execution log."""
-    (table,) = [each for each in app.get("bidi_component") if "executions" in each.proto.id]
-    return [each["title"] for each in json.loads(table.proto.json)["columns"]]
+    (table,) = [
+        component for component in app.get("bidi_component") if "executions" in component.proto.id
+    ]
+    return [column["title"] for column in json.loads(table.proto.json)["columns"]]
 
 
 # pages that meet what is gone
@@ -121,13 +123,13 @@ def test_pages_report_a_removed_audit_and_offer_a_new_one(purged: Workbench) -> 
         run = purged.cases.open(case).runs[0]
         for address in ({"case": case}, {"case": case, "run": run.id}):
             app = open_page("review", **address)
-            said = "\n".join(each.value for each in app.info)
+            said = "\n".join(info.value for info in app.info)
             assert "was removed on" in said
             assert "by the retention policy" in said
             assert "Audit again" in labels(app)
         watched = open_page("new", job=run.id, case=case)
         assert any(
-            "The retention policy removed this audit on" in each.value for each in watched.info
+            "The retention policy removed this audit on" in info.value for info in watched.info
         )
 
 

@@ -78,7 +78,7 @@ def claims(signing: SignIn, file: Path) -> dict[str, dict[str, Any]]:
     return held
 
 
-def allowed(who: str, need: str) -> bool:
+def is_allowed(who: str, need: str) -> bool:
     """What the table says."""
     if need == "nothing":
         return True
@@ -116,8 +116,8 @@ def test_every_page_address_tool_and_command_has_one_row(signing: SignIn) -> Non
     there = {
         *places(),
         *(
-            f"{next(iter(each.methods - {'HEAD'}))} {each.path}"
-            for each in sign_in.sign_in_routes(signing)
+            f"{next(iter(route.methods - {'HEAD'}))} {route.path}"
+            for route in sign_in.sign_in_routes(signing)
         ),
     }  # type: ignore[operator]
     assert there <= set(REQUIRED), "a row of ACTS is missing"
@@ -145,7 +145,7 @@ STREAMLIT = {
 }
 
 
-def answered(gate: sign_in.SignInGate, place: str) -> int:
+def response_status(gate: sign_in.SignInGate, place: str) -> int:
     """The status of a request to an address, as the gate lets it through."""
     method, path = place.split(" ")
     scope = {"type": "websocket" if method == "WS" else "http", "method": method, "path": path}
@@ -176,18 +176,18 @@ def test_a_route_checks_the_role_on_every_request(
     visitors = claims(signing, file)
     for who, held in visitors.items():
         now["claims"] = held
-        found = {place: answered(gate, STREAMLIT.get(place, place)) for place in addresses}
+        found = {place: response_status(gate, STREAMLIT.get(place, place)) for place in addresses}
         refused = 403 if who in ROLES else 401
         assert found == {
-            place: 200 if allowed(who, REQUIRED[place]) else refused for place in addresses
+            place: 200 if is_allowed(who, REQUIRED[place]) else refused for place in addresses
         }, who
     upload = STREAMLIT["address upload"]
     now["claims"] = visitors["reviewer"]
-    assert answered(gate, upload) == 200
+    assert response_status(gate, upload) == 200
     file.write_text(people(reviewer="viewer"), encoding="utf-8")
-    assert answered(gate, upload) == 403
+    assert response_status(gate, upload) == 403
     file.write_text(people(lead="lead"), encoding="utf-8")
-    assert answered(gate, upload) == 401
+    assert response_status(gate, upload) == 401
 
 
 # pages
@@ -216,15 +216,15 @@ def opened(
         monkeypatch.setattr(signing, "actor", lambda _, real=SignIn.actor: real(signing, held))
         run = served.cases.summary(AUDITED[0]).run_id or ""
 
-        def chosen(menus: dict[str, list[Any]], **_: Any) -> Any:
+        def choose_page(menus: dict[str, list[Any]], **_: Any) -> Any:
             found = next(page for page in chain(*menus.values()) if page._page.stem == name)
             found._can_be_called = True
             return found
 
-        monkeypatch.setattr(st, "navigation", chosen)
+        monkeypatch.setattr(st, "navigation", choose_page)
         app = AppTest.from_file(str(app_root() / "app.py"), default_timeout=30)
-        for key, each in (address or {}).items():
-            app.query_params[key] = each.replace("RUN", run)
+        for key, value in (address or {}).items():
+            app.query_params[key] = value.replace("RUN", run)
         app.run()
         assert not app.exception, name
         return app
@@ -283,7 +283,9 @@ def test_buttons_are_disabled_without_their_permission_and_viewers_change_nothin
     asked: list[Permission] = []
     require = Access.require
 
-    def recorded(self: Access, actor: Actor, permission: Permission, act: str = "") -> None:
+    def record_permission(
+        self: Access, actor: Actor, permission: Permission, act: str = ""
+    ) -> None:
         if not self.allows(actor, permission):
             asked.append(permission)
         require(self, actor, permission, act)
@@ -294,9 +296,9 @@ def test_buttons_are_disabled_without_their_permission_and_viewers_change_nothin
     required: dict[str, set[Permission]] = {}
     for key in keys:
         app = opened(viewer, name, address)
-        monkeypatch.setattr(Access, "require", recorded)
+        monkeypatch.setattr(Access, "require", record_permission)
         asked.clear()
-        button = next(each for each in app.button if each.key == key)
+        button = next(button for button in app.button if button.key == key)
         button.proto.disabled = False  # as a forged message has it
         button.click().run()
         required[key] = set(asked) if app.exception or "You can't" in texts(app) else set()
@@ -305,6 +307,8 @@ def test_buttons_are_disabled_without_their_permission_and_viewers_change_nothin
     for role in ROLES:
         for button in opened(signing.claims_of(role), name, address).button:
             refused = "You need the" in (button.help or "")
-            grants = all(allowed(role, each) for each in required.get(button.key, ()))
+            grants = all(
+                is_allowed(role, permission) for permission in required.get(button.key, ())
+            )
             assert refused or grants, (role, button.label, required[button.key])
             assert button.disabled or not refused

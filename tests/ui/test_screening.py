@@ -23,7 +23,7 @@ from tests.reviewing import ADA
 from tests.ui.conftest import Serve, open_page, press, texts
 from tests.waiting import until
 
-ASKED = {each.id: each for each in demo_questions()}
+ASKED = {question.id: question for question in demo_questions()}
 SOURCE = f"corpus:{CORPUS}"
 
 
@@ -59,12 +59,12 @@ def empty_bench(tmp_path: Path, serve: Serve) -> Workbench:
 page = functools.partial(open_page, "screening")
 
 
-def shown(app: AppTest, name: str) -> str:
+def query_value(app: AppTest, name: str) -> str:
     found = app.query_params.get(name, "")
     return found if isinstance(found, str) else str(found[0])
 
 
-def stands(workbench: Workbench, screening_id: str) -> str:
+def outcome_of(workbench: Workbench, screening_id: str) -> str:
     return workbench.screenings.open(screening_id).screening.outcome
 
 
@@ -86,9 +86,11 @@ def test_a_demo_question_fills_the_form_and_survives_a_reload(workbench: Workben
     app.selectbox(key="screening-demo-question").select(ASKED["del"].question).run()
     assert not app.exception
     again = page()
-    assert next(each for each in again.multiselect if each.label == "Sources").value == [SOURCE]
+    assert next(select for select in again.multiselect if select.label == "Sources").value == [
+        SOURCE
+    ]
     assert (
-        next(each for each in again.number_input if each.label == "Abstracts per round").value
+        next(field for field in again.number_input if field.label == "Abstracts per round").value
         == ASKED["del"].retrieve
     )
 
@@ -96,7 +98,7 @@ def test_a_demo_question_fills_the_form_and_survives_a_reload(workbench: Workben
 def test_a_start_without_a_question_asks_for_one_and_starts_nothing(workbench: Workbench) -> None:
     app = page()
     press(app, "start-screening")
-    assert not shown(app, "screening")
+    assert not query_value(app, "screening")
     assert len(workbench.store.screenings.newest()) == 3
 
 
@@ -126,7 +128,7 @@ def test_an_interrupted_screening_shows_its_rounds_and_can_be_resumed(workbench:
     until(
         lambda: workbench.store.screenings.summary("cut").state == "finished", "the screening ended"
     )
-    assert stands(workbench, "cut") in ("sufficient", "evidence_insufficient")
+    assert outcome_of(workbench, "cut") in ("sufficient", "evidence_insufficient")
 
 
 def test_an_unknown_screening_is_reported(workbench: Workbench) -> None:
@@ -140,13 +142,15 @@ def test_the_table_of_abstracts_has_pages_and_shows_the_last_one_past_the_end(
 ) -> None:
     monkeypatch.setattr(result, "PAGE_SIZE", 4)
     ids = [
-        each.abstract_id
-        for each in result.select_grades(workbench.screenings.open("b12").screening, (), "quality")
+        grade.abstract_id
+        for grade in result.select_grades(workbench.screenings.open("b12").screening, (), "quality")
     ]
     for number, expected in (("2", ids[4:8]), ("99", ids[(len(ids) - 1) // 4 * 4 :])):
         app = page(screening="b12", page=number)
         (table,) = [
-            each for each in app.get("bidi_component") if "screening-table" in each.proto.id
+            component
+            for component in app.get("bidi_component")
+            if "screening-table" in component.proto.id
         ]
         assert [row["open"] for row in json.loads(table.proto.json)["rows"]] == expected
 
@@ -161,7 +165,11 @@ def test_the_reading_order_lists_the_undecided_abstracts_with_its_proposal(
     app = page(screening="b12", order="next")
     assert f"0 included and 1 excluded of {len(graded)} abstracts" in texts(app)
     assert "Decide on at least 10 abstracts" in texts(app)
-    (table,) = [each for each in app.get("bidi_component") if "screening-table" in each.proto.id]
+    (table,) = [
+        component
+        for component in app.get("bidi_component")
+        if "screening-table" in component.proto.id
+    ]
     shown = [row["open"] for row in json.loads(table.proto.json)["rows"]]
     assert shown
     assert graded[0] not in shown
@@ -177,7 +185,9 @@ def test_a_grade_is_confirmed_with_one_button_and_can_be_undone(
     assert "Type your name first" in "\n".join(warning.value for warning in app.warning)
     app.text_input(key="override-name").set_value("Ada Lind")
     press(app, "agree")
-    assert [each.abstract_id for each in workbench.screenings.open("b12").agreements] == [kept[0]]
+    assert [agreement.abstract_id for agreement in workbench.screenings.open("b12").agreements] == [
+        kept[0]
+    ]
     assert "Ada Lind agrees" in texts(app)
     press(app, "agree-undo")
     assert not workbench.screenings.open("b12").agreements
@@ -219,26 +229,28 @@ def test_an_unusable_grader_is_reported_before_the_start(
 ) -> None:
     app = page()
     app.selectbox(key="screening-demo-question").select(ASKED["htn"].question).run()
-    next(each for each in app.multiselect if each.label == "Graders").set_value(
+    next(select for select in app.multiselect if select.label == "Graders").set_value(
         ["offline", "nobody:model-x"]
     ).run()
     assert not app.exception
     assert "can't be called" in "\n".join(warning.value for warning in app.warning)
     press(app, "start-screening")
-    assert not shown(app, "screening")
+    assert not query_value(app, "screening")
     assert len(workbench.store.screenings.newest()) == 3
 
 
 def test_a_finished_screening_can_be_extended(workbench: Workbench) -> None:
     app = page(screening="ery")
     press(app, "search-further")
-    further = shown(app, "screening")
+    further = query_value(app, "screening")
     assert further not in ("", "ery")
     until(
         lambda: workbench.store.screenings.summary(further).state == "finished",
         "the screening ended",
     )
-    first, found = (workbench.screenings.open(each).machine for each in ("ery", further))
+    first, found = (
+        workbench.screenings.open(screening_id).machine for screening_id in ("ery", further)
+    )
     assert found.rounds[: len(first.rounds)] == first.rounds
 
 
@@ -250,13 +262,15 @@ def test_a_result_shows_its_concepts_and_can_be_repeated_with_others(workbench: 
     app.text_input(key="again-b12-intervention").set_value("proton pump inhibitors = omeprazole")
     app.text_input(key="again-b12-outcome").set_value("vitamin B12 deficiency")
     press(app, "screen-again")
-    again = shown(app, "screening")
+    again = query_value(app, "screening")
     assert again not in ("", "b12")
     until(lambda: served_jobs().get(again) is None, "the screening ended")
     until(
         lambda: workbench.store.screenings.summary(again).state == "finished", "the screening ended"
     )
-    first, found = (workbench.screenings.open(each).machine for each in ("b12", again))
+    first, found = (
+        workbench.screenings.open(screening_id).machine for screening_id in ("b12", again)
+    )
     assert found.question == first.question
     assert (
         found.rounds[0].queries[0].text == "proton pump inhibitors vitamin B12 deficiency in adults"

@@ -50,7 +50,7 @@ def reader(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stalled]:
     stalled.let_go.set()
 
 
-def _begun(
+def _begin_upload(
     workbench: Workbench, who: Actor, corpus: str, files: list[tuple[str, io.BytesIO]]
 ) -> CorpusUpload:
     upload = CorpusUpload(workbench, who, corpus, files)
@@ -67,7 +67,7 @@ def lines(records: int) -> bytes:
         {"id": f"s-{number}", "title": f"Trial {number}", "text": text}
         for number, text in enumerate(texts_)
     )
-    return "".join(f"{json.dumps(each)}\n" for each in made).encode()
+    return "".join(f"{json.dumps(record)}\n" for record in made).encode()
 
 
 @pytest.fixture
@@ -77,7 +77,7 @@ def workbench(tmp_path: Path, serve: Serve) -> Workbench:
 
 def test_an_import_shows_its_progress(workbench: Workbench, reader: Stalled) -> None:
     files = [("a.jsonl", io.BytesIO(lines(3))), ("b.jsonl", io.BytesIO(lines(4_000)))]
-    upload = _begun(workbench, ADA, " mine ", files)
+    upload = _begin_upload(workbench, ADA, " mine ", files)
     assert reader.stopped.wait(30)
     assert not upload.over
     assert re.fullmatch(
@@ -88,7 +88,7 @@ def test_an_import_shows_its_progress(workbench: Workbench, reader: Stalled) -> 
     upload.wait(30)
     assert upload.over
     assert upload.share == 1
-    assert [(each.source, each.identified) for each in upload.done] == [
+    assert [(file.source, file.identified) for file in upload.done] == [
         ("a.jsonl", 3),
         ("b.jsonl", 4_000),
     ]
@@ -104,11 +104,11 @@ def test_an_unexpected_error_in_one_file_is_reported_and_others_are_kept(
                 raise RuntimeError("the disk is on fire")
             return super().__getattribute__(name)
 
-    upload = _begun(
+    upload = _begin_upload(
         workbench, ADA, "mine", [("bad.ris", Broken()), ("b.jsonl", io.BytesIO(lines(2)))]
     )
     upload.wait(30)
-    assert [each.source for each in upload.done] == ["b.jsonl"]
+    assert [file.source for file in upload.done] == ["b.jsonl"]
     assert "bad.ris couldn't be imported (RuntimeError)" in str(upload.refused[0])
     assert not upload.errors
 
@@ -116,7 +116,7 @@ def test_an_unexpected_error_in_one_file_is_reported_and_others_are_kept(
 def test_a_rejected_file_counts_as_a_file_not_a_record(
     workbench: Workbench,
 ) -> None:
-    upload = _begun(
+    upload = _begin_upload(
         workbench,
         ADA,
         "mine",
@@ -129,7 +129,7 @@ def test_a_rejected_file_counts_as_a_file_not_a_record(
     upload.wait(30)
     app = open_page("screening", {UNDER_WAY: upload})
     app.run()
-    assert [each.value for each in app.warning] == [
+    assert [warning.value for warning in app.warning] == [
         "2 files couldn't be imported.",
         "1 record couldn't be imported.",
     ]
@@ -140,9 +140,9 @@ def test_a_rejected_file_counts_as_a_file_not_a_record(
 def test_the_page_shows_a_running_import_and_uses_its_records(
     workbench: Workbench, reader: Stalled
 ) -> None:
-    upload = _begun(workbench, ADA, "mine", [("b.jsonl", io.BytesIO(lines(4_000)))])
+    upload = _begin_upload(workbench, ADA, "mine", [("b.jsonl", io.BytesIO(lines(4_000)))])
     app = open_page("screening", {UNDER_WAY: upload})
-    assert any("Importing b" in each.proto.text for each in app.get("progress"))
+    assert any("Importing b" in bar.proto.text for bar in app.get("progress"))
     assert app.button(key="screening-import").disabled
     reader.let_go.set()
     upload.wait(30)
@@ -156,7 +156,7 @@ def test_a_stopped_import_keeps_the_records_read_so_far(
     workbench: Workbench, reader: Stalled
 ) -> None:
     files = [("b.jsonl", io.BytesIO(lines(4_000))), ("c.jsonl", io.BytesIO(lines(3)))]
-    upload = _begun(workbench, ADA, "mine", files)
+    upload = _begin_upload(workbench, ADA, "mine", files)
     assert reader.stopped.wait(30)
     app = open_page("screening", {UNDER_WAY: upload})
     app.button(key="screening-import-stop").click().run()

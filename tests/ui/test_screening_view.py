@@ -104,15 +104,15 @@ def a_round(number: int, grades: list[Grade]) -> Round:
         number=number,
         queries=(Query(text="velotarine hypertension", why="the question itself"),),
         identified=len(grades),
-        retrieved=tuple(each.abstract_id for each in grades),
-        new=tuple(each.abstract_id for each in grades),
+        retrieved=tuple(grade.abstract_id for grade in grades),
+        new=tuple(grade.abstract_id for grade in grades),
         ruling=ruling(number, grades),
         missing=("a randomised trial",),
     )
 
 
 def screening(*rounds: list[Grade]) -> Screening:
-    grades = tuple({each.abstract_id: each for found in rounds for each in found}.values())
+    grades = tuple({grade.abstract_id: grade for found in rounds for grade in found}.values())
     return Screening(
         id="s1",
         question="Does velotarine lower blood pressure?",
@@ -122,7 +122,7 @@ def screening(*rounds: list[Grade]) -> Screening:
         graders=("offline",),
         rounds=tuple(a_round(number, found) for number, found in enumerate(rounds)),
         grades=grades,
-        kept=tuple(each.abstract_id for each in grades if each.recommendation == "keep"),
+        kept=tuple(grade.abstract_id for grade in grades if grade.recommendation == "keep"),
         outcome="sufficient",
         reasons=(),
         thresholds=DEFAULT,
@@ -191,7 +191,7 @@ def test_the_table_can_be_filtered_and_sorted() -> None:
         grade("none", "needs_more", relevance=None, size=None),
     )
     shown = screening([none, poor, fair, good])
-    assert [each.abstract_id for each in select_grades(shown, (), "quality")] == [
+    assert [grade.abstract_id for grade in select_grades(shown, (), "quality")] == [
         "good",
         "fair",
         "poor",
@@ -200,7 +200,7 @@ def test_the_table_can_be_filtered_and_sorted() -> None:
     assert select_grades(shown, (), "size")[0].abstract_id == "fair"
     assert select_grades(shown, (), "found")[0].abstract_id == "none"
     assert [
-        each.abstract_id for each in select_grades(shown, ("discard", "needs_more"), "quality")
+        grade.abstract_id for grade in select_grades(shown, ("discard", "needs_more"), "quality")
     ] == [
         "poor",
         "none",
@@ -305,7 +305,7 @@ def test_a_corrected_field_shows_the_original_grade() -> None:
     )
     now = apply_overrides(machine, {"blinding": override}, abstract=TRIAL)
     data = abstract_data(now, TRIAL, machine=machine, overrides={"blinding": override})
-    shown = {each["field"]: each["machine"] for each in data["reasons"]}
+    shown = {reason["field"]: reason["machine"] for reason in data["reasons"]}
     assert shown["methodology_score"] == f"the critic graded {machine.methodology_score:.2f}"
     assert shown["relevance_score"] == ""
 

@@ -229,7 +229,7 @@ def test_the_listening_address_is_an_accepted_host() -> None:
     )
 
 
-def called(scope: dict[str, Any]) -> tuple[bool, list[MutableMapping[str, Any]]]:
+def call_guard(scope: dict[str, Any]) -> tuple[bool, list[MutableMapping[str, Any]]]:
     """Whether a request went through the guard, and what it was answered; reading of it fails."""
     sent: list[MutableMapping[str, Any]] = []
     through = []
@@ -251,7 +251,7 @@ FOREIGN = [(b"host", b"rebound.example:8501"), (b"origin", b"http://rebound.exam
 
 
 def test_a_request_for_another_host_is_neither_read_nor_forwarded() -> None:
-    through, sent = called(
+    through, sent = call_guard(
         {"type": "http", "method": "PUT", "path": "/_stcore/upload_file/a/b", "headers": FOREIGN}
     )
     assert not through
@@ -263,7 +263,7 @@ def test_a_request_for_another_host_is_neither_read_nor_forwarded() -> None:
 
 def test_a_websocket_from_another_origin_is_rejected_before_it_opens() -> None:
     scope: dict[str, Any] = {"type": "websocket", "path": "/_stcore/stream", "headers": FOREIGN}
-    through, sent = called(scope)
+    through, sent = call_guard(scope)
     assert not through
     assert sent == [
         {
@@ -272,15 +272,17 @@ def test_a_websocket_from_another_origin_is_rejected_before_it_opens() -> None:
             "reason": "This server does not answer to that host name.",
         }
     ]
-    _, sent = called({**scope, "extensions": {"websocket.http.response": {}}})
+    _, sent = call_guard({**scope, "extensions": {"websocket.http.response": {}}})
     assert (sent[0]["type"], sent[0]["status"]) == ("websocket.http.response.start", 421)
 
 
 def test_requests_for_this_server_are_forwarded() -> None:
-    through, sent = called({"type": "http", "path": "/", "headers": [(b"host", b"localhost:8501")]})
+    through, sent = call_guard(
+        {"type": "http", "path": "/", "headers": [(b"host", b"localhost:8501")]}
+    )
     assert through
     assert not sent
-    assert called({"type": "lifespan"})[0]
+    assert call_guard({"type": "lifespan"})[0]
 
 
 def test_a_shown_command_omits_the_default_database(tmp_path: Path) -> None:
@@ -313,7 +315,7 @@ def workbench(tmp_path: Path, serve: Serve) -> Workbench:
     return serve(tmp_path / "names.db")
 
 
-def named(given: Any) -> str | None:
+def name_in_session(given: Any) -> str | None:
     """What a session calls itself after the name was given."""
 
     def script(given: object) -> None:
@@ -333,17 +335,17 @@ def named(given: Any) -> str | None:
 
 def test_a_reviewer_name_is_cleaned_and_adopts_earlier_drafts(workbench: Workbench) -> None:
     workbench.store.drafts.save(ANONYMOUS.draft_owner, "case:1", {"note": "typed first"})
-    assert named("  Ada \n Lovelace\x00 ") == "Ada Lovelace"
+    assert name_in_session("  Ada \n Lovelace\x00 ") == "Ada Lovelace"
     assert workbench.store.drafts.get("Ada Lovelace", "case:1").values == {"note": "typed first"}
 
 
 @pytest.mark.parametrize("given", ["", "   ", None, 7, ["Ada"], POLICY.name, POLICY.name.upper()])
 def test_invalid_reviewer_names_are_rejected(workbench: Workbench, given: Any) -> None:
-    assert named(given) is None
+    assert name_in_session(given) is None
 
 
 def test_a_hostile_name_is_escaped_and_truncated(workbench: Workbench) -> None:
-    assert len(named("![x](http://192.0.2.1/)" * 50) or "") <= 80
+    assert len(name_in_session("![x](http://192.0.2.1/)" * 50) or "") <= 80
 
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -40,7 +40,7 @@ def test_the_package_allows_no_later_streamlit_than_the_tested_one() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     major, minor = TESTED.split(".")
     assert f"<{major}.{int(minor) + 1}" in next(
-        each for each in project["dependencies"] if each.startswith("streamlit")
+        dependency for dependency in project["dependencies"] if dependency.startswith("streamlit")
     )
 
 

@@ -37,7 +37,7 @@ CASE = "strategy-01"
 ACCEPTED = "policy-01"
 
 
-def opened(name: str, reviewer: str = "Ada Lind", **address: str) -> AppTest:
+def open_as(name: str, reviewer: str = "Ada Lind", **address: str) -> AppTest:
     return open_page(name, {"reviewer-name": reviewer}, **address)
 
 
@@ -60,7 +60,9 @@ def shown_rows(app: AppTest) -> str:
 def components(app: AppTest, name: str) -> list[Any]:
     """Return what the components of a name are given."""
     return [
-        json.loads(each.proto.json) for each in app.get("bidi_component") if name in each.proto.id
+        json.loads(component.proto.json)
+        for component in app.get("bidi_component")
+        if name in component.proto.id
     ]
 
 
@@ -73,7 +75,7 @@ def cells(app: AppTest, table: str) -> list[list[Any]]:
 def test_opening_a_case_leases_it_and_opening_another_releases_it(
     audited_workbench: Workbench,
 ) -> None:
-    app = opened("review", case=CASE)
+    app = open_as("review", case=CASE)
     assert [(lease.case_id, lease.reviewer) for lease in audited_workbench.store.team.leases()] == [
         (CASE, "Ada Lind")
     ]
@@ -102,27 +104,27 @@ def rename(name: str, reviewer: str, **session: object) -> None:
 def test_renaming_the_reviewer_keeps_the_open_case_and_its_draft(
     audited_workbench: Workbench,
 ) -> None:
-    opened("review", case=CASE)
+    open_as("review", case=CASE)
     drafts, renamed = audited_workbench.drafts, Actor(name="Ada Lovelace")
     for subject in (*subjects_of_case(CASE), case_subject("docs-02"), "new-audit"):
         drafts.save(ADA, subject, {"note": subject})
     open_work = {TAKEN_CASE_KEY: CASE, "open-forms": {"new-audit"}}
     rename("Ada Lovelace", ADA.name, **open_work)
-    assert [each.reviewer for each in audited_workbench.store.team.leases()] == ["Ada Lovelace"]
+    assert [lease.reviewer for lease in audited_workbench.store.team.leases()] == ["Ada Lovelace"]
     for subject in (*subjects_of_case(CASE), "new-audit"):
         assert drafts.get(renamed, subject).values == {"note": subject}
         assert not drafts.get(ADA, subject).values
     # another browser may go by the old name: what is open there stays
     assert drafts.get(ADA, case_subject("docs-02")).values
-    assert "has taken case" not in shown_rows(opened("review", "Ada Lovelace", case=CASE))
+    assert "has taken case" not in shown_rows(open_as("review", "Ada Lovelace", case=CASE))
     rename(ADA.name, "Ada Lovelace", **open_work)
-    assert [each.reviewer for each in audited_workbench.store.team.leases()] == [ADA.name]
+    assert [lease.reviewer for lease in audited_workbench.store.team.leases()] == [ADA.name]
     assert drafts.get(ADA, case_subject(CASE)).values == {"note": case_subject(CASE)}
 
 
 def test_a_case_leased_by_another_shows_their_name_and_time(audited_workbench: Workbench) -> None:
     lease = audited_workbench.team.claim(BEN, CASE)
-    said = shown_rows(opened("review", case=CASE))
+    said = shown_rows(open_as("review", case=CASE))
     assert "Ben has taken case" in said
     assert lease.until[11:16] in said
 
@@ -136,7 +138,7 @@ def test_the_name_is_asked_only_before_the_first_case(
     app.text_input(key="name-first-field").input("Ada Lind")
     press(app, "Start reviewing")
     assert app.session_state["reviewer-name"] == "Ada Lind"
-    assert not [each for each in app.text_input if each.key == "name-first-field"]
+    assert not [field for field in app.text_input if field.key == "name-first-field"]
 
 
 def test_a_disagreement_is_listed_and_adjudicated(
@@ -145,7 +147,7 @@ def test_a_disagreement_is_listed_and_adjudicated(
     audited_workbench.team.put_in_force(BEN, QueuePolicy(reviewers=2))
     decide(audited_workbench, CASE, "approve", ADA.name, extra={"seconds": 40.0})
     decide(audited_workbench, CASE, "reject", BEN.name)
-    team = opened("team", "Cleo")
+    team = open_as("team", "Cleo")
     assert shown_rows(team).count("median 40") == 1
     assert "1 case has reviewers who disagree. 1 differs in the verdict." in texts(team)
     assert "Ada Lind and Ben gave the same verdict in 0 of 1 case (0%)." in texts(team)
@@ -161,7 +163,7 @@ def test_a_disagreement_is_listed_and_adjudicated(
         cells(team, "differing")[0][1]["pills"][0]["text"]
         == audited_workbench.cases.summary(CASE).severity
     )
-    leads = opened("team", "Cleo")
+    leads = open_as("team", "Cleo")
     review = leads.button(key="team-review")
     cleo = Actor(name="Cleo")
     assert review.label.startswith(
@@ -170,29 +172,29 @@ def test_a_disagreement_is_listed_and_adjudicated(
     first = audited_workbench.team.next_open(cleo, CaseFilter())
     press(leads, review.label)
     assert leads.query_params["case"] == first != CASE
-    leads = opened("team", "Cleo")
+    leads = open_as("team", "Cleo")
     press(leads, "Adjudicate 1 case")
     assert leads.query_params["case"] == CASE
     assert not [
-        each for each in opened("team", "Ben").button if each.label.startswith("Adjudicate")
+        button for button in open_as("team", "Ben").button if button.label.startswith("Adjudicate")
     ]
     audited_workbench.team.put_in_force(BEN, QueuePolicy(reviewers=2, machine="never"))
-    blind = opened("team", "Cleo")
+    blind = open_as("team", "Cleo")
     assert "Ada Lind: Approved" not in shown_rows(blind)
-    assert "The audit:" not in texts(opened("team", "Cleo", case=CASE))
+    assert "The audit:" not in texts(open_as("team", "Cleo", case=CASE))
     audited_workbench.team.put_in_force(BEN, QueuePolicy(reviewers=2))
-    app = opened("team", "Cleo", case=CASE)
+    app = open_as("team", "Cleo", case=CASE)
     shown = texts(app)
     case = audited_workbench.store.cases.get(CASE)
     data = shown_rows(app)
     (desk,) = components(app, "-desk")
-    sides = [(each["name"], each["label"]["text"]) for each in desk["final"]["sides"]]
+    sides = [(side["name"], side["label"]["text"]) for side in desk["final"]["sides"]]
     assert sides == [("Ada Lind", "Approved"), ("Ben", "Rejected")]
     assert desk["final"]["can"]
     for part in ("fabricated", (case.answer or "").splitlines()[0], case.evidence[-1].text[:23]):
         assert part in data
     assert "**The audit:** :red[Cites" in shown
-    (theirs,) = components(opened("team", "Ben", case=CASE), "-desk")
+    (theirs,) = components(open_as("team", "Ben", case=CASE), "-desk")
     assert theirs["notice"]["text"] == "Decided by Ada Lind and Ben. Anybody else can adjudicate."
     assert not theirs["final"]["can"]
     assert f"{CASE} · the reviewers differ in the verdict" in shown.replace("\\", "").splitlines()
@@ -206,20 +208,20 @@ def test_a_disagreement_is_listed_and_adjudicated(
         reason="Ben is right.",
     )
     audited_workbench.reviews.adjudicate(cleo, final)
-    cleos = next(row for row in cells(opened("team"), "team-progress") if row[0]["text"] == "Cleo")
+    cleos = next(row for row in cells(open_as("team"), "team-progress") if row[0]["text"] == "Cleo")
     ways = [
-        parse_qs(each["href"].partition("?")[2])
-        for each in cleos[1:]
-        if isinstance(each, dict) and "href" in each
+        parse_qs(case["href"].partition("?")[2])
+        for case in cleos[1:]
+        if isinstance(case, dict) and "href" in case
     ]
     assert ways == [{"kind": ["adjudication"], "reviewer": ["Cleo"]}]
     assert len(audited_workbench.reviews.individual(CASE)) == 2
-    (reopened,) = components(opened("team", "Cleo", case=CASE), "-desk")
+    (reopened,) = components(open_as("team", "Cleo", case=CASE), "-desk")
     standing = reopened["standing"]
     assert (standing["who"], standing["why"]) == ("Cleo", "Reason: Ben is right.")
     assert standing["undoable"]
     assert "Rejected by Cleo as final verdict: Ben is right." in shown_rows(
-        opened("review", "Dora", case=CASE)
+        open_as("review", "Dora", case=CASE)
     )
 
 
@@ -243,11 +245,11 @@ def test_an_escalated_case_is_marked_and_stays_listed(audited_workbench: Workben
         reason="Ask the author.",
     )
     audited_workbench.reviews.adjudicate(Actor(name="Cleo"), final)
-    (desk,) = components(opened("team", "Cleo", case=CASE), "-desk")
+    (desk,) = components(open_as("team", "Cleo", case=CASE), "-desk")
     assert desk["standing"]["what"] == "Escalated"
     assert desk["standing"]["when"] == "it waits for more evidence or another reviewer"
     assert desk["go"]["says"] == "None left for you"
-    team = opened("team", "Cleo")
+    team = open_as("team", "Cleo")
     assert cells(team, "team-progress")[2][7]["below"][0] == "0 settled, 1 escalated"
     assert "1 case is escalated and waits for more evidence or another reviewer." in texts(team)
     rows = shown_rows(team)
@@ -256,22 +258,24 @@ def test_an_escalated_case_is_marked_and_stays_listed(audited_workbench: Workben
     press(team, "give-escalated")
     assert team.query_params["view"] in ("assign cases", ["assign cases"])
     assert team.session_state["give-out-cases"] == [CASE]
-    next(each for each in team.multiselect if each.label == "Reviewers").set_value(
+    next(select for select in team.multiselect if select.label == "Reviewers").set_value(
         ["Ada Lind"]
     ).run()
     assert f"{CASE} isn't assigned to Ada Lind, who decided it already." in texts(team).replace(
         "\\", ""
     )
     assert team.button(key="give-out").disabled
-    next(each for each in team.multiselect if each.label == "Reviewers").set_value(["Emil"]).run()
+    next(select for select in team.multiselect if select.label == "Reviewers").set_value(
+        ["Emil"]
+    ).run()
     press(team, "Assign 1 case to Emil")
     assert audited_workbench.team.work(BEN, CASE).assignees == ("Emil",)
     assert "Emil" in shown_rows(team).partition("Escalated cases")[2]
     audited_workbench.team.assign(ADA, [CASE], ["Dora"])
-    said = [link.proto.label for link in opened("overview", "Dora").get("page_link")]
+    said = [link.proto.label for link in open_as("overview", "Dora").get("page_link")]
     assert "1 is assigned to you" in said
     assert "1 is assigned to you" not in [
-        link.proto.label for link in opened("overview").get("page_link")
+        link.proto.label for link in open_as("overview").get("page_link")
     ]  # she decided it
 
 
@@ -305,13 +309,13 @@ def test_adjudication_keys_are_listed_on_its_page_and_named_on_lists() -> None:
 def test_the_url_opens_a_team_view_and_highlights_a_field(
     audited_workbench: Workbench,
 ) -> None:
-    app = opened("team", view="policy", field="machine")
+    app = open_as("team", view="policy", field="machine")
     assert app.session_state["team-view"] == "Policy"
-    app = opened("team")
+    app = open_as("team")
     assert app.session_state["team-view"] == "Progress"
     assert "The default applies." in texts(app)
     audited_workbench.team.put_in_force(BEN, QueuePolicy(reviewers=2, machine="after"))
-    said = texts(opened("team", view="policy")).replace("\\", "")
+    said = texts(open_as("team", view="policy")).replace("\\", "")
     assert "Version 1, set by Ben on" in said
     assert (
         "Reviewers per case: 1 → 2\nWhen reviewers see the audit: At once → After their own" in said
@@ -322,21 +326,21 @@ def test_agreement_and_its_table_use_the_same_names(audited_workbench: Workbench
     audited_workbench.team.put_in_force(BEN, QueuePolicy(reviewers=2, machine="after"))
     for name in (ADA.name, BEN.name):
         decide(audited_workbench, CASE, "approve", name)
-    assert "Ada Lind and Ben gave the same verdict" in texts(opened("team", "Cleo"))
+    assert "Ada Lind and Ben gave the same verdict" in texts(open_as("team", "Cleo"))
 
 
 def test_no_page_shows_a_hidden_audit_result(audited_workbench: Workbench) -> None:
     audited_workbench.team.put_in_force(BEN, QueuePolicy(machine="after"))
     for app in (
-        opened("review", case=CASE),
-        opened("compare", case=CASE),
-        opened("queue"),
-        opened("overview"),
+        open_as("review", case=CASE),
+        open_as("compare", case=CASE),
+        open_as("queue"),
+        open_as("overview"),
     ):
         said = texts(app)
         assert "fabricated" not in said.replace(CASE, "")
-        assert "iteration" not in [each.key for each in app.button_group]
-    said = texts(opened("review", case=CASE))
+        assert "iteration" not in [group.key for group in app.button_group]
+    said = texts(open_as("review", case=CASE))
     assert NOT_AUDITED not in said
 
 
@@ -346,15 +350,15 @@ def test_summary_pages_hide_audit_results_from_blind_reviewers_and_say_why(
     accept(audited_workbench)
     drawer = {"reviewer-name": "Ada Lind", "metrics-filters": True}
     assert open_page("metrics", drawer).multiselect
-    assert ACCEPTED in shown_rows(opened("decisions"))
+    assert ACCEPTED in shown_rows(open_as("decisions"))
     audited_workbench.team.put_in_force(BEN, QueuePolicy(machine="after"))
     queue, metrics, log, datasets = (
-        opened(name) for name in ("queue", "metrics", "decisions", "datasets")
+        open_as(name) for name in ("queue", "metrics", "decisions", "datasets")
     )
-    for app in (queue, metrics, log, opened("overview")):
+    for app in (queue, metrics, log, open_as("overview")):
         assert "policy hides audit results from you" in texts(app)
     assert not open_page("metrics", drawer).multiselect
-    order = next(each for each in queue.selectbox if each.key == "order")
+    order = next(select for select in queue.selectbox if select.key == "order")
     assert (
         order.value,
         set(order.options) & {"Most serious first", "Most disagreement first"},
@@ -362,21 +366,23 @@ def test_summary_pages_hide_audit_results_from_blind_reviewers_and_say_why(
         "random",
         set(),
     )
-    assert not [each for each in queue.multiselect if each.label in ("Model", "Reason for review")]
-    assert not [each for each in queue.slider if each.label in ("Quality", "Confidence")]
-    pills = next(each for each in queue.button_group if each.key == "standing")
+    assert not [
+        select for select in queue.multiselect if select.label in ("Model", "Reason for review")
+    ]
+    assert not [slider for slider in queue.slider if slider.label in ("Quality", "Confidence")]
+    pills = next(group for group in queue.button_group if group.key == "standing")
     assert list(pills.options) == ["Needs review 5", "Not audited 2"]
     assert not [button for button in queue.button if button.key == "export-prepare"]
     everything = len(audited_workbench.cases.find(CaseFilter()).rows)
-    assert f"{everything} undecided cases" in texts(opened("queue", flag="invalid_reference"))
+    assert f"{everything} undecided cases" in texts(open_as("queue", flag="invalid_reference"))
     assert ACCEPTED not in shown_rows(log)
     assert not datasets.exception
     for name in ("settings", "overview"):
-        counts = {link.proto.query_string for link in opened(name).get("page_link")}
+        counts = {link.proto.query_string for link in open_as(name).get("page_link")}
         assert "standing=to_review" in counts
         assert not {"standing=wrong", "standing=nothing_found"} & counts
     run = audited_workbench.cases.open(CASE).summary.run_id or ""
-    assert "Decide the case first" in texts(opened("new", job=run, case=CASE))
+    assert "Decide the case first" in texts(open_as("new", job=run, case=CASE))
 
 
 def test_the_log_hides_acceptances_from_blind_reviewers(
@@ -399,7 +405,7 @@ def test_a_reviewers_name_links_to_their_assigned_cases(
     audited_workbench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     audited_workbench.team.assign(ADA, [CASE], ["Ben, Dr"])
-    (name, *_), *_ = cells(opened("team"), "team-progress")
+    (name, *_), *_ = cells(open_as("team"), "team-progress")
     assert "open" not in name
     # what its click sends
     monkeypatch.setattr(
@@ -414,8 +420,8 @@ def test_a_reviewers_name_links_to_their_assigned_cases(
 
 
 def test_policy_rubric_and_assignments_are_set_on_the_page(audited_workbench: Workbench) -> None:
-    app = opened("team")
-    assert next(each for each in app.button if each.key == "set-policy").disabled
+    app = open_as("team")
+    assert next(button for button in app.button if button.key == "set-policy").disabled
     app.number_input[0].set_value(3).run()
     assert (app.number_input[0].label, app.number_input[0].value) == (
         "Reviewers per case :orange[(not set yet)]",
@@ -426,42 +432,43 @@ def test_policy_rubric_and_assignments_are_set_on_the_page(audited_workbench: Wo
     assert "not set yet" not in texts(app) + app.number_input[0].label
     assert audited_workbench.store.team.in_force(QueuePolicy).reviewers == 3
     done = "Version 1 is now in force. Reviewers per case: 1 → 3"
-    assert done in [each.value for each in app.success]
-    assert next(each for each in app.number_input if "have to agree" in each.label).disabled
+    assert done in [success.value for success in app.success]
+    assert next(field for field in app.number_input if "have to agree" in field.label).disabled
     assert not app.warning
-    captions = [text for each in app.radio for text in each.proto.captions]
+    captions = [text for radio in app.radio for text in radio.proto.captions]
     assert any("give a reason unless they approve as a reviewer did" in text for text in captions)
-    machine = next(each for each in app.radio if each.label.startswith("When reviewers"))
+    machine = next(radio for radio in app.radio if radio.label.startswith("When reviewers"))
     machine.set_value("after").run()
     warned = "undecided cases from everyone who hasn't decided them. That includes you"
     assert warned in app.warning[0].value
     press(app, "discard-policy")
     assert not app.warning
     assert (
-        next(each for each in app.radio if each.label.startswith("When reviewers")).value == "first"
+        next(radio for radio in app.radio if radio.label.startswith("When reviewers")).value
+        == "first"
     )
     assert app.button(key="set-policy").disabled
     assert app.button(key="set-rubric").disabled
-    typed(app, "Rubric-Scores", "Clarity: 1-5 | 5 is best")
+    type_into(app, "Rubric-Scores", "Clarity: 1-5 | 5 is best")
     press(app, "Set this rubric")
     assert audited_workbench.store.team.in_force(Rubric).scores == (
         RubricScore(name="Clarity", low=1, high=5, guidance="5 is best"),
     )
     assert app.button(key="set-rubric").disabled
-    typed(app, "Rubric-Scores", "Clarity")
+    type_into(app, "Rubric-Scores", "Clarity")
     press(app, "Set this rubric")
     assert audited_workbench.store.team.in_force(Rubric).version == 1
-    warnings = "\n".join(str(each.value) for each in app.warning).replace("\\", "")
+    warnings = "\n".join(str(warning.value) for warning in app.warning).replace("\\", "")
     assert "isn't a score" in warnings
     assert "fabricated citation | cites evidence" in shown_rows(app)
-    typed(app, "LabelTypes-Types", "too long | over 300 words\nrude")
+    type_into(app, "LabelTypes-Types", "too long | over 300 words\nrude")
     press(app, "Set these label types")
     assert audited_workbench.store.team.in_force(LabelTypes).names == ("too long", "rude")
-    typed(app, "LabelTypes-Types", "rude\nRude")
+    type_into(app, "LabelTypes-Types", "rude\nRude")
     press(app, "Set these label types")
     assert audited_workbench.store.team.in_force(LabelTypes).version == 1
     assert "two label types have the same name" in "\n".join(
-        str(each.value) for each in app.warning
+        str(warning.value) for warning in app.warning
     )
     audited_workbench.team.assign(ADA, ["docs-02"], ["Ben"])
     app.run()
@@ -481,7 +488,7 @@ def test_an_assignment_is_previewed_confirmed_and_undone_exactly(
     team.assign(ADA, ["docs-02"], ["Ben"])
     team.assign(ADA, ["home-01"], ["Cleo"])
     decide(audited_workbench, CASE, "escalate", "Ben")
-    app = opened("team", view="assign cases")
+    app = open_as("team", view="assign cases")
     cases, names = app.multiselect
     assert cases.options[0].startswith("Escalated, decided by Ben · ")
     for at in range(3):
@@ -512,14 +519,14 @@ def test_the_two_reviewers_who_agree_least_are_compared(
     audited_workbench.team.put_in_force(ADA, QueuePolicy(reviewers=3))
     for name, verdict in ((ADA.name, "approve"), (BEN.name, "approve"), ("Cleo", "reject")):
         decide(audited_workbench, CASE, verdict, name)
-    app = opened("team")
+    app = open_as("team")
     alike = "Ada Lind and Ben: 1 of 1 alike"
     assert app.selectbox(key="team-pair").options[0] != alike
     app.selectbox(key="team-pair").select(alike).run()
     assert cells(app, "team-verdicts") == [["Ada Lind: Approved", 1]]
 
 
-def typed(app: AppTest, field: str, text: str) -> None:
+def type_into(app: AppTest, field: str, text: str) -> None:
     """Type into a field of a record of the team: the draft of the version in force."""
     app.session_state[f"team-{field}"] |= {str(number): text for number in range(3)}
     app.run()
@@ -528,12 +535,12 @@ def typed(app: AppTest, field: str, text: str) -> None:
 def test_the_policy_sets_when_reviewers_see_which_system_answered(
     audited_workbench: Workbench,
 ) -> None:
-    app = opened("team", view="policy")
+    app = open_as("team", view="policy")
     radio = next(part for part in app.radio if "which system answered" in part.label)
     radio.set_value("after").run()
     press(app, "Set this policy")
     assert audited_workbench.store.team.in_force(QueuePolicy).systems == "after"
-    assert "After their preference" in texts(opened("team", view="policy"))
+    assert "After their preference" in texts(open_as("team", view="policy"))
 
 
 @pytest.mark.parametrize(
@@ -547,8 +554,8 @@ def test_an_unchanged_rule_says_so_and_the_policy_names_the_needed_role(
     audited_workbench: Workbench, reviewers: int, says: str
 ) -> None:
     audited_workbench.team.put_in_force(ADA, QueuePolicy(reviewers=reviewers))
-    app = opened("team")
-    rule = next(each for each in app.radio if each.label == "How the verdict is decided")
+    app = open_as("team")
+    rule = next(radio for radio in app.radio if radio.label == "How the verdict is decided")
     assert rule.proto.captions[1].startswith(says)
     assert "anyone who types a name can set the policy and adjudicate" in texts(app)
 
@@ -560,7 +567,7 @@ def test_rubric_scores_round_trip(line: str) -> None:
 
 @pytest.mark.parametrize("line", ["rude", "too long | over 300 words", "a: b | c | d"])
 def test_label_types_round_trip(line: str) -> None:
-    assert [type_line(each) for each in read_types(f"\n{line}\n")] == [line]
+    assert [type_line(label_type) for label_type in read_types(f"\n{line}\n")] == [line]
 
 
 @pytest.mark.parametrize("lines", ["", " \n", "| guidance only", "n" * 61])
@@ -602,11 +609,11 @@ def test_the_waiting_message_depends_on_who_may_adjudicate(
         (BEN.name, "Waiting for an adjudication"),
     ):
         for page in ("queue", "overview"):
-            app = opened(page, name)
+            app = open_as(page, name)
             links = {link.proto.label: link.proto.query_string for link in app.get("page_link")}
             mine = [way for label, way in links.items() if "for you to adjudicate" in label]
             assert mine == ([f"case={CASE}"] if name == "Cleo" else [])
-        rows = shown_rows(opened("queue", name))
+        rows = shown_rows(open_as("queue", name))
         assert ("Ben: Rejected" in rows) == (name == "Cleo")
         assert says in rows
         assert (f"team?case={CASE}" in rows) is (name == "Cleo")
@@ -645,7 +652,7 @@ def test_a_case_assigned_to_me_is_marked_and_counted(audited_workbench: Workbenc
         case_row(summary, {}, marks=[ASSIGNED_TO_YOU])["cells"],
     )
     assert [pill["text"] for pill in marked["pills"]] == ["assigned to you"]
-    app = opened("overview", reviewer="Ada, PhD")
+    app = open_as("overview", reviewer="Ada, PhD")
     (link,) = [link.proto for link in app.get("page_link") if "assigned to you" in link.proto.label]
     assert link.label == "1 is assigned to you"
     assert parse_qs(link.query_string) == {"assignee": ["Ada%2C PhD"]}
@@ -655,14 +662,14 @@ def test_a_case_can_be_assigned_to_a_known_reviewer(
     audited_workbench: Workbench,
 ) -> None:
     audited_workbench.team.assign(ADA, ["docs-02"], ["Ben"])
-    app = opened("review", case=CASE)
-    field = next(each for each in app.multiselect if each.label == "Assign to")
+    app = open_as("review", case=CASE)
+    field = next(select for select in app.multiselect if select.label == "Assign to")
     assert field.options == ["Ben"]
     field.select("Ben")
     press(app, "Assign")
     assert audited_workbench.team.work(ADA, CASE).assignees == ("Ben",)
     assert "Assign to Ben: done" in texts(app).replace("\\", "")
-    tags = next(each for each in app.multiselect if each.label == "Tags")
+    tags = next(select for select in app.multiselect if select.label == "Tags")
     tags.set_value(["urgent, drug"])
     press(app, "Tag")
     assert audited_workbench.team.work(ADA, CASE).tags == ("drug", "urgent")
@@ -671,15 +678,17 @@ def test_a_case_can_be_assigned_to_a_known_reviewer(
 def test_the_more_menu_starts_with_harmless_actions_and_ends_with_redaction(
     audited_workbench: Workbench,
 ) -> None:
-    app = opened("review", case=CASE)
+    app = open_as("review", case=CASE)
     shown = [
-        each.label
-        for each in app.button
-        if each.key in ("assign-me", "give-back", "redact-case-button")
+        button.label
+        for button in app.button
+        if button.key in ("assign-me", "give-back", "redact-case-button")
     ]
     assert shown[:2] == ["Assign to me", "Release this case"]
     assert (
-        next(each for each in app.expander if each.label == "Redact this case").proto.expanded
+        next(
+            expander for expander in app.expander if expander.label == "Redact this case"
+        ).proto.expanded
         is False
     )
     app.button(key="assign-me").click().run()
@@ -696,7 +705,7 @@ def test_a_disputed_case_links_to_its_adjudication(
     audited_workbench: Workbench,
 ) -> None:
     audited_workbench.team.put_in_force(BEN, QueuePolicy(reviewers=2))
-    app = opened("review", case=CASE)
+    app = open_as("review", case=CASE)
     assert not links_to_team(app)
     assert (
         "2 reviewers decide this case. Once all have decided, no decision on it can be undone."
@@ -705,10 +714,10 @@ def test_a_disputed_case_links_to_its_adjudication(
     decide(audited_workbench, CASE, "approve", ADA.name)
     decide(audited_workbench, CASE, "reject", BEN.name)
     says = "All reviewers have decided this case, but they disagree. It waits for adjudication"
-    app = opened("review", "Cleo", case=CASE)
+    app = open_as("review", "Cleo", case=CASE)
     assert f"{says}." in shown_rows(app)
     assert links_to_team(app) == {f"case={CASE}"}
-    app = opened("review", case=CASE)  # nobody adjudicates a case they decided
+    app = open_as("review", case=CASE)  # nobody adjudicates a case they decided
     assert f"{says} by somebody else." in shown_rows(app)
     assert not links_to_team(app)
     assert links_to_team(app, "Compare the reviewers' decisions") == {f"case={CASE}"}
@@ -720,7 +729,7 @@ def test_a_case_without_open_decisions_says_so_instead_of_showing_a_form(
     audited_workbench.team.put_in_force(BEN, QueuePolicy(reviewers=2))
     decide(audited_workbench, CASE, "reject", "Cy")
     decide(audited_workbench, CASE, "reject", BEN.name)
-    for app in (opened("review", case=CASE), opened("review", "Cleo", case=CASE)):
+    for app in (open_as("review", case=CASE), open_as("review", "Cleo", case=CASE)):
         assert "Decided by Cy and Ben. This case needs no more decisions." in shown_rows(app)
         assert links_to_team(app) == {f"case={CASE}"}
 
@@ -729,7 +738,7 @@ def test_an_escalated_case_says_what_it_waits_for(audited_workbench: Workbench) 
     audited_workbench.team.put_in_force(BEN, QueuePolicy(reviewers=2))
     decide(audited_workbench, CASE, "escalate", "Cy")
     decide(audited_workbench, CASE, "escalate", BEN.name)
-    rows = shown_rows(opened("review", case=CASE))
+    rows = shown_rows(open_as("review", case=CASE))
     assert "Escalated by Cy and Ben. It waits for a new version with more evidence" in rows
     assert "needs no more decisions" not in rows
 
@@ -744,7 +753,9 @@ def test_rubric_names_arent_rendered_as_markdown(audited_workbench: Workbench) -
     audited_workbench.team.put_in_force(
         BEN, Rubric(scores=(RubricScore(name=name, categories=(name, "plain")),))
     )
-    [score] = [each for each in opened("review", case=CASE).button_group if "evil" in each.label]
+    [score] = [
+        group for group in open_as("review", case=CASE).button_group if "evil" in group.label
+    ]
     for label in (score.label, *score.options):
         assert "![i](" not in label
 
@@ -786,9 +797,9 @@ def test_agreement_says_that_cases_to_adjudicate_dont_count_yet(
     audited_workbench.team.put_in_force(BEN, QueuePolicy(reviewers=2, machine="after"))
     for name in (ADA.name, BEN.name):
         decide(audited_workbench, first, "approve", name)
-    assert "once adjudicated" not in texts(opened("team", "Cleo"))
+    assert "once adjudicated" not in texts(open_as("team", "Cleo"))
     decide(audited_workbench, second, "approve", ADA.name)
     decide(audited_workbench, second, "reject", BEN.name)
-    said = texts(opened("team", "Cleo"))
+    said = texts(open_as("team", "Cleo"))
     assert "gave the same verdict in 1 of 1 settled case (100%)" in said
     assert "1 case on which reviewers differ counts only once adjudicated" in said

@@ -24,23 +24,23 @@ def events_of(case: Case = CASE, settings: Settings | None = None) -> list[Event
     return events
 
 
-def drawn(events: list[Event], state: str = "finished", why: str = "") -> Shown:
+def draw_timeline(events: list[Event], state: str = "finished", why: str = "") -> Shown:
     return build_timeline(events, state, events[-1].at if events else NOW, why)  # type: ignore[arg-type]
 
 
-def said(found: Shown) -> str:
+def timeline_text(found: Shown) -> str:
     return "\n".join(
         f"{step['name']}: {step['words']}" for group in found["groups"] for step in group["steps"]
     )
 
 
 def test_every_step_is_listed_with_its_result_and_time() -> None:
-    found = drawn(events_of())
+    found = draw_timeline(events_of())
     assert [group["title"] for group in found["groups"]] == ["Iteration 1", "Iteration 2"]
     first = found["groups"][0]
     assert [step["name"] for step in first["steps"]] == [STEP[name].text for name in list(STEP)[1:]]
-    assert "6 citations, 1 fabricated" in said(found)
-    assert "1 contradicted, 5 not confirmed" in said(found)
+    assert "6 citations, 1 fabricated" in timeline_text(found)
+    assert "1 contradicted, 5 not confirmed" in timeline_text(found)
     assert all(
         step["state"] == "done" and step["ms"] is not None
         for group in found["groups"]
@@ -49,7 +49,7 @@ def test_every_step_is_listed_with_its_result_and_time() -> None:
 
 
 def test_scores_show_their_change_and_the_chosen_iteration_is_marked() -> None:
-    first, second = drawn(events_of())["groups"]
+    first, second = draw_timeline(events_of())["groups"]
     assert [figure["name"] for figure in first["scores"]] == ["Quality", "Confidence", "Overall"]
     assert all(figure["delta"] is None for figure in first["scores"])
     assert all((figure["delta"] or 0) > 0 for figure in second["scores"])
@@ -58,7 +58,7 @@ def test_scores_show_their_change_and_the_chosen_iteration_is_marked() -> None:
 
 
 def test_the_last_entry_shows_the_ending_and_the_chosen_answer() -> None:
-    end = drawn(events_of())["end"]
+    end = draw_timeline(events_of())["end"]
     assert end["text"] == "Finished"
     assert "Iteration 2 is suggested: quality" in " ".join(end["details"])
     assert "A person should review the answer." in end["details"]
@@ -71,10 +71,10 @@ def test_a_running_audit_shows_its_current_step() -> None:
         for i, event in enumerate(events)
         if event.kind == "step_started" and event.step == "critique"
     )
-    found = drawn(events[: cut + 1], "running")
+    found = draw_timeline(events[: cut + 1], "running")
     assert found["end"] is None
     assert [step["state"] for step in found["groups"][0]["steps"]] == ["done", "done", "now"]
-    assert found["live"] == found["under_way"] == "Iteration 1, critique"
+    assert found["live"] == found["current_step"] == "Iteration 1, critique"
 
 
 def test_the_clock_runs_until_the_audit_has_finished() -> None:
@@ -85,7 +85,7 @@ def test_the_clock_runs_until_the_audit_has_finished() -> None:
 
 def test_an_interrupted_run_shows_where_and_why_it_stopped() -> None:
     events = events_of()[:4]
-    found = drawn(events, "interrupted", "The process ended.")
+    found = draw_timeline(events, "interrupted", "The process ended.")
     assert found["groups"][0]["steps"][-1]["state"] == "cut"
     assert found["end"] == {
         "text": "Interrupted",
@@ -97,7 +97,7 @@ def test_an_interrupted_run_shows_where_and_why_it_stopped() -> None:
 def test_a_resumed_run_repeats_the_interrupted_iteration() -> None:
     whole = events_of()
     again = [event.model_copy(update={"seq": event.seq + 4}) for event in whole]
-    found = drawn([*whole[:4], *again])
+    found = draw_timeline([*whole[:4], *again])
     assert [group["title"] for group in found["groups"]] == ["Iteration 1", "Iteration 2"]
     assert "resumed" in found["groups"][0]["note"]
     assert {step["state"] for step in found["groups"][0]["steps"]} == {"done"}
@@ -106,13 +106,13 @@ def test_a_resumed_run_repeats_the_interrupted_iteration() -> None:
 
 def test_a_case_without_an_answer_starts_with_its_draft() -> None:
     case = Case.model_validate({**CASE.to_json_dict(), "answer": None})
-    found = drawn(events_of(case))
+    found = draw_timeline(events_of(case))
     assert [group["title"] for group in found["groups"]][:2] == ["Draft", "Iteration 1"]
     assert found["groups"][1]["note"] == "the answer drafted by MASIS"
 
 
 def test_an_iteration_without_evaluation_has_no_unscored_figure() -> None:
-    found = drawn(events_of(settings=Settings(evaluate="final")))
+    found = draw_timeline(events_of(settings=Settings(evaluate="final")))
     assert [figure["name"] for figure in found["groups"][0]["scores"]] == ["Quality", "Confidence"]
     assert [figure["name"] for figure in found["groups"][-1]["scores"]] == [
         "Quality",
@@ -122,7 +122,7 @@ def test_an_iteration_without_evaluation_has_no_unscored_figure() -> None:
 
 
 def test_a_warning_is_shown_in_its_iteration() -> None:
-    found = drawn(events_of(settings=Settings(max_iterations=1)))
+    found = draw_timeline(events_of(settings=Settings(max_iterations=1)))
     assert "limit of iterations" in found["groups"][0]["warnings"][0]
 
 
@@ -132,7 +132,7 @@ def test_a_failed_step_isnt_ticked_and_the_last_entry_says_why() -> None:
     run_to_completion(
         loop.audit(CASE, roles(critic=silent), Settings(), run_id="r1"), events.append
     )
-    found = drawn(events)
+    found = draw_timeline(events)
     states = {step["name"]: step["state"] for step in found["groups"][0]["steps"]}
     assert (states["Claims"], states["Critique"], states["Evaluation"]) == (
         "done",
@@ -143,7 +143,7 @@ def test_a_failed_step_isnt_ticked_and_the_last_entry_says_why() -> None:
 
 
 def test_a_timeline_without_events_is_empty() -> None:
-    assert drawn([], "running")["live"] == "Starting"
+    assert draw_timeline([], "running")["live"] == "Starting"
     assert build_waiting_timeline("Two first.")["waiting"] == "Two first."
 
 

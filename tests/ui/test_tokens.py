@@ -21,7 +21,7 @@ def test_a_token_is_shown_once_and_can_be_revoked(audited_workbench: Workbench) 
     press(app, "Create a token")
     (token,) = audited_workbench.tokens.list_for(ADA)
     assert (token.label, token.owner, token.role) == ("nightly import", "Ada", "admin")
-    (shown,) = [each.value for each in app.code]
+    (shown,) = [code.value for code in app.code]
     found = audited_workbench.tokens.actor_of(shown, lambda _, role: role)
     assert found is not None
     assert found.name == "Ada"
@@ -31,7 +31,7 @@ def test_a_token_is_shown_once_and_can_be_revoked(audited_workbench: Workbench) 
     press(app, f"revoke-{token.id}")
     assert audited_workbench.tokens.list_for(ADA)[0].revoked_at is not None
     assert audited_workbench.tokens.actor_of(shown, lambda _, role: role) is None
-    assert "1 revoked or expired token" in [each.label for each in app.expander]
+    assert "1 revoked or expired token" in [expander.label for expander in app.expander]
 
 
 def test_a_token_without_a_purpose_is_refused(audited_workbench: Workbench) -> None:

@@ -14,7 +14,7 @@ from tests.reviewing import decide
 from tests.ui.conftest import AUDITED, open_page, texts
 
 
-def decided(workbench: Workbench) -> None:
+def decide_three(workbench: Workbench) -> None:
     for case, verdict in zip(AUDITED, ("reject", "reject", "approve"), strict=False):
         decide(workbench, case, verdict, "Bo", iteration=1, reason="Unsupported")
 
@@ -29,7 +29,7 @@ def test_every_view_explains_what_is_missing_before_the_first_decision(
 
 
 def test_figures_have_intervals_and_link_to_their_cases(audited_workbench: Workbench) -> None:
-    decided(audited_workbench)
+    decide_three(audited_workbench)
     app = open_page("trust", list="must_look")
     drawn = "\n".join(str(element.proto) for element in app.main if hasattr(element, "proto"))
     for part in (
@@ -52,7 +52,7 @@ def test_figures_have_intervals_and_link_to_their_cases(audited_workbench: Workb
 def test_missing_labels_are_requested_and_orders_are_compared_by_decisions(
     audited_workbench: Workbench,
 ) -> None:
-    decided(audited_workbench)
+    decide_three(audited_workbench)
     assert "Only labels that were imported with audited cases count" in texts(
         open_page("trust", source="gold", field="Nowhere")
     )
@@ -97,12 +97,12 @@ def test_a_sample_needs_enough_answers(audited_workbench: Workbench) -> None:
 def test_a_flag_links_to_its_cases_and_a_filter_can_be_cleared(
     audited_workbench: Workbench,
 ) -> None:
-    decided(audited_workbench)
+    decide_three(audited_workbench)
     app = open_page("trust", list="flag:invalid_reference", field="Nowhere")
     assert "No answer to compare yet" in texts(app)
     next(button for button in app.button if button.label.startswith("Clear filters")).click()
     app.run()
-    listed = next(each.value for each in app.markdown if ": the cases" in each.value)
+    listed = next(markdown.value for markdown in app.markdown if ": the cases" in markdown.value)
     assert listed == "**fabricated citation: the cases** (2)"
 
 
@@ -111,7 +111,7 @@ def test_a_claim_verdict_links_to_its_cases(
 ) -> None:
     found = audited_workbench.runs.get(str(audited_workbench.cases.summary("strategy-01").run_id))
     claim = next(
-        each.claim for each in found.iterations[0].claims if each.verdict == "contradicted"
+        claim.claim for claim in found.iterations[0].claims if claim.verdict == "contradicted"
     )
     label = {
         "target": "claim",
@@ -122,7 +122,7 @@ def test_a_claim_verdict_links_to_its_cases(
     }
     decide(audited_workbench, "strategy-01", "reject", "Bo", iteration=1, labels=[label])
     app = open_page("trust", level="claim", list="contradicted")
-    listed = next(each.value for each in app.markdown if ": the cases" in each.value)
+    listed = next(markdown.value for markdown in app.markdown if ": the cases" in markdown.value)
     assert listed == "**Contradicted: the cases** (1)"
 
 
@@ -131,7 +131,9 @@ def test_a_name_of_a_reviewer_is_no_markup(audited_workbench: Workbench) -> None
     decide(audited_workbench, AUDITED[0], "approve", "[x](//evil)")
     decide(audited_workbench, AUDITED[0], "reject", ":red[y]", reason="Unsupported")
     page = open_page("trust", view="people", pair="1")
-    listed = next(each.value for each in page.markdown if "Cases on which" in each.value)
+    listed = next(
+        markdown.value for markdown in page.markdown if "Cases on which" in markdown.value
+    )
     assert "\\[x\\]" in listed
     assert "\\:red\\[y\\]" in listed
 
@@ -146,7 +148,9 @@ def test_a_pair_of_reviewers_links_to_their_disagreements(
     assert differ in texts(open_page("trust", view="people", pair="1"))
     assert differ not in texts(open_page("trust", view="people", pair="2"))
     own = open_page("trust", {"reviewer-name": "Bo"}, view="own")
-    assert "1 min 41 s" in "\n".join(str(each.proto) for each in own.main if hasattr(each, "proto"))
+    assert "1 min 41 s" in "\n".join(
+        str(element.proto) for element in own.main if hasattr(element, "proto")
+    )
     for who in ("x", "9"):
         assert "Settled differently" not in texts(open_page("trust", view="own", who=who))
 
@@ -174,7 +178,7 @@ def test_decisions_with_a_visible_verdict_are_shown_separately(
     decide(audited_workbench, AUDITED[0], iteration=1, machine_shown=["scores"])
     app = open_page("trust", seen="too")
     assert "Unknown so far." in texts(app)
-    assert any(IN_VIEW in each.value for each in app.warning)
+    assert any(IN_VIEW in warning.value for warning in app.warning)
     assert "Left out: 0" not in texts(app)
     left = app.button(key="trust-blind").click().run()
     assert "seen" not in left.query_params
@@ -194,11 +198,11 @@ def test_a_score_needs_enough_decisions_of_both_kinds(
 def test_links_use_the_name_of_the_section_they_open(
     audited_workbench: Workbench,
 ) -> None:
-    decided(audited_workbench)
+    decide_three(audited_workbench)
 
     pages = [open_page(name, {"reviewer-name": "Bo"}) for name in ("trust", "metrics")]
     for shown in pages:
-        drawn = "\n".join(str(each.proto) for each in shown.main if hasattr(each, "proto"))
+        drawn = "\n".join(str(element.proto) for element in shown.main if hasattr(element, "proto"))
         assert "Flags that were right" in drawn
         assert "Faulty answers flagged" in drawn
     assert "page-open-at" not in pages[0].session_state

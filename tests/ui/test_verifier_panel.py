@@ -105,7 +105,7 @@ def test_a_chosen_model_is_used_for_later_audits(
 ) -> None:
     folder = save_model(tmp_path / "nli", card=CARD)
     app = open_page("settings")
-    assert "one setting away" in " ".join(each.value for each in app.caption)
+    assert "one setting away" in " ".join(caption.value for caption in app.caption)
     app.selectbox(key="verifier-choice").select(OTHER).run()
     app.text_input(key="verifier-name").input(f"local:{folder}").run()
     assert str(folder / "model.onnx") in texts(app)

@@ -156,13 +156,14 @@ def test_an_uncited_sentence_shows_its_check_and_can_be_labelled(
     }
     grey = WRONG.index("It is painted")
     claims = tuple(
-        each.model_copy(update=found) if each.claim.start == grey else each for each in first.claims
+        claim.model_copy(update=found) if claim.claim.start == grey else claim
+        for claim in first.claims
     )
     changed = run.model_copy(update={"iterations": (first.model_copy(update={"claims": claims}),)})
     (issue,) = (
-        each
-        for each in answer_view(case, changed, 0)["issues"]
-        if each["label"]["text"] == "uncited"
+        issue
+        for issue in answer_view(case, changed, 0)["issues"]
+        if issue["label"]["text"] == "uncited"
     )
     assert (issue["reason"], issue["target"]) == (reason, f"sentence:{grey}-{len(WRONG)}")
 
@@ -172,7 +173,7 @@ def test_only_the_claims_that_a_chunk_supports_are_called_supported_by_it(
 ) -> None:
     first = run.iterations[0]
     grey = WRONG.index("It is painted")
-    painted = next(each for each in first.claims if each.claim.start == grey)
+    painted = next(claim for claim in first.claims if claim.claim.start == grey)
     end = WRONG.index(" and rarely")
     said = {"verdict": "supported", "issue": None, "steps": ""}
     parts = [
@@ -187,10 +188,10 @@ def test_only_the_claims_that_a_chunk_supports_are_called_supported_by_it(
         )
         for start, stop, sources in [(grey, end, ("c2",)), (end + 5, len(WRONG), ())]
     ]
-    claims = (*(each for each in first.claims if each is not painted), *parts)
+    claims = (*(claim for claim in first.claims if claim is not painted), *parts)
     shown = answer_view(case, with_first(run, claims=claims), 0)
-    (issue,) = (each for each in shown["issues"] if each["label"]["text"] == "uncited")
-    denied = next(each for each in shown["issues"] if each["label"]["text"] == "contradicted")
+    (issue,) = (issue for issue in shown["issues"] if issue["label"]["text"] == "uncited")
+    denied = next(issue for issue in shown["issues"] if issue["label"]["text"] == "contradicted")
     assert denied["reason"] != "No evidence supports this claim."
     assert issue["reason"] == "c2 supports “It is painted grey”, and the rest needs no passage."
 
@@ -214,11 +215,11 @@ def test_each_fault_is_numbered_once_whichever_role_found_it(case: Case, run: Ru
     in_answer = [number for piece in shown["pieces"] for number in piece.get("ends", [])]
     assert sorted(in_answer) == [issue["number"] for issue in shown["issues"] if issue["placed"]]
     (fault,) = [issue for issue in shown["issues"] if issue["label"]["text"] == "contradicted"]
-    assert [each["label"]["text"] for each in fault["also"]] == ["contradiction", "contradiction"]
+    assert [issue["label"]["text"] for issue in fault["also"]] == ["contradiction", "contradiction"]
     # the words in question are quoted once, and by whom nothing else is said
     assert wrong.quote in fault["description"]
-    assert not any(each["description"] for each in fault["also"])
-    assert all(each["restates"] for each in fault["also"]), (
+    assert not any(issue["description"] for issue in fault["also"])
+    assert all(issue["restates"] for issue in fault["also"]), (
         "the check that found it has a reason of its own"
     )
     about = "".join(
@@ -284,15 +285,15 @@ def test_a_missing_point_is_listed_once_with_its_evidence_sentence(case: Case, r
     long = case.model_copy(
         update={
             "evidence": tuple(
-                each.model_copy(
+                chunk.model_copy(
                     update={
                         "text": (
-                            f"{each.text} A full survey of the bridge is made by the ministry of"
+                            f"{chunk.text} A full survey of the bridge is made by the ministry of"
                             " works."
                         )
                     }
                 )
-                for each in case.evidence
+                for chunk in case.evidence
             )
         }
     )
@@ -307,7 +308,9 @@ def test_a_missing_point_is_listed_once_with_its_evidence_sentence(case: Case, r
     assert issue["insert"]["text"] == "The Ministry of Works surveys the bridge in full [c1]."
     assert issue["insert"]["says"] == "The Ministry of Works surveys the bridge in full"
     last = [
-        each for each in run.iterations[0].citation_audit.citations if each.evidence_id == "c1"
+        citation
+        for citation in run.iterations[0].citation_audit.citations
+        if citation.evidence_id == "c1"
     ][-1]
     after = issue["insert"]["after"]
     assert after.endswith(run.iterations[0].answer[last.marker_start : last.marker_end] + ".")
@@ -470,7 +473,7 @@ def test_the_legend_lists_exactly_the_kinds_of_marks_in_use(shown: AnswerViewDat
 def test_the_legend_counts_figures_missing_from_the_evidence() -> None:
     case = a_case("It cost 3 million [c1]. Some 44 men and 17 women built it [c1].")
     shown = answer_view(case, run_audit(case), 0)
-    (entry,) = [each for each in shown["legend"] if each["mark"] == "fact-figure"]
+    (entry,) = [line for line in shown["legend"] if line["mark"] == "fact-figure"]
     assert (entry["label"]["text"], entry["label"]["tone"]) == ("not in the evidence", "calm")
     assert entry["count"] == 3
 
@@ -493,7 +496,7 @@ def test_words_marked_by_a_tagger_are_framed_and_counted() -> None:
             "".join(piece["text"] for piece in shown["pieces"] if piece.get("fact") == "marked")
             == "120 metres"
         )
-        (entry,) = [each for each in shown["legend"] if each["mark"] == "fact-marked"]
+        (entry,) = [line for line in shown["legend"] if line["mark"] == "fact-marked"]
         assert (entry["label"]["text"], entry["label"]["tone"], entry["count"]) == (
             "marked by a tagger",
             "calm",
@@ -777,8 +780,10 @@ def test_an_applied_cap_is_named_and_explained() -> None:
 def test_every_reference_and_claim_explains_its_verdict(run: Run, shown: AnswerViewData) -> None:
     assert len(shown["references"]) == len(run.iterations[0].citation_audit.citations)
     assert len(shown["claims"]) == len(run.iterations[0].claims)
-    assert all(each["says"] for each in (*shown["references"], *shown["claims"]))
-    fabricated = next(each for each in shown["references"] if each["label"]["text"] == "fabricated")
+    assert all(mark["says"] for mark in (*shown["references"], *shown["claims"]))
+    fabricated = next(
+        reference for reference in shown["references"] if reference["label"]["text"] == "fabricated"
+    )
     assert "c9" in fabricated["says"][0]
     for piece in shown["pieces"]:
         if "citation" in piece:
@@ -855,8 +860,8 @@ def test_a_conflict_between_sources_counts_in_the_history_as_in_the_list(run: Ru
 def test_the_next_iteration_lists_fixed_and_open_issues(case: Case, run: Run) -> None:
     first, second = answer_view(case, run, 0), answer_view(case, run, 1)
     assert not first["fixed"]
-    assert {each["label"]["text"] for each in second["fixed"]} == {"contradicted"}
-    [left_open] = [each for each in second["issues"] if each["label"]["text"] == "fabricated"]
+    assert {issue["label"]["text"] for issue in second["fixed"]} == {"contradicted"}
+    [left_open] = [issue for issue in second["issues"] if issue["label"]["text"] == "fabricated"]
     assert left_open["course"]["text"] == "persisting"
     assert "Raised in iteration 1: the sentence is still there" in left_open["reason"]
     assert all("course" not in issue for issue in first["issues"])
@@ -1054,9 +1059,9 @@ def test_a_rejected_issue_shows_the_revisers_reason_and_a_derived_claim_its_deri
     )
     data = answer_view(case, altered, 0)
     (reason,) = [
-        each["reason"]
-        for each in data["issues"]
-        if "The reviser rejected this: c2 says so." in each["reason"]
+        issue["reason"]
+        for issue in data["issues"]
+        if "The reviser rejected this: c2 says so." in issue["reason"]
     ]
     assert reason.startswith(issue.reason[:20])
     assert "60 + 60 = 120" in data["claims"][0]["says"]

@@ -58,7 +58,7 @@ def with_original(run: Run, **changes: Any) -> Run:
 
 
 def check(verdict: Any, text: str = "It grew by 14.2% [c2].", **fields: Any) -> ClaimCheck:
-    markers = tuple((each, each + 4) for each in [text.find("[c2]")] if each >= 0)
+    markers = tuple((start, start + 4) for start in [text.find("[c2]")] if start >= 0)
     return ClaimCheck(
         claim=Claim(text=text, markers=markers),
         verdict=verdict,
@@ -79,7 +79,7 @@ def absent(figure: str, text: str = "It grew by 14.2% [c2].") -> AbsentFigure:
     )
 
 
-def marked(words: str, text: str = "It grew by 14.2% [c2].") -> MarkedWords:
+def mark_words(words: str, text: str = "It grew by 14.2% [c2].") -> MarkedWords:
     start = text.index(words)
     return MarkedWords(claim_start=start, claim_end=start + len(words), claim_text=words)
 
@@ -170,11 +170,11 @@ def test_an_offline_headline_names_the_worst_issue_and_quotes_it(answer: str, te
             "14.2% isn't in the evidence; it may be calculated: “It grew by 14.2%”",
         ),
         (
-            check("unverifiable", marked=(marked("grew"),), judged_by="m"),
+            check("unverifiable", marked=(mark_words("grew"),), judged_by="m"),
             "The tagger finds no support for “grew”: “It grew by 14.2%”",
         ),
         (
-            check("supported", marked=(marked("It"), marked("grew")), judged_by="m"),
+            check("supported", marked=(mark_words("It"), mark_words("grew")), judged_by="m"),
             "The tagger finds no support for “It” and “grew”: “It grew by 14.2%”",
         ),
         (
@@ -335,7 +335,7 @@ def test_without_serious_issues_the_headline_names_a_minor_one(
     run = with_original(clean, issues=(vague, vague, missing))
     run = run.model_copy(
         update={
-            "review_reasons": tuple(ReviewReason(code=each, message="Why.") for each in reasons)
+            "review_reasons": tuple(ReviewReason(code=reason, message="Why.") for reason in reasons)
         }
     )
     assert standing(run) == ("not_confirmed" if reasons else "nothing_found")
@@ -443,10 +443,10 @@ def test_the_critics_words_replace_quotations_that_dont_show_the_contradiction(
         "contradicted", f"{total} [c2].", contradictions=(conflict(total, theirs, "stated"),)
     )
     found = found.model_copy(update={"claim": found.claim.model_copy(update={"sentence": 0})})
-    objection = critic("logical", "high", "48 x 1,850 + 6,000 = 94,800.").model_copy(
+    raw_issue = critic("logical", "high", "48 x 1,850 + 6,000 = 94,800.").model_copy(
         update={"start": 0, "end": 5}
     )
-    line = headline(with_original(clean, claims=(found,), issues=(objection,)))
+    line = headline(with_original(clean, claims=(found,), issues=(raw_issue,)))
     assert (line.text, line.others) == (text, "")
 
 
@@ -461,10 +461,10 @@ def test_the_critics_words_replace_quotations_that_dont_show_the_contradiction(
 def test_the_critics_reason_isnt_put_into_the_mouth_of_one_chunk(
     clean: Run, ids: tuple[str, ...], said: str
 ) -> None:
-    objection = critic("safety", "critical", "It may do harm.").model_copy(
+    raw_issue = critic("safety", "critical", "It may do harm.").model_copy(
         update={"reason": "Ibuprofen is out, and so is ramipril.", "evidence_ids": ids}
     )
-    assert headline(with_original(clean, issues=(objection,))).text == f"It may do harm. {said}"
+    assert headline(with_original(clean, issues=(raw_issue,))).text == f"It may do harm. {said}"
 
 
 @pytest.mark.parametrize(
@@ -495,11 +495,11 @@ def test_the_critics_reason_isnt_put_into_the_mouth_of_one_chunk(
 def test_a_critic_headline_contrasts_answer_and_evidence(
     clean: Run, description: str, quote: str, reason: str, text: str
 ) -> None:
-    objection = critic("contradiction", "high", description)
-    objection = objection.model_copy(
+    raw_issue = critic("contradiction", "high", description)
+    raw_issue = raw_issue.model_copy(
         update={"quote": quote, "reason": reason, "evidence_ids": ("c2",)}
     )
-    assert headline(with_original(clean, issues=(objection,))).text == text
+    assert headline(with_original(clean, issues=(raw_issue,))).text == text
 
 
 @pytest.mark.parametrize(
@@ -528,7 +528,7 @@ def test_a_long_quotation_shows_the_faulty_words(
         "c2 says that free-tier keys may not be used in any commercial product or service, and may"
         " be suspended without notice"
     )
-    objection = critic("contradiction", "high", "The terms are misread.").model_copy(
+    raw_issue = critic("contradiction", "high", "The terms are misread.").model_copy(
         update={
             "quote": quote,
             "reason": f"{reason}.",
@@ -542,7 +542,7 @@ def test_a_long_quotation_shows_the_faulty_words(
     )
     found = check("contradicted", f"{quote} [c2].", contradictions=conflicts)
     found = found.model_copy(update={"claim": found.claim.model_copy(update={"sentence": 0})})
-    run = with_original(clean, claims=(found,) if at_fault else (), issues=(objection,))
+    run = with_original(clean, claims=(found,) if at_fault else (), issues=(raw_issue,))
     line = headline(run).text
     assert line.startswith(text)
     assert len(line) <= 2 * LONGEST_QUOTED + LONGEST_SAID
@@ -649,7 +649,7 @@ def test_repeated_critic_issues_count_once_as_in_the_list() -> None:
     changed = with_original(run, issues=cited)
     line, shown = headline(changed), answer_view(case, changed, 0)["issues"]
     assert line.others == "1 missing point · 1 less serious issue by the critic"
-    assert [(each["label"]["text"], len(each["also"])) for each in shown] == [
+    assert [(issue["label"]["text"], len(issue["also"])) for issue in shown] == [
         ("fabricated", 2),
         ("missing point", 1),
         ("incomplete", 0),
@@ -665,9 +665,9 @@ def test_words_count_once_by_their_worst_issue_and_failing_claims_count_separate
     first, second = {"sentence": 0, "start": 0, "end": 16}, {"sentence": 0, "start": 18, "end": 33}
 
     def of(verdict: Any, **claim: Any) -> ClaimCheck:
-        each = check(verdict)
-        return each.model_copy(
-            update={"claim": each.claim.model_copy(update={"cited": (), **claim})}
+        failed = check(verdict)
+        return failed.model_copy(
+            update={"claim": failed.claim.model_copy(update={"cited": (), **claim})}
         )
 
     claims = (
@@ -677,23 +677,25 @@ def test_words_count_once_by_their_worst_issue_and_failing_claims_count_separate
         of("partial"),
     )
     undecided = of("unverifiable", **second)
-    objection = critic("factual", "high").model_copy(update={"start": 0, "end": 33})
+    raw_issue = critic("factual", "high").model_copy(update={"start": 0, "end": 33})
     graver = critic("safety", "critical").model_copy(update={"start": 0, "end": 33})
 
-    def counts(*claims: ClaimCheck, issues: tuple[Issue, ...] = (objection,)) -> dict[str, int]:
+    def count_kinds(
+        *claims: ClaimCheck, issues: tuple[Issue, ...] = (raw_issue,)
+    ) -> dict[str, int]:
         found = headline(with_original(run, claims=claims, issues=issues)).counts
         return {kind: count for kind, count in found if kind != "uncertified"}
 
-    assert counts(*claims, undecided) == {"contradicted": 2, "partial": 1, "uncited": 1}
-    assert counts(*claims, issues=(graver,)) == {
+    assert count_kinds(*claims, undecided) == {"contradicted": 2, "partial": 1, "uncited": 1}
+    assert count_kinds(*claims, issues=(graver,)) == {
         "safety": 1,
         "contradicted": 1,
         "partial": 1,
         "uncited": 1,
     }
-    line = headline(with_original(run, claims=claims, issues=(objection,)))
+    line = headline(with_original(run, claims=claims, issues=(raw_issue,)))
     assert line.others.startswith("1 more contradicted claim · 1 partly supported claim")
-    assert "uncited" not in counts(of("unsupported", sentence=1))
+    assert "uncited" not in count_kinds(of("unsupported", sentence=1))
 
 
 def test_a_stored_headline_is_worded_when_it_is_shown(

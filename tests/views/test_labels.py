@@ -1,4 +1,4 @@
-"""Labels in words: the passages, and the cause of a fault where the answer is at hand."""
+"""The wording of labels, their passages, and the cause of a fault if the answer is available."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def label(text: str, code: str, **more: Any) -> TargetLabel:
 
 
 def passage(chunk: str, text: str, stance: str) -> dict[str, Any]:
-    found = next(each for each in CASE.evidence if each.id == chunk)
+    found = next(candidate for candidate in CASE.evidence if candidate.id == chunk)
     at = found.text.index(text)
     return {
         "evidence_id": chunk,

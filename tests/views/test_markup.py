@@ -19,7 +19,7 @@ from masis.views.answer import answer_view, unaudited_answer_view
 from masis.views.diff import word_changes
 from masis.views.markdown import MOST_MARKS, drawable
 from masis.views.marks import answer_pieces, reference_marks
-from masis.views.markup import Markup, find_markup, with_markup
+from masis.views.markup import Markup, apply_markup, find_markup
 from tests.cases import case_of
 
 HIDEABLE = re.compile(r"(?:[\s>#*+\-_~`|:\\\[\]]|\d{1,9}[.)](?=\s))*")
@@ -69,20 +69,20 @@ TEXTS = st.lists(PARTS, max_size=40).map("".join)
 
 def pieces_of(text: str) -> list[dict[str, Any]]:
     markup = find_markup(text)
-    return [{"text": text}] if markup is None else with_markup([{"text": text}], markup)
+    return [{"text": text}] if markup is None else apply_markup([{"text": text}], markup)
 
 
-def found(text: str) -> Markup:
+def find(text: str) -> Markup:
     markup = find_markup(text)
     assert markup is not None
     return markup
 
 
 def tags(text: str) -> list[str]:
-    return [block["tag"] for block in found(text).blocks]
+    return [block["tag"] for block in find(text).blocks]
 
 
-def seen(text: str) -> str:
+def visible_text(text: str) -> str:
     """What a reader sees."""
     return "".join(piece["text"] for piece in pieces_of(text) if not piece.get("hidden"))
 
@@ -92,8 +92,8 @@ def test_every_character_is_kept_and_no_word_is_hidden(text: str) -> None:
     pieces = pieces_of(text)
     assert "".join(piece["text"] for piece in pieces) == text
     hidden = "\0".join(piece["text"] for piece in pieces if piece.get("hidden"))
-    for each in hidden.split("\0"):
-        assert HIDEABLE.fullmatch(each) or each.strip().rstrip(".)").isdigit(), each
+    for part in hidden.split("\0"):
+        assert HIDEABLE.fullmatch(part) or part.strip().rstrip(".)").isdigit(), part
 
 
 @given(TEXTS)
@@ -103,11 +103,11 @@ def test_blocks_form_a_tree_in_text_order(text: str) -> None:
         return
     assert all(block["parent"] < place for place, block in enumerate(markup.blocks))
     assert [place for _, place in markup.leaves] == sorted(place for _, place in markup.leaves)
-    edges = [edge for each, _ in markup.leaves for edge in each]
+    edges = [edge for leaf, _ in markup.leaves for edge in leaf]
     assert edges == sorted(edges)
     assert all(
-        0 <= each.start < each.end <= len(text)
-        for each in (*markup.hidden, *(one for one, _ in markup.styles))
+        0 <= span.start < span.end <= len(text)
+        for span in (*markup.hidden, *(one for one, _ in markup.styles))
     )
 
 
@@ -153,7 +153,7 @@ def test_every_kind_of_block_is_found() -> None:
         ),
         *("pre", "table", "tr", "th", "th", "tr", "td", "td", "hr", "h4"),
     ]
-    assert [block["number"] for block in found(text).blocks if "number" in block] == [3, 4]
+    assert [block["number"] for block in find(text).blocks if "number" in block] == [3, 4]
 
 
 @given(st.text(alphabet="ab*_`[]()#>-+.|~\\\\\n\t \r\0\u00a0\u4e2d1/", max_size=60))
@@ -179,12 +179,12 @@ def test_blocks_nest_as_in_commonmark(text: str, blocks: list[str]) -> None:
 
 
 def test_a_fence_is_closed_only_by_a_line_of_its_own() -> None:
-    assert seen("```\n```| a | b |") == "```| a | b |"
-    assert seen("~~~\na\n~~~~ \nb") == "ab"
+    assert visible_text("```\n```| a | b |") == "```| a | b |"
+    assert visible_text("~~~\na\n~~~~ \nb") == "ab"
 
 
 def test_code_in_a_list_keeps_its_own_indentation() -> None:
-    assert seen("- ```\n  if x:\n    y\n  ```") == "if x:\n  y"
+    assert visible_text("- ```\n  if x:\n    y\n  ```") == "if x:\n  y"
 
 
 def test_heading_levels_arent_skipped() -> None:
@@ -210,7 +210,7 @@ def test_heading_levels_arent_skipped() -> None:
     ],
 )
 def test_only_markup_is_hidden(text: str, shown: str) -> None:
-    assert seen(text) == shown
+    assert visible_text(text) == shown
 
 
 @pytest.mark.parametrize(
@@ -218,9 +218,9 @@ def test_only_markup_is_hidden(text: str, shown: str) -> None:
     ["<img src=x onerror=a()>", "![x](http://192.0.2.1/a.png)", "&lt;b&gt;", "<!-- a -->"],
 )
 def test_html_images_and_entities_are_shown_as_typed(hostile: str) -> None:
-    assert seen(f"**a** {hostile}").replace("[", "").replace("]", "") == f"a {hostile}".replace(
-        "[", ""
-    ).replace("]", "")
+    assert visible_text(f"**a** {hostile}").replace("[", "").replace(
+        "]", ""
+    ) == f"a {hostile}".replace("[", "").replace("]", "")
 
 
 @pytest.mark.parametrize(
@@ -293,9 +293,9 @@ def test_an_unaudited_answer_is_rendered(case: Case) -> None:
 
 def test_a_marker_is_never_cut_or_hidden() -> None:
     text = "See [*a*] and **[c1]**."
-    cut = with_markup(
+    cut = apply_markup(
         [{"text": "See "}, {"text": "[*a*]", "reference": "valid"}, {"text": " and **[c1]**."}],
-        found(text),
+        find(text),
     )
     assert [piece["text"] for piece in cut if "reference" in piece] == ["[*a*]"]
     assert not any(piece.get("hidden") for piece in cut if "reference" in piece)
@@ -303,7 +303,7 @@ def test_a_marker_is_never_cut_or_hidden() -> None:
 
 def test_an_attached_citation_ends_once_after_its_words() -> None:
     text = "It is **120 metres** long."
-    cut = with_markup([{"text": text, "reference": "valid", "beside": ["c1"]}], found(text))
+    cut = apply_markup([{"text": text, "reference": "valid", "beside": ["c1"]}], find(text))
     assert [(piece["text"], piece["beside"]) for piece in cut if piece["beside"]] == [
         (" long.", ["c1"])
     ]

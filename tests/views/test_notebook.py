@@ -148,7 +148,9 @@ def test_unsupported_objects_are_rejected_with_a_hint(runs: list[masis.Run]) -> 
 
 
 def test_a_claim_has_a_one_line_repr(runs: list[masis.Run]) -> None:
-    check = next(check for run in runs for each in run.iterations for check in each.claims)
+    check = next(
+        check for run in runs for iteration in run.iterations for check in iteration.claims
+    )
     assert str(check).startswith(f"<ClaimCheck: {check.verdict}")
     assert len(str(check)) < 300
 

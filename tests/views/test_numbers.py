@@ -394,8 +394,8 @@ def iterations(*issues: list[Issue]) -> tuple[Run, list[Iteration]]:
     run = run_audit(CASE)
     model = run.iterations[0]
     made = [
-        model.model_copy(update={"iteration_number": number, "issues": tuple(each)})
-        for number, each in enumerate(issues, 1)
+        model.model_copy(update={"iteration_number": number, "issues": tuple(of_one)})
+        for number, of_one in enumerate(issues, 1)
     ]
     return run.model_copy(update={"iterations": tuple(made), "best": 0}), made
 
@@ -403,7 +403,7 @@ def iterations(*issues: list[Issue]) -> tuple[Run, list[Iteration]]:
 def test_an_issue_can_be_new_persist_be_fixed_and_return() -> None:
     one, other = an_issue("a"), an_issue("b", rule="uncited_sentence")
     _, made = iterations([one], [one, other], [other], [one], [])
-    courses = {each.last.key: each.courses for each in follow(made)}
+    courses = {followed.last.key: followed.courses for followed in follow(made)}
     assert courses["a"] == ("new", "persisting", "fixed", "regressed", "fixed")
     assert courses["b"] == ("absent", "new", "persisting", "fixed", "absent")
 
@@ -417,13 +417,19 @@ def test_a_reworded_sentence_with_the_same_fault_is_the_same_issue() -> None:
     )
     elsewhere = an_issue("c", "Its ships are painted green.")
     _, made = iterations([before], [after, elsewhere])
-    assert [each.courses for each in follow(made)] == [("new", "persisting"), ("absent", "new")]
+    assert [followed.courses for followed in follow(made)] == [
+        ("new", "persisting"),
+        ("absent", "new"),
+    ]
 
 
 def test_two_issues_about_the_same_words_are_tracked_separately() -> None:
     twice = [an_issue("a"), an_issue("a").model_copy(update={"id": "again"})]
     _, made = iterations(twice, twice[:1])
-    assert [each.courses for each in follow(made)] == [("new", "persisting"), ("new", "fixed")]
+    assert [followed.courses for followed in follow(made)] == [
+        ("new", "persisting"),
+        ("new", "fixed"),
+    ]
 
 
 def test_every_issue_has_exactly_one_history() -> None:

@@ -69,12 +69,12 @@ assert line.others == "1 more stale source", line.others
 assert rule_word("stale_source").meaning == "Cites an edition that a newer one replaced"
 assert FLAG["stale"].text == "stale source" and "stale" in ISSUES
 assert faults(first)[-1] == "stale", faults(first)
-(flag_filter,) = [each for each in DRAWER if each.name == "flag"]
+(flag_filter,) = [entry for entry in DRAWER if entry.name == "flag"]
 assert flag_filter.options["stale"] == "stale source"
 assert "safety" in {reason.code for reason in flagged_reasons(first)}
 assert set(runs_to_pandas(run, "issues")["rule"]) == {"stale_source"}
 assert set(runs_to_pandas(run)["headline"]) == {line.text}
-assert [each for each in lines() if each.startswith("| `stale_source` | stale source |")]
+assert [line for line in lines() if line.startswith("| `stale_source` | stale source |")]
 check = AcceptanceCheck(name="editions", passed=True, detail="all are current")
 run = run.model_copy(
     update={"acceptance": run.acceptance.model_copy(update={"checks": (check,)})}

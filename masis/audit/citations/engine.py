@@ -313,11 +313,11 @@ def _judge_sentences(
             )
             status, reason = _citation_status(text, units, number, announced, answer)
         elif valid_count == len(citations):
-            status, reason = "cited", "carries a citation"
+            status, reason = "cited", "has a citation"
         elif valid_count:
-            status, reason = "cited", "carries citations, one of which names no evidence"
+            status, reason = "cited", "has citations, but not all of them match evidence"
         else:
-            status, reason = "cited", "carries a citation, but it names no evidence"
+            status, reason = "cited", "has a citation, but it doesn't match any evidence"
         if kind != "item":
             lead_in = number if cited_ids else None
         sentences.append(
@@ -370,13 +370,13 @@ def _citation_status(
         return "exempt", COVERED_BY_LEAD_IN
     if unit.kind == "row":
         if _SEPARATOR_ROW.fullmatch(text):
-            return "exempt", "a rule of a table"
+            return "exempt", "a table separator row"
         if (
             next_unit
             and next_unit.kind == "row"
             and _SEPARATOR_ROW.fullmatch(answer, next_unit.start, next_unit.end)
         ):
-            return "exempt", "the head of a table"
+            return "exempt", "a table header"
     reason = exemption_reason(
         text,
         unit.kind,

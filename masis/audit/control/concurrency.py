@@ -100,7 +100,7 @@ def wait_for_coroutine(coroutine: Coroutine[Any, Any, T]) -> T:
 
 
 AUDITS_THAT_WAIT = 64
-"""The most awaited audits that run at the same time; further ones wait in a queue."""
+"""Maximum number of awaited audits that run at the same time; further ones wait in a queue."""
 
 
 def start_audit(work: Callable[[], T], *, calls_models: bool) -> Future[T]:

@@ -3,7 +3,11 @@
 Only this package knows what a marker looks like. See ``docs/audits.md``.
 """
 
-from masis.audit.markers.damage import count_empty_markers, half_bracketed_ids, unclosed_markers
+from masis.audit.markers.damage import (
+    count_empty_markers,
+    count_unclosed_markers,
+    half_bracketed_ids,
+)
 from masis.audit.markers.finding import (
     Marker,
     bracketed_numbers,
@@ -47,6 +51,7 @@ __all__ = [
     "bracketed_words",
     "brackets_with_stops",
     "count_empty_markers",
+    "count_unclosed_markers",
     "evidence_index",
     "find_markers",
     "half_bracketed_ids",
@@ -59,7 +64,6 @@ __all__ = [
     "puts_markers_first",
     "style_of_marker",
     "trailing_markers_end",
-    "unclosed_markers",
     "without_brackets",
     "without_last_brackets",
     "without_markers",

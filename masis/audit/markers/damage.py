@@ -50,7 +50,7 @@ def count_empty_markers(text: str) -> int:
     return len(_empty_pattern(style_table().brackets).findall(text))
 
 
-def unclosed_markers(text: str, ids: Iterable[str]) -> int:
+def count_unclosed_markers(text: str, ids: Iterable[str]) -> int:
     """Return the number of brackets that open a citation and never close.
 
     A bracket at the very end of the text counts if it could begin an id.

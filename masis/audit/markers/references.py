@@ -20,8 +20,8 @@ CITATION_NEEDED = "[citation needed]"
 literal mode.
 """
 LONGEST_RANGE = 50
-"""The most members of a range; a longer one is looked up by its two ends, because ``[1-99999]``
-isn't a hundred thousand references.
+"""Maximum number of references in a range. A longer range is looked up by its two ends, because
+``[1-99999]`` isn't a hundred thousand references.
 """
 
 
@@ -41,7 +41,8 @@ FIRST_YEAR, LAST_YEAR = 1500, 2100
 def are_years(references: Sequence[Reference], index: EvidenceIds) -> bool:
     """Return whether four digits are years: ``Smith et al. [2004]``, ``[1914-1918]``.
 
-    They aren't if evidence has such high numbers. A reference may have another name (``12-3``).
+    They aren't years if an evidence id has a number that high, or if a reference isn't four digits
+    (``12-3``).
     """
     if index.highest_number >= 1000:
         return False
@@ -132,28 +133,28 @@ _LEAD = re.compile(
     r"(?P<common>from|per|in|e\.g\.,?|according to|cited in|adapted from|based on))\s+(?=\S)",
     re.IGNORECASE,
 )
-# A sign that Markdown or LaTeX escapes: "chunk\_1".
+# A character that Markdown or LaTeX escapes: "chunk\_1".
 _ESCAPED = re.compile(r"\\([_\[\]*#@&~^$%{}|/.-])")
 # "1,500" is a number, not a list of the references 1 and 500.
 _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+")
 
 
 def read_references(
-    body: str, offset: int, index: EvidenceIds, *, round_: bool = False
+    body: str, offset: int, index: EvidenceIds, *, is_parenthesized: bool = False
 ) -> list[Reference]:
     r"""Return the references between two brackets, or none if the text isn't a citation.
 
-    This is for text that may also be something else. Only names of the evidence and common forms of
-    references count, not ``1,000`` or ``3.5``. Text that can only be names, such as the attribute
-    of a tag, is read by ``_parse_attribute``. The positions are those in the answer.
-    Signs that Markdown or LaTeX escape (``chunk\_1``) are read without their backslash.
+    Use it for text that might not be a citation. Only evidence ids and common reference forms
+    count, not ``1,000`` or ``3.5``. Text that can only be ids, such as the attribute of a tag, is
+    read by ``_parse_attribute``. The positions are those in the answer. Characters that Markdown or
+    LaTeX escape (``chunk\_1``) are read without their backslash.
 
     Args:
         body: The text between the brackets.
         offset: The position of the text in the answer.
         index: The evidence of the case.
-        round_: Whether the brackets are round; those are a citation only with a word for evidence
-            or a worded id.
+        is_parenthesized: Whether the text is in parentheses. Those are a citation only with a word
+            for evidence or a worded id.
 
     """
     if "\\" in body and _ESCAPED.search(body) and body.strip() not in index.exact:
@@ -165,43 +166,53 @@ def read_references(
                 start=offset + positions[reference.start],
                 end=offset + positions[reference.end - 1] + 1,
             )
-            for reference in _read_references(unescaped, 0, index, round_)
+            for reference in _read_references(unescaped, 0, index, is_parenthesized)
         ]
-    return _read_references(body, offset, index, round_)
+    return _read_references(body, offset, index, is_parenthesized)
 
 
 _DECORATION = tuple("*\"'“”‘’`")
 
 
-def _read_references(body: str, offset: int, index: EvidenceIds, round_: bool) -> list[Reference]:
+def _read_references(
+    body: str, offset: int, index: EvidenceIds, is_parenthesized: bool
+) -> list[Reference]:
     text = body.strip()
     start = offset + len(body) - len(body.lstrip())
-    if text in index.exact and not (round_ and not has_letter_and_digit(text)):
+    if text in index.exact and not (is_parenthesized and not has_letter_and_digit(text)):
         return [Reference(start, start + len(text), text, text, "exact")]
     if text.isdecimal():
         return (
             []
-            if round_ or len(text) > 9
+            if is_parenthesized or len(text) > 9
             else [_resolve_part(_MarkerPart(start, start + len(text), text), index)]
         )
     if not text or len(text) > 300 or _THOUSANDS.fullmatch(text):
         return []
     if text[0] in _DECORATION and text[-1] in _DECORATION:  # [**9**], ["chunk_9"]
         plain = text.strip("".join(_DECORATION))
-        return _read_references(plain, start + text.index(plain), index, round_) if plain else []
-    return _read_list(_MarkerPart(start, start + len(text), text), index, round_)
+        return (
+            _read_references(plain, start + text.index(plain), index, is_parenthesized)
+            if plain
+            else []
+        )
+    return _read_list(_MarkerPart(start, start + len(text), text), index, is_parenthesized)
 
 
-def _read_list(list_part: _MarkerPart, index: EvidenceIds, round_: bool) -> list[Reference]:
-    if round_ and not _round_citation(list_part.text, index):
+def _read_list(
+    list_part: _MarkerPart, index: EvidenceIds, is_parenthesized: bool
+) -> list[Reference]:
+    if is_parenthesized and not _round_citation(list_part.text, index):
         return []
-    references_of_whole = _read_part(list_part, index, round_=round_)
+    references_of_whole = _read_part(list_part, index, is_parenthesized=is_parenthesized)
     if references_of_whole is not None:
         return references_of_whole
-    if not round_ and (lead_match := _LEAD.match(list_part.text)):
+    if not is_parenthesized and (lead_match := _LEAD.match(list_part.text)):
         # [see 9], [cf. chunk_2]. After a common word ([in 9], [from 5 to 9]) plain numbers don't
         # count.
-        later_references = _read_list(list_part.after(lead_match.end()), index, round_=False)
+        later_references = _read_list(
+            list_part.after(lead_match.end()), index, is_parenthesized=False
+        )
         are_numbers = all(reference.name.isdecimal() for reference in later_references)
         return (
             []
@@ -210,7 +221,7 @@ def _read_list(list_part: _MarkerPart, index: EvidenceIds, round_: bool) -> list
         )
     references: list[Reference] = []
     for number, part in enumerate(filter(_text_of, list_part.split(_SEPARATOR))):
-        read_part = _read_part(part, index, round_=round_)
+        read_part = _read_part(part, index, is_parenthesized=is_parenthesized)
         if read_part is None and number == 0:
             return []
         references += read_part or []  # [1, p. 23]: a location in the source, not another source
@@ -251,13 +262,13 @@ def _read_member(member: _MarkerPart, index: EvidenceIds) -> list[Reference] | N
 
 
 def _read_id(part: _MarkerPart, index: EvidenceIds) -> list[Reference] | None:
-    """Return the reference of a text that names evidence or has the style of this case's ids."""
+    """Return the reference of a text that names evidence or has the shape of this case's ids."""
     reference = _resolve_part(part, index)
     return [reference] if reference.evidence_id or index.is_shaped(part.text) else None
 
 
 def _read_part(
-    part: _MarkerPart, index: EvidenceIds, *, round_: bool = False
+    part: _MarkerPart, index: EvidenceIds, *, is_parenthesized: bool = False
 ) -> list[Reference] | None:
     """Return the references of one list member; None if it doesn't have the shape of any."""
     text = part.text
@@ -301,7 +312,7 @@ def _read_part(
             return references
     if len(text) >= 3 and (ids := index.resolve_source(text)):
         return [Reference(part.start, part.end, text, id_, "source") for id_ in ids]
-    if (initial := _INITIAL.fullmatch(text)) and not round_:
+    if (initial := _INITIAL.fullmatch(text)) and not is_parenthesized:
         return [_number_reference(part, initial, 1, index)]
     if number := _NUMBER_AND_SOURCE.fullmatch(text):
         return [_number_reference(part, number, 1, index)]
@@ -387,8 +398,8 @@ def _expand(
     return [Reference(part.start, part.end, name, *index.resolve(name)) for name in names]
 
 
-# "(ID: 4711)", "(in footnote 273)", "(result 9)": in round brackets these name something else.
-_NEVER_IN_ROUND = re.compile(rf"ids?\b|footnotes?\b|fußnoten?\b|{RESULT_WORD}", re.IGNORECASE)
+# "(ID: 4711)", "(in footnote 273)", "(result 9)": in parentheses these name something else.
+_NEVER_IN_PARENTHESES = re.compile(rf"ids?\b|footnotes?\b|fußnoten?\b|{RESULT_WORD}", re.IGNORECASE)
 
 
 def _round_citation(text: str, index: EvidenceIds) -> bool:
@@ -400,7 +411,7 @@ def _round_citation(text: str, index: EvidenceIds) -> bool:
     label = _LABEL.match(first)
     if _WORDED.fullmatch(first) or _WORDED.fullmatch(text):
         # (ID: 4711) is a patient's or a product's, (in footnote 273) another text's
-        return not _NEVER_IN_ROUND.match(first)
+        return not _NEVER_IN_PARENTHESES.match(first)
     if index.has_file_names and _FILE_NAME.fullmatch(first):
         return True
     if label:

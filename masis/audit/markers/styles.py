@@ -199,7 +199,7 @@ def _parse_round(match: Match, index: EvidenceIds) -> Parsed:
         body, offset = body[lead_match.end() :], offset + lead_match.end()
     if not body or body[0].isdecimal() or not _MAY_NAME_EVIDENCE.search(body):
         return None
-    return read_references(body, offset, index, round_=True) or None
+    return read_references(body, offset, index, is_parenthesized=True) or None
 
 
 # Links: [1](https://...), [[1]](https://...), [the report](https://...), <a href="...">1</a>,
@@ -451,7 +451,7 @@ def _parse_escaped(match: Match, index: EvidenceIds) -> Parsed:
     return _unless_ambiguous(match, body, read_references(body, match.start(1), index), index)
 
 
-# \cite{smith2020, chunk_9}: every key is a reference, whatever its shape.
+# \cite{smith2020, chunk_9}: every key is a reference, regardless of its shape.
 
 # "\citep[p. 3]{chunk_1}" of natbib, "\parencite{smith2020}" of BibLaTeX, "\citeauthor*{smith2020}".
 _LATEX_CITE = re.compile(
@@ -582,7 +582,7 @@ def _parse_tagged(match: Match, index: EvidenceIds) -> Parsed:
 
 
 def _parse_attribute(match: Match, index: EvidenceIds) -> Parsed:
-    """Return the references of names in an attribute or a closing tag, whatever their shape.
+    """Return the references of names in an attribute or a closing tag, regardless of their shape.
 
     Only for text that can't be anything but names, because ``3.5`` becomes a fabrication here.
     Elsewhere use ``read_references``.

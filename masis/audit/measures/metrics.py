@@ -500,7 +500,7 @@ class MetricsReport(Record):
 
 
 MAX_BINS = 10
-"""The most bins of a chart. A bar needs some width, because it can be clicked."""
+"""Maximum number of bins per chart. A bar needs some width, because it can be clicked."""
 
 
 def equal_bounds(values: NDArray[np.float64]) -> list[float]:

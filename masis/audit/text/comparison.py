@@ -102,7 +102,7 @@ def _compose(text: str) -> Iterator[FoldEdit]:
 
 
 _MAX_MARKS = 31
-"""The most characters that are composed at once, a letter and its marks.
+"""Maximum number of characters that are composed at once, a letter and its marks.
 
 It is the limit of Unicode's stream-safe format (UAX 15): marks are sorted when they are composed,
 in time that grows with the square of their number.

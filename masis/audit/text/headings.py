@@ -13,7 +13,7 @@ from masis.audit.markers import without_markers
 from masis.audit.sentences import split_sentences
 
 MOST_WORDS = 12
-"""The most words of a heading."""
+"""Maximum number of words per heading."""
 SEARCHED = 600
 """The characters of a text in which its first headings are looked for."""
 
@@ -24,7 +24,9 @@ _BREAK = re.compile(r"\s*[,:;|/›»>·]\s+|\s+[-–—]\s+")
 # title, too.
 _TITLE_WORDS = frozenset("a an and at by for from in of on or the to with".split())
 _LAST_TITLE_WORDS = 3
-"""The most words of a section's title after that of its document. Longer ones may have a verb."""
+"""Maximum number of words of a section's title after that of its document. Longer ones may have a
+verb.
+"""
 # Words that make a sentence of parts between commas: "After the fire, Halden burned."
 _STATES = re.compile(
     r"\b(?:is|are|was|were|be|been|has|have|had|do|does|did|can|could|may|might|must|shall|should|"

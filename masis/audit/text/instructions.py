@@ -31,7 +31,7 @@ from masis.schema.case import Evidence
 from masis.schema.wording import shorten
 
 MAX_QUOTE = 300
-"""The most characters of an instruction that a record or a page repeats."""
+"""Maximum number of characters of an instruction that a record or a page repeats."""
 CONTEXT_CHARACTERS = 160
 """The characters on both sides of a cue in which patterns are tried; pattern spans are shorter."""
 

@@ -36,11 +36,11 @@ ENGLISH_RULED_OUT = 0.002
 0.009.
 """
 MIN_LETTERS = 20
-"""The fewest letters from which a language is detected, unless the script shows it."""
+"""Minimum number of letters from which a language is detected, unless the script shows it."""
 MIN_WIDE = 8
-"""The fewest letters of a script that shows by itself that a text isn't English."""
+"""Minimum number of letters of a script that shows by itself that a text isn't English."""
 MAX_READ = 2_000
-"""The most characters that are read; more wouldn't change the result."""
+"""Maximum number of characters that are read; more wouldn't change the result."""
 ENGLISH_SHARE = 0.25
 """The share of English function words that is enough for English; most texts then need no model."""
 MIN_LOWER = 0.45
@@ -131,7 +131,7 @@ def _identifier() -> Any:
 
 
 def within_languages(verifier: Any) -> Any:
-    """Return the verifier, restricted to the languages it names; unchanged if it names none."""
+    """Return the verifier, restricted to the languages it names, if it names any."""
     return verifier if getattr(verifier, "languages", None) is None else WithinLanguages(verifier)
 
 

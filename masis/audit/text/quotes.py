@@ -30,9 +30,9 @@ SHORT = 4
 MIN_PIECE = 6
 """The number of characters that each part of a quote with dots must have to be meaningful."""
 MAX_GAP = 600
-"""The most characters between two parts of a quote."""
+"""Maximum number of characters between two parts of a quote."""
 _MAX_TRIES = 64
-"""The most matches tried to find one that isn't part of a longer word."""
+"""Maximum number of matches tried to find one that isn't part of a longer word."""
 
 _QUOTE_MARKS = "\"'“”„‟‘’‚‛«»‹›「」『』`´"
 # "...", "…", "[...]" or "(…)" in place of words that the quote leaves out.

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from masis.api.audits import audit_events
 from masis.api.batch import BatchItem, audit_in_threads
-from masis.api.exam_results import examinee_of_run
+from masis.api.exam_results import build_examinee_of_run
 from masis.api.roles import calls_at_once, estimate, pin_versions
 from masis.audit.measures.statistics import exact_bounds
 from masis.errors import InputError
@@ -261,7 +261,7 @@ def _exam_result(
     sound = [marked_answer for marked_answer in marked_answers if not marked_answer.asked.faulty]
     calls = [call for run in runs for call in run.calls]
     usage = [run.usage for run in runs]
-    examinee = examinee_of_run(runs[0], settings)
+    examinee = build_examinee_of_run(runs[0], settings)
     costs = [marked_answer.cost_usd for marked_answer in usage]
     return ExamResult(
         models=examinee.models,

@@ -28,7 +28,7 @@ _NEAR_SHARE = 0.7
 """The share of equal hashes, and so roughly of words, from which questions are near-duplicates."""
 
 _MOST_NEIGHBOURS = 50
-"""The most neighbors in a band that a question is compared with.
+"""Maximum number of neighbors in a band that a question is compared with.
 
 Templates fill a band with thousands of questions that differ.
 """

@@ -34,7 +34,7 @@ from masis.schema.reading import (
 from masis.schema.wording import shorten
 
 MOST_GROUPED_ROWS = 200_000
-"""The most rows (spans) in memory while they are grouped."""
+"""Maximum number of rows (spans) in memory while they are grouped."""
 
 MOST_ROWS_WITHOUT_CASE = 10_000
 """The number of rows without a case after which reading stops; a file may have millions of them."""
@@ -76,8 +76,8 @@ def read_any(
         names: Which key of a row holds which field. A key that no row has is reported at the end.
         name: The name of the source in errors.
         sheet: The sheet of an Excel workbook: its name, or its position from 1.
-        system: The system that gave the answers, of rows that name none. Their ids are then those
-            of questions.
+        system: The system that gave the answers, of rows that don't name one. Their ids are then
+            those of questions.
 
     Raises:
         InputError: The source can't be read, or its first row fits several profiles.

@@ -209,7 +209,7 @@ def _key_list(value: dict[str, Any]) -> str:
 
 
 MOST_PROBLEMS = 20
-"""The most problems of one row that are collected. Each takes 1.4 KB of memory."""
+"""Maximum number of problems per row that are collected. Each takes 1.4 KB of memory."""
 
 
 class _TooManyProblems(Exception):

@@ -14,7 +14,7 @@ from masis.errors import InputError
 from masis.schema.wording import shorten
 
 NAME_SHOWN = 40
-"""The most characters of a label or name to show in errors."""
+"""Maximum number of characters of a label or name to show in errors."""
 
 _LABELLED = (
     r"^[ \t]{0,8}\["

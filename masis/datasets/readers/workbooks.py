@@ -23,16 +23,18 @@ from masis.errors import InputError
 from masis.schema.wording import shorten
 
 MOST_WORKBOOK_BYTES = 256 * 1024 * 1024
-"""The most bytes that a workbook may unpack to, since the texts of all its sheets are in memory."""
+"""Maximum number of bytes that a workbook may unpack to, since the texts of all its sheets are in
+memory.
+"""
 
 _MOST_STYLE_BYTES = 16 * 1024 * 1024
-"""The most bytes of a part that is parsed into a tree, which takes many times its size."""
+"""Maximum number of bytes of a part that is parsed into a tree, which takes many times its size."""
 
 _MOST_ROWS = 1_048_576
-"""The most rows of a sheet, which is Excel's own limit."""
+"""Maximum number of rows per sheet, which is Excel's own limit."""
 
 _MOST_CELLS = 50_000_000
-"""The most cells of a sheet, including empty ones before the last cell of a row.
+"""Maximum number of cells per sheet, including empty ones before the last cell of a row.
 
 Each of them takes time.
 """

@@ -32,9 +32,13 @@ from baml_py import BamlRuntime
 
 NAME = "baml"
 LONGEST = 100_000
-"""The most characters of a reply that BAML parses, because its parser can't be interrupted."""
+"""Maximum number of characters of a reply that BAML parses, because its parser can't be
+interrupted.
+"""
 MOST_BRACKETS = 800
-"""The most brackets and braces in a reply, because the parser's time grows with their square."""
+"""Maximum number of brackets and braces in a reply, because the parser's time grows with their
+square.
+"""
 DEEPEST = 16
 """The deepest nesting of brackets. The parser needs seconds for 300 levels and minutes for 1,000,
 and 20,000 end the process.

@@ -36,7 +36,7 @@ from masis.audit.control.run_control import RunBudget, RunControl
 from masis.audit.critique import CritiqueJudgement, apply_critique_rules
 from masis.errors import ProviderFailed, SettingsError, StepError
 from masis.integrations.dspy.contracts import CriticLoopOutput, RevisionAgentOutput, critique_of
-from masis.integrations.dspy.plugin import SHAPES, examples_of, with_program
+from masis.integrations.dspy.plugin import SHAPES, apply_program, examples_of
 from masis.integrations.dspy.programs import Role
 from masis.llm import registry
 from masis.llm.client.limits import Limiter
@@ -197,7 +197,7 @@ class FencedPrompt(dspy.Adapter):
         """
         engine = lm.engine
         examples = examples_of(self._role, [dict(demo.items()) for demo in demos])
-        prompt = with_program(self._prompt, self._role, signature.instructions, examples)
+        prompt = apply_program(self._prompt, self._role, signature.instructions, examples)
         temperature = lm_kwargs.get("temperature", lm.kwargs.get("temperature"))
         with engine.turn():
             prompt = prompt._replace(version=engine.version)
@@ -457,7 +457,8 @@ class CriticAgent(Agent):
     ) -> Any:
         """Return a critique with the fields of ``CriticAgentOutput``.
 
-        ``objections`` are the issues that the critic itself raised, without the citation audit's.
+        ``critic_issues`` are the issues that the critic itself raised, without those of the
+        citation audit.
         If there is no critique, scores are None and ``unscored`` says why. That isn't an exception.
         """
         context = self._audit_context(
@@ -467,7 +468,7 @@ class CriticAgent(Agent):
         raised = issues.RaisedIssues((), ())
         if isinstance(judged, CritiqueJudgement):
             raised = issues.raise_issues(
-                "critic", judged.objections, context.answer, context.issues
+                "critic", judged.raw_issues, context.answer, context.issues
             )
         merged = (*context.issues, *raised.issues)
         verdict = apply_critique_rules(
@@ -475,7 +476,7 @@ class CriticAgent(Agent):
         )
         output = critique_of(verdict, merged)
         return dspy.Prediction(
-            **dict(output), objections=raised.issues, found=merged, verdict=verdict
+            **dict(output), critic_issues=raised.issues, found=merged, verdict=verdict
         )
 
 

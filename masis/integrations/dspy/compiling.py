@@ -60,7 +60,7 @@ class Session:
     doing: str = ""
     control: RunControl = field(default_factory=RunControl)
     _lock: threading.RLock = field(default_factory=threading.RLock)
-    _under_way: int = 0
+    _running: int = 0
 
     def __post_init__(self) -> None:
         self.base = self.base.model_copy(
@@ -103,15 +103,15 @@ class Session:
             if self.stopping():
                 self.control.cancellation.cancel()
                 raise OptimizationStopped("a person asked to stop")
-            soon = (usage.cost_usd or 0.0) * (1 + self._under_way / max(1, usage.calls))
+            soon = (usage.cost_usd or 0.0) * (1 + self._running / max(1, usage.calls))
             if self.plan.max_cost is not None and soon >= self.plan.max_cost:
                 raise OptimizationStopped(f"the limit of ${self.plan.max_cost:g} is reached")
-            self._under_way += 1
+            self._running += 1
         try:
             yield
         finally:
             with self._lock:
-                self._under_way -= 1
+                self._running -= 1
 
 
 class _Silent(tqdm.tqdm):
@@ -143,7 +143,7 @@ def grade_prediction(role: Role, case: LabelledAnswer, prediction: Any) -> metri
     """Score a prediction against the labels."""
     if role == "critic":
         unscored = getattr(prediction, "unscored", "no critique")
-        return metric.of_critique(case, getattr(prediction, "objections", ()), unscored)
+        return metric.of_critique(case, getattr(prediction, "critic_issues", ()), unscored)
     return metric.of_revision(case, getattr(prediction, "revised_answer", None))
 
 

@@ -51,7 +51,7 @@ _AFTER_EXAMPLES = "Those were the examples. Here is the case at hand:"
 _MARK = re.compile(r"<<<[A-Z_]+ ([0-9a-f]{16,64})>>>")
 
 
-def with_program(
+def apply_program(
     prompt: RolePrompt, role: Role, instructions: str, examples: Sequence[Sequence[Section]]
 ) -> RolePrompt:
     """Replace the instructions of a prompt and add examples before the case.
@@ -143,7 +143,7 @@ class ProgramAsker:
         temperature: float | None = None,
     ) -> R:
         """Return the reply as a record. Raises like ``Model.ask``."""
-        changed = with_program(prompt, self._program.role, self._part.instructions, self._examples)
+        changed = apply_program(prompt, self._program.role, self._part.instructions, self._examples)
         of_house = prompt.version.removeprefix(load(self._program.role).version)
         changed = changed._replace(version=f"{self._program.version_name}{of_house}")
         return self._model.ask(changed, shape, max_tokens=max_tokens, temperature=temperature)

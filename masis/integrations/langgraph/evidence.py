@@ -64,7 +64,7 @@ class _QueryRetriever:
         )
 
     def search(self, query: str, limit: int, offset: int = 0) -> tuple[Abstract, ...]:
-        """Return at most ``limit`` abstracts from ``offset`` on.
+        """Return at most ``limit`` abstracts, starting at ``offset``.
 
         Raises RetrievalFailed if the source fails or its results can't be read.
         """

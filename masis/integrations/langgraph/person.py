@@ -148,7 +148,7 @@ def waiting(snapshot: StateSnapshot) -> dict[str, Json]:
 
 
 def resume(graph: Any, config: RunnableConfig, workbench: Workbench) -> Json | None:
-    """Continue a thread as far as decisions allow, and return its state.
+    """Continue a thread until it waits for a decision, and return its state.
 
     Returns None if it still waits for a decision. An interrupted thread that doesn't wait continues
     from its last checkpoint, and a thread that has ended isn't changed.

@@ -139,7 +139,7 @@ NOTHING = Evidence(id="no_evidence_999999999", source="nothing was retrieved")
 """
 
 _THREAD_CHARACTERS = 80
-"""The most characters of a thread's id in the id of its case."""
+"""Maximum number of characters of a thread's id in the id of its case."""
 
 
 def state_entry(state: Any, name: str, default: Any = None) -> Any:

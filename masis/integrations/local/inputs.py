@@ -21,12 +21,12 @@ from masis.integrations.local.forms import Mark, OutputLabels
 from masis.integrations.local.model_files import ModelFolder
 
 LONGEST = 512
-"""The most tokens of evidence and claim together. A verifier's windows are sized so that most pairs
-fit.
+"""Maximum number of tokens of evidence and claim together. A verifier's windows are sized so that
+most pairs fit.
 """
 LONGEST_TAGGED = 4096
-"""The most tokens of passages and answer together. LettuceDetect's models were trained on this
-length.
+"""Maximum number of tokens of passages and answer together. LettuceDetect's models were trained on
+this length.
 """
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -75,7 +75,7 @@ class PairEncoder:
         # A tokenizer's normalization can turn look-alike characters into a special token after the
         # first replacement. NFKC shows them before it.
         for texts in (pair, (normalize("NFKC", pair[0]), normalize("NFKC", pair[1]))):
-            row = self._row(*(self.without_marks(text) for text in texts))
+            row = self._row(*(self.replace_special_tokens(text) for text in texts))
             if self._marks_in(row.ids) == self._usual_marks:
                 return row if len(row.ids) <= self.longest else None
         return None
@@ -108,8 +108,8 @@ class PairEncoder:
         tokens include the space before a word). Both texts have the same type, because
         LettuceDetect passes only ids and a mask to its models.
         """
-        answer = self.without_marks(answer)
-        encoded = self.tokenizer.encode(self.without_marks(context), answer)
+        answer = self.replace_special_tokens(answer)
+        encoded = self.tokenizer.encode(self.replace_special_tokens(context), answer)
         if len(encoded.ids) > self.longest or self._marks_in(encoded.ids) != self._usual_marks:
             return None
         tokens = []
@@ -139,7 +139,7 @@ class PairEncoder:
             types[row_number, : len(row.ids)] = row.types
         return EncodedBatch(ids, mask, types)
 
-    def without_marks(self, text: str) -> str:
+    def replace_special_tokens(self, text: str) -> str:
         """Replace special tokens in a text from outside, keeping its length.
 
         The library's own option (``encode_special_tokens``) isn't enough, because the vocabulary of

@@ -67,8 +67,8 @@ Engine = Callable[[EncodedBatch], Array]
 """Computes the logits of a batch, one row per pair, in the shape of the model's head."""
 
 MOST_SCORES = 20_000
-"""The most cached scores of a model. Caching pays because a revision repeats most claims of the
-previous answer.
+"""Maximum number of cached scores of a model. Caching pays because a revision repeats most claims
+of the previous answer.
 """
 
 

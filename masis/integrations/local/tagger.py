@@ -31,9 +31,11 @@ UNSUPPORTED_FROM = 0.5
 support.
 """
 MOST_PARTS = 4
-"""The most parts that passages are split into. More would take minutes on a CPU."""
+"""Maximum number of parts that passages are split into. More would take minutes on a CPU."""
 LEAST_PASSAGE = 32
-"""The fewest tokens that must be left for passages. If fewer are left, the answer is too long."""
+"""Minimum number of tokens that must be left for passages. If fewer are left, the answer is too
+long.
+"""
 MOST_SUPPORT = 0.5
 """The highest support of a claim. It's only used to order the queue, and doesn't confirm anything.
 """
@@ -121,7 +123,7 @@ class LocalTagger(LocalRole):
             if has_spans
             else self.verify(claims, evidence)
         )
-        return self.with_missing(
+        return self.add_missing_points(
             one_check_each(claims, checks), query, answer, evidence, completeness=completeness
         )
 
@@ -195,7 +197,7 @@ class LocalTagger(LocalRole):
         own code uses the highest score instead, which marks everything that any part lacks. Raises
         StepError if the model fails.
         """
-        text, offsets = without_stretches(answer, markers)
+        text, offsets = remove_stretches(answer, markers)
         language = language_of(self.scorer.model.name, self.scorer.model.languages)
         parts = self._parts(passages, question, text, language)
         if parts is None:
@@ -271,7 +273,7 @@ class LocalTagger(LocalRole):
             yield passage[begin:last]
 
 
-def without_stretches(text: str, stretches: Sequence[tuple[int, int]]) -> tuple[str, list[int]]:
+def remove_stretches(text: str, stretches: Sequence[tuple[int, int]]) -> tuple[str, list[int]]:
     """Remove stretches from a text, and return the original offset of each remaining character.
 
     Spaces before a stretch are removed too, so that "long [1]." becomes "long.".

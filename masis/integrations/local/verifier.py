@@ -50,10 +50,10 @@ from masis.schema.run import LocalModel
 from masis.settings import Settings
 
 MOST = 3
-"""The most windows scored for each claim."""
+"""Maximum number of windows scored for each claim."""
 WINDOW_WORDS = 180
-"""The most words of a window. With a claim that's about 300 tokens, within the 512 that most such
-models were trained on.
+"""Maximum number of words per window. With a claim that's about 300 tokens, within the 512 that
+most such models were trained on.
 """
 STRIDE = 0.5
 """The offset between windows as a share of a window. Text at the end of one is in the middle of the
@@ -182,7 +182,7 @@ def version_of(sha256: str) -> str:
 
 
 SHARED_LEAST = 0.3
-"""The least share of a claim's weighted words that a contradicting window must contain. Entailment
+"""Minimum share of a claim's weighted words that a contradicting window must contain. Entailment
 models call texts about different things contradictory, because SNLI and MNLI consist of pairs about
 one scene.
 """
@@ -231,7 +231,7 @@ class LocalRole:
         """Return a claim for each sentence that asserts something."""
         return sentence_claims(audit)
 
-    def with_missing(
+    def add_missing_points(
         self,
         checks: tuple[ClaimCheck, ...],
         query: str,
@@ -299,7 +299,7 @@ class LocalVerifier(LocalRole):
     ) -> ClaimResults:
         """Check every claim and, if requested, list the missing points."""
         checks = one_check_each(claims, self.verify(claims, evidence))
-        return self.with_missing(checks, query, answer, evidence, completeness=completeness)
+        return self.add_missing_points(checks, query, answer, evidence, completeness=completeness)
 
     def _check(
         self,

@@ -27,7 +27,7 @@ JSON = "application/json"
 PAGE = 50
 """Cases on a page. Each is listed with its newest finished run."""
 MOST = 100
-"""The most values that the protocol allows in one completion."""
+"""Maximum number of values that the protocol allows in one completion."""
 
 _TEMPLATES = {
     "run": "A run with all its records, as masis audit --out writes it.",

@@ -70,7 +70,7 @@ class WorkerPool:
     def __init__(self, threads: int, name: str) -> None:
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix=name)
         self._threads, self._name = threads, name
-        self._under_way: dict[Future[Any], threading.Event] = {}
+        self._running: dict[Future[Any], threading.Event] = {}
 
     async def do(self, work: Callable[[Callable[[], bool]], R]) -> R:
         """Run ``work`` on a thread and return its result.
@@ -82,7 +82,7 @@ class WorkerPool:
             Busy: too many calls are already waiting.
 
         """
-        if len(self._under_way) >= self._threads + MOST_WAITING:
+        if len(self._running) >= self._threads + MOST_WAITING:
             raise Busy(
                 f"{MOST_WAITING} calls of this kind are already waiting. Try again when some are"
                 " done."
@@ -90,8 +90,8 @@ class WorkerPool:
         gone = threading.Event()
         # A pool's thread doesn't inherit the caller's context variables, such as a telemetry span.
         future = self._pool.submit(contextvars.copy_context().run, work, gone.is_set)
-        self._under_way[future] = gone
-        future.add_done_callback(lambda ended: self._under_way.pop(ended, None))
+        self._running[future] = gone
+        future.add_done_callback(lambda ended: self._running.pop(ended, None))
         try:
             return await asyncio.wrap_future(future)
         finally:
@@ -99,11 +99,11 @@ class WorkerPool:
 
     def close(self, patience_s: float) -> None:
         """Signal all running work to stop, and wait up to ``patience_s`` seconds for it."""
-        # Finished calls remove themselves from the dictionary meanwhile.
-        for gone in list(self._under_way.values()):
+        # Finished calls remove themselves from the dictionary in the meantime.
+        for gone in list(self._running.values()):
             gone.set()
         self._pool.shutdown(wait=False, cancel_futures=True)
-        wait(list(self._under_way), timeout=patience_s)
+        wait(list(self._running), timeout=patience_s)
 
 
 class MasisServer:

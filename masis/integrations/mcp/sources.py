@@ -38,7 +38,7 @@ class ToolSource(NamedTuple):
 
 
 Place = tuple[str, str]
-"""The ids of a case and of a chunk of it."""
+"""The ids of a case and of one of its chunks."""
 
 
 def gather_sources(
@@ -51,7 +51,7 @@ def gather_sources(
     answer still points at it. Otherwise its address becomes its id.
 
     Raises:
-        InputError: names every id that is unknown or matches more than one chunk.
+        InputError: Ids are unknown or match more than one chunk. The error names them all.
 
     """
     case = cache(partial(_case_or_none, workbench))
@@ -85,7 +85,7 @@ def gather_sources(
         elif there := chunk(*place):
             tool_sources.setdefault(place, ToolSource(there, source_id, address(*place)))
         else:
-            wrong.append(_why_nothing(workbench, source_id, case(place[0])))
+            wrong.append(_explain_missing(workbench, source_id, case(place[0])))
     if wrong:
         raise InputError(
             "; ".join(wrong),
@@ -121,7 +121,7 @@ def _split_source_id(source_id: str) -> Place:
     )
 
 
-def _why_nothing(workbench: Workbench, source_id: str, case: Case | None) -> str:
+def _explain_missing(workbench: Workbench, source_id: str, case: Case | None) -> str:
     """Explain why an id doesn't match a chunk, and suggest similar ids."""
     case_id, evidence_id = _split_source_id(source_id)
     if case is None:
@@ -137,13 +137,13 @@ def _why_nothing(workbench: Workbench, source_id: str, case: Case | None) -> str
     similar_addresses = [
         address(case_id, similar) for similar in _similar_ids(evidence_id, ids) or ids[:_NEAR]
     ]
-    among = _among(similar_addresses)
-    return f"case {quote_id(case_id)} has no evidence {quote_id(evidence_id)}{among}"
+    similar = _list_similar(similar_addresses)
+    return f"case {quote_id(case_id)} has no evidence {quote_id(evidence_id)}{similar}"
 
 
 def near_cases(workbench: Workbench, case_id: str) -> str:
     """Return ids of cases similar to a wrong one, in brackets. Empty if there are none."""
-    return _among(_similar_ids(case_id, workbench.store.evidence.newest_ids("cases")))
+    return _list_similar(_similar_ids(case_id, workbench.store.evidence.newest_ids("cases")))
 
 
 def near_runs(workbench: Workbench, run_id: str) -> str:
@@ -154,7 +154,7 @@ def near_runs(workbench: Workbench, run_id: str) -> str:
     beginning = (
         [stored_id for stored_id in ids if stored_id.startswith(run_id)] if len(run_id) >= 4 else []
     )
-    return _among(beginning[:_NEAR] or _similar_ids(run_id, ids))
+    return _list_similar(beginning[:_NEAR] or _similar_ids(run_id, ids))
 
 
 def _similar_ids(text: str, ids: Sequence[str]) -> list[str]:
@@ -163,11 +163,11 @@ def _similar_ids(text: str, ids: Sequence[str]) -> list[str]:
     )
 
 
-def _among(ids: Sequence[str]) -> str:
+def _list_similar(ids: Sequence[str]) -> str:
     return f" (near: {', '.join(map(quote_id, ids))})" if ids else ""
 
 
-# Search results: the chunks of a case with most of the words, and an excerpt around the words.
+# Search results: the chunks of a case that contain most of the words, with an excerpt.
 
 MOST_CHUNKS = 5
 EXCERPT = 300

@@ -63,7 +63,7 @@ from masis.services.records import DEFAULT_ORDER, CaseFilter, OrderName, RunProg
 from masis.settings import Settings
 
 MOST_CLAIM = 5_000
-"""The most characters of a claim. Limits of questions, answers and evidence are in
+"""Maximum number of characters per claim. Limits of questions, answers and evidence are in
 ``masis/schema/limits.py``.
 """
 MOST_CLAIMS, MOST_LISTED = 100, 100
@@ -424,7 +424,7 @@ class Tools:
         result = draft_critique.critique_draft(
             query, draft, source_documents, chosen, self.settings, cancelled=watch.gone
         )
-        return _with_given_ids(
+        return _restore_given_ids(
             result, {source.chunk.id: source.source_id or "" for source in sources}
         )
 
@@ -769,7 +769,7 @@ def _reporter(settings: Settings, case: Case, watch: CallWatch) -> Callable[[Eve
     return on_event
 
 
-def _with_given_ids(result: CritiqueResult, given: dict[str, str]) -> CritiqueResult:
+def _restore_given_ids(result: CritiqueResult, given: dict[str, str]) -> CritiqueResult:
     """Replace the ids of sources in the result by those that the caller used."""
 
     def rename_source(issue: CritiqueIssue) -> CritiqueIssue:

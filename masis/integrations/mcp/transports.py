@@ -36,7 +36,7 @@ GUESSES = (1.0, 20)
 guessing.
 """
 LEAST_TOKEN = 16
-"""The fewest characters of a secret. 16 hexadecimal digits are 64 bits."""
+"""Minimum number of characters of a secret. 16 hexadecimal digits are 64 bits."""
 PATH = "/mcp"
 INTERRUPTED = 130
 """The exit code after a signal, as of every command."""

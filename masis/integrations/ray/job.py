@@ -39,7 +39,7 @@ STORE_BYTES = 256 * 2**20
 and Ray Data lets few of them wait.
 """
 READERS = 4
-"""The most files that are read at once. One reader supplies many auditors."""
+"""Maximum number of files that are read at once. One reader supplies many auditors."""
 PROGRESS_INTERVAL = timedelta(seconds=1)
 
 

@@ -57,7 +57,7 @@ class Ledger:
         self._most_tries, self._max_cost = tries, max_cost
         self._starts: Counter[str] = Counter()
         self._tries: defaultdict[str, Counter[int]] = defaultdict(Counter)
-        self._under_way: defaultdict[str, set[int]] = defaultdict(set)
+        self._running: defaultdict[str, set[int]] = defaultdict(set)
         self._ended: defaultdict[str, dict[int, SpentUsage]] = defaultdict(dict)
         self._counts: Counter[str] = Counter()
         """The outcomes of completed shards, and the calls and tokens of all audits."""
@@ -68,7 +68,7 @@ class Ledger:
     def start(self, shard: str) -> int:
         """Begin a try at a shard and return its number. Audits of an earlier try are discarded."""
         self._starts[shard] += 1
-        self._under_way.pop(shard, None)
+        self._running.pop(shard, None)
         return self._starts[shard]
 
     def may_write(self, shard: str, number: int) -> bool:
@@ -89,18 +89,18 @@ class Ledger:
         if self._max_cost is not None:
             # Audits in progress haven't reported their cost yet, so count them with the mean.
             mean = self._cost_usd / self._audits if self._audits else estimate_usd
-            unreported = 1 + sum(map(len, self._under_way.values()))
+            unreported = 1 + sum(map(len, self._running.values()))
             over = self._cost_usd + unreported * mean > self._max_cost
             self._exhausted |= over
         if self._stopped or over:
             return "stop", tries[row]
-        self._under_way[shard].add(row)
+        self._running[shard].add(row)
         tries[row] += 1
         return "audit", tries[row]
 
     def record_end(self, shard: str, row: int, spent: SpentUsage | None, error: str = "") -> None:
         """Record the end of an audit. ``spent`` is None if it raised and will be tried again."""
-        self._under_way[shard].discard(row)
+        self._running[shard].discard(row)
         if spent is None:
             return
         if error and len(self._errors) < _MESSAGES:
@@ -114,7 +114,7 @@ class Ledger:
         """Record a completed shard, with its bytes of the input."""
         self._counts.update(_count_outcomes(self._ended[shard]), size=size)
         # Only counts are kept, so the ledger's memory doesn't grow with the input.
-        for by_shard in (self._under_way, self._tries, self._ended):
+        for by_shard in (self._running, self._tries, self._ended):
             by_shard.pop(shard, None)
 
     def stop(self) -> None:

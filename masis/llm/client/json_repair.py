@@ -91,7 +91,7 @@ def verify_repair(
 
 
 class _TextReader:
-    """Reads a text from ``offset`` on and compares it with the proposed values."""
+    """Reads a text starting at ``offset`` and compares it with the proposed values."""
 
     def __init__(self, text: str, start: int, names: Iterable[str], words: Iterable[str]) -> None:
         self.text, self.offset, self.words = text, start, frozenset(words)

@@ -5,7 +5,7 @@ thinking, or more than once. The last object counts, since earlier ones may be q
 answer under review. If something that begins like the record follows it, unfinished or malformed,
 the reply is unreadable.
 
-``NaN`` and ``Infinity`` are read as numbers; the rules for scores decide about them.
+``NaN`` and ``Infinity`` are read as numbers; the rules for scores handle them.
 
 A few defects are unambiguous, so they are repaired and recorded: a backslash that escapes nothing
 (``\(``), a line break inside a text, a comma before a closing bracket, and an object whose only

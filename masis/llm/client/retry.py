@@ -74,7 +74,7 @@ class RetryPolicy:
             attempt: Makes one attempt. The error of the last one is raised.
             classify: Returns ``Retry`` for an error that is worth a retry, None for any other.
             left_s: Returns the seconds left for the wait and the attempts after it.
-            pause: Waits for some seconds; returns False if the run was cancelled meanwhile.
+            pause: Waits for some seconds; returns False if the run was cancelled in the meantime.
             on_retry: Called with the seconds of each wait before it starts.
 
         Raises:

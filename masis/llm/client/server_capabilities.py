@@ -35,7 +35,7 @@ _UNSPACED = re.compile(
 )
 """Runs of Thai, Lao, Tibetan, Burmese, Khmer, kana and Han, which don't separate words."""
 MAX_CHARACTERS_PER_TOKEN = 4
-"""The most characters of those scripts per token; tokenizers have 1 to 3."""
+"""Maximum number of characters of those scripts per token; tokenizers have 1 to 3."""
 SMALLEST_CONTEXT = 256
 """Tokens that fit into every model's context, so a shorter prompt is never considered cut."""
 MODES_IN_WORDS: dict[ReplyMode, str] = {
@@ -107,7 +107,8 @@ class ServerCapabilities:
     def learn(self, failed: TryFailed, call: Call) -> str | None:
         """Change the request format after the server refused ``call``; return the change in words.
 
-        None if there is nothing to change; empty if another call made the same change meanwhile.
+        None if there is nothing to change; empty if another call made the same change in the
+        meantime.
         """
         with self._lock:
             if (

@@ -25,7 +25,7 @@ CONCURRENCY = 16
 CONNECT_S = 5.0
 """How many seconds a server may need to accept a connection."""
 LONGEST_BODY = 8_000_000
-"""The most bytes of a server's reply that are read; a longer body isn't a valid reply."""
+"""Maximum number of bytes of a server's reply that are read; a longer body isn't a valid reply."""
 
 FailureKind = Literal[
     "key",  # the key is missing or wrong
@@ -121,7 +121,7 @@ class Call(NamedTuple):
 
     @property
     def token_limit(self) -> int:
-        """The most tokens of a reply, including the model's reasoning."""
+        """Maximum number of tokens per reply, including the model's reasoning."""
         return self.max_tokens * self.room
 
     def task(self) -> str:
@@ -150,7 +150,7 @@ class TryFailed(Exception):
 
     The message can be shown to users and contains no keys. ``parameter`` names the parameter that
     the server refuses, ``retry_after_s`` is the wait that it asks for, and ``raw`` is the model's
-    text as far as it arrived.
+    text that arrived.
     """
 
     trouble: FailureKind

@@ -166,7 +166,7 @@ _STATUS_OF: dict[str, int] = {
 
 
 def status_within(body: Any) -> int:
-    """Return the status that an error body names by number or code; 500 if it names none."""
+    """Return the status that an error body names by number or code; 500 if it doesn't name one."""
     error = body.get("error") if isinstance(body, Mapping) else None
     for fields in (part for part in (error, body) if isinstance(part, Mapping)):
         for name in ("code", "status", "status_code", "type"):

@@ -28,7 +28,7 @@ from masis.llm.providers.provider_errors import LARGER_CONTEXT
 from masis.schema.calls import ReplyMode
 
 RAW_MOST = 2000
-"""The most bytes of an unreadable body that are recorded."""
+"""Maximum number of bytes of an unreadable body that are recorded."""
 FULL_BELOW = 0.9
 """A reply that was cut off below this share of its token limit filled the model's context."""
 

@@ -31,8 +31,8 @@ from masis.schema.audit import CitationAudit, Claim, Sentence
 MIN_SIMILARITY = 0.5
 """The share of a claim's content words that a sentence needs to be taken as its position."""
 MIN_STRETCH_WORDS = 3
-"""The fewest words of an uncovered stretch that is judged alone; a shorter one is judged with its
-sentence.
+"""Minimum number of words of an uncovered stretch that is judged alone; a shorter one is judged
+with its sentence.
 """
 
 _LEAD = re.compile(r"\W*\d{0,3}\W*")
@@ -42,7 +42,8 @@ _WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+(?:['’][^\W\d_]+)*")
 # Han, kana and Hangul.
 _WIDE = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff]")
 _MIN_WIDE_CHARACTERS = 4
-"""The fewest characters of an uncovered stretch in scripts without spaces, about two words."""
+"""Minimum number of characters of an uncovered stretch in scripts without spaces, about two words.
+"""
 _STEM_LETTERS = 5
 """The number of letters by which words are compared, so that ``opened`` equals ``opening``."""
 _NO_NEGATION = re.compile(r"\b(?:sin embargo|no obstante)\b")

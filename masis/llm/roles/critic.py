@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from masis.audit.context import AuditContext
-from masis.audit.critique import CritiqueJudgement, Objection
+from masis.audit.critique import CritiqueJudgement, RawIssue
 from masis.audit.text.quotes import locate_quote
 from masis.errors import BadReply, CriticFailed, InvalidCritique, StepError
 from masis.llm.roles.house import (
@@ -124,7 +124,7 @@ def judgement(reply: CritiqueReply, context: AuditContext) -> CritiqueJudgement:
         overall_quality_score=reply.overall_quality_score,
         critique_confidence=reply.critique_confidence,
         critique_reasoning=reply.critique_reasoning,
-        objections=tuple(
+        raw_issues=tuple(
             dict.fromkeys(
                 _objection(raised, context.answer, markers, chunks) for raised in reply.issues
             )
@@ -153,11 +153,11 @@ def _issues_of_types(
 
 def _objection(
     raised: RaisedIssue, text: str, markers: list[tuple[int, int]], chunks: Chunks
-) -> Objection:
+) -> RawIssue:
     quote = raised.location or None
     if quote and (position := locate_quote(quote, text, markers)):
         quote = text[position.start : position.end]
-    return Objection(
+    return RawIssue(
         type=raised.type,
         rule=f"critic_{raised.type}",
         severity=raised.severity,

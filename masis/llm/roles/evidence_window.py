@@ -21,7 +21,7 @@ from masis.schema.case import Evidence
 T = TypeVar("T")
 
 WINDOW = 600
-"""The most characters of one passage, which ends with a sentence if possible."""
+"""Maximum number of characters per passage. A passage ends with a sentence if possible."""
 MIN_EVIDENCE = 2 * WINDOW
 """Evidence isn't cut below this number of characters, because a call that still doesn't
 fit is too long for another reason.
@@ -66,7 +66,7 @@ def ask_within_context(
             sent = sum(len(chunk.text) for chunk in fitted.evidence)
             if sent // 2 < MIN_EVIDENCE:
                 raise
-            # Parallel calls may have learned a smaller room meanwhile, which is kept.
+            # Parallel calls may have learned a smaller room in the meantime, which is kept.
             rooms[asker.name] = min(rooms.get(asker.name, sent), sent // 2)
 
 

@@ -4,7 +4,7 @@ The default prompts don't contain it, so that they stay the same, byte for byte,
 without a judge version, with their version, their exams and their recorded replies. The
 instructions are in ``house_rules.md``, beside the folder that the version of the prompts covers.
 
-Rules and examples stand in fences of rows, one JSON record in a line. The answers in examples are
+Rules and examples are in fences of rows, one JSON record in a line. The answers in examples are
 from outside, and one of them may imitate a rule, a fence or a reply. It can't leave its string, and
 the mark of the fences occurs in none of them (``prompting.unforgeable``).
 """
@@ -24,7 +24,7 @@ VERSION = 1
 """Increase this with a change of the instructions, or of what the sections have."""
 
 MAX_QUESTION, MAX_ANSWER, MAX_REASON = 500, 1_500, 600
-"""The most characters of an example that are sent."""
+"""Maximum number of characters of an example that are sent."""
 
 _FILE = Path(__file__).parent / "house_rules.md"
 

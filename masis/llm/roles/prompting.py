@@ -34,7 +34,7 @@ FRAME = "frame"
 ORIGIN = ("title", "type", "path", "section", "page", "author", "date", "published", "updated")
 """Keys of a chunk that are sent with it, in addition to id and source."""
 MAX_ORIGIN = 300
-"""The most characters of each of these values that are sent."""
+"""Maximum number of characters of each of these values that are sent."""
 VERSION = 5
 """Increase this with every change of a prompt that may change a model's replies."""
 MARK_LINE = "The mark of all fences below: "

@@ -43,11 +43,13 @@ from masis.schema.rules import GROUNDLESS
 PROMPT = "reviser"
 MIN_TOKENS, MAX_TOKENS = 2_000, 12_000
 MAX_ISSUES = 60
-"""The most issues that one revision is asked to resolve, the most serious first; the next audit
-finds the rest.
+"""Maximum number of issues that one revision is asked to resolve, the most serious first; the next
+audit finds the rest.
 """
 MAX_PRESERVED = 10
-"""The most preserved sentences to record, which are assertions in both answers word for word."""
+"""Maximum number of preserved sentences to record, which are assertions in both answers word for
+word.
+"""
 _BY_SEVERITY: tuple[Severity, ...] = ("critical", "high", "medium", "low")
 
 
@@ -110,7 +112,7 @@ def briefing(
     """Return the most serious issues by position and cause, and the critic's overall view."""
     most_serious = sorted(issues, key=lambda issue: _BY_SEVERITY.index(issue.severity))[:MAX_ISSUES]
     issue_rows = [
-        _issue_row(group, context.claims) for group in _by_position_and_cause(most_serious)
+        _issue_row(group, context.claims) for group in _group_by_position_and_cause(most_serious)
     ]
     raised = {text for issue in issues for text in (issue.quote, issue.description)}
     overview = {
@@ -122,7 +124,7 @@ def briefing(
     return issue_rows, overview
 
 
-def _by_position_and_cause(issues: Sequence[Issue]) -> list[list[Issue]]:
+def _group_by_position_and_cause(issues: Sequence[Issue]) -> list[list[Issue]]:
     """Group the issues, since citations, claims and critic often find the same fault in the same
     words.
     """

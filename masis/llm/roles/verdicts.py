@@ -148,7 +148,7 @@ def judge(claim: Claim, reply: Verdict, chunks: Chunks, judged_by: str) -> Claim
     passages = [_LocatedPassage.of(passage, chunks) for passage in reply.evidence]
     denying = [passage for passage in passages if passage.stance == "contradicts" and passage.found]
     if denying and word in ("unsupported", "partial"):
-        word = "contradicted"  # A passage that denies the claim counts, whatever the verdict is.
+        word = "contradicted"  # A passage that denies the claim counts, regardless of the verdict.
     denies = word == "contradicted" or any(passage.stance == "contradicts" for passage in passages)
     doubt = _doubt(word, claim, reply, passages, chunks)
     if doubt:

@@ -240,9 +240,9 @@ class ModelVerifier:
                     judgements[claim] = merge_judgements(judgements.get(claim), judged)
         missing = self._missing_points(reply.missing, case_chunks) if completeness else ()
         checks = with_references([judgements[claim] for claim in claims], case_chunks)
-        return claims, ClaimResults(self._with_figures(checks, evidence), missing)
+        return claims, ClaimResults(self._mark_figures(checks, evidence), missing)
 
-    def _with_figures(
+    def _mark_figures(
         self, checks: Sequence[ClaimCheck], evidence: Sequence[Evidence]
     ) -> tuple[ClaimCheck, ...]:
         """Mark figures of supported claims that are in no chunk, unless they were calculated.
@@ -329,7 +329,7 @@ class ModelVerifier:
             if isinstance(part, _CallResult)
             for judgement in part.judged
         ]
-        checks = self._with_figures(with_references(judged, case_chunks), evidence)
+        checks = self._mark_figures(with_references(judged, case_chunks), evidence)
         last = parts[-1] if completeness else _CallResult()
         if isinstance(last, StepError):
             return ClaimResults(checks, (), Unscored.of(last))

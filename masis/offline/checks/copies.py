@@ -25,11 +25,12 @@ from masis.audit.sentences import SentenceUnit, split_sentences
 from masis.audit.text.comparison import sentence_form, without_capital
 
 MIN_WORDS_OF_COPY = 4
-"""The fewest words of a copy; a shorter claim may answer a question that the evidence asks."""
+"""Minimum number of words in a copy. A shorter claim may answer a question that the evidence asks.
+"""
 LONGEST_COMPARED = 120
 """The longest claim, in words, that is compared word by word with sentences that differ from it."""
 MAX_CHANGED_WORDS = 2
-"""The most words by which a near-copy may differ from its sentence."""
+"""Maximum number of words by which a near-copy may differ from its sentence."""
 
 # Quotation marks of English, German and French. Single marks are counted in `_count_quotes`.
 _QUOTES = frozenset('"“”„«»‹›')
@@ -185,11 +186,11 @@ class PassageSpan(NamedTuple):
 class CopyMatch(NamedTuple):
     """The spans of the evidence that have a claim word for word.
 
-    ``objection`` is a code for the reason not to confirm it, or empty.
+    ``veto`` is a code for the reason not to confirm it, or empty.
     """
 
     places: tuple[PassageSpan, ...]
-    objection: str = ""
+    veto: str = ""
 
 
 # Matches the space after an opening bracket or before punctuation, which `" ".join` has added.
@@ -266,7 +267,7 @@ class CopyIndex:
                 ]
             )
         )
-        objection, doubted_spans = "", []
+        veto, doubted_spans = "", []
         for words in forms:
             if _count_words(words) < MIN_WORDS_OF_COPY:
                 continue
@@ -274,9 +275,9 @@ class CopyIndex:
                 reason = self._objection(run, claim)
                 if not reason:
                     return CopyMatch((self._place(run),))
-                objection = objection or reason
+                veto = veto or reason
                 doubted_spans.append(self._place(run))
-        return CopyMatch(tuple(doubted_spans), objection) if doubted_spans else None
+        return CopyMatch(tuple(doubted_spans), veto) if doubted_spans else None
 
     def changes(self, claim: str, positions: Iterable[tuple[int, int]]) -> Iterator[WordChange]:
         """Yield the single change between a claim of one sentence and each near-copy of it.

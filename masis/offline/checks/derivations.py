@@ -23,21 +23,21 @@ from masis.offline.parsing.facts import ABOUT_SHARE, Fact, to_celsius
 from masis.offline.parsing.units import TEMPERATURES, unit_of
 
 MOST_VALUES = 40
-"""The most values of nearby passages that are used in calculations; with more, some sum fits by
-chance.
+"""Maximum number of values of nearby passages that are used in calculations; with more, some sum
+fits by chance.
 """
 FEW_VALUES, VERY_FEW = 8, 3
-"""The most values with which a calculation explains a figure: the first limit applies if the
-claim's words mention a calculation, the second if they don't.
+"""Maximum number of values with which a calculation explains a figure: the first limit applies if
+the claim's words mention a calculation, the second if they don't.
 """
 MOST_OF_THREE = 12
-"""The most values for which all triples are added and subtracted, for the rest of a whole after two
-parts.
+"""Maximum number of values for which all triples are added and subtracted, for the rest of a whole
+after two parts.
 """
 MOST_IN_PASSAGE = 8
-"""The most values of one passage for which all pairs are divided."""
+"""Maximum number of values of one passage for which all pairs are divided."""
 MOST_RATIOS = 20
-"""The most values of all passages for which all pairs are divided."""
+"""Maximum number of values of all passages for which all pairs are divided."""
 # Seconds of a day, and the mean number of days of a month (365.25 / 12, rounded).
 _DAY, _MONTH = 86400.0, 30.44
 _ABOUT = 0.1
@@ -264,8 +264,8 @@ def _is_explained(text: str, fact: Fact, near: Near) -> bool:
 
 
 FEW_DAYS, FEW_IN_PASSAGE = 4, 4
-"""The most nearby dates, and numbers of one sentence, with which a calculation from two of them
-isn't chance.
+"""Maximum number of nearby dates, and numbers of one sentence, with which a calculation from two of
+them isn't chance.
 """
 
 

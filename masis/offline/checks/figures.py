@@ -89,7 +89,9 @@ _CHARS_BEFORE, _CHARS_AFTER = 30, 15
 # doesn't match, because the word before the bracket needs a capital.
 _IN_REFERENCE = re.compile(r"(?:[A-Z][\w’'.-]*,? \(|\([^()]{0,38}[\w.],? )$")
 QUOTED_WORDS = 4
-"""The fewest words of a quotation that is checked. A shorter one may be a term or a nickname."""
+"""Minimum number of words of a quotation that is checked. A shorter one may be a term or a
+nickname.
+"""
 # Matches a text in curly, German, French or straight quotation marks: “so they said”, „so sagten
 # sie“, «ont-ils dit», "so they said". Possessive quantifiers keep unclosed marks linear.
 _QUOTED = re.compile(r"“([^“”]*+)”|„([^“”„]*+)[“”]|«([^«»]*+)»|\"([^\"]*+)\"")

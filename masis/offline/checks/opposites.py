@@ -22,7 +22,8 @@ from masis.audit.text.comparison import NUMBER_WORDS
 from masis.offline.text.tokens import IRREGULAR
 
 FEWEST_WORDS = 4
-"""The fewest words of a sentence besides its negation; shorter ones depend on their context."""
+"""Minimum number of words of a sentence besides its negation; shorter ones depend on their context.
+"""
 MOST_WORDS = 60
 """Sentences with more words aren't compared; they state several things."""
 

@@ -16,7 +16,9 @@ from masis.schema.case import Evidence
 from masis.schema.faults import FaultKind, PlantedFault
 
 MOST_TRIED = 60
-"""The most sentences that are tried, in random order. If they all fail, others rarely succeed."""
+"""Maximum number of sentences that are tried, in random order. If they all fail, others rarely
+succeed.
+"""
 
 
 @dataclass(frozen=True)

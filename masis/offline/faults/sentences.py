@@ -21,13 +21,13 @@ from masis.schema.audit import Citation, Claim
 from masis.schema.case import Evidence
 
 NEAR_COPY = 0.8
-"""The least share of a sentence's content words in a passage that makes it a near copy of it."""
+"""Minimum share of a sentence's content words in a passage that makes it a near copy of it."""
 FEWEST_WORDS = 4
-"""The fewest content words of a sentence. Many passages have most words of a shorter one."""
+"""Minimum number of content words of a sentence. Many passages have most words of a shorter one."""
 LONGEST_ANSWER = 20_000
 """The longest answer, in characters. Reviewers must read it all to find the fault."""
 MOST_EVIDENCE = 300_000
-"""The most evidence, in characters, because each sentence is compared with all passages."""
+"""Maximum length of the evidence, in characters. Each sentence is compared with all passages."""
 
 
 @dataclass(frozen=True)

@@ -61,9 +61,9 @@ _QUESTION_START = re.compile(
     re.IGNORECASE,
 )
 _COPY_SUPPORT = 0.97
-"""The least support of a claim that is a copy of the evidence."""
+"""Minimum support of a claim that is a copy of the evidence."""
 _FLAGGED_SUPPORT = 0.2
-"""The most support of a flagged claim. It makes the issue serious (DRAFT-CRITIQUE-SEVERITY) even if
+"""Maximum support of a flagged claim. It makes the issue serious (DRAFT-CRITIQUE-SEVERITY) even if
 the rest of the claim is close to the evidence.
 """
 OPPOSITE_STRENGTH = 0.9
@@ -235,8 +235,8 @@ class EvidenceIndex:
         parts = self._match_sentences(claim)
         if not parts:
             return False
-        copied, objections = self._find_copies(claim, parts, None, "", "")
-        return bool(copied) and not objections
+        copied, vetoes = self._find_copies(claim, parts, None, "", "")
+        return bool(copied) and not vetoes
 
     def _assess(
         self, claim: str, allowed: frozenset[int] | None, question: str, before: str
@@ -257,8 +257,8 @@ class EvidenceIndex:
         closeness_score = round(
             sum(match.total * closeness(match, encoder) for _, match in parts) / weight, 4
         )
-        copied, objections = self._find_copies(claim, parts, allowed, question, before)
-        if copied and not objections:
+        copied, vetoes = self._find_copies(claim, parts, allowed, question, before)
+        if copied and not vetoes:
             spans = dict.fromkeys(span for copy in copied for span in copy.places)
             quotes = tuple(
                 _quote(*self._chunks[span.document], span.start, span.end, 1.0) for span in spans
@@ -277,7 +277,7 @@ class EvidenceIndex:
                 "unverifiable",
                 0.5,
                 figures=figures,
-                vetoes=objections,
+                vetoes=vetoes,
                 change=change.texts if change else None,
                 supporting=supporting,
                 uncovered=uncovered,
@@ -319,31 +319,32 @@ class EvidenceIndex:
         question: str,
         before: str,
     ) -> tuple[tuple[CopyMatch, ...], tuple[str, ...]]:
-        """Return the copies of all sentences of the claim, and codes for objections to them.
+        """Return the copies of all sentences of the claim, and the vetoes of them.
 
-        Both are empty if a sentence isn't a copy.
+        A veto is a code for a reason not to confirm the claim. Both are empty if a sentence isn't a
+        copy.
         """
         copies: list[CopyMatch] = []
-        objections: list[str] = []
+        vetoes: list[str] = []
         nearest = self._nearest(parts)
         for sentence_start, sentence in _asserted_sentences(claim):
             copy = self._copies.find(sentence, allowed)
             if copy is None:
                 return (), ()
             copies.append(copy)
-            objections += [copy.objection] if copy.objection else []
+            vetoes += [copy.veto] if copy.veto else []
             others = [
                 (d, sentence_start)
                 for d, sentence_start in nearest
                 if not any(d == p[0] and p[1] <= sentence_start < p[2] for p in copy.places)
             ]
             if any(change.alters_meaning for change in self._copies.changes(sentence, others)):
-                objections.append("disputed")
+                vetoes.append("disputed")
             if self._has_other_subject(
                 sentence, copy, question, claim[:sentence_start].strip() or before
             ):
-                objections.append("subject")
-        return tuple(copies), tuple(dict.fromkeys(objections))
+                vetoes.append("subject")
+        return tuple(copies), tuple(dict.fromkeys(vetoes))
 
     def _nearest(self, parts: Sequence[Part]) -> list[tuple[int, int]]:
         passage_numbers = dict.fromkeys(number for _, match in parts for number in match.top)

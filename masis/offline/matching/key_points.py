@@ -34,11 +34,11 @@ KEY_SHARE = 0.6
 KEY_LEAST = 0.25
 """Least relevance of a key point, as a share of the question's content."""
 KEY_MOST = 6
-"""The most key points of a question."""
+"""Maximum number of key points per question."""
 KEY_WORDS = 4
-"""The fewest content words of a key point. Headings and date lines have fewer."""
+"""Minimum number of content words of a key point. Headings and date lines have fewer."""
 ORIGIN_MOST = 300
-"""The most characters of each field of a chunk's origin that are searched for figures."""
+"""Maximum number of characters of each field of a chunk's origin that are searched for figures."""
 OWN_PART = 0.6
 """Weight of a passage's own words in its relevance; the words of its chunk have the rest."""
 

@@ -24,7 +24,7 @@ _TOP, _NEIGHBORS = 5, 2
 _WIDTH_COST = 0.02
 """The share of the claim that another passage must add to be worth a wider window."""
 LONGEST_RUN = 3
-"""The most neighboring passages that are compared together."""
+"""Maximum number of neighboring passages that are compared together."""
 CANDIDATES = 8
 """How many passages, those with most overlap, are encoded for a sentence besides neighbors."""
 NAMED = 1.3

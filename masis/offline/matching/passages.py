@@ -14,7 +14,8 @@ from masis.offline.parsing.facts import Fact, extract
 from masis.offline.text.tokens import Token, tokens
 
 LONGEST_PASSAGE = 80
-"""The most words of a passage. A longer sentence is split, and `Match.window` rejoins the pieces.
+"""Maximum number of words per passage. A longer sentence is split, and `Match.window` rejoins the
+pieces.
 """
 _START, _END = attrgetter("start"), attrgetter("end")
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from masis.audit.claims import HIGH_BELOW
 from masis.audit.context import AuditContext
-from masis.audit.critique import SOURCE_CONFLICT, CritiqueJudgement, Objection
+from masis.audit.critique import SOURCE_CONFLICT, CritiqueJudgement, RawIssue
 from masis.offline.matching.key_points import JUDGED_BY, index_of, mean, measurement, plain_text
 from masis.offline.roles.evaluator import (
     completeness,
@@ -72,25 +72,25 @@ class OfflineCritic:
         if groundedness_score is None:
             return Unscored(reason="no claim of the answer could be checked against text")
         conflicts = tuple(source_conflicts(context))
-        objections = (*unsafe(context), *conflicts)
+        raw_issues = (*unsafe(context), *conflicts)
         contradicted = [check for check in context.claims if check.verdict == "contradicted"]
         unsupported = [
             check
             for check in context.claims
             if check.verdict == "unsupported" and (check.support or 0.0) < HIGH_BELOW
         ]
-        quality = _quality(context, groundedness_score, objections)
+        quality = _quality(context, groundedness_score, raw_issues)
         return CritiqueJudgement(
             confidence=groundedness_score,
             hallucination_detected=bool(contradicted or unsupported),
             needs_retry=bool(contradicted or unsupported)
-            or any(objection.severity in ("critical", "high") for objection in objections),
+            or any(raw_issue.severity in ("critical", "high") for raw_issue in raw_issues),
             overall_quality_score=quality[-1].value,
             critique_confidence=mean(check.confidence or 0.0 for check in context.claims),
             critique_reasoning=_critique_reasoning(
-                context, groundedness_score, len(contradicted), len(unsupported), objections
+                context, groundedness_score, len(contradicted), len(unsupported), raw_issues
             ),
-            objections=objections,
+            raw_issues=raw_issues,
             unsupported_claims=tuple(
                 check.claim.text
                 for check in context.claims
@@ -99,7 +99,7 @@ class OfflineCritic:
             logical_gaps=tuple(
                 check.claim.text for check in unsupported_conclusions(context.claims)
             ),
-            conflicting_evidence=tuple(objection.reason for objection in conflicts),
+            conflicting_evidence=tuple(raw_issue.reason for raw_issue in conflicts),
             measurements={
                 "confidence": (
                     measurement(
@@ -113,8 +113,8 @@ class OfflineCritic:
         )
 
 
-def unsafe(context: AuditContext) -> Iterator[Objection]:
-    """Yield an objection for each sentence with unsafe advice.
+def unsafe(context: AuditContext) -> Iterator[RawIssue]:
+    """Yield an issue for each sentence with unsafe advice.
 
     The severity is critical if the evidence doesn't give the advice, high if that isn't known, and
     medium if the evidence gives it.
@@ -133,7 +133,7 @@ def unsafe(context: AuditContext) -> Iterator[Objection]:
             if verdict == "unverifiable"
             else "critical"
         )
-        yield Objection(
+        yield RawIssue(
             "safety",
             "unsafe_advice",
             severity,
@@ -147,8 +147,8 @@ def unsafe(context: AuditContext) -> Iterator[Objection]:
         )
 
 
-def source_conflicts(context: AuditContext) -> Iterator[Objection]:
-    """Yield an objection for each claim that copies one chunk while another chunk contradicts it.
+def source_conflicts(context: AuditContext) -> Iterator[RawIssue]:
+    """Yield an issue for each claim that copies one chunk while another chunk contradicts it.
 
     For example, one chunk says "It grew by 12%" and another "It grew by 21%".
     """
@@ -170,7 +170,7 @@ def source_conflicts(context: AuditContext) -> Iterator[Objection]:
         if supporting is None or contradicting is None:
             continue
         signal = assessments[contradicting].signals[0]
-        yield Objection(
+        yield RawIssue(
             "contradiction",
             SOURCE_CONFLICT,
             "medium",
@@ -184,15 +184,15 @@ def source_conflicts(context: AuditContext) -> Iterator[Objection]:
 
 
 def _quality(
-    context: AuditContext, grounded: float, objections: tuple[Objection, ...]
+    context: AuditContext, grounded: float, raw_issues: tuple[RawIssue, ...]
 ) -> tuple[Measurement, ...]:
     """Compute the quality score. Its components come first and the score last."""
     relevance_score, completeness_score = (
         relevance(context)[-1].value,
         completeness(context)[-1].value,
     )
-    harm = 0.3 if any(objection.severity == "critical" for objection in objections) else 0.0
-    doubts = min(0.15, 0.05 * sum(objection.severity == "medium" for objection in objections))
+    harm = 0.3 if any(raw_issue.severity == "critical" for raw_issue in raw_issues) else 0.0
+    doubts = min(0.15, 0.05 * sum(raw_issue.severity == "medium" for raw_issue in raw_issues))
     score = max(
         0.0, 0.7 * grounded + 0.15 * relevance_score + 0.15 * completeness_score - harm - doubts
     )
@@ -221,7 +221,7 @@ def _critique_reasoning(
     grounded: float,
     contradicted: int,
     unsupported: int,
-    objections: tuple[Objection, ...],
+    raw_issues: tuple[RawIssue, ...],
 ) -> str:
     """Return the counts behind the scores in one sentence."""
     checked: list[ClaimCheck] = [check for check in context.claims if check.support is not None]
@@ -236,6 +236,6 @@ def _critique_reasoning(
         f"{contradicted} contradicted, {unsupported} without support",
         count_noun(len(context.citation_audit.invalid_citations), "fabricated reference"),
         count_noun(len(context.citation_audit.uncited_claims), "uncited sentence"),
-        count_noun(len(objections), "further issue"),
+        count_noun(len(raw_issues), "further issue"),
     ]
     return "; ".join(parts) + ". Measured by rules; no language model was involved."

@@ -23,7 +23,7 @@ from masis.schema.audit import Draft
 from masis.schema.case import Evidence
 
 SENTENCES_MOST = 5
-"""The most sentences of a draft."""
+"""Maximum number of sentences per draft."""
 REPEATS = 0.7
 """A passage is left out if the sentences before it have at least this share of its words."""
 NOTHING_FOUND = "The evidence provided is insufficient to answer this question."

@@ -24,7 +24,7 @@ from masis.schema.audit import Claim, ClaimCheck, Critique, JudgedBy, Measuremen
 from masis.schema.base import Unscored
 
 PARTIAL_SUPPORT = 0.5
-"""The least support of a claim that is partly supported."""
+"""Minimum support of a claim that is partly supported."""
 UNDECIDED_SUPPORT = 0.5
 """The support of a claim that is neither confirmed nor shown to be wrong."""
 # How much a reference counts by its finding. A finding that isn't listed counts 0.
@@ -35,7 +35,7 @@ _REFERENCE_SCORES = {
     "unchecked": UNDECIDED_SUPPORT,
 }
 RELEVANT_SHARE = 0.5
-"""The least share of a claim's words in a passage that makes the passage relevant to it."""
+"""Minimum share of a claim's words in a passage that makes the passage relevant to it."""
 
 
 class OfflineEvaluator:
@@ -207,7 +207,7 @@ CONCLUSION_WORDS = re.compile(
 MAX_SENTENCE_WORDS = 60
 """A sentence with more words than this is a run-on sentence."""
 REPEATED_SHARE = 0.85
-"""The least share of stems in common (Jaccard index) that makes a sentence a repeat."""
+"""Minimum share of stems in common (Jaccard index) that makes a sentence a repeat."""
 
 
 def reasoning_quality(context: AuditContext) -> tuple[Measurement, ...]:

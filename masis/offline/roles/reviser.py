@@ -2,13 +2,12 @@
 
 Three changes are certain:
 
-- A reference that names no evidence or the wrong chunk is replaced by the chunk that the sentence
-  is a copy of. If the sentence is a copy of no chunk, or of several, ``[citation needed]`` replaces
-  a fabricated reference, and its issue stays open.
-- A figure that the evidence contradicts is replaced by the evidence's figure, if that makes the
-  sentence a copy of the evidence. In other sentences the figure may be about something else, or
-  calculated.
-- A sentence that instructs its reader is removed.
+- A reference that doesn't name evidence, or names the wrong chunk, is replaced by the chunk that
+the sentence is a copy of. If the sentence is a copy of no chunk, or of several, ``[citation
+needed]`` replaces a fabricated reference, and its issue stays open. - A figure that the evidence
+contradicts is replaced by the evidence's figure, if that makes the sentence a copy of the evidence.
+In other sentences the figure may be about something else, or calculated. - A sentence that
+instructs its reader is removed.
 
 All other words stay, whatever issues they have. No sentence is added.
 """
@@ -224,7 +223,7 @@ class _SentenceReviser:
         return sources[0] if len(sources) == 1 else None
 
     def _reference_edits(self, figures: Sequence[AnswerEdit]) -> Iterator[AnswerEdit]:
-        """Yield a replacement for each reference that names no evidence or the wrong chunk.
+        """Yield a replacement for each reference to the wrong chunk or to none.
 
         It is the chunk that the sentence is a copy of, or ``[citation needed]``.
         """

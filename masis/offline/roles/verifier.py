@@ -37,11 +37,11 @@ from masis.schema.case import Evidence
 from masis.schema.wording import describe_absent_figures
 
 COVERED_SHARE = 0.45
-"""The least share of a passage's words in the answer that makes the passage covered."""
+"""Minimum share of a passage's words in the answer that makes the passage covered."""
 MISSING_SHARE = 0.35
 """A key point is missing if the answer has less than this share of its words."""
 MAX_MISSING_POINTS = 3
-"""The most missing points of an answer."""
+"""Maximum number of missing points of an answer."""
 
 
 class OfflineVerifier:

@@ -31,7 +31,7 @@ SCALES = {
 }
 """Words that multiply the number before them."""
 _LONGEST = 12
-"""The most words of a number, which keeps the scan linear in the length of the text."""
+"""Maximum number of words per number, which keeps the scan linear in the length of the text."""
 _PERIODS = frozenset(
     "quarter half century decade year season edition round floor stage phase chapter term".split()
 )

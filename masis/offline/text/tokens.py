@@ -139,7 +139,7 @@ def stem(word: str) -> str:
     lower = IRREGULAR.get(lower, lower)
     if len(lower) <= 3 or len(lower) > 40:
         return lower
-    return _without_derivation(_without_inflection(lower))
+    return _remove_derivation(_remove_inflection(lower))
 
 
 def _plain_number(text: str) -> str:
@@ -152,7 +152,7 @@ def _plain_number(text: str) -> str:
     return plain if rest in ("", "st", "nd", "rd", "th", "s") else plain + rest
 
 
-def _without_inflection(word: str) -> str:
+def _remove_inflection(word: str) -> str:
     """Remove the ending of a plural, participle or past tense: "studies" -> "study"."""
     if word.endswith("ies") and len(word) > 4:
         word = word[:-3] + "y"
@@ -170,7 +170,7 @@ def _without_inflection(word: str) -> str:
     return word
 
 
-def _without_derivation(word: str) -> str:
+def _remove_derivation(word: str) -> str:
     """Remove a derivational suffix and a final "e", and turn a final "y" into "i"."""
     for suffix in _DERIVED:
         if word.endswith(suffix) and len(word) - len(suffix) >= 4:

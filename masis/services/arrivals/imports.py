@@ -23,10 +23,10 @@ PREVIEW_ROWS = 200
 """The number of rows in a preview."""
 
 _BATCH = 500
-"""The most rows whose cases are stored in one transaction."""
+"""Maximum number of rows whose cases are stored in one transaction."""
 
 _BATCH_BYTES = 4_000_000
-"""The most bytes of the file per transaction, except for a single case that is larger."""
+"""Maximum number of bytes of the file per transaction, except for a single case that is larger."""
 
 
 class ImportPreview(NamedTuple):
@@ -154,7 +154,8 @@ class ImportService(Service):
         To stop the import, stop iterating: stored cases stay. A file that ends with an error, or a
         batch that can't be stored, is a problem of the last step.
 
-        ``system`` names the system of rows that name none: their ids are then those of questions.
+        ``system`` names the system of rows that don't name one: their ids are then those of
+        questions.
 
         Raises:
             InputError: The system's name isn't valid.

@@ -23,7 +23,7 @@ LONGEST_ID = 480
 """How many characters of the first version's id its versions' ids use; an id has at most 500."""
 
 LONGEST_TEXT = 200_000
-"""The most characters of one chunk's text."""
+"""Maximum number of characters of one chunk's text."""
 
 _DECIDED = ("approved", "overridden", "rejected")
 
@@ -48,7 +48,7 @@ def with_texts(case: Case, texts: Mapping[str, str], case_id: str, number: int) 
     """Return a new version of a case with these texts, by the ids of its evidence.
 
     Raises:
-        InputError: No text is new, a text is too long, or an id names no evidence that can be
+        InputError: No text is new, a text is too long, or an id doesn't name evidence that can be
             filled.
 
     """
@@ -107,8 +107,8 @@ class VersionService(Service):
         earlier version stay in the log. The new version has to be audited.
 
         Raises:
-            InputError: No text is new, an id names no evidence that lacks text, or the actor has no
-                name.
+            InputError: No text is new, an id doesn't name evidence that lacks text, or the actor
+                has no name.
             NotAllowed: The actor's role doesn't allow audits.
             UnknownRecord: There is no such case.
             CaseHeld: Another reviewer has taken the case for decision.
@@ -139,7 +139,7 @@ class VersionService(Service):
         return newer
 
     def neighbours(self, case: Case) -> CaseVersions:
-        """Return the previous and the next version of a case, as far as they are stored here."""
+        """Return the previous and the next version of a case, if they are stored here."""
         return CaseVersions(
             earlier=earlier_version(self._store, case), newer=newer_version(self._store, case.id)
         )

@@ -77,13 +77,13 @@ TRY_VERSIONS = "try versions of the judge on decided cases"
 """Acts of several use cases."""
 
 MOST_LISTED = 100
-"""The most false flags, and the most misses, that a report lists. The newest ones come first."""
+"""Maximum number of false flags, and of misses, that a report lists. The newest ones come first."""
 
 LEAST_CASES = 2
 """With fewer decided questions, a half would be empty."""
 
 MOST_READ = 1_000
-"""The most cases that proposals are made from, each of which is read with its issues."""
+"""Maximum number of cases that proposals are made from, each of which is read with its issues."""
 
 AT_ONCE = 4
 """The audits of a trial that run at the same time. They mostly wait for models."""
@@ -438,7 +438,7 @@ class AlignmentService:
     ) -> tuple[RuleProposal, ...]:
         """Return the proposals without examples that no version may have.
 
-        Such a case was decided about a revision, for example.
+        The decision on such a case is about a revision, for example.
         """
         named = {example.case_id for row in proposals for example in row.rule.examples}
         usable = {example.case_id for example in self._store.judges.examples(sorted(named))}
@@ -520,7 +520,7 @@ class AlignmentService:
 
     def _plan(self, rows: pd.DataFrame, version: JudgeVersion) -> _PlannedTrial:
         runs = rows["run_seq"].astype(int).tolist()
-        tried = self._store.judge_trials.find_tried(version.digest, runs)
+        tried = self._store.judge_trials.list_tried_runs(version.digest, runs)
         waiting = [seq for seq in runs if seq not in tried]
         trials: list[_Trial] = []
         left_out: Counter[str] = Counter()

@@ -28,7 +28,7 @@ from masis.services.modes.concepts import Floats
 from masis.services.modes.grouping import PatternText, group_patterns
 
 LEAST_OVERRULED = 3
-"""The number of cases with one kind of flag from which on a rule is proposed."""
+"""The minimum number of cases with one kind of flag for a rule to be proposed."""
 
 MOST_EXAMPLES_PROPOSED = 3
 MOST_REASONS = 5

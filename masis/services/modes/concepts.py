@@ -1,4 +1,4 @@
-"""What kind of fault a note names, as far as example notes tell.
+"""What kind of fault a note names, judging by example notes.
 
 The sentence encoder measures what a text is about, so two notes about the same medicine are closer
 than two notes that both say "outdated". Example notes of common kinds of faults
@@ -29,7 +29,7 @@ class Concepts(NamedTuple):
     """The trained kinds of faults.
 
     Attributes:
-        titles: The title of each kind; "" for remarks that name no fault.
+        titles: The title of each kind; "" for remarks that don't name a fault.
         center: The mean of the example vectors.
         classifier: Maps centered vectors to probabilities, in the order of ``titles``.
 

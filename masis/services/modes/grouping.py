@@ -39,13 +39,14 @@ notes in free words are far apart: with 0.55 on uncentered vectors, four of five
 """
 
 REMARK = 0.5
-"""From this probability on, a text is a remark that names no fault, and joins no group."""
+"""A text with at least this probability is a remark that doesn't name a fault. It joins no group.
+"""
 
 TITLED = 0.35
-"""The mean probability from which on a kind of fault gives a group its title."""
+"""The minimum mean probability for a kind of fault to give a group its title."""
 
 LEAST_OVERLAP = 0.35
-"""The cosine similarity of words from which on a pattern joins a group."""
+"""The minimum cosine similarity of words for a pattern to join a group."""
 
 LEAST_OBSERVATIONS = 3
 """A group with fewer observations isn't proposed, or with fewer than two if all are few."""

@@ -62,7 +62,9 @@ from masis.trust.agreement import AgreementEstimate, UnitCounts, cohen_kappa, sh
 Ints = NDArray[np.int64]
 
 MOST_APPLIED = 5_000
-"""The most observations that codes are applied to in one batch. Each is an entry in the log."""
+"""Maximum number of observations that codes are applied to in one batch. Each is an entry in the
+log.
+"""
 
 _AT_ONCE = 100
 """Cases of one transaction, which takes about 100 ms of other writers' time."""
@@ -74,7 +76,7 @@ SIMILAR_PATTERNS = 200
 """How many patterns with shared words are compared by meaning."""
 
 SIMILAR = 0.7
-"""The cosine similarity of meaning from which on two texts count as similar."""
+"""The minimum cosine similarity for two texts to count as similar in meaning."""
 
 APPLY_CODES = "apply or remove failure modes"
 ADD_MODES = "add failure modes to the codebook"
@@ -402,7 +404,8 @@ class ModeService(Service):
 
     @requires("audit", "let a model name groups of notes")
     def suggest_name(self, actor: Actor, group: ProposedGroup) -> SuggestedName:
-        """Ask the model that is set as critic for a name of a group. A person decides about it.
+        """Ask the model that is set as critic for a name of a group. A person decides whether to
+        use it.
 
         It is sent ``TEXTS_SENT`` texts of the group, which the provider then has.
 

@@ -46,11 +46,11 @@ Both ignore escalations.
 """
 
 MOST_LEFT_OUT = 0.2
-"""The share of decided answers from which on the page warns that they can't be drawn."""
+"""The minimum share of decided answers for the page to warn that they can't be drawn."""
 
 
 LEAST_CONSTANT = 5
-"""The fewest shared cases for the warning that a reviewer always gives the same verdict.
+"""Minimum number of shared cases for the warning that a reviewer always gives the same verdict.
 
 With fewer cases that happens by chance.
 """
@@ -189,8 +189,7 @@ class ReviewerStats(NamedTuple):
         differing: The settled shared cases that ended with another verdict.
         adjudications: Adjudications that haven't been undone.
         escalations: The adjudications among them that escalate, and so settle nothing.
-        whole: Cases of ``with_answer`` that were settled on this reviewer's very answer, as far as
-            is known.
+        whole: Cases of ``with_answer`` that are known to be settled on this reviewer's very answer.
         verdicts: Decisions by verdict.
         adjudication_seconds: The median time of an adjudication; None if it wasn't recorded.
         labelled: Decisions with labels on parts of the answer.

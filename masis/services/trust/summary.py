@@ -75,7 +75,7 @@ UPHELD = (
     " corrected or approved. A rejection leaves no answer."
 )
 TOO_WIDE = 0.3
-"""The width of an interval from which on the share is called too uncertain.
+"""The minimum width of an interval for its share to be called too uncertain.
 
 At this width, an interval can include both "mostly right" and "right half of the time".
 """

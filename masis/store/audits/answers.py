@@ -25,7 +25,7 @@ a whole number isn't exact.
 """
 
 MOST_SIMILAR = 1_000
-"""The most cases that are compared with an answer, and so the most that are found.
+"""Maximum number of cases that are compared with an answer, and thus the maximum that is found.
 
 Only answers that consist of the same few words, such as refusals, have more.
 """
@@ -34,7 +34,7 @@ _WORDS_PER_GROUP = 4
 """The number of words of a group that are searched. More of them find the same cases."""
 
 _MOST_WORDS = 4_000
-"""The most different words of an answer that are used, so that the query stays short."""
+"""Maximum number of different words of an answer that are used, so that the query stays short."""
 
 _SENTENCE_WORDS = 12
 

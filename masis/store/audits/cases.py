@@ -141,7 +141,7 @@ class Cases(Queue):
     def iterate(self) -> Iterator[Case]:
         """Yield all cases in the order of import, loading 50 at a time.
 
-        Cases that are added meanwhile are included.
+        Cases that are added in the meantime are included.
         """
         sql = (
             "SELECT case_seq AS seq, payload FROM case_payloads WHERE case_seq > ? ORDER BY"

@@ -21,7 +21,8 @@ class MinimalEvidenceResults(StorePart):
         """Store a result. Reads return the newest one on the same passages of the same claim.
 
         Raises:
-            Removed: The run's content was removed meanwhile, or the entry with the label redacted.
+            Removed: The run's content was removed in the meantime, or the entry with the label
+                redacted.
 
         """
         with self._database.transaction() as connection:

@@ -559,7 +559,7 @@ def _standing_conditions(column: str, case_filter: CaseFilter) -> list[Condition
 
 
 def _match_codes(connection: sqlite3.Connection, case_filter: CaseFilter) -> list[Condition]:
-    """Return the condition that people applied one of these codes, as far as the viewer may see."""
+    """Return the condition that people applied one of these codes, which the viewer may see."""
     if not case_filter.modes and not case_filter.causes:
         return []
     conditions = [

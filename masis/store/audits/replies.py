@@ -29,7 +29,7 @@ class CachedReplies:
         return RecordedReply.model_validate_json(unpack(row[0])) if row else None
 
     def keep(self, replies: Sequence[RecordedReply]) -> None:
-        """Store replies, replacing earlier ones, unless the case was redacted meanwhile."""
+        """Store replies, replacing earlier ones, unless the case was redacted in the meantime."""
         with self._database.transaction(durable=False) as connection:
             connection.executemany(
                 """INSERT OR REPLACE INTO replies (case_seq, key, payload)

@@ -410,7 +410,7 @@ class Runs(StoredJobs[Event, RunProgress]):
         with self._database.reading() as connection:
             return summaries(connection, "case_seq = ?", [case_seq(connection, case_id)])
 
-    def under_way(self, case_id: str) -> str | None:
+    def find_running(self, case_id: str) -> str | None:
         """Return the id of a case's run that a living process works on, or None.
 
         A run whose process has ended becomes interrupted.

@@ -91,7 +91,8 @@ class StoredAnswer(NamedTuple):
         severity: The severity of its worst issue.
         length: The characters of the answer; None if there is none.
         cost: What it cost, in US dollars.
-        flagged: Whether the audit flagged it, whatever people decided; None if that isn't known.
+        flagged: Whether the audit flagged it, regardless of what people decided; None if that isn't
+            known.
         reviewer: The person whose decision is in force; None for any other judgement.
         blind: Whether that decision was made without the audit's verdict in view.
 
@@ -282,7 +283,7 @@ class Systems(StorePart):
         return dict(map(tuple, rows))
 
     def question_record(self, case: Case) -> str:
-        """Return the id of the record of a case's question, also if the case isn't stored.
+        """Return the id of the record of a case's question, even if the case isn't stored.
 
         It is the record that the case would get if it were imported, or else its own id.
         """

@@ -157,7 +157,7 @@ class Database:
 
         The statement must end with a lower bound on ``seq``, to which ``ORDER BY`` and ``LIMIT``
         are added: ``seq > ? ORDER BY seq``. No lock is held between batches, so rows that others
-        append meanwhile are included.
+        append in the meantime are included.
         """
         # A bound on seq instead of OFFSET, which would read and skip all earlier rows each time.
         seq = 0
@@ -262,8 +262,8 @@ class Database:
                 f" {BUSY_TIMEOUT_S:.0f} s. Try again."
             )
         try:
-            # Read before connecting: if close() runs meanwhile, the connection counts as old and is
-            # closed when it's released.
+            # Read before connecting: if close() runs in the meantime, the connection counts as old
+            # and is closed when it's released.
             generation = self._generation
             file = _file_identity(self.path)
             with contextlib.suppress(IndexError):
@@ -281,7 +281,7 @@ class Database:
         return connection
 
     def _release(self, connection: Connection) -> None:
-        """Return a connection to the pool, or close it if the database was closed meanwhile."""
+        """Return a connection to the pool, or close it if the database has been closed."""
         if connection not in self._opened:
             return  # this process was forked while the connection was lent: it's the parent's
         self._idle.append(connection)
@@ -317,7 +317,7 @@ class Database:
                 connection.durable = durable
             connection.writes, connection.lost, connection.on_commit = writes, False, actions
             # A deferred transaction that turns to writing fails at once with SQLITE_BUSY if another
-            # one has written meanwhile; an immediate one waits for the lock.
+            # one has written in the meantime; an immediate one waits for the lock.
             connection.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
             self._local.connection = connection
             try:

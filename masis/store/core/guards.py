@@ -102,7 +102,7 @@ def arm(connection: sqlite3.Connection) -> None:
     """Create every trigger, replacing any existing one, and drop those that aren't the workbench's.
     Call it inside a transaction.
 
-    A log that a later migration makes is guarded from then on.
+    A log that a later migration adds is guarded once it exists.
     """
     for name in _find_foreign(connection):
         connection.execute(f"DROP TRIGGER {_quote_trigger(name)}")

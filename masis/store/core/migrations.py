@@ -296,9 +296,9 @@ def m008_minimal_evidence(db: Database) -> None:
 def m040_systems(db: Database) -> None:
     """Add questions and systems: a case is the answer of one system to one question.
 
-    A question's digest is of its words, regardless of case and spacing. Cases that name no system
-    have the system "unnamed". Of two answers with other ids to the same words, the earlier one's
-    question is that of both if they're of different systems, as for later imports
+    A question's digest is of its words, regardless of case and spacing. Cases that don't name a
+    system have the system "unnamed". Of two answers with other ids to the same words, the earlier
+    one's question is that of both if they're of different systems, as for later imports
     (``audits/systems.py``).
     """
     for statement in (

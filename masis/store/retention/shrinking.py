@@ -2,8 +2,8 @@
 
 SQLite keeps the space of deleted rows as free pages and as gaps within pages. VACUUM rewrites the
 file without them. It needs twice the remaining size, for the copy and for the write-ahead log, and
-holds the write lock meanwhile. The file gets shorter only after the last reader of its old state
-has finished.
+holds the write lock while it runs. The file gets shorter only after the last reader of its old
+state has finished.
 """
 
 from __future__ import annotations

@@ -24,9 +24,9 @@ class CaseFacts(NamedTuple):
     """What decides whether an action may include a case, for one reviewer.
 
     Attributes:
-        state: The state as stored, also if a policy hides it.
+        state: The state as stored, even if a policy hides it.
         severity: The severity of the worst issue in the original answer.
-        has_answer: Whether there is an answer to decide about.
+        has_answer: Whether there is an answer to decide.
         answered: Whether that answer came with the case; otherwise the audit wrote it.
         decided_by_me: Whether the reviewer's decision counts.
         settled: Whether all decisions that several reviewers make are made.

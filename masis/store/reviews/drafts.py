@@ -85,7 +85,7 @@ class Drafts(StorePart):
 
         Args:
             giver: The name that has the drafts.
-            taker: The name that gets them.
+            taker: The name that receives them.
             subjects: The subjects whose drafts to move; all if None.
 
         """

@@ -142,7 +142,7 @@ class FailureModes(StorePart):
             return [member for (member,) in cursor]
 
     def stamp(self, viewer: str) -> GroupStamp:
-        """Return what proposed groups depend on, as far as it's cheap to know."""
+        """Return those inputs of proposed groups that are cheap to read."""
         row = self._database.row(
             """SELECT (SELECT count(*) || ' ' || coalesce(max(seq), 0) FROM observations)
                 || ' ' || (SELECT coalesce(max(seq), 0) FROM decision_log)

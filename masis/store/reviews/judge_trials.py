@@ -61,14 +61,14 @@ class JudgeTrials(StorePart):
             [split_id],
         )
         if not rows and split_id:
-            raise UnknownRecord(f"there are no chosen cases with the id {split_id!r}.")
+            raise UnknownRecord(f"there is no split with the id {split_id!r}.")
         return DecidedSplit.model_validate_json(rows[0][0]) if rows else None
 
     def add_outcome(self, outcome: TrialOutcome) -> None:
         """Store the result of a trial audit. It replaces an earlier one on the same stored audit.
 
         Raises:
-            Removed: The content of the stored audit was removed meanwhile.
+            Removed: The content of the stored audit has been removed.
 
         """
         with self._database.transaction() as connection:
@@ -86,7 +86,7 @@ class JudgeTrials(StorePart):
             raise Removed(f"the audit {outcome.run_id!r} was removed.")
 
     def outcomes(self, digest: str, runs: Sequence[int]) -> dict[int, TrialOutcome]:
-        """Return the results of a version's trials on these stored audits, by their numbers."""
+        """Return the results of a version's trials on these stored audits, keyed by run number."""
         rows = self._database.execute(
             """SELECT run_seq, payload FROM json_each(?) CROSS JOIN judge_trials
                ON run_seq = value AND digest = ?""",
@@ -94,7 +94,7 @@ class JudgeTrials(StorePart):
         )
         return {int(row[0]): TrialOutcome.model_validate_json(unpack(row[1])) for row in rows}
 
-    def find_tried(self, digest: str, runs: Sequence[int]) -> frozenset[int]:
+    def list_tried_runs(self, digest: str, runs: Sequence[int]) -> frozenset[int]:
         """Return which of these stored audits the version was tried on."""
         rows = self._database.execute(
             """SELECT run_seq FROM json_each(?) CROSS JOIN judge_trials
@@ -104,9 +104,10 @@ class JudgeTrials(StorePart):
         return frozenset(int(row[0]) for row in rows)
 
     def stored_audits(self, runs: Sequence[int]) -> list[StoredAudit]:
-        """Return what a trial needs to know of stored audits, by their numbers in this order.
+        """Return the stored audits with these run numbers, in this order.
 
-        Audits whose content was removed are left out.
+        Each has the ids and the settings that a trial needs. Audits whose content was removed are
+        left out.
         """
         rows = self._database.execute(
             """SELECT runs.id, cases.id AS case_id, runs.settings
@@ -120,7 +121,7 @@ class JudgeTrials(StorePart):
     def audited_answers(
         self, runs: Sequence[int], entries: Sequence[int]
     ) -> dict[int, AuditedAnswer]:
-        """Return the original answers of stored audits by their numbers, in two queries.
+        """Return the original answers of stored audits, keyed by run number, in two queries.
 
         Audits whose content was removed are left out.
 

@@ -26,7 +26,7 @@ from masis.store.jobs import pack, unpack
 from masis.store.reviews.team import Team
 
 MOST_SEARCHED_WORDS = 24
-"""The most words of a question by which examples are searched."""
+"""Maximum number of words per question by which examples are searched."""
 
 # A decision about a revision says nothing about the answer that the case came with, and the
 # simulated decisions of the demo are nobody's.

@@ -254,7 +254,7 @@ def _texts(connection: sqlite3.Connection, case_seq: int, entry: sqlite3.Row) ->
         kind: ObservationKind = "comment" if entry["kind"] == "comment" else "note"
         yield row(kind, kind, note, fault=is_fault)
     labels = [TargetLabel.model_validate(label) for label in content.get("labels", ())]
-    # Most labels name no passage or reference, and then the answer needn't be read for its
+    # Most labels don't name a passage or reference, and then the answer needn't be read for its
     # citations.
     audit = (
         _audit_labelled_answer(connection, case_seq, content, labels)

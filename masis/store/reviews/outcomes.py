@@ -80,7 +80,7 @@ class CaseOutcome(NamedTuple):
 
 
 class Outcomes(StorePart):
-    """Reads what was decided about the cases of a store."""
+    """Reads the decisions on the cases of a store."""
 
     def iterate(self, case_filter: CaseFilter) -> Iterator[CaseOutcome]:
         """Yield every matching case from one snapshot in the order of import.
@@ -260,4 +260,4 @@ _HINT = (
     "Audit the case again (`masis audit FILE --again`) and, where it was decided, decide it again;"
     " or restore a backup (`masis db restore`)."
 )
-"""An export reads the run that was decided about: a newer run alone doesn't take its place."""
+"""An export reads the run that was decided. A newer run alone doesn't replace it."""

@@ -96,7 +96,7 @@ class EntryFact(NamedTuple):
 
 
 class QueueResult(NamedTuple):
-    """What the entries of one queue decide about a case.
+    """The result of the decisions on a case in one queue.
 
     Attributes:
         state: ``pending`` if decisions are missing, ``differ`` if the policy chooses none of them.

@@ -228,7 +228,7 @@ class Team(StorePart):
         with self._database.reading() as connection:
             seq = case_seq(connection, case_id)
             sql, values = hidden_by_queues(connection, reviewer)
-            # Its newer version decides about a superseded case.
+            # A superseded case is decided by its newer version.
             if not sql:
                 return False
             sql = f"SELECT 1 FROM cases WHERE seq = ? AND state <> 'superseded' AND {sql}"  # noqa: S608

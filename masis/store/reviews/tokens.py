@@ -29,7 +29,7 @@ class Tokens(StorePart):
             )
 
     def find(self, digest: str) -> ApiToken | None:
-        """Return the token with this digest, also if it is revoked or has expired, or None."""
+        """Return the token with this digest, even if it is revoked or has expired, or None."""
         rows = self._select("digest = ?", digest)
         return rows[0] if rows else None
 
@@ -50,7 +50,7 @@ class Tokens(StorePart):
         return self._select("?", 1)
 
     def revoke(self, token_id: str, by: str) -> ApiToken:
-        """Revoke a token from now on. A token that is already revoked stays as it is.
+        """Revoke a token. A token that is already revoked stays as it is.
 
         Raises:
             UnknownRecord: There is no such token.

@@ -2,9 +2,9 @@
 
 These are the rules of ``CaseService.open_for`` and ``DecisionFilter.blind_to`` for many rows at
 once. What others wrote about a case of several reviewers is hidden until all its decisions are
-made, and what the audit found is hidden as long as the policy hides its verdict. Unlike entries of
-the log, codes and texts are hidden even before the first decision, because nothing else of such a
-case is shown then either.
+made, and what the audit found is hidden as long as the policy hides its verdict. Unlike log
+entries, codes and texts are hidden even before the first decision, when nothing else about such a
+case is shown either.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def machine_hidden(connection: sqlite3.Connection, viewer: str | None) -> Condit
 
 
 def hidden_by_queues(connection: sqlite3.Connection, viewer: str | None) -> tuple[str, list[Any]]:
-    """Return the condition that a named queue hides the audit's verdict; "" if none hides any."""
+    """Return the condition that a named queue hides the audit's verdict; "" if no queue does."""
     parts, values = [], list[Any]()
     for queue in open_queues(connection):
         if queue.policy.machine == "first":
@@ -125,8 +125,8 @@ def hidden_by_queues(connection: sqlite3.Connection, viewer: str | None) -> tupl
 def hidden_sample(connection: sqlite3.Connection, viewer: str | None) -> list[int]:
     """Return the numbers of the cases drawn for a guarantee whose verdict a reviewer must not see.
 
-    They are hidden under any policy, so that lists leave nothing else out while they are undecided:
-    a few hundred at most. None for programs.
+    These cases are hidden under any policy. While they are undecided, lists leave out nothing but
+    them: a few hundred at most. Nothing is hidden from programs.
     """
     if viewer is None:
         return []

@@ -38,8 +38,8 @@ def show_exam(workbench: Workbench) -> None:
     left, right = st.columns(2, gap="large")
     with left:
         model = _choose_examinee(workbench)
-    under_way = workbench.exams.latest()
-    if under_way is not None and not under_way.over:
+    latest = workbench.exams.latest()
+    if latest is not None and not latest.over:
         with left:
             show_live(_draw_step)
         return
@@ -53,10 +53,10 @@ def show_exam(workbench: Workbench) -> None:
             st.text(str(error))
         return
     with left:
-        if under_way is not None and under_way.failed:
+        if latest is not None and latest.failed:
             st.warning("The exam didn't finish. Nothing was stored.", icon=":material/error:")
-            st.text(f"{under_way.name}: {under_way.failed}")
-        elif under_way is not None and under_way.result is None:
+            st.text(f"{latest.name}: {latest.failed}")
+        elif latest is not None and latest.result is None:
             st.text("The exam was stopped. Nothing was stored.")
         in_use = {role: getattr(workbench.settings, role) for role in JUDGING_ROLES}
         st.text(f"{model or joined_name(in_use)} {exam_line(standing)}.")

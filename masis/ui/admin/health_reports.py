@@ -69,7 +69,7 @@ class HealthReports:
 
     def current(self, *, renew: bool = False) -> TimedReport:
         """Return a recent report or make a new one; concurrent callers wait for the same one."""
-        # Callers that waited for the lock find the report that was made meanwhile.
+        # Callers that waited for the lock find the report that was made in the meantime.
         with self._checking:
             last = self.latest()
             if last is None or renew or self._clock() >= self._until:

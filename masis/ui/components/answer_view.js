@@ -156,7 +156,7 @@ function drawAnswer(root, data, desk) {
     if (isNarrow() && follow) {
       root.cameFrom = follow
       turnTo("evidence", card.querySelector(".card-head"))
-      // the reader still stands on the marker: L labels it, not the chunk
+      // the marker is still the current one: L labels it, not the chunk
       card.dataset.followed = "true"
       card.addEventListener("focusout", () => delete card.dataset.followed, { once: true })
       const back = plainButton("link back", "Back to the answer")

@@ -1,4 +1,4 @@
-// The desk: an answer with its evidence, and the form that decides about it. It talks to the desk's
+// The desk: an answer with its evidence, and the form to decide it. It talks to the desk's
 // API (desk_api.py). Each answer of the server carries what to show next. Typed text stays in the
 // browser's storage until the server confirms it, so that a killed server, browser or connection
 // loses nothing.
@@ -260,7 +260,7 @@ class Desk {
       if (entry || (path === "decisions" && text))
         decided.push({ entry, case: place.case, text, verdict: body.fields?.verdict, final })
       onAnswer?.()
-      // somebody has opened another case with the browser's buttons meanwhile
+      // somebody has opened another case with the browser's buttons in the meantime
       if (this.hasLeft || this.data.place.case !== place.case) return null
       if (answer.desk) this.move(answer.desk, body.to === "whole_queue")
       this.followsAnother = path !== "undo" && this.data.place.case !== place.case
@@ -410,7 +410,7 @@ class Desk {
     return { place, queue, fields: this.fields, token: this.token, seen: this.data.seen }
   }
 
-  // Saves the form, and again if it changes meanwhile. Only one request is under way at a time.
+  // Saves the form, and again if it changes in the meantime. Only one request is in progress at a time.
   save() {
     clearTimeout(this.saveTimer)
     this.saving ??= this.saveChanges().finally(() => {
@@ -700,7 +700,7 @@ class Desk {
     )
   }
 
-  // If an action is under way, says so and returns true.
+  // If an action is in progress, says so and returns true.
   refuseIfBusy() {
     if (!this.busy) return false
     this.hasRefusedKey = true
@@ -863,7 +863,7 @@ class Desk {
     return this.isFinal && !this.isOpen() && this.refuse(this.settledMessage())
   }
 
-  // Opens the label of the claim, reference or chunk that the reader stands on.
+  // Opens the label of the current claim, reference or chunk.
   labelTarget(target) {
     this.labelBar.open(target)
   }

@@ -100,7 +100,7 @@ function drawTable(root, { data, setTriggerValue }) {
   const choice = data.choosing ? choiceOf(root) : null
   if (choice) choice.choosing = data.choosing
   if (choice) table.tHead.rows[0].prepend(choice.drawHead())
-  table.className = data.head_stays ? "list stays" : "list"
+  table.className = data.sticky_header ? "list stays" : "list"
   table.setAttribute("aria-label", data.description)
   for (const row of data.rows) {
     const line = make("tr", row.marked ? "marked" : "")
@@ -146,5 +146,5 @@ function drawTable(root, { data, setTriggerValue }) {
       links.find(link => link.dataset.open === focused) ??
       links[Math.min(focusedIndex, links.length - 1)]
     )?.focus()
-  restoreFocus(links, data.head_stays)
+  restoreFocus(links, data.sticky_header)
 }

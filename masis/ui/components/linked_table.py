@@ -94,7 +94,7 @@ def linked_table(
     *,
     description: str,
     key: str,
-    head_stays: bool = False,
+    sticky_header: bool = False,
 ) -> str | None:
     """Draw a table of links; text from outside is never parsed as markup.
 
@@ -103,28 +103,28 @@ def linked_table(
         rows: The rows, each with a cell for every column.
         description: What the table lists, for screen readers.
         key: The key of the element.
-        head_stays: Whether the titles stay in view while a long table is scrolled. The table must
-            be as wide as the page.
+        sticky_header: Whether the titles stay in view while a long table is scrolled. The table
+            must be as wide as the page.
 
     Returns:
         The ``open`` value of the link or row that was just clicked, or None.
 
     """
-    return _draw_table(columns, rows, description, key, head_stays=head_stays).opened
+    return _draw_table(columns, rows, description, key, sticky_header=sticky_header).opened
 
 
 class TableAction(NamedTuple):
-    """A button for the chosen rows: its name, which is returned, and its words."""
+    """A button for the selected rows: its name, which is returned, and its label."""
 
     name: str
     title: str
 
 
 class TableChoice(NamedTuple):
-    """Rows that a person has chosen, and the action on them.
+    """Rows that a person has selected, and the action on them.
 
-    ``rows`` has their ``open`` values. ``everything`` means all rows of the list, also those of
-    other pages.
+    ``rows`` has their ``open`` values. ``everything`` means all rows of the list, including those
+    on other pages.
     """
 
     action: str
@@ -133,7 +133,7 @@ class TableChoice(NamedTuple):
 
 
 class TableEvent(NamedTuple):
-    """What was just clicked: the ``open`` value of a row, or an action on chosen rows."""
+    """A click: the ``open`` value of a row, or an action on selected rows."""
 
     opened: str | None
     choice: TableChoice | None
@@ -150,19 +150,19 @@ def choosable_table(
     noun: str,
     scope: str,
 ) -> TableEvent:
-    """Draw a table of links whose rows can be chosen for an action, with titles that stay in view.
+    """Draw a table of links whose rows can be selected for an action, with a sticky header.
 
-    The browser keeps the choice, so choosing a row doesn't run the page.
+    The browser keeps the selection, so selecting a row doesn't run the page.
 
     Args:
         columns: The columns, in order.
         rows: The rows, each with a cell for every column.
         description: What the table lists, for screen readers.
         key: The key of the element.
-        actions: The actions. Without one, rows can't be chosen.
+        actions: The actions. Without one, rows can't be selected.
         total: The number of rows of the whole list.
-        noun: What a row is, for a number of chosen ones.
-        scope: Identifies the list. With another scope, nothing is chosen any more.
+        noun: The noun for a row, with which selected rows are counted.
+        scope: Identifies the list. A different scope clears the selection.
 
     """
     choosing = {
@@ -172,7 +172,7 @@ def choosable_table(
         "scope": scope,
     }
     return _draw_table(
-        columns, rows, description, key, head_stays=True, choosing=choosing if actions else None
+        columns, rows, description, key, sticky_header=True, choosing=choosing if actions else None
     )
 
 
@@ -182,14 +182,14 @@ def _draw_table(
     description: str,
     key: str,
     *,
-    head_stays: bool,
+    sticky_header: bool,
     choosing: Mapping[str, object] | None = None,
 ) -> TableEvent:
     data = {
         "columns": columns,
         "rows": rows,
         "description": description,
-        "head_stays": head_stays,
+        "sticky_header": sticky_header,
         "choosing": choosing,
     }
     result = _TABLE(data=data, key=key, on_open_change=noop, on_act_change=noop)
@@ -235,7 +235,7 @@ def figure_table(
     key: str,
     description: str,
     here: str = "",
-    keeps: Mapping[str, str] | None = None,
+    kept_params: Mapping[str, str] | None = None,
 ) -> LinkedFigure | None:
     """Draw a table of figures. A click on one opens its page.
 
@@ -244,7 +244,7 @@ def figure_table(
         key: The key of the element.
         description: The title of the first column.
         here: The page that draws the table. A clicked figure that links to this page is returned.
-        keeps: Parameters of this page's address that links to it keep.
+        kept_params: Query parameters of this page that links to it keep.
 
     """
     columns = [
@@ -256,9 +256,9 @@ def figure_table(
     for figure in figures:
         value: TableCell = {"text": figure.value}
         if figure.page:
-            kept = keeps if figure.page == here and keeps else {}
+            params = kept_params if figure.page == here and kept_params else {}
             value |= {
-                "href": address.link(figure.page, **{**kept, **figure.parameters}),
+                "href": address.link(figure.page, **{**params, **figure.parameters}),
                 "open": figure.title,
             }
         rows.append(

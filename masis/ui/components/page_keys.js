@@ -133,7 +133,7 @@ class PageKeys {
   }
 }
 
-// Focuses the search once it is there. A run that was under way may replace the field, and the
+// Focuses the search once it is there. A run that was in progress may replace the field, and the
 // focus would be lost with it. For three seconds the new one gets it, unless a key or the pointer
 // acts first.
 // A menu that closes gives the focus back to its button, which would get the next keys.

@@ -75,7 +75,7 @@ class IssueForm {
     el.dialog.onkeydown = event => {
       event.stopPropagation()
       this.onKeydown(event)
-    } // the page's keys are off meanwhile
+    } // the page's keys are off in the meantime
   }
 
   get opened() {

@@ -40,7 +40,7 @@ export default function ({ data, parentElement }) {
   } else {
     const line = make("div", "now-line")
     line.append(pill({ text: data.waiting ? "Waiting" : "Auditing", tone: "busy" }))
-    line.append(make("span", "", data.waiting || data.under_way))
+    line.append(make("span", "", data.waiting || data.current_step))
     if (!data.waiting) line.append(make("span", "clock", clock))
     if (data.spent) line.append(make("span", "dim", data.spent))
     drawing.append(line)

@@ -46,7 +46,7 @@ from masis.ui.shell.stored_form import StoredForm, show_file
 # --- The form: the file or the pasted text, and how to read it. It is stored while it's filled in.
 
 MOST_HELD = 50
-"""The most uploaded files that the server has at a time."""
+"""Maximum number of uploaded files that the server has at a time."""
 ONE_CHUNK = "one"
 """The choice that a text is one chunk of evidence, whatever it contains."""
 

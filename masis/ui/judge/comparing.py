@@ -23,7 +23,7 @@ from masis.views.markdown import escape_markdown
 
 
 def show_comparison(workbench: Workbench) -> None:
-    """Draw the figures before and after, the changed cases, and the buttons that decide."""
+    """Draw the figures before and after, the changed cases, and the decision buttons."""
     show_message()
     version = chosen_version(workbench)
     if version is None:

@@ -1,4 +1,4 @@
-"""The pictures at the top of the metrics page, each with its table and file one click away."""
+"""The charts at the top of the metrics page, each with its table and a file to download."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ ORIGINS: dict[Origin, tuple[str, str, str]] = {
     "dataset": ("Data set", "No data set", "dataset"),
     "model": ("Judge", "Not reported", "model"),
 }
-"""Where answers come from: the title, the name of cases without one, and the queue's parameter."""
+"""The origins of answers: the title, the name of cases without one, and the queue's parameter."""
 MOST_ORIGINS = 12
-"""Origins or failure modes in a picture and its table."""
+"""Maximum number of origins or failure modes in a chart and its table."""
 
 
 class Picture(NamedTuple):
-    """One picture: what it answers, its rows, and the chart of them.
+    """One chart with its title and its rows.
 
     ``reads`` says what the rows count. ``arguments`` are those of ``build``. ``opens`` is the page
     that a click opens, and ``names`` the columns that identify the clicked mark. ``origin`` is what
@@ -141,7 +141,7 @@ def _drawable(picture_row: pictures.Row) -> pictures.Row:
 
 
 def _open_picked(picture: Picture, key: str) -> None:
-    """Remember where the clicked mark leads; only a callback tells a click from an old choice."""
+    """Remember the link of the clicked mark. Only a callback tells a click from an earlier one."""
     marks = st.session_state[key].selection.get("picked") or []
     for picture_row in picture.rows:
         if marks and all(picture_row[name] == marks[0].get(name) for name in picture.names):

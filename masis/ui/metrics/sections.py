@@ -81,7 +81,7 @@ def draw_figures(figures: Sequence[LinkedFigure], *, key: str, description: str)
     opened = None
     if listed:
         opened = figure_table(
-            listed, key=key, description=description, here="metrics", keeps=_filters()
+            listed, key=key, description=description, here="metrics", kept_params=_filters()
         )
     if bars:
         st.markdown(f"**{description}**")

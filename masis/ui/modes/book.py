@@ -13,7 +13,7 @@ from masis.services.modes.codebooks import starting_codebooks
 from masis.services.modes.service import ModeCount
 from masis.ui.components.linked_table import LinkedRow, column, linked_table, row
 from masis.ui.modes.coding import forget_choice
-from masis.ui.modes.outcome import Merged, attempt, unmerge
+from masis.ui.modes.outcome import MergedMode, run_action, unmerge
 from masis.ui.shell import address
 from masis.ui.shell.permissions import button_state
 from masis.ui.shell.reviewer import actor
@@ -99,16 +99,16 @@ def _draw_mode(workbench: Workbench, book: Codebook, mode: FailureMode) -> None:
             workbench.modes.change_mode(actor(), changed)
             return f"Saved “{changed.name}”."
 
-        attempt(act)
+        run_action(act)
 
     def merge() -> None:
         into: str = st.session_state[f"{prefix}-into"]
 
-        def act() -> Merged:
+        def act() -> MergedMode:
             workbench.modes.merge(actor(), [mode.code], into)
-            return Merged(mode.code, f"Merged “{mode.name}” into “{others[into]}”.")
+            return MergedMode(mode.code, f"Merged “{mode.name}” into “{others[into]}”.")
 
-        if attempt(act):
+        if run_action(act):
             address.set_param("code", into)
 
     st.header(escape_markdown(mode.name), anchor=False)
@@ -209,7 +209,7 @@ def _draw_starting(workbench: Workbench, *, is_empty: bool) -> None:
             return f"The codebook has {count_noun(len(added.in_use), 'mode')} now."
 
         def upload() -> None:
-            attempt(add_modes)
+            run_action(add_modes)
 
         st.button(
             "Upload codebook",
@@ -224,7 +224,7 @@ def _offer_start(workbench: Workbench, name: str) -> None:
         book = workbench.modes.start_codebook(actor(), name)
         return f"The codebook has {count_noun(len(book.in_use), 'mode')} now."
 
-    attempt(act)
+    run_action(act)
 
 
 def _draw_versions(workbench: Workbench) -> None:

@@ -20,7 +20,7 @@ from masis.schema.wording import count_noun, count_noun_or_more
 from masis.services import Workbench
 from masis.services.modes.service import MOST_APPLIED, CodedBatch, CodingPreview
 from masis.services.records import ObservationFilter
-from masis.ui.modes.outcome import attempt, choose_mode, ensure_mode
+from masis.ui.modes.outcome import choose_mode, ensure_mode, run_action
 from masis.ui.shell import address
 from masis.ui.shell.permissions import button_state
 from masis.ui.shell.reviewer import actor
@@ -241,7 +241,7 @@ def _draw_actions(workbench: Workbench, book: Codebook, rows: tuple[CaseObservat
             code = ensure_mode(workbench, mode or "")
             return workbench.modes.apply(actor(), [code], marked)
 
-        if attempt(act):
+        if run_action(act):
             clear()
 
     def find_similar() -> None:
@@ -254,7 +254,7 @@ def _draw_actions(workbench: Workbench, book: Codebook, rows: tuple[CaseObservat
                 return "No other similar row without this code."
             return f"{count_noun(len(preview.ids), 'other similar row')} without this code."
 
-        attempt(act)
+        run_action(act)
 
     def split() -> None:
         def act() -> CodedBatch:
@@ -266,7 +266,7 @@ def _draw_actions(workbench: Workbench, book: Codebook, rows: tuple[CaseObservat
             )
             return workbench.modes.split(actor(), source.code if source else "", new, marked)
 
-        if attempt(act):
+        if run_action(act):
             clear()
 
     named = address.words("mode")
@@ -322,7 +322,7 @@ def _draw_preview(workbench: Workbench, book: Codebook, preview: CodingPreview) 
 
     def apply() -> None:
         ids = [*chosen, *preview.ids][:MOST_APPLIED]
-        if attempt(lambda: workbench.modes.apply(actor(), preview.codes, ids)):
+        if run_action(lambda: workbench.modes.apply(actor(), preview.codes, ids)):
             forget_choice()
             st.session_state[_MODE] = None
 

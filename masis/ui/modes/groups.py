@@ -12,7 +12,7 @@ from masis.services.modes.service import CodedBatch, GroupProposal, ProposedGrou
 from masis.services.records import ObservationFilter
 from masis.ui.components.linked_table import column, linked_table, row
 from masis.ui.modes.coding import draw_row
-from masis.ui.modes.outcome import attempt, choose_mode
+from masis.ui.modes.outcome import choose_mode, run_action
 from masis.ui.shell import address
 from masis.ui.shell.permissions import button_state
 from masis.ui.shell.reviewer import actor
@@ -64,7 +64,7 @@ def _restore_group(workbench: Workbench, group: str) -> None:
         workbench.modes.restore_group(actor(), group)
         return "Group restored. Its rows are proposed again."
 
-    attempt(act)
+    run_action(act)
 
 
 def _draw_list(workbench: Workbench, proposal: GroupProposal) -> None:
@@ -156,7 +156,7 @@ def _draw_dismiss(workbench: Workbench, group: ProposedGroup) -> None:
             workbench.modes.dismiss_group(actor(), group)
             return "The group was dismissed. Dismissed groups are listed below the others."
 
-        if attempt(act):
+        if run_action(act):
             address.clear(("group",))
 
     st.button(
@@ -186,7 +186,7 @@ def _draw_confirm(workbench: Workbench, book: Codebook, group: ProposedGroup, ex
             st.session_state[keys["definition"]] = named.definition
             return f"{named.model} suggested a name. Check it before you confirm."
 
-        attempt(act)
+        run_action(act)
 
     def confirm() -> None:
         def act() -> CodedBatch:
@@ -199,7 +199,7 @@ def _draw_confirm(workbench: Workbench, book: Codebook, group: ProposedGroup, ex
             )
             return workbench.modes.confirm_group(actor(), group, mode)
 
-        if attempt(act):
+        if run_action(act):
             address.clear(("group",))
 
     model = workbench.modes.naming_model(actor())
@@ -238,7 +238,7 @@ def _draw_join(workbench: Workbench, book: Codebook, group: ProposedGroup) -> No
 
     def join() -> None:
         mode = book.find(st.session_state[key] or "")
-        if mode is not None and attempt(
+        if mode is not None and run_action(
             lambda: workbench.modes.confirm_group(actor(), group, mode)
         ):
             address.clear(("group",))

@@ -22,7 +22,7 @@ from masis.views.markdown import escape_markdown
 _ERROR, _DONE, _BATCH, _MERGED = "modes-error", "modes-done", "modes-batch", "modes-merged"
 
 
-class Merged(NamedTuple):
+class MergedMode(NamedTuple):
     """A mode that was merged into another one: its code, and what to say about it."""
 
     code: str
@@ -30,16 +30,16 @@ class Merged(NamedTuple):
 
 
 def forget_outcome() -> None:
-    """Drop what the last action did, because another view is open or it was undone."""
+    """Clear the message about the last action, because another view is open or it was undone."""
     for name in (_ERROR, _DONE, _BATCH, _MERGED):
         st.session_state.pop(name, None)
 
 
-def attempt(act: Callable[[], CodedBatch | Merged | str]) -> bool:
+def run_action(action: Callable[[], CodedBatch | MergedMode | str]) -> bool:
     """Run an action in a callback and remember what to show: what it did, or its error.
 
     Args:
-        act: Returns the batch that it applied, the mode that it merged, or a sentence.
+        action: Returns the batch that it applied, the mode that it merged, or a sentence.
 
     Returns:
         Whether it succeeded.
@@ -47,7 +47,7 @@ def attempt(act: Callable[[], CodedBatch | Merged | str]) -> bool:
     """
     forget_outcome()
     try:
-        done = act()
+        done = action()
     except ValidationError as error:
         st.session_state[_ERROR] = str(explain(error))
     except MasisError as error:
@@ -56,7 +56,7 @@ def attempt(act: Callable[[], CodedBatch | Merged | str]) -> bool:
         if isinstance(done, CodedBatch):
             st.session_state[_BATCH] = done.batch
             done = f"Coded {count_noun(done.entries, 'row')} in {count_noun(done.cases, 'case')}."
-        if isinstance(done, Merged):
+        if isinstance(done, MergedMode):
             st.session_state[_MERGED] = done.code
             done = done.text
         st.session_state[_DONE] = done
@@ -93,14 +93,14 @@ def show_outcome(workbench: Workbench) -> None:
 
 
 def unmerge(workbench: Workbench, code: str) -> None:
-    """Take back the merge of a mode, in a callback."""
+    """Undo the merge of a mode, in a callback."""
 
-    def act() -> str:
+    def unmerge_mode() -> str:
         book = workbench.modes.unmerge(actor(), code)
         mode = book.find(code)
         return f"“{mode.name if mode else code}” is a separate mode again."
 
-    attempt(act)
+    run_action(unmerge_mode)
 
 
 def choose_mode(book: Codebook, label: str, key: str, *, new: bool = True) -> str | None:

@@ -44,9 +44,11 @@ ERRORS_SHOWN = 8
 # The preview is drawn while somebody types, so it doesn't check the citations of a longer answer.
 LONGEST_CHECKED = 50_000
 CHUNKS_COMPARED = 200
-"""The most chunks that are compared with the sentences citing them while somebody types."""
+"""Maximum number of chunks that are compared with the sentences citing them while somebody types.
+"""
 LEAST_WORDS = 4
-"""The fewest words of a sentence for which the share in common with a chunk is meaningful."""
+"""Minimum number of words of a sentence for which the share in common with a chunk is meaningful.
+"""
 DATASET = "pasted"
 """The data set of pasted cases, for the filter of the queue."""
 

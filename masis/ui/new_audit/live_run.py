@@ -220,7 +220,7 @@ Shown = dict[str, Any]
 """Data of the timeline component, or of a part of it.
 
 ``groups`` are the iterations and the drafting before them. Each has its steps, its scores with
-their changes, retried calls, repaired replies and warnings. ``under_way`` is the present step,
+their changes, retried calls, repaired replies and warnings. ``current_step`` is the present step,
 ``live`` the last event for screen readers, and ``end`` the result.
 """
 
@@ -232,7 +232,7 @@ def build_waiting_timeline(text: str) -> Shown:
         "elapsed_ms": 0,
         "spent": "",
         "waiting": text,
-        "under_way": "",
+        "current_step": "",
         "live": text,
         "end": None,
     }
@@ -312,7 +312,7 @@ def build_timeline(events: Sequence[Event], state: RunState, now: str, why: str 
         "elapsed_ms": _elapsed_ms(events, last),
         "spent": spent_so_far(events),
         "waiting": "",
-        "under_way": current_step,
+        "current_step": current_step,
         "live": end["text"] if end else live,
         "end": end,
     }

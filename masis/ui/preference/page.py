@@ -46,7 +46,7 @@ from masis.views.numbers import day
 VIEWS = {"decide": "Decide", "results": "Results"}
 _PAIR = register_component("preference_pair", "key_sheet")
 MOST_COMPARED = 6
-"""The most pairs of systems with a link to their comparison, the pairs of four systems."""
+"""Maximum number of pairs of systems with a link to their comparison, the pairs of four systems."""
 _PAIR_KEY, _NAME_KEY, _PROBLEM = "preference-pair", "preference-name", "preference-problem"
 _ATTEMPT, _UNDONE = "preference-attempt", "preference-undone"
 

@@ -67,7 +67,7 @@ PRODUCT = (
 )
 """What the product does, and why these answers need a person."""
 MOST_EXPORTED = 20_000
-"""The most cases that a page exports, as it has the file in memory until it's downloaded.
+"""Maximum number of cases that a page exports, as it has the file in memory until it's downloaded.
 
 The command line writes larger exports case by case.
 """
@@ -672,7 +672,7 @@ def own_marks(workbench: Workbench, listed: Sequence[CaseSummary]) -> dict[str, 
     """Return the user's own labels by case: whether it's assigned, skipped or has a draft."""
     ids = [summary.id for summary in listed]
     work = workbench.store.team.own_work_among(actor().name, ids)
-    drafted = workbench.drafts.with_drafts(actor(), ids)
+    drafted = workbench.drafts.cases_with_drafts(actor(), ids)
     return {
         case_id: [
             *([ASSIGNED_TO_YOU] if (case_id, "assigned") in work else []),

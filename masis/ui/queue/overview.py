@@ -406,7 +406,7 @@ def show_unaudited(workbench: Workbench, facets: Facets) -> None:
     """Draw the number of unaudited cases, the cost of auditing them, and the button for it."""
     batch = served_jobs().batch()
     unaudited = sum(facets.states.get(state, 0) for state in UNAUDITED)
-    if batch is not None and batch.under_way:
+    if batch is not None and batch.is_running:
         show_live(_draw_batch)
         return
     if batch is not None and (batch.done or batch.limit_reached):
@@ -492,7 +492,7 @@ def batch_time(workbench: Workbench, unaudited: int) -> str:
 def _draw_batch() -> bool:
     """Draw the progress of the batch of audits, and return whether it's running."""
     batch = served_jobs().batch()
-    if batch is None or not batch.under_way:
+    if batch is None or not batch.is_running:
         return False
     with st.container(border=True):
         st.markdown("**Stopping after the running audits**" if batch.stopping else "**Auditing**")

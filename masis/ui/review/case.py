@@ -298,7 +298,7 @@ def show_no_case(workbench: Workbench) -> None:
                 if count > 1
                 else "Open the waiting case"
             ),
-            # Without a key, a case that arrives meanwhile would change the label and so the
+            # Without a key, a case that arrives in the meantime would change the label and so the
             # identity of the button, and the click would be lost.
             key="open-first",
             type="primary",

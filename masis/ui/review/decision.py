@@ -95,7 +95,8 @@ def _follow() -> None:
     # the state is gone if the message arrives while another page opens
     opened = st.session_state.get(_KEY, {}).get("open") or {}
     # Streamlit delivers a message again if another run interrupts the one that it started. The
-    # reader may have pressed Back meanwhile, and what the desk opened before isn't meant then.
+    # reader may have pressed Back in the meantime, and what the desk opened before isn't meant
+    # then.
     if "at" not in opened or opened["at"] == st.session_state.get(_FOLLOWED):
         return
     st.session_state[_FOLLOWED] = opened["at"]

@@ -48,7 +48,7 @@ from masis.services.decision_rules import (
     seen_labels,
     suggest_reasons,
 )
-from masis.services.drafts import clean, read_if_valid
+from masis.services.drafts import read_if_valid, sanitize_text
 from masis.services.records import RunSummary
 from masis.settings import Settings
 from masis.ui.review.form_texts import Answer, Name, Note, OwnWords, Place
@@ -77,7 +77,7 @@ NEIGHBOURS = 3
 """The number of unchanged words shown on either side of a change."""
 
 MOST_REPORTED = 100
-"""The most issues that one decision reports."""
+"""Maximum number of issues that a decision can report."""
 
 
 # The markers before the text of a heading, list item or quotation, also several of them, such as
@@ -86,7 +86,7 @@ _BLOCK_MARKER = re.compile(r"(?:[ \t]*(?:#{1,6}|[-+*>]|\d{1,3}[.)])[ \t]+)+")
 
 
 class ReportFields(NamedEvidence):
-    """An issue that a reviewer reports, as far as it's filled in.
+    """An issue that a reviewer reports. It may be incomplete.
 
     Without ``start`` and ``end`` it's about the whole answer.
     """
@@ -124,7 +124,7 @@ class OpenReport(ReportFields):
 
 def _valid_reports(posted: object) -> dict[str, tuple[ReportFields, ...]]:
     read = {
-        clean(answer, 64): tuple(
+        sanitize_text(answer, 64): tuple(
             report
             for issue in issues[:MOST_REPORTED]
             if (report := read_if_valid(ReportFields, issue))

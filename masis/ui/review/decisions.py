@@ -39,7 +39,7 @@ CHECKED_AT_ONCE = 2_000
 """The longest log, in entries, that is verified whenever the page opens."""
 
 ENTRIES_COUNTED = 10_000
-"""The most entries that are counted for a filter when the page opens."""
+"""Maximum number of entries that are counted for a filter when the page opens."""
 
 KINDS: tuple[EntryKind, ...] = get_args(EntryKind)
 SOURCES: tuple[EntrySource, ...] = get_args(EntrySource)
@@ -197,7 +197,7 @@ def _run_parameters(entry: LogEntry) -> dict[str, str]:
 
 
 def _opened_detail(workbench: Workbench, entry: LogEntry) -> dict[str, Any]:
-    """Return the details of an entry, with the case and the run as far as the reader may see them.
+    """Return the details of an entry, with the case and the run limited to what the reader may see.
 
     A run that a policy hides from the reader is left out.
     """

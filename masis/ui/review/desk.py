@@ -376,7 +376,7 @@ class OpenDesk:
         case = self.view.case
         return list(forms.doubts(corrected, self.answer, case, original, settings, blind=blind))
 
-    def with_kept_citations(self, decision: Decision) -> Decision:
+    def keep_unknown_citations(self, decision: Decision) -> Decision:
         """Return an override that says that its unknown references were seen and are kept."""
         answer = self.workbench.reviews.decided_answer(self.actor, decision)
         kept = kept_citations(answer.unknown_citations)

@@ -26,9 +26,9 @@ from masis.services.decision_rules import (
 from masis.services.drafts import (
     adjudication_subject,
     case_subject,
-    clean,
     read_form,
     rubric_subject,
+    sanitize_text,
 )
 from masis.services.records import CaseFilter
 from masis.ui.review import decision_form as forms
@@ -387,7 +387,7 @@ def _record_final(
     decision, answer = desk.decision_of(fields)
     confirms = _correction_question(fields)
     if confirms in body.confirmed:
-        decision = desk.with_kept_citations(decision)
+        decision = desk.keep_unknown_citations(decision)
     if problem := next(iter(problems(decision, answer)), None):
         field = "corrected" if problem.field == "corrected_answer" else "other"
         if problem.code == "citations_unknown":
@@ -498,7 +498,7 @@ def _checked_decision(desk: OpenDesk, body: DecisionForm, fields: FormFields) ->
                 " so your decision can't be undone. Submit again to record it.",
                 confirms="last",
             )
-    return desk.with_kept_citations(decision) if confirms in body.confirmed else decision
+    return desk.keep_unknown_citations(decision) if confirms in body.confirmed else decision
 
 
 def _leaves_serious_issues(desk: OpenDesk, body: DecisionForm, fields: FormFields) -> bool:
@@ -546,7 +546,7 @@ def undo_entry(call: ApiCall, body: UndoneEntry) -> DeskAnswer:
             "Type your name first. It's also recorded with an undo.", field="reviewer"
         )
     reviews = call.workbench.reviews
-    undone = reviews.get(clean(body.entry, 64)).decision
+    undone = reviews.get(sanitize_text(body.entry, 64)).decision
     reviews.undo(call.actor, body.entry)
     case_id = undone.case_id if undone else body.place.case
     if undone is not None and undone.kind == "adjudication" and body.place.adjudication:

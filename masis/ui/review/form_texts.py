@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field, Strict
 
-from masis.services.drafts import clean
+from masis.services.drafts import sanitize_text
 
 LONGEST_NOTE = 4_000
 LONGEST_ANSWER = 150_000
@@ -19,7 +19,7 @@ LONGEST_ID = 2_000
 def _checked_text(value: object, longest: int) -> str:
     if not isinstance(value, str):
         raise ValueError("it isn't text")
-    return clean(value, longest)
+    return sanitize_text(value, longest)
 
 
 Name = Annotated[str, BeforeValidator(partial(_checked_text, longest=64))]

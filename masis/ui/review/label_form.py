@@ -29,7 +29,7 @@ from masis.schema.labels import (
 from masis.schema.review import Decision
 from masis.schema.run import Iteration
 from masis.schema.wording import shorten
-from masis.services.drafts import clean, read_if_valid
+from masis.services.drafts import read_if_valid, sanitize_text
 from masis.ui.review.form_texts import LONGEST_ID, Answer, ChunkId, Name, Place
 from masis.views.marks import reference_marks, written_references
 from masis.views.verdicts import target_key
@@ -99,7 +99,7 @@ class NamedEvidence(Record):
 
 
 class LabelFields(NamedEvidence):
-    """The label on a claim, a reference or a sentence, as far as it's given."""
+    """The label on a claim, a reference or a sentence. It may be incomplete."""
 
     label: Name
 
@@ -127,8 +127,8 @@ def _valid_label(key: str, posted: object) -> LabelFields | None:
 
 def _valid_labels(posted: object) -> dict[str, dict[str, LabelFields]]:
     read = {
-        clean(base, 200): {
-            clean(key, 60): fields
+        sanitize_text(base, 200): {
+            sanitize_text(key, 60): fields
             for key, chosen in labels.items()
             if (fields := _valid_label(str(key), chosen))
         }
@@ -143,7 +143,7 @@ def _valid_chunks(posted: object) -> dict[str, ChunkFields]:
     return {
         name: fields
         for chunk_id, chosen in items
-        if (name := clean(chunk_id, LONGEST_ID))
+        if (name := sanitize_text(chunk_id, LONGEST_ID))
         and (fields := read_if_valid(ChunkFields, chosen))
         and fields.conflicts_with != name
     }

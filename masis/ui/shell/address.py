@@ -232,7 +232,7 @@ def one_of(name: str, known: Iterable[Known], default: Known) -> Known:
 
 def several(name: str, known: Iterable[Known]) -> list[Known]:
     """Return the known values of a parameter that holds several, separated by commas."""
-    # In the order of the known values, whatever the order in the address is.
+    # In the order of the known values, regardless of the order in the address.
     chosen = set(words(name))
     return [option for option in known if option in chosen]
 

@@ -13,7 +13,7 @@ import streamlit as st
 
 from masis.server.browser_id import browser_id
 from masis.services import ANONYMOUS, Actor, Workbench
-from masis.services.drafts import clean, subjects_of_case
+from masis.services.drafts import sanitize_text, subjects_of_case
 from masis.settings import account_name
 from masis.settings.sign_in import is_reserved
 from masis.ui.components import noop, register_component
@@ -105,7 +105,7 @@ def name_reviewer(workbench: Workbench, typed: object) -> str | None:
     """
     if served_reach().sign_in is not None:
         return reviewer()
-    name = " ".join(clean(typed, LONGEST_NAME).split())
+    name = " ".join(sanitize_text(typed, LONGEST_NAME).split())
     if not name or is_reserved(name):
         return None
     earlier = actor()
@@ -142,8 +142,8 @@ def suggested_name() -> str:
     if served_reach().is_open or served_reach().sign_in is not None:
         return ""
     account = account_name()
-    # accounts of services and containers, which name no person
-    return "" if account in ("root", "nobody", "www-data") else clean(account, LONGEST_NAME)
+    # accounts of services and containers, which don't name a person
+    return "" if account in ("root", "nobody", "www-data") else sanitize_text(account, LONGEST_NAME)
 
 
 def reviewer_badge(workbench: Workbench) -> None:

@@ -50,7 +50,9 @@ def command(words: str) -> str:
 
 
 def command_markdown(words: str) -> str:
-    """Return the same command as Markdown code, whatever characters the database path contains."""
+    """Return the same command as Markdown code, even if the database path contains special
+    characters.
+    """
     text = command(words)
     # A code span ends at a run of as many backticks as it starts with (CommonMark, section 6.1).
     fence = "`" * (1 + max((len(run) for run in re.findall("`+", text)), default=0))

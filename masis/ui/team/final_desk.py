@@ -33,7 +33,7 @@ from masis.services.decision_rules import (
     reasons_for,
     seen_issues,
 )
-from masis.services.drafts import adjudication_subject, clean
+from masis.services.drafts import adjudication_subject, sanitize_text
 from masis.ui.review import decision_form as forms
 from masis.ui.review.decision_form import Data, FormFields, LabelEntries
 from masis.ui.review.desk import OpenDesk, chosen_run
@@ -51,11 +51,11 @@ MOST_ASIDE = 2
 
 
 def _reason(value: object) -> str:
-    return clean(value, LONGEST_REASON)
+    return sanitize_text(value, LONGEST_REASON)
 
 
 def _read_sentence(value: object) -> str:
-    return clean(value, LONGEST_SENTENCE)
+    return sanitize_text(value, LONGEST_SENTENCE)
 
 
 def _known_cause(value: object) -> object:
@@ -193,7 +193,7 @@ class FinalDesk(OpenDesk):
         return Version.of(decision, answer_digest(self.answer_before(decision) or ""))
 
     def _iteration_of(self, decision: Decision) -> Iteration | None:
-        """Return the audited answer of a decision, as far as this person may see it."""
+        """Return the audited answer of a decision, limited to what this person may see."""
         if self.view.machine_hidden or not decision.run_id:
             return None
         run = chosen_run(self.workbench, self.view, decision.run_id)

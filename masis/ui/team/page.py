@@ -349,7 +349,7 @@ def _draw_differing(workbench: Workbench) -> None:
         f"{listed}{cases} reviewers who disagree. {kinds_text}."
         f" Open a case to adjudicate it. {_permission_text(workbench)}"
     )
-    rows, drafted = [], workbench.drafts.with_drafts(actor(), first, adjudication_subject)
+    rows, drafted = [], workbench.drafts.cases_with_drafts(actor(), first, adjudication_subject)
     for summary in page.rows:
         verdicts: TableCell = {"text": ", ".join(verdicts_by_reviewer(workbench, summary.id))}
         if first[summary.id] != "verdict":

@@ -19,7 +19,7 @@ from masis.audit.citations.hedges import hedges, language, tables
 from masis.audit.markers.styles import STYLES
 from masis.schema.audit import CitationAudit, Sentence
 from masis.schema.case import Evidence, GivenCitation
-from tests.rules import each
+from tests.rules import for_each
 
 CHUNKS = tuple(Evidence(id=f"chunk_{number}", text="...") for number in (1, 2, 11))
 NUMBERS = tuple(Evidence(id=str(number)) for number in range(1, 6))
@@ -87,7 +87,7 @@ def test_a_sentence_with_only_a_fabricated_reference_counts_as_cited() -> None:
     audit = audit_citations("Sales rose [9].", NUMBERS)
     assert audit.sentences[0].status == "cited"
     assert audit.sentences[0].citation_ids == ()
-    assert "names no evidence" in audit.sentences[0].why
+    assert "doesn't match any evidence" in audit.sentences[0].why
 
 
 def test_references_in_a_source_list_are_checked_but_the_list_isnt_a_claim() -> None:
@@ -304,10 +304,10 @@ def test_sentences_that_assert_something_arent_exempt(sentence: str) -> None:
 def test_table_headers_are_exempt_but_rows_arent() -> None:
     table = "| year | sales |\n|---|---|\n| 2023 | 5 million |\n| 2024 | 6 million [1] |"
     assert [(s.status, s.why) for s in sentences_of(table)] == [
-        ("exempt", "the head of a table"),
-        ("exempt", "a rule of a table"),
+        ("exempt", "a table header"),
+        ("exempt", "a table separator row"),
         ("uncited", "asserts something and carries no citation"),
-        ("cited", "carries a citation"),
+        ("cited", "has a citation"),
     ]
 
 
@@ -354,7 +354,7 @@ def parse_evidence(cell: str) -> list[Evidence]:
 
 
 @pytest.mark.spec("MASIS-CRITIC-P3")
-@each(table_rows("markers"), lambda row: row[0])
+@for_each(table_rows("markers"), lambda row: row[0])
 def test_documented_markers_resolve_as_documented(row: list[str]) -> None:
     answer, ids, documented = row
     resolutions = [
@@ -369,7 +369,7 @@ def test_documented_markers_resolve_as_documented(row: list[str]) -> None:
 
 
 @pytest.mark.spec("MASIS-CRITIC-P3", "MASIS-CRITIC-P4")
-@each(table_rows("departures"), lambda row: row[0])
+@for_each(table_rows("departures"), lambda row: row[0])
 def test_documented_departures_from_the_spec_are_real(row: list[str]) -> None:
     answer, ids, in_literal_mode, standard, _ = row
     for mode, documented in (("literal", in_literal_mode), ("standard", standard)):
@@ -397,12 +397,12 @@ def read_lines(name: str) -> list[str]:
 
 
 @pytest.mark.spec("MASIS-CRITIC-P4")
-@each(read_lines("hedges.txt"))
+@for_each(read_lines("hedges.txt"))
 def test_a_sentence_about_what_isnt_known_is_a_hedge(sentence: str) -> None:
     assert hedges(sentence)
 
 
-@each(read_lines("assertions.txt"))
+@for_each(read_lines("assertions.txt"))
 def test_a_negative_assertion_isnt_a_hedge(sentence: str) -> None:
     assert not hedges(sentence)
 

@@ -38,8 +38,8 @@ from masis.audit.markers import (
 )
 from masis.audit.markers.damage import (
     count_empty_markers,
+    count_unclosed_markers,
     half_bracketed_ids,
-    unclosed_markers,
 )
 from masis.audit.markers.references import read_references
 from masis.audit.markers.styles import STYLES, StyleTable
@@ -48,7 +48,7 @@ from masis.offline.roles.reviser import citing_style
 from masis.schema.case import Evidence
 from masis.ui.components import sources
 from masis.views.diff import word_changes
-from tests.rules import each
+from tests.rules import for_each
 from tools import marker_styles
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -64,7 +64,7 @@ def references(
     ]
 
 
-@each(styles.STYLES, lambda style: style.name)
+@for_each(styles.STYLES, lambda style: style.name)
 def test_each_styles_example_is_recognized(style: MarkerStyle) -> None:
     answer = (
         f"The bridge is long{style.example}"
@@ -83,7 +83,7 @@ def test_each_styles_example_is_recognized(style: MarkerStyle) -> None:
         assert [reference.evidence_id for reference in marker.references] == ["chunk_1"]
 
 
-@each([style for style in styles.STYLES if style.write], lambda style: style.name)
+@for_each([style for style in styles.STYLES if style.write], lambda style: style.name)
 def test_each_style_reads_what_it_writes(style: MarkerStyle) -> None:
     assert style.write is not None
     for names in (["1"], ["1", "2"]):
@@ -260,7 +260,7 @@ def test_a_value_in_the_brackets_of_a_new_style_isnt_a_fabrication(
 def test_damage_to_a_new_style_in_brackets_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(styles, "STYLES", (*styles.STYLES, bracketed_style("<<", ">>")))
     assert count_empty_markers("It is long << >>. It opened [] then.") == 2
-    assert unclosed_markers("It is long <<c1 and old <<c2>>.", ["c1", "c2"]) == 1
+    assert count_unclosed_markers("It is long <<c1 and old <<c2>>.", ["c1", "c2"]) == 1
     assert [text for _, text in half_bracketed_ids("<<c1>>c2>>", ["c1", "c2"])] == ["<<c1", "c2>>"]
 
 
@@ -272,9 +272,9 @@ def test_a_partly_closed_bracket_counts_as_unclosed(
         styles, "STYLES", (*styles.STYLES, bracketed_style("<<", ">>"), SOURCE_BRACES)
     )
     for half_closed in ("<<3>", "{{src:3}", "<<3", "{{src:3"):
-        assert unclosed_markers(f"It is long {text.format(half_closed)}", ["2", "3"]) == 1
-    assert unclosed_markers(f"It is long {text.format('<<3>>')}", ["2", "3"]) == 0
-    assert unclosed_markers(f"It is long {text.format('{{src:3}}')}", ["2", "3"]) == 0
+        assert count_unclosed_markers(f"It is long {text.format(half_closed)}", ["2", "3"]) == 1
+    assert count_unclosed_markers(f"It is long {text.format('<<3>>')}", ["2", "3"]) == 0
+    assert count_unclosed_markers(f"It is long {text.format('{{src:3}}')}", ["2", "3"]) == 0
 
 
 def split_texts(text: str) -> list[str]:
@@ -465,7 +465,7 @@ def test_scripts_get_the_end_signs_of_every_style(monkeypatch: pytest.MonkeyPatc
 # Markers in texts whose evidence isn't known
 
 
-@each(
+@for_each(
     [
         ("It is long [1].", "It is long."),
         ("It is long [1], [2; 3] and old.", "It is long and old."),
@@ -496,7 +496,7 @@ def test_markers_can_be_removed_without_evidence(pair: tuple[str, str]) -> None:
     assert without_markers(text) == plain
 
 
-@each(
+@for_each(
     [
         "the CI of [2, 8] was wide",
         "it rose by 4.1 [2, 8] points",

@@ -48,8 +48,8 @@ def read(
 
 def split(found: list[Abstract | InputError]) -> tuple[list[str], list[str]]:
     return (
-        [each.title for each in found if isinstance(each, Abstract)],
-        [str(each) for each in found if isinstance(each, InputError)],
+        [item.title for item in found if isinstance(item, Abstract)],
+        [str(item) for item in found if isinstance(item, InputError)],
     )
 
 
@@ -269,7 +269,7 @@ def test_hostile_files_give_records_or_errors_in_bounded_time(
     form: AbstractFormat, text: str
 ) -> None:
     with suppress(InputError):
-        assert all(isinstance(each, Abstract | InputError) for each in read(text, form=form))
+        assert all(isinstance(item, Abstract | InputError) for item in read(text, form=form))
 
 
 def test_markup_and_commands_in_a_record_stay_text() -> None:
@@ -300,7 +300,8 @@ def test_memory_use_doesnt_grow_with_the_number_of_records() -> None:
         stream = io.BytesIO(content)
         tracemalloc.start()
         assert (
-            sum(isinstance(each, Abstract) for each in read_abstracts(stream, form=form)) == records
+            sum(isinstance(abstract, Abstract) for abstract in read_abstracts(stream, form=form))
+            == records
         )
         found = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
@@ -372,13 +373,13 @@ def test_any_file_content_gives_records_and_errors(
         found = read(content, form=form)
     except InputError as error:
         found = [error]
-    for each in found:
-        assert isinstance(each, Abstract | InputError)
-        if isinstance(each, Abstract):
+    for item in found:
+        assert isinstance(item, Abstract | InputError)
+        if isinstance(item, Abstract):
             # it survives JSON, the format of the store
-            assert Abstract.model_validate_json(each.model_dump_json()) == each
+            assert Abstract.model_validate_json(item.model_dump_json()) == item
         else:
-            assert each.hint
+            assert item.hint
 
 
 @pytest.mark.parametrize(

@@ -72,13 +72,13 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workbench]:
         )
         bench.cases.add_one(ADA, case)
         bench.audits.audit(ADA, case)
-    decide(bench, "case-1", "reject", "Ben", iteration=1, labels=labelled("partial"))
+    decide(bench, "case-1", "reject", "Ben", iteration=1, labels=label_claim("partial"))
     decide(
         bench,
         "case-1",
         "override",
         iteration=1,
-        labels=labelled("contradicted"),
+        labels=label_claim("contradicted"),
         corrected_answer=GOOD,
     )
     decide(bench, "case-2", "approve", iteration=1)
@@ -88,7 +88,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workbench]:
     bench.close()
 
 
-def labelled(label: str) -> tuple[TargetLabel, ...]:
+def label_claim(label: str) -> tuple[TargetLabel, ...]:
     """Return a label for the first claim of the answer."""
     words = ANSWER[: ANSWER.index(" It is")]
     return (TargetLabel(target="claim", start=0, end=len(words), text=words, label=label),)
@@ -131,9 +131,9 @@ def test_a_decided_case_has_its_answers_claims_and_other_decisions(
         ANSWER,
         ANSWER,
     )
-    assert [each["decision"]["reviewer"] for each in first["decisions"]] == ["Ben", "Ada"]
+    assert [decision["decision"]["reviewer"] for decision in first["decisions"]] == ["Ben", "Ada"]
     assert {"verdict", "start", "end", "text"} <= set(first["claims"][0])
-    assert any(each["status"] == "invalid" for each in first["citations"])
+    assert any(citation["status"] == "invalid" for citation in first["citations"])
     assert any(issue["rule"] == "fabricated_reference" for issue in first["issues"])
 
 
@@ -183,7 +183,7 @@ def test_pairs_are_exported_only_if_a_reviewer_chose_another_text(bench: Workben
 def test_spans_omit_a_rejected_answer_without_labels(bench: Workbench) -> None:
     found, manifest = rows(bench, "spans")
     by_type = {
-        (row["source_id"], row["reviewer"]): [each["label_type"] for each in row["labels"]]
+        (row["source_id"], row["reviewer"]): [label["label_type"] for label in row["labels"]]
         for row in found
     }
     assert by_type == {
@@ -197,7 +197,7 @@ def test_spans_omit_a_rejected_answer_without_labels(bench: Workbench) -> None:
 def test_label_studio_has_the_machine_claims_and_each_reviewers_labels(bench: Workbench) -> None:
     found, manifest = rows(bench, "label-studio")
     assert len(found[0]["predictions"][0]["result"]) >= 1
-    assert [each["ground_truth"] for each in found[0]["annotations"]] == [False, True]
+    assert [annotation["ground_truth"] for annotation in found[0]["annotations"]] == [False, True]
     assert '<Label value="contradicted"/>' in manifest["labelling_interface"]
 
 
@@ -231,21 +231,21 @@ def test_reported_issues_are_exported_with_severity_note_and_position(tmp_path: 
         ("answer", None, None, "", "incomplete", "medium", "no width"),
     ]
     (row,), manifest = rows(bench, "spans")
-    assert [(each["text"], each["label_type"]) for each in row["labels"]] == [
+    assert [(label["text"], label["label_type"]) for label in row["labels"]] == [
         ("red", "Evident Baseless Info")
     ]
-    assert [each["label"] for each in row["reported"]] == [label.label for label in labels]
+    assert [issue["label"] for issue in row["reported"]] == [label.label for label in labels]
     # this issue has no position in the answer
     assert manifest["counts"]["left_out"] == {"no label": 1}
     decided, _ = rows(bench, "decided")
     assert decided[0]["labels"] == [label.model_dump(mode="json") for label in labels]
     (task, _), manifest = rows(bench, "label-studio")
     regions = task["annotations"][0]["result"]
-    assert [each["type"] for each in regions] == ["labels", "labels", "choices"]
+    assert [region["type"] for region in regions] == ["labels", "labels", "choices"]
     assert regions[0]["meta"]["text"] == ["reviewer: Ada", "severity: critical", "note: none"]
     interface = ElementTree.fromstring(manifest["labelling_interface"])
     offered = {
-        kind: [each.attrib["value"] for each in interface.iter(kind)]
+        kind: [element.attrib["value"] for element in interface.iter(kind)]
         for kind in ("Label", "Choice")
     }
     assert {region["value"]["labels"][0] for region in regions[:2]} <= set(offered["Label"])
@@ -433,7 +433,7 @@ def test_different_questions_of_one_template_are_split_independently() -> None:
         len(
             set(
                 assign_splits(
-                    [f"What is the capital of {each}?" for each in countries],
+                    [f"What is the capital of {country}?" for country in countries],
                     SplitShares(34, 33, 33),
                 )
             )
@@ -494,10 +494,10 @@ def test_a_reimported_export_gives_the_same_cases(
     path = tmp_path / f"out{export_formats()[form].suffix}"
     exported = bench.exports.write_file(ADA, path, form, Selection(shares=SplitShares(100, 0, 0)))
     found = [
-        each.case for each in read_any(path / "data" / "train.jsonl" if form == "hf" else path)
+        record.case for record in read_any(path / "data" / "train.jsonl" if form == "hf" else path)
     ]
     assert None not in found
-    again = {each.id: each for each in found if each is not None}
+    again = {case.id: case for case in found if case is not None}
     assert len(again) == exported.manifest["counts"]["cases"] > 1
     for number, case in enumerate(again.values(), 1):
         stored = bench.store.cases.get(f"case-{number}")
@@ -506,7 +506,7 @@ def test_a_reimported_export_gives_the_same_cases(
         assert (case.query, case.answer) == (stored.query, stored.answer)
         names = {"id", "text", "source"}
         chunks = [
-            [each.model_dump(include=names) for each in kept.evidence] for kept in (case, stored)
+            [chunk.model_dump(include=names) for chunk in kept.evidence] for kept in (case, stored)
         ]
         assert chunks[0] == chunks[1]
         assert case.id == stored.id or form == "ragas"
@@ -517,7 +517,7 @@ def test_spans_of_several_reviewers_are_reimported_as_one_case_with_all_labels(
 ) -> None:
     bench.exports.write_file(ADA, tmp_path / "spans.jsonl", "spans")
     first = next(read_any(tmp_path / "spans.jsonl")).case
-    assert [each.verdict for each in first.labels.claims] == ["partial", "contradicted"]
+    assert [claim.verdict for claim in first.labels.claims] == ["partial", "contradicted"]
 
 
 def test_questions_of_any_length_are_read_whole(tmp_path: Path) -> None:
@@ -600,8 +600,8 @@ def test_spans_say_who_wrote_an_imported_answer(tmp_path: Path) -> None:
 
 def test_claims_list_every_reviewers_label_and_the_merged_one(tmp_path: Path) -> None:
     bench = _one_case(tmp_path)
-    decide(bench, "case-1", "reject", "Ben", iteration=1, labels=labelled("partial"))
-    decide(bench, "case-1", "reject", iteration=1, labels=labelled("contradicted"))
+    decide(bench, "case-1", "reject", "Ben", iteration=1, labels=label_claim("partial"))
+    decide(bench, "case-1", "reject", iteration=1, labels=label_claim("contradicted"))
     found, _ = rows(bench, "claims")
     both = [row for row in found if row["start"] == 0]
     assert [row["reviewer"] for row in both] == ["Ben", "Ada"]
@@ -612,10 +612,10 @@ def test_claims_list_every_reviewers_label_and_the_merged_one(tmp_path: Path) ->
         ]
         # One label each is a tie.
         assert (row["merged_label"], row["merged_how"], row["merged_by"]) == (None, None, None)
-    decide(bench, "case-1", "reject", "Cleo", iteration=1, labels=labelled("partial"))
+    decide(bench, "case-1", "reject", "Cleo", iteration=1, labels=label_claim("partial"))
     row = rows(bench, "claims")[0][0]
     assert (row["merged_label"], row["merged_how"]) == ("partial", "majority")
-    final = {"kind": "adjudication", "labels": labelled("unsupported")}
+    final = {"kind": "adjudication", "labels": label_claim("unsupported")}
     decide(bench, "case-1", "reject", "Dora", iteration=1, **final)
     row = rows(bench, "claims")[0][0]
     assert (row["merged_label"], row["merged_how"]) == ("unsupported", "adjudication")
@@ -646,7 +646,7 @@ def test_judged_chunks_are_exported_for_trec_and_beir(tmp_path: Path) -> None:
     bench = _one_case(tmp_path, evidence=EVIDENCE)
     chunk = TargetLabel(target="evidence", evidence_id="other one", label="irrelevant")
     passage = {"evidence_id": "1", "start": 14, "end": 24, "text": "120 metres"}
-    (label,) = labelled("contradicted")
+    (label,) = label_claim("contradicted")
     named = label.model_dump() | {"evidence": [{**passage, "stance": "contradicts"}]}
     decide(
         bench,
@@ -702,7 +702,7 @@ def test_pending_labels_of_a_shared_case_are_in_no_merged_label_and_judge_no_chu
     policy = QueuePolicy(share=1.0, reviewers=2, rule="agree", agree=2)
     bench = _one_case(tmp_path, policy, evidence=EVIDENCE)
     chunk = TargetLabel(target="evidence", evidence_id="1", label="irrelevant")
-    labels = (*labelled("contradicted"), chunk)
+    labels = (*label_claim("contradicted"), chunk)
     decide(bench, "case-1", "reject", "Ben", iteration=1, labels=labels)
     everything = Selection(CaseFilter())
     assert all(row["labels"] == [] for row in rows(bench, "claims", everything)[0])

@@ -29,7 +29,7 @@ from masis.schema.run import Run
 from masis.schema.team import LabelTypes
 from masis.services import Workbench
 from masis.store.records import CaseFilter
-from tests.reviewing import ADA, submitted, undone
+from tests.reviewing import ADA, submit, undone
 from tests.store.factories import a_run, an_iteration
 
 ANSWERS = (
@@ -71,7 +71,7 @@ def audited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Audited]:
     bench.close()
 
 
-def reported(draw: st.DrawFn, answer: str) -> TargetLabel:
+def report_issue(draw: st.DrawFn, answer: str) -> TargetLabel:
     """Return an issue as the page reports it: for words of the answer or for the whole answer."""
     what = {
         "label": draw(st.sampled_from(LabelTypes().names)),
@@ -116,7 +116,7 @@ def decisions(draw: st.DrawFn, runs: dict[str, Run]) -> Decision:
                 label=draw(st.sampled_from(LABEL_CHOICES[target])),
             )
         )
-    labels += [reported(draw, iteration.answer) for _ in range(draw(st.integers(0, 2)))]
+    labels += [report_issue(draw, iteration.answer) for _ in range(draw(st.integers(0, 2)))]
     verdict = draw(st.sampled_from(("approve", "override", "reject", "escalate")))
     return Decision.model_validate(
         {
@@ -138,17 +138,17 @@ def decisions(draw: st.DrawFn, runs: dict[str, Run]) -> Decision:
     )
 
 
-def unescaped(cell: str) -> str:
+def unescape(cell: str) -> str:
     return cell[1:] if escape_formula(cell[1:]) == cell else cell
 
 
-def exported(bench: Workbench, form: str, encoding: str = "jsonl") -> list[dict[str, Any]]:
+def export_rows(bench: Workbench, form: str, encoding: str = "jsonl") -> list[dict[str, Any]]:
     out = io.BytesIO()
     done = bench.exports.write(ADA, out, form, Selection(CaseFilter()), encoding=encoding)
     if encoding == "csv":
         rows = list(csv.DictReader(io.StringIO(out.getvalue().decode(), newline="")))
         found: list[dict[str, Any]] = [
-            {name: unescaped(cell) for name, cell in row.items()} for row in rows
+            {name: unescape(cell) for name, cell in row.items()} for row in rows
         ]
     elif encoding == "parquet":
         found = pyarrow.parquet.read_table(io.BytesIO(out.getvalue())).to_pylist()
@@ -193,8 +193,16 @@ def assert_reported(bench: Workbench, rows: list[dict[str, Any]]) -> None:
             given_by.setdefault(row["entry_id"], []).append(found)
     for entry_id in {row["entry_id"] for row in rows}:
         assert given_by.get(entry_id, []) == [
-            (each.target, each.start, each.end, each.text, each.label, each.severity, each.note)
-            for each in entries[entry_id].reported
+            (
+                issue.target,
+                issue.start,
+                issue.end,
+                issue.text,
+                issue.label,
+                issue.severity,
+                issue.note,
+            )
+            for issue in entries[entry_id].reported
         ]
 
 
@@ -215,9 +223,9 @@ def test_offsets_in_every_export_select_the_labeled_words(
             # earlier versions may have them.
             bench.store.decisions.append(decision)
     for form in ("claims", "sentences", "labels"):
-        plain = exported(bench, form)
+        plain = export_rows(bench, form)
         for encoding in ("jsonl", "csv", "parquet"):
-            rows = exported(bench, form, encoding)
+            rows = export_rows(bench, form, encoding)
             assert [row["text"] for row in rows] == [row["text"] for row in plain]
             placed = sum(assert_cuts(row["answer"], row) for row in rows)
             for row in rows:
@@ -225,28 +233,28 @@ def test_offsets_in_every_export_select_the_labeled_words(
             assert placed or form == "labels"
             if form == "labels":
                 assert_reported(bench, rows)
-    for row in exported(bench, "attribution"):
+    for row in export_rows(bench, "attribution"):
         assert assert_cuts(row["answer"], row)
         chunk = EVIDENCE[row["passage_evidence_id"]]
         assert chunk[row["passage_start"] : row["passage_end"]] == row["passage_text"]
-    for row in exported(bench, "decided"):
+    for row in export_rows(bench, "decided"):
         for label in (*row["labels"], *row["claims"], *row["citations"], *row["issues"]):
             assert_cuts(row["judged_answer"], label)
-    for row in exported(bench, "spans"):
+    for row in export_rows(bench, "spans"):
         for label in row["labels"]:
             assert assert_cuts(row["response"], label)
         for label in row["reported"]:
             assert assert_cuts(row["response"], label) or label["text"] == ""
-    for task in exported(bench, "label-studio"):
-        for each in (*task["predictions"], *task["annotations"]):
-            for region in each["result"]:
+    for task in export_rows(bench, "label-studio"):
+        for result in (*task["predictions"], *task["annotations"]):
+            for region in result["result"]:
                 if region["type"] == "choices":
                     assert region["value"]["choices"][0] in LabelTypes().names
                 else:
                     assert assert_cuts(task["data"]["text"], region["value"])
             ids = [
                 region["id"]
-                for region in each["result"]
+                for region in result["result"]
                 if region.get("meta", {"text": []})["text"][1:]
             ]
             assert len(set(ids)) == len(ids)
@@ -284,15 +292,15 @@ def test_offsets_in_every_export_select_the_labeled_words_of_hostile_unicode(
         add_hostile(bench, Case.model_validate(content), words, chunks)
     for form, encodings in ((name, ("jsonl", "csv", "parquet")) for name in TABLES):
         for encoding in encodings:
-            for row in exported(bench, form, encoding):
+            for row in export_rows(bench, form, encoding):
                 placed += assert_cuts(row["answer"], row)
                 assert_passage(row, chunks)
-    for row in exported(bench, "decided"):
+    for row in export_rows(bench, "decided"):
         for part in (*row["labels"], *row["claims"], *row["citations"], *row["issues"]):
             placed += assert_cuts(row["judged_answer"], part)
-    for row in exported(bench, "spans"):
+    for row in export_rows(bench, "spans"):
         placed += sum(assert_cuts(row["response"], label) for label in row["labels"])
-    for task in exported(bench, "label-studio"):
+    for task in export_rows(bench, "label-studio"):
         for results in (*task["predictions"], *task["annotations"]):
             for region in results["result"]:
                 if region["type"] != "choices":
@@ -359,7 +367,7 @@ def add_hostile(bench: Workbench, case: Case, words: str, chunks: dict[str, str]
     ]
     decision = {"reviewer": "Ada", "case_id": case.id, "run_id": run.id, "iteration": 1}
     given_ = decision | {"verdict": "reject", "reason": "unsupported", "labels": labels}
-    submitted(bench, Decision.model_validate(given_))
+    submit(bench, Decision.model_validate(given_))
 
 
 def assert_passage(row: dict[str, Any], chunks: dict[str, str]) -> None:
@@ -386,8 +394,8 @@ def test_a_label_with_correct_offsets_keeps_them_even_if_its_words_occur_twice(
         "verdict": "approve",
         "iteration": 1,
     }
-    submitted(audited.bench, Decision(**given_, labels=(label,)))
-    rows = [row for row in exported(audited.bench, "labels") if row["reviewer"] == "Cleo"]
+    submit(audited.bench, Decision(**given_, labels=(label,)))
+    rows = [row for row in export_rows(audited.bench, "labels") if row["reviewer"] == "Cleo"]
     assert [(row["start"], row["text"]) for row in rows] == [(second, words)]
 
 
@@ -406,7 +414,7 @@ def _undo_one(bench: Workbench, runs: dict[str, Run]) -> bool:
 
 @given(st.text(alphabet="'=+-@ \tabＡ＝", max_size=8))
 def test_a_csv_cell_round_trips_its_text(text: str) -> None:
-    assert unescaped(escape_formula(text)) == text
+    assert unescape(escape_formula(text)) == text
     assert not escape_formula(text).lstrip().startswith(("=", "+", "-", "@", "＝"))
 
 

@@ -20,7 +20,7 @@ from masis.services import Workbench
 from masis.services.maintenance.retention import rule_of
 from masis.store.records import CaseFilter
 from tests.cases import case_of
-from tests.datasets.exports.test_formats import ANSWER, labelled
+from tests.datasets.exports.test_formats import ANSWER, label_claim
 from tests.reviewing import ADA, decide, undone
 
 QUESTIONS = (
@@ -41,25 +41,25 @@ def bench(tmp_path: Path) -> Any:
     bench = Workbench.open(tmp_path / "versions.db")
     for number in range(1, 5):
         add(bench, number)
-    decide(bench, "case-1", "reject", "Ben", iteration=1, labels=labelled("partial"))
+    decide(bench, "case-1", "reject", "Ben", iteration=1, labels=label_claim("partial"))
     decide(
         bench,
         "case-1",
         "override",
         iteration=1,
-        labels=labelled("contradicted"),
+        labels=label_claim("contradicted"),
         corrected_answer="It is 120 metres long [1].",
     )
-    decide(bench, "case-2", "approve", iteration=1, labels=supported())
-    decide(bench, "case-3", "reject", iteration=1, labels=labelled("contradicted"))
+    decide(bench, "case-2", "approve", iteration=1, labels=supported_label())
+    decide(bench, "case-3", "reject", iteration=1, labels=label_claim("contradicted"))
     yield bench
     bench.close()
 
 
-def supported() -> tuple[TargetLabel, ...]:
+def supported_label() -> tuple[TargetLabel, ...]:
     """Return a label for the first claim that names the passage supporting it."""
     passage = LabelPassage(evidence_id="1", start=0, end=10, text="The bridge")
-    (label,) = labelled("supported")
+    (label,) = label_claim("supported")
     return (label.model_copy(update={"evidence": (passage,)}),)
 
 
@@ -76,15 +76,15 @@ def add(bench: Workbench, number: int) -> None:
     bench.minimal_evidence.verify(ADA, case.id)
 
 
-def stored(path: Path) -> dict[str, bytes]:
-    files = [path] if path.is_file() else [each for each in path.rglob("*") if each.is_file()]
-    return {each.name: each.read_bytes() for each in files}
+def read_files(path: Path) -> dict[str, bytes]:
+    files = [path] if path.is_file() else [path for path in path.rglob("*") if path.is_file()]
+    return {file.name: file.read_bytes() for file in files}
 
 
 def change_everything(bench: Workbench) -> None:
     """Decide, undo, audit and add cases until no frozen decision is the latest one."""
     undone(bench, "case-1", "Ada")
-    decide(bench, "case-2", "reject", iteration=1, labels=labelled("contradicted"))
+    decide(bench, "case-2", "reject", iteration=1, labels=label_claim("contradicted"))
     decide(bench, "case-4", "approve", "Ben", iteration=1)
     bench.audits.audit(ADA, bench.cases.open("case-3").case)
     decide(bench, "case-3", "approve", iteration=1)
@@ -94,8 +94,8 @@ def change_everything(bench: Workbench) -> None:
 
 CHOICES = [
     (form, encoding)
-    for form, each in export_formats().items()
-    for encoding in (("jsonl", "csv", "parquet") if each.tabular else ("jsonl",))
+    for form, export_format in export_formats().items()
+    for encoding in (("jsonl", "csv", "parquet") if export_format.tabular else ("jsonl",))
 ]
 
 
@@ -107,17 +107,17 @@ def test_every_format_is_rebuilt_byte_for_byte_despite_later_decisions(
     for form, encoding in CHOICES:
         name, path = f"{form}-{encoding}", tmp_path / f"{form}-{encoding}"
         bench.exports.write_file(ADA, path, form, ANY, encoding=encoding)
-        frozen[name] = stored(path)
+        frozen[name] = read_files(path)
         bench.datasets.freeze(ADA, name, form, ANY, encoding=encoding)
     change_everything(bench)
     for form, encoding in CHOICES:
         name, path = f"{form}-{encoding}", tmp_path / f"{form}-{encoding}"
         bench.exports.write_file(ADA, path, form, ANY, encoding=encoding)
-        assert stored(path) != frozen[name], (
+        assert read_files(path) != frozen[name], (
             f"{name}: an export is the same, so that the test shows nothing"
         )
         bench.datasets.write(ADA, name, path)
-        again = stored(path)
+        again = read_files(path)
         again.pop("manifest.json", None)
         assert again == {
             file: content for file, content in frozen[name].items() if file != "manifest.json"
@@ -203,21 +203,21 @@ def test_a_comparison_lists_added_removed_relabeled_moved_and_reaudited_cases(
     bench: Workbench,
 ) -> None:
     bench.datasets.freeze(ADA, "v1", "decided", Selection())
-    decide(bench, "case-2", "reject", iteration=1, labels=labelled("contradicted"))
+    decide(bench, "case-2", "reject", iteration=1, labels=label_claim("contradicted"))
     bench.audits.audit(ADA, bench.cases.open("case-3").case)
-    decide(bench, "case-3", "reject", iteration=1, labels=labelled("contradicted"))
+    decide(bench, "case-3", "reject", iteration=1, labels=label_claim("contradicted"))
     decide(bench, "case-4", "approve", "Ben", iteration=1)
     bench.datasets.freeze(
         ADA, "v2", "decided", Selection(CaseFilter(states=("rejected", "approved")))
     )
     found = bench.datasets.compare("v1", "v2")
-    assert {each.case_id: each.kinds for each in found.cases} == {
+    assert {case.case_id: case.kinds for case in found.cases} == {
         "case-1": ("removed",),
         "case-2": ("relabelled",),
         "case-3": ("reaudited",),
         "case-4": ("added",),
     }
-    assert next(each for each in found.cases if each.case_id == "case-2").was == (
+    assert next(case for case in found.cases if case.case_id == "case-2").was == (
         "approved",
         "train",
     )
@@ -236,10 +236,10 @@ def test_a_comparison_lists_added_removed_relabeled_moved_and_reaudited_cases(
 def test_the_same_decision_made_again_isnt_a_relabel(bench: Workbench) -> None:
     bench.datasets.freeze(ADA, "v1", "decided", Selection())
     undone(bench, "case-2", "Ada")
-    decide(bench, "case-2", "approve", iteration=1, labels=supported())
+    decide(bench, "case-2", "approve", iteration=1, labels=supported_label())
     bench.datasets.freeze(ADA, "v2", "decided", Selection(shares=SplitShares(0, 0, 100)))
     found = bench.datasets.compare("v1", "v2").cases
-    assert {each.kinds for each in found} == {("moved",)}
+    assert {change.kinds for change in found} == {("moved",)}
 
 
 def test_a_taken_or_invalid_name_is_rejected(bench: Workbench) -> None:

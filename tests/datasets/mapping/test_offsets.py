@@ -75,8 +75,8 @@ def cohere(answer: str, *places: tuple[int, int]) -> dict[str, Any]:
     }
 
 
-def covered(case: masis.Case) -> list[str]:
-    return [(case.answer or "")[each.start : each.end] for each in case.given_citations]
+def covered_words(case: masis.Case) -> list[str]:
+    return [(case.answer or "")[citation.start : citation.end] for citation in case.given_citations]
 
 
 @pytest.mark.parametrize("make", [chat, responses, cohere])
@@ -85,13 +85,13 @@ def test_citations_in_utf16_units_cover_the_cited_text(make: Any, part: str) -> 
     start = BRIDGES.index(part)
     for place in (utf16(BRIDGES, part), (start, start + len(part))):
         (case,) = masis.read_cases([make(BRIDGES, place)])
-        assert covered(case) == [part]
+        assert covered_words(case) == [part]
 
 
 def test_a_citation_valid_in_one_unit_only_decides_the_unit_of_all() -> None:
     text = "🌉🌉🌉🌉 aa bb cc dd"
     spans = [LabelSpan(*utf16(text, "aa")), LabelSpan(*utf16(text, "dd"))]
-    assert [text[each.start : each.end] for each in to_character_spans(text, spans)] == ["aa", "dd"]
+    assert [text[span.start : span.end] for span in to_character_spans(text, spans)] == ["aa", "dd"]
 
 
 @pytest.mark.parametrize("place", [(500, 512), (18, 36), (-3, 4), (9, 5)])
@@ -101,7 +101,7 @@ def test_a_citation_outside_the_answer_is_noted_and_kept_in_the_metadata(
     good = utf16(BRIDGES, "It is long.")
     (read,) = read_any([chat(BRIDGES, good, place)])
     assert read.case is not None
-    assert covered(read.case) == ["It is long."]
+    assert covered_words(read.case) == ["It is long."]
     assert read.problems == ()
     if place == (500, 512):
         assert str(read.notes[0]).partition(", line 1, ")[2].startswith(OUTSIDE)
@@ -119,7 +119,7 @@ def test_citations_of_a_custom_profile_are_read_the_same(tmp_path: Path) -> None
     cited = [{"von": start, "bis": end, "quelle": 1.0}]
     row = {"f": "When?", "a": BRIDGES, "q": [{"id": 1, "text": "So."}], "b": cited}
     (case,) = masis.read_cases([row], own)
-    assert (covered(case), case.given_citations[0].evidence_id) == (["1931"], "1")
+    assert (covered_words(case), case.given_citations[0].evidence_id) == (["1931"], "1")
     (labelled,) = masis.read_cases([row | {"u": [{"t": "1931", "v": start, "e": end}]}], own)
     assert labelled.labels is not None
     assert labelled.labels.claims[0].model_dump()["start"] == BRIDGES.index("1931")

@@ -60,9 +60,9 @@ def test_a_tools_file_is_recognized_and_gives_question_answer_and_evidence(
     assert any(word in case.answer for word in ("120", "130"))
     assert "The Marle bridge is 120 metres long." in case.evidence[0].text
     assert bool(case.given_citations) == (profile.name in CITED)
-    for each in case.given_citations:
-        assert case.answer[each.start : each.end] or each.start == each.end > 0
-        assert each.evidence_id in {chunk.id for chunk in case.evidence}
+    for citation in case.given_citations:
+        assert case.answer[citation.start : citation.end] or citation.start == citation.end > 0
+        assert citation.evidence_id in {chunk.id for chunk in case.evidence}
 
 
 def test_every_profile_has_a_file() -> None:
@@ -205,9 +205,9 @@ def test_a_custom_profile_reads_any_key_names(tmp_path: Path) -> None:
         "So.",
         "So.",
     )
-    assert [(each.start, each.end, each.evidence_id) for each in case.given_citations] == [
-        (0, 2, "chunk_1")
-    ]
+    assert [
+        (citation.start, citation.end, citation.evidence_id) for citation in case.given_citations
+    ] == [(0, 2, "chunk_1")]
     assert "citations[0]: needs start, end and evidence_id" in str(read[1].problems[0])
 
 
@@ -296,7 +296,7 @@ def test_a_first_row_without_evidence_is_reported_and_doesnt_decide_the_format()
         read_cases(rows)
     assert suggest(rows).format == "hf-rag"
     rows = [
-        {"frage": "Why is it so?", "antwort": "So.", "quellen": each["contexts"]} for each in rows
+        {"frage": "Why is it so?", "antwort": "So.", "quellen": row["contexts"]} for row in rows
     ]
     names = {"query": "frage", "answer": "antwort", "evidence": "quellen"}
     with pytest.raises(InputError, match=re.escape(json.dumps(names))):

@@ -57,7 +57,7 @@ SHAPES: dict[str, Any] = {
         {"type": "RETRIEVER", "output": [{"page_content": T}]}]}],
     "a conversation": {"messages": TURNS, "evidence": [T]},
     "rows under results": {"model": "m", "results": [{"question": Q, "answer": A, "contexts": [T]}]},
-    "rows by id": {each: {"question": Q, "answer": A, "contexts": [each]} for each in (T, T2)},
+    "rows by id": {context: {"question": Q, "answer": A, "contexts": [context]} for context in (T, T2)},
     "several answers": {"query": Q, "evidence": [T], "responses": [A, "It is 130 metres long."]},
     "helm": {"adapter_spec": {}, "request_states": [
         {"instance": {"id": "id1", "input": {"text": f"Passage: {T}\nQuestion: {Q}"}},

@@ -21,7 +21,7 @@ from masis.views.spending import usage_text
 from tests.audit.factories import context
 from tests.llm.asking import CASE, settings_for
 from tests.reviewing import ADA
-from tests.served_replies import Behaviour, Request, says, sensible
+from tests.served_replies import Behaviour, Request, reply_with, sensible
 from tests.serving_models import ModelServer
 
 
@@ -33,7 +33,7 @@ def careless(request: Request) -> Behaviour:
     for word, spelt in (("true", "True"), ("false", "False"), ("null", "None")):
         text = text.replace(f": {word}", f": {spelt}")
     first_bare = text[:-2].replace('"', "", 2)
-    return says(f"Here you are:\n```json\n{first_bare},\n}}\n```")
+    return reply_with(f"Here you are:\n```json\n{first_bare},\n}}\n```")
 
 
 def audited(script: Any, validator: str, tmp_path: Path) -> tuple[Run, list[Event], Workbench]:

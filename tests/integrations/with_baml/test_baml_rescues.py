@@ -74,8 +74,8 @@ def tame(value: Any) -> Any:
     if isinstance(value, str):
         return value if TAME.match(value) else "The bridge is 120 metres long [chunk_1]."
     if isinstance(value, list):
-        return [tame(each) for each in value]
-    return {key: tame(each) for key, each in value.items()} if isinstance(value, dict) else value
+        return [tame(item) for item in value]
+    return {key: tame(item) for key, item in value.items()} if isinstance(value, dict) else value
 
 
 def pretty(value: dict[str, Any]) -> str:
@@ -90,9 +90,9 @@ def words_of_python(value: dict[str, Any]) -> str:
 def without_a_field(value: dict[str, Any]) -> dict[str, Any]:
     """The record without the first field that it may not lack."""
     shape = next(
-        each
-        for each in SHAPE.values()
-        if each.model_json_schema()["properties"].keys() == value.keys()
+        model
+        for model in SHAPE.values()
+        if model.model_json_schema()["properties"].keys() == value.keys()
     )
     asked = next(name for name, field in shape.model_fields.items() if field.is_required())
     return {name: held for name, held in value.items() if name != asked} or {"x": 1}

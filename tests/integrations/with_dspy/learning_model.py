@@ -12,7 +12,7 @@ import json
 import re
 from typing import Any
 
-from tests.served_replies import Behaviour, Request, says, sensible
+from tests.served_replies import Behaviour, Request, reply_with, sensible
 
 NUMBER = re.compile(r"\d+")
 SENTENCE = re.compile(r"[^.]*?\.")
@@ -67,13 +67,13 @@ def critic(request: Request) -> Behaviour | None:
     if request.schema_name and request.schema_name != "critique_reply":
         return None  # another role, or the test of the connection: a sensible reply
     if not request.fences("ANSWER"):
-        return says(instruction(request))
+        return reply_with(instruction(request))
     found = wrong_sentences(request.fences("ANSWER")[0], request.fences("EVIDENCE"))
     sentences = SENTENCE.findall(request.fences("ANSWER")[0])
     luck = int(NUMBER.findall(request.fences("QUESTION")[0])[0]) % 4 < 2
-    if not (instructive(request) or instructed(request) or luck):
+    if not (instructive(request) or is_instructed(request) or luck):
         found = [sentences[0].strip()]  # careless
-    return says(reply(request, found))
+    return reply_with(reply(request, found))
 
 
 def instruction(request: Request) -> str:
@@ -94,7 +94,7 @@ def instruction(request: Request) -> str:
     )
 
 
-def instructed(request: Request) -> bool:
+def is_instructed(request: Request) -> bool:
     return "Compare each number" in request.text
 
 
@@ -122,7 +122,7 @@ def wrong_sentences(answer: str, chunks: list[str]) -> list[str]:
         json.loads(chunk.partition("\n")[0])["id"]: chunk.partition("\n")[2] for chunk in chunks
     }
     found = []
-    for sentence in (each.strip() for each in SENTENCE.findall(answer)):
+    for sentence in (found.strip() for found in SENTENCE.findall(answer)):
         cited = re.findall(r"\[(chunk_\d)\]", sentence)
         said = set(NUMBER.findall(sentence.split("[")[0]))
         if cited and said - set(NUMBER.findall(texts.get(cited[0], ""))):

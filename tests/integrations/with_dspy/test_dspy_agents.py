@@ -73,7 +73,7 @@ def test_a_fabricated_citation_lowers_confidence_and_is_an_issue(
     assert found.confidence == pytest.approx(0.3)
     assert found.hallucination_detected
     assert found.issues[0].severity == "critical"
-    assert [issue.rule for issue in found.objections] == ["critic_unsupported"]
+    assert [issue.rule for issue in found.critic_issues] == ["critic_unsupported"]
 
 
 @pytest.mark.parametrize("strict", [True, False])
@@ -193,6 +193,6 @@ def test_an_agent_behaves_like_a_dspy_module(server: ModelServer, tmp_path: Path
     both = dspy.Parallel(num_threads=2, disable_progress_bar=True)(
         [(critic, example), (loaded, example)]
     )
-    assert [each.overall_quality_score for each in both] == [0.6, 0.6]
+    assert [output.overall_quality_score for output in both] == [0.6, 0.6]
     copy = CriticAgent(lm=critic.for_run(RunControl())).deepcopy()
     assert copy(**asked).overall_quality_score == 0.6

@@ -78,9 +78,11 @@ def test_a_compiled_critic_is_saved_listed_and_used(learner: ModelServer, tmp_pa
     assert [issue["quote"] for issue in found] == ["It carries 132 trains [chunk_3]."]
     assert first["calls"][0]["model"] == "scripted:m"
     assert first["calls"][0]["prompt_tokens"] > 1000
-    critiques = [each for each in learner.requests[asked:] if each.schema_name == "critique_reply"]
+    critiques = [
+        request for request in learner.requests[asked:] if request.schema_name == "critique_reply"
+    ]
     assert critiques
-    assert all(len(each.fences("EXAMPLE_REPLY")) == 4 for each in critiques)
+    assert all(len(critique.fences("EXAMPLE_REPLY")) == 4 for critique in critiques)
 
     again = masis(*OPTIMIZE)
     assert Path(again.stdout.strip()).name == "v2.json"

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.timeout(300)  # programs are compiled, with many calls
 
 
 def parts_of() -> labelled.TrainTestSplit:
-    cases = [Case.model_validate(each) for each in learning.cases()]
+    cases = [Case.model_validate(learned) for learned in learning.cases()]
     return labelled.split_by_question(labelled.from_cases(cases), 0.5, 0)
 
 
@@ -81,12 +81,14 @@ def test_instructions_are_rewritten_from_failures(
 @pytest.mark.spec("REQ-CRITIC-014")
 def test_a_reviser_can_be_compiled_and_used(tmp_path: Path) -> None:
     cases = []
-    for each in learning.cases():
+    for learned in learning.cases():
         wrong = [
             {"text": finding["text"], "verdict": "contradicted"}
-            for finding in each["labels"]["findings"]
+            for finding in learned["labels"]["findings"]
         ]
-        cases.append(Case.model_validate(each | {"labels": each["labels"] | {"claims": wrong}}))
+        cases.append(
+            Case.model_validate(learned | {"labels": learned["labels"] | {"claims": wrong}})
+        )
     parts = labelled.split_by_question(
         [case for case in labelled.from_cases(cases) if not case.clean], 0.5, 0
     )
@@ -124,7 +126,7 @@ def test_a_program_file_round_trips(tmp_path: Path) -> None:
         run = run_audit(Case.model_validate(case), audited.model_copy(update={"evaluate": "never"}))
         found = [issue.quote for issue in run.iterations[0].issues if issue.source == "critic"]
         assert found == [case["labels"]["findings"][0]["text"]]
-        asked = next(each for each in served.requests if case["answer"] in each.text)
+        asked = next(request for request in served.requests if case["answer"] in request.text)
         for fence in ("EXAMPLE_ANSWER", "EXAMPLE_EVIDENCE", "EXAMPLE_REPLY"):
             assert asked.fences(fence) == measured.fences(fence), "an audit asks as it was measured"
 
@@ -136,7 +138,7 @@ def test_the_cost_limit_holds_for_every_optimizer(optimizer: str) -> None:
         session = compiling.Session(plan(optimizer, max_cost=0.03), settings)
         with pytest.raises(compiling.OptimizationStopped, match="limit"):
             compiling.compile_program(session, parts_of())
-        assert 0.018 <= (session.usage.cost_usd or 0) <= 0.045  # what was under way is finished
+        assert 0.018 <= (session.usage.cost_usd or 0) <= 0.045  # what was running is finished
 
 
 def test_a_cost_limit_needs_a_price(server: ModelServer) -> None:

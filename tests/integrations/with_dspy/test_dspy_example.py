@@ -30,7 +30,7 @@ def test_the_modules_of_the_guide_run_as_written(
 ) -> None:
     guide = (ROOT / "docs" / "frameworks.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```python\n(.*?)```", guide, re.DOTALL)
-    (block,) = [each for each in blocks if "masis.integrations.dspy" in each]
+    (block,) = [block for block in blocks if "masis.integrations.dspy" in block]
     providers = {"openai": ProviderSettings(address=server.address)}
 
     class Served(Settings):

@@ -38,7 +38,7 @@ def test_the_loop_returns_the_fields_of_the_spec(server: ModelServer) -> None:
     assert isinstance(loop, dspy.Module)
     assert output.final_answer == "It is 5 m long [chunk_1]."
     assert output.termination_reason == "no_issues"
-    assert [each.quality_score for each in output.iterations] == [0.6, 0.9]
+    assert [iteration.quality_score for iteration in output.iterations] == [0.6, 0.9]
     assert output.iterations[1].changes_made
     assert output.improvement_percentage == pytest.approx(50)
     assert "I measured it." in server.requests[0].fences("REASONING")[0]
@@ -75,6 +75,6 @@ def test_an_optimizer_reaches_both_agents_through_the_loop(server: ModelServer) 
     )
     with dspy.context(trace=[]):
         compiled = optimizer.compile(loop, trainset=[example])
-    assert all(len(each.demos) == 1 for each in compiled.predictors())
+    assert all(len(predictor.demos) == 1 for predictor in compiled.predictors())
     compiled(**GIVEN)
     assert server.requests[-1].fences("EXAMPLE_ANSWER")

@@ -56,7 +56,9 @@ def audited(settings: Settings | None = None, checkpointer: Any = None) -> Any:
     return chain(nodes).compile(checkpointer=checkpointer)
 
 
-def reviewed(bench: Workbench, checkpointer: Any, settings: Settings | None = None) -> Any:
+def build_reviewed_graph(
+    bench: Workbench, checkpointer: Any, settings: Settings | None = None
+) -> Any:
     """Return the graph critic -> keep -> person; an escalation returns to the person."""
     graph = chain(
         {"critic": critic_node(settings), "keep": keep_node(bench), "person": person_node(bench)}

@@ -18,7 +18,7 @@ EXAMPLE = ROOT / "examples" / "langgraph"
 MAIN = runpy.run_path(str(EXAMPLE / "graph.py"))["main"]
 
 
-def documented(number: int, db: Path) -> list[str]:
+def documented_arguments(number: int, db: Path) -> list[str]:
     """Return the arguments of a documented command, with the test's database."""
     page = (ROOT / "docs" / "frameworks.md").read_text(encoding="utf-8")
     commands = [
@@ -53,9 +53,9 @@ def db(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.spec("MASIS-CRITIC-STATE", "MASIS-EVAL-STATE")
 def test_a_new_process_resumes_after_a_decision(db: Path) -> None:
-    stopped = in_process(*documented(0, db))
+    stopped = in_process(*documented_arguments(0, db))
     assert stopped["next"] == ["person"]
-    assert run_command(*documented(1, db), expect=1)["next"] == [
+    assert run_command(*documented_arguments(1, db), expect=1)["next"] == [
         "person"
     ]  # there is no decision yet
 
@@ -71,7 +71,7 @@ def test_a_new_process_resumes_after_a_decision(db: Path) -> None:
     decide(bench, opened.case.id, iteration=2, note="Checked against the minutes.")
     bench.store.close()
 
-    ended = in_process(*documented(1, db))
+    ended = in_process(*documented_arguments(1, db))
     assert ended["next"] == []
     assert ended["review"]["verdict"] == "approve"
     assert ended["review"]["note"] == "Checked against the minutes."

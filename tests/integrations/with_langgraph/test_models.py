@@ -14,7 +14,7 @@ from masis.integrations.langgraph import critic_node, evidence_critic_node
 from masis.settings import Settings
 from tests.integrations.with_langgraph.graphs import RIGHT, WRONG, audited, state_with
 from tests.llm.asking import settings_for
-from tests.served_replies import Behaviour, says, status
+from tests.served_replies import Behaviour, reply_with, status
 from tests.serving_models import ModelServer
 from tests.waiting import until_async
 
@@ -25,7 +25,7 @@ def settings_at(server: ModelServer, **changes: Any) -> Settings:
     )
 
 
-@pytest.mark.parametrize("reply", [status(500), says("no JSON at all")])
+@pytest.mark.parametrize("reply", [status(500), reply_with("no JSON at all")])
 def test_a_failing_critic_leaves_only_citation_findings(
     reply: Behaviour,
 ) -> None:
@@ -33,7 +33,9 @@ def test_a_failing_critic_leaves_only_citation_findings(
         state = audited(settings_at(server)).invoke(state_with(WRONG))
     assert state["confidence"] is None
     assert state["critique"]["unscored"]["reason"]
-    assert state["critique"]["hallucination_detected"]  # chunk_9 names no evidence, whoever fails
+    assert state["critique"][
+        "hallucination_detected"
+    ]  # chunk_9 doesn't name evidence, whoever fails
     assert state["critique"]["needs_retry"]
     assert state["metrics"]["confidence_history"] == [None]
     assert state["metrics"]["evaluation"]["overall_score"] is None
@@ -61,7 +63,7 @@ TRIALS = {
     ids=["critic", "evidence critic"],
 )
 def test_a_cancelled_node_makes_no_more_calls(node_of: Any, state: dict[str, Any]) -> None:
-    async def cancelled(server: ModelServer) -> int:
+    async def cancel_and_count(server: ModelServer) -> int:
         node = node_of(settings_at(server, screening_graders="here:judge-1"))
         task = asyncio.create_task(node.ainvoke(state))
         await until_async(lambda: server.requests, "a first call")
@@ -74,4 +76,4 @@ def test_a_cancelled_node_makes_no_more_calls(node_of: Any, state: dict[str, Any
         return len(server.requests) - asked_by_then
 
     with ModelServer(latency_ms=150) as server:
-        assert asyncio.run(cancelled(server)) == 0
+        assert asyncio.run(cancel_and_count(server)) == 0

@@ -30,8 +30,8 @@ from tests.integrations.with_langgraph.graphs import (
     EVIDENCE,
     RIGHT,
     WRONG,
+    build_reviewed_graph,
     chain,
-    reviewed,
     state_with,
     thread,
 )
@@ -42,7 +42,7 @@ decided = partial(decide, iteration=1)
 
 @pytest.fixture
 def graph(bench: Workbench) -> Any:
-    return reviewed(bench, InMemorySaver())
+    return build_reviewed_graph(bench, InMemorySaver())
 
 
 def test_the_graph_pauses_while_its_case_is_in_the_queue(graph: Any, bench: Workbench) -> None:
@@ -111,7 +111,7 @@ def test_an_accepted_answer_passes_without_review(graph: Any, bench: Workbench) 
 def test_a_spot_checked_run_doesnt_pause_the_graph(
     bench: Workbench,
 ) -> None:
-    graph = reviewed(bench, InMemorySaver(), Settings(spot_check_share=1.0))
+    graph = build_reviewed_graph(bench, InMemorySaver(), Settings(spot_check_share=1.0))
     state = graph.invoke(state_with(RIGHT), thread())
     assert graph.get_state(thread()).next == ()
     assert (state["review"]["state"], state["final_answer"]) == ("not needed", RIGHT)
@@ -123,7 +123,7 @@ def test_storing_again_is_idempotent_and_a_fork_is_a_new_run(graph: Any, bench: 
     history = list(graph.get_state_history(thread()))
     before_keep = next(snapshot for snapshot in history if snapshot.next == ("keep",))
     graph.invoke(None, before_keep.config)
-    (case_id,) = {each["case_id"] for each in waiting(graph.get_state(thread())).values()}
+    (case_id,) = {request["case_id"] for request in waiting(graph.get_state(thread())).values()}
     assert len(bench.cases.open(case_id).runs) == 1
     before_critic = next(snapshot for snapshot in history if snapshot.next == ("critic",))
     graph.invoke(None, before_critic.config)
@@ -154,18 +154,18 @@ def test_other_nodes_interrupts_are_untouched(bench: Workbench) -> None:
 def test_an_async_graph_pauses_and_resumes_equally(bench: Workbench, tmp_path: Path) -> None:
     checkpoints = str(tmp_path / "checkpoints.db")
 
-    async def begun() -> dict[str, Any]:
+    async def begin() -> dict[str, Any]:
         async with AsyncSqliteSaver.from_conn_string(checkpoints) as checkpointer:
-            graph = reviewed(bench, checkpointer)
+            graph = build_reviewed_graph(bench, checkpointer)
             state = await graph.ainvoke(state_with(WRONG), thread())
             assert await aresume(graph, thread(), bench) is None
             return dict(state)
 
-    async def continued() -> dict[str, Any] | None:
+    async def resume() -> dict[str, Any] | None:
         async with AsyncSqliteSaver.from_conn_string(checkpoints) as checkpointer:
-            return await aresume(reviewed(bench, checkpointer), thread(), bench)
+            return await aresume(build_reviewed_graph(bench, checkpointer), thread(), bench)
 
-    state = asyncio.run(begun())
+    state = asyncio.run(begin())
     decided(
         bench,
         state["review"]["case_id"],
@@ -173,13 +173,15 @@ def test_an_async_graph_pauses_and_resumes_equally(bench: Workbench, tmp_path: P
         corrected_answer=RIGHT,
         reason="It is 120 metres.",
     )
-    after = asyncio.run(continued())
+    after = asyncio.run(resume())
     assert after["final_answer"] == RIGHT
     assert after["trace"][:-1] == state["trace"]
 
 
 def test_an_outer_graph_waits_for_a_review_in_a_subgraph(bench: Workbench) -> None:
-    graph = chain({"audit": reviewed(bench, None)}).compile(checkpointer=InMemorySaver())
+    graph = chain({"audit": build_reviewed_graph(bench, None)}).compile(
+        checkpointer=InMemorySaver()
+    )
     graph.invoke(state_with(WRONG), thread())
     (told,) = waiting(graph.get_state(thread())).values()
     decided(bench, told["case_id"], "reject", reason="Made up.")

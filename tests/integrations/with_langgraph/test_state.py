@@ -137,7 +137,7 @@ def test_abstracts_of_any_type_are_read() -> None:
             Document(page_content="We gave nothing.", metadata={"title": "Another", "id": "x"}),
         ]
     )
-    assert [(key, each["title"], each["text"]) for key, each in found.items()] == [
+    assert [(key, document["title"], document["text"]) for key, document in found.items()] == [
         ("pmid-123", "A trial", "We gave aspirin."),
         ("x", "Another", "We gave nothing."),
     ]
@@ -145,7 +145,7 @@ def test_abstracts_of_any_type_are_read() -> None:
 
 @pytest.mark.spec("MASIS-CRITIC-STATE", "MASIS-EVAL-STATE")
 def test_a_strict_checkpointer_restores_the_state() -> None:
-    documents = [Document(id=each["id"], page_content=each["text"]) for each in EVIDENCE]
+    documents = [Document(id=chunk["id"], page_content=chunk["text"]) for chunk in EVIDENCE]
     graph = audited(checkpointer=InMemorySaver(serde=SAFE))
     state = graph.invoke(state_with(evidence=documents), thread())
     kept = graph.get_state(thread()).values

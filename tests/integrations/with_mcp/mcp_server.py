@@ -67,7 +67,7 @@ class McpServer:
     def __enter__(self) -> McpServer:
         if self.transport == "http":
             self.process, self.url = started_http(self.command, self.environment, self.log)
-            self.closing.callback(ended, self.process)
+            self.closing.callback(end_process, self.process)
         self._portal = self.closing.enter_context(start_blocking_portal())
         return self
 
@@ -107,7 +107,7 @@ class McpServer:
 
     def result(self, tool: str, **arguments: Any) -> dict[str, Any]:
         """Call a tool and return its structured result; an error fails the test."""
-        return structured(self.call(tool, arguments))
+        return structured_result(self.call(tool, arguments))
 
     def workbench(self) -> Workbench:
         """Open the database in this process."""
@@ -158,7 +158,7 @@ def developers() -> dict[str, str]:
     }
 
 
-def started(
+def start_server(
     arguments: list[str], environment: dict[str, str], **streams: Any
 ) -> subprocess.Popen[str]:
     """Start the server in a separate process."""
@@ -173,7 +173,7 @@ def started_http(
 ) -> tuple[subprocess.Popen[str], str]:
     """Start a server on a free port and return it with its address, read from stderr."""
     with log.open("w") as stderr:
-        process = started(
+        process = start_server(
             [*command, "--transport", "http", "--port", "0"],
             environment,
             stdin=subprocess.DEVNULL,
@@ -190,11 +190,11 @@ def started_http(
         assert address, f"the server did not start: {log.read_text()}"
     finally:
         if address is None:
-            ended(process, signal.SIGKILL)
+            end_process(process, signal.SIGKILL)
     return process, address.group(1)
 
 
-def ended(process: subprocess.Popen[str], with_signal: int = signal.SIGTERM) -> int:
+def end_process(process: subprocess.Popen[str], with_signal: int = signal.SIGTERM) -> int:
     """Send a signal to a process and return its exit code."""
     if process.poll() is None:
         process.send_signal(with_signal)
@@ -208,7 +208,7 @@ def ended(process: subprocess.Popen[str], with_signal: int = signal.SIGTERM) -> 
     return code
 
 
-def structured(result: CallToolResult) -> dict[str, Any]:
+def structured_result(result: CallToolResult) -> dict[str, Any]:
     """Return the structured result of a call; an error fails the test."""
     assert not result.is_error, result.content
     assert result.structured_content is not None

@@ -22,7 +22,7 @@ from masis.integrations.mcp.server import MasisServer
 from masis.integrations.mcp.transports import check_address
 from masis.schema import limits
 from masis.services import Workbench
-from tests.integrations.with_mcp.mcp_server import BRIDGE, McpServer, structured
+from tests.integrations.with_mcp.mcp_server import BRIDGE, McpServer, structured_result
 
 HELLO = {
     "jsonrpc": "2.0",
@@ -48,7 +48,7 @@ def status(mcp_server: McpServer, body: bytes = json.dumps(HELLO).encode(), **he
     return httpx2.post(mcp_server.url, content=body, headers=all_headers, timeout=60).status_code
 
 
-def refused(*arguments: str, database: Path) -> str:
+def start_refused(*arguments: str, database: Path) -> str:
     """Return the exit code and message of ``masis mcp`` when it refuses to start."""
     refusal = CliRunner().invoke(
         main, ["mcp", "--transport", "http", "--db", str(database), *arguments]
@@ -96,7 +96,7 @@ def test_remote_clients_need_an_allowed_host_and_the_secret(database: Path) -> N
                 httpx2.AsyncClient(headers=credentials) as http_client,
                 Client(streamable_http_client(mcp_server.url, http_client=http_client)) as client,
             ):
-                return structured(await client.call_tool("get_case", {"caseId": "bridge"}))
+                return structured_result(await client.call_tool("get_case", {"caseId": "bridge"}))
 
         assert mcp_server.run(with_secret())["case"] == BRIDGE
         assert "open sesame, please" not in mcp_server.log.read_text()
@@ -129,10 +129,10 @@ def test_requests_and_wrong_secrets_are_rate_limited(
 
 def test_a_public_address_needs_a_flag_and_a_secret(tmp_path: Path) -> None:
     database = tmp_path / "never.db"
-    without_flag = refused("--host", "0.0.0.0", database=database)
+    without_flag = start_refused("--host", "0.0.0.0", database=database)
     assert without_flag.startswith("2: ")
     assert "--allow-host" in without_flag
-    without_secret = refused(
+    without_secret = start_refused(
         "--host", "0.0.0.0", "--allow-host", "audits.example.org", database=database
     )
     assert without_secret.startswith("2: ")
@@ -176,7 +176,7 @@ def test_reachable_addresses_are_recognized(
 def test_a_port_in_use_is_named(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        message = refused("--port", str(port), database=tmp_path / "m.db")
+        message = start_refused("--port", str(port), database=tmp_path / "m.db")
     assert message.startswith("1: ")
     assert f"127.0.0.1:{port}: can't listen on this address" in message
 

@@ -20,9 +20,9 @@ from tests.integrations.with_mcp.mcp_server import (
     BRIDGE,
     McpServer,
     asking,
-    ended,
-    started,
-    structured,
+    end_process,
+    start_server,
+    structured_result,
 )
 from tests.llm.asking import KEY
 from tests.served_replies import Behaviour, Request
@@ -86,7 +86,7 @@ def test_a_cancelled_audit_stops_and_can_be_resumed(
         }
         assert first_calls["critique_reply"] == 1
         models.waits = False
-        run = structured(mcp_server.call("run_audit", {"caseId": "bridge"}))
+        run = structured_result(mcp_server.call("run_audit", {"caseId": "bridge"}))
     assert run["state"] == "finished"
     assert run["reused"] is False
     assert state(database) == ["finished"], "the same run was resumed"
@@ -112,7 +112,7 @@ def test_a_long_audit_doesnt_block_other_calls(database: Path, models: Models) -
                 ("get_case", {"caseId": "bridge"}),
                 ("audit_citations", {"answer": BRIDGE["answer"], "sourceIds": ["bridge/1"]}),
             ):
-                structured(await client.call_tool(tool, arguments))
+                structured_result(await client.call_tool(tool, arguments))
             assert not any(call.done() for call in calls)
             assert models.request_count(SLOW) == 1, (
                 "one audit at a time, as --concurrency says; the other waits"
@@ -132,14 +132,14 @@ def test_concurrent_audits_of_one_case_are_merged(database: Path, models: Models
                 *(client.call_tool("run_audit", {"caseId": "bridge"}) for _ in range(3))
             )
 
-        runs = list(map(structured, mcp_server.use(both)))
+        runs = list(map(structured_result, mcp_server.use(both)))
     assert len({run["run_id"] for run in runs}) == 1
     assert sorted(run["reused"] for run in runs) == [False, True, True]
 
 
 def piped_server(mcp_server: McpServer) -> subprocess.Popen[str]:
     """Start a server on pipes, for messages written by hand."""
-    return started(
+    return start_server(
         mcp_server.command, mcp_server.environment, stdin=subprocess.PIPE, stderr=subprocess.PIPE
     )
 
@@ -234,7 +234,7 @@ def test_a_signal_shuts_the_http_server_down_cleanly(database: Path, models: Mod
         async def leave_one_waiting(client: Client) -> None:
             call = await audit_waiting_for_judge(client, models)
             assert mcp_server.process is not None
-            code = await asyncio.to_thread(ended, mcp_server.process, signal.SIGINT)
+            code = await asyncio.to_thread(end_process, mcp_server.process, signal.SIGINT)
             assert code == 130
             with contextlib.suppress(Exception):
                 await call

@@ -8,7 +8,13 @@ from pathlib import Path
 import pytest
 from mcp import Client
 
-from tests.integrations.with_mcp.mcp_server import BRIDGE, McpServer, asking, inside, structured
+from tests.integrations.with_mcp.mcp_server import (
+    BRIDGE,
+    McpServer,
+    asking,
+    inside,
+    structured_result,
+)
 from tests.llm.asking import KEY, settings_here
 from tests.served_replies import Behaviour, Request
 from tests.serving_models import ModelServer
@@ -28,7 +34,7 @@ def served() -> Iterator[ModelServer]:
         yield server
 
 
-def opened(
+def open_server(
     database: Path, server: ModelServer, *, price: bool = False, max_cost: float | None = None
 ) -> McpServer:
     prices = {"here:m": {"input": 100.0, "output": 1000.0}} if price else {}
@@ -67,7 +73,7 @@ def test_a_failing_model_is_unscored_and_the_audit_can_be_repeated(
 
     with (
         ModelServer(script, issues="none", keys=[KEY]) as server,
-        opened(database, server) as mcp_server,
+        open_server(database, server) as mcp_server,
     ):
         critique = mcp_server.result("critique_answer", **CRITIQUED)
         first = mcp_server.result("run_audit", caseId="bridge")
@@ -89,15 +95,18 @@ def test_long_checks_send_progress(database: Path, monkeypatch: pytest.MonkeyPat
     async def progress(done: float, total: float | None, message: str | None) -> None:
         updates.append((done, total, message))
 
-    with ModelServer(latency_ms=1000, keys=[KEY]) as server, opened(database, server) as mcp_server:
-        assert structured(mcp_server.call("verify_claims", CLAIMS, progress_callback=progress))[
-            "checks"
-        ]
+    with (
+        ModelServer(latency_ms=1000, keys=[KEY]) as server,
+        open_server(database, server) as mcp_server,
+    ):
+        assert structured_result(
+            mcp_server.call("verify_claims", CLAIMS, progress_callback=progress)
+        )["checks"]
     assert updates[0][1:] == (None, "seconds, still at work")
 
 
 def test_a_result_lists_models_and_cost(database: Path, served: ModelServer) -> None:
-    with opened(database, served, price=True) as mcp_server:
+    with open_server(database, served, price=True) as mcp_server:
         checked = mcp_server.call("verify_claims", CLAIMS)
         audited = mcp_server.call("run_audit", {"caseId": "bridge"})
         reused = mcp_server.call("run_audit", {"caseId": "bridge"})
@@ -105,8 +114,8 @@ def test_a_result_lists_models_and_cost(database: Path, served: ModelServer) -> 
     costs = [result.meta["masis/cost"] for result in (checked, audited, reused) if result.meta]
     assert costs[0]["models"] == {"here:m": 1}
     assert costs[0]["cost_usd"] > 0
-    assert costs[1]["calls"] == structured(audited)["usage"]["calls"]
-    assert costs[1]["cost_usd"] == pytest.approx(structured(audited)["usage"]["cost_usd"])
+    assert costs[1]["calls"] == structured_result(audited)["usage"]["calls"]
+    assert costs[1]["cost_usd"] == pytest.approx(structured_result(audited)["usage"]["cost_usd"])
     assert costs[2]["calls"] == 0
     assert "Models asked: here:m (1). Cost: " in checked.content[-1].text
     assert "this cost nothing" in reused.content[-1].text
@@ -114,7 +123,7 @@ def test_a_result_lists_models_and_cost(database: Path, served: ModelServer) -> 
 
 
 def test_the_cost_limit_stops_only_model_calls(database: Path, served: ModelServer) -> None:
-    with opened(database, served, price=True, max_cost=0.0001) as mcp_server:
+    with open_server(database, served, price=True, max_cost=0.0001) as mcp_server:
         cancelled = mcp_server.call("run_audit", {"caseId": "bridge"})
         request_count = len(served.requests)
         refused = [
@@ -123,7 +132,7 @@ def test_the_cost_limit_stops_only_model_calls(database: Path, served: ModelServ
             mcp_server.call("critique_answer", CRITIQUED),
         ]
         unaffected = mcp_server.call("get_case", {"caseId": "bridge"})
-    assert structured(cancelled)["termination_reason"] == "cancelled"
+    assert structured_result(cancelled)["termination_reason"] == "cancelled"
     assert len(served.requests) == request_count, "no model is called after the limit is reached"
     for result in refused:
         assert result.is_error
@@ -134,7 +143,7 @@ def test_the_cost_limit_stops_only_model_calls(database: Path, served: ModelServ
 def test_with_a_cost_limit_an_unpriced_model_is_called_once(
     database: Path, served: ModelServer
 ) -> None:
-    with opened(database, served, max_cost=5.0) as mcp_server:
+    with open_server(database, served, max_cost=5.0) as mcp_server:
         assert not mcp_server.call("verify_claims", CLAIMS).is_error
         refused = mcp_server.call("verify_claims", CLAIMS)
     assert refused.is_error

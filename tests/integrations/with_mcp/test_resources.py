@@ -12,7 +12,7 @@ from mcp.types import ResourceTemplateReference
 
 from masis.schema.case import Case
 from masis.schema.run import Run
-from tests.integrations.with_mcp.mcp_server import BRIDGE, McpServer, structured
+from tests.integrations.with_mcp.mcp_server import BRIDGE, McpServer, structured_result
 from tests.reviewing import ADA
 
 
@@ -99,8 +99,8 @@ def test_clients_of_the_previous_protocol_are_served(
             )
             return [
                 client.protocol_version,
-                structured(audited),
-                await client.read_resource(structured(audited)["uri"]),
+                structured_result(audited),
+                await client.read_resource(structured_result(audited)["uri"]),
             ]
 
     version, audited, resource = mcp_server.run(legacy())

@@ -9,7 +9,7 @@ import pytest
 from mcp import Client
 
 from masis.schema.case import Case
-from tests.integrations.with_mcp.mcp_server import BRIDGE, McpServer, error_text, structured
+from tests.integrations.with_mcp.mcp_server import BRIDGE, McpServer, error_text, structured_result
 from tests.reviewing import ADA
 
 CRITIQUE_ANSWER = {
@@ -116,7 +116,7 @@ def test_an_audit_reports_progress_and_its_stored_run_is_reused(
     async def progress(done: float, total: float | None, message: str | None) -> None:
         reports.append((done, total, message))
 
-    first = structured(
+    first = structured_result(
         mcp_server.call("run_audit", {"caseId": bridge["id"]}, progress_callback=progress)
     )
     assert first["reused"] is False

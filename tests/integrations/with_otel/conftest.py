@@ -59,11 +59,11 @@ class Exported:
             for metric in scope.metrics
         }
 
-    def named(self, name: str) -> list[ReadableSpan]:
+    def find_spans(self, name: str) -> list[ReadableSpan]:
         return [span for span in self.spans.get_finished_spans() if span.name == name]
 
     def one(self, name: str) -> ReadableSpan:
-        (span,) = self.named(name)
+        (span,) = self.find_spans(name)
         return span
 
     def audited(

@@ -14,7 +14,7 @@ from masis.schema.run import Run
 from tests.cli.running import case
 from tests.integrations.with_otel.conftest import Exported
 from tests.llm.asking import settings_here
-from tests.scripted import MAJOR, ScriptedCritic, ScriptedReviser, roles, said
+from tests.scripted import MAJOR, ScriptedCritic, ScriptedReviser, judgement_with, roles
 from tests.serving_models import ModelServer
 
 CASE = Case.model_validate(case("bridge"))
@@ -44,7 +44,7 @@ SPECIFIED = {
 
 def scripted_run() -> Run:
     """Return a run with quality 0.4, then 0.8; the second iteration has no issues."""
-    critic = ScriptedCritic([said(0.4, objections=(MAJOR,)), said(0.8)])
+    critic = ScriptedCritic([judgement_with(0.4, raw_issues=(MAJOR,)), judgement_with(0.8)])
     case = CASE.model_copy(update={"answer": "The bridge is 120 metres long [1]."})
     steps = loop.audit(
         case, roles(critic=critic, reviser=ScriptedReviser()), Settings(), run_id="r1"

@@ -28,7 +28,7 @@ from masis.settings import ROLES
 from tests.cases import case_of
 from tests.integrations.with_otel.conftest import Exported, Watch, attributes_of
 from tests.llm.asking import KEY, settings_here
-from tests.scripted import MAJOR, ScriptedCritic, ScriptedReviser, roles, said
+from tests.scripted import MAJOR, ScriptedCritic, ScriptedReviser, judgement_with, roles
 from tests.served_replies import Behaviour, Request
 from tests.serving_models import ModelServer
 
@@ -53,8 +53,8 @@ def test_an_audit_is_a_tree_of_spans(seen: Exported) -> None:
         *(f"{top}/invoke_agent {role}" for role in AGENTS),
         *(f"{top}/invoke_agent {role}/chat m" for role in AGENTS),
     } == paths
-    assert len(seen.named("iteration")) == run.total_iterations
-    assert len(seen.named("chat m")) == run.usage.calls
+    assert len(seen.find_spans("iteration")) == run.total_iterations
+    assert len(seen.find_spans("chat m")) == run.usage.calls
     assert (
         len({span.context.trace_id for span in seen.spans.get_finished_spans() if span.context})
         == 1
@@ -70,7 +70,7 @@ def test_model_calls_follow_the_semantic_conventions(seen: Exported) -> None:
     run = seen.audited(CASE, issues="none", prices={"here:m": {"input": 1.0, "output": 2.0}})
     call = next(call for call in run.calls if call.role == "critic")
     span = next(
-        span for span in seen.named("chat m") if attributes_of(span)["masis.role"] == "critic"
+        span for span in seen.find_spans("chat m") if attributes_of(span)["masis.role"] == "critic"
     )
     assert span.kind is SpanKind.CLIENT
     assert call.prompt_tokens
@@ -103,7 +103,7 @@ def test_replayed_calls_are_marked_and_not_counted(seen: Exported, tmp_path: Pat
         CASE,
         Settings.model_validate(dict.fromkeys(ROLES, f"replay:{file}") | {"max_iterations": 1}),
     )
-    spans = list(map(attributes_of, seen.named("chat here:m")))
+    spans = list(map(attributes_of, seen.find_spans("chat here:m")))
     assert len(spans) == recorded.usage.calls
     assert {
         (attributes["masis.source"], attributes["gen_ai.provider.name"]) for attributes in spans
@@ -187,13 +187,15 @@ def test_spans_have_no_text_by_default(watch: Watch) -> None:
     assert KEY not in whole.text()
     call = next(
         found
-        for found in map(attributes_of, whole.named("chat m"))
+        for found in map(attributes_of, whole.find_spans("chat m"))
         if found["masis.role"] == "critic"
     )
     assert "walrus sleeps" in call["gen_ai.input.messages"]
     assert "gen_ai.system_instructions" in call
     assert '"assistant"' in call["gen_ai.output.messages"]
-    assert attributes_of(whole.named("invoke_workflow audit")[0])["masis.question"] == CASE.query
+    assert (
+        attributes_of(whole.find_spans("invoke_workflow audit")[0])["masis.question"] == CASE.query
+    )
 
 
 def test_parallel_audits_have_separate_span_trees(seen: Exported) -> None:
@@ -216,10 +218,12 @@ def test_parallel_audits_have_separate_span_trees(seen: Exported) -> None:
     for case in cases:
         request = seen.one(f"request {case.id}")
         (run,) = [
-            span for span in seen.named("invoke_workflow audit") if span.parent == request.context
+            span
+            for span in seen.find_spans("invoke_workflow audit")
+            if span.parent == request.context
         ]
         assert attributes_of(run)["masis.case.id"] == case.id
-    runs = seen.named("invoke_workflow audit")
+    runs = seen.find_spans("invoke_workflow audit")
     assert len(runs) == 9
     assert len([run for run in runs if run.parent is None]) == 3
     for span in seen.spans.get_finished_spans():  # each span belongs to the run of its trace
@@ -227,12 +231,12 @@ def test_parallel_audits_have_separate_span_trees(seen: Exported) -> None:
             assert seen.path(span)[-3:-1] == ["invoke_workflow audit", "iteration"]
     by_trace = {run.context.trace_id for run in runs if run.context}
     assert len(by_trace) == 9
-    assert {span.context.trace_id for span in seen.named("chat m") if span.context} == by_trace
+    assert {span.context.trace_id for span in seen.find_spans("chat m") if span.context} == by_trace
 
 
 def test_a_failed_reviser_is_an_error_in_step_and_run(seen: Exported) -> None:
     failing = roles(
-        critic=ScriptedCritic([said(0.5, objections=(MAJOR,))]),
+        critic=ScriptedCritic([judgement_with(0.5, raw_issues=(MAJOR,))]),
         reviser=ScriptedReviser([ReviserFailed("no walrus sleeps here")]),
     )
     run_to_completion(loop.audit(CASE, failing, Settings(), run_id="r1"))
@@ -253,7 +257,9 @@ def test_a_call_without_a_reply_is_an_error_with_its_attempts(seen: Exported) ->
         return Behaviour(status=500) if request.schema_name == "critique_reply" else None
 
     seen.audited(CASE, busy, "none", max_iterations=1, max_retries=1)
-    (call,) = [span for span in seen.named("chat m") if span.status.status_code is StatusCode.ERROR]
+    (call,) = [
+        span for span in seen.find_spans("chat m") if span.status.status_code is StatusCode.ERROR
+    ]
     assert (call.status.description, attributes_of(call)["error.type"]) == ("failed", "failed")
     assert attributes_of(call)["masis.tries"] == 2
     step = seen.one("invoke_agent critic")
@@ -312,7 +318,9 @@ def test_a_screening_and_its_rounds_have_spans(seen: Exported) -> None:
     screening = seen.one("invoke_workflow screen_abstracts")
     assert attributes_of(screening)["masis.outcome"] == result.outcome
     assert attributes_of(screening)["masis.rounds"] == len(result.rounds)
-    assert [span.parent for span in seen.named("round")] == [screening.context] * len(result.rounds)
+    assert [span.parent for span in seen.find_spans("round")] == [screening.context] * len(
+        result.rounds
+    )
     assert "walrus" not in seen.text().lower()
 
 

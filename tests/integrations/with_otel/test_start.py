@@ -214,7 +214,9 @@ def test_page_workers_send_their_metrics(
         worker._process.wait(timeout=20)
         worker.close()
     (run,) = [span for span in collector.spans if span.name == "invoke_workflow audit"]
-    assert {each.key: each.value.string_value for each in run.attributes}["masis.run.id"] == "run-1"
+    assert {attribute.key: attribute.value.string_value for attribute in run.attributes}[
+        "masis.run.id"
+    ] == "run-1"
     assert "masis.loop.duration" in collector.metrics
 
 

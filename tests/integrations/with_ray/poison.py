@@ -15,7 +15,7 @@ def install() -> None:
     """Put the poison before the audit."""
     audit = job.run_audit
 
-    def poisoned(case: Case, settings: Settings) -> Run:
+    def audit_or_die(case: Case, settings: Settings) -> Run:
         if case.id.startswith("kills"):
             os._exit(1)
         if case.id.startswith("raises"):
@@ -24,4 +24,4 @@ def install() -> None:
             time.sleep(0.2)
         return audit(case, settings)
 
-    job.run_audit = poisoned
+    job.run_audit = audit_or_die

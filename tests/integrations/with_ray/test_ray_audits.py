@@ -29,7 +29,7 @@ pytestmark = [
 ]
 
 
-def numbered(number: int, name: str = "case") -> list[dict[str, Any]]:
+def numbered_cases(number: int, name: str = "case") -> list[dict[str, Any]]:
     return [case(f"{name}-{n}", query=f"How long is bridge {n}?") for n in range(number)]
 
 
@@ -42,7 +42,7 @@ def rows(out: Path) -> dict[str, dict[str, Any]]:
 
 
 def test_a_folder_is_audited_like_single_cases_without_repeats(tmp_path: Path) -> None:
-    cases = numbered(5)
+    cases = numbered_cases(5)
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a.jsonl").write_bytes(lines(*cases[:3]) + b"{broken\n")
     parquet.write_table(pyarrow.Table.from_pylist(cases[3:]), tmp_path / "in" / "b.parquet")
@@ -54,11 +54,11 @@ def test_a_folder_is_audited_like_single_cases_without_repeats(tmp_path: Path) -
     assert report.complete
     found = rows(tmp_path / "out")
     assert (found.pop(None)["outcome"], report.totals.failed) == ("failed", 1)
-    assert set(found) == {each["id"] for each in cases}
-    for each in cases:
+    assert set(found) == {record["id"] for record in cases}
+    for record in cases:
         alone, run = (
-            run_audit(Case.model_validate(each)),
-            Run.model_validate_json(found[each["id"]]["run_json"]),
+            run_audit(Case.model_validate(record)),
+            Run.model_validate_json(found[record["id"]]["run_json"]),
         )
         assert (run.final_answer, run.final_quality_score) == (
             alone.final_answer,
@@ -74,7 +74,9 @@ def test_a_case_that_kills_its_worker_is_skipped(
     tmp_path: Path,
 ) -> None:
     file = tmp_path / "cases.jsonl"
-    file.write_bytes(lines(*numbered(6), case("kills-1"), case("raises-1"), *numbered(6, "after")))
+    file.write_bytes(
+        lines(*numbered_cases(6), case("kills-1"), case("raises-1"), *numbered_cases(6, "after"))
+    )
     said: list[str] = []
 
     report = audit_on_ray(

@@ -34,7 +34,7 @@ pytestmark = [
 ]
 
 
-def written(file: Path, number: int) -> Path:
+def write_cases(file: Path, number: int) -> Path:
     """An input of that many cases, each of which takes a fifth of a second in workers that know the
     poison.
     """
@@ -49,18 +49,18 @@ def result(out: Path) -> dict[str, tuple[Any, ...]]:
     found = open_lake(str(out)).to_table().to_pylist()
     assert len({row["case_id"] for row in found}) == len(found)
     return {
-        row["case_id"]: judged(row["outcome"], Run.model_validate_json(row["run_json"]))
+        row["case_id"]: compare_key(row["outcome"], Run.model_validate_json(row["run_json"]))
         for row in found
     }
 
 
-def undisturbed(file: Path) -> dict[str, tuple[Any, ...]]:
+def audit_undisturbed(file: Path) -> dict[str, tuple[Any, ...]]:
     """What the audit of a file comes to where nothing dies."""
-    runs = {each.id: run_audit(each) for each in read_cases(file)}
-    return {name: judged(outcome_of(run), run) for name, run in runs.items()}
+    runs = {case.id: run_audit(case) for case in read_cases(file)}
+    return {name: compare_key(outcome_of(run), run) for name, run in runs.items()}
 
 
-def judged(outcome: str, run: Run) -> tuple[Any, ...]:
+def compare_key(outcome: str, run: Run) -> tuple[Any, ...]:
     return (
         outcome,
         run.review_reasons,
@@ -87,9 +87,9 @@ def two_nodes(folder: str) -> Iterator[Cluster]:
 
 @pytest.mark.soak(full=10)
 def test_a_killed_node_doesnt_change_the_output(tmp_path: Path, folder: str, rounds: int) -> None:
-    file = written(tmp_path / "cases.jsonl", 400)
+    file = write_cases(tmp_path / "cases.jsonl", 400)
     with two_nodes(folder) as cluster:
-        expected = undisturbed(file)
+        expected = audit_undisturbed(file)
         for trial in range(rounds):
             out = tmp_path / f"out-{trial}"
             after = random.Random(trial).randrange(5, 200)
@@ -115,7 +115,7 @@ def test_a_killed_node_doesnt_change_the_output(tmp_path: Path, folder: str, rou
 
 @pytest.mark.soak(full=10)
 def test_a_killed_driver_can_be_rerun_and_leaves_no_process(tmp_path: Path, rounds: int) -> None:
-    file = written(tmp_path / "cases.jsonl", 1000)
+    file = write_cases(tmp_path / "cases.jsonl", 1000)
     command = [
         sys.executable,
         "-m",
@@ -129,7 +129,7 @@ def test_a_killed_driver_can_be_rerun_and_leaves_no_process(tmp_path: Path, roun
     ]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": "/tmp"}
 
-    def started(out: Path) -> subprocess.Popen[bytes]:
+    def start_driver(out: Path) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
             [*command, "--out", str(out)],
             env=environment,
@@ -137,22 +137,22 @@ def test_a_killed_driver_can_be_rerun_and_leaves_no_process(tmp_path: Path, roun
             stderr=subprocess.DEVNULL,
         )
 
-    expected = undisturbed(file)
+    expected = audit_undisturbed(file)
     for trial in range(rounds):
         out = tmp_path / f"out-{trial}"
-        before = killed(started(out), out, random.Random(trial).randrange(1, 10))
-        assert started(out).wait(240) == 0
+        before = kill_driver(start_driver(out), out, random.Random(trial).randrange(1, 10))
+        assert start_driver(out).wait(240) == 0
         assert result(out) == expected
-        marked = {f"{each.parent.name}-{each.name[:6]}" for each in out.glob("_masis/done/*/*")}
+        marked = {f"{path.parent.name}-{path.name[:6]}" for path in out.glob("_masis/done/*/*")}
         again = [
             path
             for path, at in before.items()
             if path.stat().st_mtime_ns != at and path.stem in marked
         ]
-        assert len(again) <= 2  # the shards that were under way, one for each worker
+        assert len(again) <= 2  # the shards in progress, one for each worker
 
 
-def killed(driver: subprocess.Popen[bytes], out: Path, shards: int) -> dict[Path, int]:
+def kill_driver(driver: subprocess.Popen[bytes], out: Path, shards: int) -> dict[Path, int]:
     """Kill a driver once so many shards are written; returns the files, with the time they were
     written.
     """

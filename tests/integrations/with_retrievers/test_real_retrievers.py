@@ -83,8 +83,8 @@ def both(retriever: Any, **kwargs: Any) -> list[PipelineResult]:
 )
 def test_a_real_retriever_works_with_a_critique(retriever: Any) -> None:
     for found in both(retriever, draft=lambda query, context: DRAFT):
-        assert [each.id for each in found.search_results] == ["a", "b"]
-        assert [each.path for each in found.search_results] == ["a.md", "b.md"]
+        assert [result.id for result in found.search_results] == ["a", "b"]
+        assert [result.path for result in found.search_results] == ["a.md", "b.md"]
         assert found.critique
         assert not found.critique.is_valid
         assert found.critique.metadata.facts_verified == 1
@@ -93,29 +93,29 @@ def test_a_real_retriever_works_with_a_critique(retriever: Any) -> None:
 
 def test_an_async_retriever_is_awaited() -> None:
     sync, awaited = both(AsyncOfLangChain(), options=ONLY_SEARCH)
-    assert [each.id for each in sync.search_results] == ["a", "b"]
-    assert [each.id for each in awaited.search_results] == ["z"]
+    assert [result.id for result in sync.search_results] == ["a", "b"]
+    assert [result.id for result in awaited.search_results] == ["z"]
 
 
 def test_a_langchain_vector_store_works() -> None:
     store = InMemoryVectorStore(DeterministicFakeEmbedding(size=16))
     store.add_documents([Document(page_content=text, id=name) for name, text in TEXTS.items()])
     for found in both(store.as_retriever(search_kwargs={"k": 2}), options=ONLY_SEARCH):
-        assert sorted(each.id for each in found.search_results) == ["a", "b"]
+        assert sorted(result.id for result in found.search_results) == ["a", "b"]
     for found in both(
         lambda query: store.similarity_search_with_score(query, k=2), options=ONLY_SEARCH
     ):
-        assert sorted(each.id for each in found.search_results) == ["a", "b"]
-        assert all(each.relevance_score is not None for each in found.search_results)
+        assert sorted(result.id for result in found.search_results) == ["a", "b"]
+        assert all(result.relevance_score is not None for result in found.search_results)
 
 
 def test_a_llama_index_index_works() -> None:
     nodes = [LlamaDocument(text=text, id_=name) for name, text in TEXTS.items()]
     index = VectorStoreIndex.from_documents(nodes, embed_model=MockEmbedding(embed_dim=8))
     for found in both(index.as_retriever(similarity_top_k=2), options=ONLY_SEARCH):
-        assert sorted(each.content for each in found.search_results) == sorted(TEXTS.values())
-        assert all(each.relevance_score is not None for each in found.search_results)
-        assert len({each.id for each in found.search_results}) == 2
+        assert sorted(result.content for result in found.search_results) == sorted(TEXTS.values())
+        assert all(result.relevance_score is not None for result in found.search_results)
+        assert len({result.id for result in found.search_results}) == 2
 
 
 def test_a_langchain_chain_can_write_the_draft() -> None:
@@ -135,7 +135,7 @@ def test_a_langchain_chain_can_write_the_draft() -> None:
 
 def test_documents_of_both_libraries_work_as_evidence() -> None:
     of_langchain, of_llama = OfLangChain().invoke(QUESTION), OfLlamaIndex().retrieve(QUESTION)
-    assert [each.id for each in documents([*of_langchain, *of_llama])] == ["a", "b"]
+    assert [document.id for document in documents([*of_langchain, *of_llama])] == ["a", "b"]
     for found in (of_langchain, of_llama):
         assert masis.assert_grounded(
             "The bridge was opened in 1931 by the mayor [b].", found

@@ -67,17 +67,17 @@ def desk(
     opened.close()
 
 
-def chosen(desk: Workbench, seed: int = 11) -> DecidedSplit:
+def choose_split(desk: Workbench, seed: int = 11) -> DecidedSplit:
     return desk.alignment.choose(ADA, DecidedFilter(), seed)
 
 
 def a_version(desk: Workbench, *rules: object, name: str = "team 1") -> JudgeVersion:
-    split = desk.alignment.split(ADA) or chosen(desk)
+    split = desk.alignment.split(ADA) or choose_split(desk)
     content = JudgeContent.model_validate({"rules": rules, "held_out": split.held_out})
     return desk.judge.draft(ADA, name, content)
 
 
-def tried(desk: Workbench, version: JudgeVersion) -> JudgeComparison:
+def try_version(desk: Workbench, version: JudgeVersion) -> JudgeComparison:
     task = desk.alignment.start(ADA, version)
     task.wait(120)
     assert task.over
@@ -93,7 +93,7 @@ def question_of(desk: Workbench, case_id: str) -> str:
 
 def test_after_two_house_rules_the_held_out_half_follows_the_team(desk: Workbench) -> None:
     version = a_version(desk, ROUNDED_RULE, CURRENCY_RULE)
-    compared = tried(desk, version)
+    compared = try_version(desk, version)
     assert (compared.cases, compared.tried) == (12, 12)
     assert compared.after.agreement.value == 1.0
     assert compared.before.agreement.value is not None
@@ -117,7 +117,7 @@ def test_a_flip_that_no_rule_explains_is_shown_as_such(
     )
     version = a_version(desk, silent, CURRENCY_RULE)
     run_ids = [run.id for run in desk.runs.for_case("plain-0")]
-    compared = tried(desk, version)
+    compared = try_version(desk, version)
     assert {change.rules for change in compared.changes} == {("currency",)}
     # The judge changes its mind about a case that no rule is about.
     held_out = {
@@ -156,7 +156,7 @@ def test_a_trial_changes_no_case_no_queue_and_no_figure(desk: Workbench) -> None
 
     version = a_version(desk, ROUNDED_RULE, CURRENCY_RULE)
     before = everything()
-    tried(desk, version)
+    try_version(desk, version)
     assert everything() == before
 
 
@@ -168,10 +168,10 @@ def test_a_trial_asks_for_nothing_that_was_tried_before(
     assert (first.cases, first.tried, first.to_audit) == (12, 0, 12)
     assert first.cost.calls >= 12
     assert first.unpriced == ("here:judge",)
-    tried(desk, version)
+    try_version(desk, version)
     second, asked = desk.alignment.plan(ADA, version), server.counts["requests"]
     assert (second.tried, second.to_audit, second.cost.calls) == (12, 0, 0)
-    tried(desk, version)
+    try_version(desk, version)
     assert server.counts["requests"] == asked
     changed = desk.judge.change(
         ADA, version.id, version.content.model_copy(update={"rules": (CURRENCY_RULE,)})
@@ -187,7 +187,7 @@ def test_a_stopped_trial_keeps_what_it_has_and_goes_on_later(desk: Workbench) ->
     done = desk.alignment.compare(ADA, version).tried
     assert done + sum(task.problems.values()) == 12
     assert desk.alignment.plan(ADA, version).to_audit == 12 - done
-    assert tried(desk, version).tried == 12
+    assert try_version(desk, version).tried == 12
 
 
 def test_a_case_that_cant_be_audited_again_is_counted_with_its_reason(
@@ -206,7 +206,7 @@ def test_no_question_is_in_both_halves_and_the_seed_gives_the_halves(desk: Workb
     desk.cases.add(ADA, [twin])
     desk.audits.audit(ADA, twin)
     decide(desk, "twin", "reject", "Bo", reason="It is blue.", iteration=1)
-    first, again, other = chosen(desk, 7), chosen(desk, 7), chosen(desk, 8)
+    first, again, other = choose_split(desk, 7), choose_split(desk, 7), choose_split(desk, 8)
     assert first.held_out == again.held_out != other.held_out
     assert (first.cases, first.questions, len(first.held_out)) == (25, 24, 12)
     halves = {half: desk.alignment.measure(ADA, first, half) for half in HALVES}
@@ -219,7 +219,7 @@ def test_no_question_is_in_both_halves_and_the_seed_gives_the_halves(desk: Workb
 def test_false_flags_and_misses_are_listed_with_issues_but_never_of_the_held_out_half(
     desk: Workbench,
 ) -> None:
-    split = chosen(desk)
+    split = choose_split(desk)
     told = desk.alignment.measure(ADA, split)
     assert told.figures.cases == 12
     assert {case.case_id.split("-")[0] for case in told.false_flags} == {"rounded"}
@@ -245,7 +245,7 @@ def test_only_blind_decisions_count_unless_others_are_wanted(desk: Workbench) ->
 @pytest.mark.parametrize("machine", ["first", "after", "never"])
 def test_undecided_work_of_others_is_in_no_report(desk: Workbench, machine: Any) -> None:
     """Bo's decision on a case that needs two reviewers must stay unknown to Cleo."""
-    split = chosen(desk)
+    split = choose_split(desk)
     case = a_decided_case("rounded", 30)
     desk.store.team.put_in_force(
         "Lea", QueuePolicy(reviewers=2, rule="adjudicated", machine=machine)
@@ -264,7 +264,7 @@ def test_undecided_work_of_others_is_in_no_report(desk: Workbench, machine: Any)
 
 def test_a_case_that_is_opened_again_is_in_no_comparison(desk: Workbench) -> None:
     version = a_version(desk, ROUNDED_RULE, CURRENCY_RULE)
-    compared = tried(desk, version)
+    compared = try_version(desk, version)
     undone(desk, compared.flips[0].case_id, "Bo")
     desk.store.team.put_in_force("Lea", QueuePolicy(machine="never"))
     after = desk.alignment.compare(Actor(name="Cleo"), version)
@@ -274,7 +274,7 @@ def test_a_case_that_is_opened_again_is_in_no_comparison(desk: Workbench) -> Non
 
 def test_trials_go_with_the_texts_of_their_case(desk: Workbench) -> None:
     version = a_version(desk, CURRENCY_RULE)
-    change = tried(desk, version).changes[0]
+    change = try_version(desk, version).changes[0]
     desk.reviews.redact_case(ADA, change.case_id, "personal data")
     stored = desk.store.judge_trials.outcomes(version.digest, range(1, 100))
     assert change.case_id not in {outcome.case_id for outcome in stored.values()}
@@ -301,7 +301,7 @@ def test_too_few_cases_and_a_version_without_held_out_questions_are_refused(
         desk.alignment.plan(ADA, unmeasured)
     with pytest.raises(InputError, match="no decided cases are chosen"):
         desk.alignment.hold_out(ADA, unmeasured)
-    chosen(desk)
+    choose_split(desk)
     measured = desk.alignment.hold_out(ADA, unmeasured)
     assert desk.alignment.plan(ADA, measured).cases == 12
 
@@ -312,7 +312,7 @@ def test_too_few_cases_and_a_version_without_held_out_questions_are_refused(
 def test_three_decisions_against_one_kind_of_flag_propose_a_rule_from_their_reasons(
     desk: Workbench,
 ) -> None:
-    split = chosen(desk)
+    split = choose_split(desk)
     proposals = {proposal.kind: proposal for proposal in desk.alignment.propose_rules(ADA, split)}
     overruled, missed = proposals["overruled"], proposals["missed"]
     assert overruled.rule.sentence == ROUNDED_REASON
@@ -329,8 +329,8 @@ def test_three_decisions_against_one_kind_of_flag_propose_a_rule_from_their_reas
 
 
 def test_a_proposed_rule_can_be_told_and_helps_on_the_held_out_half(desk: Workbench) -> None:
-    rules = [proposal.rule for proposal in desk.alignment.propose_rules(ADA, chosen(desk))]
-    compared = tried(desk, a_version(desk, *rules))
+    rules = [proposal.rule for proposal in desk.alignment.propose_rules(ADA, choose_split(desk))]
+    compared = try_version(desk, a_version(desk, *rules))
     assert compared.after.agreement.value == 1.0
 
 
@@ -350,7 +350,7 @@ def _vectors(patterns: Sequence[PatternText]) -> Any:
 
 
 def test_a_proposal_says_which_real_faults_it_would_hide(desk: Workbench) -> None:
-    split = chosen(desk)
+    split = choose_split(desk)
     told = desk.alignment.measure(ADA, split)
     case_id = told.false_flags[0].case_id
     undone(desk, case_id, "Bo")

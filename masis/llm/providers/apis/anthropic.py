@@ -16,8 +16,8 @@ from masis.llm.providers.base import Call, Endpoint, Provider, TokenUsage, count
 from masis.llm.providers.sdk_provider import Completion, End, SdkProvider
 
 WORTH_CACHING = 2_000
-"""The fewest characters of a part that is marked for the cache, which needs 512 tokens or more
-depending on the model.
+"""Minimum number of characters of a part that is marked for the cache, which needs 512 tokens or
+more depending on the model.
 """
 EFFORT = "low"
 """How much models think before they reply. It's low because calls end after 15 s, thinking included
