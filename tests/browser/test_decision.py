@@ -82,7 +82,11 @@ class ReviewServer:
         return [entry.decision for entry in entries if entry.decision is not None]
 
     def read_draft(self, case_id: str, field: str) -> Any:
-        for name in ("Ada", ""):
+        # a draft without a name belongs to its browser
+        unnamed = self.workbench.store.database.execute(
+            "SELECT DISTINCT reviewer FROM drafts WHERE reviewer LIKE 'browser %'"
+        )
+        for name in ("Ada", *(owner for (owner,) in unnamed)):
             found = self.workbench.store.drafts.get(name, f"case:{case_id}").values
             if field in found:
                 return found[field]

@@ -410,16 +410,6 @@ def test_v_shows_a_recorded_correction_before_a_revision(draw: Drawn) -> None:
     assert not draw.acts()
 
 
-@pytest.mark.parametrize(
-    ("base", "title"), [("run/1", "that the audit missed"), ("", "that you found")]
-)
-def test_a_reported_issue_isnt_called_missed_if_the_audit_is_hidden_or_absent(
-    draw: Drawn, desk_data: dict[str, Any], base: str, title: str
-) -> None:
-    page = draw(labels=desk_data["labels"] | {"base": base, "rows": []})
-    expect(page.get_by_text("Issues that")).to_have_text(f"Issues {title}")
-
-
 def test_a_suggested_name_must_be_confirmed_before_it_is_recorded(draw: Drawn) -> None:
     page = draw(reviewer="", suggested_name="ada")
     page.keyboard.press("a")
@@ -1165,7 +1155,6 @@ def test_l_labels_what_the_reasons_are_about_and_was_chosen_last(draw: Drawn) ->
     expect(marked).to_have_count(0)
     labels("Reported issue")
     page.keyboard.press("Shift+F")
-    page.keyboard.press("f")
     expect(marked).to_have_count(1)
     labels(opened)
 

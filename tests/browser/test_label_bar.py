@@ -317,7 +317,9 @@ def test_a_lead_takes_over_a_reviewers_labels_with_their_passages(
         page = tab.page
         # the audit's results are hidden: it offers no passage and no part of the answer
         press(page, "l")
-        expect(found.get_by_role("status").first).to_contain_text("no claim or reference")
+        expect(found.get_by_role("status").first).to_contain_text(
+            "The policy hides the audit from you"
+        )
         expect(page.get_by_text("Confirm the audit's passage")).to_have_count(0)
         press(page, "m", "Tab", "3", "Control+Enter", "l")
         for _ in range(3):

@@ -154,6 +154,7 @@ def test_a_blind_reviewer_gets_nothing_of_the_audit(audited_workbench: Workbench
         desk = ask(client, "POST open", {"place": place}).json()["desk"]
         assert (desk["view"]["issues"], desk["serious"], desk["labels"]["rows"]) == ([], [], [])
         assert desk["iterations"]["count"] == 1
+        assert desk["reporting"]["title"] == "Issues that you found"
         assert "fabricated" not in json.dumps(desk["view"]).replace(CASE, "")
     queue = {"order": "risk", "severities": ["critical"]}
     desk = ask(client, "POST open", {"place": PLACE, "to": "next", "queue": queue}).json()["desk"]
