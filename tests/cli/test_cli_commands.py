@@ -26,6 +26,8 @@ from masis.schema.actor import Actor
 from masis.schema.case import Case
 from masis.schema.judge import HouseRule, JudgeContent
 from masis.schema.judge_trials import DecidedFilter
+from masis.screening.services import corpus_service, screening_service
+from masis.screening.store import ScreeningStore
 from masis.services import Workbench, demo_case_files
 from masis.services.batch_actions import BatchRequest
 from masis.services.preferences import NewPreference
@@ -140,9 +142,11 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
         decide(workbench, name, reviewer=ME.name, iteration=1)
     for name, only in (("pilot-1", CaseFilter()), ("pilot-2", CaseFilter(datasets=("pilot",)))):
         workbench.datasets.freeze(ME, name, "claims", Selection(only))
-    workbench.corpora.add_demo(ME)
-    (corpus,) = workbench.store.corpora.list_all()
-    screened = workbench.screenings.screen(ME, "Does velotarine help?", [f"corpus:{corpus.name}"])
+    corpus_service(workbench).add_demo(ME)
+    (corpus,) = ScreeningStore(workbench.store).corpora.list_all()
+    screened = screening_service(workbench).screen(
+        ME, "Does velotarine help?", [f"corpus:{corpus.name}"]
+    )
     entry = workbench.store.decisions.entries().rows[0].id
     token = workbench.tokens.create(ME, "nightly").token.id
     request = BatchRequest(action="tag", cases=("tower-02",), names=("old",))

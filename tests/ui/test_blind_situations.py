@@ -26,6 +26,7 @@ from starlette.testclient import TestClient
 
 import masis.server.api  # noqa: F401 (fills the table of endpoints)
 from masis.cli import main, options
+from masis.extensions import extensions
 from masis.integrations.mcp.tools import TOOLS, CallWatch, Tools
 from masis.schema.actor import Actor
 from masis.schema.review import CaseState, Decision
@@ -378,7 +379,10 @@ def over_page(name: str, **address: str) -> Show:
 
 
 READING_TOOLS = ("list_queue", "get_case", "search_evidence")
-PAGES = tuple(path.stem for path in sorted(Path("pages").glob("*.py")))
+PAGES = (
+    *(path.stem for path in sorted(Path("pages").glob("*.py"))),
+    *(page.address for added in extensions() for page in added.pages),
+)
 SURFACES: dict[str, Show] = {
     "API": over_api,
     "API writing": over_api_writing,
@@ -540,7 +544,7 @@ def test_no_page_reveals_a_hidden_verdict_of_the_machine(
 
 
 def test_the_surfaces_include_every_page_and_every_reading_tool() -> None:
-    assert {f"page {path.stem}" for path in Path("pages").glob("*.py")} <= {
+    assert {f"page {name}" for name in PAGES} <= {
         *PAGE_SURFACES,
         "page review",
     }

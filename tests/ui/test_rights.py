@@ -20,6 +20,7 @@ from starlette.routing import Mount
 from streamlit.testing.v1 import AppTest
 
 from masis.cli import main
+from masis.extensions import extensions
 from masis.integrations.mcp.tools import TOOLS
 from masis.schema.actor import PERMISSIONS, ROLES, Actor, Permission
 from masis.server.endpoints import ENDPOINTS
@@ -98,6 +99,7 @@ def places() -> Iterator[str]:
     pages = {address for entries in menus.values() for address, *_ in entries}
     assert pages == {path.stem for path in (app_root() / "pages").glob("*.py")}
     yield from (f"page {address}" for address in pages)
+    yield from (f"page {page.address}" for added in extensions() for page in added.pages)
     yield from (f"masis {name}" for name in main.list_commands(None))  # type: ignore[arg-type]
     yield from (f"tool {name}" for name in TOOLS)
     routes = {"ingest ": application(cast("Any", None), {}).routes, "": [*health_routes()]}
