@@ -13,6 +13,7 @@ import importlib.util
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
 PACKAGES = ("masis.screening", "masis.integrations")
@@ -71,6 +72,23 @@ class Library(NamedTuple):
     setting: str = ""
 
 
+class RolePlugins(NamedTuple):
+    """A registry of critics, revisers or verifiers under a name, as an entry point declares it."""
+
+    group: str
+    name: str
+    target: str
+
+
+class StoredTexts(NamedTuple):
+    """Files in a folder that may contain texts of cases, with the nouns for one and for several."""
+
+    one: str
+    several: str
+    folder: Path
+    names: tuple[str, ...]
+
+
 @dataclass(frozen=True)
 class Extension:
     """What a folder adds to the core.
@@ -89,6 +107,14 @@ class Extension:
         health_checks: Functions that return a ``HealthItem``.
         database_checks: Functions of a connection that yield the problems of a database.
         libraries: Libraries that Health looks for.
+        telemetry: A module that sends telemetry (``masis.observers.telemetry.Sender``).
+        audit_engines: Other ways to run ``masis audit``, by the name in ``--engine``, each with a
+            function that has the parameters of ``masis.cli.audit.Engine``.
+        role_plugins: Critics, revisers and verifiers (``masis.llm.role_plugins``): the group of
+            entry points, the name, and the registry.
+        model_files: Verifier models that can be downloaded (``masis.llm.model_files.ModelFiles``).
+        kept_texts: Functions of the settings and a time that return ``StoredTexts``: files with
+            texts of cases, outside of the database, from before that time.
 
     """
 
@@ -103,6 +129,11 @@ class Extension:
     health_checks: tuple[str, ...] = ()
     database_checks: tuple[str, ...] = ()
     libraries: tuple[Library, ...] = ()
+    telemetry: tuple[str, ...] = ()
+    audit_engines: Mapping[str, str] = field(default_factory=dict)
+    role_plugins: tuple[RolePlugins, ...] = ()
+    model_files: tuple[str, ...] = ()
+    kept_texts: tuple[str, ...] = ()
 
 
 @cache
@@ -113,9 +144,10 @@ def extensions() -> tuple[Extension, ...]:
 
 
 def load(target: str) -> Any:
-    """Import the object that a table names as ``"module:name"``."""
+    """Import the object that a table names as ``"module:name"``, or a module by its name alone."""
     module, _, name = target.partition(":")
-    return getattr(importlib.import_module(module), name)
+    imported = importlib.import_module(module)
+    return getattr(imported, name) if name else imported
 
 
 def load_all(hook: str) -> Iterator[Any]:

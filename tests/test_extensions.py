@@ -25,7 +25,7 @@ from masis.services.model_names import assert_listed
 from masis.settings import Settings
 from masis.ui.shell.served_database import hidden_pages
 from tests.reviewing import ADA
-from tests.rooms import needs_screening
+from tests.rooms import needs_integrations, needs_screening
 
 ROOT = Path(__file__).resolve().parents[1]
 HERE = __name__
@@ -166,7 +166,10 @@ def run_without(room: str, script: str, *arguments: str) -> str:
     return ran.stdout
 
 
-ROOMS = [pytest.param("screening", marks=needs_screening)]
+ROOMS = [
+    pytest.param("screening", marks=needs_screening),
+    pytest.param("integrations", marks=needs_integrations),
+]
 
 
 @pytest.mark.slow

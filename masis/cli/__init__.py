@@ -31,9 +31,6 @@ GROUPS: dict[str, dict[str, Lazy]] = {
         "bench": Lazy(
             "masis.cli.models:bench", "Measure the auditor on labelled data against baselines."
         ),
-        "optimize": Lazy(
-            "masis.cli.models:optimize", "Compile a critic on labelled answers with DSPy."
-        ),
         "models": Lazy(
             "masis.cli.models:models",
             "Test, download and list the models that judge answers.",
@@ -117,7 +114,6 @@ GROUPS: dict[str, dict[str, Lazy]] = {
     "Screening": {},  # filled below
     "Connect": {
         "ingest": Lazy("masis.cli.servers:ingest", "Receive cases from programs over HTTP."),
-        "mcp": Lazy("masis.cli.servers:mcp", "Serve the workbench's tools to agents (MCP)."),
         "token": Lazy(
             "masis.cli.remote:token", "Create, list and revoke tokens for programs.", True
         ),

@@ -2,9 +2,30 @@
 
 from __future__ import annotations
 
-from masis.extensions import Extension, Library
+from masis.extensions import AddedCommand, Extension, Library, RolePlugins
 
 EXTENSION = Extension(
+    commands=(
+        AddedCommand(
+            "Audit",
+            "optimize",
+            "masis.integrations.cli.optimize:optimize",
+            "Compile a critic on labelled answers with DSPy.",
+        ),
+        AddedCommand(
+            "Connect",
+            "mcp",
+            "masis.integrations.cli.mcp:mcp",
+            "Serve the workbench's tools to agents (MCP).",
+        ),
+    ),
+    audit_engines={"ray": "masis.integrations.cli.ray:run_ray_audit"},
+    role_plugins=(
+        RolePlugins("masis.verifiers", "local", "masis.integrations.local.plugin:verifiers"),
+    ),
+    model_files=("masis.integrations.local.files",),
+    telemetry=("masis.integrations.telemetry",),
+    kept_texts=("masis.integrations.dspy.programs:list_old_programs",),
     libraries=(
         Library("MCP", "mcp", "mcp", "masis.integrations.mcp.server"),
         Library("DSPy", "dspy", "dspy", "masis.integrations.dspy.agents"),

@@ -22,13 +22,13 @@ from masis.cli.output import (
     ProgressBar,
     plain,
     say,
-    send_telemetry,
     table,
 )
 from masis.datasets.readers.lines import open_lines
 from masis.datasets.writers.files import whole_file
 from masis.errors import InputError, UnknownRecord
 from masis.observers.observation import ScreeningStart, run_to_completion
+from masis.observers.telemetry import send_telemetry
 from masis.schema.screening import Abstract, Recommendation, Screening, ScreeningEvent
 from masis.schema.wording import count_noun
 from masis.screening.critic import grader_for

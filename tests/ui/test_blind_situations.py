@@ -27,7 +27,6 @@ from starlette.testclient import TestClient
 import masis.server.api  # noqa: F401 (fills the table of endpoints)
 from masis.cli import main, options
 from masis.extensions import extensions
-from masis.integrations.mcp.tools import TOOLS, CallWatch, Tools
 from masis.schema.actor import Actor
 from masis.schema.review import CaseState, Decision
 from masis.schema.team import MachineShown, QueuePolicy
@@ -43,6 +42,7 @@ from masis.settings.sign_in import SignIn
 from masis.store import Store
 from masis.ui.shell import reach, served_database
 from tests.reviewing import having_seen
+from tests.rooms import HAS_INTEGRATIONS, needs_integrations
 from tests.store.factories import SETTINGS, a_case, a_run, accepted, an_iteration
 from tests.ui.conftest import open_page
 from tests.ui.test_blind import shown
@@ -335,6 +335,8 @@ def over_filters(workbench: Workbench) -> str:
 
 def over_tools(workbench: Workbench) -> str:
     """Every tool that reads stored cases."""
+    from masis.integrations.mcp.tools import TOOLS, CallWatch, Tools
+
     arguments: dict[str, list[dict[str, Any]]] = {
         "list_queue": [{}, {"states": ["accepted"]}, {"states": ["needs_review"]}],
         "get_case": [{"caseId": each} for each in IDS],
@@ -387,7 +389,7 @@ SURFACES: dict[str, Show] = {
     "API": over_api,
     "API writing": over_api_writing,
     "filters": over_filters,
-    "tools": over_tools,
+    **({"tools": over_tools} if HAS_INTEGRATIONS else {}),
     "commands": over_commands,
 }
 PAGE_SURFACES: dict[str, Show] = {
@@ -543,11 +545,17 @@ def test_no_page_reveals_a_hidden_verdict_of_the_machine(
     assert difference(with_swapped_verdicts, PAGE_SURFACES[surface], tmp_path, monkeypatch) == ""
 
 
-def test_the_surfaces_include_every_page_and_every_reading_tool() -> None:
+def test_the_surfaces_include_every_page() -> None:
     assert {f"page {name}" for name in PAGES} <= {
         *PAGE_SURFACES,
         "page review",
     }
+    assert len(SITUATIONS) >= 36
+
+
+@needs_integrations
+def test_the_surfaces_include_every_reading_tool() -> None:
+    from masis.integrations.mcp.tools import TOOLS
+
     others = {"critique_answer", "audit_citations", "verify_claims", "run_audit", "get_run"}
     assert set(TOOLS) == {*READING_TOOLS, *others}
-    assert len(SITUATIONS) >= 36

@@ -21,7 +21,6 @@ from streamlit.testing.v1 import AppTest
 
 from masis.cli import main
 from masis.extensions import extensions
-from masis.integrations.mcp.tools import TOOLS
 from masis.schema.actor import PERMISSIONS, ROLES, Actor, Permission
 from masis.server.endpoints import ENDPOINTS
 from masis.server.ingestion import application
@@ -31,6 +30,7 @@ from masis.settings.sign_in import SignIn, new_secret
 from masis.ui.shell import reach, served_database, sign_in
 from masis.ui.shell.serve import health_routes
 from masis.ui.shell.streamlit_internals import HEALTH_PATH, UPLOADS
+from tests.rooms import HAS_INTEGRATIONS
 from tests.ui.conftest import AUDITED, NOT_AUDITED, texts
 from tests.ui.test_blind import PAGES as ADDRESSES
 from tools import rights
@@ -89,6 +89,16 @@ def allowed(who: str, need: str) -> bool:
 # every place has a row
 
 
+def tools() -> Iterator[str]:
+    """Yield the tools of the MCP server or, without it, those of the table."""
+    if HAS_INTEGRATIONS:
+        from masis.integrations.mcp.tools import TOOLS
+
+        yield from TOOLS
+    else:
+        yield from (name for act in ACTS if act.kind == "tool" for name in act.names)
+
+
 def places() -> Iterator[str]:
     frame = ast.parse((app_root() / "app.py").read_text(encoding="utf-8"))
     (menus,) = (
@@ -101,7 +111,7 @@ def places() -> Iterator[str]:
     yield from (f"page {address}" for address in pages)
     yield from (f"page {page.address}" for added in extensions() for page in added.pages)
     yield from (f"masis {name}" for name in main.list_commands(None))  # type: ignore[arg-type]
-    yield from (f"tool {name}" for name in TOOLS)
+    yield from (f"tool {name}" for name in tools())
     routes = {"ingest ": application(cast("Any", None), {}).routes, "": [*health_routes()]}
     for prefix, group in routes.items():
         for mounted in cast("list[Any]", group):

@@ -13,10 +13,11 @@ import click
 from masis.api.roles import unpriced_models
 from masis.cli.commands import JobFailed, end_interrupted
 from masis.cli.options import FileOptions
-from masis.cli.output import ErrorReport, Interruption, ProgressBar, say, send_telemetry
+from masis.cli.output import ErrorReport, Interruption, ProgressBar, say
 from masis.datasets.lake import Repeats, repeated_ids
 from masis.errors import InputError
 from masis.integrations.ray import RayAudit, Totals, audit_on_ray
+from masis.observers.telemetry import send_telemetry
 from masis.schema.wording import count_noun
 from masis.settings import Settings
 from masis.views.numbers import dollars, duration
