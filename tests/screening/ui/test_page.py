@@ -19,9 +19,8 @@ from masis.screening.services.jobs import ScreeningJobs
 from masis.screening.store import ScreeningStore
 from masis.screening.ui import result
 from masis.screening.ui.form import ScreeningForm
-from masis.services import Workbench
+from masis.services import ANONYMOUS, Workbench
 from masis.services.records import ScreeningLogFilter
-from masis.store.reviews.drafts import NOBODY_YET
 from masis.ui.live import served_jobs
 from tests.reviewing import ADA
 from tests.ui.conftest import Serve, open_page, press, texts
@@ -284,24 +283,28 @@ def test_the_form_keeps_concepts_until_reset_or_another_question(
 ) -> None:
     settings = {"screening_concepts": "population: adults"}
     workbench.store.drafts.save(
-        NOBODY_YET, ScreeningForm.SUBJECT, {"question": ASKED["b12"].question, "settings": settings}
+        ANONYMOUS.draft_owner,
+        ScreeningForm.SUBJECT,
+        {"question": ASKED["b12"].question, "settings": settings},
     )
     app = page()
     press(app, "screening-concepts-reset")
     assert (
-        workbench.store.drafts.get(NOBODY_YET, ScreeningForm.SUBJECT).values["settings"][
+        workbench.store.drafts.get(ANONYMOUS.draft_owner, ScreeningForm.SUBJECT).values["settings"][
             "screening_concepts"
         ]
         == ""
     )
     assert not [button for button in app.button if button.key == "screening-concepts-reset"]
     workbench.store.drafts.save(
-        NOBODY_YET, ScreeningForm.SUBJECT, {"question": ASKED["b12"].question, "settings": settings}
+        ANONYMOUS.draft_owner,
+        ScreeningForm.SUBJECT,
+        {"question": ASKED["b12"].question, "settings": settings},
     )
     app = page()
     app.selectbox(key="screening-demo-question").set_value(ASKED["htn"].question).run()
     assert (
-        workbench.store.drafts.get(NOBODY_YET, ScreeningForm.SUBJECT).values["settings"][
+        workbench.store.drafts.get(ANONYMOUS.draft_owner, ScreeningForm.SUBJECT).values["settings"][
             "screening_concepts"
         ]
         == ""
