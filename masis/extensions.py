@@ -140,7 +140,7 @@ class Extension:
 def extensions() -> tuple[Extension, ...]:
     """Return the tables of the folders that are there."""
     modules = (f"{package}.extension" for package in PACKAGES)
-    return tuple(importlib.import_module(name).EXTENSION for name in modules if _exists(name))
+    return tuple(importlib.import_module(name).EXTENSION for name in modules if is_module(name))
 
 
 def load(target: str) -> Any:
@@ -156,7 +156,8 @@ def load_all(hook: str) -> Iterator[Any]:
         yield from map(load, getattr(extension, hook))
 
 
-def _exists(module: str) -> bool:
+def is_module(module: str) -> bool:
+    """Return whether a module of this name can be found."""
     try:
         return importlib.util.find_spec(module) is not None
     except ModuleNotFoundError:  # find_spec imports the parent package, which isn't there.

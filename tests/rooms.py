@@ -13,3 +13,6 @@ needs_screening = pytest.mark.skipif(not HAS_SCREENING, reason="masis/screening 
 needs_integrations = pytest.mark.skipif(
     not HAS_INTEGRATIONS, reason="masis/integrations isn't here"
 )
+needs_both = pytest.mark.skipif(
+    not (HAS_SCREENING and HAS_INTEGRATIONS), reason="the docs describe the whole product"
+)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from masis.extensions import AddedCommand, Extension, Library, RolePlugins
+from masis.extensions import AddedCommand, Extension, Library, RolePlugins, is_module
 
 EXTENSION = Extension(
     commands=(
@@ -29,7 +29,12 @@ EXTENSION = Extension(
     libraries=(
         Library("MCP", "mcp", "mcp", "masis.integrations.mcp.server"),
         Library("DSPy", "dspy", "dspy", "masis.integrations.dspy.agents"),
-        Library("LangGraph", "langgraph", "langgraph", "masis.integrations.langgraph"),
+        # One of its nodes is the evidence critic.
+        *(
+            (Library("LangGraph", "langgraph", "langgraph", "masis.integrations.langgraph"),)
+            if is_module("masis.screening.extension")
+            else ()
+        ),
         Library("BAML", "baml", "baml_py", "masis.integrations.baml"),
         Library(
             "OpenTelemetry",

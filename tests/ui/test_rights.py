@@ -30,7 +30,7 @@ from masis.settings.sign_in import SignIn, new_secret
 from masis.ui.shell import reach, served_database, sign_in
 from masis.ui.shell.serve import health_routes
 from masis.ui.shell.streamlit_internals import HEALTH_PATH, UPLOADS
-from tests.rooms import HAS_INTEGRATIONS
+from tests.rooms import HAS_INTEGRATIONS, needs_both
 from tests.ui.conftest import AUDITED, NOT_AUDITED, texts
 from tests.ui.test_blind import PAGES as ADDRESSES
 from tools import rights
@@ -139,6 +139,7 @@ def test_every_page_address_tool_and_command_has_one_row(signing: SignIn) -> Non
     }
 
 
+@needs_both
 def test_the_docs_print_the_table() -> None:
     page = rights.PAGE.read_text(encoding="utf-8")
     assert rights.update_page(page) == page
