@@ -11,6 +11,7 @@ from masis.schema.actor import Actor, Role
 from masis.services import OPEN, SIGN_IN_REQUIRED
 from masis.services.model_names import assert_listed
 from masis.settings import Settings
+from tests.rooms import needs_integrations
 
 
 def person(role: Role) -> Actor:
@@ -26,7 +27,16 @@ def refusal(string: str, configured: Settings | None = None, who: Role = "review
     return ""
 
 
-@pytest.mark.parametrize("name", ["replay:{}", "offline,replay:{}", "local:{}", "offline,local:{}"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("replay:{}", "offline,replay:{}"),
+        *(
+            pytest.param(name, marks=needs_integrations)
+            for name in ("local:{}", "offline,local:{}")
+        ),
+    ],
+)
 def test_the_refusal_doesnt_tell_whether_a_file_exists(tmp_path: Path, name: str) -> None:
     there, missing = tmp_path / "replies.jsonl", tmp_path / "missing0.jsonl"
     there.write_text("{}")
