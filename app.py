@@ -6,6 +6,8 @@ from pathlib import Path
 
 import streamlit as st
 
+import masis
+from masis.extensions import extensions
 from masis.ui.admin.health_page import health_notice
 from masis.ui.shell.address import value
 from masis.ui.shell.frame import (
@@ -24,6 +26,7 @@ from masis.ui.shell.streamlit_internals import break_long_marks, let_clicks_fini
 from masis.ui.team.leases import release_claim
 
 PAGES = Path(__file__).resolve().parent / "pages"
+PACKAGE = Path(masis.__file__).resolve().parent
 
 let_clicks_finish()
 break_long_marks()
@@ -32,7 +35,7 @@ st.set_page_config(page_title="MASIS Workbench", page_icon=PAGE_ICON, layout="wi
 add_styles()
 
 # What people use all day is one click away. Everything else is in two menus. A page is listed by
-# its address, which is the name of its file too.
+# its address, which is the name of its file too. Extensions add pages at the end of a menu.
 MENUS = {
     "": (
         ("overview", "Overview", "home"),
@@ -40,7 +43,6 @@ MENUS = {
         ("review", "Review", "rate_review"),
         ("new", "New audit", "add_circle"),
         ("import", "Import", "upload_file"),
-        ("screening", "Screening", "biotech"),
     ),
     "Understand": (
         ("compare", "Compare", "compare"),
@@ -59,17 +61,25 @@ MENUS = {
         ("retention", "Retention", "auto_delete"),
     ),
 }
+added_pages = [page for extension in extensions() for page in extension.pages]
 page = st.navigation(
     {
         menu: [
             st.Page(
-                PAGES / f"{address}.py",
+                file,
                 title=title,
                 icon=f":material/{icon}:",
                 url_path=address,
                 default=address == "overview",
             )
-            for address, title, icon in entries
+            for address, title, icon, file in (
+                *((*entry, PAGES / f"{entry[0]}.py") for entry in entries),
+                *(
+                    (page.address, page.title, page.icon, PACKAGE / page.file)
+                    for page in added_pages
+                    if page.menu == menu
+                ),
+            )
             if address not in hidden_pages()
         ]
         for menu, entries in MENUS.items()

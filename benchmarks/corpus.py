@@ -27,6 +27,7 @@ from typing import NamedTuple, TypeVar
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from masis.schema.screening import Abstract
+from masis.screening.store import ScreeningStore
 from masis.store import Store
 
 QUESTIONS = Path(__file__).with_name("questions.txt")
@@ -108,7 +109,9 @@ def time_call(call: Callable[[], Result]) -> tuple[Result, Timed]:
 def time_searches(store: Store, questions: Sequence[str], limit: int) -> list[Timed]:
     """Return how long each question takes the first time it is asked, up to its abstracts."""
     return [
-        time_call(functools.partial(store.corpora.search, "made", question, limit))[1]
+        time_call(functools.partial(ScreeningStore(store).corpora.search, "made", question, limit))[
+            1
+        ]
         for question in questions
     ]
 
@@ -156,12 +159,14 @@ def main() -> int:
 
 def import_corpus(store: Store, count: int, data: Path) -> None:
     """Import the generated abstracts, unless the database already has them."""
-    if any(corpus.name == "made" for corpus in store.corpora.list_all()):
+    if any(corpus.name == "made" for corpus in ScreeningStore(store).corpora.list_all()):
         return
     material = read_material(data)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     result, times = time_call(
-        lambda: store.corpora.add_many("made", generate_abstracts(count, material), source="made")
+        lambda: ScreeningStore(store).corpora.add_many(
+            "made", generate_abstracts(count, material), source="made"
+        )
     )
     after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     print(

@@ -41,6 +41,7 @@ from typing import TYPE_CHECKING, Any
 # imports it. It's imported here, before the function ``audit`` is defined, so that the function
 # keeps the name. ``from masis.audit import loop`` finds the package in ``sys.modules``, not here.
 from masis import audit as _audit_package  # noqa: F401
+from masis import extensions as _hooks
 from masis import version
 from masis.schema.display import HtmlDisplay
 
@@ -100,11 +101,11 @@ _MODULE_OF = {
     "Evidence": "masis.schema.case",
     "Run": "masis.schema.run",
     "Settings": "masis.settings",
-    "screen_abstracts": "masis.screening.critic",
-    "screen_abstracts_async": "masis.screening.critic",
     "Abstract": "masis.schema.screening",
     "Screening": "masis.schema.screening",
 }
+for _extension in _hooks.extensions():
+    _MODULE_OF |= _extension.public_names
 
 __all__ = [
     "Abstract",
@@ -138,6 +139,10 @@ __all__ = [
     "suggest",
     "verify_claims",
 ]
+
+
+# Without the folder that has them, its names aren't public.
+__all__[:] = [name for name in __all__ if name in (*_MODULE_OF, "__version__", "audit")]
 
 
 def __getattr__(name: str) -> Any:

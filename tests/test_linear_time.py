@@ -39,13 +39,6 @@ from masis.schema.answers import no_answer_in, separate_thoughts
 from masis.schema.audit import Revision
 from masis.schema.case import Evidence
 from masis.schema.reading import evidence_list
-from masis.schema.screening import Abstract
-from masis.screening.grading.designs import recognise
-from masis.screening.grading.hierarchy import place_design, sure_design
-from masis.screening.grading.methodology import methodology
-from masis.screening.grading.question import read_question
-from masis.screening.grading.relevance import relevance
-from masis.screening.grading.sample_size import sample_sizes
 from masis.server.otlp import JSON, parse_export
 from masis.services.arrivals.ingestion import read_cases
 from masis.settings.secrecy import safe_value
@@ -112,20 +105,6 @@ def _error(text: str) -> None:
     from_status(400, {}, {"error": {"message": text}}, key_name="", model="m")
     from_status(400, {}, text, key_name="", model="m")
     scrub_error(text)
-
-
-def _abstract(text: str) -> None:
-    abstract = Abstract(id="a", title=text[:500], text=text)
-    recognise(abstract)
-    sure_design(abstract)
-    sample_sizes(text)
-    place_design("non_systematic_review", abstract)
-    for design in ("randomised_trial", "systematic_review", "cohort_study", "animal_study"):
-        methodology(abstract, design)
-    relevance(
-        read_question("Does metformin reduce mortality in patients with heart failure?"), abstract
-    )
-    read_question(text)
 
 
 def _offline(text: str) -> None:
@@ -212,11 +191,6 @@ READERS: dict[Callable[[str], object], str] = {
         ' code: 4¦a.¦{"error":¦ '
     ),
     _error: "model ¦sk-¦system ¦tools ¦{",
-    _abstract: (
-        "a¦a-¦randomised, ¦in this ¦double-¦not blinded ¦1:¦two two ¦p<¦\u2028¦%=¦rat"
-        " ¦1,1.¦é¦randomised controlled trial ¦( ¦of 5 ¦one hundred ¦1 ¦n = 5 ¦patients ¦a"
-        " 5-year-old x x ¦a case ¦will be ¦rats ¦retraction ¦male ¦registered "
-    ),
     _offline: "1¦1,¦1.¦1,111¦May ¦20 may ¦A of ¦twenty ¦$¦Aa ¦a¦a'¦é¦1,111,¦(¦it's ¦and was ¦\"",
     _compare_forms: (
         "re-\n¦'¦5'¦“¦*a ¦_a ¦`a¦, ¦a, the ¦1,000¦ -5¦a -"

@@ -11,6 +11,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import masis.server.api
 import masis.services.jobs
 import masis.services.workbench  # noqa: F401 (all add their acts to ACTS)
+from masis.extensions import load_all
 from masis.schema.actor import PERMISSIONS, ROLES
 from masis.services.access import ACTS, Need
 
@@ -24,6 +25,7 @@ OTHERS: dict[Need, str] = {
 
 def lines() -> Iterator[str]:
     """Yield the lines of the table, one per act, starting with the weakest permission."""
+    list(load_all("use_cases"))  # They add their acts when they are imported.
     acts: dict[Need, set[str]] = {}
     for act in ACTS:
         acts.setdefault(act.requires, set()).add(act.words)

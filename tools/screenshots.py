@@ -23,6 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
 
 from masis.datasets.exports.export import Selection
+from masis.screening.services import screening_service
 from masis.services import Actor, Workbench
 from masis.services.demo_database import NOT_AUDITED, TO_ADJUDICATE, fill_demo
 from masis.services.desk import Desk
@@ -57,7 +58,7 @@ def prepare_database(path: Path) -> list[Shot]:
     """
     workbench = Workbench.open(path)
     fill_demo(workbench, ADA)
-    workbench.screenings.override(
+    screening_service(workbench).override(
         ADA, "demo-pad", CORRECTED, "relevance_score", 0.95, reason="It is what we ask about."
     )
     with Desk(workbench, reviewer=ADA.name) as desk:

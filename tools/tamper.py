@@ -28,6 +28,7 @@ from masis.schema.review import Decision
 from masis.schema.team import QueuePolicy
 from masis.services import Workbench
 from masis.services.decision_rules import seen_issues
+from masis.services.jobs import job_kinds
 from masis.settings import Settings
 from masis.store import Store
 from masis.store.core import guards
@@ -38,6 +39,7 @@ from masis.store.records import CaseFilter, LogHead
 
 KEY = b"0123456789abcdef0123456789abcdef"
 ADA = Actor(name="Ada Lind")
+HAS_SCREENING = "screening" in job_kinds()
 SCREENED = "Does velotarine lower blood pressure in adults with resistant hypertension?"
 
 Change = Callable[[sqlite3.Connection], None]
@@ -124,14 +126,25 @@ def build(path: Path) -> None:
             reviewer=ADA.name, case_id="shared", run_id=None, verdict="reject", reason="checked"
         ),
     )
-    corpus = workbench.corpora.add_demo(ADA)
+    if HAS_SCREENING:
+        _screen(workbench)
+    workbench.close()
+
+
+def _screen(workbench: Workbench) -> None:
+    """Screen a question, and override a grade."""
+    # Imported here because the workbench works without this folder.
+    from masis.screening.services import corpus_service, screening_service
+
+    corpus = corpus_service(workbench).add_demo(ADA)
     source = f"corpus:{corpus.name}"
-    screening = workbench.screenings.screen(ADA, SCREENED, (source,), screening_id="screening-1")
+    screening = screening_service(workbench).screen(
+        ADA, SCREENED, (source,), screening_id="screening-1"
+    )
     abstract = screening.grades[0].abstract_id
-    workbench.screenings.override(
+    screening_service(workbench).override(
         ADA, "screening-1", abstract, "recommendation", "discard", reason="off topic"
     )
-    workbench.close()
 
 
 def detect(path: Path, noted: LogHead) -> Detection:
@@ -592,9 +605,17 @@ ATTACKS = (
     Attack("delete an undecided case", "digests", delete_undecided),
     Attack("delete the newest case, if undecided", "digests", delete_newest),
     Attack("remove every entry", "chain", empty_log),
-    Attack("edit an abstract whose grade a person corrected", "digests", edit_abstract),
-    Attack("edit the grade that a person corrected", "digests", edit_grade),
-    Attack("edit the result of a screening that people corrected", "digests", edit_screening),
+    *(
+        (
+            Attack("edit an abstract whose grade a person corrected", "digests", edit_abstract),
+            Attack("edit the grade that a person corrected", "digests", edit_grade),
+            Attack(
+                "edit the result of a screening that people corrected", "digests", edit_screening
+            ),
+        )
+        if HAS_SCREENING
+        else ()
+    ),
     Attack("edit a reason and recompute the whole chain", "signatures", rewrite_reason),
     Attack("change all times and recompute the chain", "signatures", rewrite_times),
     Attack(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import click
 
 from masis.cli.commands import CommandGroup, Lazy
+from masis.extensions import extensions
 from masis.version import APP
 
 GROUPS: dict[str, dict[str, Lazy]] = {
@@ -29,9 +30,6 @@ GROUPS: dict[str, dict[str, Lazy]] = {
         "audit": Lazy("masis.cli.audit:audit", "Audit every case in a file and store the runs."),
         "bench": Lazy(
             "masis.cli.models:bench", "Measure the auditor on labeled data against baselines."
-        ),
-        "optimize": Lazy(
-            "masis.cli.models:optimize", "Compile a critic on labeled answers with DSPy."
         ),
         "models": Lazy(
             "masis.cli.models:models",
@@ -113,20 +111,9 @@ GROUPS: dict[str, dict[str, Lazy]] = {
             True,
         ),
     },
-    "Screening": {
-        "screen": Lazy(
-            "masis.cli.screening:screen",
-            "Check whether abstracts are sufficient evidence for a question.",
-        ),
-        "screening": Lazy(
-            "masis.cli.screening:screening",
-            "Continue screenings, store corpora, show drift, import labels.",
-            True,
-        ),
-    },
+    "Screening": {},  # filled below
     "Connect": {
         "ingest": Lazy("masis.cli.servers:ingest", "Receive cases from programs over HTTP."),
-        "mcp": Lazy("masis.cli.servers:mcp", "Serve the workbench's tools to agents (MCP)."),
         "token": Lazy(
             "masis.cli.remote:token", "Create, list and revoke tokens for programs.", True
         ),
@@ -147,6 +134,13 @@ GROUPS: dict[str, dict[str, Lazy]] = {
         ),
     },
 }
+
+for _extension in extensions():
+    for _command in _extension.commands:
+        GROUPS.setdefault(_command.heading, {})[_command.name] = Lazy(
+            _command.target, _command.help, _command.is_group
+        )
+GROUPS = {heading: commands for heading, commands in GROUPS.items() if commands}
 
 HELP = """Audit AI answers against their evidence, and review the results. Works offline and without
 an API key unless you choose a model that needs them.

@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO, Literal, get_args
+from typing import BinaryIO, Protocol, get_args
 
 import click
 
@@ -35,7 +35,7 @@ from masis.api.roles import (
     with_concurrency,
 )
 from masis.cli import options as shared
-from masis.cli.commands import Command, JobFailed, end_interrupted
+from masis.cli.commands import Command, JobFailed, RegisteredChoice, end_interrupted
 from masis.cli.config import check_named
 from masis.cli.models import download_missing
 from masis.cli.options import FileOptions, Judges
@@ -45,7 +45,6 @@ from masis.cli.output import (
     Interruption,
     ProgressBar,
     say,
-    send_telemetry,
     start_worker_telemetry,
 )
 from masis.cli.worst_answers import WorstAnswers
@@ -53,7 +52,9 @@ from masis.datasets.mapping.reader import read_any
 from masis.datasets.mapping.row import MappedRow
 from masis.datasets.writers.lines import frame_csv, write_line
 from masis.errors import InputError, MasisError
+from masis.extensions import extensions, load
 from masis.llm.estimates import CostEstimate
+from masis.observers.telemetry import send_telemetry
 from masis.schema.case import Case
 from masis.schema.judge import JudgeBrief
 from masis.schema.model_ref import REPLAY
@@ -65,13 +66,46 @@ from masis.settings import UNCHECKED, Depth, Settings, database_path
 from masis.views.batches import BatchSummary
 from masis.views.numbers import dollars
 
+LOCAL = "local"
+"""The engine that audits on this machine and stores the runs in the database."""
+
+
+class Engine(Protocol):
+    """Another way to audit a file of cases, as an extension names it in ``audit_engines``."""
+
+    def __call__(
+        self,
+        cases: str,
+        out: str | None,
+        settings: Settings,
+        reading: FileOptions,
+        address: str | None,
+        workers: int | None,
+        max_cost: float | None,
+    ) -> None:
+        """Audit the cases that aren't audited yet, show progress, and report the result."""
+
+
+def audit_engines() -> dict[str, str]:
+    """Return the engines of extensions by name."""
+    return {
+        name: target
+        for extension in extensions()
+        for name, target in extension.audit_engines.items()
+    }
+
+
+def engine_names() -> list[str]:
+    """Return the names of all engines."""
+    return [LOCAL, *audit_engines()]
+
 
 @click.command(cls=Command)
 @click.argument("cases")
 @shared.judges_options
 @click.option(
     "--engine",
-    type=click.Choice(["local", "ray"]),
+    type=RegisteredChoice(engine_names),
     default="local",
     show_default=True,
     help="local: audit on this machine and store the runs in the database. ray (extra: ray): audit"
@@ -150,7 +184,7 @@ from masis.views.numbers import dollars
 def audit(
     cases: str,
     judges: Judges,
-    engine: Literal["local", "ray"],
+    engine: str,
     address: str | None,
     reading: FileOptions,
     concurrency: int | None,
@@ -219,10 +253,8 @@ def audit(
             *(f"{name}={value}" for name, value in written.items() if value is not None),
         ),
     )
-    if engine == "ray":
-        from masis.cli import audit_ray
-
-        audit_ray.run_ray_audit(
+    if engine != LOCAL:
+        load(audit_engines()[engine])(
             cases,
             out,
             _prepare_settings(judges, concurrency, ask=ask),
@@ -294,7 +326,7 @@ def audit(
 
 
 _ENGINE_OPTIONS = {
-    "local": ("db", "again", "retry_errors", "record", "limit", "emit"),
+    LOCAL: ("db", "again", "retry_errors", "record", "limit", "emit"),
     "ray": ("address",),
 }
 

@@ -18,8 +18,9 @@ from masis.cli.commands import Command, CommandGroup, JobFailed
 from masis.cli.options import Judges
 from masis.cli.output import Emit, say
 from masis.errors import MissingExtra, MissingKey, MissingModel, SettingsError
+from masis.extensions import extensions
+from masis.extensions import load as load_object
 from masis.schema.wording import count_noun
-from masis.screening.critic import ROLE, grader_names
 from masis.settings import (
     GROUPS,
     LoadedSettings,
@@ -77,13 +78,14 @@ def _name_errors(loaded: LoadedSettings, more: Iterable[tuple[str, Check]] = ())
 
 
 def _all_name_errors(loaded: LoadedSettings) -> list[str]:
-    """Return the errors in all names in the settings, including the graders of screenings."""
-    names = grader_names(loaded.settings)
+    """Return the errors in all names in the settings, including those that extensions use."""
     return _name_errors(
         loaded,
         (
-            ("screening_graders", partial(resolve_model, name, ROLE, loaded.settings))
-            for name in names
+            (models.setting, partial(resolve_model, name, models.role, loaded.settings))
+            for extension in extensions()
+            for models in extension.model_lists
+            for name in load_object(models.names)(loaded.settings)
         ),
     )
 

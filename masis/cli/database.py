@@ -21,7 +21,7 @@ from masis.cli.options import Judges
 from masis.cli.output import Emit, Interruption, ProgressBar, plain, say
 from masis.datasets.writers.files import whole_file
 from masis.errors import StoreError
-from masis.integrations.dspy import programs
+from masis.extensions import load_all
 from masis.schema.retention import Purge, PurgePlan, RetentionRule
 from masis.schema.review import LogCheck, SubjectCheck
 from masis.schema.wording import count_noun
@@ -367,17 +367,20 @@ def purge(
     plan = workbench.store.retention.plan(rule)
     # Compiled programs may contain texts of cases, but they may also be in use, so a person has to
     # decide whether to delete them.
-    folder = programs.folder(workbench.settings.programs_folder)
-    old = [program.string for program in programs.with_texts_from_before(folder, rule.cutoff)]
+    kept = [find(workbench.settings, rule.cutoff) for find in load_all("kept_texts")]
+    old = [name for texts in kept for name in texts.names]
     goes = [record.model_dump(include={"kind", "id", "ended_at", "bytes"}) for record in plan.goes]
     names = ("rule", "runs", "screenings", "parts", "bytes", "waiting", "kept")
     in_json = {name: plain(getattr(plan, name)) for name in names} | {"goes": goes}
     record: dict[str, Any] = {"plan": in_json, "removed": None, "programs": old}
     emit.lines(_plan_lines(workbench, plan, listed=listed))
-    if old:
-        critics = count_noun(len(old), "compiled critic or reviser", "compiled critics or revisers")
-        note = f"which may contain text from cases; delete files that aren't in use from {folder}"
-        emit.lines((f"  keep    {critics}: {', '.join(old)}", f"          {note}"))
+    for texts in kept:
+        if texts.names:
+            files = count_noun(len(texts.names), texts.one, texts.several)
+            note = "which may contain text from cases; delete files that aren't in use from"
+            emit.lines(
+                (f"  keep    {files}: {', '.join(texts.names)}", f"          {note} {texts.folder}")
+            )
     if dry_run or not plan.goes:
         emit(record)
         say(

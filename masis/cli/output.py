@@ -17,13 +17,13 @@ import time
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import click
 from tqdm import tqdm
 
+from masis.observers.telemetry import start_telemetry
 from masis.schema.wording import count_noun, shorten
 
 if TYPE_CHECKING:
@@ -249,28 +249,9 @@ class LogLines(logging.Handler):
         say(self.format(record))
 
 
-@contextmanager
-def send_telemetry(settings: Settings) -> Iterator[None]:
-    """Send telemetry as configured until the block ends, also if Ctrl-C ends it.
-
-    Raises MissingExtra if telemetry is on and its packages aren't installed.
-    """
-    if settings.telemetry == "off":
-        yield
-        return
-    from masis.integrations import telemetry
-
-    with telemetry.start(settings):
-        yield
-
-
 def start_worker_telemetry(settings: Settings) -> None:
     """Send telemetry as configured in a worker process until it ends."""
-    if settings.telemetry == "off":
-        return
-    from masis.integrations import telemetry
-
-    telemetry.start(settings)
-    # Processes of multiprocessing end with os._exit, which skips atexit handlers, but they do run
-    # these finalizers.
-    multiprocessing.util.Finalize(None, telemetry.end, exitpriority=100)
+    if (end := start_telemetry(settings)) is not None:
+        # Processes of multiprocessing end with os._exit, which skips atexit handlers, but they do
+        # run these finalizers.
+        multiprocessing.util.Finalize(None, end, exitpriority=100)

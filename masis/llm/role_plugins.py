@@ -15,6 +15,7 @@ from importlib.metadata import EntryPoint
 from typing import Any, Protocol
 
 from masis.errors import MasisError
+from masis.extensions import extensions
 from masis.llm.client.model import Model
 from masis.llm.provider_apis import known_providers
 from masis.schema.model_ref import ModelRef
@@ -23,11 +24,6 @@ from masis.settings import Settings
 
 GROUPS = {"critic": "masis.critics", "reviser": "masis.revisers", "verifier": "masis.verifiers"}
 """The roles that a plug-in can fill, and the group of entry points for each."""
-
-BUILT_IN = (EntryPoint("local", "masis.integrations.local.plugin:verifiers", "masis.verifiers"),)
-"""The plug-ins that ship with this project, found even if the installation's metadata is
-incomplete.
-"""
 
 
 class RolePlugin(Protocol):
@@ -100,8 +96,8 @@ def offered_plugins(role: str, settings: Settings) -> tuple[str, ...]:
     for point in _entry_points(role).values():
         try:
             names += point.load().available(settings)
-        # Reported when a setting names the plug-in.
-        except (MasisError, OSError):
+        # Reported when a setting names the plug-in. ImportError: the package is broken or gone.
+        except (MasisError, OSError, ImportError):
             continue
     return tuple(names)
 
@@ -110,5 +106,11 @@ def offered_plugins(role: str, settings: Settings) -> tuple[str, ...]:
 def _entry_points(role: str) -> dict[str, EntryPoint]:
     if role not in GROUPS:
         return {}
-    built_in = [point for point in BUILT_IN if point.group == GROUPS[role]]
-    return {point.name: point for point in (*built_in, *added_entry_points(GROUPS[role]))}
+    # Those of this project are found even if the installation's metadata is incomplete.
+    own = [
+        EntryPoint(plugins.name, plugins.target, plugins.group)
+        for extension in extensions()
+        for plugins in extension.role_plugins
+        if plugins.group == GROUPS[role]
+    ]
+    return {point.name: point for point in (*own, *added_entry_points(GROUPS[role]))}

@@ -18,7 +18,7 @@ from masis.schema.case import Case, CaseScreening, Evidence
 from masis.schema.screening import Abstract, Grade, Screening
 from masis.screening.grading.directions import Finding
 from masis.screening.synthesis.findings import best_kept, findings_of, synthesis_of
-from masis.views.screening import DESIGN
+from masis.screening.views.words import DESIGN
 
 
 def case_from_screening(

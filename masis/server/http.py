@@ -10,7 +10,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 
-from masis.integrations.token_bucket import Bucket
+from masis.services.token_bucket import Bucket
 
 FRESH = {"cache-control": "no-store"}
 """Answers depend on the person and the moment, so no cache may keep them."""

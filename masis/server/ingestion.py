@@ -27,7 +27,6 @@ from starlette.routing import Mount, Route
 
 from masis import version
 from masis.errors import InputError, MasisError, MissingExtra
-from masis.integrations.token_bucket import Bucket
 from masis.schema.case import Case
 from masis.server import otlp
 from masis.server.http import RequestRefused, content_type, read_body, too_long
@@ -39,6 +38,7 @@ from masis.services.arrivals.ingestion import (
 )
 from masis.services.background import RepeatedTask
 from masis.services.records import Acknowledgement, Form, ReceivedRequest
+from masis.services.token_bucket import Bucket
 from masis.settings.hosts import AllowedHosts
 
 log = logging.getLogger("masis.web")

@@ -19,8 +19,8 @@ from masis.datasets.mapping.reader import read_any
 from masis.datasets.paths import text_of, value_at
 from masis.datasets.readers.strict_json import parse_object
 from masis.errors import InputError
-from masis.integrations import require
 from masis.schema.case import Case
+from masis.schema.extras import require
 
 PROTOBUF, JSON = "application/x-protobuf", "application/json"
 MOST_SPANS = 50_000

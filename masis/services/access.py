@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any, Concatenate, Literal, NamedTuple, ParamSpec, Protocol, TypeVar
 
 from masis.errors import NotAllowed
+from masis.extensions import extensions
 from masis.schema.actor import PERMISSIONS, Actor, Permission
 from masis.store import Store
 
@@ -78,7 +79,6 @@ ingestion, by a tool of the MCP server, or by a command."""
 
 
 RUN_AUDITS = "start or stop audits"
-RUN_SCREENINGS = "start, extend or stop screenings"
 ADD_CASES = "add or import cases"
 """Acts of several services."""
 
@@ -169,7 +169,6 @@ ACTS: list[Act] = [
             "review",
             "new",
             "import",
-            "screening",
             "compare",
             "decisions",
             "team",
@@ -182,6 +181,7 @@ ACTS: list[Act] = [
             "datasets",
             "retention",
             "preference",
+            *(page.address for extension in extensions() for page in extension.pages),
         ),
     ),
     Act(
@@ -241,7 +241,6 @@ ACTS: list[Act] = [
             "completion",
             "audit",
             "bench",
-            "optimize",
             "models",
             "report",
             "metrics",
@@ -254,16 +253,14 @@ ACTS: list[Act] = [
             "import",
             "export",
             "dataset",
-            "screen",
-            "screening",
             "ingest",
-            "mcp",
             "person",
             "token",
             "health",
             "verify-log",
             "purge",
             "db",
+            *(command.name for extension in extensions() for command in extension.commands),
         ),
     ),
 ]

@@ -1,4 +1,4 @@
-"""Fill the demo's database with cases in every state, audits, decisions and screenings.
+"""Fill the demo's database with cases in every state, audits and decisions.
 
 Everything is created by the services that people use. Simulated decisions are marked by the
 reviewer's name and by ``extra["simulated"]``, and exports and guarantees ignore them.
@@ -15,13 +15,13 @@ from typing import Any, NamedTuple
 from masis.api.roles import pin_versions
 from masis.datasets.exports.export import Selection
 from masis.datasets.loading import read_cases
+from masis.extensions import load_all
 from masis.schema.actor import Actor
 from masis.schema.case import Case
 from masis.schema.model_ref import DEMO_REPLIES, REPLAY
 from masis.schema.review import Decision, Verdict
 from masis.schema.systems import SystemDetails
 from masis.schema.team import QueuePolicy
-from masis.screening.demo import CORPUS, demo_questions
 from masis.services.decision_rules import REASON_CODE, reason_text
 from masis.services.records import CaseFilter
 from masis.services.workbench import Workbench
@@ -48,13 +48,6 @@ HALF_DECIDED = "strategy-03"
 """A case that only one of two reviewers has decided."""
 TO_ADJUDICATE = "medicine-06"
 """A case on which the simulated reviewers differ, for the demo's user to adjudicate."""
-SCREENED = {"pad": "offline", "ery": "", "del": "recorded"}
-"""Questions to screen on the demo abstracts, with the auditor of the case made from the kept
-abstracts.
-
-``offline`` are the offline checks, "" is none (nothing is kept), and ``recorded`` are the recorded
-replies, which have no replies for the case, so that its audit fails.
-"""
 VERSION = "audits-1"
 """The name of the dataset version."""
 
@@ -125,7 +118,6 @@ def fill_demo(
     if workbench.cases.add(actor, system_cases()).added:
         for name, details in SYSTEMS.items():
             workbench.systems.describe(DEMO, name, details)
-    workbench.corpora.add_demo(actor)
     audits = [
         planned
         for planned in _planned_audits(workbench.settings)
@@ -133,7 +125,8 @@ def fill_demo(
     ]
     for case, settings in watched(audits):
         workbench.audits.audit(actor, case, settings=settings)
-    _screen(workbench, actor)
+    for add_demo_data in load_all("demo_data"):
+        add_demo_data(workbench, actor)
     decisions = simulate_reviews(workbench)
     if not any(version.name == VERSION for version in workbench.store.datasets.list_all()):
         workbench.datasets.freeze(
@@ -162,28 +155,6 @@ def _planned_audits(settings: Settings) -> Iterator[Planned]:
             yield case, recorded
     for case in system_cases():
         yield case, offline
-
-
-def _screen(workbench: Workbench, actor: Actor) -> None:
-    """Screen the questions that aren't screened yet, and turn what was kept into audited cases."""
-    screened = {screening.id for screening in workbench.store.screenings.newest(1_000)}
-    for question in demo_questions():
-        if question.id not in SCREENED or f"demo-{question.id}" in screened:
-            continue
-        settings = workbench.settings.model_copy(update={"screening_retrieve": question.retrieve})
-        screening = workbench.screenings.screen(
-            actor,
-            question.question,
-            (f"corpus:{CORPUS}",),
-            settings=settings,
-            screening_id=f"demo-{question.id}",
-        )
-        if screening.kept and (auditor_name := SCREENED[question.id]):
-            case = workbench.screenings.hand_over(DEMO, screening.id)
-            settings = workbench.settings
-            if auditor_name == "recorded":
-                settings = recorded_settings(settings)
-            workbench.audits.audit(actor, case, settings=settings)
 
 
 def simulate_reviews(workbench: Workbench) -> int:

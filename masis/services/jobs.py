@@ -1,4 +1,4 @@
-"""Run audits and screenings in worker processes, fed from one queue per server.
+"""Run audits and other jobs in worker processes, fed from one queue per server.
 
 A job writes its results (events, iterations, rounds) to the database, where every tab finds them by
 the job's id, even after a reload or a restart. Through the database, a job can be cancelled from
@@ -28,9 +28,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, NoReturn, TextIO
+from typing import Any, NamedTuple, NoReturn, Protocol, TextIO
 
 from pydantic import TypeAdapter
 
@@ -38,24 +38,22 @@ from masis.api.batch import Budget
 from masis.api.roles import uses_models
 from masis.audit import loop
 from masis.errors import MasisError, UnknownRecord
+from masis.extensions import extensions, load
 from masis.schema.actor import Actor
 from masis.schema.calls import Usage
 from masis.schema.case import Case
 from masis.schema.review import CaseState, Standing
-from masis.screening.grading.question import Part
-from masis.screening.rounds.round_loop import new_screening_id
-from masis.services.access import RUN_AUDITS, RUN_SCREENINGS, requires
+from masis.services.access import RUN_AUDITS, requires
 from masis.services.arrivals import ingestion
 from masis.services.model_names import assert_listed
 from masis.services.records import CaseFilter, CaseSummary
 from masis.services.workbench import Workbench
 from masis.settings import Settings
-from masis.store.audits.runs import Runs
-from masis.store.screening.screenings import Screenings
+from masis.store.jobs import StoredJobs
 
 log = logging.getLogger(__name__)
 
-JobKind = Literal["audit", "screening"]
+AUDIT = "audit"
 
 AT_ONCE = 2
 """How many jobs of each kind run at the same time."""
@@ -77,13 +75,19 @@ _FAILURES = 1000
 
 
 class QueuedJob(NamedTuple):
-    """One audit or screening to run. It has its id before it starts, so that a page can show it.
+    """One job to run. It has its id before it starts, so that a page can show it.
 
-    ``id`` is the run's or the screening's id, and ``subject`` the case's id or the question.
-    ``sources`` are the sources that a screening searches (``corpus:NAME``, ``pubmed``).
+    Args:
+        kind: The kind, a name of ``job_kinds``.
+        id: The id of what the job stores, such as a run.
+        subject: What it's about: the case's id, or a question.
+        settings: The settings of the job.
+        actor: Who asked for it.
+        sources: The sources that a screening searches (``corpus:NAME``, ``pubmed``).
+
     """
 
-    kind: JobKind
+    kind: str
     id: str
     subject: str
     settings: Settings
@@ -91,12 +95,51 @@ class QueuedJob(NamedTuple):
     sources: tuple[str, ...] = ()
 
     @property
-    def key(self) -> tuple[JobKind, str]:
-        """The key under which at most one job exists at a time: the case, or the screening."""
-        return self.kind, self.subject if self.kind == "audit" else self.id
+    def key(self) -> tuple[str, str]:
+        """The key under which at most one job exists at a time: the case of an audit, or the id."""
+        return self.kind, self.subject if self.kind == AUDIT else self.id
 
 
 _JOB = TypeAdapter(QueuedJob)
+
+
+class JobKind(Protocol):
+    """A kind of jobs: how to run one, and where its progress is stored."""
+
+    def run(self, workbench: Workbench, job: QueuedJob, cancelled: Callable[[], bool]) -> None:
+        """Run a job in this process and store its result. Raises MasisError if it can't be run."""
+
+    def cancel(self, workbench: Workbench, actor: Actor, subject: str) -> None:
+        """Ask another process to stop its job with this key after the current step."""
+
+    def get_stored_jobs(self, workbench: Workbench) -> StoredJobs[Any, Any]:
+        """Return the stored jobs of this kind."""
+
+
+class _AuditJobs:
+    def run(self, workbench: Workbench, job: QueuedJob, cancelled: Callable[[], bool]) -> None:
+        case = workbench.store.cases.get(job.subject)
+        workbench.audits.audit(
+            job.actor, case, settings=job.settings, run_id=job.id, cancelled=cancelled
+        )
+
+    def cancel(self, workbench: Workbench, actor: Actor, subject: str) -> None:
+        if run_id := workbench.runs.find_running(subject):
+            workbench.audits.cancel(actor, run_id)
+
+    def get_stored_jobs(self, workbench: Workbench) -> StoredJobs[Any, Any]:
+        return workbench.runs
+
+
+@cache
+def job_kinds() -> Mapping[str, JobKind]:
+    """Return the kinds of jobs by name: audits, and those of extensions."""
+    added = {
+        name: load(target)
+        for extension in extensions()
+        for name, target in extension.job_kinds.items()
+    }
+    return {AUDIT: _AuditJobs(), **added}
 
 
 class WorkerDied(Exception):
@@ -194,8 +237,7 @@ class Jobs:
         self._changes = 0
         self._closed = False
         self._mark_lost()
-        kinds: tuple[JobKind, ...] = ("audit", "screening")
-        for kind in kinds * at_once:
+        for kind in (*job_kinds(),) * at_once:
             # daemon threads, because a thread that waits for a job would keep the process from
             # exiting
             threading.Thread(
@@ -221,7 +263,7 @@ class Jobs:
         assert_listed(self.access, actor, settings, self.workbench.settings)
         if running := self.workbench.runs.find_running(case_id):
             return running
-        return self._add(
+        return self.add(
             QueuedJob("audit", self._run_id(case_id, settings), case_id, settings, actor)
         )
 
@@ -296,70 +338,14 @@ class Jobs:
             self._batch.exhausted = self._batch.budget.exhausted
             self._announce()
 
-    @requires("audit", RUN_SCREENINGS)
-    def screen(
-        self,
-        actor: Actor,
-        question: str,
-        sources: tuple[str, ...],
-        settings: Settings | None = None,
-    ) -> str:
-        """Queue the screening of a question on these sources and return its id at once.
-
-        ``sources`` are names such as ``corpus:NAME`` and ``pubmed``.
-
-        Raises:
-            SettingsError: The settings name a file or folder that isn't configured.
-
-        """
-        settings = settings or self.workbench.settings
-        assert_listed(self.access, actor, settings, self.workbench.settings)
-        return self._add(
-            QueuedJob("screening", new_screening_id(), question, settings, actor, sources)
-        )
-
-    @requires("audit", RUN_SCREENINGS)
-    def resume_screening(self, actor: Actor, screening_id: str) -> str:
-        """Resume an interrupted screening after its last finished round.
-
-        Raises:
-            UnknownRecord: There is no such screening.
-
-        """
-        stored = self.workbench.store.screenings.progress(screening_id)
-        settings = self.workbench.settings.with_values(stored.settings)
-        return self._add(
-            QueuedJob("screening", screening_id, stored.question, settings, actor, stored.sources)
-        )
-
-    @requires("audit", RUN_SCREENINGS)
-    def search_further(self, actor: Actor, screening_id: str, rounds: int) -> str:
-        """Search further for a finished screening and return the id of the new one.
-
-        Raises:
-            MasisError: The screening can't be searched further
-                (``ScreeningService.begin_further``).
-
-        """
-        return self.resume_screening(
-            actor, self.workbench.screenings.begin_further(actor, screening_id, rounds)
-        )
-
-    @requires("audit", RUN_SCREENINGS)
-    def screen_again(self, actor: Actor, screening_id: str, concepts: Mapping[Part, str]) -> str:
-        """Screen a question again with other concepts and return the id of the new screening.
-
-        Raises:
-            MasisError: The screening can't be repeated (``ScreeningService.plan_again``).
-
-        """
-        return self.screen(actor, *self.workbench.screenings.plan_again(screening_id, concepts))
-
     def _run_id(self, case_id: str, settings: Settings) -> str:
         return self.workbench.audits.resumable(case_id, settings) or loop.new_run_id()
 
-    def _add(self, job: QueuedJob) -> str:
-        """Append a job and return its id, or the id of the existing job with the same key."""
+    def add(self, job: QueuedJob) -> str:
+        """Queue a job and return its id, or the id of the existing job with the same key.
+
+        It checks no permission; the use case that calls it does.
+        """
         with self._changed:
             if (entry := self._jobs.get(job.key)) is not None:
                 return entry.job.id
@@ -373,7 +359,7 @@ class Jobs:
     # Following jobs
 
     def get(self, job_id: str) -> QueuedJob | None:
-        """Return the waiting or running job of a run or a screening in this server, or None."""
+        """Return the waiting or running job of this id in this server, or None."""
         with self._changed:
             return next(
                 (entry.job for entry in self._jobs.values() if entry.job.id == job_id), None
@@ -395,8 +381,8 @@ class Jobs:
                 return None
             return [other for other in waiting if other.kind == job.kind].index(job)
 
-    def failure(self, kind: JobKind, subject: str) -> str | None:
-        """Return why this server couldn't run the last job of a case or a screening, or None."""
+    def failure(self, kind: str, subject: str) -> str | None:
+        """Return why this server couldn't run the last job of this key, or None."""
         with self._changed:
             return self._failed.get((kind, subject))
 
@@ -420,7 +406,7 @@ class Jobs:
     # Stopping jobs
 
     @requires("audit", "stop audits or screenings")
-    def cancel(self, actor: Actor, kind: JobKind, subject: str) -> None:
+    def cancel(self, actor: Actor, kind: str, subject: str) -> None:
         """Remove a waiting job, or ask a running one to stop after its current step.
 
         The job may run in another process on the same database.
@@ -428,7 +414,7 @@ class Jobs:
         Args:
             actor: Who asks for it.
             kind: The kind of the job.
-            subject: The id of the case or the screening.
+            subject: The id of the case, or of another job.
 
         Raises:
             NotAllowed: The actor's role doesn't allow audits.
@@ -438,9 +424,9 @@ class Jobs:
             entry = self._jobs.get((kind, subject))
             if entry is not None and not entry.running:
                 del self._jobs[kind, subject]
-                # A screening that hasn't started isn't stored, so its page needs a message. An
-                # audit can be started again from the page of its case.
-                if kind == "screening":
+                # A job that hasn't started isn't stored, so its page needs a message. An audit can
+                # be started again from the page of its case.
+                if kind != AUDIT:
                     self._note_failure(entry.job.key, "It was stopped before it started.")
                 return
             if entry is not None:
@@ -448,19 +434,17 @@ class Jobs:
         if entry is not None:
             if entry.worker is not None:
                 entry.worker.cancel(entry.job)
-        elif kind == "screening":
-            self.workbench.screenings.cancel(actor, subject)
-        elif run_id := self.workbench.runs.find_running(subject):
-            self.workbench.audits.cancel(actor, run_id)
+        else:
+            job_kinds()[kind].cancel(self.workbench, actor, subject)
 
-    def is_cancelling(self, kind: JobKind, job_id: str) -> bool:
+    def is_cancelling(self, kind: str, job_id: str) -> bool:
         """Return whether a running job, here or in another process, has been asked to stop."""
         with self._changed:
             entries = self._jobs.values()
             if any(entry.cancelled for entry in entries if entry.job.id == job_id):
                 return True
         try:
-            return self._record_store(kind).cancel_requested(job_id)
+            return job_kinds()[kind].get_stored_jobs(self.workbench).cancel_requested(job_id)
         except UnknownRecord:
             return False
 
@@ -496,13 +480,10 @@ class Jobs:
             self._mark_lost()
 
     def _mark_lost(self) -> None:
-        self.workbench.runs.mark_lost()
-        self.workbench.screenings.mark_lost()
+        for kind in job_kinds().values():
+            kind.get_stored_jobs(self.workbench).mark_lost()
 
-    def _record_store(self, kind: JobKind) -> Runs | Screenings:
-        return self.workbench.runs if kind == "audit" else self.workbench.store.screenings
-
-    def _serve(self, kind: JobKind) -> None:
+    def _serve(self, kind: str) -> None:
         """Run jobs of one kind, one at a time.
 
         This thread only waits: for jobs, and for the replies of a worker.
@@ -526,7 +507,7 @@ class Jobs:
         self._changes += 1
         self._changed.notify_all()
 
-    def _wait_for_job(self, kind: JobKind) -> _QueueEntry | None:
+    def _wait_for_job(self, kind: str) -> _QueueEntry | None:
         """Wait for the next job of a kind and return it, or None once the server is closing."""
         while True:
             with self._changed:
@@ -554,7 +535,7 @@ class Jobs:
                     entry.running = True
                     return entry
 
-    def _first_waiting(self, kind: JobKind) -> _QueueEntry | None:
+    def _first_waiting(self, kind: str) -> _QueueEntry | None:
         """Return the job of a kind that has waited longest. Call it with the lock held."""
         return next(
             (
@@ -594,7 +575,7 @@ class Jobs:
             return ""
         try:
             self._mark_lost()
-            self._record_store(job.kind).summary(job.id)
+            job_kinds()[job.kind].get_stored_jobs(self.workbench).assert_exists(job.id)
         except UnknownRecord:
             return "It didn't start. Start it again."
         # This thread serves all later jobs; the page shows the error.
@@ -617,7 +598,7 @@ class Jobs:
                 self._note_failure(job.key, error)
             self._announce()
 
-    def _note_failure(self, key: tuple[JobKind, str], error: str) -> None:
+    def _note_failure(self, key: tuple[str, str], error: str) -> None:
         self._failed[key] = error
         while len(self._failed) > _FAILURES:
             # A dict keeps the order of insertion, so this drops the oldest error.
@@ -899,20 +880,7 @@ def run_job(workbench: Workbench, job: QueuedJob, cancelled: Callable[[], bool])
         MasisError: The job can't be run.
 
     """
-    if job.kind == "audit":
-        case = workbench.store.cases.get(job.subject)
-        workbench.audits.audit(
-            job.actor, case, settings=job.settings, run_id=job.id, cancelled=cancelled
-        )
-        return
-    workbench.screenings.screen(
-        job.actor,
-        job.subject,
-        job.sources,
-        settings=job.settings,
-        screening_id=job.id,
-        cancelled=cancelled,
-    )
+    job_kinds()[job.kind].run(workbench, job, cancelled)
 
 
 def _listen(lines: TextIO, orders: queue.SimpleQueue[Any], cancelled: set[str]) -> None:

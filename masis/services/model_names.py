@@ -10,16 +10,16 @@ from collections.abc import Iterator
 
 from masis.api.roles import offered_models
 from masis.errors import SettingsError
+from masis.extensions import extensions
 from masis.llm.role_plugins import fillable_roles
 from masis.schema.actor import Actor
 from masis.schema.model_ref import DEMO_REPLIES, ModelRef
-from masis.screening.critic import ROLE as GRADER
 from masis.services.access import Access
 from masis.settings import Settings
 
 
 def assert_listed(access: Access, actor: Actor, named: Settings, configured: Settings) -> None:
-    """Raise SettingsError if a role or a grader of abstracts names a file, folder or plug-in that
+    """Raise SettingsError if a role or an extension names a file, folder or plug-in that
     is neither configured nor offered, as downloaded models are.
 
     People who can change the settings may name any model. The error is the same whether or not the
@@ -48,11 +48,13 @@ def assert_listed(access: Access, actor: Actor, named: Settings, configured: Set
 
 
 def _named_models(settings: Settings) -> Iterator[tuple[str, str]]:
-    """Yield each role with its model string, also each grader of abstracts."""
+    """Yield each role with its model string, also the models that extensions use."""
     yield from settings.models().items()
-    for name in settings.screening_graders.split(","):
-        if name.strip():
-            yield GRADER, name.strip()
+    for extension in extensions():
+        for models in extension.model_lists:
+            for name in getattr(settings, models.setting).split(","):
+                if name.strip():
+                    yield models.role, name.strip()
 
 
 def _strip_first_stage(model_text: str) -> str:

@@ -43,5 +43,3 @@ from masis.store.retention.redaction import CaseRedaction
 from masis.store.reviews.drafts import ReviewDraft
 from masis.store.reviews.failure_modes import FACETS, Facet
 from masis.store.reviews.states import STATE_OF_VERDICT
-from masis.store.screening.corpora import CorpusImport, CorpusSummary
-from masis.store.screening.screenings import ScreeningProgress, ScreeningSummary

@@ -34,7 +34,6 @@ from masis.services.records import Unguarded
 from masis.services.relabelling import RelabellingService
 from masis.services.reviews import ReviewService
 from masis.services.rubric_proposals import RubricProposalService
-from masis.services.screening import CorpusService, ScreeningService
 from masis.services.systems import SystemService
 from masis.services.team import TeamService
 from masis.services.tokens import TokenService
@@ -56,8 +55,7 @@ class Workbench:
         self.store, self.database, self.access = store, database, access
         self.cases, self.runs = CaseService(store, access), store.runs
         self.drafts = DraftService(store, access)
-        self.exports, self.corpora = ExportService(store, access), CorpusService(store, access)
-        self.datasets = DatasetService(store, access)
+        self.exports, self.datasets = ExportService(store, access), DatasetService(store, access)
         self.metrics, self.retention = store.measures, RetentionService(store, access)
         self.team, self.backups = TeamService(store, access), BackupService(store, access)
         self.versions, self.tokens = VersionService(store, access), TokenService(store, access)
@@ -78,7 +76,6 @@ class Workbench:
         self.settings = settings
         self.audits = AuditService(store, settings, access)
         self.reviews = ReviewService(store, access, settings)
-        self.screenings = ScreeningService(store, settings, access=access)
         self.reassessment = ReassessmentService(store, settings, access)
         self.trust = TrustService(store, settings, access)
         self.exams = ExamService(store, settings, access)

@@ -1,5 +1,5 @@
-"""The SQLite store of cases, runs, logs, drafts, corpora and screenings. All SQL of the product is
-in this package.
+"""The SQLite store of cases, runs, logs and drafts, with the tables of screenings. All SQL of the
+product is in this package and in ``masis.screening.store``.
 
     store = Store.open(path)
     store.cases.add(case)
@@ -16,7 +16,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from masis.schema.base import utc_now
 from masis.schema.retention import Shrunk
@@ -35,6 +35,7 @@ from masis.store.core import signatures
 from masis.store.core.connections import Database, Unguarded, open_database
 from masis.store.core.health import check, try_writing
 from masis.store.core.signatures import SigningResult
+from masis.store.jobs import StoredScreenings
 from masis.store.records import StoreCheck
 from masis.store.retention import shrinking
 from masis.store.retention.redaction import Redactions
@@ -54,19 +55,15 @@ from masis.store.reviews.rubric_proposals import RubricProposals
 from masis.store.reviews.team import Team
 from masis.store.reviews.tokens import Tokens
 from masis.store.reviews.trust import TrustReads
-from masis.store.screening.acceptance_memory import Acceptances, RememberedGrades
-from masis.store.screening.corpora import Corpora
-from masis.store.screening.log import ScreeningLog
-from masis.store.screening.screenings import Screenings
+from masis.store.screening_log import ScreeningLog
 
 
 class Store:
     """One database and its parts: ``cases``, ``evidence``, ``runs``, ``executions``, ``decisions``,
-    ``outcomes``, ``datasets``; ``drafts``; ``corpora``, ``screenings``, ``screening_log``,
-    ``acceptances``, ``remembered_grades``; ``retention``, ``purges``, ``redactions``, ``team``,
-    ``trust``, ``planted``, ``relabelling``, ``proposals``, ``tokens``, ``batches``, ``answers``,
-    ``modes``, ``case_figures``, ``minimal_evidence``, ``judges``, ``judge_trials``, ``systems``,
-    ``preferences``, ``preference_log``.
+    ``outcomes``, ``datasets``; ``drafts``; ``screening_log``; ``retention``, ``purges``,
+    ``redactions``, ``team``, ``trust``, ``planted``, ``relabelling``, ``proposals``, ``tokens``,
+    ``batches``, ``answers``, ``modes``, ``case_figures``, ``minimal_evidence``, ``judges``,
+    ``judge_trials``, ``systems``, ``preferences``, ``preference_log``.
     """
 
     def __init__(self, database: Database) -> None:
@@ -91,9 +88,7 @@ class Store:
             Datasets(database),
             TrustReads(database),
         )
-        self.corpora, self.screenings = Corpora(database), Screenings(database)
-        self.screening_log, self.acceptances = ScreeningLog(database), Acceptances(database)
-        self.remembered_grades, self.retention = RememberedGrades(database), Retention(database)
+        self.screening_log, self.retention = ScreeningLog(database), Retention(database)
         self.purges, self.redactions = Purges(database), Redactions(database)
         self.planted, self.tokens = PlantedFaults(database), Tokens(database)
         self.batches, self.answers = Batches(database), Answers(database)
@@ -133,7 +128,7 @@ class Store:
         opened = open_database(Path(path), now=now, unguarded=unguarded, log_key=log_key)
         store = cls(opened)
         store.runs.mark_lost()
-        store.screenings.mark_lost()
+        StoredScreenings[Any](opened).mark_lost()
         return store
 
     def replies_of(self, case_id: str) -> CachedReplies:

@@ -1,8 +1,8 @@
 """Stores jobs (audits and screenings) step by step, so that an interrupted job can resume.
 
 A job is ``running`` (its owner lives), ``interrupted`` (cut short, can be resumed) or ``finished``.
-A finished job is never overwritten. ``audits.runs`` and ``screening.screenings`` add the columns of
-their kinds. Both write the tables ``jobs`` and ``job_parts``, and read the views ``runs`` and
+A finished job is never overwritten. ``audits.runs`` and ``masis.screening.store`` add the columns
+of their kinds. Both write the tables ``jobs`` and ``job_parts``, and read the views ``runs`` and
 ``screenings``.
 """
 
@@ -188,6 +188,11 @@ class StoredJobs(StorePart, Generic[E, P]):
 
         """
         return job_row(connection, self.kind, job_id)
+
+    def assert_exists(self, job_id: str) -> None:
+        """Raise UnknownRecord if there is no such job."""
+        with self._database.reading() as connection:
+            self.row(connection, job_id)
 
     def unfinished_row(self, connection: sqlite3.Connection, job_id: str) -> sqlite3.Row:
         """Return the row of a job that can still be written.
@@ -420,3 +425,12 @@ class StoredJobs(StorePart, Generic[E, P]):
         update_job(connection, job["seq"], state="interrupted", ended_at=at, why=why)
         self.on_interrupted(connection, job, at)
         self.on_change(connection, job)
+
+
+class StoredScreenings(StoredJobs[ScreeningEvent, P]):
+    """The screenings of a store, as far as every database needs them. ``masis.screening.store``
+    adds their rounds and results.
+    """
+
+    kind = "screening"
+    event_type = ScreeningEvent

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, NamedTuple
 import pandas as pd
 
 from masis.errors import InputError
+from masis.extensions import extensions, load
 from masis.schema.audit import Issue
+from masis.schema.display import HtmlDisplay
 from masis.schema.explain import kind_of
 from masis.schema.rules import Tone
 from masis.schema.run import Iteration, Run
-from masis.schema.screening import Screening
 from masis.schema.wording import count_noun, shorten
 from masis.views.markdown import drawable
 from masis.views.numbering import numbered_issues
 from masis.views.numbers import score_text
 from masis.views.scores import values
-from masis.views.screening import DESIGN
 from masis.views.words import REASON, REFERENCE, SCORE, Word, verdict_word
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ MOST_BYTES = 200_000
 """Largest size of a view, because a notebook file stores every one of them."""
 
 # Characters, rows and marks; escaped, a character takes up to six bytes.
-_ANSWER_SHOWN, _TEXT_SHOWN, _ISSUES_SHOWN, _GRADES_SHOWN, _MARKS_SHOWN = 8_000, 200, 25, 40, 300
+_ANSWER_SHOWN, _TEXT_SHOWN, ISSUES_SHOWN, _MARKS_SHOWN = 8_000, 200, 25, 300
 # A revision shows a fifth of the characters, rows and marks of the original answer.
 _OF_REVISION = 5
 
@@ -43,7 +43,7 @@ _BACKGROUND: dict[Tone, str] = {
 }
 
 
-def html(shown: Run | Screening) -> str:
+def html(shown: HtmlDisplay) -> str:
     """Return a run or a screening as HTML for a notebook, under 200 KB.
 
     It contains the marked answer, the scores and the issues.
@@ -54,8 +54,10 @@ def html(shown: Run | Screening) -> str:
     """
     if isinstance(shown, Run):
         return drawable(_run_html(shown))
-    if isinstance(shown, Screening):
-        return drawable(_screening_html(shown))
+    for extension in extensions():
+        if view := extension.notebook_views.get(type(shown).__name__):
+            text: str = load(view)(shown)
+            return drawable(text)
     raise InputError(f"a {type(shown).__name__} has no view", hint="Pass a Run or a Screening.")
 
 
@@ -102,17 +104,17 @@ def _run_html(run: Run) -> str:
     original, revised = run.original, run.revised
     state = "needs review" if run.needs_review else "auto-accepted"
     head = (
-        f"<b>{_short_html(run.case_id)}</b> &middot; {state} &middot; "
+        f"<b>{short_html(run.case_id)}</b> &middot; {state} &middot; "
         f"{run.total_iterations} iteration{'' if run.total_iterations == 1 else 's'}"
     )
     reasons = "".join(
-        f"<li>{_short_html(reason.message)}</li>" for reason in run.review_reasons[:_ISSUES_SHOWN]
+        f"<li>{short_html(reason.message)}</li>" for reason in run.review_reasons[:ISSUES_SHOWN]
     )
     parts = [f"<div>{head}</div>", f"<ul>{reasons}</ul>" if reasons else ""]
     if run.termination_reason == "no_answer":
         parts.append("<p>There was no answer to audit.</p>")
     elif original is None:
-        parts.append(f"<p>No iteration was finished: {_short_html(run.termination_reason)}.</p>")
+        parts.append(f"<p>No iteration was finished: {short_html(run.termination_reason)}.</p>")
     else:
         parts += [
             _score_table(original, revised),
@@ -128,7 +130,7 @@ def _run_html(run: Run) -> str:
         parts.append(
             f"<details><summary>{title}</summary>{_answer_html(revised, _OF_REVISION)}</details>"
         )
-    return _frame_html(parts)
+    return frame_html(parts)
 
 
 def _score_table(original: Iteration, revised: Iteration | None) -> str:
@@ -206,13 +208,13 @@ def _issue_table(groups: Sequence[Sequence[Issue]]) -> str:
     if not issues:
         return "<p>No issues found.</p>"
     rows = "".join(
-        f"<tr><td>{number}</td><td>{issue.severity}</td><td>{_short_html(issue.description)}</td>"
-        f"<td>{_short_html(issue.suggestion)}</td></tr>"
-        for number, issue in issues[:_ISSUES_SHOWN]
+        f"<tr><td>{number}</td><td>{issue.severity}</td><td>{short_html(issue.description)}</td>"
+        f"<td>{short_html(issue.suggestion)}</td></tr>"
+        for number, issue in issues[:ISSUES_SHOWN]
     )
     more = (
-        f"<p>and {len(issues) - _ISSUES_SHOWN:,} more issues</p>"
-        if len(issues) > _ISSUES_SHOWN
+        f"<p>and {len(issues) - ISSUES_SHOWN:,} more issues</p>"
+        if len(issues) > ISSUES_SHOWN
         else ""
     )
     names = ("issue", "severity", "description", "suggestion")
@@ -220,42 +222,13 @@ def _issue_table(groups: Sequence[Sequence[Issue]]) -> str:
     return f"<table><tr>{head}</tr>{rows}</table>{more}"
 
 
-def _screening_html(screening: Screening) -> str:
-    rows = "".join(
-        f"<tr><td>{_short_html(grade.abstract_id)}</td>"
-        f"<td>{grade.recommendation.replace('_', ' ')}</td>"
-        f"<td>{score_text(grade.quality)}</td>"
-        f"<td>{_short_html(DESIGN[grade.design] if grade.design else 'not recognized')}</td></tr>"
-        for grade in screening.grades[:_GRADES_SHOWN]
-    )
-    hidden = len(screening.grades) - _GRADES_SHOWN
-    more = f"<p>and {hidden:,} more abstracts</p>" if hidden > 0 else ""
-    reasons = "".join(
-        f"<li>{_short_html(reason)}</li>" for reason in screening.reasons[:_ISSUES_SHOWN]
-    )
-    return _frame_html(
-        [
-            (
-                f"<div><b>{_short_html(screening.question)}</b> &middot;"
-                f" {screening.outcome.replace('_', ' ')}</div>"
-            ),
-            f"<div>{len(screening.kept)} of {len(screening.grades)} abstracts kept</div>",
-            f"<ul>{reasons}</ul>",
-            (
-                "<table><tr><th>abstract</th><th>recommendation</th><th>quality</th><th>study"
-                " type</th></tr>"
-            ),
-            f"{rows}</table>",
-            more,
-        ]
-    )
-
-
-def _short_html(text: str) -> str:
+def short_html(text: str) -> str:
+    """Return the beginning of a text, escaped."""
     return escape(shorten(text, _TEXT_SHOWN))
 
 
-def _frame_html(parts: Iterable[str]) -> str:
+def frame_html(parts: Iterable[str]) -> str:
+    """Return a whole view of these parts."""
     whole = f'<div class="masis">{"".join(parts)}</div>'
     assert len(whole.encode()) < MOST_BYTES
     return whole

@@ -12,7 +12,9 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import Tab
+from tests.rooms import needs_screening
 
+pytestmark = needs_screening
 OpenTab = Callable[..., Tab]
 STRONG = "Does velotarine lower blood pressure in adults with resistant hypertension?"
 BORDERLINE = "Do adults on long-term proton pump inhibitors develop vitamin B12 deficiency?"

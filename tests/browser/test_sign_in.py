@@ -21,6 +21,7 @@ from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 from websockets.typing import Origin, Subprotocol
 
+from masis.extensions import extensions
 from masis.schema.case import Case
 from masis.schema.review import LogEntry
 from masis.services import Actor, Workbench
@@ -38,7 +39,6 @@ PAGES = (
     "queue",
     "review",
     "new",
-    "screening",
     "compare",
     "decisions",
     "metrics",
@@ -46,6 +46,7 @@ PAGES = (
     "health",
     "retention",
     "datasets",
+    *(page.address for added in extensions() for page in added.pages),
 )
 
 

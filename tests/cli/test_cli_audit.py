@@ -16,9 +16,6 @@ from types import SimpleNamespace
 import pytest
 
 from masis.cli.audit import WorstAnswers
-from masis.cli.audit_ray import repeats
-from masis.cli.output import say
-from masis.datasets.lake import Repeats
 from masis.schema.actor import Actor
 from masis.schema.case import Case, Severity
 from masis.schema.review import Standing
@@ -349,20 +346,3 @@ def test_claims_without_a_verdict_are_a_warning_with_a_reason() -> None:
         line.endswith("claims are unscored: the verifier gave no verdict on this claim")
         for line in found
     )
-
-
-def test_ids_in_several_rows_are_reported_with_files_and_rows(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    named = {
-        "case-1": [("a.jsonl", 0, 1), ("b.jsonl", 0, 7)],
-        "case\x1b[31m-2": [("a.jsonl", 0, 4), ("b.jsonl", 67_108_864, 9)],
-    }
-    for line in repeats(Repeats(12, named)):
-        say(line)
-    told = capsys.readouterr().err
-    assert "12 ids occur in several rows; each row was audited:" in told
-    assert "  case-1: a.jsonl, row 1; b.jsonl, row 7" in told
-    assert "a.jsonl, row 4; b.jsonl, row 9 from 67,108,864" in told
-    assert "\x1b" not in told
-    assert "and 10 more" in told

@@ -17,13 +17,12 @@ from typing import Any
 import pytest
 
 from masis.cli.output import ProgressBar
-from masis.integrations.dspy import programs
 from masis.services import Workbench
 from masis.settings import Settings
 from masis.store import Store
 from tests.cli.running import Masis, case, desk
-from tests.integrations.test_dspy_programs import program_of
 from tests.reviewing import decide
+from tests.rooms import needs_integrations
 from tests.services.test_reassessment import (
     AFTER,
     BEFORE,
@@ -124,9 +123,13 @@ def test_a_purge_in_a_terminal_asks_for_confirmation(
         assert sum(purge.runs for purge in store.purges.history()) == gone
 
 
+@needs_integrations
 def test_programs_that_may_contain_case_texts_are_named_and_not_deleted(
     masis: Masis, audited: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from masis.integrations.dspy import programs
+    from tests.integrations.test_dspy_programs import program_of
+
     at = tmp_path / "programs"
     monkeypatch.setenv("MASIS_PROGRAMS_FOLDER", str(at))
     old = {"made_at": "2020-03-01T10:00:00.000Z", "source": "decisions"}

@@ -17,13 +17,13 @@ from masis.cli import main
 from masis.datasets.mapping.reader import read_any
 from masis.datasets.rows import read_rows
 from masis.errors import InputError
-from masis.integrations.mcp.tools import InlineCase
 from masis.schema.case import Case, case_of
 from masis.schema.reading import FieldMap
 from masis.services import Workbench
 from masis.services.arrivals.ingestion import read_cases as read_body
 from masis.store import Store
 from tests.reviewing import ADA
+from tests.rooms import HAS_INTEGRATIONS
 
 ANSWER = "It is 120 metres long [1] and red [2]."
 CHUNKS = ["It is 120 metres long.", "It is red."]
@@ -173,6 +173,8 @@ def _without_map(make: Callable[[dict[str, Any]], Case]) -> Way:
 
 def by_mcp(record: dict[str, Any]) -> Case:
     """The tool ``run_audit`` validates a record with this model and passes it to ``case_of``."""
+    from masis.integrations.mcp.tools import InlineCase
+
     return case_of(InlineCase.model_validate(record).model_dump(exclude_unset=True))
 
 
@@ -183,7 +185,7 @@ WAYS: dict[str, Way] = {
     "stdin": by_stdin,
     "http": by_http,
     "run_audit": by_record(lambda record, names: case_of(record, "case", names)),
-    "mcp": _without_map(by_mcp),
+    **({"mcp": _without_map(by_mcp)} if HAS_INTEGRATIONS else {}),
     "Case": _without_map(lambda record: Case(**record)),
     "model_validate": _without_map(Case.model_validate),
     "model_validate_json": _without_map(

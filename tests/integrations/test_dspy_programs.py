@@ -14,8 +14,8 @@ import pytest
 from masis.api.roles import offered_models
 from masis.audit.critique import RawIssue
 from masis.audit.issues import raise_issues
-from masis.cli.models import _draft_judge
 from masis.errors import InputError, SettingsError
+from masis.integrations.cli.optimize import _draft_judge
 from masis.integrations.dspy import labelled, metric, plugin, programs
 from masis.integrations.dspy.labelled import ExpectedFault, LabelledAnswer
 from masis.integrations.dspy.plugin import CompiledRole, ProgramAsker, critics, revisers

@@ -13,8 +13,10 @@ import pyarrow
 import pyarrow.parquet as parquet
 import pytest
 
-from masis.datasets.lake import RecordOrigin, failed_row, open_lake
+from masis.cli.output import say
+from masis.datasets.lake import RecordOrigin, Repeats, failed_row, open_lake
 from masis.errors import InputError
+from masis.integrations.cli.ray import repeats
 from masis.integrations.ray.inputs import Chunk, cases_of, chunks_of, parts_of
 from masis.integrations.ray.ledger import Ledger, SpentUsage
 from masis.integrations.ray.shards import Lake
@@ -253,3 +255,20 @@ def test_nothing_starts_after_a_stop() -> None:
     ledger = Ledger(3, None)
     ledger.stop()
     assert ledger.begin("s", 1, 0.0)[0] == "stop"
+
+
+def test_ids_in_several_rows_are_reported_with_files_and_rows(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    named = {
+        "case-1": [("a.jsonl", 0, 1), ("b.jsonl", 0, 7)],
+        "case\x1b[31m-2": [("a.jsonl", 0, 4), ("b.jsonl", 67_108_864, 9)],
+    }
+    for line in repeats(Repeats(12, named)):
+        say(line)
+    told = capsys.readouterr().err
+    assert "12 ids occur in several rows; each row was audited:" in told
+    assert "  case-1: a.jsonl, row 1; b.jsonl, row 7" in told
+    assert "a.jsonl, row 4; b.jsonl, row 9 from 67,108,864" in told
+    assert "\x1b" not in told
+    assert "and 10 more" in told

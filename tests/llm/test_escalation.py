@@ -33,6 +33,7 @@ from masis.views.spending import escalation_text
 from masis.views.story import story
 from tests.cases import case_of
 from tests.integrations.tiny_models import save_model
+from tests.rooms import needs_integrations
 from tests.scripted import ContentVerifier
 from tests.served_replies import Request
 from tests.serving_models import ModelServer
@@ -211,6 +212,7 @@ def test_other_roles_have_one_stage() -> None:
 # with a model on this machine
 
 
+@needs_integrations
 @pytest.mark.usefixtures("screened")
 def test_a_local_model_can_be_the_second_stage(tmp_path: Path) -> None:
     words = {"old": (9.0, 0.0, 0.0), "new": (0.0, 0.0, 9.0)}
@@ -235,6 +237,7 @@ def test_a_local_model_can_be_the_second_stage(tmp_path: Path) -> None:
     assert check.verdict == "supported"
 
 
+@needs_integrations
 def test_languages_unknown_to_the_offline_checks_go_to_the_model(tmp_path: Path) -> None:
     folder = save_model(
         tmp_path / "nli", {"eröffnet": (9.0, 0.0, 0.0)}, vocabulary="die brücke wurde im jahr"
@@ -257,6 +260,7 @@ def test_languages_unknown_to_the_offline_checks_go_to_the_model(tmp_path: Path)
 # texts shown to users
 
 
+@needs_integrations
 @pytest.mark.usefixtures("screened")
 def test_the_batch_summary_covers_all_runs(tmp_path: Path) -> None:
     folder = save_model(tmp_path / "nli", {"old": (9.0, 0.0, 0.0)})

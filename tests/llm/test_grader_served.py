@@ -11,9 +11,12 @@ import masis
 from masis.schema.screening import Screening
 from masis.settings import Settings
 from tests.llm import canned
+from tests.rooms import needs_screening
 from tests.served_replies import Behaviour, Request
 from tests.serving_models import ModelServer, reply_with
 from tests.waiting import until_async
+
+pytestmark = needs_screening
 
 QUESTION = "Does aspirin relieve acute migraine in adults?"
 TEXT = (

@@ -10,16 +10,17 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
+import masis
 from masis.api.audits import run_audit
 from masis.audit.control.run_control import RunControl
 from masis.llm.registry import model_in_role
 from masis.schema.case import Case
 from masis.schema.judge import HouseRule, JudgeBrief, JudgeContent, JudgeExample, JudgeUse
 from masis.schema.screening import Abstract
-from masis.screening.critic import screen_abstracts
 from masis.services.modes.naming import suggest_name
 from tests.cases import case_of
 from tests.llm.asking import WIRES, settings_for
+from tests.rooms import needs_screening
 from tests.served_replies import Behaviour, Request, reply_with, sensible
 from tests.serving_models import ModelServer
 
@@ -133,6 +134,7 @@ def test_no_text_leaves_its_fence_or_changes_the_instructions(wire: str, attack:
         assert len(examples.splitlines()) == 1
 
 
+@needs_screening
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_no_abstract_or_note_leaves_its_fence(attack: str) -> None:
     def requests_about(text: str) -> list[Request]:
@@ -140,7 +142,7 @@ def test_no_abstract_or_note_leaves_its_fence(attack: str) -> None:
             settings = settings_for(server, "openai")
             graders = settings.with_values({"screening_graders": settings.critic})
             abstract = Abstract(id="1", title=f"Aspirin {text}", text=text, journal=text)
-            screen_abstracts(f"Does aspirin help? {text}", [abstract], graders)
+            masis.screen_abstracts(f"Does aspirin help? {text}", [abstract], graders)
             suggest_name(model_in_role(settings.critic, "critic", RunControl(), settings), [text])
         return server.requests
 

@@ -35,6 +35,7 @@ from masis.schema.run import Run
 from masis.schema.screening import Screening
 from masis.settings import ROLES, Settings
 from tests.llm.asking import CASE, SampleReply, settings_for
+from tests.rooms import needs_screening
 from tests.served_replies import Behaviour, Request, reply_with, status
 from tests.serving_models import ModelServer
 
@@ -406,6 +407,7 @@ def test_only_unanswered_requests_are_repeated() -> None:
     assert ask() == 0
 
 
+@needs_screening
 def test_abstract_graders_can_be_recorded_and_replayed(
     tmp_path: Path,
 ) -> None:

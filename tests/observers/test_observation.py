@@ -25,6 +25,7 @@ from masis.schema.run import Event, Run
 from masis.schema.screening import Abstract
 from tests.cases import case_of
 from tests.llm.asking import settings_here
+from tests.rooms import needs_screening
 from tests.scripted import MAJOR, ScriptedCritic, ScriptedReviser, judgement_with, roles
 from tests.serving_models import ModelServer
 
@@ -112,6 +113,7 @@ def test_a_draft_is_reported_around_its_audit(seen: Seen) -> None:
     assert seen.ended[1][0] == result
 
 
+@needs_screening
 def test_a_screening_is_reported(seen: Seen) -> None:
     found = masis.screen_abstracts(
         "Does it help?", [Abstract(id="1", title="It helps", text="A trial.")]

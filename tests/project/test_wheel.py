@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.rooms import needs_screening
+
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -85,6 +87,7 @@ def test_an_installed_workbench_finds_its_pages_from_any_folder(
     assert ran.returncode == 0, ran.stderr
 
 
+@needs_screening
 def test_the_evidence_critic_runs_standalone_from_the_wheel(wheel: Path, tmp_path: Path) -> None:
     installed = tmp_path / "site"
     zipfile.ZipFile(wheel).extractall(installed)

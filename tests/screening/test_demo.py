@@ -22,6 +22,7 @@ from masis.screening.demo import (
 )
 from masis.screening.grading.offline_grader import OfflineGrader, offline_grader
 from masis.screening.rounds import round_loop
+from masis.screening.store import ScreeningStore
 from masis.settings import Settings
 from masis.store import Store
 
@@ -44,7 +45,7 @@ def grader() -> OfflineGrader:
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
     with Store.open(tmp_path_factory.mktemp("demo") / "demo.db") as opened:
-        opened.corpora.add_many(CORPUS, demo_abstracts(), source="demo")
+        ScreeningStore(opened).corpora.add_many(CORPUS, demo_abstracts(), source="demo")
         yield opened
 
 
@@ -56,7 +57,7 @@ def in_memory(question: str) -> Screening:
 
 
 def in_corpus(store: Store, demo_question: DemoQuestion, grader: OfflineGrader) -> Screening:
-    retriever = store.corpora.retriever(CORPUS)
+    retriever = ScreeningStore(store).corpora.retriever(CORPUS)
     settings = Settings(screening_retrieve=demo_question.retrieve)
     return run_to_completion(
         round_loop.screen(

@@ -10,7 +10,7 @@ from masis.errors import SettingsError
 from masis.schema.audit import JudgedBy
 from masis.schema.screening import Grade, GradeReason
 from masis.screening.grading.ensemble import Ensemble, join_grades, pair_agreement
-from masis.ui.screening.result import agreement_words
+from masis.screening.ui.result import agreement_words
 from tests.screening.scripted import (
     OFF_TOPIC,
     SERIES,

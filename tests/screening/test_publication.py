@@ -10,14 +10,15 @@ from pathlib import Path
 import pytest
 
 import masis
-from masis.datasets.readers.abstracts import read_abstracts
 from masis.observers.observation import run_to_completion
 from masis.schema.screening import Abstract, Screening
 from masis.screening.grading.offline_grader import offline_grader
+from masis.screening.readers import read_abstracts
 from masis.screening.rounds.round_loop import screen
 from masis.screening.sources.pool import AbstractPool
 from masis.screening.sources.publication import publication_of
 from masis.screening.sources.retrievers import InMemoryRetriever
+from masis.screening.store import ScreeningStore
 from masis.settings import Settings
 from masis.store import Store
 from tests.screening.scripted import ScriptedSource, table
@@ -261,8 +262,8 @@ def test_a_retracted_study_is_marked_even_if_its_notice_isnt_a_hit(
     records: tuple[Abstract, ...], tmp_path: Path
 ) -> None:
     with Store.open(tmp_path / "c.db") as store:
-        store.corpora.add_many("c", records, source="f")
-        for source in (InMemoryRetriever(records), store.corpora.retriever("c")):
+        ScreeningStore(store).corpora.add_many("c", records, source="f")
+        for source in (InMemoryRetriever(records), ScreeningStore(store).corpora.retriever("c")):
             results = source.search("aspirin migraine adults", 5)
             hits = [abstract for abstract in results if abstract.id == STUDY.id]
             publication = publication_of(hits[0])

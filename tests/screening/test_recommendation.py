@@ -11,7 +11,7 @@ import pytest
 from masis.schema.screening import DESIGNS, STUDY_TYPES, Design, Rule
 from masis.screening.grading import rubric
 from masis.screening.grading.recommendation import quality_of, recommend, with_prior_floor
-from masis.views.screening import DESIGN, RULE_REASON, STUDY_TYPE
+from masis.screening.views.words import DESIGN, RULE_REASON, STUDY_TYPE
 from tests.screening.scripted import table
 
 

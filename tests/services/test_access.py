@@ -7,15 +7,16 @@ from __future__ import annotations
 import inspect
 import io
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, cast, get_args
 
 import pytest
 
-import masis
 from masis.datasets.exports.export import Selection
 from masis.errors import MasisError, NotAllowed
+from masis.extensions import load_all
 from masis.schema.actor import PERMISSIONS, ROLES, Actor, Permission
 from masis.schema.batches import SentenceLabel
 from masis.schema.codebook import Codebook, FailureMode
@@ -23,7 +24,6 @@ from masis.schema.judge import JudgeContent, SeverityRule
 from masis.schema.judge_trials import DecidedFilter
 from masis.schema.review import Decision
 from masis.schema.run import Run
-from masis.schema.screening import Abstract, Screening
 from masis.schema.systems import SystemDetails
 from masis.schema.team import QueuePolicy, SavedView
 from masis.services import SIGN_IN_REQUIRED, Workbench, access
@@ -37,6 +37,7 @@ from masis.services.preferences import NewPreference
 from masis.services.records import AppliedCode, CaseFilter, DecisionFilter, ReviewQueue
 from masis.services.reviews import SIGNED_IN_BY
 from masis.settings import Settings
+from tests.rooms import HAS_SCREENING
 from tests.store.factories import a_case, a_run, an_audited_case
 from tools import rights
 
@@ -97,15 +98,14 @@ def made_elsewhere() -> Run:
     return a_run(a_case("case-2"), "run-9", needs_review=True)
 
 
-def run_screening() -> Screening:
-    abstract = Abstract(id="a", title="A trial", text="It worked in 40 of 80 patients.")
-    return masis.screen_abstracts("Does it work?", [abstract])
-
-
 TOLD = JudgeContent(severities=(SeverityRule(type="outdated", severity="low"),))
 NO_GROUP = ProposedGroup(id="g", name="group", observations=0, cases=0, patterns=())
 FILE = Path(__file__).parents[1] / "api" / "cases.jsonl"
+TESTS_OF_EXTENSIONS = ("tests.screening.use_cases",) if HAS_SCREENING else ()
 Call = Callable[[Workbench, Actor], object]
+list(load_all("use_cases"))  # They add their acts when they are imported.
+ADDED = [import_module(name) for name in TESTS_OF_EXTENSIONS]
+"""The modules with the calls of the use cases that extensions add."""
 USE_CASES = [
     (name, cast("Permission", act.requires))
     for act in ACTS
@@ -219,18 +219,6 @@ CALLS: dict[str, Call] = {
     "DatasetService.write": lambda desk, who: desk.datasets.write(who, "v1", Path("/dev/null")),
     "DatasetService.zip": lambda desk, who: desk.datasets.zip(who, "v1"),
     "DatasetService.remove": lambda desk, who: desk.datasets.remove(who, "v1"),
-    "CorpusService.add": lambda desk, who: desk.corpora.add(who, "c", [], source="test"),
-    "CorpusService.add_demo": lambda desk, who: desk.corpora.add_demo(who),
-    "CorpusService.keep_records": lambda desk, who: desk.corpora.keep_records(
-        who, "c", [], source="x"
-    ),
-    "CorpusService.remove": lambda desk, who: desk.corpora.remove(who, "c"),
-    "ScreeningService.screen": lambda desk, who: desk.screenings.screen(
-        who, "Does it work?", ["corpus:c"]
-    ),
-    "ScreeningService.store_screening": lambda desk, who: desk.screenings.store_screening(
-        who, run_screening(), []
-    ),
     "ImportService.formats_of": lambda desk, who: desk.imports.formats_of(
         who, FILE, name="a.jsonl"
     ),
@@ -242,22 +230,9 @@ CALLS: dict[str, Call] = {
     "LakeService.import_cases": lambda desk, who: desk.lake.import_cases(
         who, str(FILE.parent), needs_review=True
     ),
-    "ScreeningService.cancel": lambda desk, who: desk.screenings.cancel(who, "s"),
-    "ScreeningService.override": lambda desk, who: desk.screenings.override(
-        who, "s", "a", "recommendation", "keep", reason="r"
-    ),
-    "ScreeningService.hand_over": lambda desk, who: desk.screenings.hand_over(who, "s"),
-    "ScreeningService.reset_memory": lambda desk, who: desk.screenings.reset_memory(
-        who, reason="r"
-    ),
-    "ScreeningService.export": lambda desk, who: desk.screenings.export(who, "s", "csv"),
     "VersionService.fill_evidence": lambda desk, who: desk.versions.fill_evidence(
         who, "case-1", {"1": "Text."}
     ),
-    "ScreeningService.import_labels": lambda desk, who: desk.screenings.import_labels(who, "s", []),
-    "ScreeningService.agree": lambda desk, who: desk.screenings.agree(who, "s", "a"),
-    "ScreeningService.begin_further": lambda desk, who: desk.screenings.begin_further(who, "s", 1),
-    "ScreeningService.search_further": lambda desk, who: desk.screenings.search_further(who, "s"),
     "ReassessmentService.run": lambda desk, who: desk.reassessment.run(who, apply=True),
     "PlantedService.count_copies": lambda desk, who: desk.planted.count_copies(who),
     "ExamService.start": lambda desk, who: desk.exams.start(who, "nobody:nothing"),
@@ -317,6 +292,8 @@ CALLS: dict[str, Call] = {
     "RetentionService.purge": lambda desk, who: desk.retention.purge(who, rule_of(0), how="page"),
     "Workbench.use_settings": lambda desk, who: desk.use_settings(who, Settings(max_iterations=1)),
 }
+for module in ADDED:
+    CALLS |= module.CALLS
 
 
 WITHOUT_PERMISSION = {
@@ -343,6 +320,7 @@ WITHOUT_PERMISSION = {
     "IngestionService.read_waiting",
     "IngestionService.receive",
     "IngestionService.status",
+    "Jobs.add",
     "Jobs.audit_arrived",
     "Jobs.batch",
     "Jobs.close",
@@ -361,12 +339,6 @@ WITHOUT_PERMISSION = {
     "ReviewService.outcome",
     "ReviewService.settled_by",
     "ReviewService.undone_by",
-    "ScreeningService.drifts",
-    "ScreeningService.memory",
-    "ScreeningService.open",
-    "ScreeningService.plan_again",
-    "ScreeningService.sources",
-    "ScreeningService.thresholds",
     "TeamService.loads",
     "TeamService.reviewers",
     "TokenService.actor_of",
@@ -381,6 +353,8 @@ WITHOUT_PERMISSION = {
     "Workbench.close",
     "Workbench.health",
 }
+for module in ADDED:
+    WITHOUT_PERMISSION |= module.WITHOUT_PERMISSION
 """Methods without an actor: reads that reveal nothing that a policy hides, and calls of the server."""
 
 
@@ -391,7 +365,7 @@ def public_methods(desk: Workbench) -> Iterator[tuple[str, Any]]:
         for value in vars(desk).values()
         if type(value).__module__.startswith("masis.services") and type(value) is not Access
     ]
-    for owner in (Workbench, Jobs, *services):
+    for owner in (Workbench, Jobs, *services, *load_all("use_cases")):
         for name, method in inspect.getmembers(owner, inspect.isfunction):
             if not name.startswith("_"):
                 yield f"{owner.__name__}.{name}", method
@@ -405,7 +379,7 @@ def state(desk: Workbench) -> tuple[object, ...]:
         store.cases.count(),
         desk.settings,
         tuple(run.id for number in range(3) for run in desk.runs.for_case(f"case-{number}")),
-        tuple(desk.store.corpora.list_all()),
+        tuple(desk.store.check().counts.items()),
         desk.store.purges.history(),
         desk.store.datasets.list_all(),
         desk.drafts.get(SIGNED_IN["reviewer"], "case:case-1").values,
@@ -421,7 +395,9 @@ def test_every_public_method_of_a_service_requires_a_permission_or_is_listed_her
     assert not any("actor" in inspect.signature(methods[name]).parameters for name in undeclared)
     assert set(STRICTEST) == set(methods) - undeclared
     reads = {name for name, permission in USE_CASES if permission == "read"}
-    called = {name for name in STRICTEST if not name.startswith("Jobs.")} - reads
+    called = {
+        name for name in STRICTEST if not name.startswith(("Jobs.", "ScreeningJobs."))
+    } - reads
     also_called = {
         *("TrustService.reviewers", "ReviewService.submit of a final verdict"),
         *("PreferenceService.results", "PreferenceService.find"),
@@ -510,10 +486,9 @@ def test_server_jobs_check_the_role(desk: Workbench) -> None:
                 lambda who: jobs.audit(who, "case-1"),
                 lambda who: jobs.resume_audit(who, "run-1"),
                 jobs.audit_all_new,
-                lambda who: jobs.screen_again(who, "s", {}),
                 jobs.cancel_batch,
                 lambda who: jobs.cancel(who, "audit", "case-1"),
-                lambda who: jobs.screen(who, "Does it work?", ("corpus:c",)),
+                *(ask for module in ADDED for ask in module.ask_jobs(jobs)),
                 lambda who: jobs.cancel(who, "screening", "s"),
             ):
                 with pytest.raises(NotAllowed):

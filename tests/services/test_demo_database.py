@@ -134,13 +134,6 @@ def test_the_demo_has_an_answer_audited_with_and_without_a_model(
     assert "recorded replies" in shown["Model of the verifier"]
 
 
-def test_the_demo_has_a_case_made_from_a_screening(demo: Workbench) -> None:
-    screened = {screening.id: screening for screening in demo.store.screenings.newest()}
-    assert set(screened) == {f"demo-{name}" for name in demo_database.SCREENED}
-    handed = demo.cases.find(CaseFilter(text="screening-demo-pad")).rows
-    assert [row.standing for row in handed] == ["not_confirmed"]
-
-
 def test_the_demo_compares_two_systems_by_the_audit_alone(demo: Workbench) -> None:
     first, second = demo_database.SYSTEMS
     assert [system.name for system in demo.systems.all(ADA) if system.version] == [first, second]

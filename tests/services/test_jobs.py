@@ -32,7 +32,6 @@ from masis.schema.case import Case
 from masis.schema.providers import Price
 from masis.schema.review import Decision
 from masis.schema.team import QueuePolicy
-from masis.screening.demo import CORPUS
 from masis.services import Actor, Workbench, demo_cases
 from masis.services.arrivals.ingestion import audit_settings
 from masis.services.jobs import Jobs, QueuedJob, WorkerProcess, run_job
@@ -43,9 +42,6 @@ from tests.reviewing import ADA
 from tests.serving_models import ModelServer
 from tests.store.factories import a_case, an_audited_case
 from tests.waiting import run_at_once, until
-
-ASKED = "Does velotarine lower blood pressure?"
-SOURCE = f"corpus:{CORPUS}"
 
 
 class Pool:
@@ -168,29 +164,18 @@ def test_a_cancelled_audit_ends_before_its_next_step(
 
 
 def test_a_cancelled_queued_job_never_starts(workbench: Workbench, jobs: Jobs, pool: Pool) -> None:
-    workbench.corpora.add_demo(ADA)
     pool.hold()
     ids = [case.id for case in workbench.store.cases.iterate()]
     runs = [jobs.audit(ADA, case_id) for case_id in ids[:3]]
-    screenings = [jobs.screen(ADA, ASKED, (SOURCE,)) for _ in range(3)]
-    until(lambda: len(pool.begun) == 2, "both kinds")
+    until(lambda: pool.begun, "the worker")
     assert [jobs.count_ahead(run) for run in runs] == [None, 0, 1]
-    assert [jobs.count_ahead(screening_id) for screening_id in screenings] == [None, 0, 1]
     jobs.cancel(ADA, "audit", ids[1])
-    jobs.cancel(ADA, "screening", screenings[1])
-    assert jobs.get(runs[1]) is jobs.get(screenings[1]) is None
-    assert (jobs.count_ahead(runs[2]), jobs.count_ahead(screenings[2])) == (0, 0)
+    assert jobs.get(runs[1]) is None
+    assert jobs.count_ahead(runs[2]) == 0
     assert jobs.failure("audit", ids[1]) is None
-    assert "before it started" in (jobs.failure("screening", screenings[1]) or "")
     pool.let_go()
     over(jobs, *ids[:3])
-    until(lambda: not any(map(jobs.get, screenings)), "the screenings")
     assert not workbench.runs.for_case(ids[1])
-    assert [
-        workbench.store.screenings.summary(screening_id).state for screening_id in screenings[::2]
-    ] == ["finished"] * 2
-    with pytest.raises(UnknownRecord):
-        workbench.store.screenings.summary(screenings[1])
 
 
 def test_an_audit_of_another_process_can_be_stopped(
@@ -210,36 +195,13 @@ def test_an_audit_of_another_process_can_be_stopped(
     assert jobs.is_cancelling("audit", "elsewhere")
 
 
-def test_a_resumed_screening_keeps_its_settings(
+def test_every_audit_runs_with_the_settings_that_the_workbench_uses_now(
     workbench: Workbench, jobs: Jobs, pool: Pool
 ) -> None:
-    begun = Settings(screening_max_rounds=2).of_screening()
-    workbench.store.screenings.start(
-        "interrupted", question=ASKED, sources=(SOURCE,), settings=begun
-    )
-    now = Settings(screening_max_rounds=3, screening_pubmed_email="ada@example.org")
-    workbench.use_settings(ADA, now)
-    pool.hold()
-    job = jobs.get(jobs.resume_screening(ADA, "interrupted"))
-    assert job is not None
-    assert (job.settings.screening_max_rounds, job.settings.screening_pubmed_email) == (
-        2,
-        "ada@example.org",
-    )
-
-
-def test_every_kind_of_job_runs_with_the_settings_that_the_workbench_uses_now(
-    workbench: Workbench, jobs: Jobs, pool: Pool
-) -> None:
-    workbench.corpora.add_demo(ADA)
     case_id = first_case(workbench)
-    screening = workbench.screenings.screen(ADA, ASKED, [SOURCE]).id
     starts: tuple[Callable[[], object], ...] = (
         lambda: jobs.audit(ADA, case_id),
         lambda: jobs.audit_all_new(ADA),
-        lambda: jobs.screen(ADA, ASKED, (SOURCE,)),
-        lambda: jobs.search_further(ADA, screening, 1),
-        lambda: jobs.screen_again(ADA, screening, {}),
     )
     for number, start in enumerate(starts, start=1):
         # neither setting is stored with a run or a screening
@@ -503,7 +465,6 @@ def when_begun(workbench: Workbench, run_id: str, events: int = 2) -> Callable[[
 @pytest.mark.slow
 def test_worker_processes_are_killed_resumed_cancelled_and_closed(workbench: Workbench) -> None:
     workbench.cases.add(ADA, [long_case(), long_case(600, 249).model_copy(update={"id": "longer"})])
-    workbench.corpora.add_demo(ADA)
     workers: list[WorkerProcess] = []
 
     def start(database: Path) -> WorkerProcess:
@@ -521,12 +482,9 @@ def test_worker_processes_are_killed_resumed_cancelled_and_closed(workbench: Wor
             jobs.failure("audit", "long") or ""
         )
         assert jobs.resume_audit(ADA, run_id) == run_id
-        screening = jobs.screen(ADA, ASKED, (SOURCE,))
         over(jobs, "long")
         assert workbench.runs.summary(run_id).state == "finished"
         assert jobs.failure("audit", "long") is None
-        until(lambda: jobs.get(screening) is None, "the screening")
-        assert workbench.store.screenings.summary(screening).state == "finished"
         case_id = first_case(workbench)
         jobs.audit(ADA, case_id, Settings(critic="no-such-model"))
         over(jobs, case_id)

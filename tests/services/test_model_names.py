@@ -8,13 +8,10 @@ import pytest
 
 from masis.errors import SettingsError
 from masis.schema.actor import Actor, Role
-from masis.schema.screening import Abstract
-from masis.services import OPEN, SIGN_IN_REQUIRED, Workbench
-from masis.services.jobs import Jobs
+from masis.services import OPEN, SIGN_IN_REQUIRED
 from masis.services.model_names import assert_listed
 from masis.settings import Settings
-
-ASPIRIN = [Abstract(id="1", title="Aspirin", text="Aspirin reduced headache in a trial.")]
+from tests.rooms import needs_integrations
 
 
 def person(role: Role) -> Actor:
@@ -30,7 +27,16 @@ def refusal(string: str, configured: Settings | None = None, who: Role = "review
     return ""
 
 
-@pytest.mark.parametrize("name", ["replay:{}", "offline,replay:{}", "local:{}", "offline,local:{}"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("replay:{}", "offline,replay:{}"),
+        *(
+            pytest.param(name, marks=needs_integrations)
+            for name in ("local:{}", "offline,local:{}")
+        ),
+    ],
+)
 def test_the_refusal_doesnt_tell_whether_a_file_exists(tmp_path: Path, name: str) -> None:
     there, missing = tmp_path / "replies.jsonl", tmp_path / "missing0.jsonl"
     there.write_text("{}")
@@ -39,27 +45,6 @@ def test_the_refusal_doesnt_tell_whether_a_file_exists(tmp_path: Path, name: str
     }
     [said] = words
     assert "isn't a model of this workbench" in said
-
-
-@pytest.mark.parametrize("names", ["replay:{}", "offline, replay:{}", "local:{}"])
-def test_a_grader_of_abstracts_opens_no_file_that_isn_t_configured(
-    tmp_path: Path, names: str
-) -> None:
-    there, missing = tmp_path / "replies.jsonl", tmp_path / "missing0.jsonl"
-    there.write_text("{}")
-    workbench = Workbench.open(tmp_path / "desk.db", access=SIGN_IN_REQUIRED)
-    workbench.corpora.add(person("reviewer"), "headache", ASPIRIN, source="test")
-    jobs, refusals = Jobs(workbench), set[str]()
-    for path in (there, missing, tmp_path):
-        named = Settings(screening_graders=names.format(path))
-        with pytest.raises(SettingsError, match="isn't a model of this workbench") as refused:
-            jobs.screen(person("reviewer"), "Does aspirin help?", ("corpus:headache",), named)
-        refusals.add(str(refused.value).replace(str(path), "PATH"))
-    assert len(refusals) == 1
-    jobs.close()
-    workbench.close()
-    listed = Settings(screening_graders=names.format(there))
-    assert_listed(SIGN_IN_REQUIRED, person("reviewer"), listed, listed)
 
 
 def test_configured_models_and_those_without_a_file_can_be_named(tmp_path: Path) -> None:

@@ -316,17 +316,10 @@ def test_changed_settings_apply_to_every_service(
     audited.cases.add(ADA, [CLEAN.model_copy(update={"id": "half", "answer": half_cited})])
     audited.audits.audit(ADA, audited.store.cases.get("half"))
     assert audited.cases.summary("half").state == "accepted"
-    corpus = audited.corpora.add_demo(ADA).name
-    strict = Settings(
-        spot_check_share=0, review_threshold=1.0, review_quality=1.0, screening_max_rounds=1
-    )
+    strict = Settings(spot_check_share=0, review_threshold=1.0, review_quality=1.0)
     audited.use_settings(ADA, strict)
     again = audited.reassessment.run(ADA, again=True)
     assert again.to_review == 1
-    screening = audited.screenings.screen(
-        ADA, "Does aspirin relieve headache?", [f"corpus:{corpus}"]
-    )
-    assert screening.settings["screening_max_rounds"] == 1
     assert audited.audits.audit(ADA, CLEAN).settings["review_threshold"] == 1.0
     examined: list[Settings] = []
     monkeypatch.setattr(exams, "take_exam", lambda settings, **_: examined.append(settings))

@@ -23,6 +23,7 @@ from masis.errors import (
     DiskFailed,
     StoreError,
 )
+from masis.schema.screening import ScreeningDecision
 from masis.store import Store
 from masis.store.core import connections
 from masis.store.core.connections import POOL_SIZE, connect, explained_errors
@@ -225,7 +226,9 @@ def test_log_writes_are_synced_and_imports_arent(store: Store) -> None:
     assert commits == [2]
     assert store.database.value("PRAGMA synchronous") == 2
     commits.clear()
-    store.acceptances.reset(by="Ada", reason="drift")
+    store.screening_log.append(
+        ScreeningDecision(kind="memory_reset", reviewer="Ada", screening_id=None, reason="drift")
+    )
     assert commits == [2]
     commits.clear()
     store.drafts.save("Ada", "case:1", {"note": "x"})

@@ -19,7 +19,7 @@ from masis.schema.audit import Draft
 from masis.schema.case import Case
 from masis.schema.retention import RetentionRule
 from masis.schema.run import Run
-from masis.schema.screening import Override, ScreeningDecision
+from masis.schema.screening import ScreeningDecision
 from masis.store import Store
 from masis.store.core import connections
 from masis.store.core.connections import connect
@@ -27,7 +27,6 @@ from masis.store.core.process_owner import Owner
 from masis.store.records import CaseFilter, DecisionFilter
 from masis.store.retention import removal
 from masis.store.reviews.placeholder import REDACTED
-from tests.screening.scripted import STRONG, grade_of
 from tests.store.factories import (
     JUDGE,
     SETTINGS,
@@ -39,7 +38,6 @@ from tests.store.factories import (
     an_iteration,
     an_undo,
 )
-from tests.store.test_screenings import abstracts, make_decision, store_screening
 from tests.waiting import PATIENCE_S
 
 OLD, NEW, CUTOFF = (
@@ -374,75 +372,6 @@ def test_a_full_disk_during_a_purge_is_reported(
         assert store.check().ok
 
 
-# screenings
-
-
-def a_screening(store: Store, screening_id: str, *, at: str = OLD) -> None:
-    store_screening(store, abstracts(2, 2), screening_id)
-    store.database.execute("UPDATE jobs SET ended_at = ? WHERE id = ?", [at, screening_id])
-
-
-@pytest.fixture
-def screenings(store: Store) -> Store:
-    """Three screenings, one of them new, one with a person's word on it; and a grade remembered
-    long ago.
-    """
-    a_screening(store, "old")
-    a_screening(store, "new", at=NEW)
-    a_screening(store, "with a word")
-    word = Override(
-        abstract_id="a0", field="recommendation", value="discard", reason="r", reviewer="Ada", at=""
-    )
-    store.screening_log.append(
-        ScreeningDecision(
-            kind="override", reviewer="Ada", screening_id="with a word", override=word, reason="r"
-        )
-    )
-    store.remembered_grades.store("k", grade_of("a0", STRONG))
-    return store
-
-
-def test_screenings_without_human_entries_are_purged(screenings: Store) -> None:
-    screenings.database.execute("UPDATE remembered_grades SET at = ?", [OLD])
-    plan = screenings.retention.plan(RULE)
-    assert [(candidate.kind, candidate.id) for candidate in plan.goes] == [
-        ("screening", "old"),
-        ("remembered_grades", ""),
-    ]
-    assert plan.kept == {"decided": 1}
-    made = screenings.retention.remove(RULE, by="Ada", how="command")
-    assert (made.screenings, made.parts, made.bytes) == (1, plan.parts, plan.bytes)
-    assert screenings.remembered_grades.get("k") is None
-    summary = screenings.screenings.summary("old")
-    assert (summary.question, summary.removed_at is not None, summary.abstracts) == (
-        "Does it work?",
-        True,
-        0,
-    )
-    assert summary.outcome is not None
-    for ask in (
-        screenings.screenings.get,
-        screenings.screenings.progress,
-        screenings.screenings.resume,
-    ):
-        with pytest.raises(Removed, match="Screen the question again"):
-            ask("old")
-    assert screenings.screenings.get("new").grades
-    assert screenings.screenings.get("with a word").grades
-    check = screenings.check()
-    assert check.ok, check.problems
-
-
-def test_human_entries_and_memory_outlive_a_screening(screenings: Store) -> None:
-    before = screenings.acceptances.history()
-    assert screenings.retention.remove(ALL, by="Ada", how="command").screenings == 2
-    assert screenings.acceptances.history() == before
-    check = screenings.check()
-    assert check.ok, check.problems
-    assert (check.screening_log.length, check.screening_log.intact) == (1, True)
-    assert len(screenings.screening_log.overrides("with a word")) == 1
-
-
 def test_search_results_are_unchanged_after_vacuum(mixed: Store) -> None:
     before = mixed.cases.search(CaseFilter(text="bridge"))
     assert before.total
@@ -639,8 +568,9 @@ def test_entries_of_both_logs_are_redacted_by_id(with_secret: Store) -> None:
         with_secret.redactions.redact_entry(entry.id, by="Ada", reason="name").decision is not None
     )
     assert with_secret.decisions.get(entry.id).decision is None
-    store_screening(with_secret, abstracts(0, 2))
-    said = with_secret.screening_log.append(make_decision("keep"))
+    said = with_secret.screening_log.append(
+        ScreeningDecision(kind="memory_reset", reviewer="Ada", screening_id=None, reason="drift")
+    )
     with_secret.redactions.redact_entry(said.id, by="Ada", reason="name")
     assert with_secret.screening_log.verify().redacted == 1
     with pytest.raises(UnknownRecord):

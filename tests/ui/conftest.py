@@ -14,11 +14,13 @@ import streamlit as st
 from streamlit.components.v2 import manifest_scanner
 from streamlit.testing.v1 import AppTest
 
+from masis.extensions import extensions
 from masis.services import Workbench, app_root, demo_cases
 from masis.ui.shell import served_database
 from tests.cases import with_copied_figure
 from tests.conftest import made_once
 from tests.reviewing import ADA
+from tests.rooms import PACKAGE
 
 AUDITED = (
     "strategy-01",
@@ -86,6 +88,12 @@ def audited_workbench(audited_database: Path, tmp_path: Path, serve: Serve) -> W
     return serve(shutil.copy(audited_database, tmp_path / "pages.db"))
 
 
+def page_file(name: str) -> str:
+    """The file of a page, which an extension may add."""
+    added = (page for extension in extensions() for page in extension.pages if page.address == name)
+    return next((str(PACKAGE / page.file) for page in added), f"pages/{name}.py")
+
+
 def open_page(
     name: str = "", session: Mapping[str, object] | None = None, **address: str
 ) -> AppTest:
@@ -101,7 +109,7 @@ def open_page(
         app.session_state[key] = held
     for key, value in address.items():
         app.query_params[key] = value
-    (app.switch_page(f"pages/{name}.py") if name else app).run()
+    (app.switch_page(page_file(name)) if name else app).run()
     assert not app.exception
     return app
 

@@ -22,8 +22,6 @@ from starlette.testclient import TestClient
 from streamlit.testing.v1 import AppTest
 
 from masis.cli import main
-from masis.integrations.mcp import resources
-from masis.integrations.mcp.tools import TOOLS, CallWatch, Tools
 from masis.schema.actor import Actor
 from masis.schema.judge_trials import DecidedFilter, DecidedSplit
 from masis.schema.labels import TargetLabel
@@ -37,6 +35,7 @@ from masis.ui.admin.health_reports import HealthReports, check_database
 from masis.ui.shell import reach, serve, served_database
 from masis.ui.shell.sign_in import ACTOR
 from tests.reviewing import submit
+from tests.rooms import HAS_SCREENING, needs_integrations
 from tests.ui.conftest import AUDITED, open_page
 
 OPEN, OWN, SETTLED, UNDONE, UNTOUCHED = AUDITED
@@ -204,7 +203,7 @@ PAGES: tuple[tuple[str, dict[str, str]], ...] = (
     ("review", {"case": OPEN, "run": "RUN", "iteration": "1", "reviewer": "Ben"}),
     ("new", {"case": OPEN}),
     ("import", {}),
-    ("screening", {}),
+    *([("screening", {})] if HAS_SCREENING else []),
     ("compare", {"case": OWN}),
     ("decisions", {}),
     ("decisions", {"reviewer": "Ben"}),
@@ -294,9 +293,13 @@ def test_health_over_http_doesnt_reveal_decisions(
     assert differs(show) == ""
 
 
+@needs_integrations
 def test_mcp_tools_dont_reveal_decisions(
     differs: Callable[[Show], str],
 ) -> None:
+    from masis.integrations.mcp import resources
+    from masis.integrations.mcp.tools import TOOLS, CallWatch, Tools
+
     def show(workbench: Workbench) -> str:
         tools, known = Tools(workbench), TOOLS
         calls = [

@@ -26,7 +26,7 @@ from starlette.testclient import TestClient
 
 import masis.server.api  # noqa: F401 (fills the table of endpoints)
 from masis.cli import main, options
-from masis.integrations.mcp.tools import TOOLS, CallWatch, Tools
+from masis.extensions import extensions
 from masis.schema.actor import Actor
 from masis.schema.review import CaseState, Decision
 from masis.schema.team import MachineShown, QueuePolicy
@@ -42,6 +42,7 @@ from masis.settings.sign_in import SignIn
 from masis.store import Store
 from masis.ui.shell import reach, served_database
 from tests.reviewing import having_seen
+from tests.rooms import HAS_INTEGRATIONS, needs_integrations
 from tests.store.factories import SETTINGS, a_case, a_run, acceptance_of, an_iteration
 from tests.ui.conftest import open_page
 from tests.ui.test_blind import data_shown
@@ -336,6 +337,8 @@ def over_filters(workbench: Workbench) -> str:
 
 def over_tools(workbench: Workbench) -> str:
     """Every tool that reads stored cases."""
+    from masis.integrations.mcp.tools import TOOLS, CallWatch, Tools
+
     arguments: dict[str, list[dict[str, Any]]] = {
         "list_queue": [{}, {"states": ["accepted"]}, {"states": ["needs_review"]}],
         "get_case": [{"caseId": case_id} for case_id in IDS],
@@ -380,12 +383,15 @@ def over_page(name: str, **address: str) -> Show:
 
 
 READING_TOOLS = ("list_queue", "get_case", "search_evidence")
-PAGES = tuple(path.stem for path in sorted(Path("pages").glob("*.py")))
+PAGES = (
+    *(path.stem for path in sorted(Path("pages").glob("*.py"))),
+    *(page.address for added in extensions() for page in added.pages),
+)
 SURFACES: dict[str, Show] = {
     "API": over_api,
     "API writing": over_api_writing,
     "filters": over_filters,
-    "tools": over_tools,
+    **({"tools": over_tools} if HAS_INTEGRATIONS else {}),
     "commands": over_commands,
 }
 PAGE_SURFACES: dict[str, Show] = {
@@ -541,11 +547,17 @@ def test_no_page_reveals_a_hidden_verdict_of_the_machine(
     assert difference(with_swapped_verdicts, PAGE_SURFACES[surface], tmp_path, monkeypatch) == ""
 
 
-def test_the_surfaces_include_every_page_and_every_reading_tool() -> None:
-    assert {f"page {path.stem}" for path in Path("pages").glob("*.py")} <= {
+def test_the_surfaces_include_every_page() -> None:
+    assert {f"page {name}" for name in PAGES} <= {
         *PAGE_SURFACES,
         "page review",
     }
+    assert len(SITUATIONS) >= 36
+
+
+@needs_integrations
+def test_the_surfaces_include_every_reading_tool() -> None:
+    from masis.integrations.mcp.tools import TOOLS
+
     others = {"critique_answer", "audit_citations", "verify_claims", "run_audit", "get_run"}
     assert set(TOOLS) == {*READING_TOOLS, *others}
-    assert len(SITUATIONS) >= 36

@@ -19,6 +19,7 @@ from masis.settings.sign_in import SignIn
 from masis.ui.shell import reach, served_database
 from masis.views.words import FLAG, RULE, STATE, STATES
 from tests.reviewing import ADA
+from tests.rooms import needs_screening
 from tests.ui.conftest import AUDITED, open_page, press, texts
 
 
@@ -151,6 +152,7 @@ def test_blind_leads_and_admins_see_figures_but_not_their_audits(
     assert "policy hides audit results from you" in texts(open_page("queue"))
 
 
+@needs_screening
 @pytest.mark.parametrize(("setting", "has_page"), [("true", True), ("false", False)])
 def test_a_setting_hides_the_page_screening(
     database: Path, monkeypatch: pytest.MonkeyPatch, setting: str, has_page: bool

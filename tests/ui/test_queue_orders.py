@@ -9,10 +9,10 @@ from click.testing import CliRunner
 
 from masis.cli import main
 from masis.cli.desk import queue as queue_command
-from masis.integrations.mcp.tools import TOOLS
 from masis.services import Workbench
 from masis.services.records import ORDERS, CaseFilter, QueueOrder
 from masis.ui.queue.case_list import case_columns, case_row
+from tests.rooms import needs_integrations
 from tests.ui.conftest import open_page, texts
 
 LONGEST = QueueOrder(
@@ -53,7 +53,7 @@ def test_a_new_order_is_known_to_the_page_and_its_address(audited_workbench: Wor
 
 
 @pytest.mark.usefixtures("longest")
-def test_a_new_order_is_known_to_the_command_and_the_tool(audited_workbench: Workbench) -> None:
+def test_a_new_order_is_known_to_the_command(audited_workbench: Workbench) -> None:
     database = ["--db", str(audited_workbench.database)]
     listed = CliRunner().invoke(main, ["queue", "--order", "test-only", *database])
     assert listed.exit_code == 0, listed.stderr
@@ -61,6 +61,13 @@ def test_a_new_order_is_known_to_the_command_and_the_tool(audited_workbench: Wor
     assert "'test-only'" in refused.stderr
     (option,) = [param for param in queue_command.params if param.name == "order"]
     assert "test-only" in option.type.to_info_dict()["choices"]
+
+
+@needs_integrations
+@pytest.mark.usefixtures("longest")
+def test_a_new_order_is_known_to_the_tool() -> None:
+    from masis.integrations.mcp.tools import TOOLS
+
     schema = TOOLS["list_queue"].input_schema()["properties"]["order"]
     assert schema["enum"] == [*ORDERS]
     assert "test-only: The case with the longest question is first." in schema["description"]

@@ -20,7 +20,7 @@ from starlette.routing import Mount
 from streamlit.testing.v1 import AppTest
 
 from masis.cli import main
-from masis.integrations.mcp.tools import TOOLS
+from masis.extensions import extensions
 from masis.schema.actor import PERMISSIONS, ROLES, Actor, Permission
 from masis.server.endpoints import ENDPOINTS
 from masis.server.ingestion import application
@@ -30,6 +30,7 @@ from masis.settings.sign_in import SignIn, new_secret
 from masis.ui.shell import reach, served_database, sign_in
 from masis.ui.shell.serve import health_routes
 from masis.ui.shell.streamlit_internals import HEALTH_PATH, UPLOADS
+from tests.rooms import HAS_INTEGRATIONS, needs_both
 from tests.ui.conftest import AUDITED, NOT_AUDITED, texts
 from tests.ui.test_blind import PAGES as ADDRESSES
 from tools import rights
@@ -88,6 +89,16 @@ def is_allowed(who: str, need: str) -> bool:
 # every place has a row
 
 
+def tools() -> Iterator[str]:
+    """Yield the tools of the MCP server or, without it, those of the table."""
+    if HAS_INTEGRATIONS:
+        from masis.integrations.mcp.tools import TOOLS
+
+        yield from TOOLS
+    else:
+        yield from (name for act in ACTS if act.kind == "tool" for name in act.names)
+
+
 def places() -> Iterator[str]:
     frame = ast.parse((app_root() / "app.py").read_text(encoding="utf-8"))
     (menus,) = (
@@ -98,8 +109,9 @@ def places() -> Iterator[str]:
     pages = {address for entries in menus.values() for address, *_ in entries}
     assert pages == {path.stem for path in (app_root() / "pages").glob("*.py")}
     yield from (f"page {address}" for address in pages)
+    yield from (f"page {page.address}" for added in extensions() for page in added.pages)
     yield from (f"masis {name}" for name in main.list_commands(None))  # type: ignore[arg-type]
-    yield from (f"tool {name}" for name in TOOLS)
+    yield from (f"tool {name}" for name in tools())
     routes = {"ingest ": application(cast("Any", None), {}).routes, "": [*health_routes()]}
     for prefix, group in routes.items():
         for mounted in cast("list[Any]", group):
@@ -127,6 +139,7 @@ def test_every_page_address_tool_and_command_has_one_row(signing: SignIn) -> Non
     }
 
 
+@needs_both
 def test_the_docs_print_the_table() -> None:
     page = rights.PAGE.read_text(encoding="utf-8")
     assert rights.update_page(page) == page

@@ -11,6 +11,7 @@ import huggingface_hub.constants
 import pytest
 
 from masis.api import roles
+from masis.llm.model_files import ModelFiles, model_files
 from masis.offline.roles.verifier import OfflineVerifier
 from masis.schema.audit import Claim, ClaimCheck
 from masis.schema.case import Evidence
@@ -29,10 +30,18 @@ from masis.ui.queue.overview import unconfirmed_text
 from tests.integrations.tiny_hub import files_of, hub
 from tests.integrations.tiny_models import save_model
 from tests.reviewing import ADA
+from tests.rooms import needs_integrations
 from tests.ui.conftest import open_page, texts
 from tests.waiting import until
 
+pytestmark = needs_integrations
 CARD = "---\nlicense: mit\nlanguage: en\n---\n"
+
+
+def local_files() -> ModelFiles:
+    files = model_files()
+    assert files is not None
+    return files
 
 
 @pytest.fixture(autouse=True)
@@ -83,7 +92,7 @@ def test_a_download_shows_its_progress_and_its_end(
     folder = save_model(tmp_path / "nli", card=CARD)
     with hub(files_of(folder)) as endpoint:
         monkeypatch.setattr(ModelDownload, "endpoint", endpoint)
-        download = ModelDownload("org/name")
+        download = ModelDownload(local_files(), "org/name")
         download.start()
         until(lambda: download.over, "the download")
     assert not download.failed
@@ -93,7 +102,7 @@ def test_a_download_shows_its_progress_and_its_end(
 
 def test_a_failed_download_shows_a_hint(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ModelDownload, "endpoint", "http://127.0.0.1:9")
-    download = ModelDownload("org/name")
+    download = ModelDownload(local_files(), "org/name")
     download.start()
     until(lambda: download.over, "the download")
     assert "copy its folder here" in (download.failed or "")

@@ -13,6 +13,7 @@ from masis.errors import InputError
 from masis.schema.run import ReviewReason
 from tests.audit.factories import issue
 from tests.cases import case_of
+from tests.rooms import needs_screening
 from tests.store.factories import a_case, a_run, an_iteration
 
 HOSTILE = "<script>alert('x')</script><img src=x onerror=alert(1)> \"&"
@@ -127,6 +128,7 @@ def test_a_record_imports_its_view_only_when_displayed() -> None:
     assert found.stdout.split() == ["False", "True", "True"]
 
 
+@needs_screening
 @pytest.mark.slow
 def test_a_screening_has_a_repr_and_a_view() -> None:
     abstract = masis.Abstract(id=HOSTILE, title="A trial", text="It worked in 40 of 80 patients.")

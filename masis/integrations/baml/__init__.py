@@ -23,9 +23,9 @@ from pydantic import BaseModel, ValidationError
 from masis.audit.context import AuditContext
 from masis.audit.output_validation import PydanticValidator, RepairedRecord
 from masis.errors import InvalidRevision
-from masis.integrations import require
 from masis.llm.client.json_repair import RepairRefused, VerifiedRepair, verify_repair
 from masis.schema.audit import Revision
+from masis.schema.extras import require
 
 require("The output validator 'baml' needs a package that isn't installed", "baml", "baml_py")
 from baml_py import BamlRuntime

@@ -13,7 +13,6 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from masis.integrations import require
 from masis.integrations.dspy.contracts import (
     AnswerIssue,
     CriticAgentOutput,
@@ -21,6 +20,7 @@ from masis.integrations.dspy.contracts import (
     IterationResult,
     RevisionAgentOutput,
 )
+from masis.schema.extras import require
 
 if TYPE_CHECKING:
     from masis.integrations.dspy.agents import (

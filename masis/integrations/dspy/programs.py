@@ -22,8 +22,9 @@ from typing import Any, Literal
 from pydantic import Field, ValidationError
 
 from masis.errors import InputError, SettingsError
+from masis.extensions import StoredTexts
 from masis.schema.base import Record
-from masis.settings import data_folder
+from masis.settings import Settings, data_folder
 
 Role = Literal["critic", "reviser"]
 PREFIX = "dspy"
@@ -272,3 +273,10 @@ def with_texts_from_before(programs_folder: Path, moment: str) -> list[Program]:
         for program in list_programs(programs_folder)
         if isinstance(program, Program) and program.made_at < moment and program.source != "demo"
     ]
+
+
+def list_old_programs(settings: Settings, cutoff: str) -> StoredTexts:
+    """Return the programs from before a time that may contain texts of cases."""
+    place = folder(settings.programs_folder)
+    names = tuple(program.string for program in with_texts_from_before(place, cutoff))
+    return StoredTexts("compiled critic or reviser", "compiled critics or revisers", place, names)

@@ -15,7 +15,7 @@ and only write JSON values. The extra ``langgraph`` is needed. See ``docs/framew
 
 from __future__ import annotations
 
-from masis.integrations import require
+from masis.schema.extras import require
 
 require("The LangGraph nodes need a package that isn't installed", "langgraph", "langgraph")
 

@@ -20,6 +20,7 @@ from huggingface_hub.utils.tqdm import tqdm
 
 from masis.errors import MissingModel, SettingsError
 from masis.integrations.local import PREFIX
+from masis.llm.model_files import Step
 from masis.schema.run import LocalModel
 
 WeightFormat = Literal["onnx", "safetensors"]
@@ -329,14 +330,6 @@ def describe_model(record: LocalModel, tells: str) -> list[str]:
         f"File       {record.file}",
         f"SHA-256    {record.sha256}",
     ]
-
-
-class Step(NamedTuple):
-    """A download's progress in bytes. ``file`` is the current file."""
-
-    file: str
-    done: int
-    total: int
 
 
 class _DownloadCancelled(Exception):

@@ -20,7 +20,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from masis.errors import SettingsError, StepError
-from masis.integrations import require
 from masis.integrations.local.forms import HHEM_TYPE, MINICHECK_T5_WORDS, OutputLabels, labels_of
 from masis.integrations.local.inputs import (
     Array,
@@ -37,6 +36,7 @@ from masis.integrations.local.model_files import (
     find,
     model_record,
 )
+from masis.schema.extras import require
 from masis.schema.run import LocalModel
 
 BATCH = 16

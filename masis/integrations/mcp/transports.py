@@ -25,8 +25,8 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from masis.errors import SettingsError
 from masis.integrations.mcp.server import MasisServer
-from masis.integrations.token_bucket import Bucket
 from masis.schema import limits
+from masis.services.token_bucket import Bucket
 from masis.settings.hosts import AllowedHosts, is_loopback
 
 log = logging.getLogger("masis.integrations.mcp")

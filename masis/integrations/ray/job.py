@@ -26,11 +26,12 @@ from masis.api.roles import calls_at_once, estimate, uses_models, with_concurren
 from masis.datasets.lake import RecordOrigin, audited_row, failed_row
 from masis.datasets.mapping.profile import Profile
 from masis.errors import InputError, MasisError
-from masis.integrations import require, telemetry
+from masis.integrations import telemetry
 from masis.integrations.ray import inputs, shards
 from masis.integrations.ray.inputs import Chunk, InputFile, cases_of
 from masis.integrations.ray.ledger import Ledger, SpentUsage, Totals
 from masis.schema.case import Case
+from masis.schema.extras import require
 from masis.settings import Settings
 from masis.settings.environment import quiet_ray
 

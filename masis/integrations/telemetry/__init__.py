@@ -21,8 +21,8 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from masis.integrations import require
 from masis.observers import log_records, observation
+from masis.schema.extras import require
 from masis.settings import Settings
 
 if TYPE_CHECKING:

@@ -38,7 +38,7 @@ from masis.screening.grading.recommendation import (
 from masis.screening.grading.sample_size import sample_sizes, study_size
 from masis.screening.grading.study_identity import registrations_of
 from masis.screening.sources.publication import publication_of
-from masis.views.screening import DESIGN
+from masis.screening.views.words import DESIGN
 
 
 class Grader(Protocol):

@@ -23,7 +23,7 @@ from masis.screening.grading.wording import (
     read_tables,
 )
 from masis.screening.sources.publication import publication_of
-from masis.views.screening import DESIGN, STUDY_TYPE
+from masis.screening.views.words import DESIGN, STUDY_TYPE
 
 
 class Placement(NamedTuple):

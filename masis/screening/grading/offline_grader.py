@@ -15,8 +15,8 @@ from masis.screening.grading.hierarchy import designs_asked_about, place_design
 from masis.screening.grading.methodology import methodology
 from masis.screening.grading.question import Question, read_question
 from masis.screening.grading.relevance import relevance_by_meaning
+from masis.screening.views.words import STUDY_TYPE
 from masis.settings import OFFLINE
-from masis.views.screening import STUDY_TYPE
 
 VERSION = "13"
 """Increased whenever the rules of offline grading change; recorded with every grade."""

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from masis.schema.screening import Design, PublicationStatus, Recommendation, Rule
 from masis.schema.wording import with_article
 from masis.screening.grading import rubric
-from masis.views.screening import DESIGN, PUBLICATION
+from masis.screening.views.words import DESIGN, PUBLICATION
 
 _EDGE = 1e-9  # The mean of two scores may be below a bound by a rounding error only.
 NO_STUDY: frozenset[Design | None] = frozenset({"notice", "protocol"})

@@ -20,7 +20,7 @@ from masis.schema.wording import count_noun
 from masis.screening.grading import rubric
 from masis.screening.grading.question import Concept, Question, read_question
 from masis.screening.grading.relevance import relevance
-from masis.views.screening import DESIGN
+from masis.screening.views.words import DESIGN
 
 MAX_QUERIES = 3
 """Queries per round: enough for the three largest gaps, few enough to read."""

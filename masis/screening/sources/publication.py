@@ -16,7 +16,7 @@ from masis.schema.screening import Abstract, AbstractWords, PublicationStatus
 from masis.schema.wording import with_article
 from masis.screening.grading.wording import LONGEST_READ, joined_forms, read_tables
 from masis.screening.sources.records import normal_doi, normal_pmid, title_key
-from masis.views.screening import PUBLICATION
+from masis.screening.views.words import PUBLICATION
 
 RETRACTED_TYPE = "Retracted Publication"
 """PubMed's type of a retracted study. A retraction notice adds it to its study."""

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from masis.schema.screening import DIRECTIONS, Abstract, Direction, Grade, Outcome
 from masis.screening.grading.directions import Finding, finding_of
 from masis.screening.grading.study_identity import first_reports
-from masis.views.screening import DIRECTION
+from masis.screening.views.words import DIRECTION
 
 AGREE_SHARE = 0.75
 """Studies agree if this share of those with a stated direction has the same one: 3 of 4 agree, 2 of

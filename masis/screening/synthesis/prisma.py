@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple
 from xml.sax.saxutils import escape, quoteattr
 
 from masis.schema.screening import Exclusion, Flow, Grade, Round, Screening
-from masis.views.screening import rule_text
+from masis.screening.views.words import rule_text
 
 MOST_CRITERIA, LONGEST_CRITERION = 40, 300
 

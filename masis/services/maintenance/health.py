@@ -16,12 +16,11 @@ from masis.api import audits
 from masis.api.roles import build_roles, probe_model, resolve_model
 from masis.audit import output_validation
 from masis.errors import MasisError, StepError, StoreError
+from masis.extensions import Library, extensions, load_all
 from masis.llm.provider_apis import install_command, provider_api
 from masis.schema.case import Case
 from masis.schema.providers import provider_entry_points
-from masis.schema.screening import Abstract
 from masis.schema.wording import count_noun
-from masis.screening.critic import screen_abstracts
 from masis.services.maintenance.backups import BackupService
 from masis.settings import OFFLINE, ROLES, Settings
 from masis.store import Store
@@ -44,7 +43,7 @@ class HealthItem(NamedTuple):
     uncounted: str = ""
 
 
-# Check that every module starts (REQ-CRITIC-OBS-005): roles, evidence critic, integrations.
+# Check that every module starts (REQ-CRITIC-OBS-005): roles, extensions, integrations.
 #
 # A missing library of an integration is a problem only if the settings use the integration. An
 # installed one must import. The import runs in a separate process, because some of these libraries
@@ -53,41 +52,12 @@ class HealthItem(NamedTuple):
 IMPORT_WITHIN_S = 60.0
 
 
-class Integration(NamedTuple):
-    """An integration: its extra, the library that it needs, and the module to import as a test.
-
-    ``extra`` is empty if no extra of this package brings the library.
-    """
-
-    name: str
-    extra: str
-    library: str
-    imports: str
-
-    @property
-    def install(self) -> str:
-        """The command that installs it."""
-        return install_command(self.extra, self.library)
-
-
-INTEGRATIONS = (
-    Integration("MCP", "mcp", "mcp", "masis.integrations.mcp.server"),
-    Integration("DSPy", "dspy", "dspy", "masis.integrations.dspy.agents"),
-    Integration("LangGraph", "langgraph", "langgraph", "masis.integrations.langgraph"),
-    Integration("BAML", "baml", "baml_py", "masis.integrations.baml"),
-    Integration("OpenTelemetry", "otel", "opentelemetry.sdk", "masis.integrations.telemetry.sdk"),
-    Integration(
-        "Local models in PyTorch files", "local", "transformers", "masis.integrations.local.scoring"
-    ),
-)
-
-
 _ALL_OFFLINE = dict.fromkeys(ROLES, OFFLINE) | {"output_validator": output_validation.PYDANTIC}
-_REINSTALL = "Reinstall the workbench, or report this as a bug."
+REINSTALL = "Reinstall the workbench, or report this as a bug."
 
 
-def _check_start(
-    name: str, start: Callable[[], str], hint: str, hint_of_crash: str = _REINSTALL
+def check_start(
+    name: str, start: Callable[[], str], hint: str, hint_of_crash: str = REINSTALL
 ) -> HealthItem:
     """Return the result of starting something, or why it doesn't start."""
     try:
@@ -115,9 +85,9 @@ def check_roles(settings: Settings) -> Iterator[HealthItem]:
             prompt = filled.prompts.get(role)
             return f"starts: {filled.models[role]}{f', prompt {prompt}' if prompt else ''}"
 
-        item = _check_start(role, start, f"Choose another model for {role}, or fix this.")
+        item = check_start(role, start, f"Choose another model for {role}, or fix this.")
         # A crash is shown for every role, because it's a bug and may differ between roles.
-        is_unique = item.ok or item.hint == _REINSTALL
+        is_unique = item.ok or item.hint == REINSTALL
         message = item.message.removeprefix(f"{role}: ")
         other = role if is_unique else first.setdefault(message, role)
         if other != role:
@@ -133,54 +103,40 @@ def check_output_validator(settings: Settings) -> HealthItem:
         return f"starts: {settings.output_validator}"
 
     hint = "Fix its package, or set output_validator = pydantic."
-    return _check_start("output validator", start, hint, hint)
+    return check_start("output validator", start, hint, hint)
 
 
-_ABSTRACT = Abstract(
-    id="health",
-    title="Aspirin in acute headache: a randomised trial",
-    text=(
-        "We randomised 400 adults with acute headache to aspirin or placebo. Aspirin relieved pain"
-        " within two hours."
-    ),
-)
-
-
-def check_evidence_critic() -> HealthItem:
-    """Check that the evidence critic grades a small abstract with its offline grader."""
-
-    def start() -> str:
-        if not screen_abstracts("Does aspirin relieve headache?", [_ABSTRACT], Settings()).grades:
-            raise StepError("graded nothing of a small abstract")
-        return "graded a small abstract"
-
-    return _check_start("evidence critic", start, _REINSTALL)
+def libraries() -> tuple[Library, ...]:
+    """Return the libraries that integrations need."""
+    return tuple(library for extension in extensions() for library in extension.libraries)
 
 
 def check_integrations(settings: Settings, *, try_them: bool) -> Iterator[HealthItem]:
     """Check each integration: whether it's installed and, with ``try_them``, whether it imports.
 
-    A missing one is a problem only for telemetry, because its setting isn't a role and asks for it
-    directly.
+    A missing one is a problem only if a setting that isn't a role asks for it directly, as that of
+    telemetry does.
     """
-    for integration in INTEGRATIONS:
-        needs_it = integration.extra == "otel" and settings.telemetry != "off"
-        if needs_it and not _is_installed(integration.library):
+    for library in libraries():
+        value = getattr(settings, library.setting) if library.setting else "off"
+        if value != "off" and not _is_installed(library.library):
+            install = install_command(library.extra, library.library)
             yield HealthItem(
-                integration.name,
+                library.name,
                 False,
-                f"not installed, but the setting telemetry = {settings.telemetry} needs it",
-                f"{integration.install}, or set telemetry = off.",
+                f"not installed, but the setting {library.setting} = {value} needs it",
+                f"{install}, or set {library.setting} = off.",
             )
         else:
-            yield _check_library(integration, try_it=try_them)
+            yield _check_library(library, try_it=try_them)
 
 
-def _check_library(integration: Integration, *, try_it: bool) -> HealthItem:
+def _check_library(integration: Library, *, try_it: bool) -> HealthItem:
     """Check whether an integration's library is installed and, with ``try_it``, whether it
     imports.
     """
-    name, install = integration.name, integration.install
+    name = integration.name
+    install = install_command(integration.extra, integration.library)
     if not _is_installed(integration.library):
         optional = f"not installed, and optional ({install})"
         return HealthItem(name, True, optional, absent=True)
@@ -202,8 +158,8 @@ def check_apis(*, try_them: bool) -> Iterator[HealthItem]:
             yield HealthItem(kind, False, message, "Update or remove the package that adds it.")
             continue
         if api.library:
-            integration = Integration(api.title, api.extra, api.library, api.library)
-            yield _check_library(integration, try_it=try_them)
+            library = Library(api.title, api.extra, api.library, api.library)
+            yield _check_library(library, try_it=try_them)
         else:
             yield HealthItem(api.title, True, "needs no package")
 
@@ -325,7 +281,7 @@ def check_auditor(settings: Settings) -> HealthItem:
             raise StepError("; ".join(warning.message for warning in run.warnings))
         return "a small case was audited from claims to scores"
 
-    return _check_start("auditor", start, "")
+    return check_start("auditor", start, "")
 
 
 def build_report(
@@ -343,7 +299,7 @@ def build_report(
             *of_database,
             *roles,
             check_output_validator(settings),
-            check_evidence_critic(),
+            *(check() for check in load_all("health_checks")),
             *check_integrations(settings, try_them=ask_models),
             *check_apis(try_them=ask_models),
             check_auditor(settings),

@@ -16,12 +16,12 @@ from pathlib import Path
 
 from masis.errors import DatabaseBusy, InputError, NotADatabase, StoreError
 from masis.schema.base import Record
+from masis.store import screening_subjects
 from masis.store.core import guards, migrations
 from masis.store.core.connections import Database, assert_readable, connect, explained_errors
 from masis.store.core.health import check
 from masis.store.core.migrations import MIGRATIONS, Migration
 from masis.store.reviews import subjects
-from masis.store.screening import subjects as screening_subjects
 
 PART = ".part"
 """The suffix of an unfinished copy."""

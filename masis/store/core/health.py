@@ -6,14 +6,14 @@ import sqlite3
 import zlib
 from collections.abc import Iterator
 
+from masis.extensions import load_all
 from masis.store.core import connections, guards, migrations
 from masis.store.core.connections import Database
 from masis.store.records import StoreCheck
 from masis.store.reviews import states
 from masis.store.reviews.decisions import Decisions
 from masis.store.reviews.preferences import PreferenceLog
-from masis.store.screening import corpus_search
-from masis.store.screening.log import ScreeningLog
+from masis.store.screening_log import ScreeningLog
 
 WRITE_WITHIN_MS = 2_000
 """How long the test write waits for other writers. If one holds the lock, the database is evidently
@@ -80,8 +80,8 @@ def _count_table(connection: sqlite3.Connection, table: str) -> int:
 
 
 def _database_problems(connection: sqlite3.Connection) -> Iterator[str]:
-    """Yield the problems of the file, the derived states, the logs, the corpora, and content left
-    over by a purge.
+    """Yield the problems of the file, the derived states, the logs, content left over by a purge,
+    and what extensions store.
     """
     damaged = (row[0] for row in connection.execute("PRAGMA quick_check(10)"))
     yield from (f"the file is damaged: {text}" for text in damaged if text != "ok")
@@ -104,7 +104,8 @@ def _database_problems(connection: sqlite3.Connection) -> Iterator[str]:
         for name in guards.missing(connection, log)
     ]:
         yield f"logs have lost their triggers: {', '.join(gone)}"
-    yield from corpus_search.problems(connection)
+    for check_more in load_all("database_checks"):
+        yield from check_more(connection)
 
 
 def _damaged_runs(connection: sqlite3.Connection) -> list[str]:

@@ -32,7 +32,7 @@ from masis.store.reviews.decisions import LOG, Decisions
 from masis.store.reviews.placeholder import REDACTED, placeholder
 from masis.store.reviews.preferences import PreferenceLog, redact_preferences
 from masis.store.reviews.states import refresh
-from masis.store.screening.log import ScreeningLog
+from masis.store.screening_log import ScreeningLog
 
 
 class CaseRedaction(Record):

@@ -34,7 +34,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "disk",
     ),
     "Auditing": ("auditor", "models", *ROLES, "output validator", "evidence critic"),
-    "Integrations": tuple(integration.name for integration in health.INTEGRATIONS),
+    "Integrations": tuple(library.name for library in health.libraries()),
 }
 _TESTED_KEY = "models-tested"
 

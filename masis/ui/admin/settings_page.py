@@ -11,7 +11,7 @@ import streamlit as st
 
 from masis.api.roles import addresses, offered_models, resolve_model
 from masis.errors import MasisError, MissingModel
-from masis.integrations.local import PREFIX, local_name, model_files, scoring
+from masis.llm.model_files import ModelFiles, Step, model_files
 from masis.schema.wording import count_noun
 from masis.services import Workbench
 from masis.services.background import BackgroundTask, BackgroundTasks
@@ -148,9 +148,9 @@ class ModelDownload(BackgroundTask):
     endpoint: str | None = None
     """The address of a hub other than the default."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, files: ModelFiles, name: str) -> None:
         super().__init__()
-        self.name, self.step = name, model_files.Step("", 0, 0)
+        self.files, self.name, self.step = files, name, Step("", 0, 0)
 
     @property
     def share(self) -> float:
@@ -166,10 +166,10 @@ class ModelDownload(BackgroundTask):
     def work(self) -> None:
         """Download the missing files."""
 
-        def show(step: model_files.Step) -> None:
+        def show(step: Step) -> None:
             self.step = step
 
-        model_files.download(
+        self.files.download(
             self.name, show, endpoint=self.endpoint, cancelled=lambda: self.stopping
         )
 
@@ -191,22 +191,20 @@ class VerifierFacts(NamedTuple):
 
 def describe_verifier(verifier: str, settings: Settings) -> VerifierFacts:
     """Describe a verifier and where it runs or sends texts, without loading its weights."""
+    files = model_files()
+    name = "" if files is None else files.local_name(verifier)
     try:
         facts = []
-        if name := local_name(verifier):
-            labels = scoring.check(name)
-            lines = model_files.describe_model(
-                model_files.model_record(model_files.find(name)), labels.words
-            )
+        if files is not None and name:
             # The lines are columns for a terminal; a page's font isn't monospaced.
-            facts += [re.sub(r" {2,}", ": ", line, count=1) for line in lines]
+            facts += [re.sub(r" {2,}", ": ", line, count=1) for line in files.describe(name).lines]
         resolve_model(verifier, "verifier", settings)
         verifier_only = settings.model_copy(
             update=dict.fromkeys(settings.models(), OFFLINE) | {"verifier": verifier}
         )
         sent = addresses(verifier_only)
     except MissingModel as error:
-        return VerifierFacts(absent=local_name(verifier), error=str(error))
+        return VerifierFacts(absent=name, error=str(error))
     except MasisError as error:
         return VerifierFacts(error=str(error))
     where = (
@@ -256,7 +254,7 @@ def show_verifier(workbench: Workbench) -> None:
             "Name of the model",
             key="verifier-name",
             max_chars=LONGEST_NAME,
-            placeholder=f"{PREFIX}:ORG/NAME, {PREFIX}:/folder or PROVIDER:MODEL",
+            placeholder=_name_examples(),
             help="docs/models.md lists some to start with, and their licenses.",
         ).strip()
     first = chosen != OFFLINE and st.checkbox(
@@ -268,6 +266,12 @@ def show_verifier(workbench: Workbench) -> None:
     with st.container(key="verifier-look"):
         if chosen:
             _draw_verifier(workbench, chosen, verifier_string(chosen, offline_first=first))
+
+
+def _name_examples() -> str:
+    files = model_files()
+    local = "" if files is None else f"{files.PREFIX}:ORG/NAME, {files.PREFIX}:/folder or "
+    return f"{local}PROVIDER:MODEL"
 
 
 def _draw_verifier(workbench: Workbench, chosen: str, verifier: str) -> None:
@@ -305,7 +309,8 @@ def _draw_download(workbench: Workbench, name: str) -> None:
 
     def start() -> None:
         workbench.access.require(actor(), "configure")
-        DOWNLOADS.start(name, lambda: ModelDownload(name))
+        if (files := model_files()) is not None:
+            DOWNLOADS.start(name, lambda: ModelDownload(files, name))
 
     download = DOWNLOADS.get(name)
     if download is not None and not download.over:

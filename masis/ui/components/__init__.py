@@ -22,10 +22,10 @@ ROOT = '<div class="root"></div>'
 """The element that a component draws into."""
 
 
-def sources(name: str, *parts: str) -> tuple[str, str]:
+def sources(name: str, *parts: str, folder: Path = HERE) -> tuple[str, str]:
     """Return the joined styles and the joined script of a component.
 
-    The shared files are first, then the ``parts``, then the component's own.
+    The shared files are first, then the ``parts``, then the component's own, from ``folder``.
 
     Raises:
         FileNotFoundError: A part has neither a script nor styles.
@@ -34,17 +34,19 @@ def sources(name: str, *parts: str) -> tuple[str, str]:
     styles: list[str] = []
     # How a citation marker ends, because scripts know no citation style
     scripts = [streamlit_names(), f"const MARKER_END = {json.dumps(marker_end_pattern())}"]
-    for part in ("base", *parts, name):
+    for path in (*(HERE / part for part in ("base", *parts)), folder / name):
         files = {".css": styles, ".js": scripts}
-        present = [suffix for suffix in files if (HERE / f"{part}{suffix}").exists()]
+        present = [suffix for suffix in files if path.with_suffix(suffix).exists()]
         if not present:
-            raise FileNotFoundError(f"{HERE} has neither {part}.js nor {part}.css.")
+            raise FileNotFoundError(
+                f"{path.parent} has neither {path.name}.js nor {path.name}.css."
+            )
         for suffix in present:
-            files[suffix].append((HERE / f"{part}{suffix}").read_text(encoding="utf-8"))
+            files[suffix].append(path.with_suffix(suffix).read_text(encoding="utf-8"))
     return "\n".join(styles), "\n".join(scripts)
 
 
-def register_component(name: str, *parts: str) -> Callable[..., Any]:
+def register_component(name: str, *parts: str, folder: Path = HERE) -> Callable[..., Any]:
     """Register the component of ``name.js`` and ``name.css``.
 
     Call it once for each component, when its module is imported.
@@ -52,9 +54,10 @@ def register_component(name: str, *parts: str) -> Callable[..., Any]:
     Args:
         name: The name of the files.
         parts: The names of further scripts, styles or pairs of both that it needs.
+        folder: The folder of its own files.
 
     """
-    css, js = sources(name, *parts)
+    css, js = sources(name, *parts, folder=folder)
     return st.components.v2.component(f"masis_{name}", html=ROOT, css=css, js=js)
 
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypedDict
 
 import streamlit as st
 
+from masis.extensions import extensions, load
 from masis.schema.preference import VERDICT_CHOICES
 from masis.ui.components import register_component
 from masis.ui.shell import address
@@ -115,7 +116,6 @@ RECORD = Key(
 NEXT_PAIR = Key("N", "N", "Next question with both answers, or the first one")
 PREVIOUS_PAIR = Key("P", "P", "Previous question with both answers")
 UNDO_PREFERENCE = Key("U", "U", "Undo your newest verdict")
-AGREE = Key("A", "A", "Agree with the grade of the opened abstract")
 SEARCH = Key("/", "/", "Search the queue; Enter focuses the first row found")
 
 _DECIDE = (
@@ -171,7 +171,6 @@ _OF_AUDIT = frozenset(
 _ROWS = (NEXT_ROW, PREVIOUS_ROW, ENDS, OPEN)
 _SELECTION = (SELECT_ROW, SELECT_RANGE, ROW_ACTIONS)
 _PAGE_KEYS: dict[str, tuple[Key, ...]] = {
-    "screening": (AGREE,),
     "compare": (NEXT_PAIR, PREVIOUS_PAIR),
     "preference": (
         *(Key(choice.key, choice.key, choice.title) for choice in VERDICT_CHOICES.values()),
@@ -179,7 +178,7 @@ _PAGE_KEYS: dict[str, tuple[Key, ...]] = {
         UNDO_PREFERENCE,
     ),
 }
-"""The keys that only one page has."""
+"""The keys that only one page has, by its address."""
 _WITHOUT_LISTS = frozenset({"new", "settings", "health"})
 """Pages without a table whose rows can be opened."""
 
@@ -233,11 +232,19 @@ def page_key_map(page: str) -> dict[str, Any]:
         ),
         _key_group(
             "This page",
-            (*([SEARCH] if search else []), *_PAGE_KEYS.get(page, ()), HELP),
+            (*([SEARCH] if search else []), *_keys_only_on(page), HELP),
         ),
         *(_key_group(f"On a case: {title.lower()}", keys) for title, keys in GROUPS),
     ]
     return {"keys": groups, "rows": rows, "search": search}
+
+
+def _keys_only_on(page: str) -> tuple[Key, ...]:
+    """Return the keys that only this page has, also if an extension adds the page."""
+    added = (added for extension in extensions() for added in extension.pages)
+    target = next((added.keys for added in added if added.address == page), "")
+    keys: tuple[Key, ...] = load(target) if target else _PAGE_KEYS.get(page, ())
+    return keys
 
 
 def _key_group(title: str, keys: tuple[Key, ...]) -> KeyGroup:

@@ -9,6 +9,7 @@ from pathlib import Path
 import streamlit as st
 
 from masis.errors import SettingsError
+from masis.extensions import extensions
 from masis.services import OPEN, SIGN_IN_REQUIRED, Workbench
 from masis.settings import database_path, load
 from masis.ui.shell.reach import served_reach
@@ -75,7 +76,12 @@ def hidden_pages() -> frozenset[str]:
         settings = load().settings
     except SettingsError:
         return frozenset()
-    return frozenset() if settings.screening_page else frozenset({"screening"})
+    return frozenset(
+        page.address
+        for extension in extensions()
+        for page in extension.pages
+        if page.setting and not getattr(settings, page.setting)
+    )
 
 
 def served_workbench() -> Workbench:

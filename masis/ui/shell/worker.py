@@ -7,6 +7,7 @@ import logging
 
 from masis.errors import MasisError
 from masis.observers.log_records import formatter
+from masis.observers.telemetry import start_telemetry
 from masis.services import jobs
 from masis.settings import Settings, load
 
@@ -28,9 +29,5 @@ def show_log() -> None:
 
 def _start_worker_telemetry(settings: Settings) -> None:
     """Start telemetry if the settings enable it, and flush it when the process exits."""
-    if settings.telemetry == "off":
-        return
-    from masis.integrations import telemetry
-
-    telemetry.start(settings)
-    jobs.on_worker_exit(telemetry.end)
+    if (end := start_telemetry(settings)) is not None:
+        jobs.on_worker_exit(end)

@@ -301,7 +301,7 @@ EXCEPTIONS = {
     "masis/audit/text/language.py": "words with signs, which tell nothing about a language",
     "masis/settings/hosts.py": "addresses of hosts",
     "masis/screening/grading/directions.py": "statistics in brackets",
-    "masis/datasets/readers/abstracts/bibliographic.py": "notes that there is no abstract",
+    "masis/screening/readers/bibliographic.py": "notes that there is no abstract",
 }
 
 

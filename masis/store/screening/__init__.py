@@ -1,1 +1,0 @@
-"""Stores corpora, screenings, the screening log and the acceptance memory."""
