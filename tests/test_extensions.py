@@ -130,7 +130,7 @@ def test_every_object_that_a_table_names_exists() -> None:
             if isinstance(value, dict) and hook.name != "public_names":
                 named += value.values()
             elif isinstance(value, tuple):
-                named += [each for each in value if isinstance(each, str)]
+                named += [target for target in value if isinstance(target, str)]
         assert all(load(target) is not None for target in named)
         for page in extension.pages:
             assert (ROOT / "masis" / page.file).is_file()

@@ -10,7 +10,7 @@ EXTENSION = Extension(
             "Audit",
             "optimize",
             "masis.integrations.cli.optimize:optimize",
-            "Compile a critic on labelled answers with DSPy.",
+            "Compile a critic on labeled answers with DSPy.",
         ),
         AddedCommand(
             "Connect",

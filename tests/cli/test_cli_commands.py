@@ -123,7 +123,7 @@ class Prepared(NamedTuple):
     ids: dict[str, str]
 
 
-def screened(workbench: Workbench, folder: Path) -> dict[str, str]:
+def screen_demo(workbench: Workbench, folder: Path) -> dict[str, str]:
     """Screen the demo's abstracts, write a file of labels, and return the screening's id."""
     from masis.screening.services import corpus_service, screening_service
 
@@ -153,7 +153,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
         decide(workbench, name, reviewer=ME.name, iteration=1)
     for name, only in (("pilot-1", CaseFilter()), ("pilot-2", CaseFilter(datasets=("pilot",)))):
         workbench.datasets.freeze(ME, name, "claims", Selection(only))
-    ids = screened(workbench, folder) if HAS_SCREENING else {}
+    ids = screen_demo(workbench, folder) if HAS_SCREENING else {}
     entry = workbench.store.decisions.entries().rows[0].id
     token = workbench.tokens.create(ME, "nightly").token.id
     request = BatchRequest(action="tag", cases=("tower-02",), names=("old",))
@@ -356,7 +356,7 @@ def is_here(words: str) -> bool:
     return {"corpus": "screening"}.get(name, name) not in OF_EXTENSIONS - COMMANDS
 
 
-@pytest.mark.parametrize(("words", "code", "says"), [each for each in WRONG if is_here(each[0])])
+@pytest.mark.parametrize(("words", "code", "says"), [row for row in WRONG if is_here(row[0])])
 def test_a_usage_error_suggests_the_correct_usage_and_changes_nothing(
     masis: Masis,
     prepared: Prepared,

@@ -176,12 +176,12 @@ FOR_TYPE_CHECKERS = {("masis", "masis.screening.critic")}
 
 def test_the_core_imports_nothing_from_the_rooms_except_through_hooks() -> None:
     wrong = [
-        str(each)
-        for each in all_imports()
-        if room(each.module)
-        and room(each.module) != room(module_name(each.file))
-        and (room(module_name(each.file)), room(each.module)) != ("integrations", "screening")
-        and (module_name(each.file), each.module) not in FOR_TYPE_CHECKERS
+        str(found)
+        for found in all_imports()
+        if room(found.module)
+        and room(found.module) != room(module_name(found.file))
+        and (room(module_name(found.file)), room(found.module)) != ("integrations", "screening")
+        and (module_name(found.file), found.module) not in FOR_TYPE_CHECKERS
     ]
     assert not wrong, "add a hook to masis/extensions.py:\n" + "\n".join(wrong)
 

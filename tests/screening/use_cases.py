@@ -13,7 +13,7 @@ from masis.services import Workbench
 from masis.services.jobs import Jobs
 
 
-def screened() -> Screening:
+def run_screening() -> Screening:
     abstract = Abstract(id="a", title="A trial", text="It worked in 40 of 80 patients.")
     return masis.screen_abstracts("Does it work?", [abstract])
 
@@ -29,7 +29,7 @@ CALLS: dict[str, Callable[[Workbench, Actor], object]] = {
         who, "Does it work?", ["corpus:c"]
     ),
     "ScreeningService.store_screening": lambda desk, who: screening_service(desk).store_screening(
-        who, screened(), []
+        who, run_screening(), []
     ),
     "ScreeningService.cancel": lambda desk, who: screening_service(desk).cancel(who, "s"),
     "ScreeningService.override": lambda desk, who: screening_service(desk).override(

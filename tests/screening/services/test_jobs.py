@@ -35,7 +35,7 @@ def test_a_cancelled_queued_screening_never_starts_and_its_page_says_so(
     run = jobs.audit(ADA, first_case(workbench))
     screenings = [ScreeningJobs(jobs).screen(ADA, ASKED, (SOURCE,)) for _ in range(3)]
     until(lambda: len(pool.begun) == 2, "both kinds")
-    assert [jobs.count_ahead(each) for each in (run, *screenings)] == [None, None, 0, 1]
+    assert [jobs.count_ahead(job) for job in (run, *screenings)] == [None, None, 0, 1]
     jobs.cancel(ADA, "screening", screenings[1])
     assert jobs.get(screenings[1]) is None
     assert jobs.count_ahead(screenings[2]) == 0
@@ -43,7 +43,7 @@ def test_a_cancelled_queued_screening_never_starts_and_its_page_says_so(
     pool.let_go()
     until(lambda: not any(map(jobs.get, screenings)), "the screenings")
     stored = ScreeningStore(workbench.store).screenings
-    assert [stored.summary(each).state for each in screenings[::2]] == ["finished"] * 2
+    assert [stored.summary(job).state for job in screenings[::2]] == ["finished"] * 2
     with pytest.raises(UnknownRecord):
         stored.summary(screenings[1])
 

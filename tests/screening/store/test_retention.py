@@ -9,12 +9,12 @@ from masis.schema.screening import Override, ScreeningDecision
 from masis.screening.store import ScreeningStore
 from masis.store import Store
 from tests.screening.scripted import STRONG, grade_of
-from tests.screening.store.test_screenings import abstracts, screened
+from tests.screening.store.test_screenings import abstracts, store_screening
 from tests.store.test_retention import ALL, NEW, OLD, RULE
 
 
 def a_screening(store: Store, screening_id: str, *, at: str = OLD) -> None:
-    screened(store, abstracts(2, 2), screening_id)
+    store_screening(store, abstracts(2, 2), screening_id)
     store.database.execute("UPDATE jobs SET ended_at = ? WHERE id = ?", [at, screening_id])
 
 
@@ -41,7 +41,7 @@ def screenings(store: Store) -> Store:
 def test_screenings_without_human_entries_are_purged(screenings: Store) -> None:
     screenings.database.execute("UPDATE remembered_grades SET at = ?", [OLD])
     plan = screenings.retention.plan(RULE)
-    assert [(each.kind, each.id) for each in plan.goes] == [
+    assert [(candidate.kind, candidate.id) for candidate in plan.goes] == [
         ("screening", "old"),
         ("remembered_grades", ""),
     ]
