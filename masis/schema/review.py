@@ -306,6 +306,9 @@ def answer_name(iteration: int | None, *, drafted: bool = False) -> str:
     return "the drafted answer" if drafted else "the original answer"
 
 
+WITHOUT_ANSWER = "the case"
+"""The name of what a decision is about if there is no answer."""
+
 REVISION = "revision"
 """Key in an entry's ``extra``: the revision of the audit that is valid after it.
 
@@ -318,7 +321,8 @@ def decision_outcome(decision: Decision) -> str:
     """Say which answer is valid after a decision, or "" if none is."""
     if decision.verdict not in ("approve", "override"):
         return ""
-    return f"approved {used_answer(decision) or 'as it stands'}"
+    done = "overridden" if decision.verdict == "override" else "approved"
+    return f"{done} {used_answer(decision) or 'as it stands'}"
 
 
 def used_answer(decision: Decision) -> str:
