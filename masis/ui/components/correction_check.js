@@ -55,15 +55,18 @@ const untouchedIssues = ({ count, left, others, missing }, show) => {
   return row
 }
 
-// Returns a line with the issues that the audit of a revision has left in it.
-const auditedIssues = ({ name, issues }) =>
-  make(
-    "p",
-    "dim untouched",
-    issues.length
-      ? `The audit of ${name} leaves ${plural(issues.length, "issue")}: ${issues.join(" · ")}.`
-      : `The audit of ${name} leaves no issue.`,
-  )
+// Returns a line with the issues that the audit of a revision has left in it. Its button calls
+// `show` with the revision's iteration.
+const auditedIssues = ({ name, iteration, issues }, show) => {
+  const row = make("p", "dim untouched")
+  if (!issues.length) row.append(`The audit of ${name} leaves no issue.`)
+  else
+    row.append(
+      `The audit of ${name} leaves ${plural(issues.length, "issue")}: ${issues.join(" · ")}. `,
+      button("quiet", `Show ${name}`, "", () => show(iteration)),
+    )
+  return row
+}
 
 // Finds the words of the answer between two offsets in the correction. If the correction has them
 // several times, returns the range nearest to their place in the answer. Returns null if they were
