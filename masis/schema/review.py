@@ -321,7 +321,7 @@ def decision_outcome(decision: Decision) -> str:
     """Say which answer is valid after a decision, or "" if none is."""
     if decision.verdict not in ("approve", "override"):
         return ""
-    done = "overridden" if decision.verdict == "override" else "approved"
+    done = "replaced" if decision.verdict == "override" else "approved"
     return f"{done} {used_answer(decision) or 'as it stands'}"
 
 

@@ -261,6 +261,30 @@ def test_a_correction_is_dropped_unless_overriding_and_unaudited_cases_can_be_de
     assert (unaudited.run_id, unaudited.iteration, unaudited.machine_shown) == (None, None, ())
 
 
+@pytest.mark.parametrize(
+    ("added", "fabricated", "uncited"),
+    [
+        ("", [], []),
+        (" It is old [z].", ["z"], []),
+        (" It is old [q].", ["q"], []),
+        (" It opened in spring.", [], ["It opened in spring."]),
+        (" It is 120 metres long.", [], ["It is 120 metres long."]),
+    ],
+)
+def test_a_blind_check_names_only_what_the_correction_adds(
+    added: str, fabricated: list[str], uncited: list[str]
+) -> None:
+    shown = "It is long [a]. It opened in 1931 [q]. It is 120 metres long."
+    checked = forms.check(shown + added, CASE, shown=shown, blind=True)
+    assert (checked["fabricated"], checked["uncited"]) == (fabricated, uncited)
+    assert (checked["fabricated_count"], checked["uncited_count"]) == tuple(
+        map(len, (fabricated, uncited))
+    )
+    asked = " ".join(forms.doubts(shown + added, shown, CASE, "Another.", blind=True))
+    assert "“q”" not in asked
+    assert ("“z”" in asked) == (fabricated == ["z"])
+
+
 def test_a_correction_is_checked_and_its_problems_are_listed_or_counted() -> None:
     checked = forms.check("It is long [a]. It opened in 1931 [q]. It is 120 metres long.", CASE)
     assert (checked["references"], checked["fabricated"], checked["fabricated_count"]) == (
@@ -450,6 +474,14 @@ def test_several_reasons_are_recorded_and_the_one_about_the_facts_counts() -> No
     problem = find_problem(fields.model_copy(update={"other": " "}), "Ada")
     assert problem is not None
     assert problem.field == "other"
+
+
+def test_only_those_who_see_an_audit_can_say_that_its_issues_are_wrong() -> None:
+    about_issues = {"findings_wrong", "findings_harmless"}
+    for run, expected in ((None, set()), (run_audit(CASE), about_issues)):
+        offered = forms.reasons(run.iterations[0] if run else None)
+        assert {reason["code"] for reason in offered["approve"]} & about_issues == expected
+        assert {reason["code"] for reason in offered["reject"]}
 
 
 def test_every_reason_has_a_digit() -> None:

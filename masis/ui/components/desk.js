@@ -22,6 +22,8 @@ const MIN_CASE_MS = 1000
 // is pressed until the page reacts
 const REPEATED_PRESS_MS = 2000
 const ADVANCE_KEY = "masis-advance"
+const NAME_KEY = "masis-reviewer" // stored by reviewer.js
+const NAME_FOLLOWS_MS = 5000
 // The decisions and skips of this window, newest last. U undoes them one by one.
 const decided = []
 const GLYPH = { approve: "✓", override: "✎", reject: "✕", escalate: "↗" }
@@ -73,6 +75,7 @@ class Desk {
     this.steps = []
     this.dock = 0 // the height of the docked editor of the correction
     this.pressedAt = -Infinity // the last press on Submit
+    this.nameDeadline = performance.now() + NAME_FOLLOWS_MS
     this.build()
     this.reading = make("div")
     this.answerRoot = make("div", "root")
@@ -95,6 +98,7 @@ class Desk {
     )
     listen(window, "pagehide", () => this.saveOnLeaving())
     listen(document, "visibilitychange", () => this.save())
+    listen(window, "storage", event => this.onOtherTab(event))
     this.resizes = new ResizeObserver(() => this.placeEditor())
     if (this.column?.previousElementSibling)
       this.resizes.observe(this.column.previousElementSibling)
@@ -159,6 +163,7 @@ class Desk {
     const before = this.data
     // not the data's case: if drawing an answer has failed, the form is still the one before
     const isSameCase = this.formPlace?.case === data.place.case
+    const isNamedNow = isSameCase && before.reviewer !== data.reviewer
     if (isSameCase && data.seen < before.seen) return
     if (!isSameCase) this.leaveForm()
     this.data = { ...data, ...this.fromPage }
@@ -175,6 +180,7 @@ class Desk {
     const isFilled = !isSameCase || (!this.dirty && data.saved_at > this.savedAt)
     if (!isSameCase) this.openForm()
     else if (isFilled) this.fill(data.draft)
+    if (isNamedNow && !this.dirty) this.recall()
     this.formPlace = data.place
     if (data.saved_at > this.savedAt) this.savedAt = data.saved_at
     this.draw()
@@ -227,6 +233,7 @@ class Desk {
     this.left = [] // serious issues that were sent with the decision, for the question about it
     this.reopened = false
     this.restored = ""
+    this.repeats = false // the form started with the entries of the decision
     this.hasCaret = false
   }
 
@@ -462,10 +469,25 @@ class Desk {
     this.dirty = false
     const kept = JSON.parse(readStored(this.storageKey()) ?? "null")
     if (typeof kept?.fields !== "object" || data.tokens.includes(kept.token)) return
-    if (kept.reviewer && data.reviewer && kept.reviewer !== data.reviewer) return
+    // After a reload the page is drawn before it knows the name, and a text that was typed under a
+    // name waits for that name.
+    if (kept.reviewer && kept.reviewer !== data.reviewer) return
     if (data.saved_at && kept.at <= Date.parse(data.saved_at)) return
     this.fill(kept.fields)
     this.change({}, { now: true })
+  }
+
+  // Takes over what another tab of this browser enters about the same case. Otherwise, the tab that
+  // saves last would replace the draft of the other one.
+  onOtherTab({ key, newValue }) {
+    if (!newValue || !this.formPlace || key !== this.storageKey() || this.dirty || this.busy) return
+    const { fields, reviewer } = JSON.parse(newValue)
+    const { data } = this
+    const namesOf = entries => Object.keys(entries).toSorted()
+    const isSameForm = isEqual(namesOf(fields), namesOf(data.blank)) // not the adjudication's
+    if (!isSameForm || (reviewer ?? "") !== data.reviewer) return
+    this.fill(fields)
+    this.showMessage("This case is open in another tab, too. Both tabs have the same entries.")
   }
 
   fill(fields) {
@@ -591,43 +613,57 @@ class Desk {
     selectRange(corrected, range)
   }
 
-  // Returns where a missing point is inserted: after the sentence that cites the same evidence, or
-  // else after the sentence with the caret, or else at the end.
+  // Returns where a missing point is inserted: after the sentence that cites the same evidence and
+  // what was inserted there before, or else after the sentence with the caret, or else at the end.
   insertionPoint(after) {
     const { corrected } = this.el
     const text = this.fields.corrected ?? this.base()
-    const index = after ? text.lastIndexOf(after) : -1
-    if (index >= 0) {
+    let end = after ? endOfSentence(text, this.base(), after) : -1
+    if (end >= 0) {
+      const separators = [" ", separatorAfter(text.slice(0, end))]
+      const inserted = this.view.insertions.flatMap(each => separators.map(blank => blank + each))
+      const nextAt = place => inserted.find(each => text.startsWith(each, place))
+      for (let next = nextAt(end); next; next = nextAt(end)) end += next.length
       // of a long sentence, the last 60 characters without the word that this cuts
-      const shown = after.length > 60 ? `…${after.slice(-60).replace(/^\S*\s/, "")}` : after
-      return { end: index + after.length, where: `after “${shown}”` }
+      const words = text.slice(0, end).split(SENTENCE_BREAK).at(-1)
+      const shown = words.length > 60 ? `…${words.slice(-60).replace(/^\S*\s/, "")}` : words
+      return { end, where: `after “${shown}”` }
     }
     const stop = this.hasCaret ? text.slice(corrected.selectionEnd).search(/[.!?](\s|$)/) : -1
     if (stop < 0) return { end: text.trimEnd().length, where: "at the end of the correction" }
     return { end: corrected.selectionEnd + stop + 1, where: "after the sentence with the caret" }
   }
 
-  // Inserts a sentence of the evidence on an issue, with its citation, unless the correction has it
-  // (`isSaid`).
-  insert({ text, after }, isSaid, number) {
+  // Inserts a sentence of the evidence on an issue, with its citation, or only the citation that a
+  // sentence lacks (`cites`), unless the correction has it (`isSaid`).
+  insert({ text, after, cites }, isSaid, number) {
     // It records nothing, so it needs no time for reading.
     if (this.isClosed() ? this.refuseIfBlocked() : this.refuseIfBusy()) return
+    this.reopen()
     const before = this.fields.corrected ?? this.base()
     if (isSaid(before)) {
-      this.showMessage("The correction already says this.")
+      this.showMessage(
+        `The ${this.fields.corrected === null ? "answer" : "correction"} already says this.`,
+      )
       return
     }
-    const { end, where } = this.insertionPoint(after)
-    const corrected = `${before.slice(0, end)} ${text}${before.slice(end)}`
-    this.reopened = true
+    const { end, where } = cites
+      ? { end: endOfUncited(before, after), where: "a citation" }
+      : this.insertionPoint(after)
+    if (end < 0) {
+      this.showMessage("You've already changed the words of this issue.")
+      return
+    }
+    const inserted = `${cites ? " " : separatorAfter(before.slice(0, end))}${text}`
+    const corrected = `${before.slice(0, end)}${inserted}${before.slice(end)}`
     this.confirming = null
     this.el.corrected.value = corrected
     const isOpen = this.view.untouched(corrected).left.some(issue => issue.number === number)
     const says =
       `Inserted ${where}: ${text}` +
       (isOpen ? ` Issue ${number} is still open, because its words are unchanged.` : "")
-    this.change({ verdict: "override", corrected }, { now: true, says, inserted: ` ${text}` })
-    selectRange(this.el.corrected, [end, end + 1 + text.length])
+    this.change({ verdict: "override", corrected }, { now: true, says, inserted })
+    selectRange(this.el.corrected, [end, end + inserted.length])
   }
 
   // If the form can't decide now, shows why and returns true.
@@ -740,7 +776,7 @@ class Desk {
   choose(verdict) {
     if (this.refuseIfBusy()) return
     if (this.refuseVerdict(verdict)) return
-    if (!this.isOpen()) this.reopened = true
+    if (!this.isOpen()) this.reopen(verdict)
     const isOther = this.fields.verdict !== verdict
     if (isOther) this.confirming = null
     if (!this.data.final || !isOther) {
@@ -750,6 +786,19 @@ class Desk {
     this.change({ verdict, taken: "", ...this.textsFor(verdict) }, { now: true })
     this.fill(this.fields)
     this.draw()
+  }
+
+  // Opens the form of a decided case with the entries of the reviewer's own decision, because the next
+  // decision replaces it with its labels and reports. Another verdict has reasons of its own.
+  reopen(verdict = null) {
+    const { entries } = this.data.standing ?? {}
+    const isAgain = entries && !this.isOpen() && !this.hasInput()
+    this.reopened = true
+    if (!isAgain) return
+    const isOther = verdict && verdict !== entries.verdict
+    const own = pick(["verdict", "reason", "also", "other", "corrected"], this.data.blank)
+    this.fill(isOther ? { ...entries, ...own } : entries)
+    this.repeats = true
   }
 
   // The form is open unless the case has a decision and nothing new has been entered.
@@ -846,6 +895,7 @@ class Desk {
       )
       return
     }
+    this.reopen()
     const issues = [...this.reportedIssues()]
     if (place === null) issues.push(report)
     else issues[place] = report
@@ -863,7 +913,7 @@ class Desk {
   }
 
   setReported(issues, says) {
-    this.reopened = true
+    this.reopen()
     const { [this.digest]: _, ...others } = this.fields.reported
     // `reporting` is cleared here: once the report is added, closing the dialog must not save or
     // clear it as a draft
@@ -912,6 +962,7 @@ class Desk {
         `You decide as ${this.reviewerName()}. Press Enter to confirm, or type another name.`,
         "warn",
       )
+      this.askName()
       this.el.name.focus()
       this.el.name.select()
       return
@@ -962,6 +1013,22 @@ class Desk {
 
   reviewerName() {
     return this.data.reviewer || wellFormed(this.el.name.value).trim()
+  }
+
+  // Returns whether the browser is about to tell the server the reviewer's name, as after a reload
+  // (reviewer.js). The field for it would only flash up. If the server doesn't take the name, the
+  // field appears.
+  isNameComing() {
+    const left = this.nameDeadline - performance.now()
+    if (left < 0 || !readStored(NAME_KEY)) return false
+    this.nameTimer ??= setTimeout(() => this.hasLeft || this.draw(), left + 50)
+    return true
+  }
+
+  // Shows the field for the name even if the browser has stored one.
+  askName() {
+    this.nameDeadline = -Infinity
+    this.draw()
   }
 
   // Returns whether decisions have a name.
@@ -1155,7 +1222,7 @@ class Desk {
 
   async takeRevision() {
     if (this.refuseIfBlocked()) return
-    this.reopened = true
+    this.reopen("override")
     const replaced = fields => pick(["verdict", "corrected", "reason", "also"], fields)
     const before = replaced(this.fields)
     const answer = await this.act("revision", { fields: this.fields, token: this.token })
@@ -1165,6 +1232,7 @@ class Desk {
   }
 
   focusField(field) {
+    if (field === "reviewer") this.askName()
     const target = {
       corrected: this.el.corrected,
       other: this.el.other,
@@ -1294,7 +1362,7 @@ class Desk {
       j: () => this.go("next"),
       p: () => this.go("back"),
       k: () => this.go("back"),
-      t: () => this.focusText(shiftKey ? "note" : "other"),
+      t: () => this.focusText(shiftKey ? "other" : "note"),
       b: () => this.restartCorrection(),
       m: () => this.toggleChange(),
     }
@@ -1319,7 +1387,7 @@ class Desk {
       "]": () => this.showIteration(at + 1),
       w: () => (shiftKey ? this.takeRevision() : this.onVerdictKey("override")),
       t: () => {
-        this.reopened = true
+        this.reopen()
         this.draw()
         this.el.note.focus()
       },
@@ -1423,7 +1491,7 @@ class Desk {
     el.reasonBlock = make("div", "block")
     const reasonHead = make("div", "row")
     el.reasonTitle = make("div", "label", "Reason")
-    el.reasonKey = named("kbd", "", "T", { "aria-hidden": "true" })
+    el.reasonKey = named("kbd", "", "⇧ T", { "aria-hidden": "true" })
     el.numberHint = make("span", "dim small while-typing", "Esc, then a number")
     reasonHead.append(el.reasonTitle, el.reasonKey, el.numberHint)
     el.other = named("textarea", "text own-words", "", {
@@ -1494,7 +1562,8 @@ class Desk {
     el.labels = make("details", "labels block")
     el.labelsTitle = make("summary", "label")
     el.labelRows = make("div", "label-rows")
-    el.labels.append(el.labelsTitle, el.labelRows)
+    el.chunkLabels = named("ul", "reports", "", { "aria-label": "Labels on chunks" })
+    el.labels.append(el.labelsTitle, el.labelRows, el.chunkLabels)
     el.nameBlock = make("div", "block name-block")
     el.name = named("input", "text", "", {
       id: "name",
@@ -1627,8 +1696,6 @@ class Desk {
     for (const part of [el.change, el.answers, el.usual, el.starts, el.causeBlock, this.sides])
       part.hidden = !final
     for (const part of [el.skip, el.advance.parentElement]) part.hidden = Boolean(final)
-    el.back.lastChild.textContent = final ? "P" : "K"
-    el.noteKey.textContent = final ? "⇧ T" : "T"
     el.correctedKey.textContent = final ? "O" : "W"
     el.reasonKey.hidden = !final
     el.numberHint.hidden = Boolean(final)
@@ -1655,8 +1722,10 @@ class Desk {
     el.deciding.hidden = !open
     const hasInput = this.hasInput()
     this.drawMessage()
-    el.restored.hidden = !(this.restored && hasInput)
-    el.restored.textContent = `Draft of ${this.restored} restored.`
+    el.restored.hidden = !((this.restored || this.repeats) && hasInput)
+    el.restored.textContent = this.repeats
+      ? "The form has the entries of your decision. The next one replaces it."
+      : `Draft of ${this.restored} restored.`
     this.drawVerdicts()
     if (final) this.drawFinal()
     else this.drawReasons()
@@ -1667,7 +1736,7 @@ class Desk {
     this.drawLabels()
     this.drawReported()
     this.labelBar.draw()
-    el.nameBlock.hidden = Boolean(data.reviewer)
+    el.nameBlock.hidden = Boolean(data.reviewer) || this.isNameComing()
     el.submit.firstChild.textContent = this.submitWords()
     el.submit.disabled = Boolean(this.busy)
     // What is typed while another case or a revision is on its way would be lost or misplaced.
@@ -1686,7 +1755,7 @@ class Desk {
             : "Saving the draft…"
     this.drawHistory()
     el.skip.disabled = !data.go.waiting
-    el.next.classList.toggle("primary", !open)
+    el.next.classList.toggle("primary", !open && (!final || data.go.waiting))
     const made = this.madeHere()
     const escalated = made.filter(each => each.verdict === "escalate").length
     const now = [
@@ -1743,6 +1812,12 @@ class Desk {
 
   get digest() {
     return this.isFinal ? this.side().digest : this.data.shown.digest
+  }
+
+  // Returns whether the form is about another answer than the one shown: an adjudication shows the
+  // original, and a taken decision may be about a revision.
+  isOtherAnswer() {
+    return this.digest !== this.data.shown.digest
   }
 
   correction() {
@@ -1960,8 +2035,14 @@ class Desk {
       el.check.append(item)
     }
     count(check.references, check.references === 1 ? "reference" : "references", "calm", "•")
-    count(check.fabricated_count, "fabricated", "bad", "✕")
-    count(check.uncited_count, "uncited", "warn", "~")
+    // A blind form counts what the correction adds. A zero would say that the answer has none.
+    const counts = [
+      [check.fabricated_count, "fabricated", "bad", "✕"],
+      [check.uncited_count, "uncited", "warn", "~"],
+    ]
+    for (const [number, word, tone, glyph] of counts)
+      if (!check.only_added) count(number, word, tone, glyph)
+      else if (number) count(number, `${word}, added by you`, tone, glyph)
     if (!this.isChecked) el.check.append(make("span", "dim", "checking…"))
     if (check.changed.length) {
       const row = outsideText("p", "dim changed", "Changes: ")
@@ -1986,22 +2067,30 @@ class Desk {
 
   drawLabels() {
     const { el, fields, labels } = this
-    el.labels.hidden = !labels.rows.length
+    el.labels.hidden = !labels.rows.length && !fields.missing && isEqual(fields.chunks, {})
     const given = fields.labels[labels.base] ?? {}
-    const count = Object.keys(given).length
+    const counts = [
+      [Object.keys(given).length, "on claims and references"],
+      [Object.keys(fields.chunks).length, "on chunks"],
+      [fields.missing === null ? 0 : 1, "on the evidence"],
+    ]
+    const says = counts.filter(([count]) => count).map(([count, where]) => `${count} ${where}`)
     el.labelsTitle.replaceChildren(
       make(
         "span",
         "",
-        count
-          ? `Labels on single claims and references: ${count} given`
-          : "Label single claims and references",
+        says.length ? `Labels given: ${says.join(", ")}` : "Label single claims and references",
       ),
       named("kbd", "", "L", { "aria-hidden": "true" }),
     )
-    this.markLabelled(this.digest === this.data.shown.digest ? given : {})
+    this.markLabelled(this.isOtherAnswer() ? {} : given)
     if (isOutdated(el.labelRows, labels))
       el.labelRows.replaceChildren(...labels.rows.map(row => this.labelRow(row)))
+    el.chunkLabels.replaceChildren(
+      ...Object.entries(fields.chunks).map(([id, chunk]) =>
+        outsideText("li", "", `${id}: ${this.labelBar.textOfChunkLabel(chunk)}`),
+      ),
+    )
     for (const select of el.labelRows.querySelectorAll("select")) {
       const label = given[select.dataset.key]
       select.value = label?.label ?? ""
@@ -2033,11 +2122,7 @@ class Desk {
     const issues = this.reportedIssues()
     el.report.hidden = data.final ? !issues.length : !data.answer.trim()
     el.reportButtons.hidden = Boolean(data.final)
-    // without an audit, or with one that is hidden from this reviewer, the page can't tell what the
-    // audit missed
-    el.reportTitle.textContent = this.labels.base
-      ? "Issues that the audit missed"
-      : "Issues that you found"
+    el.reportTitle.textContent = data.reporting.title
     el.reportList.hidden = !issues.length
     const open = this.isOpen()
     if (isOutdated(el.reportList, issues)) {
@@ -2067,7 +2152,7 @@ class Desk {
     }
     // the answer marks the issues of the open form, or else those of the recorded decision
     const reported = open ? issues : data.reporting.standing
-    const shown = this.digest === data.shown.digest ? reported : []
+    const shown = this.isOtherAnswer() ? [] : reported
     const drawnAs = JSON.stringify([open, shown])
     if (this.lastReported === drawnAs) return
     this.lastReported = drawnAs
