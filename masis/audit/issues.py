@@ -178,7 +178,7 @@ def _from_citations(audit: CitationAudit, evidence: Sequence[Evidence]) -> Itera
                 "citations",
                 "fabricated_reference",
                 f"The reference {citation.reference!r} names no evidence of this case.",
-                "No chunk of the evidence has this id or number.",
+                "No chunk has this id, neither to the letter nor by number or position.",
                 f"Cite the chunk that says this, or drop the sentence.{position_hint}",
                 # A citation attached to the answer has no marker, so the issue covers its sentence.
                 position=(
