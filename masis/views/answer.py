@@ -80,7 +80,6 @@ LONGEST_MARKER = 40
 REASON_SHOWN = {
     # The issue itself says that the question asks for it, which isn't always true.
     "missing_information": "The evidence says it, but the answer doesn't.",
-    "fabricated_reference": "No chunk of the evidence has this id or number.",
 }
 """Reasons shown to people in place of the issue's own reason, by rule."""
 
