@@ -34,7 +34,7 @@ from masis.views.batch_words import batch_result, left_out_lines
 from masis.views.faults import revealed_words
 from masis.views.headline import headline
 from masis.views.labels import flat_lines, label_lines
-from masis.views.log_entries import entry_number, entry_word
+from masis.views.log_entries import entry_number, entry_word, with_case
 from masis.views.numbering import numbered_issues
 from masis.views.numbers import score_text
 from masis.views.scores import changing_rules
@@ -398,7 +398,7 @@ def _entry_line(entry: LogEntry) -> str:
         return f"{head}{end}"
     answer = decided_about(decision)
     outcome = f", {text}" if (text := decision_outcome(decision)) else ""
-    about = f": {answer} of {decision.case_id}" if answer else f": case {decision.case_id}"
+    about = f": {with_case(answer, decision.case_id)}" if answer else f": case {decision.case_id}"
     why = f": {shorten(words, 120)}" if (words := decision.reason or decision.note) else ""
     return f"{head}{about}{outcome}, by {decision.reviewer}{why}{end}"
 

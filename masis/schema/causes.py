@@ -25,7 +25,7 @@ class CauseRow(NamedTuple):
 CAUSES: dict[Cause, CauseRow] = {
     "retrieval": CauseRow(
         "Retrieval",
-        "no passage of the evidence settles it",
+        "no passage of the evidence settles this",
         (
             *("needs_evidence", "sources_conflict", "source_conflict", "instruction_in_evidence"),
             *("unsupported_claim", "unsupported", "passage_missing", "conflicting"),
@@ -33,7 +33,7 @@ CAUSES: dict[Cause, CauseRow] = {
     ),
     "citation": CauseRow(
         "Citation",
-        "the cited chunk isn't the one that settles it",
+        "the cited chunk isn't the one that settles this",
         (
             *("fabricated_reference", "fabricated_quote", "spliced_quote"),
             *("quote_from_another_document", "misattributed_reference", "redundant_reference"),
@@ -43,7 +43,7 @@ CAUSES: dict[Cause, CauseRow] = {
     ),
     "generation": CauseRow(
         "Generation",
-        "the evidence settles it, and the answer says something else",
+        "the evidence settles this, but the answer says something else",
         (
             *("contradicted_claim", "partly_supported_claim"),
             *("missing_information", "dropped_content", "instruction_in_answer"),

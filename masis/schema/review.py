@@ -306,6 +306,9 @@ def answer_name(iteration: int | None, *, drafted: bool = False) -> str:
     return "the drafted answer" if drafted else "the original answer"
 
 
+WITHOUT_ANSWER = "the case"
+"""The name of what a decision is about if there is no answer."""
+
 REVISION = "revision"
 """Key in an entry's ``extra``: the revision of the audit that is valid after it.
 

@@ -495,9 +495,7 @@ FLAGS: dict[str, CaseFlag] = {
         "sources conflict", "warn", "Sources of the evidence contradict each other"
     ),
     "partial": CaseFlag(says_wrong=True),
-    "missing": CaseFlag(
-        "missing point", "warn", "The evidence also says it, but the answer doesn't"
-    ),
+    "missing": CaseFlag("missing point", "warn", "The evidence says it, but the answer doesn't"),
     "unscored": CaseFlag(tone="warn"),
     "error": CaseFlag("error", "bad", "A step of the audit failed", about_run=True),
     "cancelled": CaseFlag("cancelled", "calm", about_run=True),

@@ -22,6 +22,33 @@ def shorten(text: str, longest: int) -> str:
     return text if len(text) <= longest else f"{text[: longest - 1].rstrip()}…"
 
 
+_OPENED_BY = {'"': '"', "”": "“", "»": "«", "’": "‘"}
+"""The quotation mark that opens a quotation, by the one that ends it."""
+
+
+def without_half_quotation(text: str) -> str:
+    """Return a passage without a quotation mark at its end or beginning that has no partner in it.
+
+    A sentence cut out of a longer quotation has only one of its marks.
+
+    Example:
+        >>> without_half_quotation('We will not merge, and perhaps never."')
+        'We will not merge, and perhaps never.'
+
+    """
+    for ending, opening in _OPENED_BY.items():
+        if ending == opening:
+            lacks_start = lacks_end = text.count(ending) % 2 == 1
+        else:
+            lacks_start = text.count(ending) > text.count(opening)
+            lacks_end = text.count(opening) > text.count(ending)
+        if lacks_start and text.endswith(ending):
+            return text[: -len(ending)].rstrip()
+        if lacks_end and text.startswith(opening):
+            return text[len(opening) :].lstrip()
+    return text
+
+
 def join_names(names: Sequence[str]) -> str:
     """Return names joined with commas and a final "and".
 

@@ -33,6 +33,7 @@ from masis.schema.minimal_evidence import MinimalEvidence
 from masis.schema.reading import FieldMap, id_text
 from masis.schema.review import (
     SHOWN_UNKNOWN,
+    WITHOUT_ANSWER,
     AdjudicationCause,
     Decision,
     LogEntry,
@@ -419,7 +420,8 @@ class Desk:
         issues = run.iterations[iteration - 1].issues if run else ()
         serious = tuple(issue for issue in issues if issue.major)
         drafted = run is not None and run.draft is not None
-        extra: dict[str, Any] = {"answer": answer_name(iteration if run else None, drafted=drafted)}
+        about = answer_name(iteration if run else None, drafted=drafted)
+        extra: dict[str, Any] = {"answer": about if answer.strip() else WITHOUT_ANSWER}
         given = read_labels(labels, answer, view.case.evidence)
         if verdict == "approve" and acknowledge:
             extra |= seen_issues(serious) | seen_labels(given)

@@ -266,7 +266,7 @@ class MinimalEvidenceService:
         runs = self._store.runs.for_case(case_id)
         run_id = next((run.id for run in runs if run.readable), None)
         if run_id is None:
-            raise InputError("has no finished audit", hint="Audit the case first.", field="case")
+            raise InputError("This case has no finished audit", hint="Audit it first.")
         run = self._store.runs.get(run_id)
         if not 1 <= iteration <= len(run.iterations):
             raise InputError(
@@ -329,9 +329,8 @@ def verifier_settings(run: Run, settings: Settings) -> Settings:
     judging = ("verifier", "critic") if stored.depth == "thorough" else ("verifier",)
     if any(stored.model_refs()[role].is_replay for role in judging):
         raise InputError(
-            "was audited with recorded replies, which have no verdict on other evidence",
-            hint="Audit the case with a model or offline first.",
-            field="case",
+            "This case was audited with recorded replies, which can't judge it on other evidence",
+            hint="Audit it with a model or offline first.",
         )
     # The other roles aren't needed, so their models may be gone.
     return stored.with_values({role: OFFLINE for role in ROLES if role not in judging})

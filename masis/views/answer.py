@@ -19,7 +19,7 @@ from masis.audit.citations.citing_style import CitingStyle, citing_style
 from masis.audit.markers import without_markers
 from masis.audit.sentences import split_sentences
 from masis.audit.text.headings import heading_end, is_heading
-from masis.schema.audit import Citation, ClaimCheck, Issue
+from masis.schema.audit import Citation, ClaimCheck, Issue, Quote
 from masis.schema.case import Case, Evidence
 from masis.schema.issue_groups import word_stems
 from masis.schema.review import answer_digest
@@ -79,9 +79,12 @@ LONGEST_MARKER = 40
 
 REASON_SHOWN = {
     # The issue itself says that the question asks for it, which isn't always true.
-    "missing_information": "The evidence also says it, but the answer doesn't.",
+    "missing_information": "The evidence says it, but the answer doesn't.",
 }
 """Reasons shown to people in place of the issue's own reason, by rule."""
+
+NEAR_SHARE = 0.9
+"""The share of the nearest passage's score from which another passage is as near to a claim."""
 
 UNCITED, FABRICATED = "uncited_sentence", "fabricated_reference"
 
@@ -586,6 +589,20 @@ def _with_its_markers(iteration: Iteration, place: int) -> str:
     return iteration.answer[sentence.start : max([sentence.end, *ends])].strip()
 
 
+def _shown_passages(check: ClaimCheck) -> Sequence[Quote]:
+    """Return the passages to highlight for a claim.
+
+    Nothing in the evidence bears out a claim that isn't confirmed, so only the nearest passages
+    help its reader. Several may be equally near; then those of the cited chunks count.
+    """
+    if check.verdict != "unverifiable" or not check.quotes:
+        return check.quotes
+    best = max(quote.score for quote in check.quotes)
+    near = [quote for quote in check.quotes if quote.score >= NEAR_SHARE * best]
+    cited = {reference.evidence_id for reference in check.references}
+    return [quote for quote in near if quote.evidence_id in cited] or near
+
+
 def _evidence_sentence(case: Case, check: ClaimCheck) -> tuple[str, list[str]] | None:
     """Return the sentence of the evidence that bears most on a claim, and the id of its chunk.
 
@@ -687,7 +704,7 @@ def _evidence_cards(
             marked[name] += [Bearing(span, -issue_data["number"], False) for span in spans]
     sources: dict[str, list[int]] = defaultdict(list)
     for index, check in enumerate(iteration.claims):
-        for quote in check.quotes:
+        for quote in _shown_passages(check):
             marked[quote.evidence_id].append(
                 Bearing(TextSpan(quote.start, quote.end), index, False)
             )

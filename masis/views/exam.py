@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from masis.schema.exam import ExamCount, ExamResult, ExamStanding
+from masis.schema.wording import count_noun
 from masis.views.numbers import cost_text, day
 
 _DIFFERS = {
@@ -19,15 +20,19 @@ _DIFFERS = {
 def exam_line(standing: ExamStanding) -> str:
     """Return the line shown wherever a model is named.
 
-    Examples: "passed the exam on 3 Mar 2026 (accepted 0 and found 15 of 16 faulty answers)", "has
-    not taken the exam".
+    Examples: "has not taken the exam", "passed the exam on 3 Mar 2026 (of 16 faulty answers it
+    accepted none, as required, and flagged 15; it left 1 to a person)".
     """
     if standing.result is not None:
         if standing.result.passed:
-            accepted, found = standing.result.accepted, standing.result.found
+            found = standing.result.found
+            left = found.of - found.count  # a model that passes has accepted none
             judged = (
-                f"accepted {accepted.count} and found {found.count} of {found.of} faulty answers"
+                f"of {count_noun(found.of, 'faulty answer')} it accepted none, as required, and"
+                f" flagged {found.count or 'none'}"
             )
+            if left:
+                judged += f"; it left {left} to a person"
             return f"passed the exam on {day(standing.result.taken_at)} ({judged})"
         return (
             f"did not pass the exam on {day(standing.result.taken_at)}:"

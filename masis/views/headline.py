@@ -47,6 +47,8 @@ The style sheet of the list cuts what doesn't fit into a narrower one.
 """
 LONGEST_QUOTED_IN_HEAD = 130
 """Longest quotation at the top of a case page, which has room for two lines."""
+LONGEST_SAID_IN_HEAD = 320
+"""Longest text by the critic or by a check at the top of a case page, in characters."""
 LONGEST_SAID = 160
 """Longest text by the critic or by a check, in characters."""
 LONGEST_STORED = 400
@@ -150,11 +152,13 @@ _WHY_UNDECIDED = {
     "limits": "over the limits",
     "quotation": "no valid quotation",
     "either_way": "can be read either way",
-    "offline": "the offline checks recognize only the evidence's own words",
+    "offline": "the offline checks confirm only what is copied from the evidence",
 }
 
 
-def _word_sentence(sentence: str, values: Mapping[str, _Value], longest: int) -> str:
+def _word_sentence(
+    sentence: str, values: Mapping[str, _Value], longest: int, longest_said: int = LONGEST_SAID
+) -> str:
     words = {}
     for name, value in values.items():
         if isinstance(value, Quotation):
@@ -164,7 +168,7 @@ def _word_sentence(sentence: str, values: Mapping[str, _Value], longest: int) ->
             words[name] = describe(value)
         else:
             words[name] = (
-                f"{value:,}" if isinstance(value, int) else _clip_text(value, LONGEST_SAID)
+                f"{value:,}" if isinstance(value, int) else _clip_text(value, longest_said)
             )
     if sentence == "earlier":
         return str(values["message"])
@@ -215,12 +219,12 @@ class Headline(Record):
         """The line as plain text, with shortened quotations."""
         return self.render(LONGEST_QUOTED)
 
-    def render(self, longest: int) -> str:
-        """Return the line with quotations of at most ``longest`` characters."""
+    def render(self, longest: int, longest_said: int = LONGEST_SAID) -> str:
+        """Return the line with quotations and texts of at most so many characters."""
         lead = _line_prefix(self.kind, dict(self.counts).get(self.kind, 0))
         if self.minor:
             lead = f"Less serious, {lead[:1].lower()}{lead[1:]}" if lead else "Less serious: "
-        return lead + _word_sentence(self.sentence, self.values, longest)
+        return lead + _word_sentence(self.sentence, self.values, longest, longest_said)
 
     @property
     def tone(self) -> Tone:
@@ -243,6 +247,24 @@ class Headline(Record):
     def lines(self) -> str:
         """The line, and below it the counts of the other issues if there are any."""
         return "\n".join(filter(None, (self.text, self.others)))
+
+
+def marks_exceed(original: Iteration, worst: Headline) -> bool:
+    """Return whether the answer has more marks of a kind than its headline counts issues of it.
+
+    Words with several issues count once, under the most serious one, and are marked for each.
+    """
+    counts = dict(worst.counts)
+    verdicts = Counter(check.verdict for check in original.claims)
+    sentences = Counter(sentence.status for sentence in original.citation_audit.sentences)
+    marked = {
+        "contradicted": verdicts["contradicted"],
+        "unsupported": verdicts["unsupported"],
+        "uncited": sentences["uncited"],
+    }
+    return bool(worst.others) and any(
+        count > counts[kind] for kind, count in marked.items() if kind in counts
+    )
 
 
 def standing(run: Run) -> Standing:
@@ -813,7 +835,13 @@ def _clip_text(text: str, longest: int) -> str:
         return text
     # If the last word takes up half of the room, as a long id does, the text is cut within it.
     words, _, rest = text[:longest].rpartition(" ")
-    return f"{words.rstrip(' .,;:')}…" if len(rest) < longest / 2 else shorten(text, longest)
+    if len(rest) >= longest / 2:
+        return shorten(text, longest)
+    # A parenthesis that would stay open is left out, unless it's most of the text.
+    before, _, aside = words.rpartition("(")
+    if ")" not in aside and len(before) > longest / 2:
+        words = before
+    return f"{words.rstrip(' .,;:')}…"
 
 
 _WORD = re.compile(r"\S+")

@@ -13,7 +13,7 @@ from masis.schema.labels import Stance, TargetLabel, is_fault
 from masis.schema.review import Decision
 from masis.schema.rules import OMISSIONS
 from masis.schema.run import Run
-from masis.schema.wording import shorten
+from masis.schema.wording import shorten, without_half_quotation
 from masis.views.headline import written_markers
 from masis.views.words import (
     CHUNK_LABEL,
@@ -129,18 +129,23 @@ def _name_part(target: TargetLabel, audit: CitationAudit | None) -> str:
 
 def _details(target: TargetLabel, cause: Cause | None) -> list[str]:
     details = [
-        f"{passage.evidence_id} {_stance_text(target, passage.stance)}:"
-        f" “{shorten(passage.text, LONGEST_PASSAGE)}”"
+        f"{_bracket_number(passage.evidence_id)} {_stance_text(target, passage.stance)}:"
+        f" “{shorten(without_half_quotation(passage.text), LONGEST_PASSAGE)}”"
         for passage in target.evidence
     ]
     if target.right_reference is not None:
-        details.append(f"right reference: {target.right_reference}")
+        details.append(f"right reference: {_bracket_number(target.right_reference)}")
     if target.kind is not None:
         details.append(f"kind of support: {SUPPORT_KIND[target.kind].text}")
     if cause is not None:
         row = CAUSES[cause]
-        details.append(f"derived cause: {row.name.lower()} ({row.meaning})")
+        details.append(f"likely cause: {row.name.lower()} ({row.meaning})")
     return details
+
+
+def _bracket_number(evidence_id: str) -> str:
+    # Without brackets, a number would look like a count.
+    return f"[{evidence_id}]" if evidence_id.isdigit() else evidence_id
 
 
 def _stance_text(target: TargetLabel, stance: Stance) -> str:

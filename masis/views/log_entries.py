@@ -8,6 +8,7 @@ from masis.schema.review import (
     BATCH,
     IMPORTED,
     SHOWN_UNKNOWN,
+    WITHOUT_ANSWER,
     Decision,
     LogEntry,
     decided_about,
@@ -43,6 +44,14 @@ def verdict_text(decision: Decision) -> str:
         return "Decided"
     done = "Overrode" if decision.verdict == "override" else DECIDED[decision.verdict].text
     return f"{done} {decided_about(decision)}"
+
+
+def with_case(words: str, case_id: str) -> str:
+    """Add a case to an answer's name, or to words that end with it.
+
+    Examples: ``Approved revision 2 of c1``, ``Escalated the case c1``.
+    """
+    return f"{words} {case_id}" if words.endswith(WITHOUT_ANSWER) else f"{words} of {case_id}"
 
 
 def entry_texts(entries: Sequence[LogEntry]) -> dict[str, Word]:

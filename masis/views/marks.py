@@ -212,7 +212,7 @@ def answer_pieces(
         if marked:
             closing[marked[0].end].append(number)
     spans = [(citation.start, citation.end) for citation in audit.citations]
-    judged = {span.end: iteration.claims[index].verdict for span, index in layers[2]}
+    judged = _closing_verdicts(iteration, layers[2])
     for start, end in pairwise(cuts):
         in_citation, in_sentence, in_claim, in_fact, in_issue = (cover.at(start) for cover in under)
         piece: AnswerPiece = {"text": answer[start:end]}
@@ -263,6 +263,9 @@ def answer_pieces(
         yield piece
 
 
+LONGEST_GAP = 3
+"""The most blanks between a claim of one word and the claim that it leads to."""
+
 # Worst first: if a place has several references, the worst one is shown.
 _REFERENCE_ORDER = (
     "fabricated",
@@ -280,6 +283,32 @@ def _is_beside(citation: Citation) -> bool:
 
 
 Layer = list[tuple[TextSpan, int]]
+
+
+def _closing_verdicts(iteration: Iteration, claims: Layer) -> dict[int, str]:
+    """Return the verdicts to mark at the ends of claims, by offset.
+
+    Two ticks for the same words, or one for a lone "because", would only puzzle a reader. A
+    supported claim has no tick of its own within another supported one, or if it's a single word
+    right before one.
+    """
+    verdicts: dict[int, str] = {}
+    by_place = sorted(claims, key=lambda claim: (claim[0].start, -claim[0].end))
+    supported = [span for span, index in by_place if iteration.claims[index].verdict == "supported"]
+    starts = {span.start for span in supported}
+    covered, ticked = 0, set()
+    for span in supported:
+        words = iteration.answer[span.start : span.end].split()
+        after = iteration.answer[span.end :][:LONGEST_GAP]
+        next_start = span.end + len(after) - len(after.lstrip())
+        if span.end > covered and not (len(words) == 1 and next_start in starts):
+            ticked.add(span)
+        covered = max(covered, span.end)
+    for span, index in by_place:
+        verdict = iteration.claims[index].verdict
+        if verdict != "supported" or span in ticked:
+            verdicts[span.end] = verdict
+    return verdicts
 
 
 def _mark_layers(

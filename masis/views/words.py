@@ -168,6 +168,11 @@ LESSER = Word(
 """Replaces ``STANDING["nothing_found"]`` if the answer has a less serious issue."""
 
 
+def lesser_words() -> str:
+    """Return the text of ``LESSER`` for the middle of a sentence."""
+    return LESSER.text[0].lower() + LESSER.text[1:]
+
+
 def status_label(
     standing: Standing, state: CaseState, severity: Severity | None
 ) -> tuple[Word, str]:

@@ -262,8 +262,14 @@ def test_one_line_states_whether_a_model_passed(tmp_path: Path) -> None:
         ExamResults(results).add(passed.model_copy(update=other_addresses))
         assert exam_line(exam_standing(settings)).endswith("at another address)")
         ExamResults(results).add(passed)
-        expected = "passed the exam on 3 Mar 2026 (accepted 0 and found 16 of 16 faulty answers)"
-        assert exam_line(exam_standing(settings)) == expected
+        required = (
+            "passed the exam on 3 Mar 2026 (of 16 faulty answers it accepted none, as required, and"
+        )
+        assert exam_line(exam_standing(settings)) == f"{required} flagged 16)"
+        one = passed.model_copy(update={"found": passed.found.model_copy(update={"count": 1})})
+        ExamResults(results).add(one)
+        left = f"{required} flagged 1; it left 15 to a person)"
+        assert exam_line(exam_standing(settings)) == left
         failed = passed.model_copy(
             update={"accepted": passed.accepted.model_copy(update={"count": 2})}
         )

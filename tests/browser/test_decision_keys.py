@@ -941,7 +941,7 @@ def test_the_issues_left_in_a_revision_are_those_of_its_audit(draw: Drawn) -> No
         verdict="override", corrected=revised, reason="unsupported"
     ).model_dump(mode="json")
     checked = forms.check(revised, CASE, shown=CASE.answer)
-    audited = {"name": "revision 2", "issues": [], "serious": []}
+    audited = {"name": "revision 2", "iteration": 1, "issues": [], "serious": []}
     more = {"draft": draft, "view": view, "serious": SERIOUS}
     page = draw(check={**checked, "audited": audited}, **more)
     expect(page.locator(".untouched")).to_have_text(
@@ -955,8 +955,11 @@ def test_the_issues_left_in_a_revision_are_those_of_its_audit(draw: Drawn) -> No
     place = {**draw.data["place"], "case": "other"}
     page = draw(check={**checked, "audited": left}, place=place, **more)
     expect(page.locator(".untouched")).to_have_text(
-        "According to its audit, revision 2 still has 2 issues: safety · uncited."
+        "According to its audit, revision 2 still has 2 issues: safety · uncited. Show revision 2"
     )
+    page.get_by_role("button", name="Show revision 2").click()
+    (opened,) = draw.sent("open")
+    assert (opened["to"], opened["place"]["iteration"]) == ("here", "2")
     error = {"message": "Read them.", "field": "corrected", "confirms": "correction 1"}
     draw.answers["decisions"] = (422, {"error": error})
     page.keyboard.press("Control+Enter")
@@ -1014,6 +1017,31 @@ def test_the_keys_of_a_question_work_although_a_field_had_the_focus(draw: Drawn)
     expect(alert).to_be_hidden()
     expect(page.get_by_label("Note")).to_have_value("Fine.")
     assert draw.bodies_sent("decisions") == []
+
+
+def test_the_typed_line_stays_in_view_when_the_check_takes_room(draw: Drawn) -> None:
+    page = draw()
+    page.keyboard.press("o")
+    field = page.get_by_label("Corrected answer")
+    field.fill("A line of the answer.\n" * 60)
+
+    def resize(height: int) -> None:
+        field.evaluate(
+            """(box, height) => {
+              Object.assign(box.style, { fieldSizing: "fixed", minHeight: 0, height: `${height}px` })
+              return new Promise(done => requestAnimationFrame(() => setTimeout(done, 50)))
+            }""",
+            height,
+        )
+
+    for key, share in (("Control+End", 1), ("Control+Home", 0)):
+        resize(300)
+        field.press(key)
+        field.evaluate("(box, share) => { box.scrollTop = share * box.scrollHeight }", share)
+        resize(200)
+        left = field.evaluate("box => box.scrollHeight - box.clientHeight - box.scrollTop")
+        assert (left < 2) == bool(share)
+        assert (field.evaluate("box => box.scrollTop") == 0) != bool(share)
 
 
 def test_an_approval_against_own_findings_is_asked_about(draw: Drawn) -> None:

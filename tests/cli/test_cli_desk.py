@@ -83,7 +83,7 @@ def test_an_answer_is_listed_shown_decided_labeled_and_undone(masis: Masis, data
         found = masis("log", "--search", words, "--json", *at).stdout.splitlines()
         assert len(found) == count
     assert (
-        "claim “in 1931”: unsupported; 1 supports: “The bridge”; derived cause: citation" in shown
+        "claim “in 1931”: unsupported; [1] supports: “The bridge”; likely cause: citation" in shown
     )
     assert "No cases need your decision." in masis("queue", *at).stderr
     log = masis("log", "a", *at).stdout

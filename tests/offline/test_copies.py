@@ -53,6 +53,7 @@ def test_typographic_variants_are_copies(evidence: str, claim: str) -> None:
     "heading",
     [
         "CONCLUSIONS: ",
+        "IMPORTANCE: ",
         "Results - ",
         "Results – ",
         "CONCLUSIONS ",

@@ -562,7 +562,7 @@ def test_a_label_counts_by_the_cause_that_its_passages_show_as_on_the_page_and_i
     ]
     opened = bench.cases.open("case-1")
     [line] = label_lines(entry.decision, opened.case, opened.run)
-    assert line.details[-1].startswith(f"derived cause: {cause}")
+    assert line.details[-1].startswith(f"likely cause: {cause}")
 
 
 def test_the_queue_lists_and_counts_cases_by_mode_and_cause(desk: Workbench) -> None:

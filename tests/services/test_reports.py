@@ -98,7 +98,7 @@ def test_the_report_is_complete(
         "Overridden by Ana",
         "wrong figure",
         f"Reported: “{answer[:4]}”: unsafe, high (no)",
-        f"{chunk.id} contradicts: “{chunk.text[:9]}”",
+        f"{chunk.id} contradicts the words: “{chunk.text[:9]}”",
         "Reported: the whole answer: incomplete, low",
         "checked against the annual report",
         "It grew by 14.2% [chunk_2].",

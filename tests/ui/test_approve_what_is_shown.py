@@ -22,6 +22,7 @@ from masis.schema.run import Run
 from masis.schema.team import QueuePolicy
 from masis.server.app import Server, api_route
 from masis.services import Workbench, demo_cases
+from masis.services.desk import Desk
 from masis.services.drafts import case_subject
 from masis.services.records import CaseFilter, DecisionFilter
 from masis.services.reports import case_report
@@ -534,3 +535,23 @@ def newest_decision(workbench: Workbench) -> Decision:
     entry = workbench.reviews.current(CASE)
     assert entry.decision.kind == "decision"
     return entry.decision
+
+
+def test_a_decision_on_a_case_without_an_answer_names_no_answer(
+    workbench: Workbench, client: TestClient
+) -> None:
+    case = workbench.cases.open(CASE).case.model_copy(update={"id": "empty", "answer": None})
+    workbench.cases.add_one(ADA, case)
+    view = workbench.cases.open("empty")
+    body = {
+        "place": {"case": "empty"},
+        "token": "nothing to approve",
+        "seen": view.summary.version,
+        "fields": {"verdict": "escalate", "note": "Ask the archive."},
+        "shown": dict(shown_answer(view.case, None, 0)),
+        "advance": False,
+    }
+    assert post(client, "decisions", body)["done"] == "Escalated the case empty"
+    again = Desk(workbench, reviewer="Ada").decide("empty", "reject", reason="unclear")
+    assert again.decision
+    assert verdict_text(again.decision) == "Rejected the case"

@@ -102,9 +102,16 @@ def test_the_newest_audit_is_shown_and_others_can_be_chosen(workbench: Workbench
 def test_the_headline_is_about_the_original_answer_whichever_iteration_is_shown(
     workbench: Workbench, iteration: str, whose: str
 ) -> None:
-    assert f"{whose}Cites [chunk_99], which doesn't exist" in component_data(
-        page(iteration=iteration)
+    app = page(iteration=iteration)
+    shown = component_data(app)
+    assert f"{whose}Cites [chunk_99], which doesn't exist" in shown
+    # the color warns about the answer that is read
+    (head,) = (
+        json.loads(component.proto.json)
+        for component in app.get("bidi_component")
+        if component.proto.id.endswith("-head")
     )
+    assert (head["headline"]["tone"] == "bad") == (iteration == "1")
 
 
 def test_a_decided_case_names_its_reviewer_and_shows_the_correction_first(

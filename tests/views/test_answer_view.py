@@ -13,7 +13,7 @@ import pytest
 
 from masis import Settings, run_audit
 from masis.api.audits import audit_citations
-from masis.schema.audit import ClaimCheck, JudgedBy, MarkedWords, RejectedIssue, Revision
+from masis.schema.audit import ClaimCheck, JudgedBy, MarkedWords, Quote, RejectedIssue, Revision
 from masis.schema.base import Unscored
 from masis.schema.case import Case, NoAnswer
 from masis.schema.penalties import penalty_causes
@@ -304,7 +304,7 @@ def test_a_missing_point_is_listed_once_with_its_evidence_sentence(case: Case, r
         "",
     )
     # whether it was asked for is not known
-    assert issue["reason"] == "The evidence also says it, but the answer doesn't."
+    assert issue["reason"] == "The evidence says it, but the answer doesn't."
     assert issue["insert"]["text"] == "The Ministry of Works surveys the bridge in full [c1]."
     assert issue["insert"]["says"] == "The Ministry of Works surveys the bridge in full"
     last = [
@@ -822,6 +822,34 @@ def test_a_claims_mark_ends_once_with_its_verdict() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("claims", "ticked"),
+    [
+        # a claim within another supported one
+        (["It cost 51 million", "It cost 51 million [1]."], ["."]),
+        (["51 million", "It cost 51 million [1]."], ["."]),
+        # a lone word that leads to a claim
+        (["It failed", "because", "the tide came"], ["It failed", "the tide came"]),
+        (["It failed", "because"], ["It failed", "because"]),
+        (["It failed", "It cost 51 million"], ["It cost 51 million", "It failed"]),
+    ],
+)
+def test_words_have_one_tick(claims: list[str], ticked: list[str]) -> None:
+    answer = "It cost 51 million [1]. It failed, because the tide came."
+    judged = judged_claims(answer, [(words, "supported", "chunk_1") for words in claims])
+    assert [piece["text"] for piece in judged["pieces"] if "closes" in piece] == ticked
+
+
+def test_a_contradicted_claim_within_a_supported_one_keeps_its_end() -> None:
+    claims = [
+        ("51 million", "contradicted", "chunk_1"),
+        ("It cost 51 million.", "supported", "chunk_1"),
+    ]
+    judged = judged_claims("It cost 51 million.", claims)
+    ends = [piece["closes"] for piece in judged["pieces"] if "closes" in piece]
+    assert ends == ["contradicted", "supported"]
+
+
 def test_a_comparison_shows_the_earlier_iteration_first(case: Case, run: Run) -> None:
     for index, against in ((0, 1), (1, 0)):
         shown = answer_view(case, run, index, against=against)["difference"]
@@ -1095,3 +1123,32 @@ def test_the_label_of_a_misattributed_or_fabricated_citation_is_about_the_citati
     view = answer_view(case, with_first(run, issues=(issue,)), 0)
     (reference,) = [item for item in view["references"] if item["text"] == "[c1]"]
     assert view["issues"][0]["target"] == reference["target"]
+
+
+def test_only_the_nearest_passages_of_an_unconfirmed_claim_are_highlighted() -> None:
+    texts = {"1": "The loan lasts 4 weeks. It can be renewed.", "2": "A fee is due. Pay it."}
+    case = case_of("You can keep a book for a month [1].", texts)
+    iteration = run_audit(case).iterations[0]
+    (check,) = iteration.claims
+
+    def highlighted(verdict: str, *scores: float) -> set[str]:
+        places = [("1", 0, 23), ("1", 24, 42), ("2", 0, 13)]
+        quotes = tuple(
+            Quote(evidence_id=name, start=start, end=end, text=texts[name][start:end], score=score)
+            for (name, start, end), score in zip(places, scores, strict=True)
+        )
+        judged = check.model_copy(update={"verdict": verdict, "quotes": quotes})
+        shown = iteration.model_copy(update={"claims": (judged,), "issues": ()})
+        run = run_audit(case).model_copy(update={"iterations": (shown,)})
+        return {
+            piece["text"]
+            for card in answer_view(case, run, 0)["evidence"]
+            for piece in card["pieces"]
+            if piece.get("claims")
+        }
+
+    loan, renewal, fee = "The loan lasts 4 weeks.", "It can be renewed.", "A fee is due."
+    assert highlighted("unverifiable", 0.5, 0.4, 0.3) == {loan}
+    assert highlighted("unverifiable", 0.3, 0.29, 0.3) == {loan, renewal}
+    assert highlighted("unverifiable", 0.1, 0.1, 0.5) == {fee}
+    assert highlighted("supported", 1.0, 0.4, 0.3) == {loan, renewal, fee}

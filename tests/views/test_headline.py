@@ -28,8 +28,10 @@ from masis.views.headline import (
     LONGEST_QUOTED,
     LONGEST_QUOTED_IN_HEAD,
     LONGEST_SAID,
+    LONGEST_SAID_IN_HEAD,
     Headline,
     headline,
+    marks_exceed,
     standing,
 )
 from tests.audit import factories
@@ -131,8 +133,8 @@ LONG = (
         (
             "The bridge is 120 metres long [c1] or a little more than that.",
             (
-                "1 of 1 claim not confirmed: the offline checks recognize only the evidence's own"
-                " words"
+                "1 of 1 claim not confirmed: the offline checks confirm only what is copied from"
+                " the evidence"
             ),
         ),
     ],
@@ -707,3 +709,27 @@ def test_a_stored_headline_is_worded_when_it_is_shown(
     assert stored.lines == "No evidence supports “It grew by 14.2%”\n1 partly supported claim"
     monkeypatch.setitem(_SENTENCES, "unsupported", "Nothing supports {claim}")
     assert stored.text == "Nothing supports “It grew by 14.2%”"
+
+
+def test_a_cut_text_leaves_no_parenthesis_open() -> None:
+    words = "The bridge is declared safe without a limit, which may put the runners in danger"
+    text = f"{words}, and no dampers are in place on any of its spans (see chunk_2 and the report by the city)"
+    line = Headline(kind="safety", sentence="stated", values={"message": text})
+    assert line.render(LONGEST_QUOTED).endswith("on any of its spans…")
+    assert line.render(LONGEST_QUOTED_IN_HEAD, LONGEST_SAID_IN_HEAD) == text
+    closed = Headline(
+        kind="safety", sentence="stated", values={"message": f"{words} (see c2) {text}"}
+    )
+    assert "(see c2)" in closed.text
+
+
+def test_marks_of_words_with_several_issues_exceed_the_counts(clean: Run) -> None:
+    claims = (check("contradicted"), check("contradicted", "It shrank [c2]."))
+    run = with_original(clean, claims=claims)
+    line = headline(run)
+    counted = line.model_copy(
+        update={"kind": "safety", "counts": (("safety", 1), ("contradicted", 2))}
+    )
+    assert not marks_exceed(run.iterations[0], counted)
+    once = counted.model_copy(update={"counts": (("safety", 1), ("contradicted", 1))})
+    assert marks_exceed(run.iterations[0], once)

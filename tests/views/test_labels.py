@@ -10,6 +10,7 @@ from masis import run_audit
 from masis.schema.case import Case
 from masis.schema.labels import TargetLabel
 from masis.schema.review import Decision
+from masis.schema.wording import without_half_quotation
 from masis.views.labels import flat_lines, label_lines
 
 ANSWER = "The 🌉 bridge opened in 1950 [c1]. It is 120 metres long [c3]."
@@ -68,13 +69,45 @@ def test_a_label_names_its_passages_and_its_cause() -> None:
     assert opened.text == "claim “The 🌉 bridge opened in 1950”: contradicted"
     assert opened.details == [
         "c1 contradicts: “opened in 1931”",
-        "derived cause: generation (the evidence settles it, and the answer says something else)",
+        "likely cause: generation (the evidence settles this, but the answer says something else)",
     ]
     assert length.details == [
         "c2 supports: “It is 120 metres long.”",
         "kind of support: quotation",
-        "derived cause: citation (the cited chunk isn't the one that settles it)",
+        "likely cause: citation (the cited chunk isn't the one that settles this)",
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ('We will not merge, and perhaps never."', "We will not merge, and perhaps never."),
+        ("“We will not merge.", "We will not merge."),
+        ("We will not merge.”", "We will not merge."),
+        ("We won’t merge.", "We won’t merge."),
+        ("»We won’t merge.«", "»We won’t merge.«"),
+        ('"Never", she said.', '"Never", she said.'),
+        ('She said "never"', 'She said "never"'),
+        ('"', ""),
+    ],
+)
+def test_a_passage_has_no_half_of_a_quotation(text: str, shown: str) -> None:
+    assert without_half_quotation(text) == shown
+
+
+def test_a_chunk_with_a_number_as_its_id_isnt_a_count() -> None:
+    chunk = CASE.evidence[0].model_copy(update={"id": "1", "text": 'He says: "It was 1931."'})
+    case = CASE.model_copy(update={"evidence": (chunk,)})
+    opened = label(
+        "The 🌉 bridge opened in 1950",
+        "contradicted",
+        evidence=[
+            {**passage("c1", "opened in 1931", "contradicts"), "evidence_id": "1"}
+            | {"start": 10, "end": 23, "text": 'It was 1931."'}
+        ],
+    )
+    (line,) = label_lines(decision(opened), case, None)
+    assert line.details[0] == "[1] contradicts: “It was 1931.”"
 
 
 def test_labels_on_chunks_and_the_case_and_reported_issues_have_words() -> None:
@@ -93,11 +126,11 @@ def test_labels_on_chunks_and_the_case_and_reported_issues_have_words() -> None:
         "A needed passage is missing (its cost)",
         (
             "the whole answer: incomplete, low (no cost);"
-            " derived cause: retrieval (no passage of the evidence settles it)"
+            " likely cause: retrieval (no passage of the evidence settles this)"
         ),
         (
             "reference “[c3]”: misattributed; right reference: c2;"
-            " derived cause: citation (the cited chunk isn't the one that settles it)"
+            " likely cause: citation (the cited chunk isn't the one that settles this)"
         ),
     ]
 
@@ -139,7 +172,7 @@ def test_a_reference_cites_its_own_chunk_only() -> None:
     supporting = [passage("c3", "It is in Halden.", "supports")]
     cited = label("c1", "unsupported", target="reference", evidence=supporting)
     (line,) = label_lines(decision(cited), CASE, None)
-    assert line.details[-1].startswith("derived cause: citation")
+    assert line.details[-1].startswith("likely cause: citation")
 
 
 @pytest.mark.parametrize(
@@ -164,6 +197,6 @@ def test_labels_on_a_revision_are_read_in_the_revision() -> None:
     target = TargetLabel(target="claim", start=0, end=10, text=words, label="unsupported")
     decided = decision(target, run_id=run.id, iteration=last)
     (line,) = label_lines(decided, CASE, run)
-    assert line.details == ["derived cause: retrieval (no passage of the evidence settles it)"]
+    assert line.details == ["likely cause: retrieval (no passage of the evidence settles this)"]
     beyond = decision(target, run_id=run.id, iteration=last + 1)
     assert label_lines(beyond, CASE, run)[0].details == []

@@ -155,7 +155,7 @@ _INTRODUCTION = re.compile(
 # a capital. It doesn't match "Results of", "Objective: " or "Hypothesis: ", which assert nothing.
 _SECTION = r"""
     (?:main\ |key\ |study\ |principal\ |primary\ )?
-    (?:background|introduction|context|rationale|methods?|methodology|materials?|design|settings?
+    (?:background|importance|introduction|context|rationale|methods?|methodology|materials?|design|settings?
       |participants|patients|subjects|population|interventions?|exposures?|measurements?|measures
       |outcomes?(?:\ measures?)?|data\ sources?|study\ selection|data\ extraction|results?
       |findings?|observations?|discussions?|conclusions?|interpretations?|implications?|relevance

@@ -257,8 +257,8 @@ def _claim_issue(text: str, assessment: ClaimAssessment) -> str | None:
             f" claim has {claim_words}."
         )
     return (
-        "Not confirmed by the offline checks, because the evidence doesn't say this in the same"
-        " words."
+        "Not confirmed. The offline checks found no sentence of the evidence in these words. It may"
+        " say this in other words, or not at all."
     )
 
 

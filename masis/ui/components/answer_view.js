@@ -847,6 +847,8 @@ function drawAnswer(root, data, desk) {
       let after = last.mark
       while (after.parentNode.classList.contains("reported") && !after.nextSibling?.textContent)
         after = after.parentNode
+      // The style sheet draws the tick of a claim behind the words of its last piece
+      if (after.parentNode === last.element && !after.nextSibling?.textContent) after = last.element
       after.after(chip)
     }
   }

@@ -55,16 +55,19 @@ const untouchedIssues = ({ count, left, others, missing }, show) => {
   return row
 }
 
-// Returns a line with the issues that the audit of a revision has left in it.
-const auditedIssues = ({ name, issues }) =>
-  make(
-    "p",
-    "dim untouched",
-    issues.length
-      ? `According to its audit, ${name} still has ${plural(issues.length, "issue")}: ` +
-          `${issues.join(" · ")}.`
-      : `According to its audit, ${name} has no issues.`,
-  )
+// Returns a line with the issues that the audit of a revision has left in it. Its button calls
+// `show` with the revision's iteration.
+const auditedIssues = ({ name, iteration, issues }, show) => {
+  const row = make("p", "dim untouched")
+  if (!issues.length) row.append(`According to its audit, ${name} has no issues.`)
+  else
+    row.append(
+      `According to its audit, ${name} still has ${plural(issues.length, "issue")}: `,
+      `${issues.join(" · ")}. `,
+      button("quiet", `Show ${name}`, "", () => show(iteration)),
+    )
+  return row
+}
 
 // Finds the words of the answer between two offsets in the correction. If the correction has them
 // several times, returns the range nearest to their place in the answer. Returns null if they were

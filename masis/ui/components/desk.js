@@ -103,6 +103,8 @@ class Desk {
     if (this.column?.previousElementSibling)
       this.resizes.observe(this.column.previousElementSibling)
     this.resizes.observe(this.el.editor) // it grows with its text
+    this.textResizes = new ResizeObserver(() => this.keepTypedLine())
+    this.textResizes.observe(this.el.corrected)
   }
 
   leave() {
@@ -110,6 +112,7 @@ class Desk {
     this.stopFitting()
     this.listeners.abort()
     this.resizes.disconnect()
+    this.textResizes.disconnect()
     this.view?.leave()
     this.el.editor.hidden = true
     this.placeEditor()
@@ -1464,6 +1467,20 @@ class Desk {
     if (appears && this.isFinal) requestAnimationFrame(() => this.hasLeft || this.showSides())
   }
 
+  // Keeps the line that is typed in view. The check of the correction appears below the text, which
+  // gets lower by that, and the browser scrolls a text only while somebody types. The caret's place
+  // is estimated from its share of the text.
+  keepTypedLine() {
+    const { corrected } = this.el
+    const height = corrected.clientHeight
+    const lost = (this.textHeight ?? height) - height
+    this.textHeight = height
+    if (lost <= 0 || this.root.getRootNode().activeElement !== corrected) return
+    const share = corrected.selectionEnd / Math.max(1, corrected.value.length)
+    const caret = share * corrected.scrollHeight
+    if (caret > corrected.scrollTop + height) corrected.scrollTop += lost
+  }
+
   build() {
     const el = (this.el = {})
     const panel = (el.panel = named("section", "panel", "", { "aria-label": "Decision" }))
@@ -1561,9 +1578,13 @@ class Desk {
       type: "text",
       maxlength: "80",
       autocomplete: "name",
-      placeholder: "Recorded with every decision",
+      placeholder: "Type it, then press Enter",
     })
-    el.nameBlock.append(named("label", "label", "Your name", { for: "name" }), el.name)
+    const nameLabel = named("label", "label", "Your name ", { for: "name" })
+    nameLabel.append(
+      named("span", "dim small", "recorded with every decision", { "aria-hidden": "true" }),
+    )
+    el.nameBlock.append(nameLabel, el.name)
     el.ask = named("div", "ask message tone-warn", "", { role: "alert", tabindex: "-1" })
     el.submit = button("primary", "Submit", "Ctrl ↵", () => this.submit())
     el.discard = button("quiet", "Discard draft", "", () => this.discard())
@@ -2058,7 +2079,7 @@ class Desk {
     }
     const text = isApproved ? this.base() : this.fields.corrected
     const untouched = this.audited
-      ? auditedIssues(this.audited)
+      ? auditedIssues(this.audited, index => this.showIteration(index))
       : text !== null &&
         untouchedIssues(this.view.untouched(text), number => this.showIssue(number))
     if (untouched) el.citationProblems.append(untouched)

@@ -390,7 +390,7 @@ class LabelBar {
     const isGiven = given.kind === kind
     this.set(
       { kind: isGiven ? null : kind },
-      `Kind of support ${isGiven ? "removed" : `: ${text}`}.`,
+      isGiven ? "Kind of support removed." : `Kind of support: ${text}.`,
     )
   }
 

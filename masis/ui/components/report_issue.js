@@ -4,8 +4,20 @@
 const TONE_OF = { critical: "bad", high: "bad", medium: "warn", low: "calm" }
 const DEFAULT_SEVERITY = "medium"
 const EXCERPT = 160
+// Returns a passage without a quotation mark at its end or beginning that has no partner in it
+// (`without_half_quotation` in wording.py)
+const withoutHalfQuotation = text => {
+  const count = mark => text.split(mark).length - 1
+  for (const [opening, ending] of ['""', "“”", "«»", "‘’"]) {
+    const isSame = opening === ending
+    const more = isSame ? count(ending) % 2 : count(ending) - count(opening)
+    if (more > 0 && text.endsWith(ending)) return text.slice(0, -1).trimEnd()
+    if ((isSame ? more > 0 : more < 0) && text.startsWith(opening)) return text.slice(1).trimStart()
+  }
+  return text
+}
 const excerpt = text => {
-  const words = text.replace(/\s+/gu, " ").trim()
+  const words = withoutHalfQuotation(text.replace(/\s+/gu, " ").trim())
   return words.length > EXCERPT ? `${words.slice(0, EXCERPT).trimEnd()}…` : words
 }
 const aboutWords = report =>

@@ -49,6 +49,7 @@ from masis.views.markdown import colour_label, escape_markdown
 from masis.views.queues import fill_text, left_text, policy_text
 from masis.views.words import DECIDED as DECIDED_AS
 from masis.views.words import (
+    LESSER,
     MACHINE_HIDDEN,
     SEVERITY,
     STANDING,
@@ -56,6 +57,7 @@ from masis.views.words import (
     WAITS_FOR_YOU,
     LabelData,
     label,
+    lesser_words,
     model_words,
     status_label,
 )
@@ -252,7 +254,7 @@ def _draw_standings(workbench: Workbench, facets: Facets, case_filter: CaseFilte
         name: standings.get(name, 0) for name in STANDING if standings.get(name) or name in chosen
     }
     several = len(chosen) > 1
-    with_minor = {"nothing_found": f", {minor:,} with less serious issues"} if minor else {}
+    lesser = {"nothing_found": minor} if minor else {}
     words = dict(STANDING)
     # if all waiting cases wait for the same thing, the filter names it as the rows do
     for state in ("escalated", "needs_adjudication"):
@@ -262,7 +264,10 @@ def _draw_standings(workbench: Workbench, facets: Facets, case_filter: CaseFilte
         "Status",
         list(counts),
         selection_mode="multi" if several else "single",
-        format_func=lambda name: f"{words[name].text} {counts[name]:,}{with_minor.get(name, '')}",
+        format_func=lambda name: (
+            f"{words[name].text} {counts[name] - lesser.get(name, 0):,}"
+            + (f", {lesser_words()} {minor:,}" if name in lesser else "")
+        ),
         label_visibility="collapsed",
         **address.bind_query_param(
             "standing",
@@ -272,7 +277,7 @@ def _draw_standings(workbench: Workbench, facets: Facets, case_filter: CaseFilte
         ),
     )
     if can_split and minor:
-        parts = {address.in_words(SEVERITY): f"Less serious issues only {minor:,}"}
+        parts = {address.in_words(SEVERITY): f"{LESSER.text} {minor:,}"}
         parts["none"] = f"No issue, at most a remark {counts['nothing_found'] - minor:,}"
         severity = address.value("severity")
         st.pills(

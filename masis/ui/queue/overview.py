@@ -53,7 +53,14 @@ from masis.ui.shell.reviewer import acting, actor
 from masis.views import pictures
 from masis.views.markdown import colour_label
 from masis.views.numbers import dollars, duration
-from masis.views.words import DECIDED, MACHINE_HIDDEN, STANDING, WAITS_FOR, Word
+from masis.views.words import (
+    DECIDED,
+    MACHINE_HIDDEN,
+    STANDING,
+    WAITS_FOR,
+    Word,
+    lesser_words,
+)
 
 WAITING_SHOWN = 6
 DECISIONS_SHOWN, DECISIONS_READ = 5, 50
@@ -260,14 +267,12 @@ def draw_standing_counts(
         for standing, state, count, word in counts:
             if count > 0:
                 parameters = {"standing": standing, "state": state, "order": order}
-                with_issues = (
-                    f", {minor:,} with less serious issues"
-                    if standing == "nothing_found" and minor
-                    else ""
-                )
+                # A case whose issues are all less serious has the status "nothing found", too
+                lesser = minor if standing == "nothing_found" else 0
+                with_issues = f", **{lesser:,}** {lesser_words()}" if lesser else ""
                 st.page_link(
                     "pages/queue.py",
-                    label=f"**{count:,}** {colour_label(word)}{with_issues}",
+                    label=f"**{count - lesser:,}** {colour_label(word)}{with_issues}",
                     query_params={name: value for name, value in parameters.items() if value},
                     help=word.meaning,
                 )

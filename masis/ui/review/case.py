@@ -46,7 +46,13 @@ from masis.ui.team.leases import release_button
 from masis.views import scores
 from masis.views.charts import course_chart, score_rows
 from masis.views.faults import revealed_words
-from masis.views.headline import LONGEST_QUOTED_IN_HEAD, headline
+from masis.views.headline import (
+    LONGEST_QUOTED_IN_HEAD,
+    LONGEST_SAID_IN_HEAD,
+    Headline,
+    headline,
+    marks_exceed,
+)
 from masis.views.issue_history import IssueHistory, issue_history
 from masis.views.markdown import escape_markdown
 from masis.views.numbers import day, moment
@@ -608,7 +614,7 @@ def _draw_case_head(page: _Page) -> None:
             ""
             if worst is None
             else ("" if worst.tone == "calm" else "The audit had found: ")
-            + worst.render(LONGEST_QUOTED_IN_HEAD)
+            + worst.render(LONGEST_QUOTED_IN_HEAD, LONGEST_SAID_IN_HEAD)
         )
         who = f"{DECIDED[decided.verdict].text} by {decided.reviewer} {used_answer(decided)}"
         text = f"{who.rstrip()}{reason}. {finding}".rstrip()
@@ -617,11 +623,18 @@ def _draw_case_head(page: _Page) -> None:
     elif worst:
         prefix = "Original answer: " if page.at else ""
         data["headline"] = {
-            "text": f"{prefix}{worst.render(LONGEST_QUOTED_IN_HEAD)}",
-            "tone": worst.tone,
-            "others": worst.others,
+            "text": f"{prefix}{worst.render(LONGEST_QUOTED_IN_HEAD, LONGEST_SAID_IN_HEAD)}",
+            # The color is for what the page shows: not for another answer, and not for a trifle
+            "tone": "calm" if page.at or view.summary.severity == "low" else worst.tone,
+            "others": _issue_counts(run, worst),
         }
     case_head(data, key="head")
+
+
+def _issue_counts(run: Run | None, worst: Headline) -> str:
+    """Return the counts of the original's other issues, and why its text has more marks."""
+    once = run is not None and run.original is not None and marks_exceed(run.original, worst)
+    return f"{worst.others} (words with several issues count once)" if once else worst.others
 
 
 def _name_reasons(run: Run | None, *, decided: bool) -> str:
@@ -688,7 +701,7 @@ def _draw_not_audited(run: Run | None, runs: tuple[RunSummary, ...]) -> None:
         )
         return
     st.warning(
-        "The last audit ended before it finished an iteration. “Why it needs review” has the"
+        "The last audit stopped before it had checked the answer. “Why it needs review” has the"
         " technical details.",
         icon=":material/warning:",
     )

@@ -245,6 +245,7 @@ def decision_of(
     token: str,
     machine_shown: tuple[str, ...],
     shown: str = "",
+    about: str = "",
     acknowledged: Collection[str] = (),
 ) -> Decision:
     """Return the decision of a form for which ``find_problem`` returned None.
@@ -258,6 +259,7 @@ def decision_of(
         token: The token of the form, which makes a repeated submit harmless.
         machine_shown: The parts of the machine's verdict that the page showed.
         shown: The digest of the answer shown.
+        about: The name of what is decided. By default it's that of the iteration.
         acknowledged: The ids of the serious issues that were listed to the reviewer, and the keys
             of their own serious labels (``label_key``).
 
@@ -265,7 +267,7 @@ def decision_of(
     base = label_base(run, index)
     labels = tuple(labels_in(fields, base, run.iterations[index] if run else None, shown))
     reason, codes = reasons_given(chosen_reasons(fields), fields.other)
-    extra: dict[str, Any] = {"answer": shown_name(run, index), **codes}
+    extra: dict[str, Any] = {"answer": about or shown_name(run, index), **codes}
     if fields.verdict in ("approve", "override"):
         taken = revision_of(run, fields.corrected or "") if fields.verdict == "override" else None
         serious = serious_issues(run, taken or index)
@@ -454,6 +456,7 @@ def audited_issues(run: Run | None, text: str) -> Data | None:
     groups = numbered_issues(run.iterations[index])
     return {
         "name": shown_name(run, index),
+        "iteration": index,
         "issues": [rule_word(group[0].rule).text for group in groups],
         "serious": serious_rows(run, index),
     }

@@ -13,7 +13,7 @@ from typing import ClassVar, Self
 
 from masis.errors import Removed
 from masis.schema.base import Record
-from masis.schema.review import Decision, answer_digest
+from masis.schema.review import WITHOUT_ANSWER, Decision, answer_digest
 from masis.schema.run import Run
 from masis.schema.wording import count_noun
 from masis.services import Actor, CaseView, Workbench
@@ -231,6 +231,11 @@ class OpenDesk:
         return forms.shown_name(self.run, self.index)
 
     @property
+    def decided_name(self) -> str:
+        """The name of what a decision is about."""
+        return self.answer_name if self.can_approve else WITHOUT_ANSWER
+
+    @property
     def decided_answer(self) -> DecidedAnswer:
         """The answer shown, as the rules of a decision need it."""
         return DecidedAnswer(self.answer, forms.serious_issues(self.run, self.index))
@@ -295,7 +300,7 @@ class OpenDesk:
             "answer": self.answer,
             "shown": shown_answer(view.case, run, self.index),
             "about": {
-                "name": self.answer_name if self.can_approve else "the case",
+                "name": self.decided_name,
                 "note": self._about_answer(),
             },
             "serious": forms.serious_rows(run, self.index),

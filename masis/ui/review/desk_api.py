@@ -38,7 +38,7 @@ from masis.ui.team.final_desk import FinalDesk, FinalFields
 from masis.ui.team.leases import explain_empty_queue
 from masis.views.answer import shown_answer
 from masis.views.faults import revealed_words
-from masis.views.log_entries import verdict_text
+from masis.views.log_entries import verdict_text, with_case
 from masis.views.words import DECIDED
 
 CHANGED = "Your entries are still here. Check them, then submit again."
@@ -449,6 +449,7 @@ def _checked_decision(desk: OpenDesk, body: DecisionForm, fields: FormFields) ->
         token=body.token,
         machine_shown=desk.machine_shown,
         shown=shown_answer(desk.view.case, desk.run, desk.index)["digest"],
+        about=desk.decided_name,
         acknowledged=body.acknowledged,
     )
     if fields.verdict == "override" and fields.corrected is None:
@@ -522,7 +523,7 @@ def _after(call: ApiCall, body: DecisionForm, entry: LogEntry) -> DeskAnswer:
         # Stay on the page to show what was planted. A decision on a planted fault can't be undone.
         text = f"{words}. {revealed_words(desk.view.planted)} Next (N)"
         return DeskAnswer(desk=desk.data(), message=FormMessage(text=text), done=words)
-    done = f"{words} of {desk.case_id}"
+    done = with_case(words, desk.case_id)
     about = {"entry": entry.id, "done": done}
     undo = "Undo (U)"
     if desk.notice is not None and desk.notice.adjudicate:
@@ -562,8 +563,12 @@ def undo_entry(call: ApiCall, body: UndoneEntry) -> DeskAnswer:
     done = f"Undone. The undo is recorded in the log.{restored}"
     here = case_id == body.place.case
     if undone is not None and not here:
-        words = "skipped" if undone.kind == "skip" else f"{verdict_text(undone)} of"
-        done = f"Undone: {words[:1].lower()}{words[1:]} {case_id}. The undo is recorded in the log."
+        words = (
+            f"skipped {case_id}"
+            if undone.kind == "skip"
+            else with_case(verdict_text(undone), case_id)
+        )
+        done = f"Undone: {words[:1].lower()}{words[1:]}. The undo is recorded in the log."
         done += restored
     desk = body.open(call) if here else body.open(call, case=case_id)
     data = desk.data()
