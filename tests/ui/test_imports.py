@@ -249,3 +249,12 @@ def test_text_from_files_is_never_rendered_as_markdown(workbench: Workbench) -> 
     assert not any(
         "example.org" in each.label for each in (*app.button, *app.selectbox, *app.multiselect)
     )
+
+
+def test_a_column_of_systems_is_proposed_shown_and_stored(workbench: Workbench) -> None:
+    rows = [{**OWN, "id": "q1", "system": name, "topic": "bridges"} for name in ("birch", "alder")]
+    app = upload(open_page("import"), "own.jsonl", lines(*rows))
+    assert box(app, "System that answered (optional)").value == "system"
+    assert "Not used: topic. They're stored with the case." in texts(app)
+    start(app)
+    assert {case.id for case in workbench.store.cases.iterate()} == {"q1:birch", "q1:alder"}
