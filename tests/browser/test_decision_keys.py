@@ -1282,6 +1282,30 @@ def test_a_decision_can_be_undone_after_its_new_draft_was_discarded(draw: Drawn)
     assert draw.sent("undo")[0]["entry"] == standing["id"]
 
 
+def test_an_approval_isnt_started_again_by_the_same_key(draw: Drawn) -> None:
+    page = draw(standing={**STANDING, "undoable": True, "approved": True})
+    for _ in range(2):
+        page.keyboard.press("a")
+        says(page).to_contain_text("You have approved this answer. U undoes it")
+    assert not draw.sent("draft")
+    # another answer of the case, or another person's decision
+    page = draw(standing={**STANDING, "undoable": True, "approved": False})
+    page.keyboard.press("a")
+    expect(page.get_by_role("radio", name="Approve")).to_be_checked()
+
+
+def test_nothing_is_entered_before_the_name_of_this_browser_is_known(draw: Drawn) -> None:
+    draw.page.evaluate("localStorage.setItem('masis-reviewer', 'Ada')")
+    page = draw(reviewer="")
+    for key in ("x", "u"):
+        page.keyboard.press(key)
+        says(page).to_contain_text("The page is still loading.")
+    assert not draw.requests
+    page = draw(reviewer="Ada")
+    page.keyboard.press("x")
+    expect(page.get_by_role("radio", name="Reject")).to_be_checked()
+
+
 def test_the_card_of_the_chunk_that_is_labelled_is_outlined(draw: Drawn) -> None:
     page = draw()
     page.locator(".card-head").nth(1).focus()

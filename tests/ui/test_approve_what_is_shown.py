@@ -470,6 +470,7 @@ def test_the_answer_that_is_valid_after_a_decision_is_named_wherever_it_is_shown
     entry = workbench.reviews.current(CASE)
     (row,) = (row for row in desk["history"] if row["id"] == entry.id)
     assert desk["standing"]["outcome"] == row["outcome"] == outcome
+    assert desk["standing"]["approved"] == (kind in ("original", "revision"))
     row = entry_row(entry, entry_context(workbench, entry))
     assert row["about"].endswith(f", {outcome}")
     report = case_report(workbench.cases.open(CASE), workbench.store.decisions.head())

@@ -22,6 +22,9 @@ const MIN_CASE_MS = 1000
 // is pressed until the page reacts
 const REPEATED_PRESS_MS = 2000
 const ADVANCE_KEY = "masis-advance"
+const NAME_KEY = "masis-reviewer" // reviewer.js writes it
+// A stored name that the server refuses is never learned.
+const NAME_TIMEOUT_MS = 10_000
 // The decisions and skips of this window, newest last. U undoes them one by one.
 const decided = []
 const GLYPH = { approve: "✓", override: "✎", reject: "✕", escalate: "↗" }
@@ -664,9 +667,19 @@ class Desk {
     )
   }
 
+  // Returns whether the page has yet to learn the name that this browser has stored (reviewer.js).
+  // Until then the form is nobody's, and a draft saved in it would come back after the decision.
+  awaitsName() {
+    return (
+      !this.data.reviewer &&
+      Boolean(readStored(NAME_KEY)) &&
+      performance.now() - this.openedAt < NAME_TIMEOUT_MS
+    )
+  }
+
   // If an action is under way, says so and returns true.
   refuseIfBusy() {
-    if (!this.busy) return false
+    if (!this.busy && !this.awaitsName()) return false
     this.hasRefusedKey = true
     return this.refuse(
       this.busy === "decisions"
@@ -737,6 +750,12 @@ class Desk {
   choose(verdict) {
     if (this.refuseIfBusy()) return
     if (this.refuseVerdict(verdict)) return
+    if (verdict === "approve" && this.data.standing?.approved && !this.isOpen()) {
+      this.showMessage(
+        "You have approved this answer. U undoes it, and another verdict replaces it.",
+      )
+      return
+    }
     if (!this.isOpen()) this.reopened = true
     const isOther = this.fields.verdict !== verdict
     if (isOther) this.confirming = null

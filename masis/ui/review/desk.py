@@ -439,4 +439,11 @@ class OpenDesk:
         if entry.decision.kind != "decision":
             return None
         # Once all reviewers have decided, only an adjudication changes the case, as the notice says
-        return {**row, "undoable": not (self.notice and self.notice.adjudicate)}
+        undoable = not (self.notice and self.notice.adjudicate)
+        return {**row, "undoable": undoable, "approved": self._approves_shown(entry.decision)}
+
+    def _approves_shown(self, decision: Decision) -> bool:
+        """Return whether a decision is this reviewer's approval of the answer that is shown."""
+        shown = (self.run.id, self.index + 1) if self.run else (None, None)
+        made = (decision.reviewer, decision.verdict, decision.run_id, decision.iteration)
+        return made == (self.actor.name, "approve", *shown)
