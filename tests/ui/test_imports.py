@@ -87,6 +87,7 @@ def test_a_file_of_another_tool_is_recognized_imported_and_offered_for_audit(
     assert "1 row couldn't be imported." in texts(app)
     assert workbench.store.cases.count() == 1
     assert app.button(key="audit-all").label == "Audit this case"
+    assert app.button(key="audit-all").proto.type == "primary"
     assert app.button(key="back-to-file")
     [link] = [
         element.proto for element in app.get("page_link") if "imported case" in element.proto.label

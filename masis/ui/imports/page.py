@@ -746,7 +746,7 @@ def _draw_import_result(workbench: Workbench, file_import: FileImport) -> None:
             query_params={"imported": step.import_id} if step.added else {},
         )
     with st.container(key="import-audit"):
-        show_unaudited(workbench, workbench.cases.facets())
+        show_unaudited(workbench, workbench.cases.facets(), primary=True)
 
 
 def _import_another() -> None:
