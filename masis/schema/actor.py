@@ -35,13 +35,28 @@ class Actor(Record):
 
     Without sign-in, the name is self-reported and unverified, and roles are ignored. A person
     without a name may keep drafts but not decide. ``signed_in_by`` names the identity provider of
-    an authenticated actor.
+    an authenticated actor. ``browser`` is the id of the browser of a person who isn't signed in,
+    or "" if it isn't known: drafts without a name belong to the browser that they were typed in.
     """
 
     name: str = Field(default="", max_length=200)
     roles: tuple[Role, ...] = ()
     authenticated: bool = False
     signed_in_by: str = ""
+    browser: str = Field(default="", max_length=100)
+
+    @property
+    def unnamed_owner(self) -> str:
+        """The owner of drafts that were typed in this actor's browser before a name was known.
+
+        Nobody can enter it as a name, because nobody else knows the id.
+        """
+        return f"browser {self.browser}" if self.browser else ""
+
+    @property
+    def draft_owner(self) -> str:
+        """The owner of this actor's drafts."""
+        return self.name or self.unnamed_owner
 
     def may(self, permission: Permission) -> bool:
         """Return whether the actor is signed in with a role that grants the permission."""

@@ -6,6 +6,7 @@ from collections.abc import Collection
 from typing import Literal, NamedTuple
 
 from masis.schema.labels import TargetLabel, is_fault
+from masis.schema.rules import OMISSIONS
 
 Cause = Literal["retrieval", "citation", "generation", "question"]
 
@@ -92,7 +93,8 @@ def cause_of_label(
         passage, else the default of its type in ``CAUSES``. A right reference that the words cite
         already shows nothing, and a reference that doesn't support its sentence is a wrong one. A
         label that names no fault of the answer, such as ``passage_missing`` itself, has the
-        default. None if nothing says where the fault comes from.
+        default. A reported omission with a passage that says what is missing comes from the
+        generation. None if nothing says where the fault comes from.
 
     Example:
         A claim that cites ``c1``, labelled unsupported with a supporting passage of ``c2``, has the
@@ -103,6 +105,8 @@ def cause_of_label(
     by_type = "citation" if is_wrong_reference else cause_of(label.label)
     if not is_fault(label):
         return by_type
+    if label.reports and label.label in OMISSIONS and label.evidence:
+        return "generation"
     if label.right_reference is not None and label.right_reference not in cited:
         return "citation"
     supporting = {passage.evidence_id for passage in label.passages("supports")}

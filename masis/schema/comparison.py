@@ -30,7 +30,7 @@ Even if all of them agree, the exact McNemar test of five pairs gives p = 2 / 2^
 MeasureName = Literal[
     "flagged", "fabricated", "contradicted", "unsupported", "missing", "cost", "length"
 ]
-GroupName = Literal["field", "mode", "cause"]
+GroupName = Literal["reason", "field", "mode", "cause"]
 ListName = Literal["worse", "better", "both_wrong", "both_right"]
 """The lists of questions: by which system's answer is wrong."""
 LIST_NAMES: tuple[ListName, ...] = get_args(ListName)
@@ -77,7 +77,9 @@ MEASURES: dict[MeasureName, Measure] = {
     "unsupported": Measure(
         "Unsupported", "Answers with a claim that the evidence doesn't support", "unsupported"
     ),
-    "missing": Measure("Missing", "Answers that leave out what the question needs", "missing"),
+    "missing": Measure(
+        "Missing", "Answers that leave out something relevant that the evidence says", "missing"
+    ),
     "cost": Measure(
         "Cost", "The mean cost of an answer, where both are known", unit="USD", basis="amount"
     ),
@@ -91,7 +93,12 @@ MEASURES: dict[MeasureName, Measure] = {
 }
 """The measures of a comparison, in display order."""
 
-GROUPS: dict[GroupName, str] = {"field": "Field", "mode": "Failure mode", "cause": "Cause"}
+GROUPS: dict[GroupName, str] = {
+    "reason": "Reason",
+    "field": "Field",
+    "mode": "Failure mode",
+    "cause": "Cause",
+}
 """What differences are broken down by."""
 
 
@@ -130,7 +137,9 @@ class MeasuredDifference(PairedDifference):
 
 
 class GroupDifference(PairedDifference):
-    """The difference in flagged answers among the questions of a field, or in one mode or cause."""
+    """The difference in wrong answers among the questions of a field, or in the answers with one
+    reason, failure mode or cause.
+    """
 
     group: GroupName
     value: str

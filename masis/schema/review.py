@@ -318,7 +318,8 @@ def decision_outcome(decision: Decision) -> str:
     """Say which answer is valid after a decision, or "" if none is."""
     if decision.verdict not in ("approve", "override"):
         return ""
-    return f"approved {used_answer(decision) or 'as it stands'}"
+    done = "replaced" if decision.verdict == "override" else "approved"
+    return f"{done} {used_answer(decision) or 'as it stands'}"
 
 
 def used_answer(decision: Decision) -> str:

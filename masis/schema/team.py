@@ -183,6 +183,7 @@ DEFAULT_LABEL_TYPES = (
         name="unsafe",
         guidance="could harm someone who acts on it, or tells its reader or a tool to do something",
     ),
+    LabelType(name="misattributed", guidance="cites a chunk that isn't the one that says it"),
     LabelType(name="other", guidance="say what is wrong"),
 )
 """The label types until a team sets its own."""

@@ -30,9 +30,10 @@ from starlette.routing import BaseRoute, Mount, Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from masis.errors import InputError, MasisError
-from masis.schema.actor import ANONYMOUS, Actor
+from masis.schema.actor import Actor
 from masis.schema.explain import explain_fields
 from masis.server import api  # noqa: F401 (adds its endpoints to the table)
+from masis.server.browser_id import browser_id
 from masis.server.endpoints import ENDPOINTS, PREFIX, ApiCall, ApiEndpoint, File
 from masis.server.http import (
     FRESH,
@@ -262,20 +263,21 @@ def _is_from_browser(request: Request) -> bool:
 
 
 def _named_reviewer(request: Request) -> Actor:
-    """Return the person that the header names, percent-encoded, or an unnamed one.
+    """Return the person that the header names, percent-encoded, or one without a name.
 
     Raises:
         RequestRefused: A program signs with this name, or it is too long.
 
     """
     name = " ".join(unquote(request.headers.get(REVIEWER_HEADER, "")).split())
+    browser = browser_id(request.cookies)
     if not name:
-        return ANONYMOUS
+        return Actor(browser=browser)
     if len(name) > 80 or not name.isprintable() or is_reserved(name):
         raise RequestRefused(
             400, f"{REVIEWER_HEADER} isn't a name of a person", "Use 1 to 80 printable characters."
         )
-    return Actor(name=name)
+    return Actor(name=name, browser=browser)
 
 
 def _address(request: Request) -> str:

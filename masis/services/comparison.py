@@ -13,6 +13,7 @@ from masis.schema.causes import CAUSES
 from masis.schema.codebook import Codebook
 from masis.schema.comparison import (
     DECIDED,
+    GROUPS,
     LIST_NAMES,
     MEASURES,
     WRONG,
@@ -34,6 +35,7 @@ from masis.schema.run import Run
 from masis.schema.systems import System
 from masis.services.access import OPEN, Access, requires
 from masis.services.cases import CaseService
+from masis.services.decision_rules import REASONS
 from masis.store import Store
 from masis.store.audits.systems import StoredAnswer
 from masis.trust.paired import (
@@ -86,6 +88,10 @@ _MOST_KEPT = 32
 class _Pair(NamedTuple):
     first: StoredAnswer
     second: StoredAnswer
+
+
+_ValuesOf: TypeAlias = dict[int, frozenset[str]]
+"""What people or the audit said about answers, by the number of the case."""
 
 
 class ComparedAnswer(NamedTuple):
@@ -157,10 +163,12 @@ class ComparisonService:
         for answer in self._store.systems.answers(names, actor.name):
             answers[answer.system][answer.question] = answer
         shared = set.intersection(*(set(held) for held in answers.values()))
-        modes: dict[int, frozenset[str]] = {}
+        modes: _ValuesOf = {}
+        reasons: _ValuesOf = {}
         causes_by: dict[CauseSource, dict[int, frozenset[str]]] = {"people": {}, "audit": {}}
         if groups:
             modes = self._store.systems.modes(names, actor.name)
+            reasons = self._store.systems.reasons(names, actor.name)
             for source in causes_by:
                 causes_by[source] = self._store.systems.causes(
                     names, actor.name, by_people=source == "people"
@@ -200,7 +208,11 @@ class ComparisonService:
                         MeasuredDifference(measure=name, **difference.model_dump())
                         for name, difference in measures.items()
                     ),
-                    groups=self._groups(pairs, modes, causes_by[causes_from]) if groups else (),
+                    groups=(
+                        self._groups(pairs, reasons, modes, causes_by[causes_from])
+                        if groups
+                        else ()
+                    ),
                     regressions=lists["worse"],
                     improvements=lists["better"],
                     both_wrong=lists["both_wrong"],
@@ -260,10 +272,13 @@ class ComparisonService:
     def _groups(
         self,
         pairs: Sequence[_Pair],
-        modes: dict[int, frozenset[str]],
-        causes: dict[int, frozenset[str]],
+        reasons: _ValuesOf,
+        modes: _ValuesOf,
+        causes: _ValuesOf,
     ) -> tuple[GroupDifference, ...]:
-        """Return the differences by field, failure mode and cause, the largest groups first."""
+        """Return the differences by reason, field, failure mode and cause, the largest groups
+        first.
+        """
         judged = [pair for pair in pairs if None not in (pair[0].judgement, pair[1].judgement)]
         fields: dict[str, list[_Pair]] = defaultdict(list)
         for pair in judged:
@@ -274,7 +289,7 @@ class ComparisonService:
             for value, members in fields.items()
         ]
         codebook = self._store.team.in_force(Codebook)
-        named: dict[int, frozenset[str]] = {
+        named: _ValuesOf = {
             seq: frozenset(mode.name for code in codes if (mode := codebook.find(code)) is not None)
             for seq, codes in modes.items()
         }
@@ -282,7 +297,12 @@ class ComparisonService:
             seq: frozenset(row.name for cause, row in CAUSES.items() if cause in held)
             for seq, held in causes.items()
         }
-        kinds: tuple[tuple[GroupName, dict[int, frozenset[str]]], ...] = (
+        given = {
+            seq: frozenset(REASONS[code].text for code in codes if code in REASONS)
+            for seq, codes in reasons.items()
+        }
+        kinds: tuple[tuple[GroupName, _ValuesOf], ...] = (
+            ("reason", given),
             ("mode", named),
             ("cause", worded),
         )
@@ -308,7 +328,7 @@ class ComparisonService:
                 )
                 for value in values
             ]
-        order = {name: place for place, name in enumerate(("field", "mode", "cause"))}
+        order = {name: place for place, name in enumerate(GROUPS)}
         rows.sort(
             key=lambda row: (
                 order[row.group],

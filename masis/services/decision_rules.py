@@ -39,12 +39,17 @@ REASON_CODES = "reason_codes"
 
 
 class ReviewReasonChoice(NamedTuple):
-    """One reason; ``rules`` are the audit rules whose issues suggest it."""
+    """One reason.
+
+    ``rules`` are the audit rules whose issues suggest it. ``about_issues`` says that it judges the
+    issues of the audit, so that only people who see an audit are offered it.
+    """
 
     code: str
     text: str
     verdicts: tuple[Verdict, ...]
     rules: tuple[str, ...] = ()
+    about_issues: bool = False
 
 
 _FAULT: tuple[Verdict, ...] = ("override", "reject")
@@ -83,8 +88,12 @@ REASONS: dict[str, ReviewReasonChoice] = {
         ReviewReasonChoice("misses_the_question", "Does not answer the question", _FAULT),
         ReviewReasonChoice("unclear", "Unclear or badly argued", _FAULT),
         ReviewReasonChoice("unsafe", "Could harm somebody", _FAULT, ("critic_safety",)),
-        ReviewReasonChoice("findings_wrong", "The issues raised are wrong", ("approve",)),
-        ReviewReasonChoice("findings_harmless", "The issues raised are harmless", ("approve",)),
+        ReviewReasonChoice(
+            "findings_wrong", "The issues raised are wrong", ("approve",), about_issues=True
+        ),
+        ReviewReasonChoice(
+            "findings_harmless", "The issues raised are harmless", ("approve",), about_issues=True
+        ),
         ReviewReasonChoice("checked", "Checked against the evidence", ("approve",)),
         ReviewReasonChoice("needs_evidence", "Needs more evidence", ("escalate",)),
         ReviewReasonChoice("needs_specialist", "Needs someone who knows the field", ("escalate",)),
@@ -118,9 +127,16 @@ CAUSES: dict[AdjudicationCause, DisagreementCause] = {
 """The causes by code. The form, the Team page and the counts follow this table."""
 
 
-def reasons_for(verdict: Verdict) -> tuple[ReviewReasonChoice, ...]:
-    """Return the reasons that can be given with a verdict; ``other`` is the last one."""
-    offered = [reason for reason in REASONS.values() if verdict in reason.verdicts]
+def reasons_for(verdict: Verdict, *, sees_issues: bool = True) -> tuple[ReviewReasonChoice, ...]:
+    """Return the reasons that can be given with a verdict; ``other`` is the last one.
+
+    ``sees_issues`` says whether the reviewer sees the issues of an audit.
+    """
+    offered = [
+        reason
+        for reason in REASONS.values()
+        if verdict in reason.verdicts and (sees_issues or not reason.about_issues)
+    ]
     # sorted is stable, so only "other" changes its place.
     return tuple(sorted(offered, key=lambda reason: reason.code == OTHER))
 
@@ -353,7 +369,7 @@ def unknown_citations(
 ) -> tuple[str, ...]:
     """Return the references of a corrected answer that name no evidence of its case.
 
-    Only the answer's text and the evidence are read, so the result says nothing about an audit.
+    Only the answer's text and the evidence are read, and no audit.
     """
     audited = audit_citations(
         corrected, case.evidence, settings, citations=citations_kept(case, corrected)

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel, JsonValue, ValidationError
 
-from masis.schema.actor import ANONYMOUS, Actor
+from masis.schema.actor import Actor
 from masis.services.access import Service, requires
 from masis.services.records import ReviewDraft
 
@@ -90,13 +90,14 @@ def subjects_of_case(case_id: str) -> tuple[str, ...]:
 class DraftService(Service):
     """The use cases of drafts.
 
-    A draft belongs to an actor's name and a subject, such as ``case:1`` or ``new-audit``.
+    A draft belongs to an actor and a subject, such as ``case:1`` or ``new-audit``. The drafts of a
+    person without a name belong to their browser, so that nobody else ever sees them.
     """
 
     @requires("read")
     def get(self, actor: Actor, subject: str) -> ReviewDraft:
         """Return the actor's draft; it has no values if there is none."""
-        return self._store.drafts.get(actor.name, subject)
+        return self._store.drafts.get(actor.draft_owner, subject)
 
     @requires("read")
     def with_drafts(
@@ -108,7 +109,8 @@ class DraftService(Service):
         """
         subjects = {subject(case_id): case_id for case_id in case_ids}
         return frozenset(
-            subjects[name] for name in self._store.drafts.subjects_with_drafts(actor.name, subjects)
+            subjects[name]
+            for name in self._store.drafts.subjects_with_drafts(actor.draft_owner, subjects)
         )
 
     @requires("decide", "save drafts of decisions")
@@ -120,7 +122,7 @@ class DraftService(Service):
             NotAllowed: The actor's role doesn't allow decisions.
 
         """
-        self._store.drafts.save(actor.name, subject, values)
+        self._store.drafts.save(actor.draft_owner, subject, values)
 
     @requires("decide", "save drafts of decisions")
     def save_form(
@@ -133,17 +135,17 @@ class DraftService(Service):
         """
         with self._store.transaction():
             if not self._store.decisions.has_token(token):
-                self._store.drafts.clear(actor.name, subject)
+                self._store.drafts.clear(actor.draft_owner, subject)
                 if values:
-                    self._store.drafts.save(actor.name, subject, values)
-        return self._store.drafts.get(actor.name, subject)
+                    self._store.drafts.save(actor.draft_owner, subject, values)
+        return self._store.drafts.get(actor.draft_owner, subject)
 
     @requires("decide", "save drafts of decisions")
     def clear(self, actor: Actor, subject: str, *fields: str) -> None:
         """Remove these fields of a draft, or the whole draft if no field is named."""
-        self._store.drafts.clear(actor.name, subject, *fields)
+        self._store.drafts.clear(actor.draft_owner, subject, *fields)
 
     @requires("decide", "save drafts of decisions")
     def adopt(self, actor: Actor) -> None:
-        """Give the actor the drafts that were typed before a name was known."""
-        self._store.drafts.hand_over(ANONYMOUS.name, actor.name)
+        """Give the actor the drafts that were typed in their browser before a name was known."""
+        self._store.drafts.hand_over(actor.unnamed_owner, actor.draft_owner)

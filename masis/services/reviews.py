@@ -147,7 +147,7 @@ class ReviewService(Service):
                         " then decide."
                     )
                 self._assert_valid(actor, own)
-                own = self._with_revision(own)
+                own = self._with_revision(actor, own)
                 own = own.model_copy(update=self._policy_and_rubric(actor, own))
             if fresh:
                 own = self._with_seconds(self._with_label_types(own, kept_labels))
@@ -180,21 +180,29 @@ class ReviewService(Service):
         """
         final = decision.kind == "adjudication"
         why = self.explain_needed_reason(decision.case_id, decision.verdict) if final else ""
-        unknown = self._unknown_citations(decision)
+        blind = machine_hidden(self._store, actor, decision.case_id)
         try:
             text, iteration = self._answer_and_iteration(decision)
         except Removed:
+            unknown = self._unknown_citations(decision)
             return DecidedAnswer(None, final_needs_reason=why, unknown_citations=unknown)
-        seen = iteration is not None and not machine_hidden(self._store, actor, decision.case_id)
-        issues = iteration.issues if iteration is not None and seen else ()
+        unknown = self._unknown_citations(decision, text if blind else "")
+        issues = iteration.issues if iteration is not None and not blind else ()
         serious = tuple(issue for issue in issues if issue.major)
         return DecidedAnswer(text, serious, why, unknown)
 
-    def _unknown_citations(self, decision: Decision) -> tuple[str, ...]:
+    def _unknown_citations(self, decision: Decision, before: str = "") -> tuple[str, ...]:
+        """Return the references of a correction that name no evidence, without those of ``before``.
+
+        A reviewer from whom the audit is hidden isn't told about those of the answer itself.
+        """
         corrected = decision.corrected_answer
         if decision.verdict != "override" or not corrected:
             return ()
-        return unknown_citations(corrected, self._store.cases.get(decision.case_id), self._settings)
+        case = self._store.cases.get(decision.case_id)
+        known = unknown_citations(before, case, self._settings) if before else ()
+        found = unknown_citations(corrected, case, self._settings)
+        return tuple(reference for reference in found if reference not in known)
 
     def _assert_valid(self, actor: Actor, decision: Decision) -> None:
         """Raise InputError for the first problem of a decision."""
@@ -245,10 +253,21 @@ class ReviewService(Service):
             update={"extra": decision.extra | {"seconds": round(seconds, 1)}}
         )
 
-    def _with_revision(self, decision: Decision) -> Decision:
-        """Record the revision of the audit that the decision approves or takes as correction."""
+    def _with_revision(self, actor: Actor, decision: Decision) -> Decision:
+        """Record the revision of the audit that the decision approves or takes as correction.
+
+        People who can't see the audit wrote the same words themselves. A correction that an
+        adjudication takes from a reviewer is what it was in the reviewer's decision.
+        """
         if decision.run_id is None or decision.verdict not in ("approve", "override"):
             return decision
+        if decision.verdict == "override":
+            source = self._source_of_correction(decision)
+            if source is not None:
+                kept = {REVISION: source.extra[REVISION]} if REVISION in source.extra else {}
+                return decision.model_copy(update={"extra": decision.extra | kept})
+            if machine_hidden(self._store, actor, decision.case_id):
+                return decision
         try:
             run = self._store.runs.get(decision.run_id)
         except Removed:
@@ -264,6 +283,17 @@ class ReviewService(Service):
             return decision
         revision = {"number": number, "suggested": run.best == number - 1}
         return decision.model_copy(update={"extra": decision.extra | {REVISION: revision}})
+
+    def _source_of_correction(self, final: Decision) -> Decision | None:
+        """Return the reviewer's decision from which an adjudication takes its correction."""
+        if final.kind != "adjudication":
+            return None
+        taken_from = final.extra.get("taken_from")
+        for entry in self.individual(final.case_id):
+            made = entry.decision
+            if made is not None and made.reviewer == taken_from:
+                return made if made.corrected_answer == final.corrected_answer else None
+        return None
 
     def _with_label_types(self, decision: Decision, kept: int = 0) -> Decision:
         """Check the labels of a decision, and record the version of the label types.
@@ -358,7 +388,7 @@ class ReviewService(Service):
             )
         )
         self._assert_valid(actor, final)
-        final = self._with_revision(self._with_label_types(final, kept_labels))
+        final = self._with_revision(actor, self._with_label_types(final, kept_labels))
         entry = self._store.decisions.append(final, seen_version=seen_version)
         _assert_repeated(entry, final)  # the token may have been another verdict's
         return entry

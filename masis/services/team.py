@@ -211,6 +211,23 @@ class TeamService(Service):
         return work.model_copy(update={**hidden, "wanted": wanted})
 
     @requires("read")
+    def completes_earlier_policy(self, actor: Actor, case_id: str) -> int:
+        """Return how many reviewers decide a case if the actor is the last, unannounced; else 0.
+
+        A case keeps the policy of its first decision, which ``work`` hides from others. If the
+        policy in force asks for another number of reviewers, nothing on the page says how many
+        decide this case. A reviewer from whom the policy hides the audit isn't told: they decide
+        without knowing what others did.
+        """
+        work = self._store.team.work(case_id)
+        if work.pending != 1 or work.policy is None or actor.name in work.decided_by:
+            return 0
+        announced = self._store.team.in_force(QueuePolicy).decisions_needed(case_id)
+        if announced == work.policy.reviewers or machine_hidden(self._store, actor, case_id):
+            return 0
+        return work.policy.reviewers
+
+    @requires("read")
     def next_open(
         self,
         actor: Actor,

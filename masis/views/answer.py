@@ -104,12 +104,15 @@ class InsertionData(TypedDict):
     """What the evidence says about an issue, as a sentence for the correction.
 
     ``text`` has the citation in the style of the answer, and ``says`` has none. It belongs after
-    the sentence ``after`` of the answer, if there is one.
+    the sentence ``after`` of the answer, if there is one. If ``cites``, ``text`` is only the
+    citation that an uncited sentence lacks: it belongs after the words ``after``, and ``says`` is
+    both together.
     """
 
     text: str
     says: str
     after: str
+    cites: NotRequired[bool]
 
 
 class IssueData(RaisedData):
@@ -479,6 +482,17 @@ def _numbered_issues(
                 data["insert"] = insertion(says, data["evidence"], after)
         elif claim is not None and (source := _evidence_sentence(case, iteration.claims[claim])):
             data["insert"] = insertion(*source, _sentence_with(iteration, claim))
+        elif first.rule == UNCITED and span is not None:
+            inside = _claims_inside(span, iteration.claims)
+            if names := _sources_if_supported(inside):
+                words = iteration.answer[span.start : span.end].rstrip(".!?;: \n")
+                marker = style().write(names)
+                data["insert"] = {
+                    "text": marker,
+                    "says": f"{words} {marker}",
+                    "after": words,
+                    "cites": True,
+                }
         if course := courses.get(first.id):
             data["course"] = label(COURSE[course])
         issues.append(data)
@@ -491,15 +505,11 @@ def _uncited_reason(issue: Issue, claims: Iterable[ClaimCheck]) -> tuple[str, st
     A sentence isn't doubtful because its citation is missing. If its claims aren't supported, they
     have issues of their own.
     """
-    span = issue.start or 0, issue.end or 0
-    inside = [
-        check
-        for check in claims
-        if check.claim.start is not None and span[0] <= check.claim.start < span[1]
-    ]
-    if not inside or any(check.verdict != "supported" for check in inside):
+    inside = _claims_inside(TextSpan(issue.start or 0, issue.end or 0), claims)
+    names = _sources_if_supported(inside)
+    if names is None:
         return "", issue.suggestion
-    if sources := ", ".join(dict.fromkeys(name for check in inside for name in check.sources)):
+    if sources := ", ".join(names):
         cited = [check for check in inside if check.sources]
         if len(cited) == len(inside):
             return f"It is supported by {sources}.", f"Cite {sources}."
@@ -511,6 +521,21 @@ def _uncited_reason(issue: Issue, claims: Iterable[ClaimCheck]) -> tuple[str, st
         " ".join((WITHOUT_PASSAGE, *why)),
         "Label it exempt if it needs no citation, for example because it names a gap.",
     )
+
+
+def _claims_inside(span: TextSpan, claims: Iterable[ClaimCheck]) -> list[ClaimCheck]:
+    return [
+        check
+        for check in claims
+        if check.claim.start is not None and span.start <= check.claim.start < span.end
+    ]
+
+
+def _sources_if_supported(checks: Collection[ClaimCheck]) -> list[str] | None:
+    """Return the chunks that support these claims, or None if one of them isn't supported."""
+    if not checks or any(check.verdict != "supported" for check in checks):
+        return None
+    return list(dict.fromkeys(name for check in checks for name in check.sources))
 
 
 def _contradicted_reason(issue: Issue, check: ClaimCheck) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple, TypedDict
 
@@ -11,11 +12,12 @@ from masis.schema.review import LogEntry
 from masis.schema.run import Run
 from masis.schema.wording import shorten
 from masis.views.answer import answer_view, unaudited_answer_view
-from masis.views.diff import word_changes
+from masis.views.diff import figures_and_markers, word_changes
+from masis.views.labels import label_lines
 from masis.views.marks import EvidencePiece
 from masis.views.numbers import day
 from masis.views.systems import JUDGEMENT
-from masis.views.words import LabelData, label
+from masis.views.words import MISSING_FIGURE, LabelData, label
 
 EVIDENCE_SHOWN = 20
 """The chunks shown for each answer; the case page has all."""
@@ -24,18 +26,21 @@ LEAST_SAME = 0.4
 """The least share of words in common for which a word diff is shown; with fewer, it reads as two
 texts mixed up."""
 
-_BEARING = {"good": "bears out", "bad": "contradicts", "warn": "missing in"}
+_BEARING = {"good": "supports", "bad": "contradicts", "warn": "missing in"}
 
 _LONGEST = 600
 
 
 class PieceData(TypedDict):
-    """A part of a text. ``issues`` numbers the issues about it, ``against`` says it contradicts."""
+    """A part of an answer. ``issues`` numbers the issues about it, and ``says`` is what its mark
+    means if it isn't one of an issue.
+    """
 
     text: str
     issues: list[int]
     tone: str
     starts: bool
+    says: str
 
 
 class PairIssue(TypedDict):
@@ -94,8 +99,9 @@ class PairSide(NamedTuple):
 class PairAnswer(TypedDict):
     """What is drawn of one answer.
 
-    ``decision`` says who decided it, when and why, ``opinion`` whose the issues are, and
-    ``nothing_found`` replaces an empty list of issues.
+    ``decision`` says who decided it and when, ``reason`` and ``note`` why, and ``labels`` which
+    words that person labelled. ``opinion`` says whose the issues are, and ``nothing_found``
+    replaces an empty list of issues.
     """
 
     system: str
@@ -104,6 +110,8 @@ class PairAnswer(TypedDict):
     judgement: LabelData | None
     decision: str
     reason: str
+    note: str
+    labels: list[str]
     pieces: list[PieceData]
     no_answer: str
     opinion: str
@@ -122,11 +130,13 @@ class PairHeading(TypedDict):
 class AnswerPairData(TypedDict):
     """What the component ``answer_pair`` draws.
 
-    ``changes`` is None if a word diff wouldn't help; ``no_changes`` says why.
+    ``facts`` holds the figures and citation markers that only the first and only the second answer
+    has. ``changes`` is None if a word diff wouldn't help; ``no_changes`` says why.
     """
 
     heading: PairHeading
     sides: list[PairAnswer]
+    facts: list[list[str]]
     changes: list[tuple[str, str]] | None
     no_changes: str
     evidence: list[PairEvidence]
@@ -165,12 +175,14 @@ def pair_side(
     started: set[int] = set()
     for piece in view["pieces"]:
         numbers = [number for number in piece.get("issues", []) if number in tones]
+        is_figure = piece.get("fact") == "figure"
         pieces.append(
             {
                 "text": piece["text"],
                 "issues": numbers,
-                "tone": tones[numbers[0]] if numbers else "",
+                "tone": tones[numbers[0]] if numbers else "warn" if is_figure else "",
                 "starts": bool(set(numbers) - started),
+                "says": MISSING_FIGURE.meaning if is_figure else "",
             }
         )
         started.update(numbers)
@@ -186,7 +198,9 @@ def pair_side(
             if word is not None and given is not None and decision is not None
             else ""
         ),
-        "reason": "" if given is None else shorten(given.reason or given.note, _LONGEST),
+        "reason": "" if given is None else shorten(given.reason, _LONGEST),
+        "note": "" if given is None else shorten(given.note, _LONGEST),
+        "labels": [] if given is None else [line.text for line in label_lines(given, case, run)],
         "pieces": pieces,
         "no_answer": "" if pieces else view["no_answer"],
         "opinion": (
@@ -245,6 +259,7 @@ def answer_pair(first: PairSide, second: PairSide, heading: PairHeading) -> Answ
     """Return the data of two answers side by side, with the words that differ."""
     texts = ["".join(piece["text"] for piece in side.answer["pieces"]) for side in (first, second)]
     changes, no_changes = _changes(*texts)
+    before, now = (Counter(figures_and_markers(text)) for text in texts)
     keys = [sorted((chunk.id, chunk.text) for chunk in side.chunks) for side in (first, second)]
     if keys[0] == keys[1]:
         by_key = {(chunk.id, chunk.text): chunk for chunk in first.chunks}
@@ -271,6 +286,7 @@ def answer_pair(first: PairSide, second: PairSide, heading: PairHeading) -> Answ
     return {
         "heading": heading,
         "sides": [first.answer, second.answer],
+        "facts": [list(before - now), list(now - before)],
         "changes": changes,
         "no_changes": no_changes,
         "evidence": evidence,

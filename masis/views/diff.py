@@ -32,6 +32,8 @@ def _word_pattern(brackets: Brackets) -> re.Pattern[str]:
     )
 
 
+_FIGURE_OR_MARKER = re.compile(r"\d|^\[.+\]$")
+
 # Most pairs of equal words in a stretch that is compared word by word, which takes about 10 ms.
 _PAIRS = 60_000
 
@@ -47,6 +49,18 @@ class DiffChange(NamedTuple):
 
     kind: ChangeKind
     text: str
+
+
+def figures_and_markers(text: str) -> list[str]:
+    """Return the figures written in digits and the citation markers of a text, in its order.
+
+    Example:
+        >>> figures_and_markers("It took 41 minutes, 3.5% longer [E1].")
+        ['41', '3.5%', '[E1]']
+
+    """
+    words = (word.strip() for word in _word_pattern(style_table().brackets).findall(text))
+    return [word for word in words if _FIGURE_OR_MARKER.search(word)]
 
 
 def word_changes(before: str, after: str) -> list[DiffChange]:

@@ -9,12 +9,20 @@ from masis.audit.citations.label_causes import audit_decided_answer, causes_of_l
 from masis.schema.audit import CitationAudit
 from masis.schema.case import Case
 from masis.schema.causes import CAUSES, Cause
-from masis.schema.labels import TargetLabel, is_fault
+from masis.schema.labels import Stance, TargetLabel, is_fault
 from masis.schema.review import Decision
+from masis.schema.rules import OMISSIONS
 from masis.schema.run import Run
 from masis.schema.wording import shorten
 from masis.views.headline import written_markers
-from masis.views.words import CHUNK_LABEL, PART_LABELS, PASSAGE_MISSING, STANCE, SUPPORT_KIND
+from masis.views.words import (
+    CHUNK_LABEL,
+    PART_LABELS,
+    PASSAGE_MISSING,
+    REPORT_STANCE,
+    STANCE,
+    SUPPORT_KIND,
+)
 
 LONGEST_PASSAGE = 400
 
@@ -34,13 +42,22 @@ class LabelLine(NamedTuple):
     reports: bool
 
 
-def label_lines(decision: Decision | None, case: Case | None, run: Run | None) -> list[LabelLine]:
+def chunk_name(evidence_id: str | None) -> str:
+    """Name a chunk by its id; many ids start with "chunk" themselves."""
+    name = evidence_id or ""
+    return name if name.lower().startswith("chunk") else f"chunk {name}"
+
+
+def label_lines(
+    decision: Decision | None, case: Case | None, run: Run | None, *, with_causes: bool = True
+) -> list[LabelLine]:
     """Return the labels of a decision in words.
 
     Args:
         decision: The decision. None, for a redacted one, has no labels.
         case: The case, or None if it isn't known.
         run: A run of the case that the reader may see, or None.
+        with_causes: Whether to name the causes of faults, which the reviewer hasn't chosen.
 
     Returns:
         A line for each label. The cause of a fault is named if the decided answer is that of
@@ -52,7 +69,7 @@ def label_lines(decision: Decision | None, case: Case | None, run: Run | None) -
     audit = _audit_of_answer(decision, case, run)
     causes = (
         causes_of_labels(decision.labels, audit)
-        if audit is not None
+        if audit is not None and with_causes
         else [None] * len(decision.labels)
     )
     return [
@@ -91,7 +108,7 @@ def _label_text(target: TargetLabel, audit: CitationAudit | None) -> str:
         says = word.text if word and target.conflicts_with is None else target.label
         if target.conflicts_with is not None:
             says = f"contradicts {target.conflicts_with}"
-        return f"chunk {target.evidence_id}: {says}{note}"
+        return f"{chunk_name(target.evidence_id)}: {says}{note}"
     if target.reports:
         about = f"“{target.text}”" if target.text else "the whole answer"
         return f"{about}: {target.label}, {target.severity}{note}"
@@ -112,7 +129,7 @@ def _name_part(target: TargetLabel, audit: CitationAudit | None) -> str:
 
 def _details(target: TargetLabel, cause: Cause | None) -> list[str]:
     details = [
-        f"{passage.evidence_id} {STANCE[passage.stance].text}:"
+        f"{passage.evidence_id} {_stance_text(target, passage.stance)}:"
         f" “{shorten(passage.text, LONGEST_PASSAGE)}”"
         for passage in target.evidence
     ]
@@ -124,6 +141,14 @@ def _details(target: TargetLabel, cause: Cause | None) -> list[str]:
         row = CAUSES[cause]
         details.append(f"derived cause: {row.name.lower()} ({row.meaning})")
     return details
+
+
+def _stance_text(target: TargetLabel, stance: Stance) -> str:
+    if not target.reports:
+        return STANCE[stance].text
+    omits = target.label in OMISSIONS
+    subject = "omission" if omits else "words" if target.target == "span" else "answer"
+    return REPORT_STANCE[subject].get(stance, STANCE[stance].text)
 
 
 def flat_lines(lines: Sequence[LabelLine]) -> list[str]:

@@ -147,6 +147,18 @@ def entry_contents(decision: Decision | None) -> list[str]:
     return contents
 
 
+_VERSION_OF = {
+    "app": "the application",
+    "rubric": "the audit's rules",
+    "offline_rules": "the offline rules",
+    "team_rubric": "the team's rubric",
+    "label_types": "the label types",
+    "codebook": "the codebook",
+    "judge": "the judge",
+}
+"""What the versions of an entry are of. The name ``rubric`` is that of the audit's own rules."""
+
+
 def recorded_facts(entry: LogEntry) -> list[tuple[str, str]]:
     """Return the facts recorded with an entry, as pairs of name and value."""
     facts = [("Entry", f"{entry.seq} · {entry.id}" if entry.seq else entry.id), ("Time", entry.at)]
@@ -162,4 +174,8 @@ def recorded_facts(entry: LogEntry) -> list[tuple[str, str]]:
         facts.append(("Imported", words))
     if batch := decision.extra.get(BATCH):
         facts.append(("Batch", str(batch)))
-    return [*facts, *((f"Version of {name}", text) for name, text in decision.versions.items())]
+    facts += [(f"Score: {name}", str(score)) for name, score in decision.rubric_scores.items()]
+    return facts + [
+        (f"Version of {_VERSION_OF.get(name, name)}", text)
+        for name, text in decision.versions.items()
+    ]

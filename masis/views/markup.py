@@ -421,7 +421,17 @@ _PARSER_WITHOUT_LINKS = _Parser(links=False)
 
 P = TypeVar("P", bound=Mapping[str, object])
 
+
 # Keys that describe a piece's end. If the piece is cut, only the last part keeps them.
+def without_markup(text: str) -> str:
+    """Return a text without the characters of its Markdown."""
+    markup = find_markup(text)
+    if markup is None:
+        return text
+    parts = with_markup([{"text": text}], markup)
+    return "".join(str(part["text"]) for part in parts if "hidden" not in part)
+
+
 _END_KEYS = ("closes", "ends")
 
 

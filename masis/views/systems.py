@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import NamedTuple, get_args
 
 from masis.schema.case import Severity
 from masis.schema.causes import CAUSES
 from masis.schema.comparison import (
+    GROUPS,
     LEAST_DECISIVE,
     MEASURES,
     AnswerPair,
@@ -318,6 +320,7 @@ FEWEST_QUESTIONS = 5
 """Parts with fewer questions aren't listed: they can't show a difference, and there may be many."""
 
 WITHOUT_PARTS: dict[GroupName, str] = {
+    "reason": "Nobody has given a reason for rejecting or correcting an answer.",
     "field": "No question has a field. Import it as `metadata.field`, or map a column to it.",
     "mode": "No answer has a failure mode. Add one on the page of a case (key Y).",
     "cause": "No answer has a known cause. Label what is wrong with it (key L on its page), or"
@@ -327,7 +330,7 @@ WITHOUT_PARTS: dict[GroupName, str] = {
 
 
 def differing_parts(comparison: SystemComparison) -> list[GroupDifference]:
-    """Return the parts (fields, failure modes, causes) in which one system is shown to be worse."""
+    """Return the reasons, fields, failure modes and causes for which one system is shown worse."""
     return [part for part in comparison.groups if part.conclusion in ("better", "worse")]
 
 
@@ -349,17 +352,20 @@ def small_parts_text(count: int) -> str:
 
 
 def no_parts_differ_text(comparison: SystemComparison) -> str:
-    """Say that nothing differs by field, failure mode or cause; "" if something does."""
+    """Say that nothing differs in any part; "" if something does."""
     if differing_parts(comparison) or not comparison.groups:
         return ""
     counts = Counter(part.group for part in comparison.groups)
-    nouns: dict[GroupName, str] = {"field": "field", "mode": "failure mode", "cause": "cause"}
-    parts = [count_noun(counts[name], noun) for name, noun in nouns.items() if counts[name]]
+    parts = [
+        count_noun(counts[name], noun.lower()) for name, noun in GROUPS.items() if counts[name]
+    ]
     return f"No difference is shown in any group ({', '.join(parts)})."
 
 
 def part_meaning(part: GroupDifference, comparison: SystemComparison) -> str:
     """Say what is counted in a part."""
+    if part.group == "reason":
+        return "Answers that people rejected, corrected or escalated for this reason first"
     if part.group == "field":
         return "Wrong answers to the questions of this field"
     if part.group == "mode":
@@ -410,6 +416,14 @@ def issue_text(severity: Severity | None, *, audited: bool) -> str:
     return "no issue found by the audit" if severity is None else f"audit: {severity} issue"
 
 
+class AnswerWords(NamedTuple):
+    """What an answer says, and the reason and note of the decision on it."""
+
+    reason: str = ""
+    note: str = ""
+    answer: str = ""
+
+
 class ListedRow(NamedTuple):
     """A question of a list, as a row of a file."""
 
@@ -422,10 +436,28 @@ class ListedRow(NamedTuple):
     now: str
     now_judgement: str
     now_audit_issue: str
+    before_reason: str = ""
+    before_note: str = ""
+    now_reason: str = ""
+    now_note: str = ""
+    before_answer: str = ""
+    now_answer: str = ""
 
 
-def listed_rows(pairs: Iterable[AnswerPair]) -> list[ListedRow]:
-    """Return the questions of a list for a file."""
+def listed_rows(
+    pairs: Iterable[AnswerPair], in_full: Mapping[str, AnswerWords] = MappingProxyType({})
+) -> list[ListedRow]:
+    """Return the questions of a list for a file.
+
+    Args:
+        pairs: The questions.
+        in_full: The words of answers by case. The other rows have none.
+
+    """
+    none = AnswerWords()
+    opened = [
+        (pair, in_full.get(pair.first, none), in_full.get(pair.second, none)) for pair in pairs
+    ]
     return [
         ListedRow(
             pair.question,
@@ -437,8 +469,14 @@ def listed_rows(pairs: Iterable[AnswerPair]) -> list[ListedRow]:
             pair.second,
             JUDGEMENT[pair.second_judgement].text,
             issue_text(pair.second_severity, audited=pair.second_audited),
+            before.reason,
+            before.note,
+            now.reason,
+            now.note,
+            before.answer,
+            now.answer,
         )
-        for pair in pairs
+        for pair, before, now in opened
     ]
 
 

@@ -308,6 +308,17 @@ STANCE: dict[Stance, Word] = {
 }
 """How a passage that a label names bears on the labelled words."""
 
+REPORT_STANCE: dict[str, dict[Stance, str]] = {
+    "words": {"supports": "supports the words", "contradicts": "contradicts the words"},
+    "answer": {"supports": "supports the answer", "contradicts": "contradicts the answer"},
+    "omission": {"supports": "says what is missing"},
+}
+"""The same for a reported issue, by what its passages are about.
+
+They bear on the answer's words, not on the issue. An answer that leaves something out has no words
+for it, so that a passage can only say what is missing.
+"""
+
 SUPPORT_KIND: dict[SupportKind, Word] = {
     "quotation": Word("quotation", "calm", "The answer has the words of the passage"),
     "paraphrase": Word("paraphrase", "calm", "The answer says it in other words"),

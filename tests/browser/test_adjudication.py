@@ -70,7 +70,7 @@ def test_a_lead_adjudicates_with_the_keyboard_and_sees_the_recorded_verdict(
             page.keyboard.press(key)
             expect(why).to_contain_text(f"Issue {issue},")
         expect(page.get_by_role("button", name="Label this")).to_have_count(1)
-        page.keyboard.press("t")  # leads nowhere yet
+        page.keyboard.press("Shift+T")  # leads nowhere yet
         page.keyboard.press("o")
         expect(corrected).to_be_focused()
         expected = corrected.input_value()
@@ -96,7 +96,7 @@ def test_a_lead_adjudicates_with_the_keyboard_and_sees_the_recorded_verdict(
         usual = panel.locator(".usual li")
         expect(usual.last).to_be_in_viewport()
         page.keyboard.press("Escape")
-        page.keyboard.press("Shift+T")
+        page.keyboard.press("t")
         expect(note).to_be_focused()
         page.keyboard.press("Escape")
         page.keyboard.press("x")
@@ -139,7 +139,7 @@ def test_a_lead_adjudicates_with_the_keyboard_and_sees_the_recorded_verdict(
         expect(page).to_have_url(re.compile(DIFFERING[0]))
         expect(reason).to_have_value("x, even so 1")
         tab.settle()
-        page.keyboard.press("t")
+        page.keyboard.press("Shift+T")
         reason.fill("")
         page.keyboard.press("3")
         expect(reason).to_have_value(usual.nth(2).inner_text())
@@ -157,7 +157,7 @@ def test_a_lead_adjudicates_with_the_keyboard_and_sees_the_recorded_verdict(
             expect(title).to_have_text(f"Reason ({whose}, unchanged)")
             expect(reason).to_have_value("read")
             expect(reason).not_to_be_focused()
-        page.keyboard.press("t")
+        page.keyboard.press("Shift+T")
         page.keyboard.type("Mine.")  # in place of what was taken, not behind it
         expect(title).to_have_text("Reason (changed from Ben’s)")
         expect(reason).to_have_value("Mine.")

@@ -187,6 +187,36 @@ def test_an_adjudication_opens_at_the_worst_issue_without_scrolling_the_page(
     expect(mounted.page.locator(".why-panel .reason")).to_have_count(0)
 
 
+@pytest.mark.parametrize("pane", [215, 240, 275, 310, 345, 900])
+def test_an_adjudication_cuts_no_line_of_the_answer_in_half(
+    mount: Callable[..., Mounted], pane: int
+) -> None:
+    mounted = mount("answer_view")
+    page = mounted.page
+    mounted.page.set_viewport_size({"width": 1000, "height": 1000})
+    page.evaluate(
+        """pane => {
+            const host = document.getElementById("host")
+            host.className = "st-key-adjudication"
+            host.setAttribute("style", `--pane: ${pane}px; --pane-scroll: auto`)
+        }""",
+        pane,
+    )
+    mounted.draw(audited_answer("history-02"))
+    left = page.locator(".left")
+    cut = """left => {
+        const edge = left.getBoundingClientRect().top
+        const range = document.createRange()
+        range.selectNodeContents(left.querySelector(".text"))
+        const lines = [...range.getClientRects()].filter(line => line.height < 60)
+        return lines.filter(line => line.top < edge - 4 && line.bottom > edge + 4).length
+    }"""
+    assert left.evaluate(cut) == 0
+    expect(page.locator(".answer .chosen").first).to_be_in_viewport()
+    if pane == 900:  # all of it fits
+        assert left.evaluate("left => left.scrollTop") == 0
+
+
 def test_unused_evidence_is_labelled_as_unused(answer_page: Page) -> None:
     answer_page.locator(".evidence .card[data-id=chunk_5] .card-head").click(delay=40)
     expect(answer_page.locator(".why-panel")).to_contain_text(
@@ -475,6 +505,31 @@ def test_the_queue_continues_at_the_next_row_when_a_case_has_left_it(
     expect(table.get_by_role("link", name="c")).to_be_focused()
 
 
+def test_the_row_that_j_goes_on_from_is_outlined_although_the_mouse_was_used_last(
+    mount: Callable[..., Mounted],
+) -> None:
+    columns = [{"title": "Question", "kind": "main", "hide": ""}]
+    cells = [{"text": name, "href": f"review?case={name}", "open": name} for name in ("a", "b")]
+    rows = [{"cells": [cell], "open": cell["open"], "marked": False} for cell in cells]
+    data = {"columns": columns, "rows": rows, "description": "Cases", "head_stays": True}
+    mounted = mount("linked_table", "row_keys")
+    page = mounted.page
+    page.evaluate("document.body.style.setProperty('--st-primary-color', 'teal')")
+    page.mouse.click(5, 5)
+    page.evaluate("window.masisLeft = 'b'")
+    link = mounted.draw(data).get_by_role("link", name="b")
+    expect(link).to_be_focused()
+    outline = "each => getComputedStyle(each).outlineStyle"
+    assert link.evaluate(outline) == "solid"
+    # a row that couldn't get the focus doesn't get it when the list changes later
+    page.evaluate("document.body.insertAdjacentHTML('beforeend', '<input id=other>')")
+    page.locator("#other").focus()
+    page.evaluate("window.masisLeft = 'a'")
+    mounted.draw({**data, "description": "Others"})
+    page.wait_for_function("window.masisLeft === ''")
+    expect(page.locator("#other")).to_be_focused()
+
+
 def test_counts_in_tables_have_thousands_separators(mount: Callable[..., Mounted]) -> None:
     columns = [{"title": title, "kind": "figure", "hide": ""} for title in ("Approved", "Rejected")]
     row = {
@@ -596,6 +651,50 @@ def test_a_correction_lists_the_issues_it_leaves_unchanged(
     assert left(answer) == everything
     assert number["contradicted"] not in left(answer.replace("210", "120"))
     assert len(left(answer.replace("1960 [c8]", "1960"))) == len(everything) - 1
+
+
+def test_a_missing_point_is_said_only_by_what_a_correction_adds(
+    mount: Callable[..., Mounted], fabricated: Any
+) -> None:
+    listed = """Changes:
+- a scan for unknown certificates, due on 15 March [c4]
+- an external alert 21 days before a certificate expires [c4]"""
+    says = "The external alert is due on 15 March"
+    point = {"claim": -1, "placed": False, "also": [], "number": 1, "evidence": []}
+    insert = {"text": f"{says} [c4].", "says": says, "after": ""}
+    issue = {**fabricated["issues"][0], **point, "description": f"{says}.", "insert": insert}
+    mounted = mount("answer_view")
+    page, button = mounted.page, mounted.page.get_by_role("button", name="Insert into")
+    # in a list, and in one sentence that has all words of the point about other things
+    for answer in (listed, " ".join(listed.replace("]\n-", "];").split())):
+        pieces = [{"text": answer, "sentence": 0}]
+        version = {**fabricated, "version": answer, "pieces": pieces, "blocks": []}
+        mounted.draw({**version, "issues": [issue]})
+        page.evaluate("view.stepIssue(1)")
+        for old, new, is_said in (
+            ("", "", False),
+            ("before a", "before, a", False),
+            ("a scan", "the scan", False),
+            ("unknown certificates", "certificates", False),
+            ("an external", "a second external", False),
+            ("expires", "expires, due on 15 March", True),
+            ("an external alert", "External alerting, from 15 March on,", True),
+            ("expires [c4]", "expires [c4]. The external alert is due on 15 March [c4].", True),
+            ("expires [c4]", "expires [c4]. The external alert is due on 16 March [c4].", False),
+        ):
+            assert old in answer
+            corrected = answer.replace(old, new, 1)
+            left = page.evaluate(
+                """text => {
+                    window.correction = text
+                    view.onCorrection()
+                    return view.untouched(text).left.length
+                }""",
+                corrected,
+            )
+            assert (left == 0) == is_said, corrected
+            if not is_said:  # what it lacks can be inserted
+                expect(button).to_be_visible()
 
 
 def test_an_issue_marks_the_claim_even_if_the_critic_quotes_the_sentence(

@@ -25,7 +25,7 @@ from masis.store.records import DecisionFilter
 from tests.browser.conftest import Tab, until
 from tests.cases import case_of
 from tests.reviewing import ADA, decide
-from tools.browser import IDLE, settle
+from tools.browser import IDLE, give_name, settle
 from tools.serving import free_port, serving
 
 OpenTab = Callable[..., Tab]
@@ -218,11 +218,34 @@ def test_notices_dont_move_the_verdict_buttons_and_the_browser_remembers_the_nam
     assert [each.reviewer for each in leases if each.case_id == "bridge-10"] == ["Grace H"]
 
 
-def drafted(server: ReviewServer, name: str) -> Any:
-    """Return the note that a person has drafted on the case of the test above."""
-    return server.workbench.drafts.get(Actor(name=name), case_subject("bridge-10")).values.get(
-        "note"
-    )
+def test_a_text_typed_just_before_a_reload_comes_back_to_its_writer_alone(
+    server: ReviewServer, open_tab: OpenTab
+) -> None:
+    """After a reload, the page is drawn before it knows the name that the browser has stored."""
+    writer = open_tab(server.base)
+    give_name(writer.page, server.base, "Cara")
+    found = open_case(writer, "bridge-09")
+    writer.page.route("**/api/v1/desk/draft", lambda route: route.abort())
+    found.get_by_label("Note").fill("Cara's own.")
+    writer.page.reload()
+    writer.page.unroute("**/api/v1/desk/draft")
+    expect(found.get_by_label("Note")).to_have_value("Cara's own.")
+    until(lambda: drafted(server, "Cara", "bridge-09"), writer.page, "the note is drafted")
+    other = open_tab(server.base)
+    seen = open_case(other, "bridge-09")
+    for name in ("", "Ben"):
+        if name:
+            give_name(other.page, server.base, name)
+            seen = open_case(other, "bridge-09")
+        expect(seen).to_have_attribute("data-ready", "true")
+        other.settle()
+        expect(seen.get_by_label("Note")).to_have_value("")
+    assert drafted(server, "Ben", "bridge-09") is None
+
+
+def drafted(server: ReviewServer, name: str, case_id: str = "bridge-10") -> Any:
+    """Return the note that a person has drafted on a case."""
+    return server.workbench.drafts.get(Actor(name=name), case_subject(case_id)).values.get("note")
 
 
 def test_three_fast_clicks_on_submit_record_one_decision_with_reference_labels(

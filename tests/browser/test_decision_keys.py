@@ -17,6 +17,7 @@ from masis.schema.team import QueuePolicy
 from masis.services import Workbench
 from masis.services.decision_rules import label_key
 from masis.services.records import CaseFilter
+from masis.ui.components import sources
 from masis.ui.review import decision_form as forms
 from masis.ui.review.decision import DESK_PARTS
 from masis.ui.review.desk import OpenDesk, Place
@@ -429,6 +430,35 @@ def test_a_suggested_name_must_be_confirmed_before_it_is_recorded(draw: Drawn) -
     assert made.value.headers["x-masis-reviewer"] == "ada"
 
 
+def test_the_field_for_a_name_that_the_browser_has_stored_doesnt_flash_up(draw: Drawn) -> None:
+    draw.page.evaluate("localStorage.setItem('masis-reviewer', 'Ada')")
+    field = draw.page.get_by_label("Your name")
+    page = draw(reviewer="")
+    expect(page.locator(".panel")).to_be_visible()
+    assert not field.is_visible()
+    # the server may ask for it all the same
+    asked = {"message": "Type your name.", "field": "reviewer", "confirms": ""}
+    draw.answers["decisions"] = (422, {"error": asked})
+    for key in ("x", "3", "Control+Enter"):
+        page.keyboard.press(key)
+    expect(field).to_be_focused()
+
+
+def test_a_report_leaves_the_answer_free_in_a_narrow_window(draw: Drawn) -> None:
+    page = draw()
+    page.set_viewport_size({"width": 900, "height": 900})
+    host = page.locator("#host")
+    host.evaluate("each => (each.style.marginLeft = '547px')")
+    offer = page.get_by_role("button", name="Report an issue here")
+    page.locator(".answer .text").evaluate("box => getSelection().selectAllChildren(box)")
+    expect(offer).to_be_visible()
+    page.keyboard.press("m")
+    form = page.get_by_role("dialog", name="Report an issue in these words").bounding_box()
+    assert form
+    assert form["x"] >= 547
+    expect(offer).to_be_hidden()
+
+
 def test_an_action_is_confirmed_with_a_message_and_can_be_undone(draw: Drawn) -> None:
     page = draw()
     page.keyboard.press("Shift+M")
@@ -533,8 +563,80 @@ def test_i_inserts_the_sentence_that_contradicts_a_claim_or_says_that_there_is_n
     draw(view=draw.with_words("1950"), draft=draw.data["blank"])
     page.keyboard.press("f")
     page.keyboard.press("i")
-    says(page).to_have_text("No sentence of the evidence belongs to issue 1.")
+    says(page).to_have_text("There is nothing to insert for issue 1. Press O to correct its words.")
     expect(field).to_have_value(corrected)
+
+
+def test_points_of_one_sentence_are_inserted_in_order_even_after_it_was_changed(
+    draw: Drawn,
+) -> None:
+    first, second = f"{CASE.answer}".split(" It was")
+    second = f"It was{second}"
+    says = ("Two lanes of traffic are carried by the river", "Nobody paints the railing")
+    bullets = f"Known:\n- {first[:-1]}\n- {second[:-1]}"
+    bullet = f"- {first[:-1]}"
+    for answer, after, corrected, expected in (
+        (f"{first} {second}", first, "", f"{first} {{0}} {{1}} {second}"),
+        # changed, removed, or an item of a list without a full stop
+        (f"{first} {second}", first, f"{first[:-13]} high. {second}", ""),
+        (
+            f"{first} {second}",
+            second,
+            f"{first} Nobody knows.",
+            f"{first} {{0}} {{1}} Nobody knows.",
+        ),
+        (bullets, bullet, "", f"Known:\n{bullet}\n- {{0}} {{1}}\n- {second[:-1]}"),
+    ):
+        texts = [f"{each} [chunk_2]." for each in says]
+        view = draw.with_words("It", claim=-1, placed=False)
+        view["issues"] = [
+            {
+                **view["issues"][0],
+                "number": number,
+                "claim": -number,
+                "description": point,
+                "insert": {"text": text, "says": point, "after": after},
+            }
+            for number, (point, text) in enumerate(zip(says, texts, strict=True), 1)
+        ]
+        view |= {"pieces": [{"text": answer, "sentence": 0}], "version": f"{answer}{corrected}"}
+        draft = forms.FormFields(verdict="override", corrected=corrected) if corrected else None
+        blank = draw.data["blank"]
+        place = {**draw.data["place"], "case": view["version"]}
+        fields = draft.model_dump(mode="json") if draft else blank
+        page = draw(view=view, answer=answer, draft=fields, place=place)
+        for head in page.locator(".issue-head").all():
+            head.click()
+            page.keyboard.press("i")
+        expected = expected or f"{corrected[: -len(second) - 1]} {{0}} {{1}} {second}"
+        expect(page.get_by_label("Corrected answer")).to_have_value(expected.format(*texts))
+
+
+def test_i_cites_what_supports_an_uncited_sentence(draw: Drawn, desk_data: dict[str, Any]) -> None:
+    answer = (
+        "It is red and old. It is 101 metres long [chunk_1]. It is red. He says “no.” It is old"
+    )
+    pieces = [{"text": each, "sentence": 0} for each in (answer[:52], "It is red.", answer[62:])]
+    pieces[1] |= {"issues": [1], "sentence": 1}
+    assert "".join(each["text"] for each in pieces) == answer
+    page, field = draw.page, draw.page.get_by_label("Corrected answer")
+    for words in ("It is red", "He says “no.”", "It is old"):
+        cites = {"text": "[chunk_2]", "says": f"{words} [chunk_2]", "after": words, "cites": True}
+        issue = {**draw.with_words("1950", insert=cites)["issues"][0], "number": 1}
+        shown = {"pieces": pieces, "blocks": [], "issues": [issue], "version": words}
+        view = {**desk_data["view"], **shown}
+        draw(view=view, answer=answer, draft=desk_data["blank"])
+        page.keyboard.press("f")
+        page.get_by_role("button", name="Insert the citation").click(delay=40)
+        before, _, after = answer.rpartition(words)
+        expect(field).to_have_value(f"{before}{words} [chunk_2]{after}")
+        says(page).to_contain_text("Inserted a citation: [chunk_2]")
+        expect(page.get_by_role("button", name="Insert the citation")).to_be_hidden()
+        field.fill(answer.replace(words, words[:-4]))
+        page.keyboard.press("Escape")
+        page.keyboard.press("i")
+        says(page).to_have_text("You've already changed the words of this issue.")
+        page.get_by_role("button", name="Discard draft").click()
 
 
 SERIOUS = [
@@ -938,6 +1040,50 @@ def test_an_approval_against_own_findings_is_asked_about(draw: Drawn) -> None:
     assert sorted(label_key(label) for label in given) == sorted(sent["acknowledged"])
 
 
+def test_labels_on_chunks_are_counted_with_the_others(draw: Drawn) -> None:
+    page = draw()
+    title = page.locator(".labels > summary")
+    expect(title).to_contain_text("Label single claims and references")
+    page.locator(".card[data-id=chunk_1]").get_by_role("button", name="irrelevant").click(delay=40)
+    expect(title).to_contain_text("Labels given: 1 on chunks")
+    page.keyboard.press("f")
+    for key in ("l", "1", "Enter", "Shift+L"):
+        page.keyboard.press(key)
+    expect(title).to_contain_text("1 on claims and references, 1 on chunks, 1 on the evidence")
+
+
+def test_an_approval_of_an_answer_without_a_confirmed_claim_is_asked_about(draw: Drawn) -> None:
+    claim = next(row for row in draw.data["labels"]["rows"] if row["kind"] == "claim")
+    row = {"ids": [], "number": "", "severity": "", "text": claim["text"]}
+    row["labels"] = [{"text": "not confirmed", "tone": "calm", "title": ""}]
+    rows = [{**row, "key": claim["key"]}, {**row, "key": ""}]
+    page = draw(unconfirmed=rows)
+    alert = page.get_by_role("alert")
+    page.keyboard.press("a")
+    expect(alert).to_contain_text("None of the 2 claims of the original answer is confirmed.")
+    expect(alert.locator("li")).to_have_count(2)
+    page.keyboard.press("u")
+    says(page).to_contain_text("Not approved. Nothing was recorded.")
+    assert draw.sent("decisions") == []
+    page = draw(unconfirmed=rows[:1])
+    page.keyboard.press("a")
+    expect(alert).to_contain_text("The only claim of the original answer is not confirmed.")
+    expect(page.locator(".panel")).to_have_attribute("data-ready", "true")
+    page.keyboard.press("a")
+    assert [each["acknowledged"] for each in draw.sent("decisions")] == [[]]
+
+
+def test_a_claim_that_the_reviewer_labelled_as_supported_is_confirmed(draw: Drawn) -> None:
+    claim = next(row for row in draw.data["labels"]["rows"] if row["kind"] == "claim")
+    row = {"ids": [], "number": "", "severity": "", "text": claim["text"], "labels": []}
+    page = draw(unconfirmed=[{**row, "key": claim["key"]}])
+    page.locator(".labels summary").click()
+    page.locator(f"[data-key='{claim['key']}']").select_option("supported")
+    page.keyboard.press("Escape")
+    page.keyboard.press("a")
+    assert len(draw.sent("decisions")) == 1
+
+
 def test_a_label_is_shown_in_the_answer_until_it_is_removed(draw: Drawn) -> None:
     page = draw()
     page.keyboard.press("l")
@@ -948,6 +1094,93 @@ def test_a_label_is_shown_in_the_answer_until_it_is_removed(draw: Drawn) -> None
     expect(chip).to_have_attribute("data-names", "you: partly supported")
     page.keyboard.press("0")
     expect(chip).to_have_count(0)
+
+
+def test_l_labels_what_the_reasons_are_about_and_was_chosen_last(draw: Drawn) -> None:
+    page = draw()
+    bar, panel = page.locator(".label-bar .bar-head"), page.locator(".why-panel")
+    marked = panel.locator(".label-this:has(kbd)")
+    fabricated = page.locator(".text .ref-fabricated")
+
+    def labels(name: str) -> None:
+        page.keyboard.press("l")
+        expect(bar).to_contain_text(name)
+        page.keyboard.press("Enter")
+        expect(bar).to_have_count(0)
+
+    page.keyboard.press("f")
+    first = page.locator(".tag").first
+    expect(first).to_be_focused()
+    page.keyboard.press("l")
+    words = bar.locator(".bar-words")
+    opened = words.inner_text()
+    page.keyboard.press("Enter")
+    expect(first).to_be_focused()  # nothing else was chosen
+    page.keyboard.press("l")
+    while words.inner_text() != "“[chunk_1]”":
+        page.keyboard.press("j")
+        assert words.inner_text() != opened
+    # after another part was chosen in the bar, that part has the focus and the key
+    page.keyboard.press("Enter")
+    expect(page.locator(".text .ref-valid")).to_be_focused()
+    expect(marked).to_have_text("Label this referenceL")
+    labels("Reference“[chunk_1]”")
+    # a marker is what was chosen, although the first reason is about the claim before it
+    fabricated.click(delay=40)
+    expect(panel.locator(".label-this").first).to_have_text(re.compile("claim|reference"))
+    expect(marked).to_have_text("Label this referenceL")
+    expect(panel.get_by_role("button", name="Label this reference")).to_have_count(1)
+    labels("Reference“[chunk_9]”")
+    # words of a chunk can't get the focus
+    page.locator(".card[data-id=chunk_2] .card-text").click(delay=40)
+    expect(marked).to_have_text("Label this chunkL")
+    labels("Chunkchunk_2")
+    page.keyboard.press("l")
+    page.keyboard.press("k")
+    page.keyboard.press("Enter")
+    expect(page.locator(".card[data-id=chunk_1] .card-head")).to_be_focused()
+    labels("Chunkchunk_1")
+    fabricated.focus()  # the focus is newer than what was chosen
+    labels("Reference“[chunk_9]”")
+    # a new report takes the key until something else is chosen
+    page.keyboard.press("f")
+    page.keyboard.press("Shift+M")
+    page.get_by_role("radio", name="unsafe").check()
+    page.keyboard.press("Control+Enter")
+    expect(marked).to_have_count(0)
+    labels("Reported issue")
+    page.keyboard.press("Shift+F")
+    page.keyboard.press("f")
+    expect(marked).to_have_count(1)
+    labels(opened)
+
+
+def test_every_control_of_the_label_bar_is_in_view_without_the_reasons(draw: Drawn) -> None:
+    page = draw()
+    page.set_viewport_size({"width": 1000, "height": 800})
+    add = "(root, css) => root.prepend(Object.assign(document.createElement('style'), { textContent: css }))"
+    page.locator(".root .root").first.evaluate(add, sources("answer", "labels")[0])
+    page.keyboard.press("f")
+    reasons = page.locator(".why-panel > :is(.reason, .lit-note)")
+    expect(reasons.first).to_be_visible()
+    page.keyboard.press("l")
+    words = page.locator(".bar-words")
+    while words.inner_text() != "“[chunk_9]”":
+        page.keyboard.press("j")
+    # the bar is highest on a reference with its right one, a passage and its kinds
+    for key in ("2", "2", "ArrowDown", "ArrowDown", "s", "a"):
+        page.keyboard.press(key)
+    expect(page.get_by_role("list", name="Passages named")).to_contain_text("Right reference")
+    expect(page.locator(".bar-status")).to_contain_text("The label bar is open")
+    for shown in (*page.locator(".label-bar button").all(), page.locator(".bar-status")):
+        expect(shown).to_be_in_viewport(ratio=1)
+    assert not any(each.is_visible() for each in reasons.all())
+    # the form shows only keys that it has meanwhile
+    keys = page.locator(".panel kbd")
+    shown_keys = {key.inner_text() for key in keys.all() if key.is_visible()}
+    assert shown_keys == {"U", "H", "Ctrl ↵"}
+    page.keyboard.press("Enter")
+    expect(reasons.first).to_be_visible()
 
 
 def test_a_report_leads_to_its_passages_and_leaves_the_answer_in_view(draw: Drawn) -> None:
@@ -962,6 +1195,41 @@ def test_a_report_leads_to_its_passages_and_leaves_the_answer_in_view(draw: Draw
     form.get_by_role("button", name="Report it and name passages").click()
     expect(page.locator(".label-bar")).to_contain_text("Reported issue")
     says(page).to_contain_text("Reported: incomplete, medium, the whole answer.")
+
+
+def test_the_passages_of_a_report_say_what_they_are_about(draw: Drawn) -> None:
+    page = draw()
+    bar = page.locator(".label-bar")
+    status = bar.get_by_role("status")
+
+    def report(key: str, name: str) -> None:
+        page.keyboard.press(key)
+        page.get_by_role("radio", name=name).check()
+        page.get_by_role("button", name="Report it and name passages").click()
+
+    report("m", "misattributed")
+    expect(bar.get_by_role("button", name="Contradicts the words")).to_be_visible()
+    page.keyboard.press("Enter")
+    report("Shift+M", "contradicted")
+    expect(bar.get_by_role("button", name="Supports the answer")).to_be_visible()
+    page.keyboard.press("Enter")
+    # what is missing has no words in the answer that a passage could contradict
+    report("Shift+M", "incomplete")
+    expect(bar.get_by_role("button", name="Contradicts")).to_have_count(0)
+    page.keyboard.press("ArrowDown")
+    expect(status).to_contain_text("chunk_1, sentence 1")
+    # words selected meanwhile take its place
+    page.locator(".card[data-id=chunk_2] .card-text").evaluate(
+        "box => getSelection().selectAllChildren(box)"
+    )
+    expect(status).to_have_text("Selected in chunk_2: “Bridge 1 was opened in 1931.”")
+    page.keyboard.press("c")
+    expect(status).to_contain_text("S names the passage")
+    page.keyboard.press("s")
+    expect(bar.get_by_role("list", name="Passages named")).to_contain_text(
+        "chunk_2 says what is missing “Bridge 1 was opened in 1931.”"
+    )
+    expect(bar.get_by_role("button", name="quotation")).to_have_count(0)
 
 
 def test_missing_points_and_changed_words_are_counted_apart(draw: Drawn) -> None:
@@ -1072,6 +1340,19 @@ def settled(data: dict[str, Any]) -> dict[str, Any]:
     standing = {**data["final"]["sides"][0], "other": "Theirs.", "note": "Theirs."}
     final = {**data["final"], "open": False, "standing": standing}
     return {**data, "seen": data["seen"] + 1, "standing": row, "final": final}
+
+
+def test_next_is_the_main_button_only_while_a_case_is_left(
+    draw: Drawn, final_data: dict[str, Any]
+) -> None:
+    draw.data = settled(final_data)
+    seen = draw.data["seen"]
+    page = draw(go={"waiting": True, "says": ""}, seen=seen + 1)
+    following = page.locator(".go").get_by_role("button", name="Next")
+    expect(following).to_have_class(re.compile("primary"))
+    draw(go={"waiting": False, "says": ""}, seen=seen + 2)
+    expect(following).not_to_have_class(re.compile("primary"))
+    expect(page.locator(".go").get_by_role("button", name="Previous")).to_have_text("PreviousK")
 
 
 def test_entries_for_a_case_settled_elsewhere_are_shown_by_m(
@@ -1262,13 +1543,57 @@ def test_a_missing_point_is_added_if_new_sentences_have_most_of_its_words(draw: 
 
 
 def test_f_says_why_it_goes_nowhere(draw: Drawn) -> None:
-    page = draw(view={**draw.data["view"], "version": "none", "issues": [], "issues_total": 0})
+    view = {**draw.data["view"], "issues": [], "issues_total": 0}
+    page = draw(view={**view, "version": "none", "claims": []})
     page.keyboard.press("f")
-    says(page).to_have_text("There is no issue to go to in this answer.")
+    says(page).to_have_text("There is no issue and no unconfirmed claim to go to in this answer.")
     page = draw(view=draw.with_words("101"))
     page.keyboard.press("f")
     page.keyboard.press("f")
     says(page).to_have_text("This is the only issue of the answer.")
+
+
+def test_f_goes_on_to_claims_that_arent_confirmed_and_l_starts_at_the_first_doubtful_part(
+    draw: Drawn,
+) -> None:
+    view, labels = draw.data["view"], draw.data["labels"]
+    unconfirmed = {"text": "not confirmed", "tone": "calm"}
+    claims = [{**claim, "label": unconfirmed} for claim in view["claims"]]
+    bare = {**view, "claims": claims, "issues": [], "issues_total": 0}
+    bar = draw.page.locator(".label-bar .bar-words")
+    page = draw(view={**bare, "version": "bare"})
+    chosen = page.locator(".text .chosen")
+    for key, number, words in (
+        ("f", 1, "101"),
+        ("f", 2, "1950"),
+        ("f", 1, "101"),
+        ("Shift+F", 2, "1950"),
+    ):
+        page.keyboard.press(key)
+        says(page).to_have_text(f"Not confirmed: claim {number} of 2.")
+        assert any(words in each for each in chosen.all_inner_texts())
+        page.keyboard.press("l")
+        expect(bar).to_contain_text(words)
+        page.keyboard.press("Enter")
+    # issues come first, and their claims aren't visited again
+    issue = {**view["issues"][0], "claim": 1, "number": 1}
+    page = draw(view={**bare, "version": "one", "issues": [issue], "issues_total": 1})
+    for _ in range(2):
+        page.keyboard.press("f")
+        expect(page.locator(".why-panel")).to_contain_text("Issue 1,")
+        page.keyboard.press("f")
+        says(page).to_have_text("Not confirmed: claim 1 of 1.")
+    # L begins at the first part in doubt that has no label yet
+    page = draw(view={**view, "version": "plain"})
+    doubtful = [row["text"] for row in labels["rows"] if row["doubtful"]]
+    assert doubtful[0] != labels["rows"][0]["text"]
+    for words in doubtful[:2]:
+        page.keyboard.press("l")
+        expect(bar).to_have_text(f"“{words}”")
+        page.keyboard.press("1")
+        page.keyboard.press("Escape")
+        page.keyboard.press("Enter")
+        page.keyboard.press("Escape")  # closes the reasons, so that nothing is chosen
 
 
 def test_a_decision_can_be_undone_after_its_new_draft_was_discarded(draw: Drawn) -> None:
@@ -1283,13 +1608,19 @@ def test_a_decision_can_be_undone_after_its_new_draft_was_discarded(draw: Drawn)
 
 
 def test_an_approval_isnt_started_again_by_the_same_key(draw: Drawn) -> None:
-    page = draw(standing={**STANDING, "undoable": True, "approved": True})
+    page = draw(
+        standing={
+            **STANDING,
+            "undoable": True,
+            "entries": {**draw.data["blank"], "verdict": "approve"},
+        }
+    )
     for _ in range(2):
         page.keyboard.press("a")
         says(page).to_contain_text("You have approved this answer. U undoes it")
     assert not draw.sent("draft")
     # another answer of the case, or another person's decision
-    page = draw(standing={**STANDING, "undoable": True, "approved": False})
+    page = draw(standing={**STANDING, "undoable": True, "entries": None})
     page.keyboard.press("a")
     expect(page.get_by_role("radio", name="Approve")).to_be_checked()
 
@@ -1297,13 +1628,60 @@ def test_an_approval_isnt_started_again_by_the_same_key(draw: Drawn) -> None:
 def test_nothing_is_entered_before_the_name_of_this_browser_is_known(draw: Drawn) -> None:
     draw.page.evaluate("localStorage.setItem('masis-reviewer', 'Ada')")
     page = draw(reviewer="")
-    for key in ("x", "u"):
-        page.keyboard.press(key)
-        says(page).to_contain_text("The page is still loading.")
+    page.keyboard.press("x")
+    says(page).to_contain_text("The page is still loading.")
     assert not draw.requests
     page = draw(reviewer="Ada")
     page.keyboard.press("x")
     expect(page.get_by_role("radio", name="Reject")).to_be_checked()
+
+
+def test_deciding_again_starts_with_the_entries_of_the_decision(
+    draw: Drawn, desk_data: dict[str, Any]
+) -> None:
+    labels = {desk_data["labels"]["base"]: {desk_data["labels"]["rows"][0]["key"]: {"label": "x"}}}
+    given = {"verdict": "reject", "reason": "unsupported", "note": "Noted.", "labels": labels}
+    entries = {**desk_data["blank"], **given}
+    for key, verdict, reason in (
+        ("a", "approve", ""),
+        ("x", "reject", "unsupported"),
+        ("t", "reject", "unsupported"),
+    ):
+        draft = draw.data["blank"]
+        place = {**draw.data["place"], "case": key}
+        page = draw(standing={**STANDING, "entries": entries}, draft=draft, place=place)
+        expect(page.get_by_label("Note")).to_be_hidden()
+        page.keyboard.press(key)
+        expect(page.get_by_label("Note")).to_have_value("Noted.")
+        expect(page.get_by_text("The form has the entries of your decision.")).to_be_visible()
+        page.get_by_label("Note").fill("Noted again.")
+        page.keyboard.press("Escape")
+        until(lambda: draw.sent("draft"), page, "the draft is saved")
+        saved = draw.sent("draft")[-1]["fields"]
+        assert [saved["verdict"], saved["reason"], saved["labels"]] == [verdict, reason, labels]
+        page.get_by_role("button", name="Discard draft").click(delay=40)
+        expect(page.get_by_label("Note")).to_be_hidden()
+
+
+def test_two_tabs_of_a_case_have_the_same_entries(draw: Drawn) -> None:
+    page = draw()
+    page.evaluate(
+        """fields => {
+            const kept = { at: 1, reviewer: "Ada", token: "other", fields }
+            const [key, newValue] = ["masis-draft:bridge", JSON.stringify(kept)]
+            window.dispatchEvent(new StorageEvent("storage", { key, newValue }))
+        }""",
+        {**draw.data["blank"], "note": "From the other tab", "verdict": "reject"},
+    )
+    says(page).to_contain_text("This case is open in another tab, too.")
+    field = page.get_by_label("Note")
+    expect(field).to_have_value("From the other tab")
+    field.press("End")
+    field.press_sequentially(", and this one")
+    page.keyboard.press("Escape")
+    until(lambda: draw.sent("draft"), page, "the draft is saved")
+    saved = draw.sent("draft")[-1]["fields"]
+    assert (saved["note"], saved["verdict"]) == ("From the other tab, and this one", "reject")
 
 
 def test_the_card_of_the_chunk_that_is_labelled_is_outlined(draw: Drawn) -> None:

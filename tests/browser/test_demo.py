@@ -167,7 +167,7 @@ def test_a_file_with_custom_columns_is_imported_and_audited(
     assert page.title() != "owned"
 
 
-PAGES = ("/new", "/retention", "/queue")
+PAGES = ("/new", "/retention", "/queue", "/")
 NEVER_DRAWN = {
     "hint": "drawn under a text that was typed and not sent yet",
     "toasts": "drawn with a message, such as that of a new name",

@@ -120,6 +120,28 @@ def test_the_rest_of_a_word_is_ignored_once_its_dialog_has_closed(
     assert page.evaluate("window.keys") == ["a"]
 
 
+def test_a_link_to_the_open_page_with_another_query_changes_the_address(
+    mount: Callable[..., Mounted],
+) -> None:
+    page = mount("reviewer", "way_back", "key_sheet", "dialog_keys").page
+    for query in ("?case=a", "?case=b", "?case=b"):
+        # Streamlit's own handler prevents the browser's navigation
+        page.evaluate(
+            """href => {
+              const link = document.createElement("a")
+              Object.assign(link, { href, onclick: event => event.preventDefault() })
+              link.dataset.testid = "stPageLink-NavLink"
+              link.append(document.createElement("span"))
+              document.body.append(link)
+              link.firstChild.click()
+            }""",
+            query,
+        )
+        assert page.url.endswith(query)
+    page.go_back()  # the repeated click has no entry of its own
+    expect(page).to_have_url(re.compile("case=a$"))
+
+
 def test_enter_opens_the_first_case_after_a_click_on_a_filter(
     server: ReviewServer, open_tab: OpenTab
 ) -> None:

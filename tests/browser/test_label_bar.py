@@ -159,7 +159,9 @@ def test_claims_references_and_chunks_are_labelled_by_keys_alone(
     tab.open(page.url.removeprefix(server.base))
     tab.settle()
     expect(page.get_by_label("What the missing passage would say")).to_have_value("its colour")
-    found.get_by_text("Labels on single claims and references: 3 given").click(delay=40)
+    found.get_by_text(
+        "Labels given: 3 on claims and references, 2 on chunks, 1 on the evidence"
+    ).click(delay=40)
     expect(found.locator(".label-rows")).to_contain_text(
         "c1 contradicts: “The 🌉 bridge opened in 1931.”"
     )
@@ -192,7 +194,11 @@ def test_claims_references_and_chunks_are_labelled_by_keys_alone(
     tab.settle()
     standing.get_by_role("button", name="Undo").click(delay=40)
     expect(found.get_by_role("status").first).to_contain_text("Your entries are back in the form.")
-    expect(found.get_by_text("Labels on single claims and references: 3 given")).to_be_visible()
+    expect(
+        found.get_by_text(
+            "Labels given: 3 on claims and references, 2 on chunks, 1 on the evidence"
+        )
+    ).to_be_visible()
     expect(page.locator(".card[data-id=c4]").get_by_role("button", pressed=True)).to_have_text(
         "contradicts c1"
     )
@@ -271,12 +277,15 @@ def test_a_reported_issue_names_passages_in_a_narrow_dark_window(
     press(page, "l")
     shown = bar(page)
     expect(shown).to_contain_text("Reported issue")
-    for _ in range(4):
-        press(page, "ArrowDown")  # c1 has three sentences
+    press(page, "ArrowDown")  # it starts at the chunk that the reported sentence cites
+    expect(shown.get_by_role("status")).to_contain_text("c3, sentence 1 of 1")
+    press(page, "ArrowUp", "ArrowUp")
     expect(shown.get_by_role("status")).to_contain_text("c2, sentence 1 of 2")
     expect(page.locator(".card[data-id=c2]")).to_be_in_viewport()
     press(page, "Shift+ArrowDown", "c")
-    expect(shown).to_contain_text("c2 contradicts “The bridge is 120 metres long. It is narrow.”")
+    expect(shown).to_contain_text(
+        "c2 contradicts the words “The bridge is 120 metres long. It is narrow.”"
+    )
     page.evaluate(AXE)
     assert not grave(page)
     press(page, "Enter")
@@ -338,7 +347,7 @@ def test_a_lead_takes_over_a_reviewers_labels_with_their_passages(
         expect(bar(lead.page)).to_contain_text("c1 contradicts")
         press(lead.page, "Backspace", "ArrowDown", "s", "Enter")
         press(lead.page, "f", "l", "1", "Enter")
-        expect(decided).to_contain_text("Labels on single claims and references: 1 given")
+        expect(decided).to_contain_text("Labels given: 1 on claims and references")
         decided.locator("textarea.own-words").fill("Read again.")
         press(lead.page, "Control+Enter")
         until(lambda: len(verdicts()) == 2, lead.page, "the changed verdict")

@@ -1,4 +1,4 @@
-"""Two answers side by side say who judged them, and whose claims the evidence bears out."""
+"""Two answers side by side say who judged them, and whose claims the evidence supports."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_the_same_evidence_says_which_answer_cites_a_chunk_and_whose_claims_it_b
     marks = {piece["text"].strip(): (piece["tone"], piece["of"]) for piece in pieces}
     assert marks["The Halden bridge is 410 metres long."] == ("good", "v1, v2")
     # v2 leaves the toll out, so the sentence is a missing point of it, not what bears it out
-    assert marks["The toll is 3 euros for a car."] == ("calm", "bears out v1, missing in v2")
+    assert marks["The toll is 3 euros for a car."] == ("calm", "supports v1, missing in v2")
     assert "".join(piece["text"] for piece in pieces) == EVIDENCE[0]["text"]
 
 
@@ -83,7 +83,7 @@ def test_evidence_never_bears_out_a_claim_that_isnt_confirmed(bench: Workbench, 
     [confirmed, *others] = [p for chunk in evidence["chunks"] for p in chunk["pieces"]]
     assert (confirmed["text"], confirmed["tone"]) == (LENGTH.replace(" [1]", ""), "good")
     assert "good" not in {piece["tone"] for piece in others}
-    assert not any("bears out" in piece["of"] for piece in others)
+    assert not any("supports" in piece["of"] for piece in others)
 
 
 def test_different_evidence_is_drawn_for_each_answer(bench: Workbench) -> None:
@@ -130,3 +130,44 @@ def test_equal_answers_are_called_equal(bench: Workbench) -> None:
         None,
         "Both answers are the same, word for word.",
     )
+
+
+def test_a_reviewers_note_and_labels_stand_beside_the_decision(bench: Workbench) -> None:
+    drawn(bench, LENGTH, LENGTH)
+    label = {"target": "span", "start": 21, "end": 31, "text": "410 metres"}
+    decide(
+        bench,
+        "q:v2",
+        "reject",
+        reason="contradicted",
+        note="It says 410; the record says 401.",
+        labels=[{**label, "label": "contradicted", "severity": "high", "note": "Measured."}],
+    )
+    side = drawn(bench, LENGTH, LENGTH, "rejected")["sides"][1]
+    assert side["reason"]
+    assert side["note"] == "It says 410; the record says 401."
+    assert side["labels"] == ["“410 metres”: contradicted, high (Measured.)"]
+
+
+def test_a_figure_that_isnt_in_the_evidence_is_marked(bench: Workbench) -> None:
+    data = drawn(bench, LENGTH, "The bridge and its ramps are 975 steps long [1].")
+    marked = [p for p in data["sides"][1]["pieces"] if p["says"]]
+    assert [p["text"] for p in marked] == ["975"]
+    assert not [p for p in data["sides"][0]["pieces"] if p["says"]]
+
+
+@pytest.mark.parametrize(
+    ("now", "facts"),
+    [
+        (LENGTH, [[], []]),
+        (LENGTH.replace("410", "401"), [["410"], ["401"]]),
+        (LENGTH.replace("[1]", "[E9]"), [["[1]"], ["[E9]"]]),
+        ("Nobody knows [1].", [["410"], []]),
+        (f"{LENGTH} It is 410 metres [2].", [[], ["410", "[2]"]]),
+        ("It is 1,410.5 m long [1].", [["410"], ["1,410.5"]]),
+    ],
+)
+def test_figures_and_citations_that_only_one_answer_has_are_listed(
+    bench: Workbench, now: str, facts: list[list[str]]
+) -> None:
+    assert drawn(bench, LENGTH, now)["facts"] == facts

@@ -10,7 +10,7 @@ from masis.schema.comparison import LIST_NAMES, MEASURES, SystemComparison
 from masis.schema.team import QueuePolicy
 from masis.services import Workbench
 from masis.trust.paired import questions_needed
-from masis.views.systems import accuracy_text, basis_text, causes_text, listed_rows
+from masis.views.systems import AnswerWords, accuracy_text, basis_text, causes_text, listed_rows
 from tests.reviewing import ADA, decide
 from tests.store.factories import a_case, a_run, an_iteration
 
@@ -167,6 +167,38 @@ def test_an_answer_that_was_decided_without_an_audit_isnt_called_free_of_issues(
         "no issue found by the audit",
         "not audited",
     )
+
+
+def test_a_row_of_a_file_has_the_answers_reasons_and_notes_that_are_given(
+    bench: Workbench,
+) -> None:
+    add_pairs(bench, worse=2)
+    first, second = compared(bench).regressions
+    words = AnswerWords("contradicted", "41 minutes.", "It took 61 minutes [1].")
+    given, other = listed_rows([first, second], {first.second: words})
+    assert (given.now_reason, given.now_note, given.now_answer) == words
+    assert (given.before_reason, given.before_note, given.before_answer) == ("", "", "")
+    assert other[-6:] == ("",) * 6
+
+
+def test_reasons_of_people_are_counted_for_each_system(bench: Workbench) -> None:
+    for number in range(3):
+        for system in ("v1", "v2"):
+            add_answer(bench, f"q{number}", system)
+    decide(bench, "q0:v1", "approve")
+    decide(bench, "q0:v2", "reject", reason="contradicted")
+    decide(bench, "q1:v2", "reject", reason="unsupported")
+    decide(bench, "q2:v1", "reject", reason="unsupported")
+    decide(bench, "q2:v2", "reject", reason="In my own words.")
+    reasons = [row for row in compared(bench).groups if row.group == "reason"]
+    shares = {
+        row.value: (round((row.first or 0) * 3), round((row.second or 0) * 3)) for row in reasons
+    }
+    assert shares == {
+        "The evidence contradicts it": (0, 1),
+        "Says more than the evidence": (1, 1),
+        "Other": (0, 1),
+    }
 
 
 def test_lists_are_complete_on_request(bench: Workbench) -> None:

@@ -195,6 +195,7 @@ DENIED_BY_C2 = {
         (LENGTH | {"label": "rude", "severity": "low"}, ["c3"], False, None),
         (LENGTH | {"label": "rude", "severity": "low"} | DENIED_BY_C2, ["c1"], False, "generation"),
         ({"label": "incomplete", "severity": "low"}, [], True, "retrieval"),
+        ({"label": "incomplete", "severity": "low"} | SUPPORTED_BY_C1, ["c3"], True, "generation"),
     ],
 )
 def test_the_cause_of_a_fault_follows_from_its_passages(

@@ -18,7 +18,8 @@ from masis.services.decision_rules import CAUSES
 from masis.services.desk import Desk
 from masis.services.records import DecisionFilter
 from masis.services.rubric_proposals import RubricProposalService
-from masis.ui.review.log_view import EntryContext, entry_row
+from masis.ui.review.log_view import EntryContext, entry_detail, entry_row
+from masis.views.log_entries import recorded_facts
 from tests.planted import a_sound_case
 from tests.reviewing import ADA, decide
 
@@ -161,3 +162,12 @@ def test_a_program_gives_a_cause_only_with_a_final_verdict(workbench: Workbench)
     assert (entry.decision.cause, entry.decision.rubric_sentence) == ("gap", SENTENCE)
     row = entry_row(entry, EntryContext())
     assert row["more"] == ["cause: a gap in the guideline", "a sentence for the rubric"]
+    facts = dict(entry_detail(entry, [], None, None)["facts"])
+    assert facts["Why they differed"].startswith("A gap in the guideline")
+    assert facts["Sentence for the rubric"] == SENTENCE
+    # the audit's own rules have a version, too
+    versions = {"rubric": "2", "team_rubric": "1"}
+    decision = entry.decision.model_copy(update={"versions": versions})
+    facts = dict(recorded_facts(entry.model_copy(update={"decision": decision})))
+    assert facts["Version of the audit's rules"] == "2"
+    assert facts["Version of the team's rubric"] == "1"

@@ -785,3 +785,25 @@ def test_redaction_removes_saved_searches_for_its_words(
     stored = workbench.store.database.execute("SELECT name || payload FROM team_records")
     assert not [row[0] for row in stored if "xanthippe" in row[0].casefold()]
     assert workbench.store.decisions.check_subjects().broken == ()
+
+
+@pytest.mark.parametrize(
+    ("in_force", "deciders", "of"),
+    [
+        (QueuePolicy(), 1, 2),
+        (QueuePolicy(reviewers=3), 1, 2),  # the page announces another number
+        (QueuePolicy(reviewers=2, seed=1), 1, 0),  # the page announces it
+        (QueuePolicy(machine="after"), 1, 0),  # a blind reviewer learns nothing of others
+        (QueuePolicy(machine="never"), 1, 0),
+        (QueuePolicy(), 0, 0),  # nobody has decided, so the policy in force applies
+    ],
+)
+def test_only_a_reviewer_who_sees_the_audit_learns_of_being_the_last_one_unannounced(
+    workbench: Workbench, in_force: QueuePolicy, deciders: int, of: int
+) -> None:
+    workbench.team.put_in_force(ADA, QueuePolicy(reviewers=2))
+    for actor in (BEN,)[:deciders]:
+        decide(workbench, actor)
+    workbench.team.put_in_force(ADA, in_force)
+    asked = [workbench.team.completes_earlier_policy(each, "case-1") for each in (CLEO, BEN)]
+    assert asked == [of, 0]

@@ -140,6 +140,22 @@ def test_a_decision_opens_the_next_case_or_the_one_that_was_left_to_undo(
         workbench.reviews.undo(ADA, answer["entry"])
 
 
+def test_only_the_own_decision_on_the_answer_shown_can_be_repeated(
+    workbench: Workbench, client: TestClient
+) -> None:
+    body = right(workbench, verdict="reject")
+    body["fields"] |= {"reason": "other", "other": "Fabricated.", "note": "See page 3."}
+    made = post(client, "decisions", {**body, "token": "repeatable"})
+    entries = made["desk"]["standing"]["entries"]
+    given = {name: entries[name] for name in ("verdict", "reason", "other", "note")}
+    assert given == body["fields"]
+    revision = {"place": {"case": CASE, "iteration": "2"}}
+    assert post(client, "open", revision)["desk"]["standing"]["entries"] is None
+    client.headers["X-Masis-Reviewer"] = "Mallory"
+    assert post(client, "open", {"place": {"case": CASE}})["desk"]["standing"]["entries"] is None
+    workbench.reviews.undo(ADA, made["entry"])
+
+
 def test_a_repeated_decision_is_recorded_once_and_answered_again(
     workbench: Workbench, client: TestClient
 ) -> None:
@@ -339,10 +355,10 @@ def test_a_decision_that_only_an_adjudication_can_change_offers_no_undo(
     workbench.cases.add(ADA, [case])
     run = workbench.audits.audit(ADA, case)
 
-    def decide(name: str, token: str, *, advance: bool) -> Posted:
+    def form(name: str, token: str, *, advance: bool) -> Posted:
         view = workbench.cases.open("shared")
         client.headers["X-Masis-Reviewer"] = name
-        body = {
+        return {
             "place": {"case": "shared"},
             "token": token,
             "seen": view.summary.version,
@@ -350,13 +366,16 @@ def test_a_decision_that_only_an_adjudication_can_change_offers_no_undo(
             "shown": dict(shown_answer(view.case, run, 0)),
             "advance": advance,
         }
-        return post(client, "decisions", body)
 
-    first = decide("Ben", "first", advance=False)
+    first = post(client, "decisions", form("Ben", "first", advance=False))
     workbench.team.put_in_force(ADA, QueuePolicy())  # the case keeps the policy that it has
     assert first["entry"]
     assert "Undo (U)" in first["message"]["text"]
-    second = decide("Cleo", "second", advance=True)
+    body = form("Cleo", "second", advance=True)
+    # the policy in force didn't announce a second reviewer
+    error = refused(client, body)
+    assert "You are the last of 2 reviewers" in error["message"]
+    second = post(client, "decisions", {**body, "confirmed": [error["confirms"]]})
     assert second["entry"] == ""
     assert second["desk"]["place"]["case"] != "shared"
     assert "only an adjudication can change it" in second["message"]["text"]
@@ -451,8 +470,8 @@ def test_a_taken_revision_leaves_the_issues_of_its_own_audit(
     [
         ("original", "approved as it stands"),
         ("revision", "approved with the suggested revision"),
-        ("taken", "approved with the suggested revision"),
-        ("typed", "approved with own correction"),
+        ("taken", "replaced with the suggested revision"),
+        ("typed", "replaced with own correction"),
     ],
 )
 def test_the_answer_that_is_valid_after_a_decision_is_named_wherever_it_is_shown(
@@ -470,7 +489,6 @@ def test_the_answer_that_is_valid_after_a_decision_is_named_wherever_it_is_shown
     entry = workbench.reviews.current(CASE)
     (row,) = (row for row in desk["history"] if row["id"] == entry.id)
     assert desk["standing"]["outcome"] == row["outcome"] == outcome
-    assert desk["standing"]["approved"] == (kind in ("original", "revision"))
     row = entry_row(entry, entry_context(workbench, entry))
     assert row["about"].endswith(f", {outcome}")
     report = case_report(workbench.cases.open(CASE), workbench.store.decisions.head())

@@ -12,7 +12,7 @@ from masis.schema.team import QueuePolicy
 from masis.services import Workbench
 from masis.services.preferences import NewPreference
 from masis.ui.compare.page import chosen_systems
-from tests.reviewing import ADA, decide
+from tests.reviewing import ADA, decide, undone
 from tests.services.test_comparison import add_answer, add_pairs
 from tests.ui.conftest import Serve, open_page, press, texts
 
@@ -193,6 +193,22 @@ def test_parts_are_listed_only_if_they_differ_or_on_demand(served: Workbench) ->
         add_answer(served, question, "v1")
         add_answer(served, question, "v2", flagged=True)
     assert "Field: Engineering" in drawn_data(open_page("compare"))
+
+
+def test_a_blind_case_doesnt_link_to_answers_whose_audit_is_shown(served: Workbench) -> None:
+    add_pairs(served, worse=2)
+    one, other = "worse-0:v2", "worse-0:v1"
+
+    def links() -> list[bool]:
+        drawn = drawn_data(open_page("review", NAMED, case=one))
+        return [words in drawn for words in ("Answer of v1", "nearly the same answer")]
+
+    decide(served, other, "reject", ADA.name)
+    assert links() == [True, True]
+    served.team.put_in_force(ADA, QueuePolicy(machine="after"))
+    assert links() == [False, False]
+    undone(served, other, ADA.name)
+    assert links() == [served.team.machine_hidden(ADA, other), False]
 
 
 def test_a_case_opened_from_a_pair_has_a_way_back_and_the_other_systems_answer(

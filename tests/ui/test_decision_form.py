@@ -4,6 +4,7 @@ becomes of it.
 
 from __future__ import annotations
 
+from itertools import cycle
 from typing import Any
 
 import pytest
@@ -254,6 +255,30 @@ def test_a_correction_is_dropped_unless_overriding_and_unaudited_cases_can_be_de
     assert (unaudited.run_id, unaudited.iteration, unaudited.machine_shown) == (None, None, ())
 
 
+@pytest.mark.parametrize(
+    ("added", "fabricated", "uncited"),
+    [
+        ("", [], []),
+        (" It is old [z].", ["z"], []),
+        (" It is old [q].", ["q"], []),
+        (" It opened in spring.", [], ["It opened in spring."]),
+        (" It is 120 metres long.", [], ["It is 120 metres long."]),
+    ],
+)
+def test_a_blind_check_names_only_what_the_correction_adds(
+    added: str, fabricated: list[str], uncited: list[str]
+) -> None:
+    shown = "It is long [a]. It opened in 1931 [q]. It is 120 metres long."
+    checked = forms.check(shown + added, CASE, shown=shown, blind=True)
+    assert (checked["fabricated"], checked["uncited"]) == (fabricated, uncited)
+    assert (checked["fabricated_count"], checked["uncited_count"]) == tuple(
+        map(len, (fabricated, uncited))
+    )
+    asked = " ".join(forms.doubts(shown + added, shown, CASE, "Another.", blind=True))
+    assert "“q”" not in asked
+    assert ("“z”" in asked) == (fabricated == ["z"])
+
+
 def test_a_correction_is_checked_and_its_problems_are_listed_or_counted() -> None:
     checked = forms.check("It is long [a]. It opened in 1931 [q]. It is 120 metres long.", CASE)
     assert (checked["references"], checked["fabricated"], checked["fabricated_count"]) == (
@@ -380,6 +405,19 @@ def test_a_recorded_correction_is_compared_with_its_answer() -> None:
     )
 
 
+def test_an_approval_asks_about_the_claims_if_the_audit_confirmed_none(run: Run) -> None:
+    original = run.iterations[0]
+    assert any(check.verified for check in original.claims)
+    assert forms.unconfirmed_rows(original) == forms.unconfirmed_rows(None) == []
+    verdicts = cycle(["unverifiable", "unscored"])
+    doubtful = tuple(
+        check.model_copy(update={"verdict": next(verdicts)}) for check in original.claims
+    )
+    rows = forms.unconfirmed_rows(original.model_copy(update={"claims": doubtful}))
+    assert [row["text"] for row in rows] == [check.claim.text for check in doubtful]
+    assert rows[0]["key"] in {row["key"] for row in label_rows(original, CASE)}
+
+
 def test_serious_issues_about_the_same_words_are_listed_once_before_an_approval(run: Run) -> None:
     found = forms.serious_issues(run, 0)
     first = found[0]
@@ -430,6 +468,14 @@ def test_several_reasons_are_recorded_and_the_one_about_the_facts_counts() -> No
     problem = find_problem(fields.model_copy(update={"other": " "}), "Ada")
     assert problem is not None
     assert problem.field == "other"
+
+
+def test_only_those_who_see_an_audit_can_say_that_its_issues_are_wrong() -> None:
+    about_issues = {"findings_wrong", "findings_harmless"}
+    for run, expected in ((None, set()), (run_audit(CASE), about_issues)):
+        offered = forms.reasons(run.iterations[0] if run else None)
+        assert {reason["code"] for reason in offered["approve"]} & about_issues == expected
+        assert {reason["code"] for reason in offered["reject"]}
 
 
 def test_every_reason_has_a_digit() -> None:

@@ -7,12 +7,14 @@ from typing import Any, cast
 
 import pytest
 from starlette.applications import Starlette
+from starlette.responses import PlainTextResponse
 from starlette.testclient import TestClient
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from masis.schema.actor import Actor, Role
 from masis.schema.team import QueuePolicy
 from masis.server.app import ACTOR, LONGEST_BODY, Server, api_route
+from masis.server.browser_id import COOKIE, BrowserIds, browser_id
 from masis.services import SIGN_IN_REQUIRED, Workbench
 from masis.services.drafts import case_subject
 from masis.services.team import TeamService
@@ -99,6 +101,48 @@ def test_a_body_that_is_too_long_or_malformed_is_refused(audited_workbench: Work
         assert ask(client, "PUT draft", body).status_code == 400
     # what the form itself can't hold is cut or dropped, as with any draft
     assert ask(client, "PUT draft", {**FORM, "fields": {"verdict": "destroy"}}).status_code == 200
+
+
+def test_a_draft_without_a_name_stays_in_its_browser(audited_workbench: Workbench) -> None:
+    """Also when the server draws a case for a browser whose name it doesn't know yet."""
+    clients = [client_of(audited_workbench, signs_in=False) for _ in range(3)]
+    mine, other, without_cookie = clients
+    mine.cookies.set(COOKIE, "m" * 32)
+    other.cookies.set(COOKIE, "o" * 32)
+    assert ask(mine, "PUT draft", FORM).status_code == 200
+
+    def note(client: TestClient, **headers: str) -> str:
+        desk = ask(client, "POST open", {"place": PLACE}, headers=headers).json()["desk"]
+        return str(desk["draft"]["note"])
+
+    assert [note(client) for client in clients] == ["Mine.", "", ""]
+    empty = {**DECISION, "fields": {}, "adopts": True}  # refused, but the name is known then
+    for client in (other, without_cookie):  # by somebody else, who had no name either
+        ask(client, "POST decisions", empty, headers={"X-Masis-Reviewer": "Bo"})
+    assert note(mine) == "Mine."
+    ask(mine, "POST decisions", empty, headers={"X-Masis-Reviewer": "Cara"})
+    assert note(mine) == "", "the draft has the name now"
+
+
+@pytest.mark.parametrize("sent", ["", "short", "browser x; y", "ü" * 30, "a" * 101])
+def test_an_invalid_browser_id_is_none(sent: str) -> None:
+    assert not browser_id({COOKIE: sent})
+
+
+def test_a_browser_gets_an_id_once_and_only_with_a_page() -> None:
+    async def page(scope: Scope, receive: Receive, send: Send) -> None:
+        await PlainTextResponse("page")(scope, receive, send)
+
+    client, html = TestClient(BrowserIds(page)), {"accept": "text/html,*/*"}
+    assert "set-cookie" not in client.get("/").headers
+    assert "set-cookie" not in client.post("/", headers=html).headers
+    cookie = client.get("/queue", headers=html).headers["set-cookie"]
+    assert {"HttpOnly", "SameSite=Lax", "Path=/"} <= set(cookie.split("; "))
+    given = client.cookies[COOKIE]
+    assert browser_id({COOKIE: given}) == given
+    assert "set-cookie" not in client.get("/", headers=html).headers
+    forged = {**html, "cookie": f"{COOKIE}=forged"}
+    assert "set-cookie" in TestClient(BrowserIds(page)).get("/", headers=forged).headers
 
 
 def test_a_blind_reviewer_gets_nothing_of_the_audit(audited_workbench: Workbench) -> None:

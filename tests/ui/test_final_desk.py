@@ -11,7 +11,7 @@ from starlette.testclient import TestClient
 
 from masis.schema.actor import Actor
 from masis.schema.labels import LabelPassage, TargetLabel
-from masis.schema.review import Decision
+from masis.schema.review import Decision, decision_outcome
 from masis.schema.team import QueuePolicy
 from masis.server.app import Server, api_route
 from masis.services import Workbench
@@ -40,6 +40,10 @@ def workbench(audited_workbench: Workbench) -> Workbench:
 
 @pytest.fixture
 def client(workbench: Workbench) -> TestClient:
+    return client_of(workbench)
+
+
+def client_of(workbench: Workbench) -> TestClient:
     server = Server(lambda: workbench, lambda: pytest.fail("no job is needed"))
     headers = {"X-Masis-Reviewer": CLEO.name, "X-Masis-Request": "1"}
     return TestClient(Starlette(routes=[api_route(server)]), headers=headers)
@@ -229,6 +233,29 @@ def test_undo_brings_a_case_back_with_its_entries(workbench: Workbench, client: 
     assert final_of(workbench).labels == (LABEL,)
 
 
+@pytest.mark.parametrize("blind", [True, False])
+def test_only_those_who_saw_a_revision_are_said_to_have_taken_it(
+    audited_workbench: Workbench, blind: bool
+) -> None:
+    client = client_of(audited_workbench)
+    revised = audited_workbench.cases.open("strategy-01").run.iterations[1].answer
+    policy = QueuePolicy(reviewers=2, machine="after" if blind else "first")
+    audited_workbench.team.put_in_force(BEN, policy)
+    given = {"corrected_answer": revised, "iteration": 1}
+    decide(audited_workbench, "strategy-01", "override", ADA.name, **given)
+    decide(audited_workbench, "strategy-01", "reject", BEN.name)
+    # what others see later doesn't change what Ada had seen
+    audited_workbench.team.put_in_force(BEN, QueuePolicy(reviewers=2))
+    desk = opened(client, "strategy-01")
+    record(client, desk, taken(desk, 0))
+    (ada,) = (
+        made for made in decisions_on(audited_workbench, "strategy-01") if made.reviewer == ADA.name
+    )
+    final = final_of(audited_workbench, "strategy-01")
+    outcome = f"replaced with {'own correction' if blind else 'the suggested revision'}"
+    assert decision_outcome(ada) == decision_outcome(final) == outcome
+
+
 def test_text_typed_by_the_lead_isnt_attributed_to_a_reviewer(
     workbench: Workbench, client: TestClient
 ) -> None:
@@ -284,8 +311,13 @@ def test_a_reviewer_of_a_case_cannot_adjudicate_it(
 
 
 def test_the_audit_stays_hidden_from_a_blind_lead(workbench: Workbench, client: TestClient) -> None:
+    seen = opened(client)
+    assert seen["reporting"]["title"] == "Issues that the audit missed"
+    assert "The issues raised are wrong" in seen["final"]["reasons"]["approve"]
     workbench.team.put_in_force(BEN, QueuePolicy(reviewers=2, machine="never"))
     desk = opened(client)
+    assert desk["reporting"]["title"] == "Issues that reviewers reported"
+    assert desk["final"]["reasons"]["approve"] == ["Checked against the evidence"]
     assert desk["view"]["issues"] == []
     assert desk["place"]["case"] == CASE
     body = {"place": desk["place"], "fields": {"verdict": "approve"}, "token": "t"}
@@ -394,3 +426,48 @@ def test_notes_and_the_correction_of_one_reviewer_are_no_disagreement(workbench:
     other = override.model_copy(update={"corrected_answer": "Stem.", "note": "See chunk 1."})
     assert differences([override, other]) == ("correction",)
     assert differences([override, override.model_copy(update={"note": ""})]) == ()
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        ("A permit for a garage of up to 20 square metres is decided within weeks", "is decided…”"),
+        ("**Cause.**", "“Cause.”"),
+        ("It is `E42`, *or*\nso.", "“It is E42, or so.”"),
+        ("2 * 3 * 4", "“2 * 3 * 4”"),
+    ],
+)
+def test_words_that_name_a_difference_are_whole_and_without_markup(words: str, named: str) -> None:
+    report = {"target": "span", "start": 0, "end": len(words), "text": words, "severity": "low"}
+    made = {"reviewer": "Ada", "case_id": "1", "run_id": None, "verdict": "reject"}
+    one = Decision.model_validate({**made, "labels": [{**report, "label": "other"}]})
+    (difference,) = differences([one, one.model_copy(update={"labels": ()})])
+    assert difference.startswith("issues reported in “")
+    assert difference.endswith(named)
+
+
+def test_an_approval_without_a_reason_doesnt_differ_in_the_reason() -> None:
+    reject = Decision(reviewer="A", case_id="1", run_id=None, verdict="reject", reason="Why.")
+    approve = reject.model_copy(update={"verdict": "approve", "reason": ""})
+    override = reject.model_copy(update={"verdict": "override", "reason": "Other."})
+    assert differences([reject, approve]) == ("verdict",)
+    assert differences([reject, override]) == ("verdict", "reason")
+    assert differences([approve, approve.model_copy(update={"reason": "Read."})]) == ("reason",)
+
+
+def test_a_side_names_a_chunk_once_and_no_cause_that_nobody_chose(
+    workbench: Workbench, client: TestClient
+) -> None:
+    third = AUDITED[2]
+    run = workbench.cases.open(third).run
+    chunk = workbench.cases.open(third).case.evidence[0].id
+    claim = run.iterations[0].claims[0].claim
+    on_claim = TargetLabel(
+        target="claim", start=claim.start, end=claim.end, text=claim.text, label="contradicted"
+    )
+    labels = (TargetLabel(target="evidence", evidence_id=chunk, label="relevant"), on_claim)
+    decide(workbench, third, "reject", ADA.name, iteration=1, labels=labels)
+    decide(workbench, third, "approve", BEN.name)
+    lines = opened(client, third)["final"]["sides"][0]["lines"]
+    assert f"{chunk}: relevant" in lines
+    assert not any("cause" in line for line in lines)

@@ -268,4 +268,4 @@ def test_adjudicators_see_differing_labels_on_chunks_and_passages() -> None:
     other = labels[0].model_copy(update={"label": "relevant"})
     bare = claim.model_copy(update={"evidence": ()})
     found = differences((of(*labels, claim), of(other, labels[1], bare, reviewer="Ben")))
-    assert found == ("chunk c1", "claim “The 🌉”")
+    assert found == ("label of chunk c1", "claim “The 🌉”")

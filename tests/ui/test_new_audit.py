@@ -13,8 +13,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from masis.errors import UnknownRecord
-from masis.services import Workbench, demo_cases
-from masis.store.reviews.drafts import NOBODY_YET
+from masis.services import ANONYMOUS, Workbench, demo_cases
 from masis.ui.new_audit.page import ANSWER, QUESTION, AuditForm
 from tests.reviewing import ADA
 from tests.ui.conftest import Serve, labels, open_page, press, texts
@@ -33,7 +32,7 @@ page = functools.partial(open_page, "new")
 
 
 def draft(workbench: Workbench) -> dict[str, Any]:
-    return dict(workbench.store.drafts.get(NOBODY_YET, AuditForm.SUBJECT).values)
+    return dict(workbench.store.drafts.get(ANONYMOUS.draft_owner, AuditForm.SUBJECT).values)
 
 
 def finished(app: AppTest, workbench: Workbench) -> str:
@@ -75,7 +74,9 @@ def test_the_example_fills_the_form_and_is_saved_as_a_draft(workbench: Workbench
 
 def test_a_draft_survives_a_new_session_and_can_be_discarded(workbench: Workbench) -> None:
     workbench.store.drafts.save(
-        NOBODY_YET, AuditForm.SUBJECT, {"question": "Half a", "settings": {"strictness": "strict"}}
+        ANONYMOUS.draft_owner,
+        AuditForm.SUBJECT,
+        {"question": "Half a", "settings": {"strictness": "strict"}},
     )
     app = page()
     assert "This is your draft of" in texts(app)
@@ -87,7 +88,7 @@ def test_a_draft_survives_a_new_session_and_can_be_discarded(workbench: Workbenc
 
 def test_starting_stores_the_case_and_opens_the_audit(workbench: Workbench) -> None:
     workbench.store.drafts.save(
-        NOBODY_YET,
+        ANONYMOUS.draft_owner,
         AuditForm.SUBJECT,
         {"question": "How long?", "evidence": EVIDENCE, "answer": "It is 210 metres long [1][9]."},
     )
@@ -104,7 +105,7 @@ def test_starting_stores_the_case_and_opens_the_audit(workbench: Workbench) -> N
 def test_starting_without_a_question_shows_an_error_and_keeps_the_text(
     workbench: Workbench,
 ) -> None:
-    workbench.store.drafts.save(NOBODY_YET, AuditForm.SUBJECT, {"evidence": EVIDENCE})
+    workbench.store.drafts.save(ANONYMOUS.draft_owner, AuditForm.SUBJECT, {"evidence": EVIDENCE})
     app = page()
     press(app, "Start the audit")
     assert "job" not in app.query_params
@@ -113,7 +114,7 @@ def test_starting_without_a_question_shows_an_error_and_keeps_the_text(
 
 def test_chosen_settings_are_saved_and_used(workbench: Workbench) -> None:
     workbench.store.drafts.save(
-        NOBODY_YET, AuditForm.SUBJECT, {"question": "How long?", "evidence": EVIDENCE}
+        ANONYMOUS.draft_owner, AuditForm.SUBJECT, {"question": "How long?", "evidence": EVIDENCE}
     )
     app = page()
     next(each for each in app.selectbox if each.label == "Maximum iterations").select(1)

@@ -14,9 +14,8 @@ from streamlit.testing.v1 import AppTest
 
 from masis.schema.screening import ScreeningEntry
 from masis.screening.demo import CORPUS, demo_abstracts, demo_questions
-from masis.services import Workbench
+from masis.services import ANONYMOUS, Workbench
 from masis.services.records import ScreeningLogFilter
-from masis.store.reviews.drafts import NOBODY_YET
 from masis.ui.live import served_jobs
 from masis.ui.screening import result
 from masis.ui.screening.form import ScreeningForm
@@ -271,24 +270,28 @@ def test_the_form_keeps_concepts_until_reset_or_another_question(
 ) -> None:
     settings = {"screening_concepts": "population: adults"}
     workbench.store.drafts.save(
-        NOBODY_YET, ScreeningForm.SUBJECT, {"question": ASKED["b12"].question, "settings": settings}
+        ANONYMOUS.draft_owner,
+        ScreeningForm.SUBJECT,
+        {"question": ASKED["b12"].question, "settings": settings},
     )
     app = page()
     press(app, "screening-concepts-reset")
     assert (
-        workbench.store.drafts.get(NOBODY_YET, ScreeningForm.SUBJECT).values["settings"][
+        workbench.store.drafts.get(ANONYMOUS.draft_owner, ScreeningForm.SUBJECT).values["settings"][
             "screening_concepts"
         ]
         == ""
     )
     assert not [button for button in app.button if button.key == "screening-concepts-reset"]
     workbench.store.drafts.save(
-        NOBODY_YET, ScreeningForm.SUBJECT, {"question": ASKED["b12"].question, "settings": settings}
+        ANONYMOUS.draft_owner,
+        ScreeningForm.SUBJECT,
+        {"question": ASKED["b12"].question, "settings": settings},
     )
     app = page()
     app.selectbox(key="screening-demo-question").set_value(ASKED["htn"].question).run()
     assert (
-        workbench.store.drafts.get(NOBODY_YET, ScreeningForm.SUBJECT).values["settings"][
+        workbench.store.drafts.get(ANONYMOUS.draft_owner, ScreeningForm.SUBJECT).values["settings"][
             "screening_concepts"
         ]
         == ""

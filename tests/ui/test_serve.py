@@ -18,9 +18,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from masis.errors import SettingsError
-from masis.services import POLICY, Workbench, app_root
+from masis.services import ANONYMOUS, POLICY, Workbench, app_root
 from masis.settings.hosts import AllowedHosts
-from masis.store.reviews.drafts import NOBODY_YET
 from masis.ui.shell import serve, served_database
 from masis.ui.shell.host_guard import HostGuard
 from masis.ui.shell.reach import Reach
@@ -333,7 +332,7 @@ def named(given: Any) -> str | None:
 
 
 def test_a_reviewer_name_is_cleaned_and_adopts_earlier_drafts(workbench: Workbench) -> None:
-    workbench.store.drafts.save(NOBODY_YET, "case:1", {"note": "typed first"})
+    workbench.store.drafts.save(ANONYMOUS.draft_owner, "case:1", {"note": "typed first"})
     assert named("  Ada \n Lovelace\x00 ") == "Ada Lovelace"
     assert workbench.store.drafts.get("Ada Lovelace", "case:1").values == {"note": "typed first"}
 

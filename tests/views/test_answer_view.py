@@ -374,6 +374,44 @@ def test_an_evidence_sentence_is_inserted_with_its_citation_in_the_style_of_the_
     assert contradicted["insert"] == {"text": f"{says} {written}.", "says": says, "after": wrong}
 
 
+@pytest.mark.parametrize(
+    ("sentence", "cited", "after"),
+    [
+        (
+            "The Lenne bridge was closed in 1987.",
+            "(Source 2)",
+            "The Lenne bridge was closed in 1987",
+        ),
+        (
+            "- The Lenne bridge was closed in 1987",
+            "(Source 2)",
+            "The Lenne bridge was closed in 1987",
+        ),
+        ("The Lenne bridge was closed in 1999.", "", ""),
+    ],
+)
+def test_an_uncited_sentence_gets_the_citation_of_what_supports_it(
+    sentence: str, cited: str, after: str
+) -> None:
+    case = case_of(
+        f"The Lenne bridge is 120 metres long (Source 1).\n{sentence}",
+        {
+            "c1": "The Lenne bridge is 120 metres long.",
+            "c2": "The Lenne bridge was closed in 1987.",
+        },
+    )
+    issues = answer_view(case, run_audit(case), 0)["issues"]
+    uncited = [issue["insert"] for issue in issues if issue.get("insert", {}).get("cites")]
+    if not cited:
+        assert not uncited
+        return
+    (insert,) = uncited
+    assert insert["after"].endswith(after)
+    assert insert["after"] in (case.answer or "")
+    assert insert["text"] == cited
+    assert insert["says"] == f"{insert['after']} {cited}"
+
+
 def test_an_issue_that_names_no_evidence_has_no_sentence_to_insert(run: Run) -> None:
     first = run.iterations[0].issues[0]
     missing = {"rule": "missing_information", "start": None, "end": None, "evidence_ids": ()}

@@ -118,6 +118,23 @@ def test_a_label_has_the_words_of_the_form_and_of_the_answer() -> None:
     assert line.text == f"reference “(Source 1)”: does not support this ({note})"
 
 
+@pytest.mark.parametrize(
+    ("reported", "says"),
+    [
+        (label("120 metres", "unsupported", target="span", severity="low"), "supports the words"),
+        (TargetLabel(target="answer", label="unsafe", severity="low"), "supports the answer"),
+        (TargetLabel(target="answer", label="incomplete", severity="low"), "says what is missing"),
+    ],
+)
+def test_a_passage_bears_on_the_answer_and_not_on_the_reported_issue(
+    reported: TargetLabel, says: str
+) -> None:
+    evidence = [passage("c2", "It is 120 metres long.", "supports")]
+    named = TargetLabel.model_validate(reported.model_dump() | {"evidence": evidence})
+    (line,) = label_lines(decision(named), CASE, None)
+    assert line.details[0] == f"c2 {says}: “It is 120 metres long.”"
+
+
 def test_a_reference_cites_its_own_chunk_only() -> None:
     supporting = [passage("c3", "It is in Halden.", "supports")]
     cited = label("c1", "unsupported", target="reference", evidence=supporting)

@@ -223,7 +223,7 @@ def test_an_undo_of_a_missing_entry_says_so() -> None:
     ("given", "word", "about"),
     [
         (REJECTED, "Rejected", "the original answer"),
-        (FINAL, "Overridden by adjudication", "the original answer, approved with own correction"),
+        (FINAL, "Overridden by adjudication", "the original answer, replaced with own correction"),
         (UNDO, "Undone", "“Rejected” by Ada, entry 1"),
         (entry(3), "Redacted", "its text was removed"),
         (entry(4, kind="redaction", extra={"redacts": "e1"}), "Redaction", "the text of entry 1"),

@@ -229,6 +229,18 @@ class Systems(StorePart):
             lambda connection: visible_observations(connection, viewer),
         )
 
+    def reasons(self, names: Sequence[str], viewer: str | None) -> dict[int, frozenset[str]]:
+        """Return the codes of the reasons for which people rejected, corrected or escalated
+        answers, by the case's number.
+        """
+        return self._by_case(
+            """SELECT observations.case_seq, observations.type AS value FROM observations
+            JOIN cases ON cases.seq = observations.case_seq
+            WHERE is_fault AND observations.kind = 'reason' AND observations.type <> ''""",
+            names,
+            lambda connection: visible_observations(connection, viewer),
+        )
+
     def modes(self, names: Sequence[str], viewer: str | None) -> dict[int, frozenset[str]]:
         """Return the codes of failure modes that people applied, by the case's number."""
         return self._by_case(

@@ -1,8 +1,8 @@
 """Stores text that a person has typed but not submitted, field by field.
 
 A draft belongs to a person and a subject (``case:<id>``, ``new-audit``), and its values are JSON.
-It is overwritten while the person types, removed when the result is stored, and not exported. A
-person who hasn't entered a name drafts under the empty name.
+It is overwritten while the person types, removed when the result is stored, and not exported. The
+drafts of a person who hasn't entered a name belong to their browser.
 """
 
 from __future__ import annotations
@@ -14,9 +14,6 @@ from pydantic import JsonValue
 
 from masis.schema.base import Record
 from masis.store.core.connections import StorePart
-
-NOBODY_YET = ""
-"""The name of the drafts of a person who hasn't entered a name."""
 
 
 class ReviewDraft(Record):

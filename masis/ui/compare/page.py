@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import altair as alt
@@ -40,6 +41,7 @@ from masis.views.systems import (
     JUDGEMENT,
     LISTS,
     WITHOUT_PARTS,
+    AnswerWords,
     ListedRow,
     causes_text,
     certainty_text,
@@ -66,6 +68,8 @@ from masis.views.words import label
 _PAIR = register_component("answer_pair")
 _SHOWN = 50
 """How many questions of a list a page shows at first."""
+_IN_FULL = 500
+"""How many rows of a file have the answers, reasons and notes, which take a millisecond each."""
 _REMEMBERED, _FOCUS = "compare-systems", "compare-focus"
 """Keys of the session: the systems compared last in their order, and how often a question was
 opened, which tells the component to bring it into view.
@@ -229,7 +233,7 @@ def _draw_question_list(workbench: Workbench, comparison: SystemComparison) -> N
         st.download_button(
             "Download as CSV",
             lambda: _csv_of(workbench, comparison, shown),
-            file_name=f"{shown}.csv",
+            file_name=_file_name(comparison, shown),
             mime="text/csv",
             icon=":material/download:",
             on_click="ignore",
@@ -322,11 +326,36 @@ def _judgement_cell(judgement: Judgement, severity: Severity | None, *, audited:
     }
 
 
+def _file_name(comparison: SystemComparison, shown: ListName) -> str:
+    """Return the name of a list's file; a system may be called anything."""
+    names = (comparison.first.name, comparison.second.name, shown)
+    return (
+        "-".join(re.sub(r"[^\w.]+", "_", name).strip("._")[:40] or "system" for name in names)
+        + ".csv"
+    )
+
+
+def _words_of(workbench: Workbench, case_id: str) -> AnswerWords:
+    opened = workbench.comparison.open_answer(actor(), case_id)
+    made = None if opened.decision is None else opened.decision.decision
+    answer = opened.case.answer or ""
+    return (
+        AnswerWords(answer=answer) if made is None else AnswerWords(made.reason, made.note, answer)
+    )
+
+
 def _csv_of(workbench: Workbench, comparison: SystemComparison, shown: ListName) -> bytes:
-    """Return all questions of a list as CSV."""
+    """Return all questions of a list as CSV, the first ones with their answers in full."""
     names = (comparison.first.name, comparison.second.name)
     [complete] = workbench.comparison.compare(actor(), names, groups=False, most_listed=None)
-    rows = listed_rows(complete.list_questions(shown)[0])
+    pairs = complete.list_questions(shown)[0]
+    in_full = {
+        case_id: _words_of(workbench, case_id)
+        for pair in pairs[:_IN_FULL]
+        for case_id in (pair.first, pair.second)
+        if not workbench.preferences.hides_system(actor(), case_id)
+    }
+    rows = listed_rows(pairs, in_full)
     return b"".join(map(csv_line, (ListedRow._fields, *rows)))
 
 
@@ -500,14 +529,16 @@ def difference_chart() -> alt.TopLevelMixin:
 
 
 def _draw_groups(comparison: SystemComparison) -> None:
-    """Draw the fields, failure modes and causes in which the systems differ, or all on demand."""
+    """Draw the reasons, and what else the systems differ in, or all on demand."""
     if not comparison.measure("flagged").questions:
         return
     st.header("Differences by group")
     parts, left_out = listed_parts(comparison)
     if nothing := no_parts_differ_text(comparison):
         st.markdown(nothing)
-    listed = [part for part in differing_parts(comparison) if part in parts]
+    differing = differing_parts(comparison)
+    # What was wrong with the answers is worth knowing even if nothing differs.
+    listed = [part for part in parts if part in differing or part.group == "reason"]
     if len(parts) > len(listed):
         show_all = address.value("parts") == "yes"
         st.toggle(
@@ -538,7 +569,7 @@ def _draw_groups(comparison: SystemComparison) -> None:
                 )
                 for part in listed
             ],
-            description="Differences by field, failure mode and cause",
+            description="Differences by reason, field, failure mode and cause",
             key="compare-groups",
         )
     if left_out:

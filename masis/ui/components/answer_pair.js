@@ -8,6 +8,7 @@ const drawPieces = (box, pieces) => {
     }
     const mark = make("mark", `tone-${piece.tone}`)
     if (piece.starts) mark.append(make("sup", "", piece.issues.join(",")))
+    if (piece.says) mark.title = piece.says
     mark.append(piece.text)
     box.append(mark)
   }
@@ -33,14 +34,14 @@ const drawIssues = side => {
 }
 
 const drawDecision = side => {
-  const words = make("p", "decision")
+  const box = make("div", "decision")
+  const words = make("p", "")
   words.append(make("b", "", side.decision))
-  if (side.reason) {
-    const reason = make("span", "", side.reason)
-    reason.dir = "auto"
-    words.append(": ", reason)
-  }
-  return words
+  if (side.reason) words.append(": ", outsideText("span", "", side.reason))
+  box.append(words)
+  if (side.note) box.append(outsideText("p", "note", side.note))
+  for (const text of side.labels) box.append(outsideText("p", "dim", text))
+  return box
 }
 
 const drawAnswerOf = (side, order, open) => {
@@ -70,19 +71,21 @@ const drawAnswerOf = (side, order, open) => {
   return section
 }
 
+const BEARINGS = [
+  ["good", "supports a claim"],
+  ["bad", "contradicts a claim"],
+  ["warn", "isn't in the answer"],
+]
+
 const drawEvidenceOf = evidence => {
   const section = make("section", "evidence")
   section.append(make("h3", "", evidence.title))
   const key = make("p", "dim key")
-  key.append(
-    make("mark", "tone-good", "bears out a claim"),
-    " ",
-    make("mark", "tone-bad", "contradicts a claim"),
-    " ",
-    make("mark", "tone-warn", "missing"),
-    " in the answer of the system named before the words. To unmarked words the audit matched no" +
-      " claim, which doesn't mean that they are refuted or unimportant.",
-  )
+  const marked = new Set(evidence.chunks.flatMap(chunk => chunk.pieces.map(piece => piece.tone)))
+  for (const [tone, text] of BEARINGS)
+    if (marked.has(tone)) key.append(make("mark", `tone-${tone}`, text), " ")
+  if (key.childNodes.length) key.append("Each mark names the system whose answer it is about. ")
+  key.append("Unmarked words weren't matched to a claim; they may still matter.")
   section.append(key)
   for (const chunk of evidence.chunks) {
     const details = make("details", "chunk")
@@ -90,7 +93,7 @@ const drawEvidenceOf = evidence => {
     const summary = make("summary", "")
     summary.append(make("b", "", chunk.id))
     if (chunk.source) summary.append(make("span", "dim", ` ${chunk.source}`))
-    if (chunk.cited) summary.append(make("span", "dim", ` ${chunk.cited}`))
+    if (chunk.cited) summary.append(make("span", "dim", ` · ${chunk.cited}`))
     const text = outsideText("div", "words")
     for (const piece of chunk.pieces) {
       if (!piece.tone) {
@@ -109,9 +112,22 @@ const drawEvidenceOf = evidence => {
   return section
 }
 
-const drawDifference = ({ changes, no_changes }) => {
+const drawFacts = (line, tag, facts) => {
+  if (!facts.length) line.append("none")
+  facts.forEach((fact, index) => line.append(index ? ", " : "", make(tag, "", fact)))
+}
+
+const drawDifference = ({ changes, no_changes, facts }) => {
   const section = make("section", "difference")
-  section.append(make("h3", "", "Words that differ"))
+  section.append(make("h3", "", "What differs"))
+  const [before, now] = facts
+  if (before.length || now.length) {
+    const line = make("p", "facts", "Figures and citations only before: ")
+    drawFacts(line, "del", before)
+    line.append(" · only now: ")
+    drawFacts(line, "ins", now)
+    section.append(line)
+  }
   if (!changes) {
     section.append(make("p", "dim", no_changes))
     return section

@@ -74,6 +74,8 @@ const WITHOUT_BLANKS =
   /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Myanmar}]/u
 const inWord = letter => /[\p{L}\p{M}\p{N}]/u.test(letter) && !WITHOUT_BLANKS.test(letter)
 
+const chunkTarget = id => `evidence:${id}`
+
 // Draws an answer and returns the functions that act on it. `desk` has what its buttons do.
 function drawAnswer(root, data, desk) {
   root.dataset.version = data.version
@@ -165,9 +167,11 @@ function drawAnswer(root, data, desk) {
     if (isNarrow() && grid.dataset.tab === "answer") return
     const pane = evidence.getBoundingClientRect()
     const head = isNarrow() ? 0 : why.offsetHeight + 14
-    const { top } = element.getBoundingClientRect()
-    // Centers the passage, so that its context is visible
-    const margin = (pane.height - head - element.offsetHeight) / 2
+    const room = pane.height - head
+    const isCardInView = card && card.offsetHeight <= room
+    const { top } = (isCardInView ? card : element).getBoundingClientRect()
+    // Shows the card from its head, or if it's too long centers the passage with its context
+    const margin = isCardInView ? 0 : (room - element.offsetHeight) / 2
     const goal = evidence.scrollTop + top - pane.top - head - Math.max(margin, 0)
     evidence.scrollTo({
       top: Math.max(0, goal),
@@ -177,6 +181,7 @@ function drawAnswer(root, data, desk) {
   }
   const clear = () => {
     root.targetAt = null
+    root.selections = (root.selections ?? 0) + 1
     root.selectedAt = root.getRootNode().activeElement
     // the bar that labels a part stays until the reader closes it (label_bar.js)
     why.replaceChildren(...why.querySelectorAll(":scope > .label-bar"), close)
@@ -188,8 +193,9 @@ function drawAnswer(root, data, desk) {
     clear()
     close.remove()
   }
-  // Adds a reason to the panel. `target` is the claim or reference that it's about, which can be
-  // labelled in the decision form.
+  const addLines = (row, lines) =>
+    row.append(...lines.map(line => outsideText("div", "reason-line", line)))
+  // Adds a reason to the panel. `target` is the claim, reference or sentence that it's about.
   const addReason = (label, head, lines, target) => {
     const row = make("div", `reason tone-${label.tone}`)
     const title = make("div", "reason-head")
@@ -199,19 +205,20 @@ function drawAnswer(root, data, desk) {
       title.append(words)
     }
     row.append(title)
-    for (const line of lines) {
-      const words = outsideText("div", "reason-line", line)
-      row.append(words)
-    }
-    if (target) {
-      const go = plainButton("link label-this", `Label this ${target.split(":")[0]}`)
-      if (!root.targetAt) go.append(make("kbd", "", "L"))
-      root.targetAt ??= target
-      go.onclick = () => desk.labelTarget(target)
-      title.append(go)
-    }
+    addLines(row, lines)
+    if (target) title.append(labelButton(target))
     why.append(row)
     return row
+  }
+  // L labels the part that was chosen, or else the first one whose reasons are shown.
+  const labelButton = target => {
+    const [kind] = target.split(":")
+    const go = plainButton("link label-this", `Label this ${kind === "evidence" ? "chunk" : kind}`)
+    root.targetAt ??= target
+    if (target === root.targetAt && !why.querySelector(".label-this kbd"))
+      go.append(make("kbd", "", "L"))
+    go.onclick = () => desk.labelTarget(target)
+    return go
   }
   const isMissing = issue => issue.claim < 0
   const targetOf = (issue, piece) =>
@@ -239,23 +246,27 @@ function drawAnswer(root, data, desk) {
       linesOf(issue),
       targetOf(issue, piece),
     )
-    if (!issue.insert || desk.isFinal || !data.audited) return
+    if (!issue.insert || desk.isFinal || !data.audited) return row
     const add = plainButton(
       "link insert",
-      isMissing(issue) ? "Insert into the correction" : "Insert the evidence’s sentence",
+      isMissing(issue)
+        ? "Insert into the correction"
+        : `Insert the ${issue.insert.cites ? "citation" : "evidence’s sentence"}`,
     )
     add.append(make("kbd", "", "I"))
     add.title = issue.insert.text
     // A missing point may be said in other words. A sentence that contradicts the answer has most
     // words in common with it, so only the sentence itself counts.
     const { says } = issue.insert
-    const isSaid = text => (isMissing(issue) ? containsStatement(text, says) : text.includes(says))
+    const isSaid = text =>
+      isMissing(issue) ? addsPoint(whole, text, says, "sentence") : text.includes(says)
     add.onclick = () => desk.insert(issue.insert, isSaid, issue.number)
     add.hideIfInserted = () => {
       add.hidden = isSaid(desk.correction())
     }
     add.hideIfInserted()
     row.append(add)
+    return row
   }
   // A range such as [1-3] has several references in one place.
   const referencesOf = piece =>
@@ -265,11 +276,19 @@ function drawAnswer(root, data, desk) {
       .map(number => issuesByNumber.get(number))
       .filter(Boolean)
       .sort((a, b) => a.number - b.number)
-    for (const issue of own) explainIssue(issue, piece)
+    const rows = new Map(own.map(issue => [issue, explainIssue(issue, piece)]))
     const shown = own.flatMap(linesOf).join(" ").toLowerCase()
     const fresh = lines => lines.filter(line => !shown.includes(line.toLowerCase()))
-    for (const reference of referencesOf(piece))
-      addReason(reference.label, reference.text, fresh(reference.says), reference.target)
+    for (const reference of referencesOf(piece)) {
+      const lines = fresh(reference.says)
+      const issue = own.find(issue => issue.target === reference.target)
+      if (issue) {
+        addLines(rows.get(issue), lines)
+        continue
+      }
+      const isOffered = own.some(issue => targetOf(issue, piece) === reference.target)
+      addReason(reference.label, reference.text, lines, isOffered ? null : reference.target)
+    }
     for (const number of piece.claims ?? []) {
       const claim = data.claims[number]
       if (own.some(issue => issue.claim === number)) continue
@@ -392,6 +411,7 @@ function drawAnswer(root, data, desk) {
     if (!issue) return
     clear()
     root.issueAt = number
+    root.claimAt = null
     const card = issueCards.get(number)
     card?.classList.add("chosen")
     if (issue.placed && !pieceElements.some(([, piece]) => piece.issues?.includes(number)))
@@ -407,11 +427,16 @@ function drawAnswer(root, data, desk) {
     if (from === "issues" && piece) reveal(piece[0])
   }
   // `follow` is set for a marker: in a narrow window it opens its evidence, and the reader can come
-  // back to it.
-  const selectPiece = (piece, follow) => {
+  // back to it. `target` is the part that was chosen, if it's known.
+  const selectPiece = (piece, follow, target = null) => {
     clear()
-    // F continues from this issue
-    if (piece.issues?.length) root.issueAt = Math.min(...piece.issues)
+    root.targetAt = target
+    // F continues from this issue or claim
+    root.claimAt = target ?? data.claims[piece.claims?.[0]]?.target ?? null
+    if (piece.issues?.length) {
+      root.issueAt = Math.min(...piece.issues)
+      root.claimAt = null
+    }
     for (const number of piece.issues ?? []) issueCards.get(number)?.classList.add("chosen")
     choosePieces(item => item.sentence === piece.sentence)
     explainPiece(piece)
@@ -421,6 +446,8 @@ function drawAnswer(root, data, desk) {
     const ids = references.map(reference => reference.evidence).filter(Boolean)
     showEvidence([...new Set(claims)], [...new Set(ids)], follow)
   }
+  const selectMarker = (piece, element) =>
+    selectPiece(piece, piece.evidence ? element : null, data.references[piece.citation]?.target)
   const isOfTarget = (piece, key) =>
     data.references[piece.citation]?.target === key ||
     piece.claims?.some(claim => data.claims[claim].target === key) ||
@@ -432,8 +459,7 @@ function drawAnswer(root, data, desk) {
     if (!pieceElements.some(([, piece]) => hasKey(piece))) drawRest()
     const [element, piece] = pieceElements.find(([, each]) => hasKey(each)) ?? []
     if (!piece) return
-    selectPiece(piece)
-    root.targetAt = key
+    selectPiece(piece, null, key)
     reveal(element)
   }
   const selectEvidence = card => {
@@ -450,7 +476,9 @@ function drawAnswer(root, data, desk) {
         ? `Highlighted in the answer: ${plural(sentences.size, "sentence")} that ` +
           `${sentences.size === 1 ? "relies" : "rely"} on ${card.id}.`
         : `No sentence of the answer relies on ${card.id}.`
-    why.append(make("div", "lit-note", words))
+    const note = make("div", "lit-note", `${words} `)
+    note.append(labelButton(chunkTarget(card.id)))
+    why.append(note)
     reveal(chosen[0]?.[0])
   }
   // Returns the piece of the answer, or the issue of the tag or card, that has the focus. An element
@@ -466,8 +494,29 @@ function drawAnswer(root, data, desk) {
     return { piece: piece ?? first, issue }
   }
   const targetInFocus = () => {
+    const focused = root.getRootNode().activeElement
+    const card =
+      evidence.contains(focused) && focused !== root.selectedAt && focused.closest(".card")
+    if (card && !card.dataset.followed) return chunkTarget(card.dataset.id)
     const { piece, issue } = focusedPart()
     return issue ? targetOf(issue, piece) : data.references[piece?.citation]?.target
+  }
+  // Returns the ids of the evidence that the sentences with these words cite.
+  const citedBy = (start, end) => {
+    const isInWords = piece =>
+      offsets.get(piece) < end && offsets.get(piece) + lettersIn(piece.text) > start
+    const sentences = data.pieces.filter(isInWords).map(piece => piece.sentence)
+    const cited = data.pieces.filter(piece => sentences.includes(piece.sentence))
+    return cited.flatMap(piece => referencesOf(piece).map(reference => reference.evidence))
+  }
+  // Returns the element that gets the focus for a target: its issue's tag, its marker or its chunk.
+  const elementOf = key => {
+    const [kind, id] = [key.slice(0, key.indexOf(":")), key.slice(key.indexOf(":") + 1)]
+    if (kind === "evidence") return evidenceCards.get(id)?.element.querySelector(".card-head")
+    const isOfIssue = ([number]) => targetOf(issuesByNumber.get(number)) === key
+    const isMarker = ([element, piece]) =>
+      element.tabIndex === 0 && data.references[piece.citation]?.target === key
+    return [...tags].find(isOfIssue)?.[1] ?? pieceElements.find(isMarker)?.[0] ?? answer
   }
   // Returns the offset in the answer of the part that has the focus or is selected, in characters.
   const placeOfReader = () => {
@@ -553,9 +602,7 @@ function drawAnswer(root, data, desk) {
     applyStyles(element, piece)
     if (clickable && !piece.hidden && piece.text.trim()) {
       element.classList.add("active")
-      onActivate(element, () =>
-        selectPiece(piece, piece.evidence && !piece.beside ? element : null),
-      )
+      onActivate(element, () => (piece.beside ? selectPiece(piece) : selectMarker(piece, element)))
     }
     if (piece.reference && !piece.beside) {
       element.tabIndex = 0
@@ -589,7 +636,7 @@ function drawAnswer(root, data, desk) {
       `Citation beside the answer, ${names}: ${referenceWords[piece.reference] ?? piece.reference}`,
     )
     chip.title = referenceWords[piece.reference] ?? piece.reference
-    onActivate(chip, () => selectPiece(piece, piece.evidence ? chip : null))
+    onActivate(chip, () => selectMarker(piece, chip))
     pieceElements.push([chip, piece])
     return chip
   }
@@ -730,7 +777,8 @@ function drawAnswer(root, data, desk) {
   }
   let pointing = false
   const offerLabel = () => {
-    const words = pointing || data.difference || desk.isFinal ? null : selectedWords()
+    const isOff = pointing || data.difference || desk.isFinal || desk.issue?.opened
+    const words = isOff ? null : selectedWords()
     offer.hidden = !words
     if (!words) return
     const last =
@@ -1007,20 +1055,40 @@ function drawAnswer(root, data, desk) {
     root.decision.observe(panel)
   }
 
-  // Goes to the next or previous issue by number, for F and Shift+F. Issue 1 is the
-  // most severe. The tag in the answer gets the focus, or else the card.
-  // Goes to the next or previous issue. Returns why it can't, or "".
+  // Returns the claims that aren't confirmed and have no issue of their own, in order.
+  const openClaims = () =>
+    data.difference
+      ? []
+      : [...data.claims.keys()].filter(
+          claim =>
+            !isSupported(claim) &&
+            !data.issues.some(issue => issue.claim === claim) &&
+            data.pieces.some(piece => piece.claims?.includes(claim)),
+        )
+  // Goes to the next or previous issue by number, for F and Shift+F, and after the last issue to the
+  // claims that aren't confirmed. Issue 1 is the most severe. Returns what to say about it, or "".
   const stepIssue = step => {
     const numbers = data.issues.map(issue => issue.number)
-    if (!numbers.length) return "There is no issue to go to in this answer."
-    const at = numbers.indexOf(root.issueAt)
-    const isOnly = at === 0 && numbers.length === 1
-    selectIssue(
-      at < 0
-        ? numbers[step > 0 ? 0 : numbers.length - 1]
-        : numbers[(at + step + numbers.length) % numbers.length],
-      "answer",
-    )
+    const claims = openClaims()
+    const stops = [...numbers, ...claims.map(claim => data.claims[claim].target)]
+    if (!stops.length) return "There is no issue and no unconfirmed claim to go to in this answer."
+    const present = stops.indexOf(root.claimAt ?? root.issueAt)
+    const at =
+      present < 0
+        ? step > 0
+          ? 0
+          : stops.length - 1
+        : (present + step + stops.length) % stops.length
+    if (at >= numbers.length) {
+      showTab("answer")
+      showTarget(stops[at])
+      root.claimAt = stops[at]
+      root.issueAt = null
+      answer.focus({ preventScroll: true })
+      return `Not confirmed: claim ${at - numbers.length + 1} of ${claims.length}.`
+    }
+    selectIssue(stops[at], "answer")
+    const isOnly = present === at
     const card = issueCards.get(root.issueAt)
     const tag = tags.get(root.issueAt)
     ;(tag ?? card?.querySelector(".issue-head"))?.focus({ preventScroll: true })
@@ -1053,15 +1121,20 @@ function drawAnswer(root, data, desk) {
     if (!piece) return
     const offsetOf = element =>
       left.scrollTop + element.getBoundingClientRect().top - left.getBoundingClientRect().top
-    const goal = offsetOf(piece[0]) - left.clientHeight / 3
-    const text = offsetOf(answer.querySelector(".text"))
-    // show the legend above the answer in full or not at all
-    left.scrollTop =
-      goal >= text
-        ? goal
-        : offsetOf(piece[0]) + piece[0].offsetHeight <= left.clientHeight
-          ? 0
-          : text
+    const text = answer.querySelector(".text")
+    const end = offsetOf(piece[0]) + piece[0].offsetHeight
+    // Shows the legend above the answer in full or not at all, and the answer from its first line if
+    // the words are in view then
+    const top = [0, offsetOf(text)].find(start => end <= start + left.clientHeight)
+    left.scrollTop = top ?? offsetOf(piece[0]) - left.clientHeight / 3
+    if (top !== undefined) return
+    // no line is cut in half at the top
+    const edge = left.getBoundingClientRect().top
+    const range = document.createRange()
+    range.selectNodeContents(text)
+    const isCut = line => line.top < edge && line.bottom > edge
+    const cut = [...range.getClientRects()].filter(line => isCut(line) && line.height < 60)
+    left.scrollTop -= Math.max(0, ...cut.map(line => edge - line.top))
   }
   // Returns the pieces that an issue is about. For a misplaced citation, these are its marker; for
   // a claim, the pieces of the claim, even if the critic raised the issue for the whole sentence.
@@ -1113,7 +1186,7 @@ function drawAnswer(root, data, desk) {
     const { number } = issue
     if (isMissing(issue)) {
       const point = issue.insert?.says ?? issue.description
-      return !containsStatement(corrected, point) && !addsStatement(whole, corrected, point)
+      return !addsPoint(whole, corrected, point, "words")
     }
     const own = piecesOf(number)
     const first = data.pieces.indexOf(own[0])
@@ -1131,7 +1204,7 @@ function drawAnswer(root, data, desk) {
     if (unique.length) return unique.some(context => corrected.includes(context))
     return count(corrected, words) >= count(whole, words)
   }
-  root.issueAt = null
+  root.issueAt = root.claimAt = null
   root.listeners?.abort()
   root.listeners = new AbortController()
   const listen = (target, name, handler) =>
@@ -1196,9 +1269,12 @@ function drawAnswer(root, data, desk) {
     markReported,
     markLabelled,
     selectedWords: () => (data.difference ? null : selectedWords()),
-    // The claim or reference that has the focus, or else the one whose reasons are shown
+    elementOf,
+    citedBy,
+    // The part or chunk that has the focus, or else the one whose reasons are shown
     target: () => targetInFocus() ?? root.targetAt,
     placeOfReader,
+    offerLabel,
     // What the label bar needs of the evidence (label_bar.js)
     evidence,
     reasons: why,
@@ -1216,21 +1292,27 @@ function drawAnswer(root, data, desk) {
       showVersion(answer.dataset.version === "corrected" ? "audited" : "corrected")
       return true
     },
+    // What can be inserted into a correction, to recognize it there
+    insertions: data.issues.flatMap(({ insert }) => (insert && !insert.cites ? [insert.text] : [])),
     // Inserts what the evidence says about the chosen issue. Returns why it can't, or "".
     insertChosen: () => {
       const add = why.querySelector(".insert")
       add?.click()
       if (add) return ""
       return issueCards.has(root.issueAt) && why.querySelector(".reason")
-        ? `No sentence of the evidence belongs to issue ${root.issueAt}.`
+        ? `There is nothing to insert for issue ${root.issueAt}. Press O to correct its words.`
         : "Nothing to insert. Press F to go to an issue."
     },
     onCorrection: () => {
       for (const add of why.querySelectorAll(".insert")) add.hideIfInserted()
     },
+    selections: () => root.selections,
+    // Ends the choice of words. L labels the report about them, and no longer what the reasons are
+    // about.
     onLabelled: () => {
       window.getSelection()?.removeAllRanges()
       offer.hidden = true
+      why.querySelector(".label-this kbd")?.remove()
     },
     // The issues that a correction leaves unchanged, and the number of all issues and of those that
     // are missing points

@@ -175,35 +175,46 @@ const applyStyles = (element, piece) => {
 
 // The blanks between two sentences. A sentence ends with its stop, or with a citation behind the
 // stop: "... in adults.[2] Women ..." The length of the citation is limited, so that the time grows
-// linearly with the text.
-const SENTENCE_BREAK = new RegExp(`(?=\\s)(?<=[.!?](?:\\S{1,80}(?<=${MARKER_END}))?)\\s+`)
+// linearly with the text. A line break ends it as well: an item of a list often has no stop.
+const SENTENCE_BREAK = new RegExp(
+  `\\s*\\n\\s*|(?=\\s)(?<=[.!?](?:\\S{1,80}(?<=${MARKER_END}))?)\\s+`,
+)
 
 // Numbers such as 2,917 or 0.87, and words of four letters or more: shorter ones are mostly function
-// words.
-const termsOf = text => text.toLowerCase().match(/\d+(?:[.,]\d+)*|\p{L}{4,}/gu) ?? []
-
-// Returns whether a sentence of the text says the point already: it has all of its numbers and at
-// least 80% of its words. The point arrives without citation markers, as only Python knows their
-// formats.
-const containsStatement = (text, point) => {
-  const wanted = [...new Set(termsOf(point))]
-  if (!wanted.length) return text.includes(point)
-  return text.split(SENTENCE_BREAK).some(sentence => {
-    const present = new Set(termsOf(sentence))
-    const missing = wanted.filter(term => !present.has(term))
-    return missing.length <= wanted.length * 0.2 && !missing.some(term => /\d/.test(term))
-  })
+// words. Of a word, the first letters: "refund" and "refunded" say the same.
+const termsOf = text =>
+  (text.toLowerCase().match(/\d+(?:[.,]\d+)*|\p{L}{4,}/gu) ?? []).map(term =>
+    /\d/.test(term) ? term : term.slice(0, 6),
+  )
+// Returns whether `present` has all numbers of the terms, and lacks at most this share of the terms.
+const hasTerms = (present, terms, share) => {
+  const missing = terms.filter(term => !present.has(term))
+  return missing.length <= share * terms.length && !missing.some(term => /\d/.test(term))
 }
+const occurrences = (items, item) => items.filter(other => other === item).length
 
-// Returns whether a correction adds a point that the text lacks, in words of its own or in several
-// sentences: those that the text doesn't have hold all of its numbers and most of its words.
-const addsStatement = (text, corrected, point) => {
-  const old = new Set(text.split(SENTENCE_BREAK))
+// Returns whether a correction says a point that its answer lacks. "sentence": in one sentence, with
+// at least 80% of its words. "words": in words of its own or in several sentences, with most of its
+// words. Only sentences that the answer doesn't have count. They must also have new words: another
+// sentence of the answer may have the words of the point without saying it, and a comma changes it
+// into a new sentence. The point arrives without citation markers, as only Python knows their formats.
+const addsPoint = (answer, corrected, point, within) => {
+  const wanted = [...new Set(termsOf(point))]
+  if (!wanted.length) return corrected.split(point).length > answer.split(point).length
+  const old = new Set(answer.split(SENTENCE_BREAK))
   const added = corrected.split(SENTENCE_BREAK).filter(sentence => !old.has(sentence))
-  // the first letters of a word: "refund" and "refunded" say the same
-  const stem = term => (/\d/.test(term) ? term : term.slice(0, 6))
-  const present = new Set(added.flatMap(termsOf).map(stem))
-  const wanted = [...new Set(termsOf(point).map(stem))]
-  const missing = wanted.filter(term => !present.has(term))
-  return missing.length < wanted.length / 2 && !missing.some(term => /\d/.test(term))
+  const [before, after] = [termsOf(answer), termsOf(corrected)]
+  const gained = new Set(
+    wanted.filter(term => occurrences(after, term) > occurrences(before, term)),
+  )
+  // The gained words say the point themselves, or complete a sentence of the answer
+  const isNew = ["", ...old].some(sentence => {
+    const has = new Set(termsOf(sentence))
+    const rest = wanted.filter(term => !has.has(term))
+    return rest.length && hasTerms(gained, rest, 0.5)
+  })
+  if (!isNew) return false
+  return within === "sentence"
+    ? added.some(sentence => hasTerms(new Set(termsOf(sentence)), wanted, 0.2))
+    : hasTerms(new Set(added.flatMap(termsOf)), wanted, 0.49)
 }

@@ -82,6 +82,49 @@ const findWords = (corrected, answer, { start, end }) => {
   return [nearest, nearest + words.length]
 }
 
+// Returns where a sentence of the answer ends in the correction, or -1. If it was changed, this is the
+// end of the sentence that has most of its words, and if it was removed, of the one before it.
+const endOfSentence = (corrected, answer, sentence) => {
+  const exact = corrected.lastIndexOf(sentence)
+  if (exact >= 0) return exact + sentence.length
+  const old = answer.split(SENTENCE_BREAK)
+  const terms = [...new Set(termsOf(sentence))]
+  let best = { shared: terms.length / 2, end: -1 }
+  let at = 0
+  for (const part of corrected.split(SENTENCE_BREAK)) {
+    const start = corrected.indexOf(part, at)
+    at = start + part.length
+    if (old.includes(part)) continue
+    const has = new Set(termsOf(part))
+    const shared = terms.filter(term => has.has(term)).length
+    if (shared >= best.shared) best = { shared, end: at }
+  }
+  if (best.end >= 0) return best.end
+  const before = answer.slice(0, Math.max(answer.lastIndexOf(sentence), 0)).split(SENTENCE_BREAK)
+  const left = before.findLast(part => part && corrected.includes(part))
+  return left ? corrected.lastIndexOf(left) + left.length : -1
+}
+
+// Returns where a sentence without a citation ends in the correction, before its stop, or -1 if it
+// was changed. The words alone may also begin a longer sentence.
+const endOfUncited = (corrected, words) => {
+  const hasStop = /[.!?]["'”’»)]+$/.test(words) // within the quotation that ends it
+  const rest = hasStop ? /^(?:\s|$)/ : /^(?:[.!?;:]+(?:\s|$)|[^\S\n]*(?:\n|$))/
+  let at = corrected.lastIndexOf(words)
+  while (at >= 0 && !rest.test(corrected.slice(at + words.length)))
+    at = at ? corrected.lastIndexOf(words, at - 1) : -1
+  return at < 0 ? -1 : at + words.length
+}
+
+// Returns what separates an inserted sentence from the text before it: a blank, or after an item of a
+// list that has no full stop, a new line with the item's bullet.
+const separatorAfter = text => {
+  const line = text.slice(text.lastIndexOf("\n") + 1)
+  const [bullet] = line.match(/^\s*[-*+•]\s+/) ?? []
+  const hasStop = new RegExp(`[.!?](?:\\s*\\S{1,80}(?<=${MARKER_END}))?$`).test(line)
+  return bullet && !hasStop ? `\n${bullet}` : " "
+}
+
 // Selects a range of a correction and scrolls to it. Browsers don't scroll a text area to a
 // selection set by script, so the position is estimated from the length of the text.
 const selectRange = (field, [start, end]) => {

@@ -22,9 +22,8 @@ const MIN_CASE_MS = 1000
 // is pressed until the page reacts
 const REPEATED_PRESS_MS = 2000
 const ADVANCE_KEY = "masis-advance"
-const NAME_KEY = "masis-reviewer" // reviewer.js writes it
-// A stored name that the server refuses is never learned.
-const NAME_TIMEOUT_MS = 10_000
+const NAME_KEY = "masis-reviewer" // stored by reviewer.js
+const NAME_FOLLOWS_MS = 5000
 // The decisions and skips of this window, newest last. U undoes them one by one.
 const decided = []
 const GLYPH = { approve: "✓", override: "✎", reject: "✕", escalate: "↗" }
@@ -76,6 +75,7 @@ class Desk {
     this.steps = []
     this.dock = 0 // the height of the docked editor of the correction
     this.pressedAt = -Infinity // the last press on Submit
+    this.nameDeadline = performance.now() + NAME_FOLLOWS_MS
     this.build()
     this.reading = make("div")
     this.answerRoot = make("div", "root")
@@ -98,6 +98,7 @@ class Desk {
     )
     listen(window, "pagehide", () => this.saveOnLeaving())
     listen(document, "visibilitychange", () => this.save())
+    listen(window, "storage", event => this.onOtherTab(event))
     this.resizes = new ResizeObserver(() => this.placeEditor())
     if (this.column?.previousElementSibling)
       this.resizes.observe(this.column.previousElementSibling)
@@ -159,6 +160,7 @@ class Desk {
     const before = this.data
     // not the data's case: if drawing an answer has failed, the form is still the one before
     const isSameCase = this.formPlace?.case === data.place.case
+    const isNamedNow = isSameCase && before.reviewer !== data.reviewer
     if (isSameCase && data.seen < before.seen) return
     if (!isSameCase) this.leaveForm()
     this.data = { ...data, ...this.fromPage }
@@ -175,6 +177,7 @@ class Desk {
     const isFilled = !isSameCase || (!this.dirty && data.saved_at > this.savedAt)
     if (!isSameCase) this.openForm()
     else if (isFilled) this.fill(data.draft)
+    if (isNamedNow && !this.dirty) this.recall()
     this.formPlace = data.place
     if (data.saved_at > this.savedAt) this.savedAt = data.saved_at
     this.draw()
@@ -227,6 +230,7 @@ class Desk {
     this.left = [] // serious issues that were sent with the decision, for the question about it
     this.reopened = false
     this.restored = ""
+    this.repeats = false // the form started with the entries of the decision
     this.hasCaret = false
   }
 
@@ -462,10 +466,25 @@ class Desk {
     this.dirty = false
     const kept = JSON.parse(readStored(this.storageKey()) ?? "null")
     if (typeof kept?.fields !== "object" || data.tokens.includes(kept.token)) return
-    if (kept.reviewer && data.reviewer && kept.reviewer !== data.reviewer) return
+    // After a reload the page is drawn before it knows the name, and a text that was typed under a
+    // name waits for that name.
+    if (kept.reviewer && kept.reviewer !== data.reviewer) return
     if (data.saved_at && kept.at <= Date.parse(data.saved_at)) return
     this.fill(kept.fields)
     this.change({}, { now: true })
+  }
+
+  // Takes over what another tab of this browser enters about the same case. Otherwise, the tab that
+  // saves last would replace the draft of the other one.
+  onOtherTab({ key, newValue }) {
+    if (!newValue || !this.formPlace || key !== this.storageKey() || this.dirty || this.busy) return
+    const { fields, reviewer } = JSON.parse(newValue)
+    const { data } = this
+    const namesOf = entries => Object.keys(entries).toSorted()
+    const isSameForm = isEqual(namesOf(fields), namesOf(data.blank)) // not the adjudication's
+    if (!isSameForm || (reviewer ?? "") !== data.reviewer) return
+    this.fill(fields)
+    this.showMessage("This case is open in another tab, too. Both tabs have the same entries.")
   }
 
   fill(fields) {
@@ -591,43 +610,57 @@ class Desk {
     selectRange(corrected, range)
   }
 
-  // Returns where a missing point is inserted: after the sentence that cites the same evidence, or
-  // else after the sentence with the caret, or else at the end.
+  // Returns where a missing point is inserted: after the sentence that cites the same evidence and
+  // what was inserted there before, or else after the sentence with the caret, or else at the end.
   insertionPoint(after) {
     const { corrected } = this.el
     const text = this.fields.corrected ?? this.base()
-    const index = after ? text.lastIndexOf(after) : -1
-    if (index >= 0) {
+    let end = after ? endOfSentence(text, this.base(), after) : -1
+    if (end >= 0) {
+      const separators = [" ", separatorAfter(text.slice(0, end))]
+      const inserted = this.view.insertions.flatMap(each => separators.map(blank => blank + each))
+      const nextAt = place => inserted.find(each => text.startsWith(each, place))
+      for (let next = nextAt(end); next; next = nextAt(end)) end += next.length
       // of a long sentence, the last 60 characters without the word that this cuts
-      const shown = after.length > 60 ? `…${after.slice(-60).replace(/^\S*\s/, "")}` : after
-      return { end: index + after.length, where: `after “${shown}”` }
+      const words = text.slice(0, end).split(SENTENCE_BREAK).at(-1)
+      const shown = words.length > 60 ? `…${words.slice(-60).replace(/^\S*\s/, "")}` : words
+      return { end, where: `after “${shown}”` }
     }
     const stop = this.hasCaret ? text.slice(corrected.selectionEnd).search(/[.!?](\s|$)/) : -1
     if (stop < 0) return { end: text.trimEnd().length, where: "at the end of the correction" }
     return { end: corrected.selectionEnd + stop + 1, where: "after the sentence with the caret" }
   }
 
-  // Inserts a sentence of the evidence on an issue, with its citation, unless the correction has it
-  // (`isSaid`).
-  insert({ text, after }, isSaid, number) {
+  // Inserts a sentence of the evidence on an issue, with its citation, or only the citation that a
+  // sentence lacks (`cites`), unless the correction has it (`isSaid`).
+  insert({ text, after, cites }, isSaid, number) {
     // It records nothing, so it needs no time for reading.
     if (this.isClosed() ? this.refuseIfBlocked() : this.refuseIfBusy()) return
+    this.reopen()
     const before = this.fields.corrected ?? this.base()
     if (isSaid(before)) {
-      this.showMessage("The correction already says this.")
+      this.showMessage(
+        `The ${this.fields.corrected === null ? "answer" : "correction"} already says this.`,
+      )
       return
     }
-    const { end, where } = this.insertionPoint(after)
-    const corrected = `${before.slice(0, end)} ${text}${before.slice(end)}`
-    this.reopened = true
+    const { end, where } = cites
+      ? { end: endOfUncited(before, after), where: "a citation" }
+      : this.insertionPoint(after)
+    if (end < 0) {
+      this.showMessage("You've already changed the words of this issue.")
+      return
+    }
+    const inserted = `${cites ? " " : separatorAfter(before.slice(0, end))}${text}`
+    const corrected = `${before.slice(0, end)}${inserted}${before.slice(end)}`
     this.confirming = null
     this.el.corrected.value = corrected
     const isOpen = this.view.untouched(corrected).left.some(issue => issue.number === number)
     const says =
       `Inserted ${where}: ${text}` +
       (isOpen ? ` Issue ${number} is still open, because its words are unchanged.` : "")
-    this.change({ verdict: "override", corrected }, { now: true, says, inserted: ` ${text}` })
-    selectRange(this.el.corrected, [end, end + 1 + text.length])
+    this.change({ verdict: "override", corrected }, { now: true, says, inserted })
+    selectRange(this.el.corrected, [end, end + inserted.length])
   }
 
   // If the form can't decide now, shows why and returns true.
@@ -636,7 +669,7 @@ class Desk {
     const reason = this.isClosed()
       ? `Nothing was recorded. ${this.data.notice.text}`
       : this.readingTimeLeft() && this.confirming
-        ? "Nothing was recorded. Read the serious issues listed here, then press again."
+        ? "Nothing was recorded. Read the list, then press again."
         : this.readingTimeLeft()
           ? "Nothing was recorded, because this answer has only just appeared. " +
             "Read it, then press again."
@@ -667,19 +700,10 @@ class Desk {
     )
   }
 
-  // Returns whether the page has yet to learn the name that this browser has stored (reviewer.js).
-  // Until then the form is nobody's, and a draft saved in it would come back after the decision.
-  awaitsName() {
-    return (
-      !this.data.reviewer &&
-      Boolean(readStored(NAME_KEY)) &&
-      performance.now() - this.openedAt < NAME_TIMEOUT_MS
-    )
-  }
-
-  // If an action is under way, says so and returns true.
+  // If an action is under way, says so and returns true. Until the name follows, the form is nobody's:
+  // a draft saved in it would come back after the decision.
   refuseIfBusy() {
-    if (!this.busy && !this.awaitsName()) return false
+    if (!this.busy && (this.data.reviewer || !this.isNameComing())) return false
     this.hasRefusedKey = true
     return this.refuse(
       this.busy === "decisions"
@@ -750,13 +774,14 @@ class Desk {
   choose(verdict) {
     if (this.refuseIfBusy()) return
     if (this.refuseVerdict(verdict)) return
-    if (verdict === "approve" && this.data.standing?.approved && !this.isOpen()) {
+    const { entries } = this.data.standing ?? {}
+    if (verdict === "approve" && entries?.verdict === verdict && !this.isOpen()) {
       this.showMessage(
         "You have approved this answer. U undoes it, and another verdict replaces it.",
       )
       return
     }
-    if (!this.isOpen()) this.reopened = true
+    if (!this.isOpen()) this.reopen(verdict)
     const isOther = this.fields.verdict !== verdict
     if (isOther) this.confirming = null
     if (!this.data.final || !isOther) {
@@ -766,6 +791,19 @@ class Desk {
     this.change({ verdict, taken: "", ...this.textsFor(verdict) }, { now: true })
     this.fill(this.fields)
     this.draw()
+  }
+
+  // Opens the form of a decided case with the entries of the reviewer's own decision, because the next
+  // decision replaces it with its labels and reports. Another verdict has reasons of its own.
+  reopen(verdict = null) {
+    const { entries } = this.data.standing ?? {}
+    const isAgain = entries && !this.isOpen() && !this.hasInput()
+    this.reopened = true
+    if (!isAgain) return
+    const isOther = verdict && verdict !== entries.verdict
+    const own = pick(["verdict", "reason", "also", "other", "corrected"], this.data.blank)
+    this.fill(isOther ? { ...entries, ...own } : entries)
+    this.repeats = true
   }
 
   // The form is open unless the case has a decision and nothing new has been entered.
@@ -862,6 +900,7 @@ class Desk {
       )
       return
     }
+    this.reopen()
     const issues = [...this.reportedIssues()]
     if (place === null) issues.push(report)
     else issues[place] = report
@@ -879,7 +918,7 @@ class Desk {
   }
 
   setReported(issues, says) {
-    this.reopened = true
+    this.reopen()
     const { [this.digest]: _, ...others } = this.fields.reported
     // `reporting` is cleared here: once the report is added, closing the dialog must not save or
     // clear it as a draft
@@ -928,14 +967,18 @@ class Desk {
         `You decide as ${this.reviewerName()}. Press Enter to confirm, or type another name.`,
         "warn",
       )
+      this.askName()
       this.el.name.focus()
       this.el.name.select()
       return
     }
     const open = this.confirming || this.wasAsked === verdict ? [] : this.openSerious()
-    if (open.length && verdict === "approve") {
-      this.ask(open)
-      return
+    if (verdict === "approve" && !this.confirming) {
+      const listed = open.length ? open : this.unconfirmedClaims()
+      if (listed.length) {
+        this.ask(listed)
+        return
+      }
     }
     this.left = open
     const { data, token } = this
@@ -975,6 +1018,22 @@ class Desk {
 
   reviewerName() {
     return this.data.reviewer || wellFormed(this.el.name.value).trim()
+  }
+
+  // Returns whether the browser is about to tell the server the reviewer's name, as after a reload
+  // (reviewer.js). The field for it would only flash up. If the server doesn't take the name, the
+  // field appears.
+  isNameComing() {
+    const left = this.nameDeadline - performance.now()
+    if (left < 0 || !readStored(NAME_KEY)) return false
+    this.nameTimer ??= setTimeout(() => this.hasLeft || this.draw(), left + 50)
+    return true
+  }
+
+  // Shows the field for the name even if the browser has stored one.
+  askName() {
+    this.nameDeadline = -Infinity
+    this.draw()
   }
 
   // Returns whether decisions have a name.
@@ -1068,7 +1127,16 @@ class Desk {
     return [...given.filter(Boolean), ...reported]
   }
 
-  // Asks for confirmation that these serious issues stay open.
+  // Returns the claims of an answer of which the audit confirmed none, as rows of the question,
+  // unless the reviewer has labelled one as supported.
+  unconfirmedClaims() {
+    const given = this.fields.labels[this.labels.base] ?? {}
+    const { unconfirmed } = this.data
+    return unconfirmed.some(({ key }) => given[key]?.label === "supported") ? [] : unconfirmed
+  }
+
+  // Asks for confirmation that these serious issues stay open, or that an answer is approved whose
+  // claims are all unconfirmed.
   ask(open) {
     const { verdict } = this.fields
     if (verdict === "override") this.wasAsked = verdict
@@ -1159,7 +1227,7 @@ class Desk {
 
   async takeRevision() {
     if (this.refuseIfBlocked()) return
-    this.reopened = true
+    this.reopen("override")
     const replaced = fields => pick(["verdict", "corrected", "reason", "also"], fields)
     const before = replaced(this.fields)
     const answer = await this.act("revision", { fields: this.fields, token: this.token })
@@ -1169,6 +1237,7 @@ class Desk {
   }
 
   focusField(field) {
+    if (field === "reviewer") this.askName()
     const target = {
       corrected: this.el.corrected,
       other: this.el.other,
@@ -1298,7 +1367,7 @@ class Desk {
       j: () => this.go("next"),
       p: () => this.go("back"),
       k: () => this.go("back"),
-      t: () => this.focusText(shiftKey ? "note" : "other"),
+      t: () => this.focusText(shiftKey ? "other" : "note"),
       b: () => this.restartCorrection(),
       m: () => this.toggleChange(),
     }
@@ -1323,7 +1392,7 @@ class Desk {
       "]": () => this.showIteration(at + 1),
       w: () => (shiftKey ? this.takeRevision() : this.onVerdictKey("override")),
       t: () => {
-        this.reopened = true
+        this.reopen()
         this.draw()
         this.el.note.focus()
       },
@@ -1413,7 +1482,7 @@ class Desk {
     el.reasonBlock = make("div", "block")
     const reasonHead = make("div", "row")
     el.reasonTitle = make("div", "label", "Reason")
-    el.reasonKey = named("kbd", "", "T", { "aria-hidden": "true" })
+    el.reasonKey = named("kbd", "", "⇧ T", { "aria-hidden": "true" })
     el.numberHint = make("span", "dim small while-typing", "Esc, then a number")
     reasonHead.append(el.reasonTitle, el.reasonKey, el.numberHint)
     el.other = named("textarea", "text own-words", "", {
@@ -1484,7 +1553,8 @@ class Desk {
     el.labels = make("details", "labels block")
     el.labelsTitle = make("summary", "label")
     el.labelRows = make("div", "label-rows")
-    el.labels.append(el.labelsTitle, el.labelRows)
+    el.chunkLabels = named("ul", "reports", "", { "aria-label": "Labels on chunks" })
+    el.labels.append(el.labelsTitle, el.labelRows, el.chunkLabels)
     el.nameBlock = make("div", "block name-block")
     el.name = named("input", "text", "", {
       id: "name",
@@ -1613,8 +1683,6 @@ class Desk {
     for (const part of [el.change, el.answers, el.usual, el.starts, el.causeBlock, this.sides])
       part.hidden = !final
     for (const part of [el.skip, el.advance.parentElement]) part.hidden = Boolean(final)
-    el.back.lastChild.textContent = final ? "P" : "K"
-    el.noteKey.textContent = final ? "⇧ T" : "T"
     el.correctedKey.textContent = final ? "O" : "W"
     el.reasonKey.hidden = !final
     el.numberHint.hidden = Boolean(final)
@@ -1641,8 +1709,10 @@ class Desk {
     el.deciding.hidden = !open
     const hasInput = this.hasInput()
     this.drawMessage()
-    el.restored.hidden = !(this.restored && hasInput)
-    el.restored.textContent = `Draft of ${this.restored} restored.`
+    el.restored.hidden = !((this.restored || this.repeats) && hasInput)
+    el.restored.textContent = this.repeats
+      ? "The form has the entries of your decision. The next one replaces it."
+      : `Draft of ${this.restored} restored.`
     this.drawVerdicts()
     if (final) this.drawFinal()
     else this.drawReasons()
@@ -1653,7 +1723,7 @@ class Desk {
     this.drawLabels()
     this.drawReported()
     this.labelBar.draw()
-    el.nameBlock.hidden = Boolean(data.reviewer)
+    el.nameBlock.hidden = Boolean(data.reviewer) || this.isNameComing()
     el.submit.firstChild.textContent = this.submitWords()
     el.submit.disabled = Boolean(this.busy)
     // What is typed while another case or a revision is on its way would be lost or misplaced.
@@ -1672,7 +1742,7 @@ class Desk {
             : "Saving the draft…"
     this.drawHistory()
     el.skip.disabled = !data.go.waiting
-    el.next.classList.toggle("primary", !open)
+    el.next.classList.toggle("primary", !open && (!final || data.go.waiting))
     const made = this.madeHere()
     const escalated = made.filter(each => each.verdict === "escalate").length
     const now = [
@@ -1731,6 +1801,12 @@ class Desk {
     return this.isFinal ? this.side().digest : this.data.shown.digest
   }
 
+  // Returns whether the form is about another answer than the one shown: an adjudication shows the
+  // original, and a taken decision may be about a revision.
+  isOtherAnswer() {
+    return this.digest !== this.data.shown.digest
+  }
+
   correction() {
     return this.fields.corrected ?? ""
   }
@@ -1770,8 +1846,8 @@ class Desk {
     }
   }
 
-  // Asks for confirmation before serious issues are left open. The log records that they were
-  // listed.
+  // Draws the question before serious issues are left open, or before nothing in an approved answer
+  // is confirmed. The log records which serious issues were listed.
   drawAsk() {
     const { el, data, confirming } = this
     el.ask.hidden = confirming?.verdict !== this.fields.verdict
@@ -1780,7 +1856,7 @@ class Desk {
       return
     }
     if (el.ask.childElementCount) return
-    const { open, verdict } = confirming
+    const { open, verdict, ids } = confirming
     const count = open.length
     const list = make("ul", "serious")
     for (const issue of open.slice(0, 8)) {
@@ -1794,15 +1870,21 @@ class Desk {
       list.append(item)
     }
     if (count > 8) list.append(make("li", "dim", `and ${count - 8} more`))
+    const approve = "Approve anyway? Press A again, or submit."
+    const issues = count === 1 ? "One serious issue is" : `${count} serious issues are`
+    const claims = count === 1 ? "The only claim" : `None of the ${count} claims`
+    const openWords =
+      verdict === "approve"
+        ? `${issues} open in ${data.about.name}. ${approve}`
+        : `${issues} left in your correction.`
     el.ask.append(
       make(
         "p",
         "",
-        `${count === 1 ? "One serious issue is" : `${count} serious issues are`} ` +
-          (verdict === "approve"
-            ? `open in ${data.about.name}. Approve anyway? Press A again, or submit. `
-            : "left in your correction. ") +
-          "The decision records that you saw this list. Press U to cancel.",
+        (ids.length
+          ? `${openWords} The decision records that you saw this list.`
+          : `${claims} of ${data.about.name} is ${count === 1 ? "not " : ""}confirmed. ${approve}`) +
+          " Press U to cancel.",
       ),
       list,
     )
@@ -1940,8 +2022,14 @@ class Desk {
       el.check.append(item)
     }
     count(check.references, check.references === 1 ? "reference" : "references", "calm", "•")
-    count(check.fabricated_count, "fabricated", "bad", "✕")
-    count(check.uncited_count, "uncited", "warn", "~")
+    // A blind form counts what the correction adds. A zero would say that the answer has none.
+    const counts = [
+      [check.fabricated_count, "fabricated", "bad", "✕"],
+      [check.uncited_count, "uncited", "warn", "~"],
+    ]
+    for (const [number, word, tone, glyph] of counts)
+      if (!check.only_added) count(number, word, tone, glyph)
+      else if (number) count(number, `${word}, added by you`, tone, glyph)
     if (!this.isChecked) el.check.append(make("span", "dim", "checking…"))
     if (check.changed.length) {
       const row = outsideText("p", "dim changed", "Changes: ")
@@ -1966,22 +2054,30 @@ class Desk {
 
   drawLabels() {
     const { el, fields, labels } = this
-    el.labels.hidden = !labels.rows.length
+    el.labels.hidden = !labels.rows.length && !fields.missing && isEqual(fields.chunks, {})
     const given = fields.labels[labels.base] ?? {}
-    const count = Object.keys(given).length
+    const counts = [
+      [Object.keys(given).length, "on claims and references"],
+      [Object.keys(fields.chunks).length, "on chunks"],
+      [fields.missing === null ? 0 : 1, "on the evidence"],
+    ]
+    const says = counts.filter(([count]) => count).map(([count, where]) => `${count} ${where}`)
     el.labelsTitle.replaceChildren(
       make(
         "span",
         "",
-        count
-          ? `Labels on single claims and references: ${count} given`
-          : "Label single claims and references",
+        says.length ? `Labels given: ${says.join(", ")}` : "Label single claims and references",
       ),
       named("kbd", "", "L", { "aria-hidden": "true" }),
     )
-    this.markLabelled(this.digest === this.data.shown.digest ? given : {})
+    this.markLabelled(this.isOtherAnswer() ? {} : given)
     if (isOutdated(el.labelRows, labels))
       el.labelRows.replaceChildren(...labels.rows.map(row => this.labelRow(row)))
+    el.chunkLabels.replaceChildren(
+      ...Object.entries(fields.chunks).map(([id, chunk]) =>
+        outsideText("li", "", `${id}: ${this.labelBar.textOfChunkLabel(chunk)}`),
+      ),
+    )
     for (const select of el.labelRows.querySelectorAll("select")) {
       const label = given[select.dataset.key]
       select.value = label?.label ?? ""
@@ -2013,11 +2109,7 @@ class Desk {
     const issues = this.reportedIssues()
     el.report.hidden = data.final ? !issues.length : !data.answer.trim()
     el.reportButtons.hidden = Boolean(data.final)
-    // without an audit, or with one that is hidden from this reviewer, the page can't tell what the
-    // audit missed
-    el.reportTitle.textContent = this.labels.base
-      ? "Issues that the audit missed"
-      : "Issues that you found"
+    el.reportTitle.textContent = data.reporting.title
     el.reportList.hidden = !issues.length
     const open = this.isOpen()
     if (isOutdated(el.reportList, issues)) {
@@ -2047,7 +2139,7 @@ class Desk {
     }
     // the answer marks the issues of the open form, or else those of the recorded decision
     const reported = open ? issues : data.reporting.standing
-    const shown = this.digest === data.shown.digest ? reported : []
+    const shown = this.isOtherAnswer() ? [] : reported
     const drawnAs = JSON.stringify([open, shown])
     if (this.lastReported === drawnAs) return
     this.lastReported = drawnAs

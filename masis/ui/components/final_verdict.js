@@ -61,7 +61,8 @@ const FINAL_VERDICT = {
     ].slice(0, 2)
     this.restored = "" // the form has the taken decision now, not the draft
     this.load({ ...versionOf(version), aside }, isLost ? this.keptMessage() : "")
-    this.el.labels.open = Boolean(Object.keys(fields.labels).length)
+    const { labels: onParts, chunks } = this.fields
+    this.el.labels.open = Boolean(Object.keys({ ...onParts, ...chunks }).length)
     this.showSides()
   },
 

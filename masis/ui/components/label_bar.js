@@ -32,6 +32,7 @@ class LabelBar {
     this.status = named("p", "bar-status", "", { role: "status", "aria-live": "polite" })
     // Capturing, because Streamlit has its own C (clear the cache) on the document
     window.addEventListener("keydown", event => this.onKeydown(event), { capture: true, signal })
+    document.addEventListener("selectionchange", () => this.onSelection(), { signal })
   }
 
   // --- what can be labelled
@@ -51,9 +52,9 @@ class LabelBar {
 
   // The parts that J and K go through: those of the answer and the reported issues, or the chunks.
   // Parts of another answer than the one shown are labelled in the list of the form.
-  targets() {
-    if (this.target?.kind === "evidence") return [...this.chunks.keys()].map(id => this.chunk(id))
-    if (this.desk.digest !== this.desk.data.shown.digest) return []
+  targets(kind = this.target?.kind) {
+    if (kind === "evidence") return [...this.chunks.keys()].map(id => this.chunk(id))
+    if (this.desk.isOtherAnswer()) return []
     return [
       ...this.words.rows.map(({ key, kind }) => ({ key, kind })),
       ...this.desk
@@ -116,43 +117,57 @@ class LabelBar {
     this.buildMissing()
   }
 
-  // Opens the bar for the claim, reference or sentence with this key, or for the chunk whose card has
-  // the focus.
+  // Opens the bar for the claim, reference, sentence or chunk with this key.
   open(key) {
     const { desk } = this
-    const focused = desk.answerRoot.getRootNode().activeElement
-    const card = desk.answerRoot.contains(focused) && focused?.closest(".card")
-    if (card && !card.dataset.followed) {
-      this.show(this.chunk(card.dataset.id))
+    const chunk = [...this.chunks.keys()].map(id => this.chunk(id)).find(each => each.key === key)
+    if (chunk) {
+      this.show(chunk)
       return
     }
     const targets = this.targets()
-    const isSuggested = this.suggested && this.suggested.key === key
-    const suggested = isSuggested && `report:${this.suggested.place}`
+    const made = this.suggested
+    const isSuggested = made?.selections === this.view.selections() && made?.key === key
+    const suggested = isSuggested && `report:${made.place}`
     const target =
-      targets.find(each => each.key === (suggested || key)) ?? (key ? null : targets[0])
-    if (target) this.show(target)
-    else
-      desk.showMessage(
-        `There is no claim or reference to label. ${desk.isFinal ? "" : "M labels words. "}` +
-          "L labels the chunk that has the focus.",
-      )
+      targets.find(each => each.key === (suggested || key)) ?? (key ? null : this.firstOf(targets))
+    if (target) {
+      this.show(target)
+      return
+    }
+    const why = desk.isOtherAnswer() ? "The form is about another answer." : this.words.nothing
+    desk.showMessage(
+      `${why} ${desk.isFinal ? "" : "M labels words. "}L labels the chunk that has the focus.`,
+    )
+  }
+
+  // Returns the first part that the audit doubts and that has no label yet, or else the first one.
+  firstOf(targets) {
+    const isOpen = target => this.rowOf(target)?.doubtful && !this.given(target)
+    return targets.find(isOpen) ?? targets[0]
   }
 
   // The next L without another choice opens a report that was just added.
   suggest(place) {
-    this.suggested = { key: this.view.target(), place }
+    const { view } = this
+    this.suggested = { key: view.target(), selections: view.selections(), place }
   }
 
   show(target) {
     const { desk } = this
     if (desk.refuseIfClosed()) return
+    if (!this.targets(target.kind).some(each => each.key === target.key)) {
+      desk.showMessage("The form is about another answer, so no passage can be named here.")
+      return
+    }
     if (!this.target) this.cameFrom = desk.answerRoot.getRootNode().activeElement
+    else if (target.key !== this.target.key) this.cameFrom = null
     this.target = target
     this.asks = ""
     this.cursor = null
     this.status.textContent = ""
-    desk.reopened = true
+    desk.reopen()
+    desk.el.panel.classList.add("labelling")
     if (this.rowOf(target)) this.view.showTarget(target.key)
     this.view.reasons.prepend(this.element)
     this.markCard(target)
@@ -173,11 +188,15 @@ class LabelBar {
     if (!this.target) return
     this.markCard(null)
     const hadFocus = this.element.contains(this.element.getRootNode().activeElement)
+    const { key } = this.target
     this.target = null
     this.element.remove()
+    this.desk.el.panel.classList.remove("labelling")
     this.highlight()
-    // A removed element takes the focus with it: the keys go on from where the reader was
-    if (hadFocus && this.cameFrom?.isConnected) this.cameFrom.focus({ preventScroll: true })
+    // A removed element takes the focus with it: the keys go on from where the reader was, or from
+    // the part that was labelled last
+    const from = this.cameFrom?.isConnected ? this.cameFrom : this.view.elementOf(key)
+    if (hadFocus) from?.focus({ preventScroll: true })
   }
 
   // --- changes
@@ -187,7 +206,7 @@ class LabelBar {
   set(change, says) {
     const { desk, target } = this
     if (desk.refuseIfBusy()) return
-    desk.reopened = true
+    desk.reopen()
     if (target.kind === "report") {
       const reports = [...desk.reportedIssues()]
       reports[target.place] = this.complete({ ...reports[target.place], ...change })
@@ -235,15 +254,19 @@ class LabelBar {
   setChunk(id, given) {
     const { desk } = this
     if (desk.refuseIfBusy()) return
-    desk.reopened = true
+    desk.reopen()
     const chunks = { ...desk.fields.chunks }
     if (given) chunks[id] = given
     else delete chunks[id]
-    const text = this.words.choices.evidence.find(([code]) => code === given?.label)?.[1]
     const says = given
-      ? `Labelled: ${id} ${given.conflicts_with ? `contradicts ${given.conflicts_with}` : `is ${text}`}.`
+      ? `Labelled: ${id}, ${this.textOfChunkLabel(given)}.`
       : `Label on ${id} removed.`
     desk.change({ chunks }, { now: true, says })
+  }
+
+  textOfChunkLabel({ label, conflicts_with: other }) {
+    if (other) return `contradicts ${other}`
+    return this.words.choices.evidence.find(([code]) => code === label)[1]
   }
 
   // Asks for a chunk: the right reference, or the one that the labelled chunk contradicts.
@@ -312,6 +335,10 @@ class LabelBar {
       this.say("Select words in the evidence or step to a sentence with ↓, then press S or C.")
       return
     }
+    if (stance === "contradicts" && this.subject() === "omission") {
+      this.say("The answer has no words for what is missing. S names the passage that says it.")
+      return
+    }
     const evidence = this.given()?.evidence ?? []
     const same = evidence.find(own => placeOf(own) === placeOf(passage))
     const others = evidence.filter(own => own !== same)
@@ -326,9 +353,7 @@ class LabelBar {
     window.getSelection()?.removeAllRanges()
     this.set(
       { ...this.implied(stance), evidence: [...others, { ...passage, stance }] },
-      withStop(
-        `${passage.evidence_id} ${this.words.stances[stance].text}: “${excerpt(passage.text)}”`,
-      ),
+      withStop(`${passage.evidence_id} ${this.stanceText(stance)}: “${excerpt(passage.text)}”`),
     )
   }
 
@@ -369,6 +394,20 @@ class LabelBar {
     )
   }
 
+  // Returns what the passages of a reported issue are about (`REPORT_STANCE` in words.py), or "" for
+  // another target.
+  subject(given = this.given()) {
+    if (!given?.type) return ""
+    const isOmission = type => type.name === given.type && type.omits
+    if (this.desk.data.reporting.types.some(isOmission)) return "omission"
+    return given.start === null ? "answer" : "words"
+  }
+
+  stanceText(stance, given = this.given()) {
+    const texts = this.words.report_stances[this.subject(given)]
+    return texts?.[stance] ?? this.words.stances[stance].text
+  }
+
   // --- the evidence
   // --------------------------------------------------------------------------------
 
@@ -389,6 +428,15 @@ class LabelBar {
     return null
   }
 
+  // Selected words take the place of the sentence under the cursor.
+  onSelection() {
+    const passage = this.target && this.target.kind !== "evidence" && this.selected()
+    if (!passage) return
+    this.cursor = null
+    this.say(`Selected in ${passage.evidence_id}: “${excerpt(passage.text)}”`)
+    this.highlight()
+  }
+
   underCursor() {
     if (!this.cursor) return null
     const { id, from, to } = this.cursor
@@ -398,8 +446,10 @@ class LabelBar {
 
   // Moves the cursor to the next or previous sentence of the evidence; `extends` keeps the present
   // one in it. It starts at the passage that is named, offered or highlighted, or else at the first
-  // sentence of the reference's chunk that isn't a heading.
+  // sentence of the reference's chunk that isn't a heading. For reported words, it starts at the
+  // chunk that their sentence cites, because the highlights are about another part.
   step(step, extend) {
+    window.getSelection()?.removeAllRanges()
     const ids = [...this.chunks.keys()].filter(id => this.textOfChunk(id).sentences.length)
     if (!ids.length) {
       this.say("The evidence has no text.")
@@ -434,9 +484,12 @@ class LabelBar {
 
   firstPlace(ids) {
     const [passage] = [...(this.given()?.evidence ?? []), ...this.offered()]
-    const highlighted = passage ? null : this.highlightedPlace()
-    const cited = highlighted?.id ?? this.view.chosenCard()
-    const id = [passage?.evidence_id, cited].find(known => ids.includes(known)) ?? ids[0]
+    const report = this.target.kind === "report" && this.given()
+    const own = report && report.start !== null ? this.view.citedBy(report.start, report.end) : []
+    const isOwnKnown = own.some(known => ids.includes(known))
+    const highlighted = passage || isOwnKnown ? null : this.highlightedPlace()
+    const cited = [...own, highlighted?.id ?? this.view.chosenCard()]
+    const id = [passage?.evidence_id, ...cited].find(known => ids.includes(known)) ?? ids[0]
     const text = this.textOfChunk(id)
     const start = passage?.evidence_id === id ? passage.start : (highlighted?.start ?? text.body)
     const at = Math.max(
@@ -701,10 +754,10 @@ class LabelBar {
   }
 
   passageText(passage) {
-    const { text, tone } = this.words.stances[passage.stance]
+    const { tone } = this.words.stances[passage.stance]
     const line = outsideText("div", `bar-passage tone-${tone}`, "")
     line.append(
-      make("b", "", `${passage.evidence_id} ${text} `),
+      make("b", "", `${passage.evidence_id} ${this.stanceText(passage.stance)} `),
       make("span", "", `“${excerpt(passage.text)}”`),
     )
     return line
@@ -737,28 +790,25 @@ class LabelBar {
   }
 
   tools() {
-    const { stances, kinds } = this.words
+    const { kinds } = this.words
     const given = this.given()
+    const isOmission = this.subject() === "omission"
     const row = named("div", "bar-row", "", { role: "group", "aria-label": "Passages" })
+    const stanceControl = (stance, tone) =>
+      this.control(
+        `bar-choice tone-${tone}`,
+        capitalized(this.stanceText(stance)),
+        stance[0].toUpperCase(),
+        stance,
+        () => this.mark(stance),
+      )
     row.append(
       make("span", "dim", "Select words or ↑ ↓:"),
-      this.control(
-        "bar-choice tone-good",
-        capitalized(stances.supports.text),
-        "S",
-        "supports",
-        () => this.mark("supports"),
-      ),
-      this.control(
-        "bar-choice tone-bad",
-        capitalized(stances.contradicts.text),
-        "C",
-        "contradicts",
-        () => this.mark("contradicts"),
-      ),
+      stanceControl("supports", "good"),
+      ...(isOmission ? [] : [stanceControl("contradicts", "bad")]),
       this.control("bar-choice", "Right reference", "R", "right", () => this.askRight()),
     )
-    if (given?.evidence?.some(({ stance }) => stance === "supports")) {
+    if (!isOmission && given?.evidence?.some(({ stance }) => stance === "supports")) {
       row.append(make("span", "dim", "Kind of support:"))
       for (const [code, text, meaning] of kinds) {
         const choice = this.control("bar-choice", text, code[0].toUpperCase(), `kind-${code}`, () =>
@@ -774,12 +824,12 @@ class LabelBar {
 
   // Returns the passages of a label in the draft, one line each, for the lists of the form.
   lines(given) {
-    const { stances, kinds } = this.words
-    const kind = kinds.find(([code]) => code === given?.kind)?.[1]
+    const kind = this.words.kinds.find(([code]) => code === given?.kind)?.[1]
     return [
       ...(given?.evidence ?? []).map(
         passage =>
-          `${passage.evidence_id} ${stances[passage.stance].text}: “${excerpt(passage.text)}”`,
+          `${passage.evidence_id} ${this.stanceText(passage.stance, given)}: ` +
+          `“${excerpt(passage.text)}”`,
       ),
       ...(given?.right_reference ? [`right reference: ${given.right_reference}`] : []),
       ...(kind ? [`kind of support: ${kind}`] : []),
@@ -793,10 +843,8 @@ class LabelBar {
       for (const choice of buttons) {
         const { code } = choice.dataset
         const isGiven = given?.label === code
-        const [, text] = this.words.choices.evidence.find(([known]) => known === code)
         choice.setAttribute("aria-pressed", String(isGiven))
-        choice.firstChild.textContent =
-          isGiven && given.conflicts_with ? `contradicts ${given.conflicts_with}` : text
+        choice.firstChild.textContent = this.textOfChunkLabel(isGiven ? given : { label: code })
       }
     }
   }
@@ -834,7 +882,7 @@ class LabelBar {
     const { desk } = this
     if (desk.refuseIfClosed()) return
     if (desk.refuseIfBusy()) return
-    desk.reopened = true
+    desk.reopen()
     const isMissing = desk.fields.missing === null
     const { text } = this.words.missing
     desk.change(

@@ -30,6 +30,7 @@ function restoreFocus(links, isQueue) {
       link.focus()
       window.masisLeft = ""
     } else if (Date.now() < deadline) setTimeout(focusWhenFree, 50)
+    else window.masisLeft = "" // a later change of the list must not move the focus
   }
   focusWhenFree()
 }

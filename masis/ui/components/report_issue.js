@@ -129,7 +129,11 @@ class IssueForm {
     el.note.value = this.report.note
     el.problem.textContent = ""
     this.draw()
+    // The width of the decision form, which is right of answer and evidence
+    const beside = window.innerWidth - panel.root.getBoundingClientRect().left
+    el.dialog.style.setProperty("--beside", `${beside}px`)
     showDialog(el.dialog)
+    panel.view.offerLabel() // takes its button away
     const first = sentences.length
       ? el.sentence
       : (el.types.querySelector("input:checked") ?? el.types.querySelector("input"))

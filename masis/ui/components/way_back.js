@@ -5,6 +5,9 @@
 //   for each.
 // The second entry replaces the first. The case that was left last is remembered, so that its row
 // in the list gets the focus (linked_table.js).
+//
+// A link to the open page with another query, such as from one case to another, pushes none at all:
+// Streamlit draws the other case under the address of the first. The link's address is pushed here.
 const TOGETHER_MS = 250 // parameters that one click changes arrive together
 const FOLLOWS_MS = 2000 // the page changes once the server has started to run it
 if (!history.masisWayBack) {
@@ -19,6 +22,15 @@ if (!history.masisWayBack) {
       window.masisLeft = from.searchParams.get("case")
   }
   window.addEventListener("popstate", onNavigate)
+  document.addEventListener("click", event => {
+    const link = event.target.closest?.(STREAMLIT.elements.page_link)
+    // Streamlit leaves a click that opens another tab to the browser
+    if (!link?.href || !event.defaultPrevented) return
+    const to = new URL(link.href)
+    const isOpenPage = to.origin === location.origin && to.pathname === location.pathname
+    if (isOpenPage && to.search !== location.search) push({}, "", to.href)
+    if (isOpenPage) onNavigate()
+  })
   history.pushState = (state, title, address) => {
     const to = new URL(address ?? "", location.href)
     const samePath = to.pathname === location.pathname

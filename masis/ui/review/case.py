@@ -176,7 +176,12 @@ def _draw_new_audit(page: _Page) -> None:
 
 
 def _draw_near_duplicates(page: _Page) -> None:
-    """Link to the other cases with nearly the same answer, to decide them together."""
+    """Link to the other cases with nearly the same answer, to decide them together.
+
+    While the audit of this case is hidden, the list would show the outcome of its twins.
+    """
+    if page.view.machine_hidden:
+        return
     case_id = page.view.case.id
     count = page.workbench.cases.count(CaseFilter(similar_to=(case_id,)))
     if count:
@@ -191,8 +196,16 @@ def _draw_near_duplicates(page: _Page) -> None:
 
 
 def _draw_other_answers(page: _Page) -> None:
-    """Link to the answers of other systems to the same question."""
-    others = page.systems.others[:OTHER_ANSWERS_SHOWN]
+    """Link to the answers of other systems to the same question.
+
+    While the audit of this case is hidden, answers whose audits would be shown are left out.
+    """
+    hidden = page.workbench.team.machine_hidden
+    others = [
+        answer
+        for answer in page.systems.others
+        if not page.view.machine_hidden or hidden(actor(), answer.case_id)
+    ][:OTHER_ANSWERS_SHOWN]
     if not others:
         return
     with st.container(horizontal=True, gap="small"):

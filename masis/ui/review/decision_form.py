@@ -22,15 +22,26 @@ from masis.schema.audit import CitationAudit, Issue
 from masis.schema.base import Record
 from masis.schema.case import Case, Severity
 from masis.schema.labels import SERIOUS_SEVERITIES, TargetLabel
-from masis.schema.review import Decision, LogEntry, Verdict, answer_name, decision_outcome
+from masis.schema.review import (
+    Decision,
+    LogEntry,
+    Verdict,
+    answer_digest,
+    answer_name,
+    decision_outcome,
+)
+from masis.schema.rules import OMISSIONS
 from masis.schema.run import Iteration, Run
 from masis.schema.team import LabelTypes
 from masis.schema.wording import count_noun, shorten
 from masis.services import decision_rules
 from masis.services.decision_rules import (
     OTHER,
+    REASON_CODE,
+    REASON_CODES,
     is_unchanged,
     label_key,
+    own_words,
     reasons_for,
     reasons_given,
     seen_issues,
@@ -55,7 +66,8 @@ from masis.views.labels import label_lines
 from masis.views.log_entries import entry_texts
 from masis.views.numbering import SEVERITIES, numbered_issues, worst_of
 from masis.views.numbers import moment_utc
-from masis.views.words import DECIDE, Word, label, rule_word
+from masis.views.verdicts import target_key
+from masis.views.words import DECIDE, VERDICT, Word, label, rule_word
 
 LONGEST_NAME = 80
 MOST_REASONS = 10
@@ -310,6 +322,28 @@ def fields_of_labels(decision: Decision, answer: str) -> Data:
     return {**labels_of(decision), "reported": {answer: reported} if reported else {}}
 
 
+def entries_of(decision: Decision, answer: str | None) -> FormFields:
+    """Return a decision as entries of the form.
+
+    ``answer`` is the answer that it's about, or None if it was removed. Its labels need it.
+    """
+    codes = decision.extra.get(REASON_CODES, [decision.extra.get(REASON_CODE, "")])
+    known = {reason.code for reason in reasons_for(decision.verdict)} if decision.verdict else set()
+    reasons = [code for code in codes if code in known]
+    labels = {}
+    if decision.labels and answer is not None:
+        labels = fields_of_labels(decision, answer_digest(answer))
+    return FormFields(
+        verdict=decision.verdict,
+        reason=next(iter(reasons), ""),
+        also=tuple(reasons[1:]),
+        other=own_words(decision.reason, reasons),
+        note=decision.note,
+        corrected=decision.corrected_answer,
+        **labels,
+    )
+
+
 @lru_cache(maxsize=16)  # called after every pause in typing for the same answer
 def sentence_places(answer: str) -> tuple[tuple[int, int], ...]:
     """Return the start and end of each sentence, without the markers of headings and lists."""
@@ -329,7 +363,10 @@ def reporting(answer: str, types: LabelTypes, standing: Decision | None) -> Data
         if row["start"] is None or answer[row["start"] : row["end"]] == row["text"]
     ]
     return {
-        "types": [{"name": type_.name, "guidance": type_.guidance} for type_ in types.types],
+        "types": [
+            {"name": type_.name, "guidance": type_.guidance, "omits": type_.name in OMISSIONS}
+            for type_ in types.types
+        ],
         "severities": SEVERITIES,
         "serious": SERIOUS_SEVERITIES,
         "sentences": list(sentence_places(answer)),
@@ -379,6 +416,30 @@ def serious_rows(run: Run | None, index: int) -> list[Data]:
     return rows
 
 
+def unconfirmed_rows(iteration: Iteration | None) -> list[Data]:
+    """Return the claims of an answer as the question before an approval lists them.
+
+    There are none if the audit confirmed at least one claim. ``key`` is that of the claim's label,
+    or "" if the claim has no place in the answer.
+    """
+    claims = iteration.claims if iteration else ()
+    if any(check.verified for check in claims):
+        return []
+    return [
+        {
+            "ids": [],
+            "key": ""
+            if check.claim.start is None or check.claim.end is None
+            else target_key("claim", check.claim.start, check.claim.end),
+            "number": "",
+            "labels": [label(VERDICT[check.verdict])],
+            "severity": "",
+            "text": shorten(check.claim.text, EXCERPT),
+        }
+        for check in claims
+    ]
+
+
 def revision_of(run: Run | None, text: str) -> int | None:
     """Return the index of the revision whose answer is a text, apart from blanks, or None."""
     revisions = list(enumerate(run.iterations))[1:] if run else []
@@ -408,18 +469,28 @@ def _audit_correction(answer: str, case: Case, settings: Settings | None) -> Cit
 
 
 def doubts(
-    corrected: str, shown: str, case: Case, original: str, settings: Settings | None = None
+    corrected: str,
+    shown: str,
+    case: Case,
+    original: str,
+    settings: Settings | None = None,
+    *,
+    blind: bool = False,
 ) -> Iterator[str]:
-    """Yield reasons to believe that a correction of the answer shown has a slip in it."""
+    """Yield reasons to believe that a correction of the answer shown has a slip in it.
+
+    ``blind`` leaves out what is true of the answer shown, because that would be a finding of a
+    hidden audit.
+    """
     before, after = (
         _audit_correction(shown, case, settings),
         _audit_correction(corrected, case, settings),
     )
     if is_unchanged(corrected, original):
         yield "it equals the original answer"
-    invalid = [*dict.fromkeys(after.invalid_citations), *_outside_brackets(corrected, case, after)][
-        :OFFENDERS_NAMED
-    ]
+    known = before.invalid_citations if blind else ()
+    found = (*after.invalid_citations, *_outside_brackets(corrected, case, after))
+    invalid = [name for name in dict.fromkeys(found) if name not in known][:OFFENDERS_NAMED]
     if invalid:
         cited = ", ".join(f"“{shorten(reference, 60)}”" for reference in invalid)
         yield f"it cites {cited}, which names no evidence"
@@ -444,12 +515,25 @@ def _outside_brackets(answer: str, case: Case, audit: CitationAudit) -> list[str
 
 
 def check(
-    answer: str, case: Case, settings: Settings | None = None, shown: str | None = None
+    answer: str,
+    case: Case,
+    settings: Settings | None = None,
+    shown: str | None = None,
+    *,
+    blind: bool = False,
 ) -> Data:
-    """Check the citations of a corrected answer, and list its changes to the answer ``shown``."""
+    """Check the citations of a corrected answer, and list its changes to the answer ``shown``.
+
+    ``blind`` counts only what the correction adds, because what is wrong with the answer shown is a
+    finding of a hidden audit.
+    """
     audit = _audit_correction(answer, case, settings)
-    fabricated = list(dict.fromkeys(audit.invalid_citations))
-    before = () if shown is None else _audit_correction(shown, case, settings).citations
+    audit_before = None if shown is None else _audit_correction(shown, case, settings)
+    before = audit_before.citations if audit_before else ()
+    invalid, uncited = list(audit.invalid_citations), list(audit.uncited_claims)
+    if blind and audit_before:
+        invalid = _leave_out_known(invalid, audit_before.invalid_citations)
+        uncited = _leave_out_known(uncited, audit_before.uncited_claims)
     # only citations with a marker in the text, not those attached to the answer
     cited_before, cited_after = (
         Counter(
@@ -471,11 +555,26 @@ def check(
             for reference, count in cited_before.items()
             if 0 < cited_after[reference] < count
         ],
-        "fabricated": [shorten(reference, 60) for reference in fabricated[:OFFENDERS_NAMED]],
-        "fabricated_count": len(audit.invalid_citations),
-        "uncited": [shorten(claim, 160) for claim in audit.uncited_claims[:OFFENDERS_NAMED]],
-        "uncited_count": len(audit.uncited_claims),
+        "fabricated": [
+            shorten(reference, 60) for reference in list(dict.fromkeys(invalid))[:OFFENDERS_NAMED]
+        ],
+        "fabricated_count": len(invalid),
+        "uncited": [shorten(claim, 160) for claim in uncited[:OFFENDERS_NAMED]],
+        "uncited_count": len(uncited),
+        "only_added": blind,
     }
+
+
+def _leave_out_known(after: Iterable[str], before: Iterable[str]) -> list[str]:
+    """Return the texts that occur more often than before, as often as they are added."""
+    left = Counter(before)
+    added = []
+    for text in after:
+        if left[text]:
+            left[text] -= 1
+        else:
+            added.append(text)
+    return added
 
 
 def shortened_changes(before: str | None, after: str | None) -> list[tuple[str, str]]:
@@ -544,7 +643,7 @@ def reasons(iteration: Iteration | None) -> dict[str, list[Data]]:
                 "text": reason.text,
                 "suggested": reason.code in suggest_reasons(verdict, rules),
             }
-            for reason in reasons_for(verdict)
+            for reason in reasons_for(verdict, sees_issues=iteration is not None)
         ]
         for verdict in DECIDE
     }

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar, Self
 
+from masis.errors import Removed
 from masis.schema.base import Record
 from masis.schema.review import Decision, answer_digest
 from masis.schema.run import Run
@@ -21,7 +22,6 @@ from masis.services.decision_rules import (
     NEEDS_REASON,
     DecidedAnswer,
     kept_citations,
-    unknown_citations,
 )
 from masis.services.drafts import case_subject, read_form, rubric_subject
 from masis.services.records import NOT_DECIDED, CaseFilter
@@ -159,6 +159,7 @@ class OpenDesk:
     queue: CaseFilter
 
     fields_type: ClassVar[type[FormFields]] = FormFields
+    reports_title: ClassVar[str] = "Issues that you found"
 
     @classmethod
     def open(
@@ -296,6 +297,7 @@ class OpenDesk:
                 "note": self._about_answer(),
             },
             "serious": forms.serious_rows(run, self.index),
+            "unconfirmed": forms.unconfirmed_rows(iteration),
             "notice": self.notice._asdict() if self.notice else None,
             "revision": forms.shown_name(run, self.revision) if self.revision else "",
             "iterations": {
@@ -320,6 +322,7 @@ class OpenDesk:
             "labels": {
                 "base": forms.label_base(run, self.index),
                 "rows": label_rows(iteration, view.case) if iteration else [],
+                "nothing": self._explain_no_rows(),
                 **label_words(),
             },
             "reporting": self._reporting(),
@@ -327,6 +330,15 @@ class OpenDesk:
             "history": forms.with_audits(history, view.runs),
             "go": {"waiting": self.waiting > 0, "says": self._left_text()},
         }
+
+    def _explain_no_rows(self) -> str:
+        """Say why the answer has no part to label, for the case that it has none."""
+        if self.view.machine_hidden:
+            return (
+                "The policy hides the audit from you, so its claims and references can't be"
+                " labelled now."
+            )
+        return "There is no claim or reference to label."
 
     def _answer_data(self) -> Data:
         """Return the answer, with the outcome of each claim verified without its passages."""
@@ -346,20 +358,27 @@ class OpenDesk:
         if fields.verdict != "override":
             return None
         corrected = self.answer if fields.corrected is None else fields.corrected
-        check = forms.check(corrected, self.view.case, self.workbench.settings, self.answer)
+        check = forms.check(
+            corrected,
+            self.view.case,
+            self.workbench.settings,
+            self.answer,
+            blind=self.view.machine_hidden,
+        )
         return {**check, "audited": forms.audited_issues(self.run, corrected)}
 
     def doubts(self, corrected: str) -> list[str]:
         """Return reasons to believe that a correction has a slip in it."""
         original = self.run.iterations[0].answer if self.run else self.answer
-        settings = self.workbench.settings
-        return list(forms.doubts(corrected, self.answer, self.view.case, original, settings))
+        settings, blind = self.workbench.settings, self.view.machine_hidden
+        case = self.view.case
+        return list(forms.doubts(corrected, self.answer, case, original, settings, blind=blind))
 
     def with_kept_citations(self, decision: Decision) -> Decision:
         """Return an override that says that its unknown references were seen and are kept."""
-        corrected = decision.corrected_answer or ""
-        unknown = unknown_citations(corrected, self.view.case, self.workbench.settings)
-        return decision.model_copy(update={"extra": decision.extra | kept_citations(unknown)})
+        answer = self.workbench.reviews.decided_answer(self.actor, decision)
+        kept = kept_citations(answer.unknown_citations)
+        return decision.model_copy(update={"extra": decision.extra | kept})
 
     def rubric_scores(self) -> dict[str, int | str]:
         """Return the rubric scores that the reviewer has chosen but not submitted."""
@@ -404,7 +423,10 @@ class OpenDesk:
             and decision.iteration in ((self.index + 1,) if self.run else (None, 1))
         )
         types = self.workbench.queues.label_types(self.actor, self.queue.queue)
-        return forms.reporting(self.answer, types, decision if about_shown else None)
+        # Without an audit, or with a hidden one, the page can't tell what the audit missed.
+        title = "Issues that the audit missed" if self.run else self.reports_title
+        found = forms.reporting(self.answer, types, decision if about_shown else None)
+        return {"title": title, **found}
 
     def _about_answer(self) -> str:
         """Say whether the audit suggests the answer shown, and how it differs from the original."""
@@ -440,10 +462,14 @@ class OpenDesk:
             return None
         # Once all reviewers have decided, only an adjudication changes the case, as the notice says
         undoable = not (self.notice and self.notice.adjudicate)
-        return {**row, "undoable": undoable, "approved": self._approves_shown(entry.decision)}
+        return {**row, "undoable": undoable, "entries": self._entries_of(entry.decision)}
 
-    def _approves_shown(self, decision: Decision) -> bool:
-        """Return whether a decision is this reviewer's approval of the answer that is shown."""
-        shown = (self.run.id, self.index + 1) if self.run else (None, None)
-        made = (decision.reviewer, decision.verdict, decision.run_id, decision.iteration)
-        return made == (self.actor.name, "approve", *shown)
+    def _entries_of(self, decision: Decision) -> Data | None:
+        """Return the person's own decision as entries of the form, if it's on the answer shown."""
+        try:
+            answer = self.workbench.reviews.answer_of(decision)
+        except Removed:
+            return None
+        if decision.reviewer != self.actor.name or answer != self.answer:
+            return None
+        return forms.entries_of(decision, answer).model_dump(mode="json")

@@ -21,11 +21,7 @@ from masis.services import Actor
 from masis.services.api_records import CaseQuery
 from masis.services.cases import WAITING
 from masis.services.decision_rules import (
-    REASON_CODE,
-    REASON_CODES,
-    own_words,
     problems,
-    reasons_for,
 )
 from masis.services.drafts import (
     adjudication_subject,
@@ -494,6 +490,14 @@ def _checked_decision(desk: OpenDesk, body: DecisionForm, fields: FormFields) ->
             f"Nothing was recorded. You haven't seen all serious issues that are open in"
             f" {desk.answer_name}. Approve again to see them."
         )
+    if "last" not in body.confirmed and not desk.queue.queue:
+        reviewers = desk.workbench.team.completes_earlier_policy(desk.actor, desk.case_id)
+        if reviewers:
+            raise FormRefused(
+                f"Nothing was recorded yet. You are the last of {reviewers} reviewers of this case,"
+                " so your decision can't be undone. Submit again to record it.",
+                confirms="last",
+            )
     return desk.with_kept_citations(decision) if confirms in body.confirmed else decision
 
 
@@ -593,25 +597,11 @@ def _restore(call: ApiCall, undone: Decision) -> bool:
     subject = case_subject(undone.case_id)
     if not read_form(FormFields, call.workbench.drafts.get(call.actor, subject).values).empty:
         return False
-    codes = undone.extra.get(REASON_CODES, [undone.extra.get(REASON_CODE, "")])
-    known = {reason.code for reason in reasons_for(undone.verdict)} if undone.verdict else set()
-    reasons = [code for code in codes if code in known]
-    labels = {}
-    if undone.labels:
-        try:
-            answer = call.workbench.reviews.answer_of(undone)
-            labels = forms.fields_of_labels(undone, answer_digest(answer))
-        except Removed:
-            labels = {}
-    fields = FormFields(
-        verdict=undone.verdict,
-        reason=next(iter(reasons), ""),
-        also=tuple(reasons[1:]),
-        other=own_words(undone.reason, reasons),
-        note=undone.note,
-        corrected=undone.corrected_answer,
-        **labels,
-    )
+    try:
+        answer = call.workbench.reviews.answer_of(undone) if undone.labels else None
+    except Removed:
+        answer = None
+    fields = forms.entries_of(undone, answer)
     store_form(call, subject, fields)
     return True
 

@@ -17,6 +17,7 @@ from masis.schema.audit import ClaimCheck
 from masis.schema.base import Record
 from masis.schema.case import Case, Evidence
 from masis.schema.labels import (
+    FAULTS,
     LABEL_CHOICES,
     MOST_PASSAGES,
     SERIOUS_FAULTS,
@@ -37,6 +38,7 @@ from masis.views.words import (
     NOT_JUDGED,
     PART_LABELS,
     PASSAGE_MISSING,
+    REPORT_STANCE,
     STANCE,
     SUPPORT_KIND,
     label,
@@ -119,7 +121,8 @@ def _valid_label(key: str, posted: object) -> LabelFields | None:
     """Return a posted label if it's one that its target can have."""
     fields = read_if_valid(LabelFields, posted)
     kind = key.partition(":")[0]
-    return fields if fields and fields.label in LABEL_CHOICES.get(kind, ()) else None
+    is_known = kind in PART_LABELS and fields is not None and fields.label in LABEL_CHOICES[kind]
+    return fields if is_known else None
 
 
 def _valid_labels(posted: object) -> dict[str, dict[str, LabelFields]]:
@@ -189,7 +192,8 @@ def label_rows(iteration: Iteration, case: Case) -> list[Data]:
     """Return the parts of an iteration that can be labelled, each with the machine's verdict.
 
     ``offered`` holds the audit's own passages (``_offered_passages``), and ``right`` the chunk
-    that it considers the right one to cite, or None.
+    that it considers the right one to cite, or None. ``doubtful`` says that the audit found a fault
+    in the part or couldn't confirm it.
     """
     chunks = {chunk.id: chunk for chunk in case.evidence}
     citations = iteration.citation_audit.citations
@@ -213,6 +217,8 @@ def label_rows(iteration: Iteration, case: Case) -> list[Data]:
                 else "",
                 "machine": label(PART_LABELS[target.kind][target.verdict]),
                 "verdict": target.verdict,
+                "doubtful": target.verdict in FAULTS[target.kind]
+                or (target.kind == "claim" and target.verdict != "supported"),
                 "offered": [passage.model_dump() for passage in offered],
                 "right": _right_reference(target, checks, offered, iteration),
             }
@@ -310,7 +316,8 @@ def label_words() -> Data:
 
     ``choices`` lists code, word and meaning by the kind of target, as ``kinds`` does. ``serious``
     holds the codes that an approval asks about.
-    ``stances`` holds the words of a passage's stances.
+    ``stances`` holds the words of a passage's stances, and ``report_stances`` those of a reported
+    issue, by what its passages are about.
     """
     tables = {**PART_LABELS, "evidence": CHUNK_LABEL}
     return {
@@ -322,6 +329,7 @@ def label_words() -> Data:
         "wrong_references": _WRONG_REFERENCES,
         "serious": {kind: sorted(codes) for kind, codes in SERIOUS_FAULTS.items()},
         "stances": {stance: label(word) for stance, word in STANCE.items()},
+        "report_stances": REPORT_STANCE,
         "kinds": [(kind, word.text, word.meaning) for kind, word in SUPPORT_KIND.items()],
         "missing": label(PASSAGE_MISSING),
         "most_passages": MOST_PASSAGES,
@@ -375,7 +383,8 @@ def keep_recorded(
 def recorded_rows(decision: Decision, iteration: Iteration | None, case: Case) -> list[Data]:
     """Return the parts of a decided answer that can be labelled.
 
-    A part without a verdict of the audit is one that the decision has labelled.
+    A part without a verdict of the audit is one that the decision has labelled. Chunks are labelled
+    on their cards.
     """
     rows = label_rows(iteration, case) if iteration else []
     known = {row["key"] for row in rows}
@@ -387,11 +396,12 @@ def recorded_rows(decision: Decision, iteration: Iteration | None, case: Case) -
             "where": "",
             "machine": label(NOT_JUDGED),
             "verdict": "",
+            "doubtful": False,
             "offered": [],
             "right": None,
         }
         for label_ in decision.labels
-        if label_.target in LABEL_CHOICES and not label_.reports and _key_of(label_) not in known
+        if label_.target in PART_LABELS and not label_.reports and _key_of(label_) not in known
     ]
 
 

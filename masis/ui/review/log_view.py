@@ -80,6 +80,16 @@ def _cause_texts(decision: Decision | None) -> list[str]:
     return [f"cause: {CAUSES[decision.cause].text.lower()}", *proposes]
 
 
+def _disagreement_facts(decision: Decision | None) -> list[tuple[str, str]]:
+    """Return why reviewers differed, and the sentence that was proposed for the rubric."""
+    if decision is None or decision.cause is None:
+        return []
+    cause = CAUSES[decision.cause]
+    facts = [("Why they differed", f"{cause.text}: {cause.meaning}")]
+    sentence = decision.rubric_sentence
+    return [*facts, ("Sentence for the rubric", sentence)] if sentence else facts
+
+
 def entry_detail(
     entry: LogEntry, correction: list[DiffChange], case: Case | None, run: Run | None
 ) -> dict[str, Any]:
@@ -97,7 +107,7 @@ def entry_detail(
         "labels": [line._asdict() for line in label_lines(decision, case, run)],
         "correction": [change._asdict() for change in correction],
         "corrected": (decision.corrected_answer if decision else None) or "",
-        "facts": recorded_facts(entry),
+        "facts": [*_disagreement_facts(decision), *recorded_facts(entry)],
     }
     if decision is not None and decision.run_id:
         at = str(decision.iteration or "")

@@ -40,10 +40,12 @@ ESCALATE = Key("E", "E", "Escalate")
 REASON = Key("1", "1–9, 0", "Choose a reason by its number, or several")
 TAKE = Key("Shift+W", "Shift W", "Take the revision as correction")
 NOTE = Key("T", "T", "Write a note")
-LABELS = Key("L", "L", "Label the claim or reference you stand on, or the chunk with the focus")
+LABELS = Key(
+    "L", "L", "Label the claim, reference or chunk that you chose last, or that has the focus"
+)
 MISSING = Key("Shift+L", "Shift L", "Say that a needed passage is missing from the evidence")
 LABEL_WORDS = Key("M", "M", "Report an issue in the words selected in the answer, or in a sentence")
-INSERT = Key("I", "I", "Insert the evidence's sentence on the issue of F, with its citation")
+INSERT = Key("I", "I", "Insert the evidence's sentence on the issue of F, or the citation it lacks")
 REPORT = Key("Shift+M", "Shift M", "Report an issue with the whole answer")
 CODE = Key("Y", "Y", "Add a failure mode to the case, or remove one")
 WITHOUT_PASSAGES = Key(
@@ -60,14 +62,16 @@ FORWARD = Key("J", "J", "Next case in the list")
 BACK = Key("K", "K", "Previous case in the list")
 ITERATION_BACK = Key("[", "[", "Previous iteration")
 ITERATION_FORWARD = Key("]", "]", "Next iteration")
-NEXT_ISSUE = Key("F", "F", "Next issue by number; 1 is the most serious")
-PREVIOUS_ISSUE = Key("Shift+F", "Shift F", "Previous issue")
+NEXT_ISSUE = Key(
+    "F", "F", "Next issue by number; 1 is the most serious. Then the claims that aren't confirmed"
+)
+PREVIOUS_ISSUE = Key("Shift+F", "Shift F", "Previous issue or unconfirmed claim")
 TURN = Key("G", "G", "Switch between the answer and the evidence")
 DIFF = Key("D", "D", "Show what changed between iterations")
 SWITCH = Key("V", "V", "Switch between the original and its correction, or the best revision")
 HELP = Key("H", "H or ?", "Show or hide these keys")
-NEXT_ROW = Key("J", "J", "Next row in a list; then ↓ works as well")
-PREVIOUS_ROW = Key("K", "K", "Previous row in a list; then ↑ works as well")
+NEXT_ROW = Key("J", "J", "Row after the outlined one, or the first; then ↓ works as well")
+PREVIOUS_ROW = Key("K", "K", "Row before the outlined one, or the last; then ↑ works as well")
 ENDS = Key("Home", "Home End", "First and last row, once a row has the focus")
 OPEN = Key(
     "Enter",
@@ -88,12 +92,14 @@ TAKE_SIDE = Key(
     "Start from a reviewer's decision; the number after the last one brings back your own text",
 )
 TYPE_REASON = Key(
-    "T", "T", "Type the reason, or choose a usual one by its number while the field is empty"
+    "Shift+T",
+    "Shift T",
+    "Type the reason, or choose a usual one by its number while the field is empty",
 )
-TYPE_NOTE = Key("Shift+T", "Shift T", "Type a note")
+TYPE_NOTE = Key("T", "T", "Write a note")
 BEGIN_AGAIN = Key("B", "B", "Restart the correction from the answer or another correction")
 NEXT_TO_ADJUDICATE = Key("N", "N or J", "Next case that needs your adjudication")
-PREVIOUS = Key("P", "P or K", "Previous case that needs your adjudication")
+PREVIOUS = Key("K", "K or P", "Previous case that needs your adjudication")
 CHOOSE = Key("A", "A X E", "Choose approve, reject or escalate, and type the reason")
 CHANGE = Key("M", "M", "Change the verdict of a settled case, or cancel the change")
 UNDO_FINAL = Key(

@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 import streamlit as st
 
+from masis.server.browser_id import browser_id
 from masis.services import ANONYMOUS, Actor, Workbench
 from masis.services.drafts import clean, subjects_of_case
 from masis.settings import account_name
@@ -27,6 +28,7 @@ _KEY = "reviewer-name"
 TAKEN_CASE_KEY = "taken-case"
 """Session state key of the case that this session has reserved for a decision."""
 _OPEN_FORMS = "open-forms"
+_BROWSER_KEY = "browser-id"
 _MEMORY = register_component("reviewer", "way_back", "dialog_keys")
 
 # The badge lies above Streamlit's header, whose z-index is 999990. The header keeps room for a
@@ -61,8 +63,14 @@ def actor() -> Actor:
     """
     if (sign_in := served_reach().sign_in) is not None:
         return sign_in.actor(st.user.to_dict()) or ANONYMOUS
-    name = reviewer()
-    return Actor(name=name) if name else ANONYMOUS
+    return Actor(name=reviewer() or "", browser=_browser())
+
+
+def _browser() -> str:
+    """Return the id of this session's browser, or "" if it has none."""
+    if _BROWSER_KEY not in st.session_state:
+        st.session_state[_BROWSER_KEY] = browser_id(st.context.cookies)
+    return str(st.session_state[_BROWSER_KEY])
 
 
 def acting(do: Callable[..., object], *arguments: object) -> Callable[[], None]:

@@ -30,6 +30,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from masis.errors import MasisError
 from masis.schema.actor import Actor
 from masis.server.app import ACTOR, Server, api_route
+from masis.server.browser_id import BrowserIds
 from masis.server.ingestion import READING_FAILS, IngestionServer, ingestion_route
 from masis.services.arrivals.ingestion import ProgramSource, audit_settings
 from masis.services.maintenance import ended_sessions
@@ -207,7 +208,9 @@ def launch(
         routes.append(ingestion_route(receiving))
         lifespan = receiving.running
     routes += health_routes(receiving=receiving)
-    if (sign_in := reach.sign_in) is not None:
+    if (sign_in := reach.sign_in) is None:
+        guards.append(Middleware(BrowserIds))
+    else:
         guards.append(Middleware(SignInGate, sign_in=sign_in, ingests=bool(sources)))
         routes += sign_in_routes(sign_in)
         sign_in.load_ended_sessions(

@@ -36,6 +36,7 @@ ELEMENTS: dict[str, str] = {
     "navigation_link": "stTopNavLink",
     "navigation_menu": "stTopNavSection",
     "navigation_menu_link": "stTopNavDropdownLink",
+    "page_link": "stPageLink-NavLink",
     "primary_button": "stBaseButton-primary",
     "primary_submit": "stBaseButton-primaryFormSubmit",
     "tertiary_button": "stBaseButton-tertiary",

@@ -5,6 +5,7 @@ Its form is the desk's (``components/desk.js``). It can start from a reviewer's 
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Annotated, Any, cast
@@ -24,18 +25,28 @@ from masis.schema.review import (
 )
 from masis.schema.run import Iteration
 from masis.services import ANONYMOUS, Workbench
-from masis.services.decision_rules import CAUSES, OTHER, DecidedAnswer, reasons_for, seen_issues
+from masis.services.decision_rules import (
+    CAUSES,
+    NEEDS_REASON,
+    OTHER,
+    DecidedAnswer,
+    reasons_for,
+    seen_issues,
+)
 from masis.services.drafts import adjudication_subject, clean
 from masis.ui.review import decision_form as forms
 from masis.ui.review.decision_form import Data, FormFields, LabelEntries
 from masis.ui.review.desk import OpenDesk, chosen_run
 from masis.ui.review.form_texts import Answer, Name, Note
 from masis.ui.review.label_form import keep_recorded, recorded_rows
-from masis.views.labels import flat_lines, label_lines
+from masis.views.labels import chunk_name, flat_lines, label_lines
 from masis.views.log_entries import adopted_decision_text
+from masis.views.markup import without_markup
 from masis.views.words import DECIDE, DECIDED, label
 
 LONGEST_REASON = 2_000
+LONGEST_NAMED = 60
+"""The characters shown of labelled words that name a difference."""
 MOST_ASIDE = 2
 
 
@@ -107,6 +118,7 @@ class FinalDesk(OpenDesk):
     """An adjudication that a person has open."""
 
     fields_type = FinalFields
+    reports_title = "Issues that reviewers reported"
 
     @cached_property
     def decisions(self) -> tuple[Decision, ...]:
@@ -267,9 +279,9 @@ class FinalDesk(OpenDesk):
         settings = self.workbench.settings
         if not text:
             return None
-        run = None if self.view.machine_hidden else self.run
-        check = forms.check(text, self.view.case, settings, before)
-        return {**check, "audited": forms.audited_issues(run, text)}
+        blind = self.view.machine_hidden
+        check = forms.check(text, self.view.case, settings, before, blind=blind)
+        return {**check, "audited": forms.audited_issues(None if blind else self.run, text)}
 
     def neighbor(self, *, forward: bool = True) -> str | None:
         """Return the previous or next case that waits; the first one comes after the last."""
@@ -293,6 +305,7 @@ class FinalDesk(OpenDesk):
             "notice": None if self.can_adjudicate else self._notice(),
             "revision": "",
             "serious": [],
+            "unconfirmed": [],  # the reviewers have read the answer
             "standing": self._final_row(),
             "go": {"waiting": self.waiting > 0, "says": left},
             "final": {
@@ -304,7 +317,9 @@ class FinalDesk(OpenDesk):
                 else None,
                 "reasons": {
                     verdict: [
-                        reason.text for reason in reasons_for(verdict) if reason.code != OTHER
+                        reason.text
+                        for reason in reasons_for(verdict, sees_issues=self.run is not None)
+                        if reason.code != OTHER
                     ]
                     for verdict in DECIDE
                 },
@@ -331,7 +346,8 @@ class FinalDesk(OpenDesk):
         lines = [f"Reason: {decision.reason}" if decision.reason else "No reason given"]
         lines += [f"Note: {decision.note}"] if decision.note else []
         lines += [f"{name}: {value}" for name, value in decision.rubric_scores.items()]
-        lines += flat_lines(label_lines(decision, self.view.case, self.run))
+        labels = label_lines(decision, self.view.case, self.run, with_causes=False)
+        lines += flat_lines(labels)
         before = self.answer_before(decision)
         verdict = decision.verdict
         corrected = decision.corrected_answer
@@ -415,8 +431,10 @@ def differences(decisions: Sequence[Decision]) -> tuple[str, ...]:
     """Return the names of the parts in which decisions on one case differ, the verdict first.
 
     The parts are verdict, approved answer, correction, reason, scores and labels. A note isn't a
-    judgment, and only overrides have a correction.
+    judgment, and only overrides have a correction. Between different verdicts, reasons are compared
+    only if both verdicts need one.
     """
+    is_shared = len({decision.verdict for decision in decisions}) == 1
     parts: dict[str, list[object]] = {
         "verdict": [decision.verdict for decision in decisions],
         "approved answer": [
@@ -425,7 +443,11 @@ def differences(decisions: Sequence[Decision]) -> tuple[str, ...]:
         "correction": [
             decision.corrected_answer for decision in decisions if decision.verdict == "override"
         ],
-        "reason": [decision.reason for decision in decisions],
+        "reason": [
+            decision.reason
+            for decision in decisions
+            if is_shared or decision.verdict in NEEDS_REASON
+        ],
     }
     for name in dict.fromkeys(name for decision in decisions for name in decision.rubric_scores):
         parts[f"score {name}"] = [decision.rubric_scores.get(name) for decision in decisions]
@@ -453,6 +475,6 @@ def _label_group_text(target: TargetLabel) -> str:
     if target.target == "case":
         return "missing passage"
     if target.target == "evidence":
-        return f"chunk {target.evidence_id}"
-    words = f"“{target.text[:60]}”"
+        return f"label of {chunk_name(target.evidence_id)}"
+    words = f"“{textwrap.shorten(without_markup(target.text), LONGEST_NAMED, placeholder='…')}”"
     return f"issues reported in {words}" if target.reports else f"{target.target} {words}"
