@@ -1625,15 +1625,15 @@ def test_an_approval_isnt_started_again_by_the_same_key(draw: Drawn) -> None:
     expect(page.get_by_role("radio", name="Approve")).to_be_checked()
 
 
-def test_nothing_is_entered_before_the_name_of_this_browser_is_known(draw: Drawn) -> None:
+def test_an_undo_waits_for_the_name_that_the_browser_has_stored(draw: Drawn) -> None:
     draw.page.evaluate("localStorage.setItem('masis-reviewer', 'Ada')")
-    page = draw(reviewer="")
-    page.keyboard.press("x")
+    standing = {**STANDING, "undoable": True}
+    page = draw(reviewer="", standing=standing)
+    page.keyboard.press("u")
     says(page).to_contain_text("The page is still loading.")
-    assert not draw.requests
-    page = draw(reviewer="Ada")
-    page.keyboard.press("x")
-    expect(page.get_by_role("radio", name="Reject")).to_be_checked()
+    page = draw(reviewer="Ada", standing=standing)
+    page.keyboard.press("u")
+    until(lambda: "undo" in draw.acts(), page, "the decision is undone")
 
 
 def test_deciding_again_starts_with_the_entries_of_the_decision(

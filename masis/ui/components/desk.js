@@ -700,10 +700,13 @@ class Desk {
     )
   }
 
-  // If an action is under way, says so and returns true. Until the name follows, the form is nobody's:
-  // a draft saved in it would come back after the decision.
+  // If an action is under way, says so and returns true.
   refuseIfBusy() {
-    if (!this.busy && (this.data.reviewer || !this.isNameComing())) return false
+    if (!this.busy) return false
+    return this.refuseAsBusy()
+  }
+
+  refuseAsBusy() {
     this.hasRefusedKey = true
     return this.refuse(
       this.busy === "decisions"
@@ -1167,6 +1170,11 @@ class Desk {
   // "Discard draft" removes it.
   undo() {
     if (this.refuseIfBusy()) return
+    // the server undoes nothing without a name, which is about to follow
+    if (!this.data.reviewer && this.isNameComing()) {
+      this.refuseAsBusy()
+      return
+    }
     if (this.confirming) this.withdraw()
     else if (this.stepBack()) return
     else if (this.isOpen() && this.hasInput() && !this.data.final && !this.canOfferPrevious())
