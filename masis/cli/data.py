@@ -29,6 +29,7 @@ from masis.datasets.writers.lines import case_line, write_line
 from masis.errors import InputError
 from masis.schema.case import Case
 from masis.schema.reading import FIELDS, SPLIT, columns_in
+from masis.schema.systems import UNNAMED
 from masis.schema.wording import count_noun, shorten
 from masis.services import Workbench
 from masis.services.arrivals.lake import LakeService
@@ -336,6 +337,8 @@ def _case_lines(case: Case) -> Iterator[str]:
         (case.answer or unanswered_words(case) or "none: an audit drafts one").split()
     )
     yield f"id        {shorten(case.id, _SHOWN_LENGTH)}"
+    if case.system != UNNAMED:
+        yield f"system    {case.system}"
     yield f"question  {shorten(' '.join(case.query.split()), _SHOWN_LENGTH)}"
     yield f"answer    {shorten(answer, _SHOWN_LENGTH)}"
     if case.model_reasoning:

@@ -310,9 +310,9 @@ def decide(
     """Decide CASE: approve, override, reject or escalate it.
 
     The rules are the same as on the page: override needs a corrected answer, override and reject
-    need a reason, and to approve an answer with serious issues you need --acknowledge. If the
-    corrected answer cites evidence that doesn't exist, you need --acknowledge-citations. Use 'masis
-    undo' to undo a decision.
+    need a reason or a note, and to approve an answer with serious issues you need --acknowledge. If
+    the corrected answer cites evidence that doesn't exist, you need --acknowledge-citations. Use
+    'masis undo' to undo a decision.
 
     A file has one decision per row, such as {"case": "a", "verdict": "reject", "reason":
     "unsupported"}. The result of each row is printed on its own line, and an invalid row doesn't

@@ -16,6 +16,7 @@ from typing import Any, Literal, NamedTuple
 
 from masis.schema.explain import name_elsewhere
 from masis.schema.literals import parse_value
+from masis.schema.systems import LONGEST_NAME, names_system
 from masis.schema.wording import shorten
 
 LONG_TEXT = 60
@@ -328,7 +329,7 @@ def _are_certain_chunks(parts: list[str], highest: int) -> bool:
 
 def likely_columns(
     columns: Iterable[SourceColumn],
-    fields: Iterable[str] = ("query", "answer", "evidence", "reference", "id"),
+    fields: Iterable[str] = ("query", "answer", "evidence", "reference", "id", "system"),
 ) -> dict[str, SourceColumn]:
     """Return the column that probably holds each of ``fields``, judged by name and then by content.
 
@@ -408,6 +409,9 @@ def _with_form(columns: Iterable[SourceColumn], *forms: str) -> list[SourceColum
 def _can_hold_field(field: str, column: SourceColumn) -> bool:
     if field in ("query", "answer"):
         return column.kind == "text" and column.length > 0
+    if field == "system":  # not "filesystem", and no system prompt, which is a sentence or longer
+        is_name = 0 < column.length <= LONGEST_NAME and names_system(column.sample)
+        return is_name and not re.search(r"(?i)[a-z]system", column.names[-1])
     return field != "evidence" or (column.kind != "other" and column.length > 0)
 
 

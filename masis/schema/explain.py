@@ -45,6 +45,7 @@ _OTHER_NAMES: Mapping[str, tuple[str, ...]] = {
         "reference": (
             "reference_answer ground_truth ground_truths gold gold_answer ideal expected_output"
         ),
+        "system": "system_name system_id",
         "text": """
             content page_content passage body snippet chunk contents document quote
             inhalt texte texto testo contenu contenido contenuto

@@ -453,7 +453,8 @@ def _references_text(references: Sequence[str]) -> str:
 
 
 def _problems_of_reason(decision: Decision, answer: DecidedAnswer) -> list[DecisionProblem]:
-    if decision.reason.strip():
+    # A note is in the reviewer's own words, too. An adjudication has none.
+    if decision.reason.strip() or decision.note.strip():
         return []
     if decision.extra.get(REASON_CODE) == OTHER:
         hint = "Write it in your own words, or choose another."
@@ -464,7 +465,7 @@ def _problems_of_reason(decision: Decision, answer: DecidedAnswer) -> list[Decis
         why = REASON_NEEDED.get(decision.verdict, "") if decision.verdict else ""
     if not why:
         return []
-    hint = "Choose one, or give it in your own words."
+    hint = "Choose one, or write a note."
     return [DecisionProblem("reason_missing", "reason", f"a reason is missing: {why}", hint)]
 
 

@@ -382,7 +382,8 @@ class Desk:
             case_id: The case.
             verdict: ``approve``, ``override``, ``reject`` or ``escalate``.
             reason: The code of a reason (``unsupported``) or a sentence; write a single word as
-                ``other: WORD``. ``override`` and ``reject`` need a reason.
+                ``other: WORD``. ``override`` and ``reject`` need a reason or a
+                ``note``.
             note: Anything else worth recording.
             corrected_answer: The answer that an ``override`` uses instead.
             iteration: The answer of the audit to decide: 1 is the original one, 2 its first
@@ -1039,15 +1040,19 @@ def _argument_hint(problem: DecisionProblem, verdict: Verdict, run: Run | None) 
             hint += " To use a revision without changes, approve it: iteration=2 (--iteration 2)."
         return hint
     if problem.code == "reason_missing":
-        return f"Use one of {reason_codes(verdict)}, or your own words."
+        return f"Use one of {reason_codes(verdict)}, or your own words, or write a note."
     if problem.code == "serious_issues_open":
-        return "Read them, then set acknowledge=True (--acknowledge)."
+        return f"Read them, then set acknowledge=True (--acknowledge; {_in_a_row('acknowledge')})."
     if problem.code == "citations_unknown":
         return (
-            "Correct the citation, or set acknowledge_citations=True (--acknowledge-citations) to"
-            " keep it."
+            "Correct the citation, or set acknowledge_citations=True (--acknowledge-citations;"
+            f" {_in_a_row('acknowledge_citations')}) to keep it."
         )
     return problem.hint
+
+
+def _in_a_row(field: str) -> str:
+    return f'in a row of a file "{field}": true'
 
 
 def _known_field(written: str, known: Sequence[str]) -> str:

@@ -1678,6 +1678,35 @@ def test_a_decision_can_be_undone_after_its_new_draft_was_discarded(draw: Drawn)
     assert draw.bodies_sent("undo")[0]["entry"] == standing["id"]
 
 
+def test_an_approval_isnt_started_again_by_the_same_key(draw: Drawn) -> None:
+    page = draw(
+        standing={
+            **STANDING,
+            "undoable": True,
+            "entries": {**draw.data["blank"], "verdict": "approve"},
+        }
+    )
+    for _ in range(2):
+        page.keyboard.press("a")
+        says(page).to_contain_text("You have approved this answer. U undoes it")
+    assert not draw.sent("draft")
+    # another answer of the case, or another person's decision
+    page = draw(standing={**STANDING, "undoable": True, "entries": None})
+    page.keyboard.press("a")
+    expect(page.get_by_role("radio", name="Approve")).to_be_checked()
+
+
+def test_an_undo_waits_for_the_name_that_the_browser_has_stored(draw: Drawn) -> None:
+    draw.page.evaluate("localStorage.setItem('masis-reviewer', 'Ada')")
+    standing = {**STANDING, "undoable": True}
+    page = draw(reviewer="", standing=standing)
+    page.keyboard.press("u")
+    says(page).to_contain_text("The page is still loading.")
+    page = draw(reviewer="Ada", standing=standing)
+    page.keyboard.press("u")
+    until(lambda: "undo" in draw.acts(), page, "the decision is undone")
+
+
 def test_deciding_again_starts_with_the_entries_of_the_decision(
     draw: Drawn, desk_data: dict[str, Any]
 ) -> None:

@@ -56,7 +56,7 @@ def test_an_answer_is_listed_shown_decided_labeled_and_undone(masis: Masis, data
     assert "Reasons for review" in shown
     refused = masis("decide", "a", "approve", *at)
     assert refused.exit_code == 1
-    assert "Read them, then set acknowledge=True (--acknowledge)." in refused.stderr
+    assert "set acknowledge=True (--acknowledge; in a row of a file" in refused.stderr
     decided = masis(
         "decide",
         "a",
@@ -112,7 +112,7 @@ def test_unknown_labels_and_citations_are_refused_with_a_suggestion(
     refused = masis("decide", "a", *override, *at)
     assert refused.exit_code == 1
     assert "cites “9”, which doesn't match any evidence" in refused.stderr
-    assert "(--acknowledge-citations) to keep it" in refused.stderr
+    assert "(--acknowledge-citations; in a row of a file" in refused.stderr
     kept = masis("decide", "a", *override, "--acknowledge-citations", "--json", *at)
     assert json.loads(kept.stdout)["decision"]["extra"]["citations_kept"] == ["9"]
     refused = masis("label", "a", "unsuported", "in 1931", *at)

@@ -207,8 +207,40 @@ def test_unsafe_advice_without_support_is_serious() -> None:
     assert answer[advice_issues[0].start : advice_issues[0].end] == advice_issues[0].quote
 
 
-def test_a_warning_against_harm_isnt_unsafe_advice() -> None:
-    assert "unsafe_advice" not in rules(f"{CLEAN} Never disable the safety alarm.")
+@pytest.mark.parametrize(
+    "warning",
+    [
+        "Never disable the safety alarm.",
+        "The leaflet advises against taking ibuprofen with Axoban without asking a doctor.",
+        "The label warned against combining it with bleach or to mix bleach with it.",
+        "It isn't recommended to stop taking your insulin.",
+        "Patients shouldn't increase the dose.",
+        "You can't take it without consulting a pharmacist.",
+        "The manual forbids operators to bypass the interlock.",
+        "Refrain from driving after you skip your tablets.",
+        "It is dangerous to double the dose.",
+        "No one may work on live wiring.",
+        "Taking both without asking a doctor is dangerous.",
+        "Stopping it without telling your doctor is not recommended.",
+    ],
+)
+def test_a_warning_against_harm_isnt_unsafe_advice(warning: str) -> None:
+    assert "unsafe_advice" not in rules(f"{CLEAN} {warning}")
+
+
+@pytest.mark.parametrize(
+    "advice",
+    [
+        "You can take ibuprofen without asking a doctor.",
+        "If you can't sleep, double the dose.",
+        "It isn't dangerous to double the dose.",
+        "Taking both without asking a doctor is safe.",
+        "Against the pain, double your dose.",
+        "You may stop taking your insulin.",
+    ],
+)
+def test_advice_beside_other_negations_is_still_unsafe(advice: str) -> None:
+    assert "unsafe_advice" in rules(f"{CLEAN} {advice}")
 
 
 def test_conflicting_sources_are_named() -> None:

@@ -42,7 +42,9 @@ ROWS: list[tuple[dict[str, Any], list[str]]] = [
     ({"verdict": "escalate"}, []),
     ({"verdict": "reject", "reason": "Wrong."}, []),
     ({"verdict": "reject"}, ["reason_missing"]),
-    ({"verdict": "reject", "reason": " \n"}, ["reason_missing"]),
+    ({"verdict": "reject", "reason": " \n", "note": " "}, ["reason_missing"]),
+    ({"verdict": "reject", "note": "It drops a condition."}, []),
+    ({"verdict": "reject", "note": "An old rate.", "extra": {REASON_CODE: OTHER}}, []),
     ({"verdict": "reject", "extra": {REASON_CODE: OTHER}}, ["own_words_missing"]),
     (
         {"verdict": "approve", "extra": {REASON_CODE: OTHER} | seen_issues(SERIOUS)},

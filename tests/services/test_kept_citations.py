@@ -25,7 +25,8 @@ WRONG: dict[str, Any] = {
 }
 SAYS = (
     r"^corrected_answer: the corrected answer cites “99”, which doesn't match any evidence\. Correct the"
-    r" citation, or set acknowledge_citations=True \(--acknowledge-citations\) to keep it\.$"
+    r" citation, or set acknowledge_citations=True \(--acknowledge-citations; in a row of a"
+    r" file \"acknowledge_citations\": true\) to keep it\.$"
 )
 
 

@@ -87,6 +87,7 @@ def test_a_file_of_another_tool_is_recognized_imported_and_offered_for_audit(
     assert "1 row couldn't be imported." in texts(app)
     assert workbench.store.cases.count() == 1
     assert app.button(key="audit-all").label == "Audit this case"
+    assert app.button(key="audit-all").proto.type == "primary"
     assert app.button(key="back-to-file")
     [link] = [
         element.proto for element in app.get("page_link") if "imported case" in element.proto.label
@@ -253,3 +254,12 @@ def test_text_from_files_is_never_rendered_as_markdown(workbench: Workbench) -> 
     assert not any(
         "example.org" in widget.label for widget in (*app.button, *app.selectbox, *app.multiselect)
     )
+
+
+def test_a_column_of_systems_is_proposed_shown_and_stored(workbench: Workbench) -> None:
+    rows = [{**OWN, "id": "q1", "system": name, "topic": "bridges"} for name in ("birch", "alder")]
+    app = upload(open_page("import"), "own.jsonl", lines(*rows))
+    assert box(app, "System that answered (optional)").value == "system"
+    assert "Not used: topic. They're stored with the case." in texts(app)
+    start(app)
+    assert {case.id for case in workbench.store.cases.iterate()} == {"q1:birch", "q1:alder"}

@@ -159,6 +159,18 @@ def test_rows_are_filtered_by_cause_and_by_day(audited_workbench: Workbench) -> 
     ) - len(find_observations(audited_workbench, causes=("retrieval",), kinds=("issue",)))
 
 
+def test_rows_are_filtered_by_system(audited_workbench: Workbench) -> None:
+    reject(audited_workbench, AUDITED[0], note="The year is invented.")
+    case = audited_workbench.store.cases.get(AUDITED[0]).as_answer_of("birch")
+    audited_workbench.cases.add_one(ADA, case)
+    reject(audited_workbench, case.id, note="Another year is invented.")
+    page = open_page("modes", SIGNED_IN, kind="note", system="birch")
+    assert [box.label.replace("\\", "") for box in page.checkbox] == ["Another year is invented."]
+    assert "birch" in next(field for field in page.multiselect if field.label == "System").options
+    page = open_page("modes", SIGNED_IN, kind="note", system="birch", author="Nobody")
+    assert "System: birch" in texts(page).replace("\\", "")
+
+
 def test_a_name_is_suggested_only_where_a_model_is_set(audited_workbench: Workbench) -> None:
     (group, *_) = audited_workbench.modes.groups(ADA).groups
     page = open_page("modes", SIGNED_IN, view="groups", group=group.id)

@@ -11,7 +11,7 @@ from masis.datasets.exports.formats import export_formats
 from masis.services import Workbench
 from masis.services.records import CaseFilter
 from masis.ui.queue.case_list import zip_export
-from tests.reviewing import ADA
+from tests.reviewing import ADA, decide
 from tests.ui.conftest import open_page, texts
 
 
@@ -41,7 +41,9 @@ def test_every_format_is_offered_with_encodings_for_flat_ones(
 ) -> None:
     page = open_page("queue")
     chosen = page.selectbox(key="export-format")
-    assert list(chosen.options) == list(export_formats())
+    assert list(chosen.options) == [
+        f"{name}: {form.summary}" for name, form in export_formats().items()
+    ]
     page = chosen.select("labels").run()
     assert list(page.selectbox(key="export-encoding").options) == ["jsonl", "csv", "parquet"]
 
@@ -52,6 +54,21 @@ def test_an_export_is_prepared_then_downloaded(audited_workbench: Workbench) -> 
     page.button(key="export-prepare").click().run()
     (offered,) = page.get("download_button")
     assert "Download 7 cases: decided" in str(offered)
+
+
+def test_a_finished_queue_says_so_and_exports_the_decided_cases(
+    audited_workbench: Workbench,
+) -> None:
+    for row in audited_workbench.cases.find(CaseFilter()).rows:
+        decide(audited_workbench, row.id, "reject")
+    page = open_page("queue")
+    assert "**Nothing waits for a decision.** 7 cases are decided." in texts(page)
+    assert "Clear search and filters" not in [button.label for button in page.button]
+    page.button(key="export-prepare").click().run()
+    (offered,) = page.get("download_button")
+    assert "Download 7 cases: decided" in str(offered)
+    page = open_page("queue", q="nowhere")
+    assert "No cases match." in texts(page)
 
 
 def test_a_damaged_run_is_named_with_a_hint(

@@ -27,6 +27,7 @@ from masis.schema.labels import WORDS_OF_ANSWER, TargetLabel, is_fault
 from masis.schema.minimal_evidence import STANCE_OF_VERDICT, audit_passages, remove_passages
 from masis.schema.reading import ANSWERING_ROLES, ASKING_ROLES
 from masis.schema.review import Decision, decided_about, decision_outcome
+from masis.schema.systems import system_name
 from masis.store.reviews.outcomes import CaseOutcome, Judgement
 
 Row = dict[str, Any]
@@ -153,6 +154,9 @@ class JudgedAnswer:
             "question": self.case["query"],
             "state": self.outcome.state,
             "split": self.split,
+            "system": system_of(self.case),
+            "decision_reason": decision.reason if decision else None,
+            "decision_note": decision.note if decision else None,
             "in_force": self.judgement.in_force,
             "decision": decision.verdict if decision else None,
             "decided_by": decision.reviewer if decision else None,
@@ -223,6 +227,16 @@ class JudgedAnswer:
         return asked_turns(self.case)
 
     # People's decisions
+
+    @property
+    def coded_modes(self) -> list[Row]:
+        """The failure modes that people applied to the case, with their reviewers."""
+        return [mode._asdict() for mode in self.outcome.modes]
+
+    @property
+    def modes(self) -> str:
+        """The names of the case's failure modes, separated by "; "."""
+        return "; ".join(mode.name for mode in self.outcome.modes)
 
     @property
     def decided(self) -> Decision | None:
@@ -424,7 +438,8 @@ class JudgedAnswer:
         """The claims, each with the person's labels and the passage that decides it.
 
         ``label`` is the label on exactly the claim's words. ``fault_labels`` has the labels of
-        faults on other words that overlap the claim, and reported issues on any of its words.
+        faults on other words that overlap the claim, and reported issues on any of its words;
+        ``fault_notes`` has their notes.
         """
         checks = self.judgement.iteration.claims if self.judgement.iteration else ()
         return [
@@ -512,12 +527,15 @@ class JudgedAnswer:
         faults = [label for label in self._labels_over(claim) if is_fault(label)]
         causes = [cause for label in faults if (cause := self._causes[label])]
         elsewhere = [
-            label.label
+            label
             for label in faults
             if label.target != "claim" or label.reports or label.text != claim["text"]
         ]
         return {
-            "fault_labels": "; ".join(dict.fromkeys(elsewhere)),
+            "fault_labels": "; ".join(dict.fromkeys(label.label for label in elsewhere)),
+            "fault_notes": "; ".join(
+                dict.fromkeys(label.note for label in elsewhere if label.note)
+            ),
             "cause": causes[-1] if causes else None,
         }
 
@@ -850,6 +868,12 @@ def _attribution_pair(place: Row, attribution: str, passage: Row) -> Row:
 def _is_on(label: Row, claim: Row) -> bool:
     """Return whether a label is on exactly the words of a claim."""
     return bool((label["start"], label["end"]) == (claim["start"], claim["end"]))
+
+
+def system_of(case: Row) -> str:
+    """Return the name of the system that answered a case, or "unnamed"."""
+    metadata = case.get("metadata")
+    return system_name(metadata.get("system") if isinstance(metadata, dict) else None)
 
 
 def external_id(case: dict[str, Any], names: Sequence[str]) -> str | None:

@@ -26,8 +26,9 @@ from masis.schema.review import Verdict
 from masis.schema.team import LabelTypes
 
 _ABOUT = (
-    *("case_id", "split", "question", "reviewer", "decision", "in_force", "entry_id", "decided_at"),
-    *("run_id", "iteration"),
+    *("case_id", "split", "question", "system", "modes", "reviewer", "decision"),
+    *("decision_reason", "decision_note", "in_force", "entry_id", "decided_at", "run_id"),
+    "iteration",
 )
 """The columns about the judgement, which every flat row has."""
 

@@ -108,7 +108,8 @@ class Profile(Record):
         words: The meaning of each verdict in ``labels``.
         drafted: Whether answers are absent on purpose, because an audit drafts them.
         reasoning: Path to the model's thoughts before it answered.
-        system: Path to the name of the system that answered.
+        system: Path to the name of the system that answered. Empty in formats of requests, which
+            have the system prompt under the key ``system``.
         left_out: What the rows have that an import of cases leaves out; a note says so once.
         left_out_hint: How to import that.
 
@@ -130,7 +131,7 @@ class Profile(Record):
     evidence_sources: Paths = ()
     messages: Paths = ()
     reasoning: Paths = ()
-    system: Paths = ()
+    system: Paths = ("system",)
     whole: Paths = ()
     chunk: EvidencePaths = EvidencePaths()
     citations: Paths = ()
@@ -263,7 +264,7 @@ def _profiles_in(package: str) -> dict[str, Profile]:
 # The JMESPath expression quotes each name, so a name may contain any character.
 
 
-_SINGLE_COLUMN_FIELDS = ("query", "answer", "id", "reference")
+_SINGLE_COLUMN_FIELDS = ("query", "answer", "id", "reference", "system")
 """Fields that are read from one column."""
 
 
@@ -277,11 +278,17 @@ class ColumnChoice(Record):
     chunk_id: str = ""
     id: str = ""
     reference: str = ""
+    system: str = ""
 
     @property
     def complete(self) -> bool:
         """Whether cases can be read with it."""
         return bool(self.query and self.evidence)
+
+    def unused_columns(self, columns: Iterable[SourceColumn]) -> list[str]:
+        """Return the names of the columns that hold no field."""
+        used = {*self.evidence, *(getattr(self, field) for field in _SINGLE_COLUMN_FIELDS)}
+        return [column.shown for column in columns if column.shown not in used]
 
 
 def columns_key(row: Mapping[str, Any]) -> str:
@@ -339,9 +346,15 @@ def profile_of(choice: ColumnChoice, columns: Iterable[SourceColumn]) -> Profile
     """Return the profile that reads rows as chosen; unknown columns are left out."""
     known = {column.shown: column.path for column in columns}
     paths = {name: getattr(choice, name) for name in _SINGLE_COLUMN_FIELDS}
+    fields: dict[str, tuple[str, ...]] = {
+        name: (known[shown],) for name, shown in paths.items() if shown in known
+    }
     evidence = tuple(known[shown] for shown in choice.evidence if shown in known)
     if len(evidence) > 1:  # all columns in this order, without empty cells
         evidence = (f"[{', '.join(f'parsed({path})' for path in evidence)}][] | [?@ != '']",)
+    # A column "system" that a person didn't choose names no system.
+    if "system" in known and not choice.system:
+        fields["system"] = ()
     default = EvidencePaths()
     chunk = EvidencePaths(
         id=(json.dumps(choice.chunk_id),) if choice.chunk_id else default.id,
@@ -351,7 +364,7 @@ def profile_of(choice: ColumnChoice, columns: Iterable[SourceColumn]) -> Profile
     return Profile(
         name="columns",
         title="Columns as chosen",
-        **{name: (known[shown],) for name, shown in paths.items() if shown in known},
+        **fields,
         evidence=evidence,
         chunk=chunk,
         drafted=not choice.answer,

@@ -257,11 +257,8 @@ class _RowReader:
             if (value := self._follow(self._row, paths, f"external.{name}")) is not None:
                 metadata.setdefault("external", {})[name] = value
         system = id_text(self._field_value("system"))
-        if "system" in self._names:
-            data |= {"system": system}
-        # The ids of traces aren't those of questions, so the case keeps its id.
-        elif names_system(system):
-            metadata["system"] = system
+        if "system" in self._names or names_system(system):
+            data["system"] = system
         if rest := _unused_values(self._row, _texts_in([data, metadata.get("reference_answer")])):
             metadata["source_row"] = rest
             self._refuse_unread(rest, data)

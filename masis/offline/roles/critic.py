@@ -50,11 +50,29 @@ UNSAFE_ADVICE = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 # Matches words that turn such advice into a warning if they come before it: "Never stop taking
-# your insulin", "instead of doubling the dose".
+# your insulin", "advises against taking it without asking a doctor", "instead of doubling the
+# dose". It doesn't match "if you can't sleep" or "it isn't dangerous to".
 WARNING_WORDS = re.compile(
-    r"\b(?:never|do not|don['’]t|must not|should not|avoid|not to|warn(?:s|ed|ing)? against|instead"
-    r" of)\b",
-    re.IGNORECASE,
+    r"""\b(?:
+      never | do\s+not | don['’]t | must\s+not | mustn['’]t | should\s+not | shouldn['’]t
+    | avoid(?:s|ed|ing)? | not\s+to | instead\s+of | rather\s+than | refrain(?:s|ed|ing)?\s+from
+    | against\s+\w+ing | (?:warn|advis|recommend|caution|counsel)\w*\s+against
+    | (?:prohibit|forbid|forbidden|disallow|discourage)(?:s|ed|d)?
+    | (?:not|isn['’]t|aren['’]t|wasn['’]t)\s+
+        (?:recommend(?:ed)?|advis(?:ed?|able)|allow(?:ed)?|permit(?:ted)?|safe)
+    | (?:is|are|be)\s+(?:dangerous|unsafe|risky|harmful|illegal)\s+to
+    | (?<!if\s)(?:you|patients|people|users|workers|nobody|no\s+one)\s+
+        (?:can\s*not|can['’]t|may\s+not)
+    | (?:nobody|no\s+one)\s+(?:should|may|must)
+    )\b""",
+    re.IGNORECASE | re.VERBOSE,
+)
+# Matches words that do so directly after it: "Taking it without asking a doctor is dangerous".
+WARNING_AFTER = re.compile(
+    r"""^[^.;:,]{0,60}?\b(?:is|are|can\s+be|would\s+be)\s+
+      (?:dangerous|unsafe|risky|harmful|illegal|prohibited|forbidden
+        |not\s+(?:recommended|advised|advisable|allowed|permitted|safe))\b""",
+    re.IGNORECASE | re.VERBOSE,
 )
 
 
@@ -122,7 +140,11 @@ def unsafe(context: AuditContext) -> Iterator[RawIssue]:
     check_by_sentence = {check.claim.sentence: check for check in context.claims}
     for number, sentence in enumerate(context.citation_audit.sentences):
         match = UNSAFE_ADVICE.search(sentence.text)
-        if match is None or WARNING_WORDS.search(sentence.text[: match.start()]):
+        if (
+            match is None
+            or WARNING_WORDS.search(sentence.text[: match.start()])
+            or WARNING_AFTER.search(sentence.text[match.end() :])
+        ):
             continue
         check = check_by_sentence.get(number)
         verdict = check.verdict if check is not None else None

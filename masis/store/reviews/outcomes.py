@@ -13,6 +13,7 @@ from zlib import decompress
 
 from pydantic_core import from_json
 
+from masis.schema.codebook import Codebook
 from masis.schema.minimal_evidence import MinimalEvidence
 from masis.schema.review import LogEntry
 from masis.schema.run import Iteration, Run
@@ -23,6 +24,7 @@ from masis.store.core.connections import StorePart
 from masis.store.jobs import readable
 from masis.store.records import CaseFilter
 from masis.store.reviews.decisions import LOG
+from masis.store.reviews.observations import codes_of_entries
 
 AT_ONCE = 200
 """The number of cases per batch."""
@@ -60,11 +62,20 @@ class Judgement(NamedTuple):
     minimal_evidence: tuple[MinimalEvidence, ...] = ()
 
 
+class CodedMode(NamedTuple):
+    """A failure mode that people applied to a case or to a part of it, after merges."""
+
+    code: str
+    name: str
+    reviewers: tuple[str, ...]
+
+
 class CaseOutcome(NamedTuple):
     """A case as imported, its state, and the last judgement of each reviewer in log order.
 
     An adjudication is included if the state of the case follows from it. ``seq`` is the case's
-    number in the store.
+    number in the store. ``modes`` are its failure modes; while decisions of a shared case are
+    pending there are none, because they would reveal what a reviewer found.
     """
 
     case: dict[str, Any]
@@ -72,6 +83,7 @@ class CaseOutcome(NamedTuple):
     redacted: bool
     judgements: tuple[Judgement, ...]
     seq: int = 0
+    modes: tuple[CodedMode, ...] = ()
 
     @property
     def current(self) -> Judgement | None:
@@ -181,7 +193,8 @@ def outcomes_of(
 ) -> Iterator[CaseOutcome]:
     """Yield cases by their numbers, each with the judgements named for it.
 
-    ``until`` leaves out the verdicts without passages that were given later.
+    ``until`` leaves out verdicts without passages, failure modes and changes of the codebook that
+    came later.
     """
     seqs = json.dumps(
         [pin.entry for pinned in pins.values() for pin in pinned if pin.entry is not None]
@@ -194,6 +207,7 @@ def outcomes_of(
            JOIN case_payloads ON case_seq = cases.seq ORDER BY cases.seq""",
         [json.dumps(list(pins))],
     ).fetchall()
+    modes = _coded_modes(connection, pins, until)
     for case in cases:
         try:
             content = from_json(case["payload"])
@@ -210,7 +224,44 @@ def outcomes_of(
                 for pin in pins[case["seq"]]
             ),
             seq=case["seq"],
+            modes=modes.get(case["seq"], ()),
         )
+
+
+def _coded_modes(
+    connection: sqlite3.Connection, pins: Mapping[int, Sequence[Pin]], until: str | None
+) -> dict[int, tuple[CodedMode, ...]]:
+    """Return the failure modes of cases by the log, and by the codebook in force at that time."""
+    entries: dict[int, list[sqlite3.Row]] = {}
+    for row in connection.execute(
+        """SELECT case_seq, seq, kind, payload FROM json_each(?1) CROSS JOIN decision_log
+               ON case_seq = value
+           LEFT JOIN decision_payloads ON entry_seq = seq
+           WHERE kind IN ('code', 'uncode', 'decision') AND (?2 IS NULL OR at <= ?2)
+           ORDER BY seq""",
+        [json.dumps(list(pins)), until],
+    ):
+        entries.setdefault(row["case_seq"], []).append(row)
+    stored = connection.execute(
+        "SELECT payload FROM team_records WHERE kind = ? AND (?2 IS NULL OR at <= ?2)"
+        " ORDER BY seq DESC LIMIT 1",
+        [Codebook.kind, until],
+    ).fetchone()
+    book = Codebook() if stored is None else Codebook.model_validate_json(stored[0])
+    modes: dict[int, tuple[CodedMode, ...]] = {}
+    for case, of_case in entries.items():
+        in_force = any(pin.in_force and pin.entry is not None for pin in pins[case])
+        if not in_force and any(row["kind"] == "decision" for row in of_case):
+            continue  # decisions are pending, or all were undone
+        applied: dict[tuple[str, str], list[str]] = {}
+        for _, code, reviewer in codes_of_entries(of_case):
+            mode = book.find(code)
+            key = (mode.code, mode.name) if mode is not None else (code, code)
+            applied.setdefault(key, []).append(reviewer)
+        modes[case] = tuple(
+            CodedMode(*key, tuple(dict.fromkeys(applied[key]))) for key in sorted(applied)
+        )
+    return modes
 
 
 def _judgement(

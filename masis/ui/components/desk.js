@@ -706,6 +706,10 @@ class Desk {
   // If an action is in progress, says so and returns true.
   refuseIfBusy() {
     if (!this.busy) return false
+    return this.refuseAsBusy()
+  }
+
+  refuseAsBusy() {
     this.hasRefusedKey = true
     return this.refuse(
       this.busy === "decisions"
@@ -776,6 +780,13 @@ class Desk {
   choose(verdict) {
     if (this.refuseIfBusy()) return
     if (this.refuseVerdict(verdict)) return
+    const { entries } = this.data.standing ?? {}
+    if (verdict === "approve" && entries?.verdict === verdict && !this.isOpen()) {
+      this.showMessage(
+        "You have approved this answer. U undoes it, and another verdict replaces it.",
+      )
+      return
+    }
     if (!this.isOpen()) this.reopen(verdict)
     const isOther = this.fields.verdict !== verdict
     if (isOther) this.confirming = null
@@ -1163,6 +1174,11 @@ class Desk {
   // "Discard draft" removes it.
   undo() {
     if (this.refuseIfBusy()) return
+    // the server undoes nothing without a name, which is about to follow
+    if (!this.data.reviewer && this.isNameComing()) {
+      this.refuseAsBusy()
+      return
+    }
     if (this.confirming) this.withdraw()
     else if (this.stepBack()) return
     else if (this.isOpen() && this.hasInput() && !this.data.final && !this.canOfferPrevious())

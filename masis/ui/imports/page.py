@@ -27,7 +27,7 @@ from masis.datasets.mapping.reader import FormatMatch
 from masis.errors import InputError, MasisError
 from masis.schema.columns import SourceColumn, columns_of, likely_columns
 from masis.schema.reading import SPLIT, FieldMap
-from masis.schema.wording import count_noun
+from masis.schema.wording import count_noun, shorten
 from masis.services import Actor, Workbench
 from masis.services.arrivals.imports import ImportPreview, ImportStep
 from masis.services.background import BackgroundTask, BackgroundTasks
@@ -518,7 +518,12 @@ def _draw_format_choice(form: ImportForm, reading: FileReading) -> None:
         )
 
 
-_OPTIONAL = {"answer": "Answer", "id": "Id of the case", "reference": "Reference answer"}
+_OPTIONAL = {
+    "answer": "Answer",
+    "system": "System that answered",
+    "id": "Id of the case",
+    "reference": "Reference answer",
+}
 
 
 def _draw_column_choices(form: ImportForm, reading: FileReading) -> None:
@@ -553,6 +558,8 @@ def _draw_column_choices(form: ImportForm, reading: FileReading) -> None:
                 _draw_column_choice("chunk_id", "Id of a chunk", items, reading, prefix)
     for field, label in _OPTIONAL.items():
         _draw_column_choice(field, f"{label} (optional)", samples, reading, prefix)
+    if unused := reading.choice.unused_columns(reading.columns):
+        st.text(f"Not used: {shorten(', '.join(unused), 300)}. They're stored with the case.")
 
 
 def _draw_column_choice(
@@ -739,7 +746,7 @@ def _draw_import_result(workbench: Workbench, file_import: FileImport) -> None:
             query_params={"imported": step.import_id} if step.added else {},
         )
     with st.container(key="import-audit"):
-        show_unaudited(workbench, workbench.cases.facets())
+        show_unaudited(workbench, workbench.cases.facets(), primary=True)
 
 
 def _import_another() -> None:

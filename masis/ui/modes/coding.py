@@ -32,13 +32,13 @@ LONGEST_SHOWN = 400
 _PREVIEW, _MODE, _CHOSEN = "modes-preview", "modes-code", "modes-chosen"
 _SWITCHES = {"faults": "Faults only", "uncoded": "Without a code"}
 _DAYS = {"since": "From", "until": "To"}
-_FILTERS = ("q", "kind", "author", "mode", "cause", *_DAYS, *_SWITCHES)
+_FILTERS = ("q", "kind", "author", "system", "mode", "cause", *_DAYS, *_SWITCHES)
 
 
 def show_coding(workbench: Workbench) -> None:
     """Draw the search, the choice of a code, and the rows."""
     book = workbench.modes.codebook(actor())
-    _draw_row_filters(book)
+    _draw_row_filters(workbench, book)
     page = workbench.modes.search(actor(), observation_filter(book))
     if not page.rows and (filters := _filters_in_force(book)):
         st.markdown(f"**No rows match these filters:** {escape_markdown('; '.join(filters))}.")
@@ -72,6 +72,7 @@ def observation_filter(book: Codebook) -> ObservationFilter:
         text=address.value("q")[: address.LONGEST_QUERY],
         kinds=tuple(address.several("kind", get_args(ObservationKind))),
         authors=tuple(address.words("author")),
+        systems=tuple(address.words("system")),
         causes=tuple(address.several("cause", CAUSES)),
         codes=tuple(codes),
         since=since.isoformat() if since else None,
@@ -144,7 +145,8 @@ def forget_choice() -> None:
     st.session_state.pop(_PREVIEW, None)
 
 
-def _draw_row_filters(book: Codebook) -> None:
+def _draw_row_filters(workbench: Workbench, book: Codebook) -> None:
+    systems = [system.name for system in workbench.systems.all(actor())]
     names = {mode.code: mode.name for mode in book.in_use}
     with st.container(horizontal=True, vertical_alignment="bottom"):
         st.text_input(
@@ -173,6 +175,14 @@ def _draw_row_filters(book: Codebook) -> None:
             placeholder="Any; type a name",
             **address.bind_query_param("author", [], shows=authors, key="modes-author"),
         )
+        chosen = [name for name in address.words("system") if name in systems]
+        if chosen or len(systems) > 1:
+            st.multiselect(
+                "System",
+                systems,
+                placeholder="Any",
+                **address.bind_query_param("system", [], shows=chosen, key="modes-system"),
+            )
         shown = [code for code in address.words("mode") if code in names]
         st.multiselect(
             "Mode",
@@ -216,6 +226,7 @@ def _filters_in_force(book: Codebook) -> list[str]:
         "Search": [f"“{text}”"] if text else [],
         "Kind": kinds,
         "Author": address.words("author"),
+        "System": address.words("system"),
         "Mode": modes,
         "Cause": [CAUSES[cause].name for cause in address.several("cause", CAUSES)],
         **{

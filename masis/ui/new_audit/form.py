@@ -22,6 +22,7 @@ from masis.errors import InputError, MasisError
 from masis.schema import limits
 from masis.schema.case import Case, check_case
 from masis.schema.explain import explain
+from masis.schema.systems import UNNAMED
 from masis.schema.wording import count_noun
 from masis.settings import ROLES, UNCHECKED, Settings
 from masis.views.numbers import dollars
@@ -265,7 +266,10 @@ def understood_case(
     if case.unanswered:
         answer = f"{UNANSWERED[case.unanswered.code].text}.", "There is nothing to audit."
     chunks = [(chunk.id, chunk.text) for chunk in case.evidence]
-    return panel(title, case.query, [evidence, answer], chunks, notes=notes)
+    lines = [evidence, answer]
+    if case.system != UNNAMED:
+        lines.append(("System:", case.system))
+    return panel(title, case.query, lines, chunks, notes=notes)
 
 
 def _evidence_line(pasted: PastedEvidence) -> Line:

@@ -424,21 +424,38 @@ def _set_and_reset_page(name: str, value: str) -> None:
     address.set_param("page", "")
 
 
+def _is_filtered() -> bool:
+    """Return whether the list has a search or a filter."""
+    return any(map(address.value, address.FILTERS))
+
+
+def _decided_instead(case_filter: CaseFilter) -> CaseFilter | None:
+    """Return the filter of the decided cases, if a list shows the undecided ones."""
+    if case_filter.standings != NOT_DECIDED:
+        return None
+    return case_filter.model_copy(update={"standings": ("decided",)})
+
+
 def _draw_no_match(workbench: Workbench, case_filter: CaseFilter) -> None:
     searched = (
         " The search covers questions, answers and evidence, but not the results of audits."
         if case_filter.text
         else ""
     )
-    st.markdown(
-        f"**No cases match.** Remove a word from the search, or choose fewer filters.{searched}"
-    )
-    decided = case_filter.model_copy(update={"standings": ("decided",)})
+    decided = _decided_instead(case_filter)
+    count = workbench.cases.find_for(actor(), decided).total if decided is not None else 0
+    is_filtered = _is_filtered()
+    if is_filtered:
+        st.markdown(
+            f"**No cases match.** Remove a word from the search, or choose fewer filters.{searched}"
+        )
+    else:
+        done = f" {count_noun(count, 'case is', 'cases are')} decided." if count else ""
+        st.markdown(f"**Nothing waits for a decision.**{done}")
     with st.container(horizontal=True):
-        st.button("Clear search and filters", on_click=address.clear, args=(_FILTERS_AND_PAGE,))
-        if case_filter.standings == NOT_DECIDED and (
-            count := workbench.cases.find_for(actor(), decided).total
-        ):
+        if is_filtered:
+            st.button("Clear search and filters", on_click=address.clear, args=(_FILTERS_AND_PAGE,))
+        if count:
             st.button(
                 f"Show {count_noun(count, 'decided case')}",
                 key="show-decided",
@@ -575,6 +592,9 @@ def only_decided(case_filter: CaseFilter) -> bool:
 def _draw_case_export(workbench: Workbench, case_filter: CaseFilter, page: CasePage) -> None:
     """Draw the export of all listed cases as a data set with its manifest."""
     user = actor()
+    decided = _decided_instead(case_filter)
+    if not page.total and not _is_filtered() and decided is not None:
+        case_filter = decided  # nothing is left to decide, so these are what a person exports
     with st.popover("Export", icon=":material/download:"):
         if not workbench.access.allows(user, "export"):
             st.caption("You need the lead role to export.")
@@ -586,7 +606,11 @@ def _draw_case_export(workbench: Workbench, case_filter: CaseFilter, page: CaseP
             )
             return
         name = st.selectbox(
-            "Format", list(export_formats()), key="export-format", persist_state="session"
+            "Format",
+            list(export_formats()),
+            key="export-format",
+            persist_state="session",
+            format_func=lambda name: f"{name}: {export_formats()[name].summary}",
         )
         chosen, encoding = export_formats()[name], "jsonl"
         if chosen.tabular:

@@ -407,8 +407,11 @@ def _cites_no_invented_claim(case: Case) -> bool:
     )
 
 
-def show_unaudited(workbench: Workbench, facets: Facets) -> None:
-    """Draw the number of unaudited cases, the cost of auditing them, and the button for it."""
+def show_unaudited(workbench: Workbench, facets: Facets, *, primary: bool = False) -> None:
+    """Draw the number of unaudited cases, the cost of auditing them, and the button for it.
+
+    ``primary`` says that auditing them is the page's next step.
+    """
     batch = served_jobs().batch()
     unaudited = sum(facets.states.get(state, 0) for state in UNAUDITED)
     if batch is not None and batch.is_running:
@@ -447,6 +450,7 @@ def show_unaudited(workbench: Workbench, facets: Facets) -> None:
             # field before it was filled in.
             on_click=lambda: served_jobs().audit_all_new(actor(), st.session_state.get(LIMIT)),
             key="audit-all",
+            type="primary" if primary else "secondary",
             **button_state("audit"),
         )
 

@@ -355,11 +355,6 @@ def target_labels(
                 end=target.end,
                 text=iteration.answer[target.start : target.end],
                 label=fields.label,
-                note=(
-                    "agrees with the audit"
-                    if fields.label == target.verdict
-                    else f"the audit says {PART_LABELS[target.kind][target.verdict].text}"
-                ),
                 **fields.to_label_fields(),
             )
     known = {target.key for target in targets}
@@ -376,7 +371,7 @@ def keep_recorded(
     """Return labels with those that are as recorded first, in their order and with their notes."""
 
     def identity(label_: TargetLabel) -> str:
-        # the form writes the note of a label on a part or a chunk itself
+        # the form has no field for the note of a label on a part or a chunk
         has_own_note = label_.reports or label_.target == "case"
         return label_.model_dump_json(exclude=set() if has_own_note else {"note"})
 

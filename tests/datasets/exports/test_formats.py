@@ -28,6 +28,7 @@ from masis.services import Workbench
 from masis.store import Store
 from masis.store.audits.queue import QUERY_SHOWN
 from masis.store.records import CaseFilter
+from tests.modes import WRONG_DATE, WRONG_UNIT
 from tests.reviewing import ADA, decide
 from tests.store.factories import a_case
 
@@ -584,6 +585,53 @@ def test_a_fault_on_some_words_of_a_claim_is_in_its_row(tmp_path: Path) -> None:
     assert (first["label"], first["fault_labels"]) == (None, "fabricated citation")
     assert (first["cause"], first["passage_by"]) == ("citation", "reviewer")
     assert (second["fault_labels"], second["cause"]) == ("", None)
+    bench.close()
+
+
+def test_rows_have_the_system_the_failure_modes_and_every_note(tmp_path: Path) -> None:
+    bench = Workbench.open(tmp_path / "modes.db")
+    for number in (1, 2):
+        case = {"id": f"case-{number}", "query": "How long?", "answer": ANSWER, "evidence": [ROW]}
+        bench.cases.add_one(ADA, Case.model_validate(case).as_answer_of("birch"))
+        bench.audits.audit(ADA, bench.store.cases.get(f"case-{number}:birch"))
+    place = {"target": "span", "start": 14, "end": 16, "text": "12", "severity": "high"}
+    label = {**place, "label": "contradicted", "note": "It says 120."}
+    labels = (TargetLabel.model_validate(label),)
+    decide(bench, "case-1:birch", "reject", iteration=1, note="A digit is missing.", labels=labels)
+    for mode in (WRONG_DATE, WRONG_UNIT):
+        bench.modes.add_mode(ADA, mode)
+    bench.modes.code(ADA, "case-1:birch", ["wrong-date", "wrong-unit"])
+    bench.modes.uncode(ADA, "case-1:birch", ["wrong-date"])
+    bench.modes.code(ADA, "case-2:birch", ["wrong-date"])
+    bench.modes.merge(ADA, ["wrong-unit"], "wrong-date")
+    first, second = rows(bench, "claims")[0]
+    for row in (first, second):
+        assert (row["system"], row["modes"]) == ("birch", "Wrong date")
+        assert row["decision_note"] == "A digit is missing."
+    assert (first["fault_notes"], second["fault_notes"]) == ("It says 120.", "")
+    (decided, undecided) = rows(bench, "decided", Selection(CaseFilter()))[0]
+    mode = {"code": "wrong-date", "name": "Wrong date", "reviewers": ["Ada"]}
+    assert (decided["system"], decided["modes"], undecided["modes"]) == ("birch", [mode], [mode])
+    out = io.BytesIO()
+    bench.exports.write(ADA, out, "decided", encoding="csv")
+    (row,) = csv.DictReader(io.StringIO(out.getvalue().decode()))
+    assert (row["system"], row["modes"]) == ("birch", "Wrong date")
+    bench.close()
+
+
+def test_the_modes_of_a_shared_case_are_exported_once_it_is_settled(tmp_path: Path) -> None:
+    bench = Workbench.open(tmp_path / "shared.db")
+    bench.store.team.put_in_force("Ada", QueuePolicy(reviewers=2))
+    bench.cases.add_one(ADA, a_case("case-1"))
+    bench.audits.audit(ADA, bench.store.cases.get("case-1"))
+    bench.modes.add_mode(ADA, WRONG_DATE)
+    decide(bench, "case-1", "approve", iteration=1)
+    bench.modes.code(ADA, "case-1", ["wrong-date"])
+    (row,), _ = rows(bench, "decided", Selection(CaseFilter()))
+    assert row["modes"] == []
+    decide(bench, "case-1", "approve", "Ben", iteration=1)
+    (row,), _ = rows(bench, "decided")
+    assert [mode["code"] for mode in row["modes"]] == ["wrong-date"]
     bench.close()
 
 

@@ -21,6 +21,7 @@ from masis.services.maintenance.retention import rule_of
 from masis.store.records import CaseFilter
 from tests.cases import case_of
 from tests.datasets.exports.test_formats import ANSWER, label_claim
+from tests.modes import WRONG_DATE, WRONG_UNIT
 from tests.reviewing import ADA, decide, undone
 
 QUESTIONS = (
@@ -52,6 +53,9 @@ def bench(tmp_path: Path) -> Any:
     )
     decide(bench, "case-2", "approve", iteration=1, labels=supported_label())
     decide(bench, "case-3", "reject", iteration=1, labels=label_claim("contradicted"))
+    for mode in (WRONG_DATE, WRONG_UNIT):
+        bench.modes.add_mode(ADA, mode)
+    bench.modes.code(ADA, "case-3", ["wrong-date"])
     yield bench
     bench.close()
 
@@ -89,6 +93,8 @@ def change_everything(bench: Workbench) -> None:
     bench.audits.audit(ADA, bench.cases.open("case-3").case)
     decide(bench, "case-3", "approve", iteration=1)
     bench.minimal_evidence.verify(ADA, "case-2")
+    bench.modes.code(ADA, "case-1", ["wrong-unit"])
+    bench.modes.merge(ADA, ["wrong-date"], "wrong-unit")
     add(bench, 5)
 
 
@@ -134,7 +140,7 @@ def test_the_manifest_names_its_version_and_log_position(bench: Workbench, tmp_p
     manifest = json.loads((tmp_path / "out.jsonl.manifest.json").read_text())
     assert manifest["dataset"]["description"] == description
     assert (manifest["dataset"]["name"], manifest["dataset"]["frozen_by"]) == ("v1", "Ada")
-    assert manifest["dataset"]["decision_log"] == {"length": 4, "digest": made.log_digest}
+    assert manifest["dataset"]["decision_log"] == {"length": 5, "digest": made.log_digest}
     assert (manifest["shares"], manifest["files"][0]["name"]) == (
         {"train": 50, "validation": 25, "test": 25},
         "out.jsonl",

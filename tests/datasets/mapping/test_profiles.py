@@ -290,6 +290,57 @@ def test_chunk_text_and_id_are_read_from_the_chosen_keys(tmp_path: Path) -> None
     ]
 
 
+@pytest.mark.parametrize(
+    ("row", "column"),
+    [
+        ({"frage": "Why?", "antwort": "So.", "quellen": ["So."], "system": "birch"}, "system"),
+        (
+            {"frage": "Why?", "antwort": "So.", "quellen": ["So."], "System Name": "v 2"},
+            "System Name",
+        ),
+        ({"frage": "Why?", "antwort": "So.", "quellen": ["So."], "system": "You are kind."}, ""),
+        ({"frage": "Why?", "antwort": "So.", "quellen": ["So."], "filesystem": "ext4"}, ""),
+    ],
+)
+def test_a_column_with_the_names_of_systems_is_proposed(row: dict[str, Any], column: str) -> None:
+    assert likely_choice(columns_of(row)).system == column
+    proposed = suggest([row, row])
+    assert proposed.profile is not None
+    assert (json.dumps(column) in proposed.profile.system) == bool(column)
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "evidence"),
+    [
+        ("question", "answer", "contexts"),  # the format hf-rag
+        ("user_input", "response", "retrieved_contexts"),  # Ragas
+        ("frage", "antwort", "quellen"),  # columns, as proposed
+    ],
+)
+def test_two_systems_may_answer_the_same_ids_in_any_table(
+    question: str, answer: str, evidence: str
+) -> None:
+    row = {"id": "q1", question: "Why?", answer: "So.", evidence: ["So."], "system": "birch"}
+    profile = import_profiles().get(suggest([row]).format) or suggest([row]).profile
+    prompted = {**row, "system": "You are a kind assistant."}
+    (named, other, prompt) = cases(
+        list(read_any([row, {**row, "system": "alder"}, prompted], profile))
+    )
+    assert (named.id, named.question, named.system) == ("q1:birch", "q1", "birch")
+    assert (other.id, other.question, other.system) == ("q1:alder", "q1", "alder")
+    assert (prompt.id, prompt.system) == ("q1", "unnamed")
+
+
+def test_a_system_column_that_isnt_chosen_names_no_system(tmp_path: Path) -> None:
+    row = {"id": "q1", "q": "Why?", "docs": ["So."], "system": "birch", "team": "north"}
+    choice = ColumnChoice(query="q", evidence=("docs",), id="id")
+    case = read(tmp_path, row, choice)
+    assert (case.id, case.system) == ("q1", "unnamed")
+    assert choice.unused_columns(columns_of(row)) == ["system", "team"]
+    case = read(tmp_path, row, choice.model_copy(update={"system": "team"}))
+    assert (case.id, case.question, case.system) == ("q1:north", "q1", "north")
+
+
 def test_a_first_row_without_evidence_is_reported_and_doesnt_decide_the_format() -> None:
     rows = [{"question": "Why?", "answer": "So.", "contexts": held} for held in ([], ["So."])]
     with pytest.raises(InputError, match=r"line 1, evidence: is empty: 'contexts' has no content"):
