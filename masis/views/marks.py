@@ -264,7 +264,7 @@ def answer_pieces(
 
 
 LONGEST_GAP = 3
-"""The most blanks between a claim of one word and the claim that it leads to."""
+"""Maximum number of blanks between a claim of one word and the claim that it leads to."""
 
 # Worst first: if a place has several references, the worst one is shown.
 _REFERENCE_ORDER = (

@@ -1688,7 +1688,7 @@ def test_an_approval_isnt_started_again_by_the_same_key(draw: Drawn) -> None:
     )
     for _ in range(2):
         page.keyboard.press("a")
-        says(page).to_contain_text("You have approved this answer. U undoes it")
+        expect_status(page).to_contain_text("You have approved this answer. U undoes it")
     assert not draw.sent("draft")
     # another answer of the case, or another person's decision
     page = draw(standing={**STANDING, "undoable": True, "entries": None})
@@ -1701,7 +1701,7 @@ def test_an_undo_waits_for_the_name_that_the_browser_has_stored(draw: Drawn) -> 
     standing = {**STANDING, "undoable": True}
     page = draw(reviewer="", standing=standing)
     page.keyboard.press("u")
-    says(page).to_contain_text("The page is still loading.")
+    expect_status(page).to_contain_text("The page is still loading.")
     page = draw(reviewer="Ada", standing=standing)
     page.keyboard.press("u")
     until(lambda: "undo" in draw.acts(), page, "the decision is undone")

@@ -1131,7 +1131,7 @@ def test_only_the_nearest_passages_of_an_unconfirmed_claim_are_highlighted() -> 
     iteration = run_audit(case).iterations[0]
     (check,) = iteration.claims
 
-    def highlighted(verdict: str, *scores: float) -> set[str]:
+    def read_highlighted(verdict: str, *scores: float) -> set[str]:
         places = [("1", 0, 23), ("1", 24, 42), ("2", 0, 13)]
         quotes = tuple(
             Quote(evidence_id=name, start=start, end=end, text=texts[name][start:end], score=score)
@@ -1148,7 +1148,7 @@ def test_only_the_nearest_passages_of_an_unconfirmed_claim_are_highlighted() -> 
         }
 
     loan, renewal, fee = "The loan lasts 4 weeks.", "It can be renewed.", "A fee is due."
-    assert highlighted("unverifiable", 0.5, 0.4, 0.3) == {loan}
-    assert highlighted("unverifiable", 0.3, 0.29, 0.3) == {loan, renewal}
-    assert highlighted("unverifiable", 0.1, 0.1, 0.5) == {fee}
-    assert highlighted("supported", 1.0, 0.4, 0.3) == {loan, renewal, fee}
+    assert read_highlighted("unverifiable", 0.5, 0.4, 0.3) == {loan}
+    assert read_highlighted("unverifiable", 0.3, 0.29, 0.3) == {loan, renewal}
+    assert read_highlighted("unverifiable", 0.1, 0.1, 0.5) == {fee}
+    assert read_highlighted("supported", 1.0, 0.4, 0.3) == {loan, renewal, fee}
