@@ -1,4 +1,4 @@
-"""``masis optimize`` compiles a critic on labelled answers with DSPy."""
+"""``masis optimize`` compiles a critic on labeled answers with DSPy."""
 
 from __future__ import annotations
 
@@ -142,11 +142,11 @@ def optimize(
     show: str | None,
     emit: Emit,
 ) -> None:
-    """Compile a critic on labelled answers with DSPy, and store the program as the next version of
+    """Compile a critic on labeled answers with DSPy, and store the program as the next version of
     NAME.
 
     The program contains instructions and demonstrations for one model. It is measured on held-out
-    questions: finding a labelled issue raises the metric, and raising an issue that isn't labelled
+    questions: finding a labeled issue raises the metric, and raising an issue that isn't labeled
     lowers it. The path of the file is written to stdout. A critic from decisions also becomes a
     draft of a judge version ('masis judge').
 
@@ -199,7 +199,7 @@ def optimize(
     cases = _training_cases(source, db)
     parts = labelled.split_by_question(cases, held_out, seed)
     say(
-        f"{count_noun(len(cases), 'labelled answer')}, {sum(not case.clean for case in cases)} of"
+        f"{count_noun(len(cases), 'labeled answer')}, {sum(not case.clean for case in cases)} of"
         f" them with issues: {len(parts.train)} for training, {len(parts.held_out)} held out."
     )
     notice = "Stopping after the calls in progress. Nothing will be stored."
@@ -293,7 +293,7 @@ def _program_lines(program: Program) -> Iterator[str]:
     elif program.gain.mean > 0:
         yield (
             "The metric didn't clearly improve, because the interval of the gain includes 0. More"
-            " labelled answers would narrow it."
+            " labeled answers would narrow it."
         )
     else:
         yield "The metric didn't improve."
