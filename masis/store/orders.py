@@ -81,8 +81,9 @@ ORDERS = {
             name="risk",
             label="Most serious first",
             explanation=(
-                "Wrong answers are first, then unconfirmed ones, then those that passed. Within"
-                " each group, the most severe issue and the most doubtful claims are first."
+                "By the audit's results, whatever people decided: answers with something wrong are"
+                " first, then unconfirmed ones, then those that passed. Within each group, the most"
+                " severe issue and the most doubtful claims are first."
             ),
             key="risk",  # risk_of
             descending=True,

@@ -348,7 +348,7 @@ def test_each_order_has_an_explanation(
     audited_workbench: Workbench,
 ) -> None:
     said = texts(open_page("queue"))
-    assert "Wrong answers are first" in said
+    assert "answers with something wrong are first" in said
     assert "7 undecided cases" in said
     said = texts(open_page("queue", order="disagreement"))
     assert "the citation engine, the critic and the evaluator" in said

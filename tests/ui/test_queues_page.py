@@ -12,8 +12,9 @@ from masis.services.queue_rules import member_filter
 from masis.services.records import CaseFilter, ReviewQueue
 from masis.ui.queue.filling import NEW_QUEUE
 from masis.ui.shell import address
+from tests.reviewing import decide
 from tests.services.test_queues import EVERY_FILTER
-from tests.ui.conftest import open_page, press, texts
+from tests.ui.conftest import AUDITED, open_page, press, texts
 
 ADA = Actor(name="Ada Lind")
 CASE = "medicine-01"
@@ -48,13 +49,22 @@ def test_the_queue_page_lists_the_cases_that_wait_in_the_chosen_queue(
     assert "**1 case** waiting in this queue" in page_text(app)
 
 
+def test_a_queue_with_more_cases_than_the_list_says_so(audited_workbench: Workbench) -> None:
+    decide(audited_workbench, AUDITED[0], "reject", ADA.name)
+    session = {"reviewer-name": ADA.name, "queue-views": True}
+    app = open_page("queue", session, standing="decided")
+    [warning] = app.warning
+    assert "The list shows 1 case, but the queue will have" in warning.value
+    assert "can't filter by status" in warning.value
+
+
 def test_a_queue_is_made_of_the_listed_cases(audited_workbench: Workbench) -> None:
     session = {"reviewer-name": ADA.name, "queue-views": True}
     assert "whole words of the case" in page_text(open_page("queue", session, q="bridge"))
     app = open_page("queue", session, field="Medicine", standing="wrong")
     assert "whole words of the case" not in page_text(app)
     assert "1 case matches this filter." in page_text(app)
-    assert "Left out, because decisions change it: status." in page_text(app)
+    assert "The list shows 0 cases, but the queue will have 1" in page_text(app)
     [name] = [field for field in app.text_input if field.placeholder == "Queue name"]
     name.set_value("Medical")
     press(app, "Create queue")

@@ -100,8 +100,8 @@ def interval_text(estimate: AgreementEstimate) -> str:
     ):
         return ""
     return (
-        f"{estimate.n:,} are too few to tell. The true share may be anything from"
-        f" {percent(estimate.low)} to {percent(estimate.high)}."
+        f"{estimate.n:,} {'is' if estimate.n == 1 else 'are'} too few to tell. The true share may"
+        f" be anything from {percent(estimate.low)} to {percent(estimate.high)}."
     )
 
 

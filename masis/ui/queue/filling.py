@@ -103,7 +103,15 @@ def _draw_held_cases(workbench: Workbench, case_filter: CaseFilter, queue_id: st
     if preview.whole_words:
         st.caption(WHOLE_WORDS)
     if ignored := [FIELD_WORDS.get(field, field) for field in preview.left_out]:
-        st.caption(f"Left out, because decisions change it: {', '.join(ignored)}.")
+        listed = workbench.cases.find_for(actor(), case_filter.model_copy(update={"size": 1})).total
+        if listed == preview.cases:
+            st.caption(f"Left out, because decisions change it: {', '.join(ignored)}.")
+        else:
+            st.warning(
+                f"The list shows {count_noun(listed, 'case')}, but the queue will have"
+                f" {preview.cases:,}: a queue can't filter by {', '.join(ignored)}, because"
+                " decisions change it."
+            )
     return True
 
 
