@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from masis.audit.measures.statistics import exact_bounds
+from masis.schema.wording import count_noun
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -152,19 +153,18 @@ class UnitCounts:
             return AgreementEstimate(None, n=n, why="can't be computed: all verdicts are alike")
         questions = int(self.clusters.max()) + 1
         if questions < LEAST_CLUSTERS:
-            return AgreementEstimate(
-                value, n=n, why=f"no interval under {LEAST_CLUSTERS} questions"
-            )
+            why = f"no interval: {count_noun(questions, 'question')}, {LEAST_CLUSTERS} needed"
+            return AgreementEstimate(value, n=n, why=why)
         if self.rare < LEAST_RARE:
             return AgreementEstimate(
                 value,
                 n=n,
-                why=f"no interval under {LEAST_RARE} ratings other than the most frequent",
+                why=f"no interval: {self.rare:,} ratings other than the most frequent one,"
+                f" {LEAST_RARE} needed",
             )
         if self.differing < LEAST_DIFFERING:
-            return AgreementEstimate(
-                value, n=n, why=f"no interval under {LEAST_DIFFERING} on which raters differ"
-            )
+            why = f"no interval: raters differ on {self.differing:,}, {LEAST_DIFFERING} needed"
+            return AgreementEstimate(value, n=n, why=why)
         values = statistic(self.resamples)
         if np.isnan(values).mean() > MOST_UNDEFINED:
             return AgreementEstimate(value, n=n, why="no interval: undefined in many resamples")
@@ -453,7 +453,10 @@ def span_f1(marked: Mapping[str, Sequence[Sequence[Span]]]) -> AgreementEstimate
     value = float(table[:, 0].sum() / table[:, 1].sum())
     if len(table) < LEAST_CLUSTERS:
         return AgreementEstimate(
-            value, n=len(table), why=f"no interval under {LEAST_CLUSTERS} answers with marks"
+            value,
+            n=len(table),
+            why=f"no interval: {count_noun(len(table), 'answer')} with marks,"
+            f" {LEAST_CLUSTERS} needed",
         )
     drawn = np.random.default_rng(SEED).multinomial(
         len(table), np.full(len(table), 1 / len(table)), size=RESAMPLES

@@ -27,6 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from masis.audit.measures.statistics import wilson_bounds
 from masis.schema.comparison import LEAST_DECISIVE
+from masis.schema.wording import count_noun
 from masis.trust.agreement import RESAMPLES, SEED, AgreementEstimate, codes, share
 
 Floats = NDArray[np.float64]
@@ -215,7 +216,8 @@ def bootstrap_difference(
         return AgreementEstimate(None, n=n, why="a rate without a base")
     value = float(x.sum() / x_of.sum() - y.sum() / y_of.sum())
     if n < LEAST_QUESTIONS:
-        return AgreementEstimate(value, n=n, why=f"no interval under {LEAST_QUESTIONS} questions")
+        why = f"no interval: {count_noun(n, 'question')}, {LEAST_QUESTIONS} needed"
+        return AgreementEstimate(value, n=n, why=why)
     bounds = _normal_bounds(table, value) if n > MOST_RESAMPLED else _resample_bounds(table, seed)
     if bounds is None or bounds[0] == bounds[1]:
         return AgreementEstimate(value, n=n, why="no interval: it's the same in every resample")
