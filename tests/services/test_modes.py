@@ -350,6 +350,39 @@ def test_a_meaning_in_other_words_is_similar(desk: Workbench) -> None:
     assert {row.case_id for row in alike} == {"case-0", "case-1"}
 
 
+def test_the_nearest_texts_are_ranked_by_the_fault_that_they_name(bench: Workbench) -> None:
+    notes = {
+        "cited": "The 41,000 declined payments are cited to E1; they are only in E2.",
+        "cited-too": "Damp and the year 1934 are cited to E1, but E1 does not say it; E2 does.",
+        "sum": "40% of 2,400 is 960, not 1,080.",
+        "old": "The answer uses the guideline of 2011, which the one of 2020 replaced.",
+        "old-too": "Takes the fees from last year's list; new fees are in force since May.",
+    }
+    for case_id, note in notes.items():
+        bench.cases.add_one(ADA, a_case(case_id))
+        reject(bench, case_id, ADA, note=note)
+    bench.modes.add_mode(ADA, WRONG_DATE)
+    rows = {row.case_id: row for row in found(bench, kinds=("note",))}
+    for case_id, nearest in (("cited", "cited-too"), ("cited-too", "cited")):
+        ranked = bench.modes.rank_similar(ADA, rows[case_id].id, ["wrong-date"])
+        assert ranked[0].row.case_id == nearest
+        assert {text.row.case_id for text in ranked} == set(notes) - {case_id}
+        assert {text.row.kind for text in ranked} == {"note"}  # their reasons say less
+    bench.modes.apply(ADA, ["wrong-date"], [rows["cited-too"].id])
+    ranked = bench.modes.rank_similar(
+        ADA, rows["cited"].id, ["wrong-date"], without=[rows["sum"].id]
+    )
+    assert {text.row.case_id for text in ranked} == {"old", "old-too"}
+
+
+def test_rows_that_differ_in_numbers_are_one_text_and_come_first(desk: Workbench) -> None:
+    for number in range(3):
+        reject(desk, f"case-{number}", ADA, note=f"The dose is {number} mg.")
+    first, *others = found(desk, kinds=("note",))
+    ranked = desk.modes.rank_similar(ADA, first.id, ["wrong-date"])
+    assert set(ranked[0].ids) == {row.id for row in others}
+
+
 # groups
 
 

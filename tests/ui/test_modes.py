@@ -37,20 +37,47 @@ def test_a_row_is_coded_and_the_code_is_undone(audited_workbench: Workbench) -> 
     assert "Coded 1 row" not in texts(page.run())
 
 
-def test_similar_rows_are_coded_after_a_preview_with_their_number(
+def test_the_ticked_ones_of_the_nearest_rows_are_coded_with_the_chosen_one(
     audited_workbench: Workbench,
 ) -> None:
     for case_id in AUDITED[:2]:
         reject(audited_workbench, case_id, note="The year is invented.")
+    reject(audited_workbench, AUDITED[2], note="The unit of the dose is wrong.")
     audited_workbench.modes.add_mode(ADA, WRONG_DATE)
-    page = open_page("modes", SIGNED_IN, kind="note")
+    page = open_page("modes", SIGNED_IN, kind="note", q="invented")
     page.checkbox[0].check().run()
     page.selectbox(key="modes-code").set_value("wrong-date").run()
     page = press(page, "modes-similar")
-    assert "to 1 chosen row and 1 similar row in 1 case?" in texts(page).replace("\\", "")
-    assert not found(audited_workbench, codes=("wrong-date",))
+    nearest = [box for box in page.checkbox if str(box.key).startswith("modes-similar-")]
+    assert nearest[0].label.replace("\\", "") == "The year is invented."
+    assert page.button(key="modes-apply-similar").disabled
+    nearest[0].check().run()
+    assert page.button(key="modes-apply-similar").label == "Apply to 2 rows"
     press(page, "modes-apply-similar")
-    assert len(found(audited_workbench, codes=("wrong-date",))) == 2
+    coded = found(audited_workbench, codes=("wrong-date",))
+    assert [row.text for row in coded] == ["The year is invented."] * 2
+
+
+def test_only_the_ticked_rows_of_a_group_get_its_mode(audited_workbench: Workbench) -> None:
+    for case_id in AUDITED[:4]:
+        reject(audited_workbench, case_id, note="The dose is wrong.")
+    group = next(
+        group
+        for group in audited_workbench.modes.groups(ADA).groups
+        if audited_workbench.modes.search(ADA, group.members).rows[0].kind == "note"
+    )
+    page = open_page("modes", SIGNED_IN, view="groups", group=group.id)
+    assert len(page.checkbox) == group.observations
+    assert all(box.value for box in page.checkbox)
+    press(page, "modes-untick-all")
+    assert page.button(key="modes-confirm").disabled
+    for box in page.checkbox[:2]:
+        box.check().run()
+    assert f"2 of {group.observations} rows ticked" in texts(page)
+    page.text_input(key=f"modes-group-name-{group.id}").set_value("Wrong dose").run()
+    press(page, "modes-confirm")
+    assert len(found(audited_workbench, codes=("wrong-dose",))) == 2
+    assert audited_workbench.modes.groups(ADA).observations >= 2  # the others are proposed again
 
 
 def test_a_confirmed_group_becomes_a_mode_whose_count_leads_to_its_cases(
@@ -288,11 +315,13 @@ def test_a_choice_of_rows_is_cleared_by_a_button(audited_workbench: Workbench) -
 def test_a_row_without_similar_ones_is_not_similar_to_itself(audited_workbench: Workbench) -> None:
     reject(audited_workbench, AUDITED[0], note="The year is invented.")
     audited_workbench.modes.add_mode(ADA, WRONG_DATE)
+    others = [row.id for row in found(audited_workbench) if row.kind != "note"]
+    audited_workbench.modes.apply(ADA, ["wrong-date"], others)
     page = open_page("modes", SIGNED_IN, kind="note")
     page.checkbox[0].check().run()
     page.selectbox(key="modes-code").set_value("wrong-date").run()
     page = press(page, "modes-similar")
-    assert "No other similar row without this code." in texts(page).replace("\\", "")
+    assert "No other row is without “Wrong date”." in texts(page).replace("\\", "")
     assert "modes-apply-similar" not in [button.key for button in page.button]
 
 
