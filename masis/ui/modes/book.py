@@ -27,8 +27,8 @@ def show_book(workbench: Workbench) -> None:
     """Draw the tree of modes, the one in the address, and what changes the whole codebook."""
     book = workbench.modes.codebook(actor())
     mode = book.find(address.value("code"))
+    counts = {count.mode: count for count in workbench.modes.count_modes(actor())}
     if book.in_use:
-        counts = {count.mode: count for count in workbench.modes.count_modes(actor())}
         rows = [row_ for top in book.children(None) for row_ in _tree_rows(book, counts, top, 0)]
         opened = linked_table(
             [
@@ -50,7 +50,7 @@ def show_book(workbench: Workbench) -> None:
             " from one of these."
         )
     if mode is not None:
-        _draw_mode(workbench, book, mode)
+        _draw_mode(workbench, book, mode, counts.get(mode.code))
     _draw_merged(workbench, book)
     _draw_starting(workbench, is_empty=not book.in_use)
     _draw_versions(workbench)
@@ -81,7 +81,9 @@ def _figures(count: ModeCount | None) -> tuple[str, str]:
     return ("0", "0") if count is None else (f"{count.cases:,}", f"{count.observations:,}")
 
 
-def _draw_mode(workbench: Workbench, book: Codebook, mode: FailureMode) -> None:
+def _draw_mode(
+    workbench: Workbench, book: Codebook, mode: FailureMode, count: ModeCount | None
+) -> None:
     others = {
         other.code: other.name
         for other in book.in_use
@@ -152,8 +154,19 @@ def _draw_mode(workbench: Workbench, book: Codebook, mode: FailureMode) -> None:
             type="tertiary",
             on_click=_open_rows,
             args=(mode.code,),
-            help="Rows with this mode, to read or to split off.",
+            help="Rows with this mode, to read, move or take out.",
         )
+    if into is not None:
+        st.caption(_merge_effect(count, others[into]))
+
+
+def _merge_effect(count: ModeCount | None, into: str) -> str:
+    """Say how much counts for another mode after a merge, before the person merges."""
+    cases, rows = (count.cases, count.observations) if count else (0, 0)
+    return (
+        f"{count_noun(cases, 'case')} and {count_noun(rows, 'row')} will count for"
+        f" “{escape_markdown(into)}”. You can undo the merge."
+    )
 
 
 def _open_rows(code: str) -> None:
