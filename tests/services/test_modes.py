@@ -161,6 +161,22 @@ def test_splitting_a_mode_moves_ones_own_codes_to_the_new_one(desk: Workbench) -
     ]
 
 
+def test_rows_are_moved_to_another_mode_or_lose_ones_own_code(desk: Workbench) -> None:
+    rows = found(desk)
+    ids = [row.id for row in rows[:3]]
+    desk.modes.apply(ADA, ["wrong-date"], ids)
+    desk.modes.code(BEN, rows[0].case_id, ["wrong-date"], rows[0].id)
+    assert desk.modes.move_rows(ADA, "wrong-date", "wrong-unit", ids[:2]).entries == 2
+    assert desk.modes.remove_from_rows(ADA, "wrong-date", ids) == 1
+    assert [row.codes for row in found(desk)[:3]] == [
+        ("wrong-date", "wrong-unit"),  # Ben's stays
+        ("wrong-unit",),
+        (),
+    ]
+    with pytest.raises(InputError, match="have “Wrong unit” already"):
+        desk.modes.move_rows(ADA, "wrong-unit", "wrong-unit", ids)
+
+
 def test_an_exported_codebook_can_be_imported_into_another_database(
     desk: Workbench, tmp_path: Any
 ) -> None:

@@ -150,7 +150,7 @@ def test_a_case_shows_its_modes_and_offers_to_add_one(audited_workbench: Workben
     assert not page.button(key="case-code-remove-0").disabled
 
 
-def test_a_merge_is_taken_back_and_a_mode_offers_to_split_off_rows(
+def test_a_merge_is_taken_back_and_rows_of_a_mode_are_moved_to_another_or_removed(
     audited_workbench: Workbench,
 ) -> None:
     modes = audited_workbench.modes
@@ -164,9 +164,26 @@ def test_a_merge_is_taken_back_and_a_mode_offers_to_split_off_rows(
     modes.apply(ADA, ["wrong-date"], [row.id for row in found(audited_workbench, kinds=("note",))])
     page = open_page("modes", SIGNED_IN, mode="wrong-date")
     page.checkbox[0].check().run()
-    # A mode that exists isn't split off: rows get it with Apply.
     page.selectbox(key="modes-code").set_value("wrong-unit").run()
-    assert page.button(key="modes-split").disabled
+    page = press(page, "modes-move")
+    assert "Moved 1 row from “Wrong date”." in texts(page).replace("\\", "")
+    assert [row.codes for row in found(audited_workbench, kinds=("note",))] == [("wrong-unit",)]
+    page = open_page("modes", SIGNED_IN, mode="wrong-unit")
+    page = press(page.checkbox[0].check().run(), "modes-remove")
+    assert "Removed “Wrong unit” from 1 row." in texts(page).replace("\\", "")
+    assert [row.codes for row in found(audited_workbench, kinds=("note",))] == [()]
+
+
+def test_a_merge_says_before_how_many_cases_and_rows_it_moves(audited_workbench: Workbench) -> None:
+    reject(audited_workbench, AUDITED[0], note="The year is invented.")
+    modes = audited_workbench.modes
+    modes.add_mode(ADA, WRONG_DATE)
+    modes.add_mode(ADA, WRONG_UNIT)
+    modes.apply(ADA, ["wrong-date"], [row.id for row in found(audited_workbench, kinds=("note",))])
+    page = open_page("modes", SIGNED_IN, view="book", code="wrong-date")
+    [into] = [box for box in page.selectbox if str(box.key).endswith("-into")]
+    page = into.set_value("wrong-unit").run()
+    assert "1 case and 1 row will count for “Wrong unit”." in texts(page).replace("\\", "")
 
 
 def test_rows_are_filtered_by_cause_and_by_day(audited_workbench: Workbench) -> None:
@@ -256,7 +273,8 @@ def test_the_coded_rows_of_a_mode_open_and_a_row_is_split_off(
         {**SIGNED_IN, "modes-code": "Invented year", "modes-chosen": [chosen.id]},
         mode="wrong-date",
     )
-    press(page, "modes-split")
+    page = press(page, "modes-move")
+    assert "Moved 1 row from “Wrong date”." in texts(page).replace("\\", "")
     [note] = found(audited_workbench, kinds=("note",))
     assert note.codes == ("invented-year",)
 

@@ -925,30 +925,65 @@ class ModeService(Service):
     def split(
         self, actor: Actor, code: str, mode: FailureMode, observations: Sequence[str]
     ) -> CodedBatch:
-        """Move the given observations of a mode to a new mode.
-
-        The actor's own codes are replaced. Those of others stay, so the observation then has both.
+        """Move the given observations of a mode to a new mode. See ``move_rows``.
 
         Raises:
             InputError: There is no mode with this code, or the new one's code or name is taken.
             UnknownRecord: An observation doesn't exist, or the actor may not see it.
 
         """
+        mode_named(self._store.team.in_force(Codebook), code)
+        self._find_observations(actor, observations)
+        self.add_mode(actor, mode)
+        return self.move_rows(actor, code, mode.code, observations)
+
+    @requires("decide", APPLY_CODES)
+    def move_rows(
+        self, actor: Actor, code: str, into: str, observations: Sequence[str]
+    ) -> CodedBatch:
+        """Move the given observations from a mode to another one.
+
+        The actor's own codes are replaced. Those of others stay, so the observation then has both.
+
+        Raises:
+            InputError: There is no mode with one of these codes, or both are the same mode.
+            UnknownRecord: An observation doesn't exist, or the actor may not see it.
+            StoreError: All of them have the other mode already.
+
+        """
         book = self._store.team.in_force(Codebook)
-        old = set(book.codes_of(mode_named(book, code).code, nested=False))
-        found = self._find_observations(actor, observations)
-        self._put(actor, book, [*book.modes, mode])
-        batch = self.apply(actor, [mode.code], observations)
-        for row in found:
+        target = mode_named(book, into)
+        if target.code == mode_named(book, code).code:
+            raise InputError(
+                f"the rows have “{target.name}” already", hint="Choose another mode.", field="into"
+            )
+        batch = self.apply(actor, [target.code], observations)
+        self.remove_from_rows(actor, code, observations)
+        return batch
+
+    @requires("decide", APPLY_CODES)
+    def remove_from_rows(self, actor: Actor, code: str, observations: Sequence[str]) -> int:
+        """Remove the actor's own codes of a mode from observations, and return from how many.
+
+        Raises:
+            InputError: There is no mode with this code.
+            UnknownRecord: An observation doesn't exist, or the actor may not see it.
+
+        """
+        book = self._store.team.in_force(Codebook)
+        codes = set(book.codes_of(mode_named(book, code).code, nested=False))
+        removed = 0
+        for row in self._find_observations(actor, observations):
             own = [
                 applied.code
                 for applied in self.list_codes(actor, row.case_id)
                 if (applied.place, applied.reviewer) == (row.place, actor.name)
-                and applied.code in old
+                and applied.code in codes
             ]
             if own:
                 self.uncode(actor, row.case_id, own, row.id)
-        return batch
+                removed += 1
+        return removed
 
     @requires("oversee", CHANGE_CODEBOOK)
     def import_codebook(self, actor: Actor, text: str, *, replace: bool = False) -> Codebook:

@@ -266,15 +266,32 @@ def _draw_actions(workbench: Workbench, book: Codebook, rows: tuple[CaseObservat
 
         attempt(act)
 
-    def split() -> None:
-        def act() -> CodedBatch:
-            name = mode or ""
-            new = FailureMode(
-                code=code_from_name(name, [known.code for known in book.modes]),
-                name=name,
-                parent=source.parent if source else None,
-            )
-            return workbench.modes.split(actor(), source.code if source else "", new, marked)
+    def move() -> None:
+        def act() -> str:
+            assert source is not None  # the button is drawn only then
+            old, new = source.code, mode or ""
+            if book.find(new) is None:
+                made = FailureMode(
+                    code=code_from_name(new, [known.code for known in book.modes]),
+                    name=new,
+                    parent=source.parent,
+                )
+                batch = workbench.modes.split(actor(), old, made, marked)
+            else:
+                batch = workbench.modes.move_rows(actor(), old, new, marked)
+            moved = count_noun(batch.entries, "row")
+            return f"Moved {moved} from “{source.name}”. Codes that others applied stay."
+
+        if attempt(act):
+            clear()
+
+    def remove() -> None:
+        def act() -> str:
+            assert source is not None  # the button is drawn only then
+            removed = workbench.modes.remove_from_rows(actor(), source.code, marked)
+            others = len(marked) - removed
+            kept = f" {count_noun(others, 'row')} had no code of yours." if others else ""
+            return f"Removed “{source.name}” from {count_noun(removed, 'row')}.{kept}"
 
         if attempt(act):
             clear()
@@ -306,15 +323,27 @@ def _draw_actions(workbench: Workbench, book: Codebook, rows: tuple[CaseObservat
             ),
         )
         if source is not None:
+            name = escape_markdown(source.name)
+            is_new = bool(mode) and book.find(mode or "") is None
             st.button(
-                f"Split off {count_noun(len(marked), 'row')}",
-                key="modes-split",
-                on_click=split,
+                f"Move {count_noun(len(marked), 'row')}",
+                key="modes-move",
+                on_click=move,
                 **button_state(
-                    "oversee",
-                    disabled=not marked or not mode or book.find(mode) is not None,
-                    help=f"Choose rows of “{escape_markdown(source.name)}” and type the name of the"
-                    " new mode. Codes that others applied stay.",
+                    "oversee" if is_new else "decide",
+                    disabled=not marked or not mode or mode == source.code,
+                    help=f"Choose rows of “{name}”, and another mode or the name of a new one as"
+                    " code. Codes that others applied stay.",
+                ),
+            )
+            st.button(
+                f"Remove from {count_noun(len(marked), 'row')}",
+                key="modes-remove",
+                on_click=remove,
+                **button_state(
+                    "decide",
+                    disabled=not marked,
+                    help=f"Removes the codes “{name}” that you applied to the chosen rows.",
                 ),
             )
         if marked:
