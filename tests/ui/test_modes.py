@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from masis.schema.codebook import Codebook
 from masis.schema.team import QueuePolicy
 from masis.schema.wording import shorten
 from masis.services import Workbench
@@ -464,3 +465,49 @@ def test_the_list_of_groups_shows_a_text_of_each(
     *_, newest = found(audited_workbench, patterns=group.patterns[:1])
     assert newest.text
     assert drawn[0]["cells"][3] == {"quote": shorten(newest.text, groups.TITLE_LENGTH)}
+
+
+def test_a_mode_is_added_in_the_codebook_under_a_parent(audited_workbench: Workbench) -> None:
+    audited_workbench.modes.add_mode(ADA, WRONG_DATE)
+    version = audited_workbench.modes.codebook(ADA).version
+    page = open_page("modes", SIGNED_IN, view="book")
+    page.text_input(key=f"modes-new-{version}-name").set_value("Wrong month")
+    page.selectbox(key=f"modes-new-{version}-parent").set_value("wrong-date")
+    [add] = [button for button in page.button if button.label == "Add mode"]
+    page = add.click().run()
+    assert "Added “Wrong month”." in texts(page).replace("\\", "")
+    added = audited_workbench.modes.codebook(ADA).find("wrong-month")
+    assert added is not None
+    assert added.parent == "wrong-date"
+
+
+def test_a_version_of_the_codebook_says_what_it_changed(audited_workbench: Workbench) -> None:
+    modes = audited_workbench.modes
+    modes.add_mode(ADA, WRONG_DATE)
+    modes.add_mode(ADA, WRONG_UNIT)
+    update = {"name": "Wrong units", "example": "5 mg", "parent": "wrong-date"}
+    modes.change_mode(ADA, WRONG_UNIT.model_copy(update=update))
+    modes.merge(ADA, ["wrong-unit"], "wrong-date")
+    modes.unmerge(ADA, "wrong-unit")
+    versions = [version.codebook for version in modes.history(ADA)]
+    empty = Codebook()
+    assert [
+        book.describe_change(before, after)
+        for before, after in zip([empty, *versions], versions, strict=False)
+    ] == [
+        "added “Wrong date” (1 mode)",
+        "added “Wrong unit” (2 modes)",
+        (
+            "renamed “Wrong unit” to “Wrong units”; changed the example of “Wrong units”;"
+            " nested under “Wrong date”: “Wrong units” (2 modes)"
+        ),
+        "merged into “Wrong date”: “Wrong units” (1 mode)",
+        "unmerged “Wrong units” (2 modes)",
+    ]
+    shown = texts(open_page("modes", SIGNED_IN, view="book")).replace("\\", "")
+    assert "Ada: unmerged “Wrong units” (2 modes)" in shown
+    kept = "changed the definition and example of"
+    changed = WRONG_DATE.model_copy(update={"definition": "d", "example": "e"})
+    assert kept in book.describe_change(versions[0], Codebook(modes=(changed,)))
+    many = tuple(WRONG_DATE.model_copy(update={"code": f"c{n}", "name": f"n{n}"}) for n in range(9))
+    assert "and 4 more (9 modes)" in book.describe_change(empty, Codebook(modes=many))
