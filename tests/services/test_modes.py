@@ -612,6 +612,18 @@ def test_a_label_counts_by_the_cause_that_its_passages_show_as_on_the_page_and_i
     assert line.details[-1].startswith(f"derived cause: {cause}")
 
 
+def test_the_values_of_each_mode_are_in_the_same_order(bench: Workbench) -> None:
+    for number, system in enumerate(["birch", "birch", "birch", "elm", "elm"]):
+        add_audited(bench.store, f"c{number}", an_issue(f"k{number}"), metadata={"system": system})
+    for mode, cases in ((WRONG_DATE, ["c0", "c3"]), (WRONG_UNIT, ["c0", "c3", "c4"])):
+        bench.modes.add_mode(ADA, mode)
+        bench.modes.apply_to_cases(ADA, [mode.code], cases)
+    assert list(counted(bench, facet="system")) == [
+        *("wrong-unit birch", "wrong-unit elm"),
+        *("wrong-date birch", "wrong-date elm"),
+    ]
+
+
 def test_the_queue_lists_and_counts_cases_by_mode_and_cause(desk: Workbench) -> None:
     desk.modes.apply(ADA, ["wrong-date"], [found(desk)[0].id])
     desk.modes.code(ADA, "case-1", ["wrong-unit"])

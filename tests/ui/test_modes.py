@@ -9,7 +9,7 @@ from masis.schema.team import QueuePolicy
 from masis.schema.wording import shorten
 from masis.services import Workbench
 from masis.ui.components.linked_table import LinkedRow
-from masis.ui.modes import book, coding, groups
+from masis.ui.modes import book, coding, counts, groups
 from masis.ui.modes.counts import queue_parameters
 from tests.modes import ADA, BEN, WRONG_DATE, WRONG_UNIT, found, reject
 from tests.ui.conftest import AUDITED, open_page, press, texts
@@ -422,7 +422,7 @@ def test_counts_by_cause_say_what_a_cause_is_if_no_coded_row_has_one(
 
 
 def test_modes_are_counted_side_by_side_with_zeros_and_a_total_of_any_mode(
-    audited_workbench: Workbench,
+    audited_workbench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     modes = audited_workbench.modes
     for mode in (WRONG_DATE, WRONG_UNIT):
@@ -434,8 +434,18 @@ def test_modes_are_counted_side_by_side_with_zeros_and_a_total_of_any_mode(
     assert set(table.cases["wrong-unit"]) == {0}
     modes.code(ADA, AUDITED[0], ["wrong-unit"])
     assert sum(modes.tabulate_modes(ADA, "field").any_mode) == 1
+    modes.nest(ADA, ["wrong-unit"], "wrong-date")
+    drawn: list[LinkedRow] = []
+    monkeypatch.setattr(counts, "linked_table", lambda _, rows, **__: drawn.extend(rows))
     page = open_page("modes", SIGNED_IN, view="counts", facet="field")
     assert "Modes by field" in texts(page)
+    of_table = [row["cells"] for row in drawn[-4:]]
+    names = ["Wrong date", "· Wrong unit", "Any mode", "Examined cases"]
+    assert [cells[0] for cells in of_table] == [{"text": name} for name in names]
+    assert any(
+        str(cell).startswith(f"1 of {base}, {1 / base:.0%} (")
+        for cell, base in zip(of_table[1][1:], table.examined, strict=False)
+    )
     page = open_page("modes", SIGNED_IN, view="counts", facet="mode")
     assert "Modes by" not in texts(page)
 

@@ -627,7 +627,16 @@ class ModeService(Service):
                 )
             )
         return tuple(
-            sorted(counts, key=lambda row: (-totals[row.mode], row.mode, -row.cases, row.value))
+            # The values of each mode are in the same order, so that modes can be compared.
+            sorted(
+                counts,
+                key=lambda row: (
+                    -totals[row.mode],
+                    row.mode,
+                    -(row.cases if FACETS[facet].of_mode else row.base),
+                    row.value,
+                ),
+            )
         )
 
     @requires("read")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import streamlit as st
 
-from masis.schema.codebook import Codebook, FailureMode, code_from_name
+from masis.schema.codebook import Codebook, FailureMode, NestedMode, code_from_name
 from masis.schema.wording import count_noun
 from masis.services import Workbench
 from masis.services.modes.codebooks import starting_codebooks
@@ -31,7 +31,7 @@ def show_book(workbench: Workbench) -> None:
     mode = book.find(address.value("code"))
     counts = {count.mode: count for count in workbench.modes.count_modes(actor())}
     if book.in_use:
-        rows = [row_ for top in book.children(None) for row_ in _tree_rows(book, counts, top, 0)]
+        rows = [_mode_row(nested, counts.get(nested.mode.code)) for nested in book.in_tree_order()]
         opened = linked_table(
             [
                 column("Mode", "main"),
@@ -92,24 +92,16 @@ def _draw_new(workbench: Workbench, book: Codebook) -> None:
         st.form_submit_button("Add mode", on_click=add, **button_state("decide"))
 
 
-def _tree_rows(
-    book: Codebook, counts: Mapping[str, ModeCount], mode: FailureMode, depth: int
-) -> list[LinkedRow]:
-    name = f"{'· ' * depth}{mode.name}"
+def _mode_row(nested: NestedMode, count: ModeCount | None) -> LinkedRow:
+    mode = nested.mode
     link = address.link("modes", view="book", code=mode.code)
-    own = row(
-        {"text": name, "href": link, "open": mode.code},
-        *_figures(counts.get(mode.code)),
+    return row(
+        {"text": nested.indented_name, "href": link, "open": mode.code},
+        *_figures(count),
         {"quote": mode.definition},
         open=mode.code,
         marked=address.value("code") == mode.code,
     )
-    nested = (
-        nested_row
-        for child in book.children(mode.code)
-        for nested_row in _tree_rows(book, counts, child, depth + 1)
-    )
-    return [own, *nested]
 
 
 def _figures(count: ModeCount | None) -> tuple[str, str]:
