@@ -295,7 +295,7 @@ def interval_chart(bars: int) -> alt.TopLevelMixin:
                 title=None,
                 scale=alt.Scale(zero=True, nice=True),
                 # The label of the last tick would end outside of the picture.
-                axis=alt.Axis(format="%", tickCount=5, labelFlush=True),
+                axis=alt.Axis(format="%", tickCount=5, labelFlush=True, labelFlushOffset=-4),
             ),
             tooltip=[
                 alt.Tooltip("name:N", title="Mode"),

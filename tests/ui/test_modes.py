@@ -102,6 +102,9 @@ def test_a_group_is_dismissed_listed_with_its_person_and_taken_back(
     page = press(open_page("modes", SIGNED_IN, view="groups", group=group.id), "modes-dismiss")
     shown = texts(page).replace("\\", "")
     assert "The group was dismissed." in shown
+    again = texts(press(page, "modes-regroup")).replace("\\", "")
+    assert "Groups proposed again." in again
+    assert "The group was dismissed." not in again
     assert "dismissed by Ada" in shown
     total = len(found(audited_workbench, faults_only=True))
     left = total - group.observations

@@ -82,9 +82,11 @@ def _draw_list(workbench: Workbench, proposal: GroupProposal) -> None:
         if proposal.dismissed
         else ""
     )
+    verb = "is" if proposal.ungrouped == 1 else "are"
     st.markdown(
         f"{total} without a code{dismissed} in {count_noun(proposal.cases, 'case')};"
-        f" {proposal.ungrouped:,} are in no group. Choose a group to confirm it as a failure mode."
+        f" {proposal.ungrouped:,} {verb} in no group. Choose a group to confirm it as a"
+        " failure mode."
     )
     shown = proposal.groups[:SHOWN]
     texts = workbench.modes.typical_texts(actor(), shown)
@@ -116,8 +118,16 @@ def _draw_list(workbench: Workbench, proposal: GroupProposal) -> None:
         "Propose groups again",
         key="modes-regroup",
         icon=":material/refresh:",
-        on_click=lambda: st.session_state.update(regroup=True),
+        on_click=_propose_again,
     )
+
+
+def _propose_again() -> None:
+    def act() -> str:
+        st.session_state["regroup"] = True
+        return "Groups proposed again. The same texts give the same groups."
+
+    attempt(act)
 
 
 def _link(group: ProposedGroup) -> str:
