@@ -124,7 +124,7 @@ def _draw_mode_table(book: Codebook, table: ModeTable, facet: str) -> None:
     columns = [column("Mode", "main")]
     columns += [column(value or "unknown", "figure") for value in table.values[:COLUMNS]]
     rows = [
-        row({"text": name}, *map(_share_text, cases[:COLUMNS], table.examined))
+        row({"text": name}, *map(_share_cell, cases[:COLUMNS], table.examined))
         for name, cases in lines
     ]
     examined = map("{:,}".format, table.examined[:COLUMNS])
@@ -160,7 +160,7 @@ def _share(count: int, base: int) -> tuple[float, float, float]:
     return (count / base if base else 0.0, *wilson_bounds(count, base))
 
 
-def _share_text(count: int, base: int) -> str:
+def _share_cell(count: int, base: int) -> str:
     share, low, high = _share(count, base)
     return f"{count:,} of {base:,}, {share:.0%} ({low:.0%} to {high:.0%})"
 
