@@ -9,6 +9,8 @@ were chosen on ``tuned.txt``. ``held_out.txt`` has other subjects and modes.
   of noise are groups of their own.
 - pure: the share of all notes that are in a group of which at least 80% have one mode, which isn't
   noise.
+- nearest: the average share of the five notes nearest to a note that have its mode, for modes of
+  more than five notes.
 """
 
 from __future__ import annotations
@@ -31,6 +33,7 @@ from masis.services.modes.grouping import (
     PatternGroup,
     PatternText,
     group_patterns,
+    meaning_of,
     text_to_encode,
 )
 from masis.store.reviews.observations import pattern_of
@@ -38,6 +41,7 @@ from masis.store.reviews.observations import pattern_of
 NOTES = Path(__file__).parent / "grouping_notes"
 NOISE = "noise"
 PURE = 0.8
+NEAREST = 5
 
 
 class Agreement(NamedTuple):
@@ -87,13 +91,34 @@ def measure(path: Path) -> Agreement:
     )
 
 
+def measure_nearest(path: Path) -> float:
+    """Return the average share of the nearest notes of a file that have a note's mode."""
+    modes, notes = read_notes(path)
+    patterns = [PatternText(number, pattern_of(note), 1) for number, note in enumerate(notes)]
+    vectors = meaning_of(encode(patterns))
+    similarity = vectors @ vectors.T
+    np.fill_diagonal(similarity, -1)
+    nearest = np.argsort(-similarity, axis=1)[:, :NEAREST]
+    sizes = Counter(modes)
+    return float(
+        np.mean(
+            [
+                sum(modes[other] == mode for other in nearest[number]) / NEAREST
+                for number, mode in enumerate(modes)
+                if mode != NOISE and sizes[mode] > NEAREST
+            ]
+        )
+    )
+
+
 def main() -> None:
     """Print the agreement for each file, and its groups."""
     for path in [Path(name) for name in sys.argv[1:]] or sorted(NOTES.glob("*.txt")):
         found = measure(path)
         print(
             f"{path.stem}: adjusted Rand index {found.rand:.2f}, {found.pure:.0%} of the notes in"
-            f" a pure group, {found.grouped:.0%} in some group ({found.noise:.0%} of the noise)"
+            f" a pure group, {found.grouped:.0%} in some group ({found.noise:.0%} of the noise);"
+            f" {measure_nearest(path):.0%} of the nearest notes have the same mode"
         )
         for group in found.groups:
             print(f"  {group.observations:3} {group.heading}")

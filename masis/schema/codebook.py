@@ -64,6 +64,18 @@ class CodebookSource(Record):
     license: str = Field(default="", max_length=500)
 
 
+class NestedMode(NamedTuple):
+    """A mode and how many modes it's nested under."""
+
+    mode: FailureMode
+    depth: int
+
+    @property
+    def indented_name(self) -> str:
+        """Its name after a dot for each mode above it."""
+        return "· " * self.depth + self.mode.name
+
+
 class Codebook(TeamRecord):
     """The team's failure modes. Each change is a new version.
 
@@ -135,6 +147,13 @@ class Codebook(TeamRecord):
             above.append(parent)
             parent = parents.get(parent)
         return tuple(above)
+
+    def in_tree_order(self, parent: str | None = None, depth: int = 0) -> list[NestedMode]:
+        """Return the modes in use, each followed by those nested under it, with their depths."""
+        nested: list[NestedMode] = []
+        for mode in self.children(parent):
+            nested += [NestedMode(mode, depth), *self.in_tree_order(mode.code, depth + 1)]
+        return nested
 
     def children(self, code: str | None) -> tuple[FailureMode, ...]:
         """Return the modes in use directly under a mode, or those at the top for None."""

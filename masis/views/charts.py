@@ -205,12 +205,14 @@ def interval_chart(bars: int) -> alt.TopLevelMixin:
     )
     drawn = alt.Chart(ROWS, height=34 * bars + 40).encode(y=y)  # 40 is for the axis
     return alt.layer(
-        drawn.mark_bar(size=16).encode(
+        # Whiskers in front of a bar in full color are hardly visible.
+        drawn.mark_bar(size=16, opacity=0.5).encode(
             x=alt.X(
                 "share:Q",
                 title=None,
                 scale=alt.Scale(zero=True, nice=True),
-                axis=alt.Axis(format="%", tickCount=5),
+                # The label of the last tick would end outside of the picture.
+                axis=alt.Axis(format="%", tickCount=5, labelFlush=True, labelFlushOffset=-4),
             ),
             tooltip=[
                 alt.Tooltip("name:N", title="Mode"),

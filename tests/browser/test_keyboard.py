@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Locator, expect
@@ -12,10 +13,37 @@ from playwright.sync_api import Browser, Locator, expect
 from masis.schema.review import Decision
 from masis.services import Workbench
 from tests.browser.conftest import Tab, serving, until
+from tests.browser.mounting import Mounted
 from tests.browser.test_decision import cases, panel
 from tests.reviewing import ADA
 
 OpenTab = Callable[..., Tab]
+
+
+def test_another_page_of_any_list_is_read_from_its_top(mount: Callable[..., Mounted]) -> None:
+    shown: dict[str, Any] = {
+        "name": "modes",
+        "page": "",
+        "at": "",
+        "search": None,
+        "rows": True,
+        "keys": [],
+    }
+    keys = mount("page_keys", "key_sheet")
+    keys.draw(shown)
+    keys.page.evaluate(
+        """() => {
+            const main = document.querySelector("[data-testid=stMain]")
+            main.style.cssText = "display: block; height: 100px; overflow: auto"
+            main.append(Object.assign(document.createElement("div"), { style: "height: 900px" }))
+            main.scrollTo(0, 400)
+        }"""
+    )
+    scrolled = "document.querySelector('[data-testid=stMain]').scrollTop"
+    keys.draw(shown)
+    assert keys.page.evaluate(scrolled) == 400
+    keys.draw(shown | {"page": "2"})
+    assert keys.page.evaluate(scrolled) == 0
 
 
 @pytest.fixture(scope="module")

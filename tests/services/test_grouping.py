@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from benchmarks.grouping_notes import NOTES, encode, measure
+from benchmarks.grouping_notes import NOTES, encode, measure, measure_nearest
 from masis.services.modes.grouping import PatternGroup, PatternText, group_patterns
 
 
@@ -21,6 +21,11 @@ def test_groups_of_free_notes_agree_with_the_modes_they_were_written_for(name: s
     assert found.pure > 0.55
     assert found.noise < 0.3
     assert len(found.groups) < 10
+
+
+@pytest.mark.parametrize("name", ["tuned", "held_out"])
+def test_most_of_the_notes_ranked_nearest_name_the_same_fault(name: str) -> None:
+    assert measure_nearest(NOTES / f"{name}.txt") > 0.6
 
 
 def test_the_kind_of_fault_joins_notes_about_different_subjects_and_titles_the_group() -> None:

@@ -161,6 +161,22 @@ def test_splitting_a_mode_moves_ones_own_codes_to_the_new_one(desk: Workbench) -
     ]
 
 
+def test_rows_are_moved_to_another_mode_or_lose_ones_own_code(desk: Workbench) -> None:
+    rows = find_observations(desk)
+    ids = [row.id for row in rows[:3]]
+    desk.modes.apply(ADA, ["wrong-date"], ids)
+    desk.modes.code(BEN, rows[0].case_id, ["wrong-date"], rows[0].id)
+    assert desk.modes.move_rows(ADA, "wrong-date", "wrong-unit", ids[:2]).entries == 2
+    assert desk.modes.remove_from_rows(ADA, "wrong-date", ids) == 1
+    assert [row.codes for row in find_observations(desk)[:3]] == [
+        ("wrong-date", "wrong-unit"),  # Ben's stays
+        ("wrong-unit",),
+        (),
+    ]
+    with pytest.raises(InputError, match="have “Wrong unit” already"):
+        desk.modes.move_rows(ADA, "wrong-unit", "wrong-unit", ids)
+
+
 def test_an_exported_codebook_can_be_imported_into_another_database(
     desk: Workbench, tmp_path: Any
 ) -> None:
@@ -348,6 +364,39 @@ def test_a_meaning_in_other_words_is_similar(desk: Workbench) -> None:
     first = find_observations(desk, kinds=("comment",))[0]
     alike = desk.modes.search(ADA, desk.modes.similar(ADA, first.id)).rows
     assert {row.case_id for row in alike} == {"case-0", "case-1"}
+
+
+def test_the_nearest_texts_are_ranked_by_the_fault_that_they_name(bench: Workbench) -> None:
+    notes = {
+        "cited": "The 41,000 declined payments are cited to E1; they are only in E2.",
+        "cited-too": "Damp and the year 1934 are cited to E1, but E1 does not say it; E2 does.",
+        "sum": "40% of 2,400 is 960, not 1,080.",
+        "old": "The answer uses the guideline of 2011, which the one of 2020 replaced.",
+        "old-too": "Takes the fees from last year's list; new fees are in force since May.",
+    }
+    for case_id, note in notes.items():
+        bench.cases.add_one(ADA, a_case(case_id))
+        reject(bench, case_id, ADA, note=note)
+    bench.modes.add_mode(ADA, WRONG_DATE)
+    rows = {row.case_id: row for row in find_observations(bench, kinds=("note",))}
+    for case_id, nearest in (("cited", "cited-too"), ("cited-too", "cited")):
+        ranked = bench.modes.rank_similar(ADA, rows[case_id].id, ["wrong-date"])
+        assert ranked[0].row.case_id == nearest
+        assert {text.row.case_id for text in ranked} == set(notes) - {case_id}
+        assert {text.row.kind for text in ranked} == {"note"}  # their reasons say less
+    bench.modes.apply(ADA, ["wrong-date"], [rows["cited-too"].id])
+    ranked = bench.modes.rank_similar(
+        ADA, rows["cited"].id, ["wrong-date"], without=[rows["sum"].id]
+    )
+    assert {text.row.case_id for text in ranked} == {"old", "old-too"}
+
+
+def test_rows_that_differ_in_numbers_are_one_text_and_come_first(desk: Workbench) -> None:
+    for number in range(3):
+        reject(desk, f"case-{number}", ADA, note=f"The dose is {number} mg.")
+    first, *others = find_observations(desk, kinds=("note",))
+    ranked = desk.modes.rank_similar(ADA, first.id, ["wrong-date"])
+    assert set(ranked[0].ids) == {row.id for row in others}
 
 
 # groups
@@ -563,6 +612,18 @@ def test_a_label_counts_by_the_cause_that_its_passages_show_as_on_the_page_and_i
     opened = bench.cases.open("case-1")
     [line] = label_lines(entry.decision, opened.case, opened.run)
     assert line.details[-1].startswith(f"likely cause: {cause}")
+
+
+def test_the_values_of_each_mode_are_in_the_same_order(bench: Workbench) -> None:
+    for number, system in enumerate(["birch", "birch", "birch", "elm", "elm"]):
+        add_audited(bench.store, f"c{number}", an_issue(f"k{number}"), metadata={"system": system})
+    for mode, cases in ((WRONG_DATE, ["c0", "c3"]), (WRONG_UNIT, ["c0", "c3", "c4"])):
+        bench.modes.add_mode(ADA, mode)
+        bench.modes.apply_to_cases(ADA, [mode.code], cases)
+    assert list(count_modes(bench, facet="system")) == [
+        *("wrong-unit birch", "wrong-unit elm"),
+        *("wrong-date birch", "wrong-date elm"),
+    ]
 
 
 def test_the_queue_lists_and_counts_cases_by_mode_and_cause(desk: Workbench) -> None:

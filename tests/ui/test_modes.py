@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from masis.schema.codebook import Codebook
 from masis.schema.team import QueuePolicy
 from masis.schema.wording import shorten
 from masis.services import Workbench
 from masis.ui.components.linked_table import LinkedRow
-from masis.ui.modes import book, coding, groups
+from masis.ui.modes import book, coding, counts, groups
 from masis.ui.modes.counts import queue_parameters
 from tests.modes import ADA, BEN, WRONG_DATE, WRONG_UNIT, find_observations, reject
 from tests.ui.conftest import AUDITED, open_page, press, texts
@@ -37,20 +38,47 @@ def test_a_row_is_coded_and_the_code_is_undone(audited_workbench: Workbench) -> 
     assert "Coded 1 row" not in texts(page.run())
 
 
-def test_similar_rows_are_coded_after_a_preview_with_their_number(
+def test_the_ticked_ones_of_the_nearest_rows_are_coded_with_the_chosen_one(
     audited_workbench: Workbench,
 ) -> None:
     for case_id in AUDITED[:2]:
         reject(audited_workbench, case_id, note="The year is invented.")
+    reject(audited_workbench, AUDITED[2], note="The unit of the dose is wrong.")
     audited_workbench.modes.add_mode(ADA, WRONG_DATE)
-    page = open_page("modes", SIGNED_IN, kind="note")
+    page = open_page("modes", SIGNED_IN, kind="note", q="invented")
     page.checkbox[0].check().run()
     page.selectbox(key="modes-code").set_value("wrong-date").run()
     page = press(page, "modes-similar")
-    assert "to 1 chosen row and 1 similar row in 1 case?" in texts(page).replace("\\", "")
-    assert not find_observations(audited_workbench, codes=("wrong-date",))
+    nearest = [box for box in page.checkbox if str(box.key).startswith("modes-similar-")]
+    assert nearest[0].label.replace("\\", "") == "The year is invented."
+    assert page.button(key="modes-apply-similar").disabled
+    nearest[0].check().run()
+    assert page.button(key="modes-apply-similar").label == "Apply to 2 rows"
     press(page, "modes-apply-similar")
-    assert len(find_observations(audited_workbench, codes=("wrong-date",))) == 2
+    coded = find_observations(audited_workbench, codes=("wrong-date",))
+    assert [row.text for row in coded] == ["The year is invented."] * 2
+
+
+def test_only_the_ticked_rows_of_a_group_get_its_mode(audited_workbench: Workbench) -> None:
+    for case_id in AUDITED[:4]:
+        reject(audited_workbench, case_id, note="The dose is wrong.")
+    group = next(
+        group
+        for group in audited_workbench.modes.groups(ADA).groups
+        if audited_workbench.modes.search(ADA, group.members).rows[0].kind == "note"
+    )
+    page = open_page("modes", SIGNED_IN, view="groups", group=group.id)
+    assert len(page.checkbox) == group.observations
+    assert all(box.value for box in page.checkbox)
+    press(page, "modes-untick-all")
+    assert page.button(key="modes-confirm").disabled
+    for box in page.checkbox[:2]:
+        box.check().run()
+    assert f"2 of {group.observations} rows ticked" in texts(page)
+    page.text_input(key=f"modes-group-name-{group.id}").set_value("Wrong dose").run()
+    press(page, "modes-confirm")
+    assert len(find_observations(audited_workbench, codes=("wrong-dose",))) == 2
+    assert audited_workbench.modes.groups(ADA).observations >= 2  # the others are proposed again
 
 
 def test_a_confirmed_group_becomes_a_mode_whose_count_leads_to_its_cases(
@@ -74,6 +102,9 @@ def test_a_group_is_dismissed_listed_with_its_person_and_taken_back(
     page = press(open_page("modes", SIGNED_IN, view="groups", group=group.id), "modes-dismiss")
     shown = texts(page).replace("\\", "")
     assert "The group was dismissed." in shown
+    again = texts(press(page, "modes-regroup")).replace("\\", "")
+    assert "Groups proposed again." in again
+    assert "The group was dismissed." not in again
     assert "dismissed by Ada" in shown
     total = len(find_observations(audited_workbench, faults_only=True))
     left = total - group.observations
@@ -123,7 +154,7 @@ def test_a_case_shows_its_modes_and_offers_to_add_one(audited_workbench: Workben
     assert not page.button(key="case-code-remove-0").disabled
 
 
-def test_a_merge_is_taken_back_and_a_mode_offers_to_split_off_rows(
+def test_a_merge_is_taken_back_and_rows_of_a_mode_are_moved_to_another_or_removed(
     audited_workbench: Workbench,
 ) -> None:
     modes = audited_workbench.modes
@@ -141,9 +172,32 @@ def test_a_merge_is_taken_back_and_a_mode_offers_to_split_off_rows(
     )
     page = open_page("modes", SIGNED_IN, mode="wrong-date")
     page.checkbox[0].check().run()
-    # A mode that exists isn't split off: rows get it with Apply.
     page.selectbox(key="modes-code").set_value("wrong-unit").run()
-    assert page.button(key="modes-split").disabled
+    page = press(page, "modes-move")
+    assert "Moved 1 row from “Wrong date”." in texts(page).replace("\\", "")
+    assert [row.codes for row in find_observations(audited_workbench, kinds=("note",))] == [
+        ("wrong-unit",)
+    ]
+    page = open_page("modes", SIGNED_IN, mode="wrong-unit")
+    page = press(page.checkbox[0].check().run(), "modes-remove")
+    assert "Removed “Wrong unit” from 1 row." in texts(page).replace("\\", "")
+    assert [row.codes for row in find_observations(audited_workbench, kinds=("note",))] == [()]
+
+
+def test_a_merge_says_before_how_many_cases_and_rows_it_moves(audited_workbench: Workbench) -> None:
+    reject(audited_workbench, AUDITED[0], note="The year is invented.")
+    modes = audited_workbench.modes
+    modes.add_mode(ADA, WRONG_DATE)
+    modes.add_mode(ADA, WRONG_UNIT)
+    modes.apply(
+        ADA,
+        ["wrong-date"],
+        [row.id for row in find_observations(audited_workbench, kinds=("note",))],
+    )
+    page = open_page("modes", SIGNED_IN, view="book", code="wrong-date")
+    [into] = [box for box in page.selectbox if str(box.key).endswith("-into")]
+    page = into.set_value("wrong-unit").run()
+    assert "1 case and 1 row will count for “Wrong unit”." in texts(page).replace("\\", "")
 
 
 def test_rows_are_filtered_by_cause_and_by_day(audited_workbench: Workbench) -> None:
@@ -249,7 +303,8 @@ def test_the_coded_rows_of_a_mode_open_and_a_row_is_split_off(
         {**SIGNED_IN, "modes-code": "Invented year", "modes-chosen": [chosen.id]},
         mode="wrong-date",
     )
-    press(page, "modes-split")
+    page = press(page, "modes-move")
+    assert "Moved 1 row from “Wrong date”." in texts(page).replace("\\", "")
     [note] = find_observations(audited_workbench, kinds=("note",))
     assert note.codes == ("invented-year",)
 
@@ -308,11 +363,13 @@ def test_a_choice_of_rows_is_cleared_by_a_button(audited_workbench: Workbench) -
 def test_a_row_without_similar_ones_is_not_similar_to_itself(audited_workbench: Workbench) -> None:
     reject(audited_workbench, AUDITED[0], note="The year is invented.")
     audited_workbench.modes.add_mode(ADA, WRONG_DATE)
+    others = [row.id for row in find_observations(audited_workbench) if row.kind != "note"]
+    audited_workbench.modes.apply(ADA, ["wrong-date"], others)
     page = open_page("modes", SIGNED_IN, kind="note")
     page.checkbox[0].check().run()
     page.selectbox(key="modes-code").set_value("wrong-date").run()
     page = press(page, "modes-similar")
-    assert "No other similar row without this code." in texts(page).replace("\\", "")
+    assert "No other row is without “Wrong date”." in texts(page).replace("\\", "")
     assert "modes-apply-similar" not in [button.key for button in page.button]
 
 
@@ -394,7 +451,7 @@ def test_counts_by_cause_say_what_a_cause_is_if_no_coded_row_has_one(
 
 
 def test_modes_are_counted_side_by_side_with_zeros_and_a_total_of_any_mode(
-    audited_workbench: Workbench,
+    audited_workbench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     modes = audited_workbench.modes
     for mode in (WRONG_DATE, WRONG_UNIT):
@@ -406,8 +463,18 @@ def test_modes_are_counted_side_by_side_with_zeros_and_a_total_of_any_mode(
     assert set(table.cases["wrong-unit"]) == {0}
     modes.code(ADA, AUDITED[0], ["wrong-unit"])
     assert sum(modes.tabulate_modes(ADA, "field").any_mode) == 1
+    modes.nest(ADA, ["wrong-unit"], "wrong-date")
+    drawn: list[LinkedRow] = []
+    monkeypatch.setattr(counts, "linked_table", lambda _, rows, **__: drawn.extend(rows))
     page = open_page("modes", SIGNED_IN, view="counts", facet="field")
     assert "Modes by field" in texts(page)
+    of_table = [row["cells"] for row in drawn[-4:]]
+    names = ["Wrong date", "· Wrong unit", "Any mode", "Examined cases"]
+    assert [cells[0] for cells in of_table] == [{"text": name} for name in names]
+    assert any(
+        str(cell).startswith(f"1 of {base}, {1 / base:.0%} (")
+        for cell, base in zip(of_table[1][1:], table.examined, strict=False)
+    )
     page = open_page("modes", SIGNED_IN, view="counts", facet="mode")
     assert "Modes by" not in texts(page)
 
@@ -437,3 +504,49 @@ def test_the_list_of_groups_shows_a_text_of_each(
     *_, newest = find_observations(audited_workbench, patterns=group.patterns[:1])
     assert newest.text
     assert drawn[0]["cells"][3] == {"quote": shorten(newest.text, groups.TITLE_LENGTH)}
+
+
+def test_a_mode_is_added_in_the_codebook_under_a_parent(audited_workbench: Workbench) -> None:
+    audited_workbench.modes.add_mode(ADA, WRONG_DATE)
+    version = audited_workbench.modes.codebook(ADA).version
+    page = open_page("modes", SIGNED_IN, view="book")
+    page.text_input(key=f"modes-new-{version}-name").set_value("Wrong month")
+    page.selectbox(key=f"modes-new-{version}-parent").set_value("wrong-date")
+    [add] = [button for button in page.button if button.label == "Add mode"]
+    page = add.click().run()
+    assert "Added “Wrong month”." in texts(page).replace("\\", "")
+    added = audited_workbench.modes.codebook(ADA).find("wrong-month")
+    assert added is not None
+    assert added.parent == "wrong-date"
+
+
+def test_a_version_of_the_codebook_says_what_it_changed(audited_workbench: Workbench) -> None:
+    modes = audited_workbench.modes
+    modes.add_mode(ADA, WRONG_DATE)
+    modes.add_mode(ADA, WRONG_UNIT)
+    update = {"name": "Wrong units", "example": "5 mg", "parent": "wrong-date"}
+    modes.change_mode(ADA, WRONG_UNIT.model_copy(update=update))
+    modes.merge(ADA, ["wrong-unit"], "wrong-date")
+    modes.unmerge(ADA, "wrong-unit")
+    versions = [version.codebook for version in modes.history(ADA)]
+    empty = Codebook()
+    assert [
+        book.describe_change(before, after)
+        for before, after in zip([empty, *versions], versions, strict=False)
+    ] == [
+        "added “Wrong date” (1 mode)",
+        "added “Wrong unit” (2 modes)",
+        (
+            "renamed “Wrong unit” to “Wrong units”; changed the example of “Wrong units”;"
+            " nested under “Wrong date”: “Wrong units” (2 modes)"
+        ),
+        "merged into “Wrong date”: “Wrong units” (1 mode)",
+        "unmerged “Wrong units” (2 modes)",
+    ]
+    shown = texts(open_page("modes", SIGNED_IN, view="book")).replace("\\", "")
+    assert "Ada: unmerged “Wrong units” (2 modes)" in shown
+    kept = "changed the definition and example of"
+    changed = WRONG_DATE.model_copy(update={"definition": "d", "example": "e"})
+    assert kept in book.describe_change(versions[0], Codebook(modes=(changed,)))
+    many = tuple(WRONG_DATE.model_copy(update={"code": f"c{n}", "name": f"n{n}"}) for n in range(9))
+    assert "and 4 more (9 modes)" in book.describe_change(empty, Codebook(modes=many))

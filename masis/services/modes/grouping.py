@@ -192,6 +192,18 @@ def _sample(patterns: Sequence[PatternText]) -> list[int]:
     return first + sorted(random.Random(SEED).sample(others, min(DRAWN, len(others))))
 
 
+def meaning_of(vectors: Floats) -> Floats:
+    """Return features of unit length, whose cosine says how far texts name the same fault.
+
+    Args:
+        vectors: The vectors of the texts from the encoder, a row each.
+
+    """
+    concepts = load_concepts()
+    centered = normalize_rows(normalize_rows(vectors) - concepts.center)
+    return normalize_rows(_with_kinds(centered, concepts.probabilities(centered)))
+
+
 def _with_kinds(vectors: Floats, kinds: Floats) -> Floats:
     """Return features whose cosine is the mean of those of the vectors and of the kinds."""
     return np.hstack([vectors, normalize_rows(kinds)])

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import combinations
 from typing import NamedTuple
 
@@ -43,6 +43,7 @@ from masis.services.modes.grouping import (
     PatternText,
     group_heading,
     group_patterns,
+    meaning_of,
     text_to_encode,
 )
 from masis.services.modes.naming import TEXTS_SENT, SuggestedName, critic_of, suggest_name
@@ -78,6 +79,12 @@ SIMILAR_PATTERNS = 200
 SIMILAR = 0.7
 """The minimum cosine similarity for two texts to count as similar in meaning."""
 
+FREQUENT_PATTERNS = 300
+"""How many of the most frequent patterns are compared, too. Encoding one takes about 3 ms, once."""
+
+RANKED = 20
+"""How many similar texts are listed for a person to choose from."""
+
 APPLY_CODES = "apply or remove failure modes"
 ADD_MODES = "add failure modes to the codebook"
 CHANGE_CODEBOOK = "change the codebook"
@@ -87,6 +94,10 @@ DISMISS_GROUPS = "dismiss proposed groups of failures"
 
 _CASE_BITS = 32
 """The bits of a number of a case in ``FailureModes.members``."""
+
+
+_GROUPED = ObservationFilter(uncoded=True, faults_only=True, skip_explained=True)
+"""The observations that are grouped by default."""
 
 
 class CodebookVersion(NamedTuple):
@@ -100,9 +111,8 @@ class CodebookVersion(NamedTuple):
 class ProposedGroup(Record):
     """A group of similar observations.
 
-    ``ObservationFilter(patterns=group.patterns)`` finds its members; the first patterns are the
-    most typical ones. ``title`` is the kind of fault that most of them name, or "", and ``name``
-    the words that tell the group from others.
+    The first patterns are the most typical ones. ``title`` is the kind of fault that most of them
+    name, or "", and ``name`` the words that tell the group from others.
     """
 
     id: str
@@ -116,6 +126,11 @@ class ProposedGroup(Record):
     def heading(self) -> str:
         """The title and the words."""
         return group_heading(self.title, self.name)
+
+    @property
+    def members(self) -> ObservationFilter:
+        """The filter of its members that have no code yet."""
+        return _GROUPED.model_copy(update={"patterns": self.patterns})
 
 
 class GroupProposal(Record):
@@ -175,6 +190,17 @@ class CodingPreview(Record):
     left_out: int
     beyond: int
     sample: tuple[CaseObservation, ...]
+
+
+class SimilarText(NamedTuple):
+    """A text that resembles an observation.
+
+    ``row`` is its newest observation, and ``ids`` are those of all that differ from it at most in
+    numbers, quotations and citation markers.
+    """
+
+    row: CaseObservation
+    ids: tuple[str, ...]
 
 
 class CodedBatch(Record):
@@ -300,8 +326,7 @@ class ModeService(Service):
 
         """
         self._store.modes.catch_up()
-        wanted = wanted or ObservationFilter(uncoded=True, faults_only=True, skip_explained=True)
-        wanted = self._seen_by(actor, wanted)
+        wanted = self._seen_by(actor, wanted or _GROUPED)
         stamp = self._store.modes.stamp(actor.name)
         filters = wanted.model_copy(update={"viewer": None, "page": 1, "size": 1})
         history = self._store.team.history(GroupDismissal)
@@ -334,7 +359,7 @@ class ModeService(Service):
         """
         typical = {group.id: group.patterns[:TEXTS_SENT] for group in groups}
         patterns = tuple(pattern for some in typical.values() for pattern in some)
-        wanted = ObservationFilter(patterns=patterns, uncoded=True, faults_only=True)
+        wanted = _GROUPED.model_copy(update={"patterns": patterns})
         texts = self._store.modes.newest_texts(self._seen_by(actor, wanted)) if patterns else {}
         return {
             group: next((texts[pattern] for pattern in some if pattern in texts), "")
@@ -390,7 +415,7 @@ class ModeService(Service):
         if not numbers:
             return ()
         patterns = tuple(numbers.values())
-        wanted = ObservationFilter(patterns=patterns, uncoded=True, faults_only=True)
+        wanted = _GROUPED.model_copy(update={"patterns": patterns})
         visible = self._store.modes.count_by_pattern(self._seen_by(actor, wanted))
         listed: list[DismissedGroup] = []
         for group, (at, by, dismissal) in reversed(in_force.items()):
@@ -436,7 +461,7 @@ class ModeService(Service):
         codes: Sequence[str],
         wanted: ObservationFilter,
         *,
-        without: Sequence[str] = (),
+        without: Collection[str] = (),
     ) -> CodingPreview:
         """Return what applying codes to all matching observations would change.
 
@@ -512,6 +537,68 @@ class ModeService(Service):
         return ObservationFilter(patterns=tuple(alike), faults_only=target.is_fault)
 
     @requires("read")
+    def rank_similar(
+        self, actor: Actor, observation: str, codes: Sequence[str], *, without: Collection[str] = ()
+    ) -> tuple[SimilarText, ...]:
+        """Return the texts nearest to an observation that lack one of these codes, nearest first.
+
+        Compared are the texts that share words with it and the most frequent other ones, by their
+        meaning and the kinds of faults that they may name, as for groups. A person decides which of
+        them have the same fault: a list in order can't miss all of them as a threshold does.
+
+        Args:
+            actor: The reviewer.
+            observation: The id of the observation.
+            codes: Codes of the codebook. Rows that have them all are left out.
+            without: The ids of further observations that are left out.
+
+        Raises:
+            InputError: A code isn't in the codebook, or there are none or too many.
+            UnknownRecord: There is no such observation, or this person may not see it.
+
+        """
+        self._store.modes.catch_up()
+        wanted_codes = known_codes(self._store, codes)
+        [target] = self._find_observations(actor, [observation])
+        own = self._store.modes.pattern_of(target.id)
+        assert own is not None  # it was found above
+        visible = ObservationFilter(
+            viewer=actor.name,
+            faults_only=target.is_fault,
+            skip_explained=target.is_fault and target.kind != "reason",
+        )
+        words = self._store.modes.pattern_texts([own])[own]
+        counts = self._store.modes.count_by_pattern(visible)
+        frequent = sorted(counts, key=lambda seq: (-counts[seq], seq))[:FREQUENT_PATTERNS]
+        nearby = self._store.modes.similar_patterns(visible, words, SIMILAR_PATTERNS)
+        texts = self._store.modes.pattern_texts([*nearby, *frequent])
+        others = [PatternText(seq, text, 0) for seq, text in texts.items() if seq != own]
+        vectors = meaning_of(self._encode([PatternText(own, words, 0), *others]))
+        closest = np.argsort(-(vectors[1:] @ vectors[0]), kind="stable")
+        ranked: list[SimilarText] = []
+        for seq in (own, *(others[place].seq for place in closest)):
+            rows = self._rows_without(visible, seq, wanted_codes, {observation, *without})
+            if rows:
+                [newest] = self._find_observations(actor, rows[:1])
+                ranked.append(SimilarText(newest, rows))
+            if len(ranked) == RANKED:
+                break
+        return tuple(ranked)
+
+    def _rows_without(
+        self, visible: ObservationFilter, pattern: int, codes: Sequence[str], without: set[str]
+    ) -> tuple[str, ...]:
+        """Return the newest observations with a pattern that lack one of these codes."""
+        wanted = visible.model_copy(update={"patterns": (pattern,)})
+        rows = self._store.modes.ids(wanted, MOST_APPLIED)
+        book = self._store.team.in_force(Codebook)
+        coded = (
+            wanted.model_copy(update={"codes": (code, *book.codes_of(code))}) for code in codes
+        )
+        done = set.intersection(*(set(self._store.modes.ids(one, MOST_APPLIED)) for one in coded))
+        return tuple(row for row in rows if row not in done and row not in without)
+
+    @requires("read")
     def count_modes(self, actor: Actor, facet: Facet = "mode") -> tuple[ModeCount, ...]:
         """Count the cases of each mode by the values of a facet, most frequent mode first.
 
@@ -543,7 +630,16 @@ class ModeService(Service):
                 )
             )
         return tuple(
-            sorted(counts, key=lambda row: (-totals[row.mode], row.mode, -row.cases, row.value))
+            # The values of each mode are in the same order, so that modes can be compared.
+            sorted(
+                counts,
+                key=lambda row: (
+                    -totals[row.mode],
+                    row.mode,
+                    -(row.cases if FACETS[facet].of_mode else row.base),
+                    row.value,
+                ),
+            )
         )
 
     @requires("read")
@@ -734,6 +830,8 @@ class ModeService(Service):
         group: ProposedGroup,
         mode: FailureMode,
         *,
+        only: Collection[str] | None = None,
+        without: Collection[str] = (),
         on_progress: Callable[[int], None] | None = None,
     ) -> CodedBatch:
         """Make a mode of a proposed group, and apply its code to the group's members.
@@ -741,15 +839,23 @@ class ModeService(Service):
         If the codebook has the mode's code already, its members join that mode. Of a group with
         more than ``MOST_APPLIED`` members the rest stays uncoded and can be confirmed again.
 
+        Args:
+            actor: The reviewer.
+            group: The group.
+            mode: The mode.
+            only: The ids of the members that get the code; all if None.
+            without: The ids of members that stay without it.
+            on_progress: Called with the number of cases done.
+
         Raises:
             InputError: The codebook has another mode with this name.
 
         """
         if self._store.team.in_force(Codebook).find(mode.code) is None:
             self.add_mode(actor, mode)
-        wanted = ObservationFilter(patterns=group.patterns, uncoded=True, faults_only=True)
-        preview = self.preview(actor, [mode.code], wanted)
-        return self.apply(actor, [mode.code], preview.ids, on_progress=on_progress)
+        preview = self.preview(actor, [mode.code], group.members, without=without)
+        ids = preview.ids if only is None else [row for row in preview.ids if row in only]
+        return self.apply(actor, [mode.code], ids, on_progress=on_progress)
 
     @requires("oversee", CHANGE_CODEBOOK)
     def change_mode(self, actor: Actor, mode: FailureMode) -> Codebook:
@@ -831,30 +937,65 @@ class ModeService(Service):
     def split(
         self, actor: Actor, code: str, mode: FailureMode, observations: Sequence[str]
     ) -> CodedBatch:
-        """Move the given observations of a mode to a new mode.
-
-        The actor's own codes are replaced. Those of others stay, so the observation then has both.
+        """Move the given observations of a mode to a new mode. See ``move_rows``.
 
         Raises:
             InputError: There is no mode with this code, or the new one's code or name is taken.
             UnknownRecord: An observation doesn't exist, or the actor may not see it.
 
         """
+        mode_named(self._store.team.in_force(Codebook), code)
+        self._find_observations(actor, observations)
+        self.add_mode(actor, mode)
+        return self.move_rows(actor, code, mode.code, observations)
+
+    @requires("decide", APPLY_CODES)
+    def move_rows(
+        self, actor: Actor, code: str, into: str, observations: Sequence[str]
+    ) -> CodedBatch:
+        """Move the given observations from a mode to another one.
+
+        The actor's own codes are replaced. Those of others stay, so the observation then has both.
+
+        Raises:
+            InputError: There is no mode with one of these codes, or both are the same mode.
+            UnknownRecord: An observation doesn't exist, or the actor may not see it.
+            StoreError: All of them have the other mode already.
+
+        """
         book = self._store.team.in_force(Codebook)
-        old = set(book.codes_of(mode_named(book, code).code, nested=False))
-        found = self._find_observations(actor, observations)
-        self._put(actor, book, [*book.modes, mode])
-        batch = self.apply(actor, [mode.code], observations)
-        for row in found:
+        target = mode_named(book, into)
+        if target.code == mode_named(book, code).code:
+            raise InputError(
+                f"the rows have “{target.name}” already", hint="Choose another mode.", field="into"
+            )
+        batch = self.apply(actor, [target.code], observations)
+        self.remove_from_rows(actor, code, observations)
+        return batch
+
+    @requires("decide", APPLY_CODES)
+    def remove_from_rows(self, actor: Actor, code: str, observations: Sequence[str]) -> int:
+        """Remove the actor's own codes of a mode from observations, and return from how many.
+
+        Raises:
+            InputError: There is no mode with this code.
+            UnknownRecord: An observation doesn't exist, or the actor may not see it.
+
+        """
+        book = self._store.team.in_force(Codebook)
+        codes = set(book.codes_of(mode_named(book, code).code, nested=False))
+        removed = 0
+        for row in self._find_observations(actor, observations):
             own = [
                 applied.code
                 for applied in self.list_codes(actor, row.case_id)
                 if (applied.place, applied.reviewer) == (row.place, actor.name)
-                and applied.code in old
+                and applied.code in codes
             ]
             if own:
                 self.uncode(actor, row.case_id, own, row.id)
-        return batch
+                removed += 1
+        return removed
 
     @requires("oversee", CHANGE_CODEBOOK)
     def import_codebook(self, actor: Actor, text: str, *, replace: bool = False) -> Codebook:

@@ -22,8 +22,8 @@ class PageKeys {
 
   update({ data, setTriggerValue }) {
     this.resetPage = () => setTriggerValue("begin", true)
-    // another page of the queue: its list is read from the top
-    const isOtherPage = data.search && this.page !== undefined && this.page !== data.page
+    // another page of a list is read from the top
+    const isOtherPage = this.name === data.name && this.page !== data.page
     if (isOtherPage) document.querySelector(STREAMLIT.elements.main)?.scrollTo(0, 0)
     if (this.name !== data.name) {
       this.name = data.name

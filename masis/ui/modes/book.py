@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import streamlit as st
 
-from masis.schema.codebook import Codebook, FailureMode
+from masis.schema.codebook import Codebook, FailureMode, NestedMode, code_from_name
 from masis.schema.wording import count_noun
 from masis.services import Workbench
 from masis.services.modes.codebooks import starting_codebooks
@@ -20,6 +20,8 @@ from masis.ui.shell.reviewer import actor
 from masis.views.markdown import escape_markdown
 from masis.views.numbers import moment
 
+NAMED_CHANGES = 5
+"""How many modes with the same change a version names."""
 LARGEST_FILE_BYTES = 5_000_000
 
 
@@ -27,9 +29,9 @@ def show_book(workbench: Workbench) -> None:
     """Draw the tree of modes, the one in the address, and what changes the whole codebook."""
     book = workbench.modes.codebook(actor())
     mode = book.find(address.value("code"))
+    counts = {count.mode: count for count in workbench.modes.count_modes(actor())}
     if book.in_use:
-        counts = {count.mode: count for count in workbench.modes.count_modes(actor())}
-        rows = [row_ for top in book.children(None) for row_ in _tree_rows(book, counts, top, 0)]
+        rows = [_mode_row(nested, counts.get(nested.mode.code)) for nested in book.in_tree_order()]
         opened = linked_table(
             [
                 column("Mode", "main"),
@@ -49,31 +51,57 @@ def show_book(workbench: Workbench) -> None:
             "**The codebook is empty.** Confirm a group, code a row with a new name, or start"
             " from one of these."
         )
+    _draw_new(workbench, book)
     if mode is not None:
-        _draw_mode(workbench, book, mode)
+        _draw_mode(workbench, book, mode, counts.get(mode.code))
     _draw_merged(workbench, book)
     _draw_starting(workbench, is_empty=not book.in_use)
     _draw_versions(workbench)
 
 
-def _tree_rows(
-    book: Codebook, counts: Mapping[str, ModeCount], mode: FailureMode, depth: int
-) -> list[LinkedRow]:
-    name = f"{'· ' * depth}{mode.name}"
+def _draw_new(workbench: Workbench, book: Codebook) -> None:
+    """Draw the form that adds a mode, such as a parent for others, before any row has it."""
+    parents = {mode.code: mode.name for mode in book.in_use}
+    prefix = f"modes-new-{book.version}"
+
+    def add() -> None:
+        def act() -> str:
+            name: str = st.session_state[f"{prefix}-name"]
+            mode = FailureMode(
+                code=code_from_name(name, [known.code for known in book.modes]),
+                name=name,
+                definition=st.session_state[f"{prefix}-definition"],
+                parent=st.session_state[f"{prefix}-parent"],
+            )
+            workbench.modes.add_mode(actor(), mode)
+            return f"Added “{mode.name}”."
+
+        run_action(act)
+
+    with st.expander("Add a mode"), st.form(f"{prefix}-form"):
+        st.text_input("Name", max_chars=100, key=f"{prefix}-name")
+        st.text_area("Definition", max_chars=2000, key=f"{prefix}-definition", height=80)
+        st.selectbox(
+            "Parent mode",
+            list(parents),
+            index=None,
+            format_func=parents.__getitem__,
+            placeholder="None",
+            key=f"{prefix}-parent",
+        )
+        st.form_submit_button("Add mode", on_click=add, **button_state("decide"))
+
+
+def _mode_row(nested: NestedMode, count: ModeCount | None) -> LinkedRow:
+    mode = nested.mode
     link = address.link("modes", view="book", code=mode.code)
-    own = row(
-        {"text": name, "href": link, "open": mode.code},
-        *_figures(counts.get(mode.code)),
+    return row(
+        {"text": nested.indented_name, "href": link, "open": mode.code},
+        *_figures(count),
         {"quote": mode.definition},
         open=mode.code,
         marked=address.value("code") == mode.code,
     )
-    nested = (
-        nested_row
-        for child in book.children(mode.code)
-        for nested_row in _tree_rows(book, counts, child, depth + 1)
-    )
-    return [own, *nested]
 
 
 def _figures(count: ModeCount | None) -> tuple[str, str]:
@@ -81,7 +109,9 @@ def _figures(count: ModeCount | None) -> tuple[str, str]:
     return ("0", "0") if count is None else (f"{count.cases:,}", f"{count.observations:,}")
 
 
-def _draw_mode(workbench: Workbench, book: Codebook, mode: FailureMode) -> None:
+def _draw_mode(
+    workbench: Workbench, book: Codebook, mode: FailureMode, count: ModeCount | None
+) -> None:
     others = {
         other.code: other.name
         for other in book.in_use
@@ -152,8 +182,19 @@ def _draw_mode(workbench: Workbench, book: Codebook, mode: FailureMode) -> None:
             type="tertiary",
             on_click=_open_rows,
             args=(mode.code,),
-            help="Rows with this mode, to read or to split off.",
+            help="Rows with this mode, to read, move or take out.",
         )
+    if into is not None:
+        st.caption(_merge_effect(count, others[into]))
+
+
+def _merge_effect(count: ModeCount | None, into: str) -> str:
+    """Say how much counts for another mode after a merge, before the person merges."""
+    cases, rows = (count.cases, count.observations) if count else (0, 0)
+    return (
+        f"{count_noun(cases, 'case')} and {count_noun(rows, 'row')} will count for"
+        f" “{escape_markdown(into)}”. You can undo the merge."
+    )
 
 
 def _open_rows(code: str) -> None:
@@ -232,8 +273,56 @@ def _draw_versions(workbench: Workbench) -> None:
     if not versions:
         return
     with st.expander(f"Versions ({len(versions):,})"):
-        for version in reversed(versions[-50:]):
+        earlier = (Codebook(), *(version.codebook for version in versions))
+        changes = list(zip(earlier, versions, strict=False))
+        for before, version in reversed(changes[-50:]):
             st.text(
                 f"{moment(version.at)} UTC, {version.by}:"
-                f" {count_noun(len(version.codebook.in_use), 'mode')}"
+                f" {describe_change(before, version.codebook)}"
             )
+
+
+def describe_change(before: Codebook, after: Codebook) -> str:
+    """Return what one version of the codebook changed, such as “added “Wrong date””."""
+    old = {mode.code: mode for mode in before.modes}
+    new = {mode.code: mode for mode in after.modes}
+    names = {code: mode.name for code, mode in (old | new).items()}
+    by_change: dict[str, list[str]] = {}
+    for code, mode in new.items():
+        for change in _changes_of_mode(old.get(code), mode, names):
+            by_change.setdefault(change, []).append(mode.name)
+    if removed := [names[code] for code in old if code not in new]:
+        by_change["removed"] = removed
+    parts = [
+        f"{change} {', '.join(f'“{name}”' for name in named[:NAMED_CHANGES])}"
+        + (f" and {len(named) - NAMED_CHANGES:,} more" if len(named) > NAMED_CHANGES else "")
+        for change, named in by_change.items()
+    ]
+    total = count_noun(len(after.in_use), "mode")
+    return f"{'; '.join(parts) or 'changed the sources'} ({total})"
+
+
+def _changes_of_mode(
+    old: FailureMode | None, new: FailureMode, names: Mapping[str, str]
+) -> list[str]:
+    """Return what changed in a mode, each as words that its name can follow."""
+    if old is None:
+        return ["added"]
+    changes: list[str] = []
+    if new.merged_into != old.merged_into:
+        into = new.merged_into
+        return [f"merged into “{names.get(into, into)}”:" if into else "unmerged"]
+    if new.name != old.name:
+        changes.append(f"renamed “{old.name}” to")
+    texts = {"definition": "definition", "example": "example", "counter_example": "counter-example"}
+    changed = [
+        label for field, label in texts.items() if getattr(new, field) != getattr(old, field)
+    ]
+    if changed:
+        changes.append(f"changed the {' and '.join(changed)} of")
+    if new.parent != old.parent:
+        parent = new.parent
+        changes.append(
+            f"nested under “{names.get(parent, parent)}”:" if parent else "moved to the top:"
+        )
+    return changes

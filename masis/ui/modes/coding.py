@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import date, timedelta
-from typing import get_args
+from typing import NamedTuple, get_args
 
 import streamlit as st
 
@@ -18,7 +19,7 @@ from masis.schema.codebook import (
 )
 from masis.schema.wording import count_noun, count_noun_or_more
 from masis.services import Workbench
-from masis.services.modes.service import MOST_APPLIED, CodedBatch, CodingPreview
+from masis.services.modes.service import MOST_APPLIED, CodedBatch, SimilarText
 from masis.services.records import ObservationFilter
 from masis.ui.modes.outcome import choose_mode, ensure_mode, run_action
 from masis.ui.shell import address
@@ -29,10 +30,17 @@ from masis.views.numbers import moment
 
 ROWS = 20
 LONGEST_SHOWN = 400
-_PREVIEW, _MODE, _CHOSEN = "modes-preview", "modes-code", "modes-chosen"
+_SIMILAR, _MODE, _CHOSEN = "modes-similar-texts", "modes-code", "modes-chosen"
 _SWITCHES = {"faults": "Faults only", "uncoded": "Without a code"}
 _DAYS = {"since": "From", "until": "To"}
 _FILTERS = ("q", "kind", "author", "system", "mode", "cause", *_DAYS, *_SWITCHES)
+
+
+class RankedTexts(NamedTuple):
+    """The code of a mode, and the texts that may have it, nearest first."""
+
+    code: str
+    texts: tuple[SimilarText, ...]
 
 
 def show_coding(workbench: Workbench) -> None:
@@ -60,7 +68,7 @@ def show_coding(workbench: Workbench) -> None:
     _draw_actions(workbench, book, page.rows)
     st.caption(f"{count_noun_or_more(page.total, page.more, 'row')}, newest first")
     for row in page.rows:
-        draw_row(row, book, chosen=True)
+        draw_row(row, book, tick=Tick(row.id in read_choice(), _choose_row))
     address.show_pages(page.total, ROWS, key="modes-page")
 
 
@@ -85,22 +93,26 @@ def observation_filter(book: Codebook) -> ObservationFilter:
     )
 
 
-def draw_row(row: CaseObservation, book: Codebook, *, chosen: bool = False) -> None:
-    """Draw one observation with a link to its case; with ``chosen`` it has a checkbox."""
-    words = " ".join(row.text.split()) or row.type.replace("_", " ")
-    words = words if len(words) <= LONGEST_SHOWN else f"{words[:LONGEST_SHOWN]}…"
+class Tick(NamedTuple):
+    """Whether a row is ticked, and what is called with its id and the new state."""
+
+    ticked: bool
+    on_change: Callable[[str, bool], None]
+
+
+def draw_row(row: CaseObservation, book: Codebook, *, tick: Tick) -> None:
+    """Draw one observation with a checkbox and a link to its case."""
+    words = _shown_words(row)
     # the key lets J and K find the row (page_keys.js)
     with st.container(border=True, key=f"list-row-{row.id}"):
-        if chosen:
-            st.session_state[_checkbox(row.id)] = row.id in read_choice()
-            st.checkbox(
-                escape_markdown(words),
-                key=_checkbox(row.id),
-                on_change=_choose_row,
-                args=(row.id,),
-            )
-        else:
-            st.text(words)
+        key = f"modes-row-{row.id}"
+        # Streamlit forgets the checkboxes that it doesn't draw, such as those of another page.
+        st.session_state[key] = tick.ticked
+        st.checkbox(
+            escape_markdown(words),
+            key=key,
+            on_change=lambda: tick.on_change(row.id, st.session_state[key]),
+        )
         names = [mode.name for code in row.codes if (mode := book.find(code))]
         facts = [
             OBSERVATION_KINDS[row.kind].one,
@@ -112,37 +124,39 @@ def draw_row(row: CaseObservation, book: Codebook, *, chosen: bool = False) -> N
             st.caption(escape_markdown(" · ".join(facts)))
             if names:
                 st.caption(f"**{escape_markdown(', '.join(names))}**", width="content")
-            st.page_link(
-                "pages/review.py",
-                label=escape_markdown(row.case_id),
-                query_params={"case": row.case_id},
-                width="content",
-            )
+            _link_case(row)
 
 
-def _checkbox(row_id: str) -> str:
-    return f"modes-row-{row_id}"
+def _shown_words(row: CaseObservation) -> str:
+    words = " ".join(row.text.split()) or row.type.replace("_", " ")
+    return words if len(words) <= LONGEST_SHOWN else f"{words[:LONGEST_SHOWN]}…"
+
+
+def _link_case(row: CaseObservation) -> None:
+    st.page_link(
+        "pages/review.py",
+        label=escape_markdown(row.case_id),
+        query_params={"case": row.case_id},
+        width="content",
+    )
 
 
 def read_choice() -> list[str]:
-    """Return the ids of the chosen rows.
-
-    Streamlit forgets the checkboxes that it doesn't draw, such as those of another page of the
-    list.
-    """
+    """Return the ids of the chosen rows."""
     chosen: list[str] = st.session_state.setdefault(_CHOSEN, [])
     return chosen
 
 
-def _choose_row(row_id: str) -> None:
-    others = [chosen for chosen in read_choice() if chosen != row_id]
-    st.session_state[_CHOSEN] = [*others, row_id] if st.session_state[_checkbox(row_id)] else others
+def _choose_row(row_id: str, chosen: bool) -> None:
+    st.session_state.pop(_SIMILAR, None)  # they are near to the row that was chosen before
+    others = [other for other in read_choice() if other != row_id]
+    st.session_state[_CHOSEN] = [*others, row_id] if chosen else others
 
 
 def forget_choice() -> None:
-    """Choose no row, and drop the preview of similar ones."""
+    """Choose no row, and drop the list of similar ones."""
     st.session_state[_CHOSEN] = []
-    st.session_state.pop(_PREVIEW, None)
+    st.session_state.pop(_SIMILAR, None)
 
 
 def _draw_row_filters(workbench: Workbench, book: Codebook) -> None:
@@ -256,26 +270,39 @@ def _draw_actions(workbench: Workbench, book: Codebook, rows: tuple[CaseObservat
             clear()
 
     def find_similar() -> None:
-        def act() -> str:
+        def act() -> None:
             code = ensure_mode(workbench, st.session_state[_MODE])
-            similar = workbench.modes.similar(actor(), marked[0])
-            preview = workbench.modes.preview(actor(), [code], similar, without=marked)
-            st.session_state[_PREVIEW] = preview if preview.ids else None
-            if not preview.ids:
-                return "No other similar row without this code."
-            return f"{count_noun(len(preview.ids), 'other similar row')} without this code."
+            ranked = workbench.modes.rank_similar(actor(), marked[0], [code], without=marked)
+            st.session_state[_SIMILAR] = RankedTexts(code, ranked)
 
         run_action(act)
 
-    def split() -> None:
-        def act() -> CodedBatch:
-            name = mode or ""
-            new = FailureMode(
-                code=code_from_name(name, [known.code for known in book.modes]),
-                name=name,
-                parent=source.parent if source else None,
-            )
-            return workbench.modes.split(actor(), source.code if source else "", new, marked)
+    def move() -> None:
+        def act() -> str:
+            assert source is not None  # the button is drawn only then
+            old, new = source.code, mode or ""
+            if book.find(new) is None:
+                made = FailureMode(
+                    code=code_from_name(new, [known.code for known in book.modes]),
+                    name=new,
+                    parent=source.parent,
+                )
+                batch = workbench.modes.split(actor(), old, made, marked)
+            else:
+                batch = workbench.modes.move_rows(actor(), old, new, marked)
+            moved = count_noun(batch.entries, "row")
+            return f"Moved {moved} from “{source.name}”. Codes that others applied stay."
+
+        if run_action(act):
+            clear()
+
+    def remove() -> None:
+        def act() -> str:
+            assert source is not None  # the button is drawn only then
+            removed = workbench.modes.remove_from_rows(actor(), source.code, marked)
+            others = len(marked) - removed
+            kept = f" {count_noun(others, 'row')} had no code of yours." if others else ""
+            return f"Removed “{source.name}” from {count_noun(removed, 'row')}.{kept}"
 
         if run_action(act):
             clear()
@@ -302,61 +329,94 @@ def _draw_actions(workbench: Workbench, book: Codebook, rows: tuple[CaseObservat
             **button_state(
                 "decide",
                 disabled=len(marked) != 1 or not mode,
-                help="Choose one row and a code. A new name is added to the codebook.",
+                help="Choose one row and a code. The nearest other rows are listed for you to"
+                " tick. A new name is added to the codebook.",
             ),
         )
         if source is not None:
+            name = escape_markdown(source.name)
+            is_new = bool(mode) and book.find(mode or "") is None
             st.button(
-                f"Split off {count_noun(len(marked), 'row')}",
-                key="modes-split",
-                on_click=split,
+                f"Move {count_noun(len(marked), 'row')}",
+                key="modes-move",
+                on_click=move,
                 **button_state(
-                    "oversee",
-                    disabled=not marked or not mode or book.find(mode) is not None,
-                    help=f"Choose rows of “{escape_markdown(source.name)}” and type the name of the"
-                    " new mode. Codes that others applied are kept.",
+                    "oversee" if is_new else "decide",
+                    disabled=not marked or not mode or mode == source.code,
+                    help=f"Choose rows of “{name}”, and another mode or the name of a new one as"
+                    " code. Codes that others applied stay.",
+                ),
+            )
+            st.button(
+                f"Remove from {count_noun(len(marked), 'row')}",
+                key="modes-remove",
+                on_click=remove,
+                **button_state(
+                    "decide",
+                    disabled=not marked,
+                    help=f"Removes the codes “{name}” that you applied to the chosen rows.",
                 ),
             )
         if marked:
             st.button("Clear choice", key="modes-clear-choice", on_click=forget_choice)
     if elsewhere:
         st.caption(f"{elsewhere:,} of {count_noun(len(marked), 'chosen row')} not on this page")
-    preview: CodingPreview | None = st.session_state.get(_PREVIEW)
-    if preview is not None:
-        _draw_preview(workbench, book, preview)
+    ranked: RankedTexts | None = st.session_state.get(_SIMILAR)
+    if ranked is not None:
+        _draw_similar(workbench, book, ranked)
 
 
-def _draw_preview(workbench: Workbench, book: Codebook, preview: CodingPreview) -> None:
-    mode = book.find(preview.codes[0])
-    name = mode.name if mode else preview.codes[0]
+def _draw_similar(workbench: Workbench, book: Codebook, ranked: RankedTexts) -> None:
+    """Draw the nearest texts, nearest first, and the button that codes the ticked ones."""
+    mode = book.find(ranked.code)
+    name = escape_markdown(mode.name if mode else ranked.code)
     chosen = read_choice()
-
-    def apply() -> None:
-        ids = [*chosen, *preview.ids][:MOST_APPLIED]
-        if run_action(lambda: workbench.modes.apply(actor(), preview.codes, ids)):
-            forget_choice()
-            st.session_state[_MODE] = None
-
-    with st.container(border=True, key="modes-preview-box"):
-        st.markdown(
-            f"**Apply “{escape_markdown(name)}” to {count_noun(len(chosen), 'chosen row')} and"
-            f" {count_noun(len(preview.ids), 'similar row')}"
-            f" in {count_noun(preview.cases, 'case')}?**"
-            f" {preview.left_out:,} others have it already."
-        )
-        for row in preview.sample:
-            st.text(f"{row.case_id}: {' '.join(row.text.split())[:LONGEST_SHOWN]}")
-        if len(preview.ids) > len(preview.sample):
-            st.caption(f"and {len(preview.ids) - len(preview.sample):,} more")
-        with st.container(horizontal=True):
-            st.button(
-                "Apply to all of them",
-                key="modes-apply-similar",
-                on_click=apply,
-                **button_state("decide"),
+    with st.container(border=True, key="modes-similar-box"):
+        if not ranked.texts:
+            st.markdown(f"**No other row is without “{name}”.**")
+        else:
+            st.markdown(
+                f"**Nearest rows without “{name}”, nearest first.** Tick those that have it."
             )
+        ticked = [
+            row_id
+            for number, text in enumerate(ranked.texts)
+            if _draw_similar_text(text, f"modes-similar-{chosen[0]}-{number}")
+            for row_id in text.ids
+        ]
+        ids = [*chosen, *ticked][:MOST_APPLIED]
+
+        def apply() -> None:
+            if run_action(lambda: workbench.modes.apply(actor(), [ranked.code], ids)):
+                forget_choice()
+                st.session_state[_MODE] = None
+
+        with st.container(horizontal=True):
+            if ranked.texts:
+                st.button(
+                    f"Apply to {count_noun(len(ids), 'row')}",
+                    key="modes-apply-similar",
+                    on_click=apply,
+                    **button_state(
+                        "decide", disabled=not ticked, help="The chosen row and the ticked ones."
+                    ),
+                )
             st.button(
                 "Cancel",
                 key="modes-cancel",
-                on_click=lambda: st.session_state.pop(_PREVIEW, None),
+                on_click=lambda: st.session_state.pop(_SIMILAR, None),
             )
+
+
+def _draw_similar_text(text: SimilarText, key: str) -> bool:
+    """Draw a text with its checkbox and return whether it's ticked."""
+    with st.container(horizontal=True, vertical_alignment="center"):
+        ticked = st.checkbox(escape_markdown(_shown_words(text.row)), key=key)
+        if len(text.ids) > 1:
+            st.caption(
+                f"{count_noun(len(text.ids), 'row')} that differ only in numbers, quotations and"
+                " citation markers",
+                width="content",
+            )
+        _link_case(text.row)
+    return ticked

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import streamlit as st
 
+from masis.audit.measures.statistics import wilson_bounds
 from masis.datasets.writers.lines import csv_line
 from masis.schema.causes import CAUSES
 from masis.schema.codebook import Codebook
@@ -68,7 +69,7 @@ def queue_parameters(wanted: CaseFilter) -> dict[str, str]:
 
 
 def _draw_counts(book: Codebook, counts: Sequence[ModeCount], facet: str) -> None:
-    names = {mode.code: mode.name for mode in book.in_use}
+    names = {nested.mode.code: nested.indented_name for nested in book.in_tree_order()}
     causes: dict[str, str] = {name: cause.name for name, cause in CAUSES.items()}
     bars, rows = [], []
     for count in counts:
@@ -112,19 +113,37 @@ def _draw_counts(book: Codebook, counts: Sequence[ModeCount], facet: str) -> Non
 def _draw_mode_table(book: Codebook, table: ModeTable, facet: str) -> None:
     """Draw the counts of all modes side by side, and the file with those of all values."""
     st.header(f"Modes by {facet.lower()}", anchor=False)
+    st.caption(
+        "Cases with the mode, their share of the examined ones, and its 95% interval. A mode"
+        " includes those nested under it, which follow it with a dot."
+    )
     lines: list[tuple[str, Sequence[int]]] = [
-        *((mode.name, table.cases[mode.code]) for mode in book.in_use),
+        *((nested.indented_name, table.cases[nested.mode.code]) for nested in book.in_tree_order()),
         ("Any mode", table.any_mode),
-        ("Examined cases", table.examined),
     ]
     columns = [column("Mode", "main")]
     columns += [column(value or "unknown", "figure") for value in table.values[:COLUMNS]]
-    rows = [row({"text": name}, *map("{:,}".format, cases[:COLUMNS])) for name, cases in lines]
+    rows = [
+        row({"text": name}, *map(_share_cell, cases[:COLUMNS], table.examined))
+        for name, cases in lines
+    ]
+    examined = map("{:,}".format, table.examined[:COLUMNS])
+    rows.append(row({"text": "Examined cases"}, *examined))
     linked_table(columns, rows, description=f"Modes by {facet.lower()}", key="modes-table")
     if len(table.values) > COLUMNS:
         st.caption(f"The file has all {len(table.values):,} columns.")
-    cells: list[list[object]] = [["Mode", *(value or "unknown" for value in table.values)]]
-    cells += [[name, *cases] for name, cases in lines]
+    cells: list[list[object]] = [["Mode"], ["Examined cases"]]
+    for value, base in zip(table.values, table.examined, strict=True):
+        name = value or "unknown"
+        cells[0] += [name, f"{name}: share", f"{name}: low", f"{name}: high"]
+        cells[1] += [base, "", "", ""]
+    for name, cases in lines:
+        figures = [
+            figure
+            for count, base in zip(cases, table.examined, strict=True)
+            for figure in (count, *(f"{part:.4f}" for part in _share(count, base)))
+        ]
+        cells.append([name, *figures])
     st.download_button(
         "Download table",
         b"".join(map(csv_line, cells)),
@@ -134,6 +153,16 @@ def _draw_mode_table(book: Codebook, table: ModeTable, facet: str) -> None:
         icon=":material/download:",
         on_click="ignore",
     )
+
+
+def _share(count: int, base: int) -> tuple[float, float, float]:
+    """Return a share and the ends of its interval."""
+    return (count / base if base else 0.0, *wilson_bounds(count, base))
+
+
+def _share_cell(count: int, base: int) -> str:
+    share, low, high = _share(count, base)
+    return f"{count:,} of {base:,}, {share:.0%} ({low:.0%} to {high:.0%})"
 
 
 def _draw_mode_agreement(workbench: Workbench, book: Codebook) -> None:

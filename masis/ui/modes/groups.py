@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import NamedTuple
+
 import streamlit as st
 
 from masis.schema.codebook import Codebook, FailureMode, code_from_name
@@ -9,9 +12,8 @@ from masis.schema.wording import count_noun, shorten
 from masis.services import Workbench
 from masis.services.modes.naming import TEXTS_SENT
 from masis.services.modes.service import CodedBatch, GroupProposal, ProposedGroup
-from masis.services.records import ObservationFilter
 from masis.ui.components.linked_table import column, linked_table, row
-from masis.ui.modes.coding import draw_row
+from masis.ui.modes.coding import Tick, draw_row
 from masis.ui.modes.outcome import choose_mode, run_action
 from masis.ui.shell import address
 from masis.ui.shell.permissions import button_state
@@ -20,7 +22,7 @@ from masis.views.markdown import escape_markdown
 from masis.views.numbers import moment
 
 SHOWN = 30
-MEMBERS = 10
+MEMBERS = 20
 TITLE_LENGTH = 120
 
 
@@ -80,9 +82,11 @@ def _draw_list(workbench: Workbench, proposal: GroupProposal) -> None:
         if proposal.dismissed
         else ""
     )
+    verb = "is" if proposal.ungrouped == 1 else "are"
     st.markdown(
         f"{total} without a code{dismissed} in {count_noun(proposal.cases, 'case')};"
-        f" {proposal.ungrouped:,} are in no group. Choose a group to confirm it as a failure mode."
+        f" {proposal.ungrouped:,} {verb} in no group. Choose a group to confirm it as a"
+        " failure mode."
     )
     shown = proposal.groups[:SHOWN]
     texts = workbench.modes.typical_texts(actor(), shown)
@@ -114,8 +118,16 @@ def _draw_list(workbench: Workbench, proposal: GroupProposal) -> None:
         "Propose groups again",
         key="modes-regroup",
         icon=":material/refresh:",
-        on_click=lambda: st.session_state.update(regroup=True),
+        on_click=_propose_again,
     )
+
+
+def _propose_again() -> None:
+    def act() -> str:
+        st.session_state["regroup"] = True
+        return "Groups proposed again. The same texts give the same groups."
+
+    run_action(act)
 
 
 def _link(group: ProposedGroup) -> str:
@@ -129,25 +141,83 @@ def _draw_group(workbench: Workbench, book: Codebook, group: ProposedGroup) -> N
         icon=":material/arrow_back:",
         type="tertiary",
         on_click=address.clear,
-        args=(("group",),),
+        args=(("group", "page"),),
     )
     st.header(escape_markdown(group.heading), anchor=False)
     members = workbench.modes.search(
         actor(),
-        ObservationFilter(patterns=group.patterns, uncoded=True, faults_only=True, size=MEMBERS),
+        group.members.model_copy(update={"size": MEMBERS, "page": address.number("page")}),
     )
     st.caption(f"{count_noun(group.observations, 'row')} in {count_noun(group.cases, 'case')}")
-    example = members.rows[0].quote or members.rows[0].text if members.rows else ""
+    example = workbench.modes.typical_texts(actor(), [group])[group.id]
+    ticks = _ticks(group)
+    left = ticks.count(members.total)
     _draw_dismiss(workbench, group)
     confirm, join = st.columns(2, gap="medium")
     with confirm.container(border=True):
-        _draw_confirm(workbench, book, group, example)
+        _draw_confirm(workbench, book, group, example, left)
     with join.container(border=True):
-        _draw_join(workbench, book, group)
+        _draw_join(workbench, book, group, left)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.caption(
+            f"{left:,} of {count_noun(members.total, 'row')} ticked. Only they get the mode; the"
+            " others are proposed again.",
+            width="content",
+        )
+        for every, label in ((True, "Tick all"), (False, "Untick all")):
+            st.button(
+                label,
+                key=f"modes-{label.lower().replace(' ', '-')}",
+                on_click=_tick_all,
+                args=(group, every),
+            )
     for member in members.rows:
-        draw_row(member, book)
-    if members.total > len(members.rows):
-        st.caption(f"and {members.total - len(members.rows):,} more")
+        draw_row(member, book, tick=Tick(ticks.has(member.id), partial(_tick_row, group)))
+    address.show_pages(members.total, MEMBERS, key="modes-members")
+
+
+class Ticks(NamedTuple):
+    """Which rows of a group are ticked: all or none, with exceptions."""
+
+    every: bool = True
+    exceptions: frozenset[str] = frozenset()
+
+    def has(self, row_id: str) -> bool:
+        """Whether a row is ticked."""
+        return self.every != (row_id in self.exceptions)
+
+    def count(self, total: int) -> int:
+        """Return how many of this many rows are ticked."""
+        return total - len(self.exceptions) if self.every else len(self.exceptions)
+
+
+def _ticks(group: ProposedGroup) -> Ticks:
+    ticks: Ticks = st.session_state.get(f"modes-ticks-{group.id}", Ticks())
+    return ticks
+
+
+def _tick_all(group: ProposedGroup, every: bool) -> None:
+    st.session_state[f"modes-ticks-{group.id}"] = Ticks(every)
+
+
+def _tick_row(group: ProposedGroup, row_id: str, ticked: bool) -> None:
+    ticks = _ticks(group)
+    changed = {row_id} if ticks.has(row_id) != ticked else set()
+    exceptions = ticks.exceptions ^ changed
+    st.session_state[f"modes-ticks-{group.id}"] = ticks._replace(exceptions=exceptions)
+
+
+def _apply_ticked(workbench: Workbench, group: ProposedGroup, mode: FailureMode) -> CodedBatch:
+    ticks = _ticks(group)
+    batch = workbench.modes.confirm_group(
+        actor(),
+        group,
+        mode,
+        only=None if ticks.every else ticks.exceptions,
+        without=ticks.exceptions if ticks.every else (),
+    )
+    _tick_all(group, True)
+    return batch
 
 
 def _draw_dismiss(workbench: Workbench, group: ProposedGroup) -> None:
@@ -157,7 +227,7 @@ def _draw_dismiss(workbench: Workbench, group: ProposedGroup) -> None:
             return "The group was dismissed. Dismissed groups are listed below the others."
 
         if run_action(act):
-            address.clear(("group",))
+            address.clear(("group", "page"))
 
     st.button(
         "Dismiss group",
@@ -171,7 +241,9 @@ def _draw_dismiss(workbench: Workbench, group: ProposedGroup) -> None:
     )
 
 
-def _draw_confirm(workbench: Workbench, book: Codebook, group: ProposedGroup, example: str) -> None:
+def _draw_confirm(
+    workbench: Workbench, book: Codebook, group: ProposedGroup, example: str, ticked: int
+) -> None:
     keys = {part: f"modes-group-{part}-{group.id}" for part in ("name", "definition", "example")}
     taken = {mode.name.casefold() for mode in book.in_use}
     is_free = group.title and group.title.casefold() not in taken
@@ -197,10 +269,10 @@ def _draw_confirm(workbench: Workbench, book: Codebook, group: ProposedGroup, ex
                 definition=definition,
                 example=example,
             )
-            return workbench.modes.confirm_group(actor(), group, mode)
+            return _apply_ticked(workbench, group, mode)
 
         if run_action(act):
-            address.clear(("group",))
+            address.clear(("group", "page"))
 
     model = workbench.modes.naming_model(actor())
     st.markdown("**Confirm as a new mode**")
@@ -213,7 +285,7 @@ def _draw_confirm(workbench: Workbench, book: Codebook, group: ProposedGroup, ex
             key="modes-confirm",
             type="primary",
             on_click=confirm,
-            **button_state("decide"),
+            **button_state("decide", disabled=not ticked),
         )
         if model is not None:
             st.button(
@@ -228,7 +300,7 @@ def _draw_confirm(workbench: Workbench, book: Codebook, group: ProposedGroup, ex
         st.caption("To have names suggested, set a language model as critic on the Settings page.")
 
 
-def _draw_join(workbench: Workbench, book: Codebook, group: ProposedGroup) -> None:
+def _draw_join(workbench: Workbench, book: Codebook, group: ProposedGroup, ticked: int) -> None:
     st.markdown("**Join an existing mode**")
     if not book.in_use:
         st.markdown("The codebook is empty. Confirm a group, or start from a codebook.")
@@ -238,14 +310,12 @@ def _draw_join(workbench: Workbench, book: Codebook, group: ProposedGroup) -> No
 
     def join() -> None:
         mode = book.find(st.session_state[key] or "")
-        if mode is not None and run_action(
-            lambda: workbench.modes.confirm_group(actor(), group, mode)
-        ):
-            address.clear(("group",))
+        if mode is not None and run_action(lambda: _apply_ticked(workbench, group, mode)):
+            address.clear(("group", "page"))
 
     st.button(
         "Join mode",
         key="modes-join",
         on_click=join,
-        **button_state("decide", disabled=chosen is None),
+        **button_state("decide", disabled=chosen is None or not ticked),
     )

@@ -35,11 +35,12 @@ def forget_outcome() -> None:
         st.session_state.pop(name, None)
 
 
-def run_action(action: Callable[[], CodedBatch | MergedMode | str]) -> bool:
+def run_action(action: Callable[[], CodedBatch | MergedMode | str | None]) -> bool:
     """Run an action in a callback and remember what to show: what it did, or its error.
 
     Args:
-        action: Returns the batch that it applied, the mode that it merged, or a sentence.
+        action: Returns the batch that it applied, the mode that it merged, or a sentence; None if
+            the page shows by itself what was done.
 
     Returns:
         Whether it succeeded.

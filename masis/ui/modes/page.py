@@ -15,9 +15,19 @@ from masis.ui.modes.counts import show_counts
 from masis.ui.modes.groups import show_groups
 from masis.ui.modes.outcome import forget_outcome, show_outcome
 from masis.ui.shell import address
+from masis.ui.shell.streamlit_internals import with_selectors
 
 _SHOWN = "modes-shown"
 """Session state key of the view that was drawn last."""
+
+_STYLE = with_selectors("""<style>
+@st-wrapper:has(> .st-key-modes-outcome) {
+  position: sticky; top: 4rem; z-index: 90; background: light-dark(#fbfaf7, #14181c); }
+</style>""")
+"""What an action did, and its undo, stay in sight: the button may be far down the page.
+
+The colors are the background's (``.streamlit/config.toml``).
+"""
 
 VIEWS: Mapping[str, tuple[str, Callable[[Workbench], None]]] = {
     "read": ("Read and code", show_coding),
@@ -57,6 +67,7 @@ def show_modes(workbench: Workbench) -> None:
     if st.session_state.get(_SHOWN, shown) != shown:
         forget_outcome()
     st.session_state[_SHOWN] = shown
+    st.html(_STYLE)
     with st.container(key="modes-outcome"):
         show_outcome(workbench)
     VIEWS[shown][1](workbench)
