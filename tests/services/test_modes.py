@@ -526,7 +526,7 @@ def test_a_model_suggests_a_name_from_texts_that_the_person_may_see(desk: Workbe
     sent = asker.requests[0].text
     assert "dose 2 is wrong" in sent
     assert "</s>" not in sent  # control words of chat templates are disarmed
-    with pytest.raises(InputError, match="no texts"):
+    with pytest.raises(InputError, match="no longer has any text"):
         modes.suggest_name(CLEO, group)  # what others wrote on shared cases
     assert len(asker.requests) == 1
 
@@ -620,7 +620,7 @@ def test_the_values_of_each_mode_are_in_the_same_order(bench: Workbench) -> None
     for mode, cases in ((WRONG_DATE, ["c0", "c3"]), (WRONG_UNIT, ["c0", "c3", "c4"])):
         bench.modes.add_mode(ADA, mode)
         bench.modes.apply_to_cases(ADA, [mode.code], cases)
-    assert list(count_modes(bench, facet="system")) == [
+    assert list(count_by_mode(bench, facet="system")) == [
         *("wrong-unit birch", "wrong-unit elm"),
         *("wrong-date birch", "wrong-date elm"),
     ]
