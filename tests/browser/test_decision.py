@@ -96,7 +96,7 @@ class ReviewServer:
 @pytest.fixture(scope="module")
 def server(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ReviewServer]:
     served = ReviewServer(tmp_path_factory.mktemp("decide"))
-    served.fill(13)
+    served.fill(14)
     served.start()
     yield served
     served.kill()
@@ -228,23 +228,23 @@ def test_a_text_typed_just_before_a_reload_comes_back_to_its_writer_alone(
     """After a reload, the page is drawn before it knows the name that the browser has stored."""
     writer = open_tab(server.base)
     give_name(writer.page, server.base, "Cara")
-    found = open_case(writer, "bridge-09")
+    found = open_case(writer, "bridge-13")
     writer.page.route("**/api/v1/desk/draft", lambda route: route.abort())
     found.get_by_label("Note").fill("Cara's own.")
     writer.page.reload()
     writer.page.unroute("**/api/v1/desk/draft")
     expect(found.get_by_label("Note")).to_have_value("Cara's own.")
-    until(lambda: drafted_note(server, "Cara", "bridge-09"), writer.page, "the note is drafted")
+    until(lambda: drafted_note(server, "Cara", "bridge-13"), writer.page, "the note is drafted")
     other = open_tab(server.base)
-    seen = open_case(other, "bridge-09")
+    seen = open_case(other, "bridge-13")
     for name in ("", "Ben"):
         if name:
             give_name(other.page, server.base, name)
-            seen = open_case(other, "bridge-09")
+            seen = open_case(other, "bridge-13")
         expect(seen).to_have_attribute("data-ready", "true")
         other.settle()
         expect(seen.get_by_label("Note")).to_have_value("")
-    assert drafted_note(server, "Ben", "bridge-09") is None
+    assert drafted_note(server, "Ben", "bridge-13") is None
 
 
 def drafted_note(server: ReviewServer, name: str, case_id: str = "bridge-10") -> Any:

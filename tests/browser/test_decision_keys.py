@@ -958,7 +958,7 @@ def test_the_issues_left_in_a_revision_are_those_of_its_audit(draw: Drawn) -> No
         "According to its audit, revision 2 still has 2 issues: safety · uncited. Show revision 2"
     )
     page.get_by_role("button", name="Show revision 2").click()
-    (opened,) = draw.sent("open")
+    (opened,) = draw.bodies_sent("open")
     assert (opened["to"], opened["place"]["iteration"]) == ("here", "2")
     error = {"message": "Read them.", "field": "corrected", "confirms": "correction 1"}
     draw.answers["decisions"] = (422, {"error": error})
@@ -1689,7 +1689,7 @@ def test_an_approval_isnt_started_again_by_the_same_key(draw: Drawn) -> None:
     for _ in range(2):
         page.keyboard.press("a")
         expect_status(page).to_contain_text("You have approved this answer. U undoes it")
-    assert not draw.sent("draft")
+    assert not draw.bodies_sent("draft")
     # another answer of the case, or another person's decision
     page = draw(standing={**STANDING, "undoable": True, "entries": None})
     page.keyboard.press("a")

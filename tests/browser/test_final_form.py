@@ -65,7 +65,7 @@ def test_a_taken_decision_shows_its_label_on_a_chunk_and_l_labels_the_answer(
     form.page.keyboard.press("1")
     given = form.get_by_role("list", name="Labels on chunks")
     expect(given.get_by_role("listitem")).to_have_text([f"{chunk}: irrelevant"])
-    expect(form.get_by_text(": 1 given")).to_be_visible()
+    expect(form.get_by_text("Labels given: 1 on chunks")).to_be_visible()
     card = form.page.get_by_role("group", name=f"Label {chunk}")
     expect(card.get_by_role("button", name="irrelevant")).to_have_attribute("aria-pressed", "true")
     expect(form.locator(".label-row").first).to_be_visible()
