@@ -971,6 +971,38 @@ def test_the_issues_left_in_a_revision_are_those_of_its_audit(draw: Drawn) -> No
     assert sent["acknowledged"] == ["i"]
 
 
+def test_another_iteration_says_that_the_decision_is_now_about_it(draw: Drawn) -> None:
+    page = draw()
+    page.keyboard.press("x")
+    about = {**draw.data["about"], "name": "revision 2"}
+    shown = {**draw.data["shown"], "digest": "other"}
+    page = draw(about=about, shown=shown, seen=draw.data["seen"] + 1)
+    expect_status(page).to_have_text(
+        "Your decision is now about revision 2. Check its reasons, or go back."
+    )
+    page = draw(seen=draw.data["seen"] + 2)
+    expect_status(page).to_contain_text(f"now about {draw.data['about']['name']}")
+
+
+def test_a_question_of_the_server_is_answered_only_once_it_could_be_read(draw: Drawn) -> None:
+    page = draw()
+    page.keyboard.press("x")
+    page.keyboard.press("3")
+    question = "Nothing was recorded. [chunk_9] names no evidence. Press Ctrl Enter again."
+    error = {"message": question, "field": "", "confirms": "citations 1"}
+    draw.answers["decisions"] = (422, {"error": error})
+    page.keyboard.press("Control+Enter")
+    expect_status(page).to_have_text(question)
+    page.keyboard.press("Control+Enter")
+    expect_status(page).to_contain_text(f"Read this, then press again. {question}")
+    assert len(draw.bodies_sent("decisions")) == 1
+    draw.requests.clear()
+    expect(page.locator(".panel")).to_have_attribute("data-ready", "true")
+    page.keyboard.press("Control+Enter")
+    (sent,) = draw.bodies_sent("decisions")
+    assert sent["confirmed"] == ["citations 1"]
+
+
 def test_a_note_on_a_revision_doesnt_check_its_text_again(draw: Drawn) -> None:
     checked = {**forms.check(REVISED, CASE, shown=CASE.answer), "audited": AUDITED}
     more = {"draft": TAKEN, "view": draw.with_words("1950"), "serious": SERIOUS}

@@ -18,6 +18,8 @@ const MIN_READING_MS = 400
 // Nothing is recorded about a case that followed another one sooner than this. Keys pressed ahead
 // may choose a verdict and submit it within that time.
 const MIN_CASE_MS = 1000
+// A second press answers yes to a question of the server only if it has been shown for this long
+const MIN_QUESTION_MS = 1000
 // A press on Submit sooner than this after the one before repeats it: a double click, or a key that
 // is pressed until the page reacts
 const REPEATED_PRESS_MS = 2000
@@ -170,6 +172,7 @@ class Desk {
     this.checked = data.draft
     const isOtherAnswer = !before || !isEqual(before.shown, data.shown)
     if (isOtherAnswer || this.fields.verdict !== this.confirming?.verdict) this.confirming = null
+    if (isSameCase && before.about.name !== data.about.name) this.noteOtherAnswer()
     if (this.view?.version !== data.view.version) {
       this.view?.leave()
       this.view = drawAnswer(this.answerRoot, data.view, this)
@@ -188,6 +191,15 @@ class Desk {
     // reopen a report that was being written when the page was reloaded
     if (isFilled && this.fields.reporting?.answer === data.shown.digest)
       this.issue.open(this.fields.reporting)
+  }
+
+  // Another iteration is shown, and the form is about it now. What was said before was about the other.
+  noteOtherAnswer() {
+    const { name } = this.data.about
+    this.question = null
+    this.localMessage = this.fields.verdict
+      ? { text: `Your decision is now about ${name}. Check its reasons, or go back.`, tone: "warn" }
+      : null
   }
 
   // Saves the form of a case that is being left. A field of it must not get the keys that are meant
@@ -229,6 +241,7 @@ class Desk {
     this.steps = []
     this.confirming = null
     this.confirmed = []
+    this.question = null // a question of the server, with the time from which it's shown
     this.wasAsked = ""
     this.left = [] // serious issues that were sent with the decision, for the question about it
     this.reopened = false
@@ -339,7 +352,9 @@ class Desk {
     const isListed = this.left.length || this.audited?.serious.length
     const left = error.confirms && isListed ? this.openSerious() : []
     if (left.length) this.ask(left)
+    else if (error.confirms) this.question = { text: error.message, at: performance.now() }
     this.tell({ text: error.message, tone, where: left.length ? "" : error.field })
+    this.drawReady()
   }
 
   // --- the server
@@ -529,6 +544,7 @@ class Desk {
       : this.localMessage?.stays && typed
         ? this.localMessage
         : null
+    this.question = null // it was about other entries
     this.edit = (this.edit ?? 0) + 1
     this.dirty = this.isTouched = true
     const { reviewer } = this.data
@@ -546,7 +562,8 @@ class Desk {
   // that.
   readingTimeLeft() {
     const since = Math.max(this.drawnAt, this.confirming?.at ?? 0)
-    return Math.max(0, since + MIN_READING_MS - performance.now())
+    const asked = this.question ? this.question.at + MIN_QUESTION_MS : 0
+    return Math.max(0, Math.max(since + MIN_READING_MS, asked) - performance.now())
   }
 
   drawEditor() {
@@ -673,10 +690,12 @@ class Desk {
       ? `Nothing was recorded. ${this.data.notice.text}`
       : this.readingTimeLeft() && this.confirming
         ? "Nothing was recorded. Read the list, then press again."
-        : this.readingTimeLeft()
-          ? "Nothing was recorded, because this answer has only just appeared. " +
-            "Read it, then press again."
-          : ""
+        : this.readingTimeLeft() && this.question
+          ? `Nothing was recorded. Read this, then press again. ${this.question.text}`
+          : this.readingTimeLeft()
+            ? "Nothing was recorded, because this answer has only just appeared. " +
+              "Read it, then press again."
+            : ""
     return Boolean(reason) && this.refuse(reason)
   }
 
