@@ -32,7 +32,13 @@ def _word_pattern(brackets: Brackets) -> re.Pattern[str]:
     )
 
 
-_FIGURE_OR_MARKER = re.compile(r"\d|^\[.+\]$")
+_FIGURE = re.compile(r"\d")
+
+
+@cache
+def _marker_pattern(brackets: Brackets) -> re.Pattern[str]:
+    return re.compile(bracketed_words(brackets))
+
 
 # Most pairs of equal words in a stretch that is compared word by word, which takes about 10 ms.
 _PAIRS = 60_000
@@ -59,8 +65,9 @@ def figures_and_markers(text: str) -> list[str]:
         ['41', '3.5%', '[E1]']
 
     """
-    words = (word.strip() for word in _word_pattern(style_table().brackets).findall(text))
-    return [word for word in words if _FIGURE_OR_MARKER.search(word)]
+    brackets = style_table().brackets
+    words = (word.strip() for word in _word_pattern(brackets).findall(text))
+    return [word for word in words if _FIGURE.search(word) or _marker_pattern(brackets).match(word)]
 
 
 def word_changes(before: str, after: str) -> list[DiffChange]:

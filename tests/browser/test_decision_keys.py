@@ -885,6 +885,7 @@ def test_a_changed_draft_of_the_next_case_is_recorded_at_once(draw: Drawn) -> No
     page = draw()
     draw.answers["open"] = draw.answers["decisions"] = next_case(draw, **COMPLETE)
     page.keyboard.press("s")
+    expect(page.get_by_text("Draft of 1 Jan 2026 10:00 UTC restored.")).to_be_visible()
     expect(page.locator(".panel")).to_have_attribute("data-ready", "true")
     page.keyboard.press("x")
     page.keyboard.press("3")

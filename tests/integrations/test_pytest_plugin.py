@@ -142,6 +142,8 @@ def test_starting_pytest_imports_only_the_plugin(
             ours = {name for name in sys.modules if name.startswith("masis")}
             plugin = {"masis.integrations", "masis.integrations.pytest_plugin"}
             light = {"masis", "masis.audit", "masis.version", "masis.schema", "masis.schema.display"}
+            light |= {"masis.extensions", "masis.screening", "masis.screening.extension"}
+            light |= {"masis.integrations.extension"}
             assert ours <= light | plugin
             assert not {"pydantic", "numpy", "openai", "streamlit", "pandas"} & set(sys.modules)
         """)

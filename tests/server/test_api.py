@@ -261,7 +261,7 @@ WRONG: list[tuple[str, str, dict[str, Any], int, str]] = [
         "/cases/case-1/decisions",
         {"json": {"verdict": "override", "reason": "unclear", "corrected_answer": "So [99]."}},
         400,
-        "names no evidence",
+        "match any evidence",
     ),
     ("POST", "/cases/case-1/decisions", {"content": b"{", "headers": {}}, 415, "JSON"),
     (

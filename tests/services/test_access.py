@@ -262,6 +262,12 @@ CALLS: dict[str, Call] = {
     "ModeService.merge": lambda desk, who: desk.modes.merge(who, [MODE.code], "other"),
     "ModeService.unmerge": lambda desk, who: desk.modes.unmerge(who, MODE.code),
     "ModeService.split": lambda desk, who: desk.modes.split(who, MODE.code, MODE, ["an-id"]),
+    "ModeService.move_rows": lambda desk, who: desk.modes.move_rows(
+        who, MODE.code, "other", ["an-id"]
+    ),
+    "ModeService.remove_from_rows": lambda desk, who: desk.modes.remove_from_rows(
+        who, MODE.code, ["an-id"]
+    ),
     "ModeService.import_codebook": lambda desk, who: desk.modes.import_codebook(
         who, Codebook().model_dump_json()
     ),

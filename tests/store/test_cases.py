@@ -429,7 +429,7 @@ def test_a_finished_run_is_never_overwritten(store: Store) -> None:
     run = a_run(case)
     store.runs.finish(run)
     store.runs.finish(run)
-    with pytest.raises(StoreError, match="finished with another result"):
+    with pytest.raises(StoreError, match="finished with a different result"):
         store.runs.finish(run.model_copy(update={"final_answer": "Other."}))
     with pytest.raises(StoreError, match="never overwritten"):
         store.runs.save_iteration("run-1", an_iteration(1))

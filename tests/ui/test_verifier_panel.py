@@ -143,7 +143,7 @@ def test_the_page_downloads_a_model(
         )
     app.run()
     assert not app.exception
-    assert "Licence: mit" in texts(app)
+    assert "License: mit" in texts(app)
 
 
 class Abstaining(OfflineVerifier):

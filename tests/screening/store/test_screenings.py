@@ -218,14 +218,9 @@ def test_an_override_needs_a_graded_abstract(store: Store) -> None:
 def test_a_repeated_override_is_one_entry_and_a_stale_one_is_rejected(store: Store) -> None:
     store_screening(store, abstracts(0, 2))
     version = ScreeningStore(store).screenings.summary("s1").version
-    first = ScreeningStore(store).screening_log.append(
-        make_decision("keep", token="t1"), seen_version=version
-    )
+    first = store.screening_log.append(make_decision("keep", token="t1"), seen_version=version)
     assert (
-        ScreeningStore(store).screening_log.append(
-            make_decision("keep", token="t1"), seen_version=version
-        )
-        == first
+        store.screening_log.append(make_decision("keep", token="t1"), seen_version=version) == first
     )
     with pytest.raises(StoreError, match="something else"):
         store.screening_log.append(make_decision("keep", "a1", token="t1"))
