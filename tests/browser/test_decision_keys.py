@@ -889,7 +889,8 @@ def test_a_changed_draft_of_the_next_case_is_recorded_at_once(draw: Drawn) -> No
     expect(page.locator(".panel")).to_have_attribute("data-ready", "true")
     page.keyboard.press("x")
     page.keyboard.press("3")
-    page.keyboard.press("Control+Enter")
+    with page.expect_request("**/desk/decisions"):
+        page.keyboard.press("Control+Enter")
     assert [body["fields"]["verdict"] for body in draw.bodies_sent("decisions")] == ["reject"]
 
 
